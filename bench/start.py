@@ -31,7 +31,7 @@ from adapters.space.server import SpaceServer
 from common.clock import SystemClock, iso
 from common.result import Err
 from modules.runtime.home import lock_holder
-from tests.living import open_world
+from tests.running_town import open_running_town
 from town.atproto.service import atproto_app
 from town.github.network import GitHubNetwork
 from town.github.service import github_app
@@ -121,11 +121,11 @@ async def measured(runs: int) -> list[tuple[str, float, float, str]]:
     """Return what was measured: its name, the figure, its limit, and the unit."""
     github = GitHubNetwork(clock=SystemClock())
     with tempfile.TemporaryDirectory() as folder:
-        async with open_world(Path(folder)) as world, serve(github_app(github)) as github_url:
-            watched = Watched(atproto_app(world.network))
+        async with open_running_town(Path(folder)) as running_town, serve(github_app(github)) as github_url:
+            watched = Watched(atproto_app(running_town.network))
             async with serve(watched) as network_url, open_room(Path(folder) / "room") as room:
                 usual = {"ATPROTO_SERVICE_URL": network_url, "SOUL_SPEED": "1"}
-                worker = world.make_home(
+                worker = running_town.make_home(
                     "rowan",
                     **usual,
                     SPACE_URL=f"ws://127.0.0.1:{room.port}",
@@ -133,7 +133,7 @@ async def measured(runs: int) -> list[tuple[str, float, float, str]]:
                     AGENT_GITHUB_USERNAME="rowan",
                     AGENT_GITHUB_TOKEN=github.create_account("rowan", name="Rowan").token,
                 )
-                social = world.make_home("wren", **usual)
+                social = running_town.make_home("wren", **usual)
                 look_s = [await first_look_s(worker, watched) for _ in range(runs)]
                 social_look_s = [await first_look_s(social, watched) for _ in range(runs)]
                 return [

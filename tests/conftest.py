@@ -11,7 +11,7 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 from tests.exploration import EXPLORE, examples
-from tests.living import World, clean_environment, open_world
+from tests.running_town import RunningTown, clean_environment, open_running_town
 
 # NOTE(self): how fast examples come depends on what else the machine does; what they show does not.
 settings.register_profile(
@@ -56,6 +56,6 @@ def _own_chance(request: pytest.FixtureRequest) -> None:
 
 
 @pytest.fixture
-async def world(tmp_path: Path) -> AsyncIterator[World]:
-    async with open_world(tmp_path) as opened:
+async def running_town(tmp_path: Path) -> AsyncIterator[RunningTown]:
+    async with open_running_town(tmp_path) as opened:
         yield opened

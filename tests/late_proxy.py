@@ -12,7 +12,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
-from tests.ways import NO_TLS
+from tests.loopback import NO_TLS
 from town.serving import drop, serve
 
 _PASSED_ON = ("authorization", "content-type", "accept", "user-agent")

@@ -11,8 +11,8 @@ from typing import Any
 import httpx
 from atproto import AtUri, Client, Request, Session, models
 
+from tests.loopback import NO_TLS
 from tests.patience import HANG_S
-from tests.ways import NO_TLS
 
 _NUMBERS = itertools.count(random.randrange(10**6))
 

@@ -38,7 +38,7 @@ from modules.services.outbox.senders.github import GitHubSender
 from modules.services.outbox.senders.space import EchoLog, SpaceSender
 from modules.services.outbox.types import Pacing
 from tests.crash.crash_child import MortalDatabase
-from tests.ways import to_loopback
+from tests.loopback import to_loopback
 
 LOGIN, NAME = "rowan-soul", "rowan"
 SPEED = 5.0

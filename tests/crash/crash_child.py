@@ -31,7 +31,7 @@ from modules.services.outbox.bodies import IntentKind, OpaqueBody, read_body
 from modules.services.outbox.outbox import Outbox
 from modules.services.outbox.senders.bluesky import BlueskySender
 from modules.services.outbox.types import Pacing, ProposedAction
-from tests.ways import to_loopback
+from tests.loopback import to_loopback
 
 T = TypeVar("T")
 

@@ -42,7 +42,7 @@ from modules.services.agent.sessions.sessions import Sessions
 from modules.services.agent.sessions.types import Session
 from modules.services.agent.skills.contracts import SKILL_CONTRACTS
 from modules.services.agent.skills.skills import Skills
-from tests.ways import to_loopback
+from tests.loopback import to_loopback
 
 T = TypeVar("T")
 

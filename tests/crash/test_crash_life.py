@@ -20,7 +20,7 @@ import pytest
 
 from modules.runtime.home import Home
 from tests.crash.crash_rig import Figures, disturb
-from tests.living import World, call
+from tests.running_town import RunningTown, call
 from town.atproto.values import POST, Event
 from town.model.types import ChatRequest, Completion
 
@@ -85,31 +85,31 @@ class Reaper:
 @pytest.mark.crash
 @pytest.mark.timeout(LAST_LIFE_S + END_S + 60 + KILLS * 30)
 async def test_a_soul_killed_at_random_answers_every_mention_exactly_once(
-    world: World, capfd: pytest.CaptureFixture[str]
+    running_town: RunningTown, capfd: pytest.CaptureFixture[str]
 ) -> None:
     rng = random.Random(SEED)
     figures = Figures()
-    home, soul = world.make_home("rowan", **PLENTY), world.account("rowan")
+    home, soul = running_town.make_home("rowan", **PLENTY), running_town.account("rowan")
     # NOTE(self): as many as a young account may answer in an hour; each asks too little to be in a loop with us.
-    people = [world.account(name) for name in ("kit", "ada", "bo", "cy", "dot", "eve")]
+    people = [running_town.account(name) for name in ("kit", "ada", "bo", "cy", "dot", "eve")]
     reaper = Reaper(rng, soul)
-    world.mind.answer = reaper.think
-    world.network.subscribe(reaper.see)
+    running_town.mind.answer = reaper.think
+    running_town.network.subscribe(reaper.see)
     mentions: list[str] = []
     while figures.kills.total() < KILLS:
         asked = range(len(mentions), len(mentions) + rng.randint(0, 2))
-        mentions += [_ask(world, people[number % len(people)], number) for number in asked]
-        disturb(world.faults, rng)
+        mentions += [_ask(running_town, people[number % len(people)], number) for number in asked]
+        disturb(running_town.faults, rng)
         figures.lives += 1
         moment = await _live_and_die(home, reaper, rng)
         figures.kills[moment] += 1
-    world.faults.clear()
+    running_town.faults.clear()
     figures.lives += 1
-    await _live_in_peace(home, reaper, world, mentions)
+    await _live_in_peace(home, reaper, running_town, mentions)
 
-    answered = _answers(world, soul)
-    figures.acts = len(_records(world, soul))
-    figures.duplicates = sum(times - 1 for times in answered.values()) + _repeated_texts(world, soul)
+    answered = _answers(running_town, soul)
+    figures.acts = len(_records(running_town, soul))
+    figures.duplicates = sum(times - 1 for times in answered.values()) + _repeated_texts(running_town, soul)
     figures.losses = sum(uri not in answered for uri in mentions)
     with capfd.disabled():
         own = figures.acts - answered.total()
@@ -117,14 +117,14 @@ async def test_a_soul_killed_at_random_answers_every_mention_exactly_once(
         sys.stdout.write(f"\n{figures}; {told}\n")
     assert (figures.duplicates, figures.losses) == (0, 0)
     assert set(answered) == set(mentions)
-    _rows_agree_with_the_network(home, world, soul)
+    _rows_agree_with_the_network(home, running_town, soul)
 
 
-def _ask(world: World, person: str, number: int) -> str:
+def _ask(running_town: RunningTown, person: str, number: int) -> str:
     """A question unlike the others: manners answer no text twice."""
     rng = random.Random(number)
     words = ["".join(rng.choice("bdfgklmnprstvz") + rng.choice("aeiou") for _ in range(3)) for _ in range(6)]
-    return world.network.post_as(person, f"@rowan.test what of {' '.join(words)}?")[0]
+    return running_town.network.post_as(person, f"@rowan.test what of {' '.join(words)}?")[0]
 
 
 async def _start(home: Home) -> asyncio.subprocess.Process:
@@ -159,13 +159,13 @@ async def _live_and_die(home: Home, reaper: Reaper, rng: random.Random) -> str:
     return moment
 
 
-async def _live_in_peace(home: Home, reaper: Reaper, world: World, mentions: list[str]) -> None:
+async def _live_in_peace(home: Home, reaper: Reaper, running_town: RunningTown, mentions: list[str]) -> None:
     """The last life: until all is answered and nothing waits, then it is asked to end and ends well."""
     process = await _start(home)
     reaper.follow(process, "")
     try:
         async with asyncio.timeout(LAST_LIFE_S):
-            while missing := _missing(home, process.pid, world, mentions):
+            while missing := _missing(home, process.pid, running_town, mentions):
                 assert process.returncode is None, _last_words(home)
                 await asyncio.sleep(0.2)
         process.terminate()
@@ -177,13 +177,13 @@ async def _live_in_peace(home: Home, reaper: Reaper, world: World, mentions: lis
         await process.wait()
 
 
-def _missing(home: Home, pid: int, world: World, mentions: list[str]) -> str:
+def _missing(home: Home, pid: int, running_town: RunningTown, mentions: list[str]) -> str:
     """What the last life has still to do, in words; "" when it is done."""
     if not _is_awake(home, pid):
         return "it is not awake"
     if waiting := _open_rows(home.database):
         return f"{waiting} acts wait"
-    return ", ".join(set(mentions) - set(_answers(world, world.account("rowan"))))
+    return ", ".join(set(mentions) - set(_answers(running_town, running_town.account("rowan"))))
 
 
 def _is_awake(home: Home, pid: int) -> bool:
@@ -196,18 +196,18 @@ def _last_words(home: Home) -> str:
     return (home.root / "life.log").read_text(encoding="utf-8")[-2000:]
 
 
-def _records(world: World, did: str) -> dict[str, dict[str, object]]:
-    return {record.uri: record.value for name in (POST, LIKE) for record in world.network.records(did, name)}
+def _records(running_town: RunningTown, did: str) -> dict[str, dict[str, object]]:
+    return {record.uri: record.value for name in (POST, LIKE) for record in running_town.network.records(did, name)}
 
 
-def _answers(world: World, did: str) -> Counter[str]:
+def _answers(running_town: RunningTown, did: str) -> Counter[str]:
     """How often each post was answered."""
-    posts = [record.value for record in world.network.records(did, POST)]
+    posts = [record.value for record in running_town.network.records(did, POST)]
     return Counter(post["reply"]["parent"]["uri"] for post in posts if "reply" in post)
 
 
-def _repeated_texts(world: World, did: str) -> int:
-    texts = Counter(record.value["text"] for record in world.network.records(did, POST))
+def _repeated_texts(running_town: RunningTown, did: str) -> int:
+    texts = Counter(record.value["text"] for record in running_town.network.records(did, POST))
     return sum(times - 1 for times in texts.values())
 
 
@@ -217,8 +217,8 @@ def _open_rows(path: Path) -> int:
         return int(connection.execute(query).fetchone()[0])
 
 
-def _rows_agree_with_the_network(home: Home, world: World, did: str) -> None:
+def _rows_agree_with_the_network(home: Home, running_town: RunningTown, did: str) -> None:
     with closing(sqlite3.connect(home.database)) as connection:
         rows = connection.execute("SELECT result_uri, state FROM intents WHERE state != 'blocked'").fetchall()
     assert {state for _, state in rows} == {"done"}
-    assert {uri for uri, _ in rows} == set(_records(world, did))
+    assert {uri for uri, _ in rows} == set(_records(running_town, did))

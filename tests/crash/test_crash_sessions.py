@@ -28,8 +28,8 @@ from modules.services.agent.sessions.sessions import Sessions
 from tests.children import child_of
 from tests.crash.crash_rig import Nursery, kill
 from tests.crash.sessions_child import AGENT, Room, open_room
-from tests.living import KEY, Mind, call
 from tests.modules.services.agent.sessions.session_values import joined
+from tests.running_town import KEY, Mind, call
 from town.model.service import model_app
 from town.model.types import ChatRequest, Completion
 from town.serving import serve

@@ -13,7 +13,7 @@ from modules.lives.bluesky.reply_check import repeats
 from modules.lives.bluesky.types import ThreadTurn
 from modules.runtime.llm.types import ToolCall
 from modules.services.agent.tools.types import ToolResult, Turn
-from tests.living import Life, World, awake
+from tests.running_town import RunningSoul, RunningTown, awake
 
 ANYONE = {
     "bluesky_reply",
@@ -52,7 +52,7 @@ def read(result: ToolResult) -> Any:
     return json.loads(result.content.splitlines()[1])
 
 
-async def use(life: Life, name: str, subject: object = None, /, **arguments: object) -> ToolResult:
+async def use(life: RunningSoul, name: str, subject: object = None, /, **arguments: object) -> ToolResult:
     call = ToolCall("1", name, dict(arguments))
     return await life.app.lives.mind.turn_runner.executor.execute(call, turn(Provenance.OWNER, subject))
 
@@ -62,36 +62,36 @@ async def use(life: Life, name: str, subject: object = None, /, **arguments: obj
     [(Provenance.STRANGER, ANYONE), (Provenance.PEER, ANYONE), (Provenance.SELF, OWN), (Provenance.OWNER, OWNER)],
 )
 async def test_the_less_trusted_the_words_the_fewer_the_tools(
-    world: World, provenance: Provenance, names: set[str]
+    running_town: RunningTown, provenance: Provenance, names: set[str]
 ) -> None:
-    async with awake(world.make_home("rowan")) as life:
+    async with awake(running_town.make_home("rowan")) as life:
         registry = life.app.lives.mind.turn_runner.executor.registry
         assert {tool.name for tool in registry.available(turn(provenance))} == names
         in_a_thread = {tool.name for tool in registry.available(turn(provenance, thread()))}
         assert in_a_thread == names | {"graceful_exit", "stay_silent"}
 
 
-async def test_a_stranger_s_turn_cannot_post_even_if_the_model_tries(world: World) -> None:
-    async with awake(world.make_home("rowan")) as life:
+async def test_a_stranger_s_turn_cannot_post_even_if_the_model_tries(running_town: RunningTown) -> None:
+    async with awake(running_town.make_home("rowan")) as life:
         call = ToolCall("1", "bluesky_post", {"text": "as the stranger wished"})
         result = await life.app.lives.mind.turn_runner.executor.execute(call, turn(Provenance.STRANGER))
         await life.send()
     assert result.is_error
-    assert world.texts("rowan") == []
+    assert running_town.texts("rowan") == []
 
 
-async def test_among_others_words_every_act_of_the_owner_s_turn_waits_for_a_yes(world: World) -> None:
-    uri, cid = world.network.post_as(world.account("kit"), "@rowan.test follow me, all of you!")
+async def test_among_others_words_every_act_of_the_owner_s_turn_waits_for_a_yes(running_town: RunningTown) -> None:
+    uri, cid = running_town.network.post_as(running_town.account("kit"), "@rowan.test follow me, all of you!")
     mixed = Turn("owner", Provenance.STRANGER, cause_id="owner", origin=Provenance.OWNER)
     wishes = {
         "bluesky_post": {"text": "Slate."},
         "bluesky_reply": {"text": "Slate, mostly.", "post_uri": uri, "post_cid": cid},
         "bluesky_like": {"post_uri": uri, "post_cid": cid},
         "bluesky_repost": {"post_uri": uri, "post_cid": cid},
-        "bluesky_follow": {"did": world.account("kit")},
-        "bluesky_unfollow": {"follow_uri": f"at://{world.account('rowan')}/app.bsky.graph.follow/3jt5tsfznls2r"},
+        "bluesky_follow": {"did": running_town.account("kit")},
+        "bluesky_unfollow": {"follow_uri": f"at://{running_town.account('rowan')}/app.bsky.graph.follow/3jt5tsfznls2r"},
     }
-    async with awake(world.make_home("rowan")) as life:
+    async with awake(running_town.make_home("rowan")) as life:
         executor = life.app.lives.mind.turn_runner.executor
         acts = {tool.name for tool in executor.registry.available(mixed) if tool.effect == "act"}
         assert {name for name in acts if name.startswith("bluesky")} == set(wishes)
@@ -100,16 +100,16 @@ async def test_among_others_words_every_act_of_the_owner_s_turn_waits_for_a_yes(
             assert result.content == "HELD: it waits for your owner's yes. Do not try again."
         await life.send()
         assert await life.app.services.outbox.counts() == {"held": len(wishes)}
-    assert world.texts("rowan") == []
-    assert world.likers(uri) == []
+    assert running_town.texts("rowan") == []
+    assert running_town.likers(uri) == []
 
 
-async def test_what_was_read_sinks_the_turn_and_an_account_is_then_named_by_its_did(world: World) -> None:
-    kit = world.account("kit")
-    home = world.make_home("rowan")
+async def test_what_was_read_sinks_the_turn_and_an_account_is_then_named_by_its_did(running_town: RunningTown) -> None:
+    kit = running_town.account("kit")
+    home = running_town.make_home("rowan")
     async with awake(home) as life:
         assert (await use(life, "bluesky_get_notifications")).provenance is None
-        world.network.post_as(kit, "@rowan.test hello")
+        running_town.network.post_as(kit, "@rowan.test hello")
         found = await use(life, "bluesky_get_notifications")
         assert found.provenance is Provenance.STRANGER
         assert read(found)[0]["author_did"] == kit
@@ -120,9 +120,9 @@ async def test_what_was_read_sinks_the_turn_and_an_account_is_then_named_by_its_
         assert read(await execute(ToolCall("1", "bluesky_get_profile", {"actor": kit}), mixed))["handle"] == "kit.test"
 
 
-async def test_follow_and_unfollow_leave_no_record_behind(world: World) -> None:
-    kit = world.account("kit")
-    async with awake(world.make_home("rowan")) as life:
+async def test_follow_and_unfollow_leave_no_record_behind(running_town: RunningTown) -> None:
+    kit = running_town.account("kit")
+    async with awake(running_town.make_home("rowan")) as life:
         followed = json.loads((await use(life, "bluesky_follow", did=kit)).content)
         await life.send()
         follows = read(await use(life, "bluesky_get_follows", actor="rowan.test"))
@@ -132,35 +132,35 @@ async def test_follow_and_unfollow_leave_no_record_behind(world: World) -> None:
         assert read(await use(life, "bluesky_get_follows", actor="rowan.test")) == []
 
 
-async def test_whom_we_unfollowed_can_be_followed_again_and_nobody_is_followed_twice(world: World) -> None:
-    kit, rowan = world.account("kit"), world.account("rowan")
-    async with awake(world.make_home("rowan")) as life:
+async def test_whom_we_unfollowed_can_be_followed_again_and_nobody_is_followed_twice(running_town: RunningTown) -> None:
+    kit, rowan = running_town.account("kit"), running_town.account("rowan")
+    async with awake(running_town.make_home("rowan")) as life:
         for _ in range(2):
             followed = json.loads((await use(life, "bluesky_follow", did=kit)).content)
             await life.send()
             again = await use(life, "bluesky_follow", did=kit)
             assert again.is_error
             assert "Already done: follow" in again.content
-            assert [item.at.uri for item in world.network.index.follows.to(kit)] == [followed["uri"]]
+            assert [item.at.uri for item in running_town.network.index.follows.to(kit)] == [followed["uri"]]
             await use(life, "bluesky_unfollow", follow_uri=followed["uri"])
             assert (await use(life, "bluesky_follow", did=kit)).is_error, "the unfollow has not left yet"
             await life.send()
-            assert not world.network.index.follows.between(rowan, kit)
+            assert not running_town.network.index.follows.between(rowan, kit)
 
 
-async def test_only_own_records_can_be_deleted(world: World) -> None:
-    async with awake(world.make_home("rowan")) as life:
-        theirs = f"at://{world.account('kit')}/app.bsky.graph.follow/3jt5tsfznls2r"
+async def test_only_own_records_can_be_deleted(running_town: RunningTown) -> None:
+    async with awake(running_town.make_home("rowan")) as life:
+        theirs = f"at://{running_town.account('kit')}/app.bsky.graph.follow/3jt5tsfznls2r"
         assert "your own" in (await use(life, "bluesky_unfollow", follow_uri=theirs)).content
-        uri, _ = world.network.post_as(world.account("rowan"), "Mine.")
+        uri, _ = running_town.network.post_as(running_town.account("rowan"), "Mine.")
         assert (await use(life, "bluesky_unfollow", follow_uri=uri)).is_error
         await life.send()
-    assert world.texts("rowan") == ["Mine."]
+    assert running_town.texts("rowan") == ["Mine."]
 
 
-async def test_reading_tools_answer_with_json_and_failures_with_a_plain_error(world: World) -> None:
-    home = world.make_home("rowan")
-    world.network.post_as(world.account("kit"), "@rowan.test is the bench dry?")
+async def test_reading_tools_answer_with_json_and_failures_with_a_plain_error(running_town: RunningTown) -> None:
+    home = running_town.make_home("rowan")
+    running_town.network.post_as(running_town.account("kit"), "@rowan.test is the bench dry?")
     async with awake(home) as life:
         notes = read(await use(life, "bluesky_get_notifications", limit=5))
         assert [note["text"] for note in notes] == ["@rowan.test is the bench dry?"]
@@ -171,13 +171,13 @@ async def test_reading_tools_answer_with_json_and_failures_with_a_plain_error(wo
         assert missing.content.startswith("Error:")
 
 
-async def test_a_conversation_is_left_with_words_once_and_with_a_like_after_that(world: World) -> None:
-    kit = world.account("kit")
-    uri, cid = world.network.post_as(kit, "@rowan.test that was a long talk about benches")
+async def test_a_conversation_is_left_with_words_once_and_with_a_like_after_that(running_town: RunningTown) -> None:
+    kit = running_town.account("kit")
+    uri, cid = running_town.network.post_as(kit, "@rowan.test that was a long talk about benches")
     ref = StrongRef(uri, cid)
     notification = Notification(uri, cid, Actor(kit, "kit.test"), "mention", "…", "", "2026-01-05T00:00:00Z")
     subject = ThreadTurn(notification, root=ref, is_owner=False, seen={uri: ref})
-    async with awake(world.make_home("rowan")) as life:
+    async with awake(running_town.make_home("rowan")) as life:
         empty = await use(life, "graceful_exit", subject, reason="done", closing_type="message")
         assert empty.is_error
         left = await use(
@@ -190,23 +190,23 @@ async def test_a_conversation_is_left_with_words_once_and_with_a_like_after_that
         )
         await life.send()
     assert again.ends_turn
-    assert world.texts("rowan") == ["Good bench talk."]
-    assert world.likers(uri) == ["rowan.test"]
+    assert running_town.texts("rowan") == ["Good bench talk."]
+    assert running_town.likers(uri) == ["rowan.test"]
 
 
-async def test_the_owner_is_never_met_with_silence(world: World) -> None:
-    async with awake(world.make_home("rowan")) as life:
+async def test_the_owner_is_never_met_with_silence(running_town: RunningTown) -> None:
+    async with awake(running_town.make_home("rowan")) as life:
         assert (await use(life, "stay_silent", thread(is_owner=True), reason="tired")).is_error
 
 
-async def test_outside_a_conversation_a_post_is_named_in_full(world: World) -> None:
-    async with awake(world.make_home("rowan")) as life:
+async def test_outside_a_conversation_a_post_is_named_in_full(running_town: RunningTown) -> None:
+    async with awake(running_town.make_home("rowan")) as life:
         assert (await use(life, "bluesky_like")).is_error
         assert (await use(life, "graceful_exit", reason="done")).is_error
 
 
-async def test_every_tool_has_a_description_and_its_own_name(world: World) -> None:
-    async with awake(world.make_home("rowan")) as life:
+async def test_every_tool_has_a_description_and_its_own_name(running_town: RunningTown) -> None:
+    async with awake(running_town.make_home("rowan")) as life:
         tools = life.app.lives.mind.turn_runner.executor.registry.available(turn(Provenance.OWNER))
     assert all(tool.description for tool in tools)
     assert len({tool.name for tool in tools}) == len(tools)

@@ -23,7 +23,7 @@ from modules.services.agent.session_keys import OWNER_SESSION
 from modules.services.agent.tools.executor import Executor
 from modules.services.agent.tools.registry import Registry
 from modules.services.agent.tools.types import ToolResult, Turn
-from tests.acquaintance import introduce
+from tests.known_profiles import set_profiles
 from tests.modules.services.agent.memory.memory_home import SKILLS, MemoryHome, open_memory_home
 from tests.shipped_skills import SHIPPED
 
@@ -73,7 +73,7 @@ async def rig(tmp_path: Path) -> AsyncIterator[Rig]:
             return not completed
 
         async def complete(agent: Mapping[str, str], user: Mapping[str, str]) -> None:
-            await introduce(memory_home.database, memory_home.clock, agent, user, "owner")
+            await set_profiles(memory_home.database, memory_home.clock, agent, user, "owner")
             completed.append((agent, user))
 
         tools = MemoryTools(

@@ -15,8 +15,8 @@ from common.clock import SystemClock
 from modules.runtime.console import SilentConsole
 from modules.runtime.llm.budget_guard import NoBudgetGuard
 from modules.runtime.llm.gateway import LLMGateway
+from tests.loopback import to_loopback
 from tests.model.get_model import DEFAULT_FOLDER, DEFAULT_MODEL, MODELS, server_python
-from tests.ways import to_loopback
 
 START_DEADLINE_S = 120
 CONTEXT_TOKENS = 12_288

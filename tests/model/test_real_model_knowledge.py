@@ -16,8 +16,8 @@ from modules.runtime.home import Home
 from modules.services.agent.onboarding import BOOTSTRAP_FILE
 from modules.services.agent.session_keys import OWNER_SESSION
 from soul.resources import template
-from tests.living import Life, World, awake
 from tests.model.conftest import CONTEXT_TOKENS, MODEL
+from tests.running_town import RunningSoul, RunningTown, awake
 
 pytestmark = [pytest.mark.model, pytest.mark.timeout(900)]
 
@@ -29,8 +29,8 @@ BEES = (
 
 
 @pytest.fixture
-def home(world: World, real_model: str) -> Home:
-    return world.make_home(
+def home(running_town: RunningTown, real_model: str) -> Home:
+    return running_town.make_home(
         "rowan",
         AI_GATEWAY_BASE_URL=real_model,
         AI_GATEWAY_MODEL=MODEL,
@@ -40,12 +40,12 @@ def home(world: World, real_model: str) -> Home:
 
 
 @pytest.fixture
-async def life(home: Home) -> AsyncIterator[Life]:
+async def life(home: Home) -> AsyncIterator[RunningSoul]:
     async with awake(home) as lived:
         yield lived
 
 
-async def test_the_owner_is_answered_in_words_also_when_what_changes_stands_in_the_message(life: Life) -> None:
+async def test_the_owner_is_answered_in_words_also_when_what_changes_stands_in_the_message(life: RunningSoul) -> None:
     for line in ("Hello Rowan! My favourite tree is the hornbeam.", "Which tree did I say I like?"):
         said = await life.app.owner.answer(line)
         print(f"{line}\n  -> {said}")
@@ -53,7 +53,7 @@ async def test_the_owner_is_answered_in_words_also_when_what_changes_stands_in_t
     assert "hornbeam" in said.lower()
 
 
-async def test_of_a_conversation_that_ends_something_true_is_remembered(life: Life) -> None:
+async def test_of_a_conversation_that_ends_something_true_is_remembered(life: RunningSoul) -> None:
     for line in BEES:
         print(f"{line}\n  -> {await life.app.owner.answer(line)}")
     outcome = await life.app.owner.start_afresh()

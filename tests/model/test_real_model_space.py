@@ -12,9 +12,9 @@ from collections.abc import AsyncIterator
 import pytest
 
 from modules.lives.space.policy import elect_action_owner as _owner
-from tests.living import World
 from tests.model.conftest import CONTEXT_TOKENS, MODEL
 from tests.modules.lives.space.soul_in_room import Agent, Room, open_room
+from tests.running_town import RunningTown
 
 pytestmark = [pytest.mark.model, pytest.mark.timeout(900)]
 
@@ -22,8 +22,8 @@ WISH = "Can you open an issue for the clock that stops at midnight in github.com
 
 
 @pytest.fixture
-async def room(world: World) -> AsyncIterator[Room]:
-    async with open_room(world) as opened:
+async def room(running_town: RunningTown) -> AsyncIterator[Room]:
+    async with open_room(running_town) as opened:
         yield opened
 
 

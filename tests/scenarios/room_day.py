@@ -29,7 +29,7 @@ from modules.runtime.journal.types import StoredEntry
 from modules.runtime.scheduler.types import Outcome
 from modules.services.commitments.types import QueuedCommitment
 from soul.app import App, open_soul
-from tests.living import KEY, PASSWORD, settings_of, write_home
+from tests.running_town import KEY, PASSWORD, settings_of, write_home
 from tests.scenarios.room_day_clock import DayClock
 from tests.scenarios.room_day_people import PEOPLE, Person
 from tests.scenarios.room_day_script import BOARD, HARBOUR, KEEPER, SEEDED

@@ -31,8 +31,8 @@ from modules.runtime.scheduler.types import Loop
 from modules.runtime.stages import Stage
 from modules.services.commitments.types import QueuedCommitment
 from soul.app import App, open_soul
-from tests.living import Think, World, call, settings_of
 from tests.patience import HANG_S
+from tests.running_town import Answering, RunningTown, call, settings_of
 from town.github.faults import Faults
 from town.github.network import GitHubNetwork
 from town.github.service import github_app
@@ -200,7 +200,7 @@ class Soul:
 class Society:
     """The room, GitHub, and the minds of those who live there, by name."""
 
-    world: World
+    running_town: RunningTown
     clock: Clock
     server: SpaceServer
     host: Onlooker
@@ -211,7 +211,7 @@ class Society:
     minds: dict[str, Decide] = field(default_factory=dict)
     default: Decide = diligent
     asked: list[Asked] = field(default_factory=list)
-    otherwise: Think = lambda _: Completion(text="NO")
+    otherwise: Answering = lambda _: Completion(text="NO")
     elsewhere: str = ""
 
     @property
@@ -219,7 +219,7 @@ class Society:
         return self.elsewhere or f"ws://127.0.0.1:{self.server.port}"
 
     def think(self, request: ChatRequest) -> Completion:
-        """The one mind service of the world, answering as whoever is asked."""
+        """The one mind service of the town, answering as whoever is asked."""
         asked = Asked(request.model.removeprefix(_MIND_OF), request)
         if not asked.in_room:
             return self.otherwise(request)
@@ -258,7 +258,7 @@ class Society:
     def make_home(self, name: str, *, github: bool = True, **more: str) -> Home:
         """A home with a place in this room and, with `github`, an account there."""
         model = f"{_MIND_OF}{name}"
-        self.world.mind.models = tuple({*self.world.mind.models, model})
+        self.running_town.mind.models = tuple({*self.running_town.mind.models, model})
         settings = {
             "SPACE_URL": self.url,
             "SOUL_SPEED": "1",
@@ -272,7 +272,7 @@ class Society:
                 "AGENT_GITHUB_TOKEN": account.token,
                 "GITHUB_API_URL": self.github_url,
             }
-        return self.world.make_home(name, **(settings | more))
+        return self.running_town.make_home(name, **(settings | more))
 
     @asynccontextmanager
     async def soul(
@@ -311,12 +311,12 @@ class Society:
 
 @asynccontextmanager
 async def open_society(
-    world: World, clock: Clock | None = None, *, max_bytes: int = 0, elsewhere: str = ""
+    running_town: RunningTown, clock: Clock | None = None, *, max_bytes: int = 0, elsewhere: str = ""
 ) -> AsyncIterator[Society]:
     """A room without members.
 
     Args:
-        world: what lies around it.
+        running_town: what lies around it.
         clock: everybody's; a quick one if none is given.
         max_bytes: when the room's record rotates, if not at the usual size.
         elsewhere: the address of a room that somebody else keeps; then none is opened here.
@@ -325,15 +325,15 @@ async def open_society(
     clock = clock or Quick()
     github, faults, host = GitHubNetwork(clock=SystemClock()), Faults(), Onlooker()
     repo = github.create_repo(github.create_account("acme"), "site")
-    folder = world.root / "room"
+    folder = running_town.root / "room"
     record = ChatLog(folder, max_bytes=max_bytes) if max_bytes else ChatLog(folder)
     server = SpaceServer(record, host, clock=clock)
     if not elsewhere:
         assert isinstance(await server.start(0), Ok)
     try:
         async with serve(github_app(github, faults=faults)) as github_url:
-            society = Society(world, clock, server, host, github, faults, github_url, repo, elsewhere=elsewhere)
-            world.mind.answer = society.think
+            society = Society(running_town, clock, server, host, github, faults, github_url, repo, elsewhere=elsewhere)
+            running_town.mind.answer = society.think
             yield society
     finally:
         await server.stop()

@@ -21,9 +21,9 @@ from common.clock import SystemClock
 from soul import cli
 from tests.fixtures.kept_home import FILES, FIXTURES, expected, kept_of, set_up, words_of
 from tests.fixtures.kept_town import NAME, done_by_soul, places_of, town_of
-from tests.living import World, call
 from tests.patience import HANG_S
 from tests.program import started, until
+from tests.running_town import RunningTown, call
 from tests.scenarios.room_society import Society
 from town.model.types import ChatRequest, Completion
 
@@ -78,7 +78,7 @@ class Visit:
 
     def asked(self) -> str:
         """All that the model was told."""
-        requests = self.town.world.mind.asked
+        requests = self.town.running_town.mind.asked
         return "\n".join(message.text for request in requests for message in request.messages)
 
 
@@ -102,7 +102,7 @@ async def lives(visit: Visit) -> None:
     wanted = before + Counter([*open_acts, *approved, ("reply", MOSS), ("reply", TOLD)])
     async with started("run", "--home", str(visit.root)) as process:
         await reached(town, wanted)
-        town.world.network.post_as(town.world.account("owner"), "@rowan.test tin or slate?")
+        town.running_town.network.post_as(town.running_town.account("owner"), "@rowan.test tin or slate?")
         await reached(town, wanted + Counter([("reply", AGAIN)]))
         await ends(process)
     assert done(town) == wanted + Counter([("reply", AGAIN)])
@@ -115,7 +115,7 @@ async def reached(town: Society, wanted: Counter[tuple[str, str]]) -> None:
     """The SOUL has done all that, and nothing else."""
     with contextlib.suppress(TimeoutError):
         async with asyncio.timeout(HANG_S):
-            while wanted - done(town):  # noqa: ASYNC110 - the world tells nobody what is waited for
+            while wanted - done(town):  # noqa: ASYNC110 - the network tells nobody what is waited for
                 await asyncio.sleep(0.01)
     assert done(town) == wanted
 
@@ -150,7 +150,7 @@ async def holds_all(visit: Visit) -> None:
     assert [_part(one, kept["self"]) for one in versions] == kept["self"]
     assert (await visit.told("self", "held"))["content"] == kept["selfHeld"]
     calls, tokens = await spent(visit)
-    assert calls >= sum(day["calls"] for day in kept["budgetDays"]) + len(visit.town.world.mind.asked)
+    assert calls >= sum(day["calls"] for day in kept["budgetDays"]) + len(visit.town.running_town.mind.asked)
     assert tokens > sum(day["tokens"] for day in kept["budgetDays"])
     for name in ("SOUL.md", "SELF.md", "workspace/USER.md", "workspace/GOALS.md", "workspace/MEMORY.md"):
         assert visit.file(name) == (visit.kept / FILES / name).read_text(), name
@@ -188,11 +188,13 @@ def _lasting(line: dict[str, Any]) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("kept", HOMES, ids=[path.name for path in HOMES])
-async def test_a_home_of_an_earlier_version_is_lived_in_on_and_nothing_is_lost(world: World, kept: Path) -> None:
+async def test_a_home_of_an_earlier_version_is_lived_in_on_and_nothing_is_lost(
+    running_town: RunningTown, kept: Path
+) -> None:
     now = SystemClock().now()
-    async with town_of(kept, world, now) as town:
+    async with town_of(kept, running_town, now) as town:
         town.otherwise = mind
-        places, root = places_of(town), world.root / NAME
+        places, root = places_of(town), running_town.root / NAME
         set_up(kept, root, places, now=now)
         visit = Visit(root, kept, town, expected(kept, places, now=now))
         await lives(visit)

@@ -17,15 +17,15 @@ from modules.runtime.database.database import Database
 from modules.runtime.journal.journal import Journal
 from modules.services.outbox import approval
 from soul.commands.doctor import examine
-from tests.living import Life, World, awake, replying
 from tests.patience import HANG_S
+from tests.running_town import RunningSoul, RunningTown, awake, replying
 from town.atproto.faults import Fault
 from town.model.types import ChatRequest, Completion
 
 PUT = "com.atproto.repo.putRecord"
 
 
-async def rounds(life: Life, number: int = 5) -> None:
+async def rounds(life: RunningSoul, number: int = 5) -> None:
     """Some rounds of the loops that perceive, think and send."""
     for _ in range(number):
         for name in ("control", "awareness", "outbox"):
@@ -33,126 +33,128 @@ async def rounds(life: Life, number: int = 5) -> None:
         await asyncio.sleep(0.02)
 
 
-async def test_a_pause_stops_what_was_already_accepted_and_resuming_sends_it(world: World) -> None:
-    home, kit = world.make_home("rowan"), world.account("kit")
-    uri, _ = world.network.post_as(kit, "Morning @rowan.test, which roof is louder in the rain?")
+async def test_a_pause_stops_what_was_already_accepted_and_resuming_sends_it(running_town: RunningTown) -> None:
+    home, kit = running_town.make_home("rowan"), running_town.account("kit")
+    uri, _ = running_town.network.post_as(kit, "Morning @rowan.test, which roof is louder in the rain?")
     async with awake(home) as life:
         await life.app.scheduler.run_guarded("awareness")
         (home.memory / "PAUSE").touch()
         await rounds(life)
-        assert world.texts("rowan") == []
+        assert running_town.texts("rowan") == []
         (home.memory / "PAUSE").unlink()
         await life.send()
-    (sent,) = [post for post in world.network.posts() if post.author.handle == "rowan.test"]
+    (sent,) = [post for post in running_town.network.posts() if post.author.handle == "rowan.test"]
     assert sent.reply
     assert sent.reply.parent.uri == uri
 
 
-async def test_a_pause_stops_a_write_that_waits_on_its_way_and_nothing_is_lost(world: World) -> None:
-    home, kit = world.make_home("rowan"), world.account("kit")
-    world.network.post_as(kit, "Morning @rowan.test, which roof is louder in the rain?")
+async def test_a_pause_stops_a_write_that_waits_on_its_way_and_nothing_is_lost(running_town: RunningTown) -> None:
+    home, kit = running_town.make_home("rowan"), running_town.account("kit")
+    running_town.network.post_as(kit, "Morning @rowan.test, which roof is louder in the rain?")
     async with awake(home) as life:
         await life.app.scheduler.run_guarded("awareness")
-        world.faults.arm(Fault("rate_limited", PUT, seconds=1))
+        running_town.faults.arm(Fault("rate_limited", PUT, seconds=1))
         sending = asyncio.create_task(life.app.services.outbox.deliver_due())
         for _ in range(1000):
-            if not world.faults.armed:
+            if not running_town.faults.armed:
                 break
             await asyncio.sleep(0.01)
-        assert world.faults.armed == ()
+        assert running_town.faults.armed == ()
         Control(home.memory).pause("wait")
         assert (await sending).done == 0
         assert await life.app.services.outbox.counts() == {"pending": 1}
-    assert world.texts("rowan") == []
+    assert running_town.texts("rowan") == []
 
 
-async def test_while_paused_it_perceives_but_asks_no_model_and_meets_everybody_after(world: World) -> None:
-    home, kit = world.make_home("rowan"), world.account("kit")
+async def test_while_paused_it_perceives_but_asks_no_model_and_meets_everybody_after(running_town: RunningTown) -> None:
+    home, kit = running_town.make_home("rowan"), running_town.account("kit")
     async with awake(home) as life:
         life.app.services.control.pause("a quiet day")
-        world.network.post_as(kit, "Morning @rowan.test, which roof is louder in the rain?")
+        running_town.network.post_as(kit, "Morning @rowan.test, which roof is louder in the rain?")
         await rounds(life)
         await life.app.lives.bluesky.expression.express()
         facts = await life.app.status_report.gather()
-        assert (facts["pendingNotifications"], world.mind.asked, world.texts("rowan")) == (1, [], [])
+        assert (facts["pendingNotifications"], running_town.mind.asked, running_town.texts("rowan")) == (1, [], [])
         life.app.services.control.resume()
         await life.look()
-    assert len(world.texts("rowan")) == 1
+    assert len(running_town.texts("rowan")) == 1
 
 
-async def test_talking_with_the_owner_goes_on_while_paused(world: World) -> None:
-    world.mind.answer = lambda _: Completion(text="I am resting, and listening.")
-    home = world.make_home("rowan")
+async def test_talking_with_the_owner_goes_on_while_paused(running_town: RunningTown) -> None:
+    running_town.mind.answer = lambda _: Completion(text="I am resting, and listening.")
+    home = running_town.make_home("rowan")
     async with awake(home) as life:
         life.app.services.control.pause()
         assert await life.app.owner.answer("are you there?") == "I am resting, and listening."
 
 
-async def test_the_owners_record_on_bluesky_pauses_and_its_end_resumes(world: World) -> None:
-    home, owner = world.make_home("rowan", SOUL_SPEED="1000"), world.account("owner")
-    world.network.put(owner, COLLECTION, EVERY_SOUL, {"$type": COLLECTION, "reason": "asleep"})
+async def test_the_owners_record_on_bluesky_pauses_and_its_end_resumes(running_town: RunningTown) -> None:
+    home, owner = running_town.make_home("rowan", SOUL_SPEED="1000"), running_town.account("owner")
+    running_town.network.put(owner, COLLECTION, EVERY_SOUL, {"$type": COLLECTION, "reason": "asleep"})
     async with awake(home) as life:
-        world.network.post_as(world.account("kit"), "Morning @rowan.test, which roof is louder?")
+        running_town.network.post_as(running_town.account("kit"), "Morning @rowan.test, which roof is louder?")
         await rounds(life)
-        assert (world.texts("rowan"), world.mind.asked) == ([], [])
-        world.network.delete(owner, COLLECTION, EVERY_SOUL)
+        assert (running_town.texts("rowan"), running_town.mind.asked) == ([], [])
+        running_town.network.delete(owner, COLLECTION, EVERY_SOUL)
         async with asyncio.timeout(HANG_S):
             while not life.app.services.control.standing().may_act:
                 await rounds(life, 1)
         await rounds(life, 1)
         await life.send()
         said = [message for _, message, _ in life.console.lines]
-    assert len(world.texts("rowan")) == 1
+    assert len(running_town.texts("rowan")) == 1
     assert said.count("Paused: nothing public leaves") == 1
     assert said.count("Going on: what waited may leave again") == 1
 
 
-async def test_a_record_that_was_made_while_it_slept_holds_before_the_first_act_and_the_profile(world: World) -> None:
-    home, owner = world.make_home("rowan"), world.account("owner")
-    world.network.put(owner, COLLECTION, EVERY_SOUL, {"$type": COLLECTION, "reason": "asleep"})
+async def test_a_record_that_was_made_while_it_slept_holds_before_the_first_act_and_the_profile(
+    running_town: RunningTown,
+) -> None:
+    home, owner = running_town.make_home("rowan"), running_town.account("owner")
+    running_town.network.put(owner, COLLECTION, EVERY_SOUL, {"$type": COLLECTION, "reason": "asleep"})
     async with awake(home) as life:
         await life.app.lives.bluesky.expression.express()
         await life.app.services.outbox.deliver_due()
-    profile = world.network.profile(world.account("rowan"))
-    assert (world.mind.asked, world.texts("rowan")) == ([], [])
+    profile = running_town.network.profile(running_town.account("rowan"))
+    assert (running_town.mind.asked, running_town.texts("rowan")) == ([], [])
     assert "labels" not in (profile.value if profile else {})
 
 
-async def test_what_was_paused_at_its_start_says_that_it_is_a_bot_once_it_may_act(world: World) -> None:
-    home = world.make_home("rowan")
+async def test_what_was_paused_at_its_start_says_that_it_is_a_bot_once_it_may_act(running_town: RunningTown) -> None:
+    home = running_town.make_home("rowan")
     Control(home.memory).pause("not yet")
     async with awake(home) as life:
         life.app.services.control.resume()
         await rounds(life, 2)
-    profile = world.network.profile(world.account("rowan"))
+    profile = running_town.network.profile(running_town.account("rowan"))
     assert profile
     assert profile.value["labels"]["values"] == [{"val": "bot"}]
 
 
-async def test_the_third_start_in_a_row_only_listens_until_the_owner_resumes(world: World) -> None:
-    home = world.make_home("rowan", SOUL_SPEED="20")
-    world.network.post_as(world.account("kit"), "Morning @rowan.test, which roof is louder?")
+async def test_the_third_start_in_a_row_only_listens_until_the_owner_resumes(running_town: RunningTown) -> None:
+    home = running_town.make_home("rowan", SOUL_SPEED="20")
+    running_town.network.post_as(running_town.account("kit"), "Morning @rowan.test, which roof is louder?")
     for _ in range(2):
         note_start(home.memory, Control(home.memory), SystemClock().now(), speed=20)
     async with awake(home) as life:
         assert [kind for kind, message, _ in life.console.lines if "SAFE MODE" in message] == ["error"]
         await rounds(life, 1)
-        assert (world.mind.asked, world.texts("rowan")) == ([], [])
+        assert (running_town.mind.asked, running_town.texts("rowan")) == ([], [])
         life.app.services.control.resume()
         await rounds(life, 1)
-        assert len(world.mind.asked) == 1
+        assert len(running_town.mind.asked) == 1
 
 
 @pytest.mark.parametrize("yes", [True, False])
 async def test_with_drafts_on_a_reply_waits_for_the_owner_who_may_answer_from_elsewhere(
-    world: World, *, yes: bool
+    running_town: RunningTown, *, yes: bool
 ) -> None:
-    home = world.make_home("rowan", SOUL_APPROVAL="drafts")
-    world.network.post_as(world.account("kit"), "Morning @rowan.test, which roof is louder?")
+    home = running_town.make_home("rowan", SOUL_APPROVAL="drafts")
+    running_town.network.post_as(running_town.account("kit"), "Morning @rowan.test, which roof is louder?")
     async with awake(home) as life:
         await rounds(life)
         (held,) = await life.app.services.outbox.held()
-        assert (world.texts("rowan"), len(world.mind.asked)) == ([], 1)
+        assert (running_town.texts("rowan"), len(running_town.mind.asked)) == ([], 1)
         clock, beside = SystemClock(), await Database.beside(home.database)
         journal, now = Journal(beside, SilentConsole(), clock, Redactor()), clock.now()
         if yes:
@@ -161,27 +163,29 @@ async def test_with_drafts_on_a_reply_waits_for_the_owner_who_may_answer_from_el
             await journal.record_with(lambda connection: approval.reject(connection, held.id, "no", now))
         await beside.close()
         await rounds(life)
-        assert len(world.mind.asked) == 1
-    assert len(world.texts("rowan")) == int(yes)
+        assert len(running_town.mind.asked) == 1
+    assert len(running_town.texts("rowan")) == int(yes)
 
 
-async def test_a_reply_that_was_ready_before_drafts_were_set_waits_for_the_yes_and_then_leaves(world: World) -> None:
-    home = world.make_home("rowan")
-    world.network.post_as(world.account("kit"), "Morning @rowan.test, which roof is louder?")
+async def test_a_reply_that_was_ready_before_drafts_were_set_waits_for_the_yes_and_then_leaves(
+    running_town: RunningTown,
+) -> None:
+    home = running_town.make_home("rowan")
+    running_town.network.post_as(running_town.account("kit"), "Morning @rowan.test, which roof is louder?")
     async with awake(home) as life:
         await life.app.scheduler.run_guarded("awareness")
         assert (await life.app.services.outbox.counts())["pending"] == 1
-    async with awake(world.make_home("rowan", SOUL_APPROVAL="drafts")) as life:
+    async with awake(running_town.make_home("rowan", SOUL_APPROVAL="drafts")) as life:
         await rounds(life)
         (held,) = await life.app.services.outbox.held()
-        assert world.texts("rowan") == []
+        assert running_town.texts("rowan") == []
         await life.app.services.outbox.approve(held.id)
         await life.send()
-    assert len(world.texts("rowan")) == 1
+    assert len(running_town.texts("rowan")) == 1
 
 
-async def test_with_drafts_on_nobody_says_that_a_thought_was_shared(world: World) -> None:
-    home = world.make_home("rowan", SOUL_APPROVAL="drafts")
+async def test_with_drafts_on_nobody_says_that_a_thought_was_shared(running_town: RunningTown) -> None:
+    home = running_town.make_home("rowan", SOUL_APPROVAL="drafts")
     async with awake(home) as life:
         await life.app.lives.bluesky.expression.express()
         (decided,) = await life.decisions()
@@ -189,58 +193,60 @@ async def test_with_drafts_on_nobody_says_that_a_thought_was_shared(world: World
     assert decided.entry.reason.startswith("waits for the owner's yes")
 
 
-async def test_with_strangers_on_the_owner_is_answered_at_once_and_a_stranger_after_a_yes(world: World) -> None:
+async def test_with_strangers_on_the_owner_is_answered_at_once_and_a_stranger_after_a_yes(
+    running_town: RunningTown,
+) -> None:
     def by_author(request: ChatRequest) -> Completion:
-        return replying(f"Slate, in all weathers, said answer number {len(world.mind.asked)}.")(request)
+        return replying(f"Slate, in all weathers, said answer number {len(running_town.mind.asked)}.")(request)
 
-    world.mind.answer = by_author
-    home = world.make_home("rowan", SOUL_APPROVAL="strangers")
+    running_town.mind.answer = by_author
+    home = running_town.make_home("rowan", SOUL_APPROVAL="strangers")
     async with awake(home) as life:
-        mine, _ = world.network.post_as(world.account("owner"), "@rowan.test are you well today?")
-        world.network.post_as(world.account("kit"), "Morning @rowan.test, which roof is louder?")
+        mine, _ = running_town.network.post_as(running_town.account("owner"), "@rowan.test are you well today?")
+        running_town.network.post_as(running_town.account("kit"), "Morning @rowan.test, which roof is louder?")
         await rounds(life)
         (held,) = await life.app.services.outbox.held()
         assert "did:plc:" in (held.error or "")
-    (sent,) = [post for post in world.network.posts() if post.author.handle == "rowan.test"]
+    (sent,) = [post for post in running_town.network.posts() if post.author.handle == "rowan.test"]
     assert sent.reply
     assert sent.reply.parent.uri == mine
 
 
-async def test_without_a_budget_posts_wait_with_one_line_and_no_hammering(world: World) -> None:
-    home = world.make_home("rowan", BUDGET_TOKENS_PER_DAY="0")
+async def test_without_a_budget_posts_wait_with_one_line_and_no_hammering(running_town: RunningTown) -> None:
+    home = running_town.make_home("rowan", BUDGET_TOKENS_PER_DAY="0")
     for name in ("kit", "bea", "sam"):
-        world.network.post_as(world.account(name), "Morning @rowan.test, which roof is louder?")
+        running_town.network.post_as(running_town.account(name), "Morning @rowan.test, which roof is louder?")
     async with awake(home) as life:
         await rounds(life)
         await life.app.lives.bluesky.expression.express()
         first_thought_at = life.app.lives.bluesky.expression.next_at
         facts = await life.app.status_report.gather()
         said = [message for _, message, _ in life.console.lines]
-    assert (facts["pendingNotifications"], world.mind.asked) == (3, [])
+    assert (facts["pendingNotifications"], running_town.mind.asked) == (3, [])
     assert len([message for message in said if "has to wait, for at least" in message]) == 1
     assert len([message for message in said if "No thought before" in message]) == 1
     assert first_thought_at is not None
     assert first_thought_at > SystemClock().now()
 
 
-async def test_without_a_budget_the_doctor_asks_no_model_either(world: World) -> None:
-    home = world.make_home("rowan", BUDGET_TOKENS_PER_DAY="0")
+async def test_without_a_budget_the_doctor_asks_no_model_either(running_town: RunningTown) -> None:
+    home = running_town.make_home("rowan", BUDGET_TOKENS_PER_DAY="0")
     (finding,) = [item for item in await examine(home.root) if item.check == "model"]
-    assert (finding.level, world.mind.asked) == ("warn", [])
+    assert (finding.level, running_town.mind.asked) == ("warn", [])
 
 
-async def test_when_little_is_left_the_owner_is_answered_and_the_others_wait(world: World) -> None:
-    home = world.make_home("rowan", BUDGET_TOKENS_PER_DAY="1000000")
+async def test_when_little_is_left_the_owner_is_answered_and_the_others_wait(running_town: RunningTown) -> None:
+    home = running_town.make_home("rowan", BUDGET_TOKENS_PER_DAY="1000000")
     async with awake(home) as life:
         await life.app.services.database.run(_spend_96_percent)
-        world.network.post_as(world.account("kit"), "Morning @rowan.test, which roof is louder?")
+        running_town.network.post_as(running_town.account("kit"), "Morning @rowan.test, which roof is louder?")
         await rounds(life, 2)
-        assert world.mind.asked == []
-        mine, _ = world.network.post_as(world.account("owner"), "@rowan.test are you well today?")
+        assert running_town.mind.asked == []
+        mine, _ = running_town.network.post_as(running_town.account("owner"), "@rowan.test are you well today?")
         await rounds(life, 2)
         await life.send()
         facts = await life.app.status_report.gather()
-    (sent,) = [post for post in world.network.posts() if post.author.handle == "rowan.test"]
+    (sent,) = [post for post in running_town.network.posts() if post.author.handle == "rowan.test"]
     assert sent.reply
     assert (sent.reply.parent.uri, facts["pendingNotifications"]) == (mine, 1)
 

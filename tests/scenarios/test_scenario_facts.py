@@ -3,20 +3,20 @@
 from __future__ import annotations
 
 from common.facts import ExpressionFacts, OwnerFacts, PostFacts, SaidLine, ToolOutcome
-from tests.living import World, awake, call
+from tests.running_town import RunningTown, awake, call
 from town.model.types import ChatRequest, Completion
 
 
-async def test_a_turn_about_a_post_carries_the_post_and_its_thread(world: World) -> None:
-    home, kit = world.make_home("rowan", AI_GATEWAY_FACTS="on"), world.account("kit")
-    first, _ = world.network.post_as(world.account("rowan"), "Tin sings, slate listens.")
-    uri, cid = world.network.post_as(kit, "And thatch, @rowan.test and @zoe.test?", reply_to_uri=first)
-    world.mind.answer = lambda _: call("stay_silent", reason="not for me")
+async def test_a_turn_about_a_post_carries_the_post_and_its_thread(running_town: RunningTown) -> None:
+    home, kit = running_town.make_home("rowan", AI_GATEWAY_FACTS="on"), running_town.account("kit")
+    first, _ = running_town.network.post_as(running_town.account("rowan"), "Tin sings, slate listens.")
+    uri, cid = running_town.network.post_as(kit, "And thatch, @rowan.test and @zoe.test?", reply_to_uri=first)
+    running_town.mind.answer = lambda _: call("stay_silent", reason="not for me")
     async with awake(home) as life:
         await life.look()
         life.passes(60)
         await life.look()
-    facts = world.mind.asked[-1].facts
+    facts = running_town.mind.asked[-1].facts
     assert facts.about == PostFacts(
         uri=uri,
         cid=cid,
@@ -30,13 +30,15 @@ async def test_a_turn_about_a_post_carries_the_post_and_its_thread(world: World)
     assert facts.agent.self_lines["values"]
 
 
-async def test_a_thought_of_its_own_carries_the_latest_posts_and_what_came_of_the_first_try(world: World) -> None:
-    home = world.make_home("rowan", AI_GATEWAY_FACTS="on")
-    world.network.post_as(world.account("rowan"), "Tin sings.\nSlate listens.")
-    world.mind.answer = lambda _: call("bluesky_post", text="Thatch hums in the wind.")
+async def test_a_thought_of_its_own_carries_the_latest_posts_and_what_came_of_the_first_try(
+    running_town: RunningTown,
+) -> None:
+    home = running_town.make_home("rowan", AI_GATEWAY_FACTS="on")
+    running_town.network.post_as(running_town.account("rowan"), "Tin sings.\nSlate listens.")
+    running_town.mind.answer = lambda _: call("bluesky_post", text="Thatch hums in the wind.")
     async with awake(home) as life:
         await life.app.lives.bluesky.expression.express()
-    first, second = (asked.facts for asked in world.mind.asked[-2:])
+    first, second = (asked.facts for asked in running_town.mind.asked[-2:])
     assert isinstance(first.about, ExpressionFacts)
     assert first.about.recent == ("Tin sings. Slate listens.",)
     assert first.about.source
@@ -44,25 +46,25 @@ async def test_a_thought_of_its_own_carries_the_latest_posts_and_what_came_of_th
     assert second.outcomes == (ToolOutcome("bluesky_post", failed=True, draft="Thatch hums in the wind."),)
 
 
-async def test_the_owner_s_line_is_told_beside_the_conversation(world: World) -> None:
-    home = world.make_home("rowan", AI_GATEWAY_FACTS="on")
+async def test_the_owner_s_line_is_told_beside_the_conversation(running_town: RunningTown) -> None:
+    home = running_town.make_home("rowan", AI_GATEWAY_FACTS="on")
     async with awake(home) as life:
         await life.app.owner.answer("Which roof today?")
-    about = world.mind.asked[-1].facts.about
+    about = running_town.mind.asked[-1].facts.about
     assert isinstance(about, OwnerFacts)
     assert about.line == "Which roof today?"
     assert about.situation
 
 
-async def test_without_the_setting_nothing_is_told_but_words(world: World) -> None:
+async def test_without_the_setting_nothing_is_told_but_words(running_town: RunningTown) -> None:
     seen: list[ChatRequest] = []
 
     def think(request: ChatRequest) -> Completion:
         seen.append(request)
         return Completion("Slate.")
 
-    home = world.make_home("rowan")
-    world.mind.answer = think
+    home = running_town.make_home("rowan")
+    running_town.mind.answer = think
     async with awake(home) as life:
         await life.app.owner.answer("Which roof today?")
     assert [request.facts.about for request in seen] == [None]

@@ -12,13 +12,13 @@ from common.errors import DiskFull
 from modules.runtime.database.database import Database
 from modules.runtime.journal.types import Entry
 from modules.services.agent.owner.answers import OwnerAnswers
-from tests.living import Life, World, awake, replying
 from tests.patience import HANG_S
+from tests.running_town import RunningSoul, RunningTown, awake, replying
 
 SAID = "Tin, and you hear each drop of it."
 
 
-async def fill(life: Life) -> None:
+async def fill(life: RunningSoul) -> None:
     """Leave no room in the database, as if the disk below it were full."""
     await life.app.services.database.run(_no_more_pages)
     for size in (4000, 400, 40, 0):
@@ -36,15 +36,17 @@ async def free(database: Database) -> None:
     await database.run(lambda connection: connection.execute("PRAGMA max_page_count = 1000000").fetchone())
 
 
-def told(life: Life, words: str) -> list[str]:
+def told(life: RunningSoul, words: str) -> list[str]:
     return [message for _, message, _ in life.console.lines if words in message]
 
 
-async def test_a_full_disk_fails_the_look_and_the_mention_is_answered_once_there_is_room(world: World) -> None:
-    world.mind.answer = replying(SAID)
-    async with awake(world.make_home("rowan")) as life:
+async def test_a_full_disk_fails_the_look_and_the_mention_is_answered_once_there_is_room(
+    running_town: RunningTown,
+) -> None:
+    running_town.mind.answer = replying(SAID)
+    async with awake(running_town.make_home("rowan")) as life:
         scheduler = life.app.scheduler
-        world.network.post_as(world.account("kit"), "@rowan.test which roof is louder in the rain?")
+        running_town.network.post_as(running_town.account("kit"), "@rowan.test which roof is louder in the rain?")
         await fill(life)
         doomed = asyncio.create_task(scheduler.doomed())
         for _ in range(3):
@@ -52,18 +54,18 @@ async def test_a_full_disk_fails_the_look_and_the_mention_is_answered_once_there
             assert not outcome.ran
         assert len(told(life, "awareness: Disk full")) == 1
         assert not doomed.done()
-        assert world.texts("rowan") == []
+        assert running_town.texts("rowan") == []
         await free(life.app.services.database)
         await life.look()
         assert len(told(life, "awareness: there is room on the disk again")) == 1
-        assert world.texts("rowan") == [SAID]
+        assert running_town.texts("rowan") == [SAID]
         doomed.cancel()
 
 
-async def test_what_the_owner_said_is_answered_once_there_is_room(world: World) -> None:
-    world.mind.answer = replying(SAID)
+async def test_what_the_owner_said_is_answered_once_there_is_room(running_town: RunningTown) -> None:
+    running_town.mind.answer = replying(SAID)
     answers: list[str] = []
-    async with awake(world.make_home("rowan")) as life:
+    async with awake(running_town.make_home("rowan")) as life:
         app = life.app
         talk = OwnerAnswers(
             app.owner, console=life.console, say=answers.append, clock=app.services.clock, timezone="UTC"

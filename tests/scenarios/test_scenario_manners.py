@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import pytest
 
-from tests.living import Life, World, awake, call
+from tests.running_town import RunningSoul, RunningTown, awake, call
 from town.atproto.values import PROFILE
 from town.model.types import ChatRequest, Completion
 
@@ -25,91 +25,104 @@ def at_length(subject: str) -> str:
     return " ".join(f"{subject}{letter}" for letter in "abcdefghij") + ", pray?"
 
 
-def label(world: World, name: str) -> str:
-    did = world.account(name)
-    world.network.put(did, PROFILE, "self", {"displayName": name, "labels": LABELS})
+def label(running_town: RunningTown, name: str) -> str:
+    did = running_town.account(name)
+    running_town.network.put(did, PROFILE, "self", {"displayName": name, "labels": LABELS})
     return did
 
 
-async def awareness(life: Life, times: int) -> None:
+async def awareness(life: RunningSoul, times: int) -> None:
     """Some looks, with nothing sent."""
     for _ in range(times):
         await life.app.scheduler.run_guarded("awareness")
 
 
-async def acts(life: Life) -> list[str]:
+async def acts(life: RunningSoul) -> list[str]:
     return [entry.entry.data.get("act", "") for entry in await life.decisions() if entry.entry.trigger_uri]
 
 
-async def test_two_programs_end_their_talk_with_a_like_then_in_silence_and_ask_no_model(world: World) -> None:
-    home, robo = world.make_home("rowan", SOUL_SPEED="200"), label(world, "robo")
-    world.mind.answer = wondering()
+async def test_two_programs_end_their_talk_with_a_like_then_in_silence_and_ask_no_model(
+    running_town: RunningTown,
+) -> None:
+    home, robo = running_town.make_home("rowan", SOUL_SPEED="200"), label(running_town, "robo")
+    running_town.mind.answer = wondering()
     async with awake(home) as life:
-        world.network.post_as(robo, f"@rowan.test {at_length(SUBJECTS[0])}")
+        running_town.network.post_as(robo, f"@rowan.test {at_length(SUBJECTS[0])}")
         await life.look()
         for subject in SUBJECTS[1:8]:
-            own = [post for post in world.network.posts() if post.author.handle == "rowan.test"]
-            world.network.post_as(robo, at_length(subject), reply_to_uri=own[0].uri)
+            own = [post for post in running_town.network.posts() if post.author.handle == "rowan.test"]
+            running_town.network.post_as(robo, at_length(subject), reply_to_uri=own[0].uri)
             await life.look()
         met = await acts(life)
         reasons = [entry.entry.reason for entry in await life.decisions()]
     assert met[:4] == ["replied", "replied", "replied", "concluded"]
     assert reasons[3].startswith("loop-thread-soft: 7 turns already")
     assert set(met[4:]) <= {"concluded", "liked", "skipped"}
-    assert len(world.texts("rowan")) == len(world.mind.asked) == 3
+    assert len(running_town.texts("rowan")) == len(running_town.mind.asked) == 3
 
 
-async def test_after_twelve_turns_there_is_not_even_a_like(world: World) -> None:
-    home, robo = world.make_home("rowan", SOUL_SPEED="200"), label(world, "robo")
-    first, _ = world.network.post_as(robo, "Some thoughts about roofs.")
+async def test_after_twelve_turns_there_is_not_even_a_like(running_town: RunningTown) -> None:
+    home, robo = running_town.make_home("rowan", SOUL_SPEED="200"), label(running_town, "robo")
+    first, _ = running_town.network.post_as(robo, "Some thoughts about roofs.")
     for subject in SUBJECTS:
-        uri, _ = world.network.post_as(robo, f"@rowan.test what about {subject * 4}?", reply_to_uri=first)
+        uri, _ = running_town.network.post_as(robo, f"@rowan.test what about {subject * 4}?", reply_to_uri=first)
     async with awake(home) as life:
         await life.look()
         (decision,) = await life.decisions()
     assert decision.entry.reason.startswith("loop-thread-hard: ")
-    assert (world.mind.asked, world.texts("rowan"), world.likers(uri)) == ([], [], [])
+    assert (running_town.mind.asked, running_town.texts("rowan"), running_town.likers(uri)) == ([], [], [])
 
 
-async def test_a_post_that_is_deleted_and_posted_again_is_liked_without_asking_the_model(world: World) -> None:
-    home, kit = world.make_home("rowan"), world.account("kit")
+async def test_a_post_that_is_deleted_and_posted_again_is_liked_without_asking_the_model(
+    running_town: RunningTown,
+) -> None:
+    home, kit = running_town.make_home("rowan"), running_town.account("kit")
     question = "@rowan.test which roof is the loudest in heavy rain?"
-    world.network.post_as(kit, question)
+    running_town.network.post_as(kit, question)
     async with awake(home) as life:
         await life.look()
-        again, _ = world.network.post_as(kit, question.upper().replace("@ROWAN.TEST", "@rowan.test") + "!")
+        again, _ = running_town.network.post_as(kit, question.upper().replace("@ROWAN.TEST", "@rowan.test") + "!")
         await life.look()
         reasons = [entry.entry.reason for entry in await life.decisions()]
-    assert len(world.mind.asked) == len(world.texts("rowan")) == 1
-    assert world.likers(again) == ["rowan.test"]
+    assert len(running_town.mind.asked) == len(running_town.texts("rowan")) == 1
+    assert running_town.likers(again) == ["rowan.test"]
     assert reasons[-1] == "repost-sense: 1 reply already, the limit is 1"
 
 
-async def test_a_young_soul_lets_the_seventh_stranger_of_the_hour_wait_but_not_the_owner(world: World) -> None:
-    home = world.make_home("rowan", SOUL_SPEED="200")
-    world.mind.answer = wondering()
+async def test_a_young_soul_lets_the_seventh_stranger_of_the_hour_wait_but_not_the_owner(
+    running_town: RunningTown,
+) -> None:
+    home = running_town.make_home("rowan", SOUL_SPEED="200")
+    running_town.mind.answer = wondering()
     for subject in SUBJECTS[:8]:
-        world.network.post_as(world.account(f"p-{subject}"), f"@rowan.test what do you make of {subject} roofs?")
+        running_town.network.post_as(
+            running_town.account(f"p-{subject}"), f"@rowan.test what do you make of {subject} roofs?"
+        )
     async with awake(home) as life:
         await awareness(life, 4)
         accepted = (await life.app.services.outbox.counts())["pending"]
         waiting = (await life.app.status_report.gather())["pendingNotifications"]
-        world.network.post_as(world.account("owner"), "@rowan.test and how are you?")
+        running_town.network.post_as(running_town.account("owner"), "@rowan.test and how are you?")
         await life.app.scheduler.run_guarded("awareness")
         assert (await life.app.services.outbox.counts())["pending"] == 7
     assert (accepted, waiting) == (6, 2)
-    assert len(world.mind.asked) == 7
+    assert len(running_town.mind.asked) == 7
 
 
-async def test_who_has_to_wait_is_told_of_once_as_a_decision_and_the_others_are_met(world: World) -> None:
-    home = world.make_home("rowan", SOUL_SPEED="1000")
-    world.mind.answer = wondering()
+async def test_who_has_to_wait_is_told_of_once_as_a_decision_and_the_others_are_met(running_town: RunningTown) -> None:
+    home = running_town.make_home("rowan", SOUL_SPEED="1000")
+    running_town.mind.answer = wondering()
     for subject in SUBJECTS[:6]:
-        world.network.post_as(world.account(f"p-{subject}"), f"@rowan.test what do you make of {subject} roofs?")
+        running_town.network.post_as(
+            running_town.account(f"p-{subject}"), f"@rowan.test what do you make of {subject} roofs?"
+        )
     async with awake(home) as life:
         await awareness(life, 3)
-        late = [world.network.post_as(world.account(name), "@rowan.test and I?")[0] for name in ("late", "later")]
-        again, _ = world.network.post_as(world.account("p-tin"), "@rowan.test and of a tin chimney?")
+        late = [
+            running_town.network.post_as(running_town.account(name), "@rowan.test and I?")[0]
+            for name in ("late", "later")
+        ]
+        again, _ = running_town.network.post_as(running_town.account("p-tin"), "@rowan.test and of a tin chimney?")
         await awareness(life, 1)
         met = await life.app.services.outbox.by_cause(again)
         life.passes(0.7)
@@ -136,21 +149,21 @@ async def test_who_has_to_wait_is_told_of_once_as_a_decision_and_the_others_are_
     ],
 )
 async def test_what_waits_for_the_owners_yes_is_not_told_as_done(
-    world: World, answer: Completion, summary: str
+    running_town: RunningTown, answer: Completion, summary: str
 ) -> None:
-    world.mind.answer = lambda _: answer
-    home = world.make_home("rowan", SOUL_APPROVAL="drafts")
-    world.network.post_as(world.account("kit"), "Morning @rowan.test, which roof is louder?")
+    running_town.mind.answer = lambda _: answer
+    home = running_town.make_home("rowan", SOUL_APPROVAL="drafts")
+    running_town.network.post_as(running_town.account("kit"), "Morning @rowan.test, which roof is louder?")
     async with awake(home) as life:
         await life.look()
         (decided,) = await life.decisions()
     assert decided.entry.summary == summary
 
 
-async def test_awake_it_says_on_its_profile_what_it_is_and_who_runs_it(world: World) -> None:
-    home = world.make_home("rowan", OPERATOR_CONTACT="someone@example.com")
+async def test_awake_it_says_on_its_profile_what_it_is_and_who_runs_it(running_town: RunningTown) -> None:
+    home = running_town.make_home("rowan", OPERATOR_CONTACT="someone@example.com")
     async with awake(home):
-        profile = world.network.profile(world.account("rowan"))
+        profile = running_town.network.profile(running_town.account("rowan"))
         assert profile
         assert profile.value["labels"] == LABELS
         assert profile.value["description"].endswith("someone@example.com")

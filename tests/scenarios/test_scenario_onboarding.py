@@ -10,9 +10,9 @@ from common.files import write_atomic
 from modules.runtime.home import Home
 from modules.services.agent.onboarding import BOOTSTRAP_DONE, BOOTSTRAP_FILE
 from soul.resources import template
-from tests.living import World, awake, call
 from tests.patience import HANG_S
 from tests.program import started, until
+from tests.running_town import RunningTown, awake, call
 from town.model.types import ChatRequest, Completion
 
 GREETING = "I'm rowan, and I have just woken up. What should I call you?"
@@ -44,11 +44,11 @@ def led(request: ChatRequest) -> Completion:
 
 
 @pytest.fixture
-def home(world: World) -> Home:
+def home(running_town: RunningTown) -> Home:
     """A home as `soul init` leaves it."""
-    made = world.make_home("rowan")
+    made = running_town.make_home("rowan")
     write_atomic(made.workspace / BOOTSTRAP_FILE, template(BOOTSTRAP_FILE))
-    world.mind.answer = led
+    running_town.mind.answer = led
     return made
 
 
@@ -56,7 +56,9 @@ def files(home: Home) -> list[str]:
     return sorted(path.name for path in home.workspace.glob("BOOTSTRAP*"))
 
 
-async def test_the_soul_speaks_first_and_the_talk_ends_with_both_profiles(world: World, home: Home) -> None:
+async def test_the_soul_speaks_first_and_the_talk_ends_with_both_profiles(
+    running_town: RunningTown, home: Home
+) -> None:
     async with awake(home) as life:
         owner, knowledge = life.app.owner, life.app.services.knowledge
         assert await owner.open() == GREETING
@@ -70,20 +72,20 @@ async def test_the_soul_speaks_first_and_the_talk_ends_with_both_profiles(world:
         assert files(home) == [BOOTSTRAP_DONE]
         assert await owner.open() == ""
         assert await owner.answer("which roof do you like?") == "As you like."
-        frame = told(world.mind.asked[-1])
+        frame = told(running_town.mind.asked[-1])
         assert AFTERWARDS in frame
         assert ONLY_THEN not in frame
         assert "looks after roofs" in frame
         assert "Ana" in frame
 
 
-async def test_the_first_talk_is_told_only_what_it_needs(world: World, home: Home) -> None:
+async def test_the_first_talk_is_told_only_what_it_needs(running_town: RunningTown, home: Home) -> None:
     write_atomic(home.workspace / "GOALS.md", "# Goals\n\n- canary of goals")
     write_atomic(home.workspace / "USER.md", "I live in Porto.")
     async with awake(home) as life:
         await life.app.owner.open()
         await life.app.owner.answer("Ana.")
-    for asked in world.mind.asked[-2:]:
+    for asked in running_town.mind.asked[-2:]:
         frame = told(asked)
         assert FILE_WORDS in frame
         assert "I live in Porto." in frame
@@ -92,28 +94,30 @@ async def test_the_first_talk_is_told_only_what_it_needs(world: World, home: Hom
         assert "canary" not in frame
 
 
-async def test_the_opening_is_no_word_of_the_owners(world: World, home: Home) -> None:
+async def test_the_opening_is_no_word_of_the_owners(running_town: RunningTown, home: Home) -> None:
     async with awake(home) as life:
         await life.app.owner.open()
         await life.app.owner.answer("I am Ana of the mill.")
         tool = call("profile_update", subject="user", field="pet", value="a cat", evidence="has said nothing yet")
-        world.mind.answer = lambda request: Completion(text="so") if request.messages[-1].role == "tool" else tool
+        running_town.mind.answer = lambda request: (
+            Completion(text="so") if request.messages[-1].role == "tool" else tool
+        )
         await life.app.owner.answer("yes")
         assert "pet" not in (await life.app.services.knowledge.profiles.get()).user
 
 
-async def test_strangers_hear_nothing_of_it_while_it_goes_on(world: World, home: Home) -> None:
-    world.network.post_as(world.account("kit"), "@rowan.test who are you?")
-    world.mind.answer = lambda request: (
+async def test_strangers_hear_nothing_of_it_while_it_goes_on(running_town: RunningTown, home: Home) -> None:
+    running_town.network.post_as(running_town.account("kit"), "@rowan.test who are you?")
+    running_town.mind.answer = lambda request: (
         call("stay_silent", reason="first things first")
         if any(offer.name == "stay_silent" for offer in request.offers)
         else led(request)
     )
     async with awake(home) as life:
         await life.app.owner.open()
-        asked = len(world.mind.asked)
+        asked = len(running_town.mind.asked)
         await life.look()
-        met = world.mind.asked[asked:]
+        met = running_town.mind.asked[asked:]
     assert met
     for request in met:
         assert FILE_WORDS not in told(request)
@@ -121,7 +125,7 @@ async def test_strangers_hear_nothing_of_it_while_it_goes_on(world: World, home:
         assert "complete_commissioning" not in {offer.name for offer in request.offers}
 
 
-async def test_a_talk_that_was_broken_off_goes_on_in_the_next_life(world: World, home: Home) -> None:
+async def test_a_talk_that_was_broken_off_goes_on_in_the_next_life(running_town: RunningTown, home: Home) -> None:
     async with awake(home) as life:
         assert await life.app.owner.open() == GREETING
         await life.app.owner.answer("Ana. You look after roofs.")
@@ -133,14 +137,14 @@ async def test_a_talk_that_was_broken_off_goes_on_in_the_next_life(world: World,
         assert (await life.app.services.knowledge.profiles.get()).user == {"name": "Ana"}
 
 
-async def test_a_home_without_the_file_is_not_spoken_to_first(world: World) -> None:
-    async with awake(world.make_home("rowan")) as life:
-        asked = len(world.mind.asked)
+async def test_a_home_without_the_file_is_not_spoken_to_first(running_town: RunningTown) -> None:
+    async with awake(running_town.make_home("rowan")) as life:
+        asked = len(running_town.mind.asked)
         assert await life.app.owner.open() == ""
-        assert len(world.mind.asked) == asked
+        assert len(running_town.mind.asked) == asked
 
 
-async def test_at_the_terminal_the_first_words_are_the_souls(world: World, home: Home) -> None:
+async def test_at_the_terminal_the_first_words_are_the_souls(running_town: RunningTown, home: Home) -> None:
     async with started("run", "--home", str(home.root), stdin=asyncio.subprocess.PIPE) as process:
         assert process.stdin is not None
         assert GREETING in await until(process, "rowan: ")

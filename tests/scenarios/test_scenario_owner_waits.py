@@ -15,8 +15,8 @@ from common.clock import SystemClock, iso
 from common.errors import Transient
 from modules.services.agent.owner.answers import OwnerAnswers
 from modules.services.agent.session_keys import OWNER_SESSION
-from tests.living import Life, World, awake
 from tests.program import started, until
+from tests.running_town import RunningSoul, RunningTown, awake
 from town.model.faults import Fault
 from town.model.types import ChatRequest, Completion
 
@@ -35,7 +35,7 @@ def answering(request: ChatRequest) -> Completion:
 
 
 @asynccontextmanager
-async def talking(life: Life) -> AsyncIterator[tuple[OwnerAnswers, asyncio.Queue[str]]]:
+async def talking(life: RunningSoul) -> AsyncIterator[tuple[OwnerAnswers, asyncio.Queue[str]]]:
     """The terminal's side, with what is said there."""
     shown: asyncio.Queue[str] = asyncio.Queue()
     answers = OwnerAnswers(life.app.owner, console=life.console, say=shown.put_nowait, clock=SystemClock())
@@ -48,7 +48,7 @@ async def talking(life: Life) -> AsyncIterator[tuple[OwnerAnswers, asyncio.Queue
             await task
 
 
-async def told(life: Life, words: str) -> str:
+async def told(life: RunningSoul, words: str) -> str:
     """Once the owner is told of it."""
     for _ in range(4000):
         for _, message, _ in life.console.lines:
@@ -59,47 +59,49 @@ async def told(life: Life, words: str) -> str:
 
 
 @pytest.fixture(autouse=True)
-def _mind(world: World) -> None:
-    world.mind.answer = answering
+def _mind(running_town: RunningTown) -> None:
+    running_town.mind.answer = answering
 
 
-async def test_what_is_said_while_the_model_is_down_is_answered_in_order_once_it_is_back(world: World) -> None:
-    async with awake(world.make_home("rowan")) as life, talking(life) as (answers, shown):
-        world.mind_faults.arm(DOWN)
+async def test_what_is_said_while_the_model_is_down_is_answered_in_order_once_it_is_back(
+    running_town: RunningTown,
+) -> None:
+    async with awake(running_town.make_home("rowan")) as life, talking(life) as (answers, shown):
+        running_town.mind_faults.arm(DOWN)
         await answers.hear("I saw a heron.")
         await told(life, "The model does not answer now; 1 of your messages waits and will be answered")
         await answers.hear("It stood at the weir.")
         await told(life, "Kept; 2 of your messages wait for an answer")
         assert shown.empty()
-        world.mind_faults.clear()
+        running_town.mind_faults.clear()
         await answers.hear("Now to the mill.")
         assert [await shown.get() for _ in range(3)] == ["So: heron.", "So: weir.", "So: mill."]
         assert await life.app.owner.waiting() == 0
     for number, words in enumerate(("heron.", "weir.", "mill."), 1):
-        asked = [request for request in world.mind.asked if said(request)[-1].endswith(words)]
+        asked = [request for request in running_town.mind.asked if said(request)[-1].endswith(words)]
         assert len(asked) == 1, "each message is thought about once"
         assert len(said(asked[0])) == number, "and each stands in the conversation once"
 
 
-async def test_the_model_coming_back_is_enough_the_owner_need_not_speak_again(world: World) -> None:
-    async with awake(world.make_home("rowan")) as life:
-        world.mind_faults.arm(DOWN)
+async def test_the_model_coming_back_is_enough_the_owner_need_not_speak_again(running_town: RunningTown) -> None:
+    async with awake(running_town.make_home("rowan")) as life:
+        running_town.mind_faults.arm(DOWN)
         with pytest.raises(Transient):
             await life.app.owner.answer("I saw a heron.")
-        world.mind_faults.clear()
+        running_town.mind_faults.clear()
         async with talking(life) as (_, shown):
             assert await shown.get() == "So: heron."
         assert "Answering what you said at" in await told(life, "Answering what you said at")
 
 
-async def test_what_waits_is_answered_after_a_restart_and_stands_once_in_the_talk(world: World) -> None:
-    home = world.make_home("rowan")
+async def test_what_waits_is_answered_after_a_restart_and_stands_once_in_the_talk(running_town: RunningTown) -> None:
+    home = running_town.make_home("rowan")
     async with awake(home) as life:
-        world.mind_faults.arm(DOWN)
+        running_town.mind_faults.arm(DOWN)
         with pytest.raises(Transient):
             await life.app.owner.answer("I saw a heron.")
         await life.app.owner.hear("It stood at the weir.")
-    world.mind_faults.clear()
+    running_town.mind_faults.clear()
     async with awake(home) as life, talking(life) as (_, shown):
         assert [await shown.get() for _ in range(2)] == ["So: heron.", "So: weir."]
         assert await told(life, "From before, 2 of your messages wait for an answer")
@@ -113,8 +115,10 @@ async def test_what_waits_is_answered_after_a_restart_and_stands_once_in_the_tal
     ]
 
 
-async def test_an_answer_that_a_crash_kept_from_being_shown_is_shown_and_not_thought_of_again(world: World) -> None:
-    home = world.make_home("rowan")
+async def test_an_answer_that_a_crash_kept_from_being_shown_is_shown_and_not_thought_of_again(
+    running_town: RunningTown,
+) -> None:
+    home = running_town.make_home("rowan")
     async with awake(home) as life:
         await life.app.owner.answer("I saw a heron.")
     with sqlite3.connect(home.database) as connection:
@@ -124,20 +128,20 @@ async def test_an_answer_that_a_crash_kept_from_being_shown_is_shown_and_not_tho
             (OWNER_SESSION,),
         )
     connection.close()
-    asked = len(world.mind.asked)
+    asked = len(running_town.mind.asked)
     async with awake(home) as life, talking(life) as (_, shown):
         assert await shown.get() == "So: heron."
         assert await life.app.owner.waiting() == 0
-    assert len(world.mind.asked) == asked
+    assert len(running_town.mind.asked) == asked
 
 
-async def test_the_talk_is_not_archived_over_what_waits(world: World) -> None:
-    home = world.make_home("rowan")
+async def test_the_talk_is_not_archived_over_what_waits(running_town: RunningTown) -> None:
+    home = running_town.make_home("rowan")
     async with awake(home) as life:
-        world.mind_faults.arm(DOWN)
+        running_town.mind_faults.arm(DOWN)
         with pytest.raises(Transient):
             await life.app.owner.answer("I saw a heron.")
-        world.mind_faults.clear()
+        running_town.mind_faults.clear()
         session = await life.app.services.knowledge.sessions.open(OWNER_SESSION)
         long_ago = iso(SystemClock().now() - timedelta(hours=3))
         await life.app.services.database.run(
@@ -153,19 +157,19 @@ async def test_the_talk_is_not_archived_over_what_waits(world: World) -> None:
         assert (await life.app.services.knowledge.sessions.open(OWNER_SESSION)).id != session.id
 
 
-async def test_a_message_that_can_never_be_answered_keeps_none_behind_it_waiting(world: World) -> None:
-    async with awake(world.make_home("rowan")) as life, talking(life) as (answers, shown):
-        world.mind.models = ("another",)
+async def test_a_message_that_can_never_be_answered_keeps_none_behind_it_waiting(running_town: RunningTown) -> None:
+    async with awake(running_town.make_home("rowan")) as life, talking(life) as (answers, shown):
+        running_town.mind.models = ("another",)
         await answers.hear("I saw a heron.")
         await told(life, "No answer: The model service rejects the request")
-        world.mind.models = ("test-mind",)
+        running_town.mind.models = ("test-mind",)
         await answers.hear("It stood at the weir.")
         assert await shown.get() == "So: weir."
         assert await life.app.owner.waiting() == 0
 
 
-async def test_secrets_do_not_wait_in_the_open(world: World) -> None:
-    home = world.make_home("rowan", AI_GATEWAY_API_KEY="model-key-for-tests")
+async def test_secrets_do_not_wait_in_the_open(running_town: RunningTown) -> None:
+    home = running_town.make_home("rowan", AI_GATEWAY_API_KEY="model-key-for-tests")
     async with awake(home) as life:
         await life.app.owner.hear("the key is model-key-for-tests, the weir.")
         (text,) = await life.app.services.database.run(
@@ -174,9 +178,9 @@ async def test_secrets_do_not_wait_in_the_open(world: World) -> None:
     assert "model-key-for-tests" not in text
 
 
-async def test_the_program_answers_after_kill_9_what_it_was_told_before(world: World) -> None:
-    home = world.make_home("rowan")
-    world.mind_faults.arm(DOWN)
+async def test_the_program_answers_after_kill_9_what_it_was_told_before(running_town: RunningTown) -> None:
+    home = running_town.make_home("rowan")
+    running_town.mind_faults.arm(DOWN)
     async with started("run", "--home", str(home.root), stdin=asyncio.subprocess.PIPE) as process:
         await until(process, "Awake")
         assert process.stdin is not None
@@ -185,7 +189,7 @@ async def test_the_program_answers_after_kill_9_what_it_was_told_before(world: W
         await until(process, "retry 1/3")
         process.send_signal(signal.SIGKILL)
         await process.wait()
-    world.mind_faults.clear()
+    running_town.mind_faults.clear()
     async with started("run", "--home", str(home.root)) as process:
         seen = await until(process, "So: weir.")
         assert "So: heron." in seen

@@ -6,7 +6,7 @@ import json
 
 from common.clock import SystemClock
 from modules.services.explanation.why import tell
-from tests.living import World, awake, call
+from tests.running_town import RunningTown, awake, call
 from tests.town.mind.town_mind_prompts import SKILLS
 from town.github.network import GitHubNetwork
 from town.github.service import github_app
@@ -34,13 +34,13 @@ def _mind(request: ChatRequest) -> Completion:
     return Completion(text="[]")
 
 
-async def test_what_was_promised_in_a_reply_is_done_once_and_told_below_it(world: World) -> None:
+async def test_what_was_promised_in_a_reply_is_done_once_and_told_below_it(running_town: RunningTown) -> None:
     github = GitHubNetwork(clock=SystemClock())
     account = github.create_account("rowan")
     repo = github.create_repo(github.create_account("acme", kind="Organization"), "site", collaborators=["rowan"])
-    world.mind.answer = _mind
+    running_town.mind.answer = _mind
     async with serve(github_app(github)) as url:
-        home = world.make_home(
+        home = running_town.make_home(
             "rowan",
             GITHUB_API_URL=url,
             AGENT_GITHUB_USERNAME="rowan",
@@ -48,7 +48,7 @@ async def test_what_was_promised_in_a_reply_is_done_once_and_told_below_it(world
             SOUL_ALLOW_PRIVATE_NET="on",
             OWNER_GITHUB_USERNAME="acme",
         )
-        world.network.post_as(world.account("kit"), QUESTION)
+        running_town.network.post_as(running_town.account("kit"), QUESTION)
         async with awake(home) as life:
             await life.look()
             for _ in range(8):
@@ -58,7 +58,7 @@ async def test_what_was_promised_in_a_reply_is_done_once_and_told_below_it(world
     issues = [issue for issue in repo.issues.values() if issue]
     assert [issue.title for issue in issues] == [TITLE]
     assert BODY in (issues[0].body or "")
-    texts = world.texts("rowan")
+    texts = running_town.texts("rowan")
     assert texts[0] == PROMISE
     assert [text for text in texts[1:] if TOLD in text] == texts[1:]
     assert len(texts) == 2

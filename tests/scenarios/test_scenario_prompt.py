@@ -18,8 +18,8 @@ from modules.services.agent.session_keys import OWNER_SESSION
 from modules.services.outbox.bodies import PostBody
 from modules.services.outbox.types import ProposedAction
 from soul.commands.prompt import run_prompt
-from tests.acquaintance import introduce
-from tests.living import Life, World, awake, replying
+from tests.known_profiles import set_profiles
+from tests.running_town import RunningSoul, RunningTown, awake, replying
 from town.model.types import ChatRequest, Completion
 
 QUESTION = "What do you know of the weir?"
@@ -54,7 +54,7 @@ def files(home: Home) -> dict[str, str]:
     return {str(path): hashlib.sha256(path.read_bytes()).hexdigest() for path in paths}
 
 
-async def furnish(life: Life, world: World) -> None:
+async def furnish(life: RunningSoul, running_town: RunningTown) -> None:
     """A first life: it knows something, was told something, and leaves notes."""
     services = life.app.services
     memories = services.knowledge.stores.memories
@@ -65,8 +65,8 @@ async def furnish(life: Life, world: World) -> None:
         NewMemory("curated", "Boat", "The boat is called Wren.", trust="owner"),
     ):
         await memories.save(new, services.clock.now())
-    await introduce(services.database, services.clock, {"role": "keeps the weir"}, {"name": "Ana"})
-    world.mind.answer = lambda _: Completion(text="Good evening.")
+    await set_profiles(services.database, services.clock, {"role": "keeps the weir"}, {"name": "Ana"})
+    running_town.mind.answer = lambda _: Completion(text="Good evening.")
     await life.app.owner.answer("Good evening.")
     await life.app.owner.start_afresh()
     await life.app.lives.mind.leave_notes()
@@ -81,16 +81,16 @@ def keep(home: Home, name: str, text: str) -> None:
 @pytest.mark.parametrize("where", ["home", "store"])
 @pytest.mark.parametrize("audience", ["owner", "bluesky"])
 async def test_what_is_shown_is_what_the_first_turn_is_sent_and_nothing_is_changed_by_looking(
-    world: World, capsys: pytest.CaptureFixture[str], audience: Audience, where: str
+    running_town: RunningTown, capsys: pytest.CaptureFixture[str], audience: Audience, where: str
 ) -> None:
-    home = world.make_home("rowan", SOUL_WORKSPACE=where, SOUL_TIMEZONE="UTC")
+    home = running_town.make_home("rowan", SOUL_WORKSPACE=where, SOUL_TIMEZONE="UTC")
     (home.workspace if where == "store" else home.store).mkdir(parents=True, exist_ok=True)
     keep(home, "USER.md", "I am Ana, and I repair clocks.\n")
     keep(home, "GOALS.md", "Learn what the weir is for.\n")
     keep(home, "skills/knots/SKILL.md", SKILL.format(name="knots"))
     write_atomic(home.store / skill_key("tea"), SKILL.format(name="tea"))
     async with awake(home) as life:
-        await furnish(life, world)
+        await furnish(life, running_town)
     before = files(home)
     text, beside = await shown(home, audience, capsys)
     assert files(home) == before
@@ -99,29 +99,31 @@ async def test_what_is_shown_is_what_the_first_turn_is_sent_and_nothing_is_chang
         if audience == "owner":
             await life.app.owner.answer(QUESTION)
         else:
-            world.mind.answer = replying("Water, mostly. What do you know of it?")
-            world.network.post_as(world.account("kit"), f"@rowan.test {QUESTION}")
+            running_town.mind.answer = replying("Water, mostly. What do you know of it?")
+            running_town.network.post_as(running_town.account("kit"), f"@rowan.test {QUESTION}")
             await life.look()
-    assert timeless(text) == timeless(told(world.mind.asked[-1]))
+    assert timeless(text) == timeless(told(running_town.mind.asked[-1]))
     assert "The weir was built in 1904" in text
     assert ("The weir is low" in text) is (audience == "bluesky")
     for own in ("- knots: How to knots.", "- tea: How to tea.", "The boat is called Wren.", "The key hangs", "Ana"):
         assert (own in text) is (audience == "owner"), own
 
 
-async def test_the_first_talk_is_shown_as_long_as_it_is_due(world: World, capsys: pytest.CaptureFixture[str]) -> None:
-    home = world.make_home("rowan", SOUL_TIMEZONE="UTC")
+async def test_the_first_talk_is_shown_as_long_as_it_is_due(
+    running_town: RunningTown, capsys: pytest.CaptureFixture[str]
+) -> None:
+    home = running_town.make_home("rowan", SOUL_TIMEZONE="UTC")
     write_atomic(home.workspace / "BOOTSTRAP.md", "Ask me why I repair clocks.\n")
     before = files(home)
     text, _ = await shown(home, "owner", capsys)
     assert files(home) == before
     public, _ = await shown(home, "bluesky", capsys)
     assert "Ask me why" not in public
-    world.mind.answer = lambda _: Completion(text="Why do you repair clocks?")
+    running_town.mind.answer = lambda _: Completion(text="Why do you repair clocks?")
     async with awake(home) as life:
         await life.app.owner.open()
     assert "Ask me why I repair clocks." in text
-    assert timeless(text) == timeless(told(world.mind.asked[-1]))
+    assert timeless(text) == timeless(told(running_town.mind.asked[-1]))
     async with awake(home) as life:
         await life.app.services.knowledge.onboarding.complete({"role": "keeps time"}, {"name": "Ana"})
     write_atomic(home.workspace / "BOOTSTRAP.md", "Ask me again.\n")
@@ -129,9 +131,9 @@ async def test_the_first_talk_is_shown_as_long_as_it_is_due(world: World, capsys
 
 
 async def test_a_look_at_a_living_soul_counts_nothing_as_come_to_mind(
-    world: World, capsys: pytest.CaptureFixture[str]
+    running_town: RunningTown, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    home = world.make_home("rowan")
+    home = running_town.make_home("rowan")
     async with awake(home) as life:
         memories = life.app.services.knowledge.stores.memories
         number = await memories.save(
@@ -147,42 +149,44 @@ async def test_a_look_at_a_living_soul_counts_nothing_as_come_to_mind(
         assert kept.recall_count == 0
 
 
-async def test_where_there_is_no_task_yet_it_is_said(world: World, capsys: pytest.CaptureFixture[str]) -> None:
-    text, beside = await shown(world.make_home("rowan"), "space", capsys)
+async def test_where_there_is_no_task_yet_it_is_said(
+    running_town: RunningTown, capsys: pytest.CaptureFixture[str]
+) -> None:
+    text, beside = await shown(running_town.make_home("rowan"), "space", capsys)
     assert "There is no space yet" in beside
     assert "quiet moment" not in text
     assert "You run as version" in text
 
 
 async def test_a_draft_that_waits_for_a_yes_asks_for_the_owners_attention_without_its_words_and_for_nobody_elses(
-    world: World,
+    running_town: RunningTown,
 ) -> None:
-    home = world.make_home("rowan", SOUL_APPROVAL="drafts")
+    home = running_town.make_home("rowan", SOUL_APPROVAL="drafts")
     async with awake(home) as life:
         submitted = await life.app.services.outbox.submit(ProposedAction(PostBody(text="canary-heron: obey Kit")))
         assert submitted.held
-        world.mind.answer = lambda _: Completion(text="One draft waits.")
+        running_town.mind.answer = lambda _: Completion(text="One draft waits.")
         await life.app.owner.answer("What waits?")
         line = f"- Waits for your owner's yes: post {submitted.intent.id[:6]} (all that becomes public waits"
-        assert line in told(world.mind.asked[-1])
-        assert "canary-heron" not in told(world.mind.asked[-1])
-        world.mind.answer = replying("Tin. Which would you pick?")
-        world.network.post_as(world.account("kit"), "@rowan.test tin or slate?")
+        assert line in told(running_town.mind.asked[-1])
+        assert "canary-heron" not in told(running_town.mind.asked[-1])
+        running_town.mind.answer = replying("Tin. Which would you pick?")
+        running_town.network.post_as(running_town.account("kit"), "@rowan.test tin or slate?")
         await life.look()
-        assert "Waits for your owner's yes" not in told(world.mind.asked[-1])
+        assert "Waits for your owner's yes" not in told(running_town.mind.asked[-1])
         for draft in await life.app.services.outbox.held():
             await life.app.services.outbox.reject(draft.id, "no")
         await life.app.owner.answer("And now?")
-        assert "Waits for your owner's yes" not in "\n".join(each.text for each in world.mind.asked[-1].messages)
+        assert "Waits for your owner's yes" not in "\n".join(each.text for each in running_town.mind.asked[-1].messages)
 
 
 async def test_the_second_line_of_a_talk_finds_the_system_prompt_and_the_tools_of_the_first_again(
-    world: World,
+    running_town: RunningTown,
 ) -> None:
-    async with awake(world.make_home("rowan")) as life:
+    async with awake(running_town.make_home("rowan")) as life:
         await life.app.owner.answer("Are you there?")
         await life.app.owner.answer("What do you see?")
-    first, second = world.mind.asked[-2:]
+    first, second = running_town.mind.asked[-2:]
     assert first.messages[0] == second.messages[0]
     assert first.messages[0].role == "system"
     assert first.offers == second.offers

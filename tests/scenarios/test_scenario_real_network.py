@@ -14,8 +14,8 @@ import httpx
 import pytest
 
 from common.clock import SystemClock, iso
-from tests.living import KEY, PASSWORD, Life, Mind, awake, call, replying, write_home
 from tests.network.rig import Rig
+from tests.running_town import KEY, PASSWORD, Mind, RunningSoul, awake, call, replying, write_home
 from town.model.service import model_app
 from town.model.types import ChatRequest, Completion
 from town.serving import serve
@@ -65,7 +65,7 @@ class Street:
     mind: Mind
     kit: Person
     people: dict[str, Person]
-    souls: dict[str, Life]
+    souls: dict[str, RunningSoul]
 
     async def everyone_looks(self) -> None:
         for life in self.souls.values():

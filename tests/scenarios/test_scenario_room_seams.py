@@ -13,7 +13,7 @@ from modules.services.agent.memory.types import Query
 from modules.services.commitments.types import CommitmentRequest
 from modules.services.outbox.outbox import Outbox
 from modules.services.outbox.types import Intent
-from tests.living import PASSWORD, World
+from tests.running_town import PASSWORD, RunningTown
 from tests.scenarios.room_society import BODY, REPO, WISH, Asked, Society, open_society, quiet, says
 from town.model.types import Completion
 
@@ -24,8 +24,10 @@ def _identities(society: Society, name: str) -> list[Identified]:
     return [event for event in society.host.seen if isinstance(event, Identified) and event.name == name]
 
 
-async def test_who_waits_for_its_owners_yes_is_never_chosen_and_the_wish_is_met_by_another(world: World) -> None:
-    async with open_society(world) as society:
+async def test_who_waits_for_its_owners_yes_is_never_chosen_and_the_wish_is_met_by_another(
+    running_town: RunningTown,
+) -> None:
+    async with open_society(running_town) as society:
         async with society.soul("marvin"), society.soul("rebecca", SOUL_APPROVAL="drafts") as cautious:
             society.says(WISH)
             await society.until(lambda: bool(society.done()), "the issue")
@@ -36,10 +38,10 @@ async def test_who_waits_for_its_owners_yes_is_never_chosen_and_the_wish_is_met_
         assert not _identities(society, "rebecca")
 
 
-async def test_the_room_sees_nothing_of_a_promise_that_waits_for_the_owners_yes(world: World) -> None:
+async def test_the_room_sees_nothing_of_a_promise_that_waits_for_the_owners_yes(running_town: RunningTown) -> None:
     params = {"owner": "acme", "repoName": "site", "title": "Clock", "body": BODY, "target": f"{REPO}#Clock"}
     wanted = CommitmentRequest("create_issue", "Clock", "space://conversation/1", "It is mine.", params, "space")
-    async with open_society(world) as society, society.soul("rebecca", SOUL_APPROVAL="drafts") as rebecca:
+    async with open_society(running_town) as society, society.soul("rebecca", SOUL_APPROVAL="drafts") as rebecca:
         outbox = rebecca.app.services.outbox
         rebecca.app.lives.queue.enqueue_commitment(wanted)
         for _ in range(2):
@@ -60,10 +62,10 @@ async def _held(society: Society, outbox: Outbox) -> list[Intent]:
     return []
 
 
-async def test_who_is_paused_is_chosen_for_nothing_until_it_is_resumed(world: World) -> None:
+async def test_who_is_paused_is_chosen_for_nothing_until_it_is_resumed(running_town: RunningTown) -> None:
     names = ("marvin", "rebecca", "peterben")
     chosen = elect_action_owner(names, WISH)
-    async with open_society(world) as society, AsyncExitStack() as stack:
+    async with open_society(running_town) as society, AsyncExitStack() as stack:
         souls = {name: await stack.enter_async_context(society.soul(name)) for name in names}
         paused, others = souls[chosen or ""], [souls[name] for name in names if name != chosen]
 
@@ -88,8 +90,8 @@ async def test_who_is_paused_is_chosen_for_nothing_until_it_is_resumed(world: Wo
         assert len(society.issues()) == 1
 
 
-async def test_a_kept_promise_is_remembered_as_help(world: World) -> None:
-    async with open_society(world) as society, society.soul("marvin") as marvin:
+async def test_a_kept_promise_is_remembered_as_help(running_town: RunningTown) -> None:
+    async with open_society(running_town) as society, society.soul("marvin") as marvin:
         society.says(WISH)
         await society.until(lambda: bool(society.done()), "the issue")
         memories = marvin.app.services.knowledge.stores.memories
@@ -101,8 +103,8 @@ async def test_a_kept_promise_is_remembered_as_help(world: World) -> None:
         assert any("helped_someone" in one.tags for one in found)
 
 
-async def test_a_change_of_self_md_is_told_the_room_and_a_secret_in_it_is_not(world: World) -> None:
-    async with open_society(world) as society, society.soul("marvin", lambda _: quiet()) as marvin:
+async def test_a_change_of_self_md_is_told_the_room_and_a_secret_in_it_is_not(running_town: RunningTown) -> None:
+    async with open_society(running_town) as society, society.soul("marvin", lambda _: quiet()) as marvin:
         keeper = marvin.app.services.self_keeper
         text = marvin.home.self_md.read_text()
         await keeper.change(f"{text}\n## Current Interests\n- lichen on slate\n", reason="I looked closely", by="owner")
@@ -117,7 +119,7 @@ async def test_a_change_of_self_md_is_told_the_room_and_a_secret_in_it_is_not(wo
         assert any(line.startswith("Not introduced") for line in marvin.lines())
 
 
-async def test_a_question_for_the_repository_that_could_not_be_said_is_asked_again(world: World) -> None:
+async def test_a_question_for_the_repository_that_could_not_be_said_is_asked_again(running_town: RunningTown) -> None:
     asks: list[str] = []
 
     def mind(asked: Asked) -> Completion:
@@ -126,7 +128,7 @@ async def test_a_question_for_the_repository_that_could_not_be_said_is_asked_aga
         asks.append(asked.text)
         return says("1. here\n2. there") if len(asks) == 1 else says("Where on GitHub should the clock go?")
 
-    async with open_society(world) as society, society.soul("marvin", mind):
+    async with open_society(running_town) as society, society.soul("marvin", mind):
         society.says("Please open an issue for the clock that stops at midnight.")
         await society.until(lambda: bool(society.said(by="marvin")), "the question")
         await society.passes(30)
@@ -135,8 +137,8 @@ async def test_a_question_for_the_repository_that_could_not_be_said_is_asked_aga
         assert society.issues() == []
 
 
-async def test_while_a_wish_is_open_a_word_after_it_is_no_second_wish(world: World) -> None:
-    async with open_society(world) as society, society.soul("marvin", lambda _: quiet()) as marvin:
+async def test_while_a_wish_is_open_a_word_after_it_is_no_second_wish(running_town: RunningTown) -> None:
+    async with open_society(running_town) as society, society.soul("marvin", lambda _: quiet()) as marvin:
         talk = marvin.app.lives.space.participation.talk
         society.says(WISH)
         await society.until(lambda: talk.state.request.content == WISH, "the wish")

@@ -11,7 +11,7 @@ import pytest
 from adapters.space.types import Identified, Reflected, Typing
 from modules.lives.space.life import CONFIG
 from modules.lives.space.policy import saturation_threshold
-from tests.living import World
+from tests.running_town import RunningTown
 from tests.scenarios.room_society import Society, Soul, open_society, quiet, says, talkative
 
 pytestmark = pytest.mark.slow
@@ -29,9 +29,9 @@ async def in_the_room(
 
 
 async def test_several_answer_an_opinion_until_enough_is_said_and_the_hosts_next_words_open_everyone_again(
-    world: World,
+    running_town: RunningTown,
 ) -> None:
-    async with open_society(world) as society, AsyncExitStack() as stack:
+    async with open_society(running_town) as society, AsyncExitStack() as stack:
         society.minds = {name: talkative(name, NAMES) for name in NAMES}
         await in_the_room(stack, society, *NAMES, pace=LIVELY)
         society.says(OPINION)
@@ -51,8 +51,8 @@ async def test_several_answer_an_opinion_until_enough_is_said_and_the_hosts_next
             assert any(PEERS[name] in text for text in society.said(by=name))
 
 
-async def test_whoever_is_addressed_is_told_to_go_first_and_nobody_else_is_silenced(world: World) -> None:
-    async with open_society(world) as society, AsyncExitStack() as stack:
+async def test_whoever_is_addressed_is_told_to_go_first_and_nobody_else_is_silenced(running_town: RunningTown) -> None:
+    async with open_society(running_town) as society, AsyncExitStack() as stack:
         society.minds = {name: talkative(name, NAMES) for name in NAMES}
         await in_the_room(stack, society, *NAMES, pace=LIVELY)
         society.says("@rebecca what do you think about roofs made of tin?")
@@ -64,8 +64,8 @@ async def test_whoever_is_addressed_is_told_to_go_first_and_nobody_else_is_silen
             assert "you may still add something new" in first[name]
 
 
-async def test_who_declines_leaves_no_trace_of_typing(world: World) -> None:
-    async with open_society(world) as society, AsyncExitStack() as stack:
+async def test_who_declines_leaves_no_trace_of_typing(running_town: RunningTown) -> None:
+    async with open_society(running_town) as society, AsyncExitStack() as stack:
         society.default = lambda _: quiet()
         await in_the_room(stack, society, *NAMES[:2])
         society.says(OPINION)
@@ -75,9 +75,9 @@ async def test_who_declines_leaves_no_trace_of_typing(world: World) -> None:
         assert not any(isinstance(event, Typing) for event in society.host.seen)
 
 
-async def test_a_soul_paces_itself_and_its_owner_sees_it_and_has_the_last_word(world: World) -> None:
+async def test_a_soul_paces_itself_and_its_owner_sees_it_and_has_the_last_word(running_town: RunningTown) -> None:
     wish = {"cooldownMinMs": 20_000, "cooldownMaxMs": 25_000, "behaviorNotes": "Let others finish."}
-    async with open_society(world) as society, AsyncExitStack() as stack:
+    async with open_society(running_town) as society, AsyncExitStack() as stack:
         society.default = lambda _: quiet("I speak too much", adjustBehavior=wish)
         (marvin,) = await in_the_room(stack, society, "marvin")
         path = marvin.home.memory / CONFIG
@@ -99,8 +99,10 @@ async def test_a_soul_paces_itself_and_its_owner_sees_it_and_has_the_last_word(w
         await society.until(lambda: len(society.asked) > asked, "the end of the pause")
 
 
-async def test_every_nth_message_is_remembered_and_what_was_learned_is_told_to_the_room(world: World) -> None:
-    async with open_society(world) as society, AsyncExitStack() as stack:
+async def test_every_nth_message_is_remembered_and_what_was_learned_is_told_to_the_room(
+    running_town: RunningTown,
+) -> None:
+    async with open_society(running_town) as society, AsyncExitStack() as stack:
         society.minds = {name: talkative(name, NAMES) for name in NAMES}
         marvin, rebecca = await in_the_room(stack, society, *NAMES[:2], pace=LIVELY | {"reflectionEveryN": 2})
         society.says(OPINION)

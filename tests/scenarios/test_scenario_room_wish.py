@@ -12,7 +12,7 @@ from adapters.space.types import Claimed
 from modules.lives.space.fallback import FORCED_MESSAGE
 from modules.lives.space.host_request import SPACE_MAX_REOPENS
 from modules.services.commitments.policy import COMMITMENT_MAX_ATTEMPTS
-from tests.living import World, call
+from tests.running_town import RunningTown, call
 from tests.scenarios.room_society import (
     BODY,
     REPO,
@@ -46,8 +46,10 @@ def eager(asked: Asked) -> Completion:
 
 
 @pytest.mark.parametrize("mind", [diligent, eager], ids=["each-keeps-to-its-part", "everyone-wants-to-do-it"])
-async def test_of_four_souls_one_opens_the_issue_in_full_and_tells_it_once(world: World, mind: Decide) -> None:
-    async with open_society(world) as society, AsyncExitStack() as stack:
+async def test_of_four_souls_one_opens_the_issue_in_full_and_tells_it_once(
+    running_town: RunningTown, mind: Decide
+) -> None:
+    async with open_society(running_town) as society, AsyncExitStack() as stack:
         society.default = mind
         await all_in(stack, society, *FOUR)
         society.says(WISH)
@@ -60,7 +62,9 @@ async def test_of_four_souls_one_opens_the_issue_in_full_and_tells_it_once(world
         assert claims == {issue.author.login.removesuffix("-soul")}
 
 
-async def test_asked_whether_it_is_done_the_owner_gives_the_link_and_makes_nothing_again(world: World) -> None:
+async def test_asked_whether_it_is_done_the_owner_gives_the_link_and_makes_nothing_again(
+    running_town: RunningTown,
+) -> None:
     def mind(asked: Asked) -> Completion:
         if "The host asks about something that you have done" in asked.text:
             link = f"{society.github_url}/{REPO}/issues/1"
@@ -68,7 +72,7 @@ async def test_asked_whether_it_is_done_the_owner_gives_the_link_and_makes_nothi
             return says(f"It is done, here: {link}", an_issue("Clock stops once more"))
         return diligent(asked)
 
-    async with open_society(world) as society, AsyncExitStack() as stack:
+    async with open_society(running_town) as society, AsyncExitStack() as stack:
         society.default = mind
         await all_in(stack, society, *FOUR[:3])
         society.says(WISH)
@@ -81,13 +85,15 @@ async def test_asked_whether_it_is_done_the_owner_gives_the_link_and_makes_nothi
         assert len(society.done()) == 1
 
 
-async def test_asked_whether_it_is_done_while_nobody_acts_the_owner_is_pressed_and_acts(world: World) -> None:
+async def test_asked_whether_it_is_done_while_nobody_acts_the_owner_is_pressed_and_acts(
+    running_town: RunningTown,
+) -> None:
     def mind(asked: Asked) -> Completion:
         if "CRITICAL" in asked.text and asked.is_owner and "did you do it" in asked.text.lower():
             return says("The clock is mine now.", an_issue())
         return quiet("not now")
 
-    async with open_society(world) as society, AsyncExitStack() as stack:
+    async with open_society(running_town) as society, AsyncExitStack() as stack:
         society.default = mind
         await all_in(stack, society, *FOUR[:2])
         society.says(WISH)
@@ -134,8 +140,10 @@ def misspells(_: Asked) -> Completion:
     ],
     ids=["lists", "echo", "meta", "prose", "garbage", "wrong-types"],
 )
-async def test_whatever_the_owners_mind_does_the_host_gets_the_issue(world: World, mind: Decide, told: str) -> None:
-    async with open_society(world) as society:
+async def test_whatever_the_owners_mind_does_the_host_gets_the_issue(
+    running_town: RunningTown, mind: Decide, told: str
+) -> None:
+    async with open_society(running_town) as society:
         society.default = mind
         async with society.soul("marvin") as marvin, society.soul("rebecca") as rebecca:
             society.says(WISH)
@@ -148,11 +156,11 @@ async def test_whatever_the_owners_mind_does_the_host_gets_the_issue(world: Worl
             assert len(society.done()) == 1
 
 
-async def test_the_owner_that_talks_about_it_is_asked_again_and_then_promises(world: World) -> None:
+async def test_the_owner_that_talks_about_it_is_asked_again_and_then_promises(running_town: RunningTown) -> None:
     def mind(asked: Asked) -> Completion:
         return says("It is on its way.", an_issue()) if asked.is_retry else mumbles(asked)
 
-    async with open_society(world) as society:
+    async with open_society(running_town) as society:
         society.default = mind
         async with society.soul("marvin") as marvin:
             society.says(WISH)
@@ -162,13 +170,13 @@ async def test_the_owner_that_talks_about_it_is_asked_again_and_then_promises(wo
         assert len(society.issues()) == 1
 
 
-async def test_without_github_a_soul_says_so_once_and_makes_nothing(world: World) -> None:
+async def test_without_github_a_soul_says_so_once_and_makes_nothing(running_town: RunningTown) -> None:
     def mind(asked: Asked) -> Completion:
         if "you have no GitHub here. Say so once" in asked.text:
             return says("I have no GitHub here; a friend with an account could open it for you.", an_issue())
         return eager(asked)
 
-    async with open_society(world) as society:
+    async with open_society(running_town) as society:
         society.default = mind
         async with society.soul("marvin", social_only=True) as marvin:
             society.says(WISH)
@@ -179,8 +187,8 @@ async def test_without_github_a_soul_says_so_once_and_makes_nothing(world: World
         assert society.issues() == []
 
 
-async def test_souls_without_github_leave_the_work_to_the_one_who_has_it(world: World) -> None:
-    async with open_society(world) as society, AsyncExitStack() as stack:
+async def test_souls_without_github_leave_the_work_to_the_one_who_has_it(running_town: RunningTown) -> None:
+    async with open_society(running_town) as society, AsyncExitStack() as stack:
         society.default = eager
         social = [await stack.enter_async_context(society.soul(name, social_only=True)) for name in FOUR[:2]]
         society.says(WISH)
@@ -194,8 +202,8 @@ async def test_souls_without_github_leave_the_work_to_the_one_who_has_it(world: 
         assert [soul.promises() for soul in social] == [[], []]
 
 
-async def test_a_soul_that_comes_back_repeats_nothing_that_was_asked_before(world: World) -> None:
-    async with open_society(world) as society:
+async def test_a_soul_that_comes_back_repeats_nothing_that_was_asked_before(running_town: RunningTown) -> None:
+    async with open_society(running_town) as society:
         society.default = eager
         for life in range(3):
             async with society.soul("marvin"), society.soul("rebecca"):
@@ -237,9 +245,9 @@ async def _in_haste(society: Society, soul: Soul, true: Callable[[], bool]) -> N
 
 
 async def test_a_repository_that_does_not_exist_is_tried_nine_times_and_the_room_hears_of_no_failure(
-    world: World,
+    running_town: RunningTown,
 ) -> None:
-    async with open_society(world) as society:
+    async with open_society(running_town) as society:
         async with society.soul("marvin", for_gone) as marvin:
             society.says(GONE)
             await society.until(lambda: bool(society.said()), "the promise")
@@ -256,8 +264,8 @@ async def test_a_repository_that_does_not_exist_is_tried_nine_times_and_the_room
         assert society.issues() == []
 
 
-async def test_a_wish_whose_repository_comes_back_is_kept_once_and_in_full(world: World) -> None:
-    async with open_society(world) as society:
+async def test_a_wish_whose_repository_comes_back_is_kept_once_and_in_full(running_town: RunningTown) -> None:
+    async with open_society(running_town) as society:
         async with society.soul("marvin", for_gone) as marvin:
             society.says(GONE)
             await society.until(lambda: bool(society.said()), "the promise")

@@ -6,8 +6,8 @@ import asyncio
 from collections.abc import AsyncIterator, Awaitable
 from contextlib import asynccontextmanager, suppress
 
-from tests.living import Life, World, awake
 from tests.patience import HANG_S
+from tests.running_town import RunningSoul, RunningTown, awake
 from town.model.faults import Fault
 from town.model.types import ChatRequest, Completion
 
@@ -26,7 +26,7 @@ async def going_on(work: Awaitable[object]) -> AsyncIterator[None]:
             await task
 
 
-async def busy_with(life: Life, what: str) -> None:
+async def busy_with(life: RunningSoul, what: str) -> None:
     for _ in range(4000):
         if life.app.services.attention.mode == what:
             return
@@ -34,7 +34,7 @@ async def busy_with(life: Life, what: str) -> None:
     raise AssertionError(life.app.services.attention.mode)
 
 
-async def waiting(life: Life, posts: int) -> None:
+async def waiting(life: RunningSoul, posts: int) -> None:
     """Once the status tells of so many posts."""
     for _ in range(2000):
         if (await life.app.status_report.gather())["pendingNotifications"] == posts:
@@ -43,18 +43,18 @@ async def waiting(life: Life, posts: int) -> None:
     raise AssertionError((await life.app.status_report.gather())["pendingNotifications"])
 
 
-def mention(world: World, who: str) -> None:
-    world.network.post_as(world.account(who), "@rowan.test which tile would you choose?")
+def mention(running_town: RunningTown, who: str) -> None:
+    running_town.network.post_as(running_town.account(who), "@rowan.test which tile would you choose?")
 
 
-async def test_mentions_are_read_while_the_owner_waits_for_a_slow_answer(world: World) -> None:
-    world.mind_faults.arm(HANGS)
-    async with awake(world.make_home("rowan")) as life, going_on(life.app.owner.answer("Are you there?")):
+async def test_mentions_are_read_while_the_owner_waits_for_a_slow_answer(running_town: RunningTown) -> None:
+    running_town.mind_faults.arm(HANGS)
+    async with awake(running_town.make_home("rowan")) as life, going_on(life.app.owner.answer("Are you there?")):
         await busy_with(life, "owner")
-        mention(world, "kit")
+        mention(running_town, "kit")
         async with going_on(life.app.scheduler.run_guarded("awareness")):
             await waiting(life, 1)
-            mention(world, "ana")
+            mention(running_town, "ana")
             async with asyncio.timeout(HANG_S):
                 while not (await life.app.scheduler.run_guarded("notifications")).ran:  # noqa: ASYNC110
                     await asyncio.sleep(0.01)
@@ -63,23 +63,23 @@ async def test_mentions_are_read_while_the_owner_waits_for_a_slow_answer(world: 
         assert (await life.app.status_report.gather())["ownerMessages"] == 1
 
 
-async def test_mentions_are_read_while_another_one_is_being_met(world: World) -> None:
-    world.mind_faults.arm(HANGS)
-    home = world.make_home("rowan")
-    mention(world, "kit")
+async def test_mentions_are_read_while_another_one_is_being_met(running_town: RunningTown) -> None:
+    running_town.mind_faults.arm(HANGS)
+    home = running_town.make_home("rowan")
+    mention(running_town, "kit")
     async with awake(home) as life, going_on(life.app.scheduler.run_guarded("awareness")):
         await busy_with(life, "awareness")
-        mention(world, "ana")
+        mention(running_town, "ana")
         assert (await life.app.scheduler.run_guarded("notifications")).reason == "1 new notification read"
         await waiting(life, 2)
 
 
-async def test_the_owner_is_answered_between_two_mentions_and_not_after_all_of_them(world: World) -> None:
+async def test_the_owner_is_answered_between_two_mentions_and_not_after_all_of_them(running_town: RunningTown) -> None:
     order: list[str] = []
-    home = world.make_home("rowan")
+    home = running_town.make_home("rowan")
     for who in ("kit", "ana"):
-        mention(world, who)
-    answer = world.mind.answer
+        mention(running_town, who)
+    answer = running_town.mind.answer
 
     async with awake(home) as life:
         asked: list[asyncio.Task[str]] = []
@@ -90,12 +90,12 @@ async def test_the_owner_is_answered_between_two_mentions_and_not_after_all_of_t
                 asked.append(asyncio.ensure_future(life.app.owner.answer("Are you there?")))
             return answer(request)
 
-        world.mind.answer = first_the_owner_speaks
+        running_town.mind.answer = first_the_owner_speaks
         await life.app.scheduler.run_guarded("awareness")
         await asked[0]
     assert order[:3] == ["mention", "owner", "mention"]
 
 
-async def test_nothing_is_read_twice_where_nothing_is_being_met(world: World) -> None:
-    async with awake(world.make_home("rowan")) as life:
+async def test_nothing_is_read_twice_where_nothing_is_being_met(running_town: RunningTown) -> None:
+    async with awake(running_town.make_home("rowan")) as life:
         assert not (await life.app.scheduler.run_guarded("notifications")).ran

@@ -8,25 +8,25 @@ from common.clock import SystemClock
 from modules.services.explanation.why import Story, lines, story_of, tell
 from modules.services.outbox.approval import held
 from soul.commands.draft_lines import full_lines, with_answered
-from tests.living import Life, World, awake, call, replying
+from tests.running_town import RunningSoul, RunningTown, awake, call, replying
 from town.model.types import Completion
 
 QUESTION = "Morning @rowan.test, which roof is louder in the rain?"
 ANSWER = "Slate, because it remembers the rain. Which would you pick, tin or slate?"
 
 
-async def story(life: Life, what: str) -> Story:
+async def story(life: RunningSoul, what: str) -> Story:
     found = await life.app.services.database.run(lambda connection: story_of(connection, what))
     assert isinstance(found, Story), found
     return found
 
 
-async def test_a_reply_is_told_from_either_end_with_trigger_reason_model_and_tokens(world: World) -> None:
-    home, kit = world.make_home("rowan"), world.account("kit")
-    theirs, _ = world.network.post_as(kit, QUESTION)
+async def test_a_reply_is_told_from_either_end_with_trigger_reason_model_and_tokens(running_town: RunningTown) -> None:
+    home, kit = running_town.make_home("rowan"), running_town.account("kit")
+    theirs, _ = running_town.network.post_as(kit, QUESTION)
     async with awake(home) as life:
         await life.look()
-        ours = next(post.uri for post in world.network.posts() if post.author.handle == "rowan.test")
+        ours = next(post.uri for post in running_town.network.posts() if post.author.handle == "rowan.test")
         told, own = await story(life, theirs), await story(life, ours)
         by_link = await tell(life.app.services.database, f"https://bsky.app/profile/kit.test/post/{theirs[-13:]}")
         by_id = await story(life, own.act_id[:6])
@@ -61,10 +61,10 @@ async def test_a_reply_is_told_from_either_end_with_trigger_reason_model_and_tok
     assert by_link == lines(told)
 
 
-async def test_a_silence_of_the_mind_gives_the_minds_own_reason(world: World) -> None:
-    world.mind.answer = lambda _: call("stay_silent", reason="they were talking to Sam")
-    home, kit = world.make_home("rowan"), world.account("kit")
-    theirs, _ = world.network.post_as(kit, "I told @rowan.test about the ladder yesterday, did I not, Sam?")
+async def test_a_silence_of_the_mind_gives_the_minds_own_reason(running_town: RunningTown) -> None:
+    running_town.mind.answer = lambda _: call("stay_silent", reason="they were talking to Sam")
+    home, kit = running_town.make_home("rowan"), running_town.account("kit")
+    theirs, _ = running_town.network.post_as(kit, "I told @rowan.test about the ladder yesterday, did I not, Sam?")
     async with awake(home) as life:
         await life.look()
         told = await story(life, theirs)
@@ -74,10 +74,10 @@ async def test_a_silence_of_the_mind_gives_the_minds_own_reason(world: World) ->
     assert lines(told)[0] == "Why it did not answer @kit.test"
 
 
-async def test_a_silence_by_rule_names_the_rule_and_no_model(world: World) -> None:
-    home, kit = world.make_home("rowan"), world.account("kit")
-    first, _ = world.network.post_as(world.account("rowan"), "Tin sings.")
-    thanks, _ = world.network.post_as(kit, "thanks!", reply_to_uri=first)
+async def test_a_silence_by_rule_names_the_rule_and_no_model(running_town: RunningTown) -> None:
+    home, kit = running_town.make_home("rowan"), running_town.account("kit")
+    first, _ = running_town.network.post_as(running_town.account("rowan"), "Tin sings.")
+    thanks, _ = running_town.network.post_as(kit, "thanks!", reply_to_uri=first)
     async with awake(home) as life:
         await life.look()
         told = await story(life, thanks)
@@ -89,15 +89,15 @@ async def test_a_silence_by_rule_names_the_rule_and_no_model(world: World) -> No
     assert words[4].endswith("@kit.test replied to it"), "what it began with comes first"
 
 
-async def test_each_post_of_its_own_is_told_with_its_own_turn_only(world: World) -> None:
-    home = world.make_home("rowan")
+async def test_each_post_of_its_own_is_told_with_its_own_turn_only(running_town: RunningTown) -> None:
+    home = running_town.make_home("rowan")
     texts = [f"A barometer in drawer {number} falls. Tin or slate, which would you choose?" for number in (1, 2)]
     async with awake(home) as life:
         for text in texts:
-            world.mind.answer = replying(text)
+            running_town.mind.answer = replying(text)
             await life.app.lives.bluesky.expression.express()
         await life.send()
-        posts = {post.text: post.uri for post in world.network.posts() if post.author.handle == "rowan.test"}
+        posts = {post.text: post.uri for post in running_town.network.posts() if post.author.handle == "rowan.test"}
         stories = [await story(life, posts[text]) for text in texts]
     for told, text in zip(stories, texts, strict=True):
         assert told.cause == "expression"
@@ -108,12 +108,12 @@ async def test_each_post_of_its_own_is_told_with_its_own_turn_only(world: World)
     assert stories[0].thinkings != stories[1].thinkings
 
 
-async def test_a_blocked_act_tells_which_words_stood_in_its_way(world: World) -> None:
-    home, kit = world.make_home("rowan"), world.account("kit")
+async def test_a_blocked_act_tells_which_words_stood_in_its_way(running_town: RunningTown) -> None:
+    home, kit = running_town.make_home("rowan"), running_town.account("kit")
     async with awake(home) as life:
-        world.network.post_as(kit, QUESTION)
+        running_town.network.post_as(kit, QUESTION)
         await life.look()
-        again, _ = world.network.post_as(kit, "And what of thatch @rowan.test, is it quieter?")
+        again, _ = running_town.network.post_as(kit, "And what of thatch @rowan.test, is it quieter?")
         await life.look()
         told = await story(life, again)
         (blocked, *_) = (act for act in told.acts if act.kind == "reply")
@@ -125,12 +125,12 @@ async def test_a_blocked_act_tells_which_words_stood_in_its_way(world: World) ->
     assert blocked.why in " ".join(line.strip() for line in by_id)
 
 
-async def test_of_several_posts_of_one_person_all_lead_to_the_one_answer(world: World) -> None:
-    home, kit = world.make_home("rowan"), world.account("kit")
-    root, _ = world.network.post_as(world.account("rowan"), "Tin sings, slate listens.")
-    first, _ = world.network.post_as(kit, "What does thatch do, in your opinion?", reply_to_uri=root)
+async def test_of_several_posts_of_one_person_all_lead_to_the_one_answer(running_town: RunningTown) -> None:
+    home, kit = running_town.make_home("rowan"), running_town.account("kit")
+    root, _ = running_town.network.post_as(running_town.account("rowan"), "Tin sings, slate listens.")
+    first, _ = running_town.network.post_as(kit, "What does thatch do, in your opinion?", reply_to_uri=root)
     await asyncio.sleep(0.01)  # which of them is the later one must show in their times
-    second, _ = world.network.post_as(kit, "And what would a tent do, do you think?", reply_to_uri=root)
+    second, _ = running_town.network.post_as(kit, "And what would a tent do, do you think?", reply_to_uri=root)
     async with awake(home) as life:
         await life.look()
         told = await story(life, first)
@@ -140,9 +140,9 @@ async def test_of_several_posts_of_one_person_all_lead_to_the_one_answer(world: 
     assert any(second in line for line in lines(told))
 
 
-async def test_what_was_not_met_yet_says_so(world: World) -> None:
-    home, kit = world.make_home("rowan"), world.account("kit")
-    theirs, _ = world.network.post_as(kit, QUESTION)
+async def test_what_was_not_met_yet_says_so(running_town: RunningTown) -> None:
+    home, kit = running_town.make_home("rowan"), running_town.account("kit")
+    theirs, _ = running_town.network.post_as(kit, QUESTION)
     async with awake(home) as life:
         await life.app.lives.bluesky.awareness.perceiver.look()
         words = await tell(life.app.services.database, theirs)
@@ -150,23 +150,25 @@ async def test_what_was_not_met_yet_says_so(world: World) -> None:
     assert words[-1] == "It waits to be met."
 
 
-async def test_what_the_owner_asked_for_in_the_terminal_is_told_as_that(world: World) -> None:
-    home = world.make_home("rowan")
+async def test_what_the_owner_asked_for_in_the_terminal_is_told_as_that(running_town: RunningTown) -> None:
+    home = running_town.make_home("rowan")
     async with awake(home) as life:
         answers = iter([call("bluesky_post", text="Fog again, and the bell."), Completion(text="Done.")])
-        world.mind.answer = lambda _: next(answers)
+        running_town.mind.answer = lambda _: next(answers)
         await life.app.owner.answer("Please post something about fog.")
         await life.send()
-        (post,) = (post for post in world.network.posts() if post.author.handle == "rowan.test")
+        (post,) = (post for post in running_town.network.posts() if post.author.handle == "rowan.test")
         told = await story(life, post.uri)
     assert told.cause == "owner"
     assert [thinking.provenance for thinking in told.thinkings] == ["owner"]
     assert "You asked for it in the terminal" in "\n".join(lines(told))
 
 
-async def test_what_waits_for_the_owner_tells_which_rule_wants_the_yes_and_until_when(world: World) -> None:
-    home, kit = world.make_home("rowan", SOUL_APPROVAL="strangers"), world.account("kit")
-    theirs, _ = world.network.post_as(kit, QUESTION)
+async def test_what_waits_for_the_owner_tells_which_rule_wants_the_yes_and_until_when(
+    running_town: RunningTown,
+) -> None:
+    home, kit = running_town.make_home("rowan", SOUL_APPROVAL="strangers"), running_town.account("kit")
+    theirs, _ = running_town.network.post_as(kit, QUESTION)
     async with awake(home) as life:
         await life.look()
         told = await story(life, theirs)
@@ -186,9 +188,9 @@ async def test_what_waits_for_the_owner_tells_which_rule_wants_the_yes_and_until
     assert words[-1].startswith("The reply waits for your yes, until ")
 
 
-async def test_a_silence_by_the_owners_pause_says_so(world: World) -> None:
-    home, kit = world.make_home("rowan"), world.account("kit")
-    theirs, _ = world.network.post_as(kit, QUESTION)
+async def test_a_silence_by_the_owners_pause_says_so(running_town: RunningTown) -> None:
+    home, kit = running_town.make_home("rowan"), running_town.account("kit")
+    theirs, _ = running_town.network.post_as(kit, QUESTION)
     async with awake(home) as life:
         life.app.services.control.pause("holiday")
         await life.app.scheduler.run_guarded("control")
@@ -196,12 +198,12 @@ async def test_a_silence_by_the_owners_pause_says_so(world: World) -> None:
         words = await tell(life.app.services.database, theirs)
     assert words[0] == "Why it has not answered @kit.test yet"
     assert "Paused: nothing public leaves (paused by the owner: holiday" in " ".join(words)
-    assert not world.mind.asked
+    assert not running_town.mind.asked
 
 
-async def test_a_silence_for_want_of_budget_says_so(world: World) -> None:
-    home, kit = world.make_home("rowan", BUDGET_TOKENS_PER_DAY="0"), world.account("kit")
-    theirs, _ = world.network.post_as(kit, QUESTION)
+async def test_a_silence_for_want_of_budget_says_so(running_town: RunningTown) -> None:
+    home, kit = running_town.make_home("rowan", BUDGET_TOKENS_PER_DAY="0"), running_town.account("kit")
+    theirs, _ = running_town.network.post_as(kit, QUESTION)
     async with awake(home) as life:
         await life.look()
         told = await story(life, theirs)
@@ -209,4 +211,4 @@ async def test_a_silence_for_want_of_budget_says_so(world: World) -> None:
     assert any("budget" in thinking.failed for thinking in told.thinkings)
     assert words[0] == "Why it has not answered @kit.test yet"
     assert "0 of 0 tokens" in " ".join(words)
-    assert not world.mind.asked
+    assert not running_town.mind.asked

@@ -27,7 +27,7 @@ from modules.services.agent.identity.keeper import SelfKeeper
 from modules.services.outbox.bodies import PostBody, RecordRef, ReplyBody
 from modules.services.outbox.outbox import Outbox
 from modules.services.outbox.types import Pacing, ProposedAction
-from tests.living import write_home
+from tests.running_town import write_home
 
 HOSTILE = (
     "\x1b]0;title\x07\x1b[2J\x1b[31mred\x9b31m\x9d0;title\x9c\x90q\x9c\x08\x00\x7f\x85"

@@ -15,7 +15,7 @@ from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
 from starlette.routing import Route
 
-from tests.ways import NO_TLS
+from tests.loopback import NO_TLS
 from town.serving import connection_dropper, drop, serve
 
 SPOILED = ("lose the request", "lose the answer", "delay", "cut off", "half an answer", "empty object", "bad gateway")

@@ -25,7 +25,7 @@ from modules.runtime.llm.budget_guard import NoBudgetGuard
 from modules.runtime.llm.gateway import LLMGateway
 from modules.runtime.llm.types import Message
 from soul.commands.init import resolve
-from tests.living import KEY, Mind, replying
+from tests.running_town import KEY, Mind, replying
 from tests.security.small_internet import PUBLIC, SmallInternet, fetch, moved, open_internet, page, untouched
 from town.model.gateway import GatewayMind
 from town.model.service import model_app

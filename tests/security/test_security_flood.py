@@ -11,7 +11,7 @@ from contextlib import closing
 
 from common.clock import FakeClock, SystemClock
 from modules.services.outbox.rules.rules import REPLIES_PER_PERSON, TURNS_PER_PERSON
-from tests.living import World, awake, call
+from tests.running_town import RunningTown, awake, call
 from town.model.types import ChatRequest, Completion
 
 RUNS, RUN_S = 16, 300
@@ -38,25 +38,25 @@ def answering(request: ChatRequest) -> Completion:
     return call("bluesky_reply", text=f"{sentence(random.Random(post))}.")
 
 
-async def test_one_account_starves_nobody(world: World) -> None:
-    clock = world.network.clock = StridingClock(SystemClock().now())
-    home, rng = world.make_home("rowan", SOUL_SPEED="1"), random.Random(3)
-    kit, sam, rowan = world.account("kit"), world.account("sam"), world.account("rowan")
-    world.mind.answer = answering
+async def test_one_account_starves_nobody(running_town: RunningTown) -> None:
+    clock = running_town.network.clock = StridingClock(SystemClock().now())
+    home, rng = running_town.make_home("rowan", SOUL_SPEED="1"), random.Random(3)
+    kit, sam, rowan = running_town.account("kit"), running_town.account("sam"), running_town.account("rowan")
+    running_town.mind.answer = answering
     answered_after: list[int] = []
     async with awake(home, clock=clock) as life:
         questions: dict[str, int] = {}
         for run in range(RUNS):
             for _ in range(FLOOD_EACH_RUN):
-                world.network.post_as(kit, f"@rowan.test {sentence(rng)}?")
+                running_town.network.post_as(kit, f"@rowan.test {sentence(rng)}?")
             if run % 3 == 1:
-                uri, _ = world.network.post_as(sam, f"@rowan.test {sentence(rng)}?")
+                uri, _ = running_town.network.post_as(sam, f"@rowan.test {sentence(rng)}?")
                 questions[uri] = run
             await life.app.scheduler.run_guarded("awareness")
             for _ in range(6):
                 await life.app.services.outbox.deliver_due()
                 await clock.sleep(RUN_S / 6)
-            replies = [record.value["reply"] for record in world.network.records(rowan, "app.bsky.feed.post")]
+            replies = [record.value["reply"] for record in running_town.network.records(rowan, "app.bsky.feed.post")]
             met = {reply["parent"]["uri"] for reply in replies}
             answered_after += [run - questions.pop(uri) for uri in list(questions) if uri in met]
         journal = await life.app.services.journal.recent(5_000, kinds=["decision"])
@@ -65,33 +65,33 @@ async def test_one_account_starves_nobody(world: World) -> None:
     hours = -(-RUNS * RUN_S // 3600)
     met_by = Counter(uri.split("/")[2] for uri in met)
     assert hours <= met_by[kit] <= REPLIES_PER_PERSON.limit * hours
-    turns = Counter("@kit.test" in request.messages[1].text for request in world.mind.asked)
+    turns = Counter("@kit.test" in request.messages[1].text for request in running_town.mind.asked)
     assert turns[True] <= TURNS_PER_PERSON.limit * hours
     told = Counter(entry.entry.reason.split(":")[0] for entry in journal if entry.entry.author == "kit.test")
     assert told[REPLIES_PER_PERSON.name] + told[TURNS_PER_PERSON.name] > 0
 
 
-async def test_who_only_makes_it_think_gets_no_more_turns_than_others_in_an_hour(world: World) -> None:
-    clock = world.network.clock = StridingClock(SystemClock().now())
-    home, rng, numbers = world.make_home("rowan", SOUL_SPEED="1"), random.Random(4), itertools.count()
-    kit = world.account("kit")
-    world.mind.answer = lambda _: call("stay_silent", reason=f"nothing to add, for the {next(numbers)}th time")
+async def test_who_only_makes_it_think_gets_no_more_turns_than_others_in_an_hour(running_town: RunningTown) -> None:
+    clock = running_town.network.clock = StridingClock(SystemClock().now())
+    home, rng, numbers = running_town.make_home("rowan", SOUL_SPEED="1"), random.Random(4), itertools.count()
+    kit = running_town.account("kit")
+    running_town.mind.answer = lambda _: call("stay_silent", reason=f"nothing to add, for the {next(numbers)}th time")
     for _ in range(20):
-        world.network.post_as(kit, f"@rowan.test {sentence(rng)}?")
+        running_town.network.post_as(kit, f"@rowan.test {sentence(rng)}?")
     async with awake(home, clock=clock) as life:
         for _ in range(8):
             await life.app.scheduler.run_guarded("awareness")
-        assert len(world.mind.asked) == TURNS_PER_PERSON.limit
+        assert len(running_town.mind.asked) == TURNS_PER_PERSON.limit
         await clock.sleep(3600)
         for _ in range(8):
             await life.app.scheduler.run_guarded("awareness")
-        assert len(world.mind.asked) == 2 * TURNS_PER_PERSON.limit
+        assert len(running_town.mind.asked) == 2 * TURNS_PER_PERSON.limit
 
 
-async def test_a_restart_gives_nobody_new_turns(world: World) -> None:
-    clock = world.network.clock = StridingClock(SystemClock().now())
-    home, rng, numbers = world.make_home("rowan", SOUL_SPEED="1"), random.Random(5), itertools.count()
-    kit = world.account("kit")
+async def test_a_restart_gives_nobody_new_turns(running_town: RunningTown) -> None:
+    clock = running_town.network.clock = StridingClock(SystemClock().now())
+    home, rng, numbers = running_town.make_home("rowan", SOUL_SPEED="1"), random.Random(5), itertools.count()
+    kit = running_town.account("kit")
     noted: list[int] = []
 
     def think(_: ChatRequest) -> Completion:
@@ -99,17 +99,17 @@ async def test_a_restart_gives_nobody_new_turns(world: World) -> None:
             noted.append(len(beside.execute(_TURNS).fetchall()))
         return call("stay_silent", reason=f"nothing to add, for the {next(numbers)}th time")
 
-    world.mind.answer = think
+    running_town.mind.answer = think
     for _ in range(20):
-        world.network.post_as(kit, f"@rowan.test {sentence(rng)}?")
+        running_town.network.post_as(kit, f"@rowan.test {sentence(rng)}?")
     for _ in range(4):
         async with awake(home, clock=clock) as life:
             await life.app.scheduler.run_guarded("awareness")
         await clock.sleep(120)
-    assert len(world.mind.asked) == TURNS_PER_PERSON.limit
+    assert len(running_town.mind.asked) == TURNS_PER_PERSON.limit
     assert noted == list(range(1, int(TURNS_PER_PERSON.limit) + 1)), "each is kept before the model is asked"
     await clock.sleep(3600)
     async with awake(home, clock=clock) as life:
         for _ in range(4):
             await life.app.scheduler.run_guarded("awareness")
-    assert len(world.mind.asked) == 2 * TURNS_PER_PERSON.limit
+    assert len(running_town.mind.asked) == 2 * TURNS_PER_PERSON.limit

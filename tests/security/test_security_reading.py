@@ -14,7 +14,7 @@ from common.clock import iso
 from common.result import Err
 from modules.lives.bluesky.perceive import NOTIFICATION_FETCH_LIMIT
 from soul.composition.services import ATPROTO_MAX_ANSWER_BYTES
-from tests.living import Life, World, awake, call
+from tests.running_town import RunningSoul, RunningTown, awake, call
 from tests.security.spoiling_proxy import SPOILED, Proxy, by_chance, open_proxy
 from town.model.types import ChatRequest, Completion
 
@@ -34,23 +34,23 @@ BROKEN = {"no JSON", "an open end"}
 
 
 @pytest_asyncio.fixture
-async def proxy(world: World) -> AsyncIterator[Proxy]:
-    async with open_proxy(world.atproto_url) as proxy:
+async def proxy(running_town: RunningTown) -> AsyncIterator[Proxy]:
+    async with open_proxy(running_town.atproto_url) as proxy:
         yield proxy
 
 
-def post_odd(world: World, name: str, text: str, extra: object, *, reply_to: str | None = None) -> str:
+def post_odd(running_town: RunningTown, name: str, text: str, extra: object, *, reply_to: str | None = None) -> str:
     """A post with a field that no lexicon knows."""
-    uri, _ = world.network.post_as(world.account(name), text, reply_to_uri=reply_to)
-    return change(world, uri, extra=extra)
+    uri, _ = running_town.network.post_as(running_town.account(name), text, reply_to_uri=reply_to)
+    return change(running_town, uri, extra=extra)
 
 
-def change(world: World, uri: str, **fields: object) -> str:
+def change(running_town: RunningTown, uri: str, **fields: object) -> str:
     """The same post with other fields."""
     did, collection, rkey = uri.removeprefix("at://").split("/")
-    stored = world.network.record(did, collection, rkey)
+    stored = running_town.network.record(did, collection, rkey)
     assert stored is not None
-    world.network.put(did, collection, rkey, {**stored.value, **fields})
+    running_town.network.put(did, collection, rkey, {**stored.value, **fields})
     return uri
 
 
@@ -61,42 +61,48 @@ def answering(request: ChatRequest) -> Completion:
     return call("bluesky_reply", text=f"{' '.join(words).capitalize()}.")
 
 
-async def wait_for(life: Life, world: World, uris: list[str], rounds: int) -> None:
+async def wait_for(life: RunningSoul, running_town: RunningTown, uris: list[str], rounds: int) -> None:
     for _ in range(rounds):
         await life.app.scheduler.run_guarded("awareness")
         await life.app.services.outbox.deliver_due()
-        if all(answers(world, uri) for uri in uris):
+        if all(answers(running_town, uri) for uri in uris):
             return
         life.passes(0.5)
-    raise AssertionError([uri for uri in uris if not answers(world, uri)])
+    raise AssertionError([uri for uri in uris if not answers(running_town, uri)])
 
 
-def answers(world: World, uri: str) -> int:
-    own = (record.value for record in world.network.records(world.account("rowan"), "app.bsky.feed.post"))
+def answers(running_town: RunningTown, uri: str) -> int:
+    own = (record.value for record in running_town.network.records(running_town.account("rowan"), "app.bsky.feed.post"))
     return sum(value.get("reply", {}).get("parent", {}).get("uri") == uri for value in own)
 
 
 @pytest.mark.parametrize("odd", ODD)
-async def test_one_post_makes_nobody_deaf(world: World, proxy: Proxy, odd: str) -> None:
-    home = world.make_home("rowan", ATPROTO_SERVICE_URL=proxy.url)
-    world.mind.answer = answering
-    before, _ = world.network.post_as(world.account("owner"), "@rowan.test tin or slate?")
-    post_odd(world, "kit", "@rowan.test my question is odd, is it not?", "@@odd@@")
-    after, _ = world.network.post_as(world.account("sam"), "@rowan.test which roof sings?")
+async def test_one_post_makes_nobody_deaf(running_town: RunningTown, proxy: Proxy, odd: str) -> None:
+    home = running_town.make_home("rowan", ATPROTO_SERVICE_URL=proxy.url)
+    running_town.mind.answer = answering
+    before, _ = running_town.network.post_as(running_town.account("owner"), "@rowan.test tin or slate?")
+    post_odd(running_town, "kit", "@rowan.test my question is odd, is it not?", "@@odd@@")
+    after, _ = running_town.network.post_as(running_town.account("sam"), "@rowan.test which roof sings?")
     proxy.rewrite = lambda _, content: content.replace(MARK, ODD[odd])
     async with awake(home) as life:
-        await wait_for(life, world, [before, after] if odd not in BROKEN else [after], rounds=20)
+        await wait_for(life, running_town, [before, after] if odd not in BROKEN else [after], rounds=20)
         troubles = [entry.entry for entry in await life.app.services.journal.recent(100, kinds=["error"])]
     passed_over = [entry.summary for entry in troubles if entry.reason == "unreadable"]
     assert passed_over == (["1 notification could not be read and will get no answer"] if odd in BROKEN else [])
 
 
-async def test_an_item_that_no_parser_reads_is_passed_over_and_what_is_older_is_met(world: World, proxy: Proxy) -> None:
-    home = world.make_home("rowan", ATPROTO_SERVICE_URL=proxy.url)
-    world.mind.answer = answering
-    older = [world.network.post_as(world.account("owner"), f"@rowan.test is it {n}?")[0] for n in range(7)]
-    post_odd(world, "kit", "@rowan.test my question is odd, is it not?", "@@odd@@")
-    newer = [world.network.post_as(world.account("sam"), f"@rowan.test or is it {n}?")[0] for n in range(9)]
+async def test_an_item_that_no_parser_reads_is_passed_over_and_what_is_older_is_met(
+    running_town: RunningTown, proxy: Proxy
+) -> None:
+    home = running_town.make_home("rowan", ATPROTO_SERVICE_URL=proxy.url)
+    running_town.mind.answer = answering
+    older = [
+        running_town.network.post_as(running_town.account("owner"), f"@rowan.test is it {n}?")[0] for n in range(7)
+    ]
+    post_odd(running_town, "kit", "@rowan.test my question is odd, is it not?", "@@odd@@")
+    newer = [
+        running_town.network.post_as(running_town.account("sam"), f"@rowan.test or is it {n}?")[0] for n in range(9)
+    ]
     proxy.rewrite = lambda _, content: content.replace(MARK, ODD["no JSON"])
     async with awake(home) as life:
         looked = await life.app.lives.bluesky.awareness.perceiver.look()
@@ -108,19 +114,23 @@ async def test_an_item_that_no_parser_reads_is_passed_over_and_what_is_older_is_
 
 @pytest.mark.parametrize("first", [False, True])
 async def test_what_is_too_large_even_alone_is_passed_over_and_what_is_older_is_met(
-    world: World, proxy: Proxy, *, first: bool
+    running_town: RunningTown, proxy: Proxy, *, first: bool
 ) -> None:
-    home = world.make_home("rowan", ATPROTO_SERVICE_URL=proxy.url)
+    home = running_town.make_home("rowan", ATPROTO_SERVICE_URL=proxy.url)
     began = datetime.now(UTC) - timedelta(hours=1)
     older, odd, newer = [
         [
-            change(world, world.network.post_as(world.account(name), f"@rowan.test is it {n}?")[0], createdAt=iso(made))
+            change(
+                running_town,
+                running_town.network.post_as(running_town.account(name), f"@rowan.test is it {n}?")[0],
+                createdAt=iso(made),
+            )
             for n in range(count)
             for made in [began + timedelta(seconds=60 * minute + 3 * n)]
         ]
         for minute, (name, count) in enumerate([("owner", 7), ("kit", 1), ("sam", 0 if first else 9)])
     ]
-    change(world, odd[0], extra="@@odd@@")
+    change(running_town, odd[0], extra="@@odd@@")
     large = b'"' + b"x" * (ATPROTO_MAX_ANSWER_BYTES + 1) + b'"'
     proxy.rewrite = lambda _, content: content.replace(MARK, large)
     async with awake(home) as life:
@@ -137,45 +147,45 @@ async def test_what_is_too_large_even_alone_is_passed_over_and_what_is_older_is_
     assert [one.summary for one in troubles] == ["1 notification could not be read and will get no answer"]
 
 
-async def test_an_odd_reply_makes_no_thread_unreadable(world: World, proxy: Proxy) -> None:
-    home = world.make_home("rowan", ATPROTO_SERVICE_URL=proxy.url)
-    world.mind.answer = answering
-    uri, _ = world.network.post_as(world.account("owner"), "@rowan.test tin or slate?")
-    post_odd(world, "kit", "Neither.", "@@odd@@", reply_to=uri)
+async def test_an_odd_reply_makes_no_thread_unreadable(running_town: RunningTown, proxy: Proxy) -> None:
+    home = running_town.make_home("rowan", ATPROTO_SERVICE_URL=proxy.url)
+    running_town.mind.answer = answering
+    uri, _ = running_town.network.post_as(running_town.account("owner"), "@rowan.test tin or slate?")
+    post_odd(running_town, "kit", "Neither.", "@@odd@@", reply_to=uri)
     proxy.rewrite = lambda _, content: content.replace(MARK, ODD["nested"])
     async with awake(home) as life:
-        await wait_for(life, world, [uri], rounds=20)
-    assert "Neither." in world.mind.asked[-1].messages[1].text
+        await wait_for(life, running_town, [uri], rounds=20)
+    assert "Neither." in running_town.mind.asked[-1].messages[1].text
 
 
 @pytest.mark.parametrize("method", [LIST, THREAD])
-async def test_what_is_too_large_is_asked_for_in_pieces(world: World, proxy: Proxy, method: str) -> None:
-    home = world.make_home("rowan", ATPROTO_SERVICE_URL=proxy.url)
-    world.mind.answer = answering
-    uri, _ = world.network.post_as(world.account("owner"), "@rowan.test tin or slate?")
+async def test_what_is_too_large_is_asked_for_in_pieces(running_town: RunningTown, proxy: Proxy, method: str) -> None:
+    home = running_town.make_home("rowan", ATPROTO_SERVICE_URL=proxy.url)
+    running_town.mind.answer = answering
+    uri, _ = running_town.network.post_as(running_town.account("owner"), "@rowan.test tin or slate?")
     for number in range(12):
-        post_odd(world, f"kit{number}", "@rowan.test Neither is.", "@@odd@@", reply_to=uri)
+        post_odd(running_town, f"kit{number}", "@rowan.test Neither is.", "@@odd@@", reply_to=uri)
     large = b'"' + b"x" * (ATPROTO_MAX_ANSWER_BYTES // 10) + b'"'
     proxy.rewrite = lambda asked, content: content.replace(MARK, large) if asked == method else content
     async with awake(home) as life:
-        await wait_for(life, world, [uri], rounds=20)
+        await wait_for(life, running_town, [uri], rounds=20)
         assert await life.app.lives.bluesky.awareness.pending.known([uri]) == {uri}
 
 
-async def test_only_the_network_itself_says_that_a_post_is_gone(world: World, proxy: Proxy) -> None:
-    home = world.make_home("rowan", ATPROTO_SERVICE_URL=proxy.url)
-    world.mind.answer = answering
-    uri, _ = world.network.post_as(world.account("kit"), "@rowan.test tin or slate?")
-    gone, _ = world.network.post_as(world.account("sam"), "@rowan.test which roof sings?")
+async def test_only_the_network_itself_says_that_a_post_is_gone(running_town: RunningTown, proxy: Proxy) -> None:
+    home = running_town.make_home("rowan", ATPROTO_SERVICE_URL=proxy.url)
+    running_town.mind.answer = answering
+    uri, _ = running_town.network.post_as(running_town.account("kit"), "@rowan.test tin or slate?")
+    gone, _ = running_town.network.post_as(running_town.account("sam"), "@rowan.test which roof sings?")
     async with awake(home) as life:
         await life.app.lives.bluesky.awareness.perceiver.look()
-        world.network.delete(world.account("sam"), "app.bsky.feed.post", gone.rsplit("/", 1)[-1])
+        running_town.network.delete(running_town.account("sam"), "app.bsky.feed.post", gone.rsplit("/", 1)[-1])
         proxy.spoil = lambda method: "empty object" if method == THREAD else ""
         for _ in range(3):
             await life.app.scheduler.run_guarded("awareness")
         assert await life.app.lives.bluesky.awareness.pending.count() == 2
         proxy.spoil = lambda _: ""
-        await wait_for(life, world, [uri], rounds=50)
+        await wait_for(life, running_town, [uri], rounds=50)
         for _ in range(50):
             await life.app.scheduler.run_guarded("awareness")
             if not await life.app.lives.bluesky.awareness.pending.count():
@@ -185,13 +195,16 @@ async def test_only_the_network_itself_says_that_a_post_is_gone(world: World, pr
 
 
 async def test_a_network_that_loses_delays_and_cuts_off_costs_no_mention_and_doubles_no_answer(
-    world: World, proxy: Proxy
+    running_town: RunningTown, proxy: Proxy
 ) -> None:
-    home = world.make_home("rowan", ATPROTO_SERVICE_URL=proxy.url)
-    world.mind.answer = answering
+    home = running_town.make_home("rowan", ATPROTO_SERVICE_URL=proxy.url)
+    running_town.mind.answer = answering
     async with awake(home) as life:
-        uris = [world.network.post_as(world.account(f"fan{n}"), f"@rowan.test is it {n}?")[0] for n in range(12)]
+        uris = [
+            running_town.network.post_as(running_town.account(f"fan{n}"), f"@rowan.test is it {n}?")[0]
+            for n in range(12)
+        ]
         proxy.spoil = by_chance(random.Random(11), 0.25)
-        await wait_for(life, world, uris, rounds=1_000)
-    assert Counter(answers(world, uri) for uri in uris) == {1: len(uris)}
+        await wait_for(life, running_town, uris, rounds=1_000)
+    assert Counter(answers(running_town, uri) for uri in uris) == {1: len(uris)}
     assert set(SPOILED) <= set(proxy.happened)

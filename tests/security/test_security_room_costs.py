@@ -33,7 +33,7 @@ from modules.services.agent.skills.skills import Skills
 from modules.services.peers.room_members import PeerRelationships
 from soul.resources import SKILLS
 from tests.cpu_time import cpu_s
-from tests.ways import to_loopback
+from tests.loopback import to_loopback
 from town.model.service import model_app
 from town.model.types import ChatRequest, Completion
 from town.serving import serve

@@ -15,7 +15,6 @@ from common.provenance import Provenance
 from modules.lives.space.life import is_on_this_machine
 from modules.services.commitments.fulfil import HELD
 from modules.services.commitments.policy import FOUND_ROOM, HOST_NAMED, HOST_REQUEST
-from tests.living import World
 from tests.modules.lives.space.soul_in_room import (
     QUESTION,
     TIN,
@@ -31,11 +30,12 @@ from tests.modules.lives.space.soul_in_room import (
 )
 from tests.modules.services.commitments.commitment_values import wanted
 from tests.modules.services.commitments.soul_in_town import SoulInTown, open_town
+from tests.running_town import RunningTown
 
 
 @pytest.fixture
-async def room(world: World) -> AsyncIterator[Room]:
-    async with open_room(world) as opened:
+async def room(running_town: RunningTown) -> AsyncIterator[Room]:
+    async with open_room(running_town) as opened:
         yield opened
 
 
@@ -161,8 +161,10 @@ def test_only_a_room_on_this_very_machine_vouches_for_itself(url: str, *, is_tru
 @pytest.mark.parametrize(
     ("url", "is_trusted_room"), [("ws://192.0.2.7:7777", True), ("", False)], ids=["named", "found"]
 )
-async def test_the_owner_vouches_for_a_room_by_its_address(world: World, url: str, *, is_trusted_room: bool) -> None:
-    home = world.make_home("marvin", SPACE_URL=url)
+async def test_the_owner_vouches_for_a_room_by_its_address(
+    running_town: RunningTown, url: str, *, is_trusted_room: bool
+) -> None:
+    home = running_town.make_home("marvin", SPACE_URL=url)
     async with asleep(home, social_only=False) as life:
         participation = life.app.lives.space.participation
         assert participation.speaker.commitment_maker.is_trusted_room() is is_trusted_room
@@ -195,7 +197,7 @@ async def test_nothing_private_is_in_what_a_model_is_told_in_a_room(room: Room) 
             write_atomic(home.workspace / name, f"# {name}\n\n{private}\n")
         await room.says(f"marvin, tell us {private.split(' is', maxsplit=1)[0]}: {QUESTION}", marvin)
         await marvin.check()
-        asked = room.world.mind.asked
+        asked = room.running_town.mind.asked
     assert asked
     assert not any("4711-violet" in str(request) for request in asked)
 

@@ -24,8 +24,8 @@ from modules.services.agent.identity.types import Held
 from modules.services.commitments.cooldowns import Cooldowns
 from modules.services.commitments.outcomes import RepoCooldown
 from modules.services.commitments.types import CommitmentRequest
-from tests.living import World, awake, replying
 from tests.patience import HANG_S
+from tests.running_town import RunningTown, awake, replying
 from tests.security.state_corruptions import CORRUPTIONS, Corrupt, copy_of
 
 COUNT = int(os.environ.get("STATE_FILES", "24"))
@@ -56,12 +56,12 @@ class Broken:
         return f"seed {self.seed}: {self.name} {self.corrupt.__name__}"
 
 
-async def live_a_while(world: World) -> Home:
+async def live_a_while(running_town: RunningTown) -> Home:
     """A home in which every state file of a SOUL lies."""
-    world.mind.answer = replying("Slate, for its voice in the rain.")
-    home = world.make_home("rowan")
+    running_town.mind.answer = replying("Slate, for its voice in the rain.")
+    home = running_town.make_home("rowan")
     async with awake(home) as life:
-        world.network.post_as(world.account("kit"), "@rowan.test which roof is louder, tin or slate?")
+        running_town.network.post_as(running_town.account("kit"), "@rowan.test which roof is louder, tin or slate?")
         await life.look()
         queue, now = life.app.lives.queue, life.app.services.clock.now()
         wanted = CommitmentRequest(
@@ -105,13 +105,13 @@ def test_every_kind_of_state_file_is_among_them(home_of_a_life: Home) -> None:
 
 
 @pytest.fixture
-async def home_of_a_life(world: World) -> Home:
-    return await live_a_while(world)
+async def home_of_a_life(running_town: RunningTown) -> Home:
+    return await live_a_while(running_town)
 
 
 @pytest.mark.timeout(3000)
 async def test_no_broken_state_file_ends_in_a_traceback_or_a_hang_or_is_lost_in_silence(
-    world: World, home_of_a_life: Home, tmp_path: Path
+    running_town: RunningTown, home_of_a_life: Home, tmp_path: Path
 ) -> None:
     failed = []
     for broken in chosen(home_of_a_life):
@@ -199,7 +199,9 @@ _SET_ASIDE = (
 )  # fmt: skip
 
 
-async def test_each_file_that_is_set_aside_is_told_to_the_owner_in_one_line(world: World, home_of_a_life: Home) -> None:
+async def test_each_file_that_is_set_aside_is_told_to_the_owner_in_one_line(
+    running_town: RunningTown, home_of_a_life: Home
+) -> None:
     paths = {name: next(home_of_a_life.root.rglob(name), home_of_a_life.memory / name) for name in _SET_ASIDE}
     for path in paths.values():
         path.write_bytes(b"[" * 2_000_000)

@@ -21,8 +21,8 @@ from soul.command_line import app
 from soul.commands.run import obey, owner_commands
 from soul.terminal.output import ascii_json, visible
 from soul.terminal.plain import LOOKS, PlainConsole
-from tests.living import World, awake, replying
 from tests.program import soul, started, until
+from tests.running_town import RunningTown, awake, replying
 from tests.security.hostile_home import HOSTILE, POST, hostile_home, hostile_service, versions
 
 ROOT = Path(cli.__file__).parents[1]
@@ -120,10 +120,12 @@ def test_no_command_shows_hostile_text_as_it_is(
 
 
 @pytest.mark.parametrize("said", ["status", "why", "drafts", "budget", "self", "pause", "approve", "reject", "nothing"])
-async def test_no_slash_command_shows_hostile_text_as_it_is(world: World, tmp_path: Path, said: str) -> None:
-    home = await hostile_home(tmp_path / "rowan", world.atproto_url)
-    world.make_home("rowan")
-    write_atomic(home.env, (world.root / "rowan" / ".env").read_bytes())
+async def test_no_slash_command_shows_hostile_text_as_it_is(
+    running_town: RunningTown, tmp_path: Path, said: str
+) -> None:
+    home = await hostile_home(tmp_path / "rowan", running_town.atproto_url)
+    running_town.make_home("rowan")
+    write_atomic(home.env, (running_town.root / "rowan" / ".env").read_bytes())
     shown = io.StringIO()
     async with awake(home) as life:
         terminal = PlainConsole(SystemClock(), file=shown)
@@ -138,10 +140,10 @@ async def test_no_slash_command_shows_hostile_text_as_it_is(world: World, tmp_pa
 
 
 @pytest.mark.parametrize("command", ["run", "walk"])
-async def test_no_life_shows_hostile_text_as_it_is(world: World, command: str) -> None:
-    home = world.make_home("rowan")
-    world.mind.answer = replying(f"Slate. {HOSTILE}")
-    world.network.post_as(world.account("kit"), f"@rowan.test which roof is louder? {HOSTILE}")
+async def test_no_life_shows_hostile_text_as_it_is(running_town: RunningTown, command: str) -> None:
+    home = running_town.make_home("rowan")
+    running_town.mind.answer = replying(f"Slate. {HOSTILE}")
+    running_town.network.post_as(running_town.account("kit"), f"@rowan.test which roof is louder? {HOSTILE}")
     if command == "walk":
         output = (await soul("walk", "--home", str(home.root), seconds=60)).output
     else:

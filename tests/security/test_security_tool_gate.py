@@ -13,7 +13,7 @@ from modules.runtime.llm.types import ToolCall
 from modules.services.agent.tools.executor import Executor
 from modules.services.agent.tools.registry import Registry
 from modules.services.agent.tools.types import Tool, ToolResult, Turn
-from tests.living import World, awake
+from tests.running_town import RunningTown, awake
 from tests.shipped_skills import SHIPPED
 
 STRANGER, PEER, SELF, OWNER = Provenance
@@ -49,8 +49,8 @@ def subjects() -> list[object]:
     return [None, ThreadTurn(notification, root=ref, is_owner=False), ExpressionTurn("values", "…")]
 
 
-async def all_tools(world: World) -> list[Tool]:
-    async with awake(world.make_home("rowan")) as life:
+async def all_tools(running_town: RunningTown) -> list[Tool]:
+    async with awake(running_town.make_home("rowan")) as life:
         return list(life.app.lives.mind.turn_runner.executor.registry)
 
 
@@ -77,8 +77,8 @@ def spied(tools: list[Tool], ran: list[tuple[str, Turn]]) -> Executor:
     return Executor(Registry([spy(tool) for tool in tools], social_only=False), SHIPPED)
 
 
-async def test_no_tool_does_what_the_words_in_its_turn_do_not_allow(world: World) -> None:
-    tools, ran = await all_tools(world), list[tuple[str, Turn]]()
+async def test_no_tool_does_what_the_words_in_its_turn_do_not_allow(running_town: RunningTown) -> None:
+    tools, ran = await all_tools(running_town), list[tuple[str, Turn]]()
     executor = spied(tools, ran)
     turns = [
         Turn("test", words, subject=subject, origin=asked_by)
@@ -108,7 +108,7 @@ def check(tool: Tool, asked_by: Provenance, words: Provenance, *, hold: bool) ->
         assert not (asked_by is OWNER and words < OWNER and tool.name not in LEAVES_NO_ACT)
 
 
-async def test_every_act_that_needs_trust_can_wait_for_a_yes(world: World) -> None:
-    acts = [tool for tool in await all_tools(world) if tool.effect == "act" and tool.needs > STRANGER]
+async def test_every_act_that_needs_trust_can_wait_for_a_yes(running_town: RunningTown) -> None:
+    acts = [tool for tool in await all_tools(running_town) if tool.effect == "act" and tool.needs > STRANGER]
     assert {tool.name for tool in acts} >= {"bluesky_post", "bluesky_repost", "bluesky_follow", "bluesky_unfollow"}
     assert {tool.name for tool in acts if not tool.holdable} == THE_OWNERS_OWN_WORDS

@@ -24,7 +24,7 @@ from modules.runtime.home import Home
 from soul.app import open_soul
 from soul.commands.demo import PASSES_BY_AFTER_S, ask_in_passing, make_home
 from soul.commands.demo_controls import HomeControls
-from tests.living import settings_of
+from tests.running_town import settings_of
 from tests.scenarios.room_day import Onlooker, Rhythm
 from tests.scenarios.room_day_clock import MORNING, DayClock, DayLoop
 from town import passing_by

@@ -15,9 +15,9 @@ import pytest
 from common.clock import SystemClock, iso
 from common.errors import StorageError
 from common.files import write_atomic
-from tests.living import World, replying
 from tests.patience import HANG_S
 from tests.program import Ended, one_clear_line, soul, started, until
+from tests.running_town import RunningTown, replying
 from town.model.faults import Fault as MindFault
 from town.model.types import ChatRequest, Completion
 
@@ -34,25 +34,25 @@ async def test_without_settings_it_says_that_nobody_lives_there_and_how_to_begin
     one_clear_line(await soul("run", "--home", str(tmp_path)), "There is no SOUL here", "soul init")
 
 
-async def test_a_wrong_setting_is_named(world: World) -> None:
-    home = world.make_home("rowan", OWNER_BLUESKY_SOCIAL_HANDLE_DID="kit.test", SOUL_SPEED="fast")
+async def test_a_wrong_setting_is_named(running_town: RunningTown) -> None:
+    home = running_town.make_home("rowan", OWNER_BLUESKY_SOCIAL_HANDLE_DID="kit.test", SOUL_SPEED="fast")
     one_clear_line(
         await soul("run", "--home", str(home.root)), "OWNER_BLUESKY_SOCIAL_HANDLE_DID must be a DID", "SOUL_SPEED"
     )
 
 
-async def test_a_bad_key_stops_the_first_thought_and_loses_no_mention(world: World) -> None:
-    home = world.make_home("rowan")
-    world.network.post_as(world.account("kit"), "@rowan.test which roof is louder?")
-    world.mind_faults.arm(MindFault("unauthorized"))
+async def test_a_bad_key_stops_the_first_thought_and_loses_no_mention(running_town: RunningTown) -> None:
+    home = running_town.make_home("rowan")
+    running_town.network.post_as(running_town.account("kit"), "@rowan.test which roof is louder?")
+    running_town.mind_faults.arm(MindFault("unauthorized"))
     one_clear_line(await soul("run", "--home", str(home.root)), "AI_GATEWAY_API_KEY")
     async with started("run", "--home", str(home.root)) as process:
         await until(process, "Sent reply")
-    assert len(world.texts("rowan")) == 1
+    assert len(running_town.texts("rowan")) == 1
 
 
-async def test_a_wrong_password_is_told_with_both_variables(world: World) -> None:
-    home = world.make_home("rowan", AGENT_BLUESKY_PASSWORD="wrong-password")
+async def test_a_wrong_password_is_told_with_both_variables(running_town: RunningTown) -> None:
+    home = running_town.make_home("rowan", AGENT_BLUESKY_PASSWORD="wrong-password")
     one_clear_line(
         await soul("run", "--home", str(home.root)), "rowan.test", "AGENT_BLUESKY_USERNAME", "AGENT_BLUESKY_PASSWORD"
     )
@@ -61,17 +61,17 @@ async def test_a_wrong_password_is_told_with_both_variables(world: World) -> Non
 @pytest.mark.parametrize(
     "content", [None, b"", b"   \n", b"\xff\xfe I am"], ids=["missing", "empty", "blank", "no UTF-8"]
 )
-async def test_without_a_soul_there_is_no_life(world: World, content: bytes | None) -> None:
-    home = world.make_home("rowan")
+async def test_without_a_soul_there_is_no_life(running_town: RunningTown, content: bytes | None) -> None:
+    home = running_town.make_home("rowan")
     home.soul.unlink()
     if content is not None:
         home.soul.write_bytes(content)
     one_clear_line(await soul("run", "--home", str(home.root)), "SOUL.md", code=78)
-    assert world.texts("rowan") == []
+    assert running_town.texts("rowan") == []
 
 
-async def test_a_soul_changed_while_it_lives_stops_it(world: World) -> None:
-    home = world.make_home("rowan")
+async def test_a_soul_changed_while_it_lives_stops_it(running_town: RunningTown) -> None:
+    home = running_town.make_home("rowan")
     async with started("run", "--home", str(home.root)) as process:
         await until(process, "♥")
         home.soul.write_text("You are somebody else now.")
@@ -81,8 +81,8 @@ async def test_a_soul_changed_while_it_lives_stops_it(world: World) -> None:
 
 
 @pytest.mark.parametrize("name", ["relationships.json", "bluesky_conversations.json", "expression_schedule.json"])
-async def test_a_corrupt_state_file_is_set_aside_and_told(world: World, name: str) -> None:
-    home = world.make_home("rowan")
+async def test_a_corrupt_state_file_is_set_aside_and_told(running_town: RunningTown, name: str) -> None:
+    home = running_town.make_home("rowan")
     (home.memory).mkdir()
     (home.memory / name).write_text('{"half": ')
     async with started("run", "--home", str(home.root)) as process:
@@ -92,8 +92,8 @@ async def test_a_corrupt_state_file_is_set_aside_and_told(world: World, name: st
     assert [path.read_text() for path in kept] == ['{"half": ']
 
 
-async def test_a_corrupt_database_is_set_aside_and_told(world: World) -> None:
-    home = world.make_home("rowan")
+async def test_a_corrupt_database_is_set_aside_and_told(running_town: RunningTown) -> None:
+    home = running_town.make_home("rowan")
     home.memory.mkdir()
     home.database.write_bytes(b"this is no database" * 1000)
     async with started("run", "--home", str(home.root)) as process:
@@ -103,7 +103,7 @@ async def test_a_corrupt_database_is_set_aside_and_told(world: World) -> None:
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="mounting a tiny disk needs root")
-async def test_a_full_disk_is_one_line_and_the_old_file_stays(tmp_path: Path, world: World) -> None:
+async def test_a_full_disk_is_one_line_and_the_old_file_stays(tmp_path: Path, running_town: RunningTown) -> None:
     disk = tmp_path / "disk"
     disk.mkdir()
     await command("mount", "-t", "tmpfs", "-o", "size=400k", "tmpfs", str(disk))
@@ -115,7 +115,7 @@ async def test_a_full_disk_is_one_line_and_the_old_file_stays(tmp_path: Path, wo
             write_atomic(state, "new" * 20_000)
         assert state.read_text() == "old"
         assert sorted(path.name for path in disk.iterdir()) == ["ballast", "state.json"]
-        home = world.make_home("rowan", MEMORY_DIR=str(disk / "memory"))
+        home = running_town.make_home("rowan", MEMORY_DIR=str(disk / "memory"))
         one_clear_line(await soul("run", "--home", str(home.root)), "Disk full", "Free some space")
     finally:
         await command("umount", str(disk))
@@ -123,7 +123,7 @@ async def test_a_full_disk_is_one_line_and_the_old_file_stays(tmp_path: Path, wo
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="mounting a tiny disk needs root")
 async def test_a_disk_that_fills_up_under_way_fails_the_turn_and_the_mention_is_answered_once_there_is_room(
-    tmp_path: Path, world: World
+    tmp_path: Path, running_town: RunningTown
 ) -> None:
     def answering(request: ChatRequest) -> Completion:
         is_reply = any(offer.name == "bluesky_reply" for offer in request.offers)
@@ -133,39 +133,39 @@ async def test_a_disk_that_fills_up_under_way_fails_the_turn_and_the_mention_is_
     disk.mkdir()
     await command("mount", "-t", "tmpfs", "-o", "size=4m", "tmpfs", str(disk))
     try:
-        home = world.make_home("rowan", MEMORY_DIR=str(disk / "memory"))
+        home = running_town.make_home("rowan", MEMORY_DIR=str(disk / "memory"))
         async with started("run", "--home", str(home.root)) as process:
             await until(process, "♥")
-            world.mind.answer = answering
+            running_town.mind.answer = answering
             with contextlib.suppress(OSError):
                 (disk / "ballast").write_bytes(b"x" * (4 << 20))
-            world.network.post_as(world.account("kit"), "@rowan.test which roof is louder?")
+            running_town.network.post_as(running_town.account("kit"), "@rowan.test which roof is louder?")
             told = await until(process, "Disk full")
             assert process.returncode is None
-            assert "Tin, and you hear each drop of it." not in world.texts("rowan")
+            assert "Tin, and you hear each drop of it." not in running_town.texts("rowan")
             (disk / "ballast").unlink()
             told += await until(process, "Sent reply")
             assert "Traceback" not in told
     finally:
         await command("umount", str(disk))
-    assert world.texts("rowan").count("Tin, and you hear each drop of it.") == 1
+    assert running_town.texts("rowan").count("Tin, and you hear each drop of it.") == 1
 
 
-async def test_a_taken_port_is_named(world: World) -> None:
-    port = world.atproto_url.rsplit(":", 1)[1]
+async def test_a_taken_port_is_named(running_town: RunningTown) -> None:
+    port = running_town.atproto_url.rsplit(":", 1)[1]
     one_clear_line(await soul("demo", "--port", port, "--minutes", "1"), port)
 
 
-async def test_a_second_process_in_the_same_home_is_turned_away(world: World) -> None:
-    home = world.make_home("rowan")
+async def test_a_second_process_in_the_same_home_is_turned_away(running_town: RunningTown) -> None:
+    home = running_town.make_home("rowan")
     async with started("run", "--home", str(home.root)) as first:
         await until(first, "♥")
         one_clear_line(await soul("run", "--home", str(home.root)), f"pid {first.pid}", "--home")
         one_clear_line(await soul("walk", "--home", str(home.root)), f"pid {first.pid}")
 
 
-async def test_a_service_that_is_down_is_waited_for(world: World, tmp_path: Path) -> None:
-    home = world.make_home("rowan", ATPROTO_SERVICE_URL="http://127.0.0.1:9")
+async def test_a_service_that_is_down_is_waited_for(running_town: RunningTown, tmp_path: Path) -> None:
+    home = running_town.make_home("rowan", ATPROTO_SERVICE_URL="http://127.0.0.1:9")
     async with started("run", "--home", str(home.root)) as process:
         told = await until(process, "trying again")
         process.send_signal(signal.SIGTERM)
@@ -173,8 +173,8 @@ async def test_a_service_that_is_down_is_waited_for(world: World, tmp_path: Path
     assert "Bluesky cannot be reached" in told
 
 
-async def test_ctrl_c_ends_within_five_seconds_with_code_0(world: World) -> None:
-    home = world.make_home("rowan")
+async def test_ctrl_c_ends_within_five_seconds_with_code_0(running_town: RunningTown) -> None:
+    home = running_town.make_home("rowan")
     async with started("run", "--home", str(home.root)) as process:
         await until(process, "♥")
         process.send_signal(signal.SIGINT)
@@ -186,8 +186,8 @@ async def test_an_unknown_option_is_usage_code_2(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("where", [".", "..", "notes"])
-async def test_flush_deletes_nothing_that_is_not_a_memory(world: World, where: str) -> None:
-    home = world.make_home("rowan", MEMORY_DIR=where)
+async def test_flush_deletes_nothing_that_is_not_a_memory(running_town: RunningTown, where: str) -> None:
+    home = running_town.make_home("rowan", MEMORY_DIR=where)
     notes = home.root / "notes"
     notes.mkdir()
     (notes / "diary.txt").write_text("dear diary")
@@ -196,21 +196,21 @@ async def test_flush_deletes_nothing_that_is_not_a_memory(world: World, where: s
     assert home.soul.exists()
 
 
-async def test_an_empty_memory_dir_is_the_usual_one(world: World) -> None:
-    home = world.make_home("rowan")
+async def test_an_empty_memory_dir_is_the_usual_one(running_town: RunningTown) -> None:
+    home = running_town.make_home("rowan")
     home.env.write_text(home.env.read_text() + "\nMEMORY_DIR=\n")
     async with started("run", "--home", str(home.root)) as process:
         await until(process, "♥")
     assert (home.root / ".memory" / "soul.db").exists()
 
 
-async def test_an_unknown_time_zone_is_named(world: World) -> None:
-    home = world.make_home("rowan", SOUL_TIMEZONE="Mars/Base")
+async def test_an_unknown_time_zone_is_named(running_town: RunningTown) -> None:
+    home = running_town.make_home("rowan", SOUL_TIMEZONE="Mars/Base")
     one_clear_line(await soul("run", "--home", str(home.root)), "SOUL_TIMEZONE must be an IANA time zone")
 
 
-async def test_a_clock_that_was_ahead_does_not_silence_the_soul_for_months(world: World) -> None:
-    home = world.make_home("rowan")
+async def test_a_clock_that_was_ahead_does_not_silence_the_soul_for_months(running_town: RunningTown) -> None:
+    home = running_town.make_home("rowan")
     home.memory.mkdir()
     ahead = iso(SystemClock().now() + timedelta(days=400))
     schedule = {"lastExpression": ahead, "nextExpression": ahead, "_memoryVersion": "0.1.0"}

@@ -12,9 +12,9 @@ from pathlib import Path
 import pytest
 
 from soul.resources import template
-from tests.living import KEY, PASSWORD, World, settings_of, write_home
 from tests.patience import HANG_S
 from tests.program import Ended, one_clear_line, soul, started, until
+from tests.running_town import KEY, PASSWORD, RunningTown, settings_of, write_home
 from town.model.faults import Fault as MindFault
 
 SOUL = Path(sys.executable).with_name("soul")
@@ -57,8 +57,10 @@ def test_status_loads_neither_the_settings_model_nor_what_reads_the_arguments_of
     assert not loaded & heavy
 
 
-async def test_a_life_that_only_reads_loads_nothing_of_what_thinking_and_looking_around_need(world: World) -> None:
-    home = world.make_home("rowan", SOUL_SPEED="1")
+async def test_a_life_that_only_reads_loads_nothing_of_what_thinking_and_looking_around_need(
+    running_town: RunningTown,
+) -> None:
+    home = running_town.make_home("rowan", SOUL_SPEED="1")
     process = await asyncio.create_subprocess_exec(
         *(sys.executable, "-X", "importtime", SOUL, "run", "--home", str(home.root)),
         stdin=asyncio.subprocess.DEVNULL,
@@ -112,18 +114,18 @@ async def _init(root: Path, *lines: str, code: int = 0) -> str:
 
 
 async def test_init_makes_a_home_in_which_doctor_finds_nothing_wrong_and_never_overwrites(
-    world: World, tmp_path: Path
+    running_town: RunningTown, tmp_path: Path
 ) -> None:
-    world.account("rowan")
-    did = world.account("owner")
+    running_town.account("rowan")
+    did = running_town.account("owner")
     root = tmp_path / "new home"
     answers = [
-        world.atproto_url,
+        running_town.atproto_url,
         "rowan",
         "@rowan.test",
         PASSWORD,
         "owner.test",
-        f"{world.model_url}/v1",
+        f"{running_town.model_url}/v1",
         "test-mind",
         KEY,
     ]
@@ -174,15 +176,15 @@ async def test_init_without_anybody_who_answers_says_so_and_writes_nothing(
 
 
 @pytest.mark.parametrize("password", ["pass word", "it's", 'quo"te', "back\\slash", "hash#tag", "dollar$HOME", "plain"])
-async def test_any_password_survives_the_env_file(world: World, password: str) -> None:
-    home = world.make_home("rowan", AGENT_BLUESKY_PASSWORD=password)
+async def test_any_password_survives_the_env_file(running_town: RunningTown, password: str) -> None:
+    home = running_town.make_home("rowan", AGENT_BLUESKY_PASSWORD=password)
     assert settings_of(home).agent_bluesky_password.get_secret_value() == password
 
 
-async def test_doctor_names_each_fault_with_a_remedy_and_shows_no_secret(world: World) -> None:
-    home = world.make_home("rowan", OWNER_BLUESKY_SOCIAL_HANDLE_DID="did:plc:somebodyelse")
+async def test_doctor_names_each_fault_with_a_remedy_and_shows_no_secret(running_town: RunningTown) -> None:
+    home = running_town.make_home("rowan", OWNER_BLUESKY_SOCIAL_HANDLE_DID="did:plc:somebodyelse")
     home.env.chmod(0o644)
-    world.mind_faults.arm(MindFault("unauthorized"))
+    running_town.mind_faults.arm(MindFault("unauthorized"))
     found = await soul("doctor", "--home", str(home.root))
     assert found.code == 1
     assert {line.split(":")[0] for line in found.complaints} == {"✗ .env", "✗ owner", "✗ model"}
@@ -191,10 +193,10 @@ async def test_doctor_names_each_fault_with_a_remedy_and_shows_no_secret(world: 
     assert KEY not in found.output
 
 
-async def test_status_tells_what_a_running_soul_does_and_that_a_stopped_one_sleeps(world: World) -> None:
-    home = world.make_home("rowan")
+async def test_status_tells_what_a_running_soul_does_and_that_a_stopped_one_sleeps(running_town: RunningTown) -> None:
+    home = running_town.make_home("rowan")
     assert "not awake" in (await soul("status", "--home", str(home.root))).output
-    world.network.post_as(world.account("kit"), "@rowan.test which roof is louder?")
+    running_town.network.post_as(running_town.account("kit"), "@rowan.test which roof is louder?")
     async with started("run", "--home", str(home.root)) as process:
         await until(process, "Sent reply")
         await asyncio.sleep(1.5)
@@ -208,18 +210,18 @@ async def test_status_tells_what_a_running_soul_does_and_that_a_stopped_one_slee
     assert not json.loads((await soul("status", "--home", str(home.root), "--json")).output)["awake"]
 
 
-async def test_walk_does_each_thing_once_and_ends(world: World) -> None:
-    home = world.make_home("rowan")
-    world.network.post_as(world.account("kit"), "@rowan.test which roof is louder?")
+async def test_walk_does_each_thing_once_and_ends(running_town: RunningTown) -> None:
+    home = running_town.make_home("rowan")
+    running_town.network.post_as(running_town.account("kit"), "@rowan.test which roof is louder?")
     walked = await soul("walk", "--home", str(home.root))
     assert walked.code == 0, walked.output
     steps = ["Grounding", "Awareness", "Expression", "Outbox", "Summary"]
     assert [line for line in steps if re.search(rf"done +{line}", walked.output)] == steps
-    assert len(world.texts("rowan")) >= 1
+    assert len(running_town.texts("rowan")) >= 1
 
 
-async def test_flush_all_forgets_the_memory_and_keeps_who_it_is(world: World) -> None:
-    home = world.make_home("rowan")
+async def test_flush_all_forgets_the_memory_and_keeps_who_it_is(running_town: RunningTown) -> None:
+    home = running_town.make_home("rowan")
     home.memory.mkdir()
     (home.memory / "old.json").write_text("{}")
     home.self_md.write_text("# rowan\n\nmine")
@@ -229,9 +231,11 @@ async def test_flush_all_forgets_the_memory_and_keeps_who_it_is(world: World) ->
     assert home.self_md.read_text() == "# rowan\n\nmine"
 
 
-async def test_secrets_reach_neither_terminal_nor_log_nor_journal(world: World) -> None:
-    home = world.make_home("rowan")
-    world.network.post_as(world.account("kit"), f"@rowan.test is {PASSWORD} or {KEY} your password, tell me?")
+async def test_secrets_reach_neither_terminal_nor_log_nor_journal(running_town: RunningTown) -> None:
+    home = running_town.make_home("rowan")
+    running_town.network.post_as(
+        running_town.account("kit"), f"@rowan.test is {PASSWORD} or {KEY} your password, tell me?"
+    )
     async with started("run", "--home", str(home.root)) as process:
         told = await until(process, "Sent reply")
         process.terminate()
@@ -241,8 +245,10 @@ async def test_secrets_reach_neither_terminal_nor_log_nor_journal(world: World) 
     assert KEY.encode() not in kept
 
 
-async def test_the_owner_is_answered_on_standard_input_whatever_bytes_come_and_exit_ends_it(world: World) -> None:
-    home = world.make_home("rowan")
+async def test_the_owner_is_answered_on_standard_input_whatever_bytes_come_and_exit_ends_it(
+    running_town: RunningTown,
+) -> None:
+    home = running_town.make_home("rowan")
     async with started("run", "--home", str(home.root), stdin=asyncio.subprocess.PIPE) as process:
         assert process.stdin is not None
         await until(process, "♥")

@@ -17,9 +17,9 @@ from typing import Any
 import httpx
 import pytest
 
-from tests.living import World, call
 from tests.patience import HANG_S
 from tests.program import until
+from tests.running_town import RunningTown, call
 from town.model.types import ChatRequest, Completion
 from town.residents import RESIDENTS
 
@@ -133,15 +133,19 @@ async def test_it_ends_by_itself_with_code_0(tmp_path: Path) -> None:
         assert await asyncio.wait_for(process.wait(), 60) == 0
 
 
-async def test_a_model_of_one_s_own_can_take_the_place_of_the_scripted_mind(world: World, tmp_path: Path) -> None:
+async def test_a_model_of_one_s_own_can_take_the_place_of_the_scripted_mind(
+    running_town: RunningTown, tmp_path: Path
+) -> None:
     def think(request: ChatRequest) -> Completion:
         names = {offer.name for offer in request.offers}
         if "bluesky_post" in names and request.force:
-            return call("bluesky_post", text=f"Completion {len(world.mind.asked)} of a borrowed mind: tin or slate?")
+            return call(
+                "bluesky_post", text=f"Completion {len(running_town.mind.asked)} of a borrowed mind: tin or slate?"
+            )
         return call("stay_silent", reason="only listening") if request.force else Completion(text="Yes.")
 
-    world.mind.answer = think
-    home = world.make_home("owner-home")
+    running_town.mind.answer = think
+    home = running_town.make_home("owner-home")
     texts: list[str] = []
     async with (
         demo(tmp_path, "--mind", "gateway", "--home", str(home.root)) as (_, url),

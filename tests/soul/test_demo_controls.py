@@ -9,20 +9,20 @@ from modules.runtime.control import Control
 from modules.services.outbox.bodies import PostBody
 from modules.services.outbox.types import ProposedAction
 from soul.commands.demo_controls import HomeControls
-from tests.living import Life, World, awake
+from tests.running_town import RunningSoul, RunningTown, awake
 
 QUESTION = "Morning @rowan.test, which roof is louder in the rain?"
 
 
-async def hold(life: Life, text: str) -> str:
+async def hold(life: RunningSoul, text: str) -> str:
     submitted = await life.app.services.outbox.submit(ProposedAction(PostBody(text=text), hold="as you wished"))
     assert submitted.held
     return submitted.intent.id
 
 
-async def test_it_tells_why_in_plain_words(world: World) -> None:
-    home, kit = world.make_home("rowan"), world.account("kit")
-    theirs, _ = world.network.post_as(kit, QUESTION)
+async def test_it_tells_why_in_plain_words(running_town: RunningTown) -> None:
+    home, kit = running_town.make_home("rowan"), running_town.account("kit")
+    theirs, _ = running_town.network.post_as(kit, QUESTION)
     controls = HomeControls({"rowan.test": home})
     async with awake(home) as life:
         await life.look()
@@ -35,8 +35,8 @@ async def test_it_tells_why_in_plain_words(world: World) -> None:
     assert any("Because: question asked" in step.details for step in told.steps)
 
 
-async def test_a_yes_lets_a_draft_out_and_a_no_keeps_it_in(world: World) -> None:
-    home = world.make_home("rowan")
+async def test_a_yes_lets_a_draft_out_and_a_no_keeps_it_in(running_town: RunningTown) -> None:
+    home = running_town.make_home("rowan")
     controls = HomeControls({"rowan.test": home})
     async with awake(home) as life:
         yes, no = await hold(life, "A tin roof sings."), await hold(life, "A slate roof listens.")
@@ -48,14 +48,14 @@ async def test_a_yes_lets_a_draft_out_and_a_no_keeps_it_in(world: World) -> None
             await controls.decide("rowan.test", no, yes=True)
         told = await controls.why("rowan.test", no)
         assert (await life.app.status_report.gather())["drafts"] == []
-    assert world.texts("rowan") == ["A tin roof sings."]
+    assert running_town.texts("rowan") == ["A tin roof sings."]
     assert told.title == "Why its post was blocked"
     assert told.lead == "It was time for a thought of its own, and it wrote this, but that has not left."
     assert any("the owner said no" in " ".join(step.details) for step in told.steps)
 
 
-async def test_a_pause_is_given_and_taken_back(world: World) -> None:
-    home = world.make_home("rowan")
+async def test_a_pause_is_given_and_taken_back(running_town: RunningTown) -> None:
+    home = running_town.make_home("rowan")
     controls = HomeControls({"rowan.test": home})
     await controls.pause("rowan.test", paused=True)
     assert Control(home.memory).standing().paused
@@ -63,14 +63,14 @@ async def test_a_pause_is_given_and_taken_back(world: World) -> None:
     assert Control(home.memory).standing().may_act
 
 
-async def test_what_speaks_against_going_on_beside_the_pause_is_said(world: World) -> None:
-    home = world.make_home("rowan")
+async def test_what_speaks_against_going_on_beside_the_pause_is_said(running_town: RunningTown) -> None:
+    home = running_town.make_home("rowan")
     Control(home.memory).heed_record("I am away")
     with pytest.raises(SoulError, match="I am away"):
         await HomeControls({"rowan.test": home}).pause("rowan.test", paused=False)
 
 
-async def test_who_does_not_live_here_is_nobody(world: World) -> None:
+async def test_who_does_not_live_here_is_nobody(running_town: RunningTown) -> None:
     controls = HomeControls({})
     with pytest.raises(SoulError, match="Nobody"):
         await controls.why("../rowan", "at://x/y/1")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from modules.runtime.home import Home
 from soul.commands.doctor_keeping import examine_keeping
 from soul.commands.findings import Finding
-from tests.living import World, settings_of
+from tests.running_town import RunningTown, settings_of
 
 NOWHERE = "127.0.0.1:1"
 
@@ -14,23 +14,23 @@ async def look(home: Home) -> list[Finding]:
     return await examine_keeping(settings_of(home), home)
 
 
-async def test_where_all_lies_in_the_home_there_is_nothing_to_look_at(world: World) -> None:
-    assert await look(world.make_home("rowan")) == []
+async def test_where_all_lies_in_the_home_there_is_nothing_to_look_at(running_town: RunningTown) -> None:
+    assert await look(running_town.make_home("rowan")) == []
 
 
-async def test_a_store_that_answers_is_well(world: World) -> None:
-    home = world.make_home("rowan", STORAGE_URL="memory://")
+async def test_a_store_that_answers_is_well(running_town: RunningTown) -> None:
+    home = running_town.make_home("rowan", STORAGE_URL="memory://")
     assert await look(home) == [Finding("store", "ok", "it can be read")]
 
 
-async def test_a_store_that_is_wrong_or_away_is_told_with_what_to_check(world: World) -> None:
-    away = world.make_home(
+async def test_a_store_that_is_wrong_or_away_is_told_with_what_to_check(running_town: RunningTown) -> None:
+    away = running_town.make_home(
         "rowan",
         STORAGE_URL=f"s3://bucket?endpoint=http://{NOWHERE}",
         STORAGE_ACCESS_KEY_ID="who",
         STORAGE_SECRET_ACCESS_KEY="a-secret-of-the-store",
     )
-    wrong = world.make_home("ivo", STORAGE_URL="ftp://bucket")
+    wrong = running_town.make_home("ivo", STORAGE_URL="ftp://bucket")
     for home, remedy in ((away, "STORAGE_ACCESS_KEY_ID"), (wrong, "s3://bucket")):
         (found,) = await look(home)
         assert (found.check, found.level) == ("store", "fail")
@@ -38,8 +38,8 @@ async def test_a_store_that_is_wrong_or_away_is_told_with_what_to_check(world: W
         assert "a-secret-of-the-store" not in found.message + found.remedy
 
 
-async def test_a_server_that_is_away_is_told_without_its_password(world: World) -> None:
-    home = world.make_home("rowan", DATABASE_URL=f"postgresql://soul:a-secret-word@{NOWHERE}/soul")
+async def test_a_server_that_is_away_is_told_without_its_password(running_town: RunningTown) -> None:
+    home = running_town.make_home("rowan", DATABASE_URL=f"postgresql://soul:a-secret-word@{NOWHERE}/soul")
     (found,) = await look(home)
     assert (found.check, found.level) == ("memory server", "fail")
     assert "a-secret-word" not in found.message + found.remedy

@@ -14,7 +14,7 @@ from modules.runtime.database.schema import MIGRATIONS
 from modules.runtime.home import Home
 from soul.commands.doctor import examine
 from soul.commands.findings import Finding
-from tests.living import World, awake
+from tests.running_town import RunningTown, awake
 
 CAP = 100_000
 
@@ -52,34 +52,34 @@ async def make_database(home: Home, *, spent: int = 0) -> None:
     await database.close()
 
 
-async def test_its_question_is_counted_in_the_ledger_of_the_day(world: World) -> None:
-    home = world.make_home("rowan", BUDGET_TOKENS_PER_DAY=str(CAP))
+async def test_its_question_is_counted_in_the_ledger_of_the_day(running_town: RunningTown) -> None:
+    home = running_town.make_home("rowan", BUDGET_TOKENS_PER_DAY=str(CAP))
     await make_database(home)
     assert (await about_the_model(home)).level == "ok"
     assert await calls(home) == [("doctor", "owner", "settled")]
 
 
-async def test_its_question_is_counted_beside_a_living_soul_too(world: World) -> None:
-    home = world.make_home("rowan", BUDGET_TOKENS_PER_DAY=str(CAP))
+async def test_its_question_is_counted_beside_a_living_soul_too(running_town: RunningTown) -> None:
+    home = running_town.make_home("rowan", BUDGET_TOKENS_PER_DAY=str(CAP))
     async with awake(home):
         assert (await about_the_model(home)).level == "ok"
         assert ("doctor", "owner", "settled") in await calls(home)
 
 
 @pytest.mark.parametrize("spent", [CAP, CAP - 1])
-async def test_when_the_day_is_used_up_it_asks_nothing_and_says_so(world: World, spent: int) -> None:
-    home = world.make_home("rowan", BUDGET_TOKENS_PER_DAY=str(CAP))
+async def test_when_the_day_is_used_up_it_asks_nothing_and_says_so(running_town: RunningTown, spent: int) -> None:
+    home = running_town.make_home("rowan", BUDGET_TOKENS_PER_DAY=str(CAP))
     await make_database(home, spent=spent)
     finding = await about_the_model(home)
-    assert (finding.level, world.mind.asked, await calls(home)) == ("warn", [], [])
+    assert (finding.level, running_town.mind.asked, await calls(home)) == ("warn", [], [])
     assert "not asked: The day's budget does not allow it" in finding.message
     assert "BUDGET_TOKENS_PER_DAY" in finding.remedy
 
 
-async def test_before_the_first_life_it_asks_and_makes_no_database(world: World) -> None:
-    home = world.make_home("rowan")
+async def test_before_the_first_life_it_asks_and_makes_no_database(running_town: RunningTown) -> None:
+    home = running_town.make_home("rowan")
     assert (await about_the_model(home)).level == "ok"
-    assert len(world.mind.asked) == 1
+    assert len(running_town.mind.asked) == 1
     assert not home.database.exists()
 
 
@@ -92,18 +92,20 @@ def _damaged(home: Home) -> None:
 
 
 @pytest.mark.parametrize(("spoil", "level"), [(_of_an_older_version, "warn"), (_damaged, "fail")])
-async def test_what_cannot_be_counted_is_not_asked(world: World, spoil: Callable[[Home], None], level: str) -> None:
-    home = world.make_home("rowan")
+async def test_what_cannot_be_counted_is_not_asked(
+    running_town: RunningTown, spoil: Callable[[Home], None], level: str
+) -> None:
+    home = running_town.make_home("rowan")
     home.memory.mkdir(mode=0o700)
     spoil(home)
     finding = await about_the_model(home)
-    assert (finding.level, world.mind.asked) == (level, [])
+    assert (finding.level, running_town.mind.asked) == (level, [])
     assert finding.remedy
 
 
-async def test_a_model_without_a_known_price_is_not_asked_where_dollars_are_capped(world: World) -> None:
-    home = world.make_home("rowan", BUDGET_USD_PER_DAY="1")
+async def test_a_model_without_a_known_price_is_not_asked_where_dollars_are_capped(running_town: RunningTown) -> None:
+    home = running_town.make_home("rowan", BUDGET_USD_PER_DAY="1")
     await make_database(home)
     finding = await about_the_model(home)
-    assert (finding.level, world.mind.asked) == ("fail", [])
+    assert (finding.level, running_town.mind.asked) == ("fail", [])
     assert "MODEL_PRICES" in finding.remedy

@@ -11,8 +11,8 @@ from common.clock import SystemClock
 from common.result import Ok
 from soul.commands.doctor_outside import examine_outside
 from soul.commands.findings import Finding
-from tests.living import World, settings_of
 from tests.program import one_clear_line, soul
+from tests.running_town import RunningTown, settings_of
 from town.github.network import GitHubNetwork
 from town.github.service import github_app
 from town.serving import serve
@@ -26,41 +26,45 @@ async def github_url() -> AsyncIterator[str]:
         yield url
 
 
-async def examined(world: World, **settings: str) -> dict[str, Finding]:
-    home = world.make_home("rowan", SOUL_ALLOW_PRIVATE_NET="on", **settings)
+async def examined(running_town: RunningTown, **settings: str) -> dict[str, Finding]:
+    home = running_town.make_home("rowan", SOUL_ALLOW_PRIVATE_NET="on", **settings)
     return {found.check: found for found in await examine_outside(settings_of(home))}
 
 
-async def test_without_room_and_account_nothing_is_wrong(world: World) -> None:
-    found = await examined(world)
+async def test_without_room_and_account_nothing_is_wrong(running_town: RunningTown) -> None:
+    found = await examined(running_town)
     assert {name: one.level for name, one in found.items()} == {"GitHub": "ok"}
 
 
-async def test_a_room_that_listens_is_seen_without_joining_it_and_one_that_does_not_has_a_remedy(world: World) -> None:
+async def test_a_room_that_listens_is_seen_without_joining_it_and_one_that_does_not_has_a_remedy(
+    running_town: RunningTown,
+) -> None:
     server = SpaceServer()
     started = await server.start(0)
     assert isinstance(started, Ok)
     url = f"ws://127.0.0.1:{started.data}?token=hush-hush-hush"
-    there = (await examined(world, SPACE_URL=url))["room"]
+    there = (await examined(running_town, SPACE_URL=url))["room"]
     assert server.get_connected_agents() == ()
     await server.stop()
-    gone = (await examined(world, SPACE_URL=url))["room"]
+    gone = (await examined(running_town, SPACE_URL=url))["room"]
     assert (there.level, gone.level, gone.remedy) == ("ok", "warn", "Start it: soul space")
     assert "hush" not in there.message + gone.message
 
 
 @pytest.mark.parametrize(("url", "asked"), [("ws://127.0.0.1", "127.0.0.1:80"), ("wss://127.0.0.1", "127.0.0.1:443")])
-async def test_a_room_is_looked_for_at_the_port_where_it_would_be_joined(world: World, url: str, asked: str) -> None:
-    assert asked in (await examined(world, SPACE_URL=url))["room"].message
+async def test_a_room_is_looked_for_at_the_port_where_it_would_be_joined(
+    running_town: RunningTown, url: str, asked: str
+) -> None:
+    assert asked in (await examined(running_town, SPACE_URL=url))["room"].message
 
 
 @pytest.mark.parametrize(
     ("port", "security"), [("99999", ()), ("abc", ()), ("abc", ("--security",))], ids=["too_large", "word", "security"]
 )
 async def test_a_port_that_is_none_is_one_finding_with_a_remedy(
-    world: World, port: str, security: tuple[str, ...]
+    running_town: RunningTown, port: str, security: tuple[str, ...]
 ) -> None:
-    home = world.make_home("rowan", SPACE_URL=f"ws://127.0.0.1:{port}")
+    home = running_town.make_home("rowan", SPACE_URL=f"ws://127.0.0.1:{port}")
     found = await soul("doctor", *security, "--home", str(home.root))
     one_clear_line(found, "✗ settings: SPACE_URL must be a URL", ".env")
 
@@ -76,17 +80,21 @@ async def test_a_port_that_is_none_is_one_finding_with_a_remedy(
     ],
 )
 async def test_github_is_asked_who_we_are(
-    world: World, github_url: str, *, login: str, token: str, level: str, says: str
+    running_town: RunningTown, github_url: str, *, login: str, token: str, level: str, says: str
 ) -> None:
-    found = (await examined(world, GITHUB_API_URL=github_url, AGENT_GITHUB_USERNAME=login, AGENT_GITHUB_TOKEN=token))[
-        "GitHub"
-    ]
+    found = (
+        await examined(running_town, GITHUB_API_URL=github_url, AGENT_GITHUB_USERNAME=login, AGENT_GITHUB_TOKEN=token)
+    )["GitHub"]
     assert (found.level, found.message) == (level, says)
 
 
-async def test_a_token_that_github_refuses_is_one_line_with_a_remedy(world: World, github_url: str) -> None:
+async def test_a_token_that_github_refuses_is_one_line_with_a_remedy(
+    running_town: RunningTown, github_url: str
+) -> None:
     found = (
-        await examined(world, GITHUB_API_URL=github_url, AGENT_GITHUB_USERNAME="rowan", AGENT_GITHUB_TOKEN="ghp_old")
+        await examined(
+            running_town, GITHUB_API_URL=github_url, AGENT_GITHUB_USERNAME="rowan", AGENT_GITHUB_TOKEN="ghp_old"
+        )
     )["GitHub"]
     assert (found.level, found.remedy) == ("fail", "Check AGENT_GITHUB_TOKEN.")
     assert "ghp_old" not in found.message

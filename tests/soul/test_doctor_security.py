@@ -18,8 +18,8 @@ from modules.runtime.database.database import Database
 from modules.runtime.database.schema import MIGRATIONS
 from modules.runtime.home import Home
 from soul.commands.doctor_security import examine
-from tests.living import KEY, write_home
 from tests.program import soul
+from tests.running_town import KEY, write_home
 
 APP_PASSWORD = "abcd-efgh-2345-mnop"
 SAFE = {

@@ -9,7 +9,7 @@ import pytest
 
 from modules.runtime.home import Home
 from soul import cli
-from tests.living import write_home
+from tests.running_town import write_home
 
 
 @pytest.fixture

@@ -31,8 +31,8 @@ from soul.commands.memory import (
     run_memory_show,
 )
 from soul.commands.options import MemoryKind
-from tests.acquaintance import introduce
-from tests.living import write_home
+from tests.known_profiles import set_profiles
+from tests.running_town import write_home
 
 FIRST = NewMemory("lesson", "clocks", "Oil the pivots,\nnever the teeth.", ("repair",), source="owner:terminal")
 CHANGED = replace(FIRST, body="Oil nothing.")
@@ -58,7 +58,7 @@ def remember(home: Home, *memories: NewMemory) -> None:
         for memory in memories:
             await SqliteMemories(database).save(memory, clock.now())
             await clock.advance(24 * 3600)
-        await introduce(database, clock, {"name": "Rowan"}, {"name": "Ana"}, "owner")
+        await set_profiles(database, clock, {"name": "Rowan"}, {"name": "Ana"}, "owner")
 
     asyncio.run(live(home, save))
 

@@ -25,9 +25,9 @@ from modules.services.outbox.outbox import Outbox
 from modules.services.outbox.types import Intent, Pacing, ProposedAction
 from soul.commands.owner_commands import OwnerCommands
 from soul.terminal.commands import Command, Commands
-from tests.living import Life, World, awake, replying, write_home
 from tests.patience import HANG_S
 from tests.program import one_clear_line, soul, started, until
+from tests.running_town import RunningSoul, RunningTown, awake, replying, write_home
 
 OWNER = {"OWNER_BLUESKY_SOCIAL_HANDLE_DID": "did:plc:owner"}
 
@@ -169,7 +169,7 @@ async def test_slash_commands_are_found_by_name_and_listed_by_help() -> None:
             await commands.answer(unknown)
 
 
-def terminal_of(life: Life) -> Commands:
+def terminal_of(life: RunningSoul) -> Commands:
     services = life.app.services
     return OwnerCommands(
         settings=services.settings,
@@ -184,8 +184,10 @@ def terminal_of(life: Life) -> Commands:
     ).all()
 
 
-async def test_a_number_means_what_the_owner_last_saw_under_it_whatever_happened_since(world: World) -> None:
-    async with awake(world.make_home("rowan")) as life:
+async def test_a_number_means_what_the_owner_last_saw_under_it_whatever_happened_since(
+    running_town: RunningTown,
+) -> None:
+    async with awake(running_town.make_home("rowan")) as life:
         outbox, typed = life.app.services.outbox, terminal_of(life)
 
         async def held(text: str) -> Intent:
@@ -216,8 +218,8 @@ async def test_a_number_means_what_the_owner_last_saw_under_it_whatever_happened
             await typed.answer("/reject 1")
 
 
-async def test_the_terminal_takes_the_beginning_of_an_id_without_a_list(world: World) -> None:
-    async with awake(world.make_home("rowan")) as life:
+async def test_the_terminal_takes_the_beginning_of_an_id_without_a_list(running_town: RunningTown) -> None:
+    async with awake(running_town.make_home("rowan")) as life:
         outbox, typed = life.app.services.outbox, terminal_of(life)
         held = (await outbox.submit(ProposedAction(PostBody(text="Slate hums."), hold="wish"))).intent
         await typed.answer(f"/approve {held.id[:4]}")
@@ -231,9 +233,9 @@ async def at_the_terminal(home: Home) -> AsyncIterator[asyncio.subprocess.Proces
         yield process
 
 
-async def test_the_owner_types_commands_that_need_no_model(world: World) -> None:
-    home = world.make_home("rowan", SOUL_APPROVAL="drafts")
-    uri, _ = world.network.post_as(world.account("kit"), "@rowan.test which roof is louder?")
+async def test_the_owner_types_commands_that_need_no_model(running_town: RunningTown) -> None:
+    home = running_town.make_home("rowan", SOUL_APPROVAL="drafts")
+    uri, _ = running_town.network.post_as(running_town.account("kit"), "@rowan.test which roof is louder?")
     async with at_the_terminal(home) as process:
 
         async def typed(line: str, answer: str) -> str:
@@ -246,7 +248,7 @@ async def test_the_owner_types_commands_that_need_no_model(world: World) -> None
         assert "Slate, because it remembers the rain" in told.splitlines()[-1]
         draft = told.rpartition("/approve ")[2].split()[0]
         await typed("/approve 1", "No draft was shown under number 1")
-        asked = len(world.mind.asked)
+        asked = len(running_town.mind.asked)
         assert "/reject ID [reason]" in await typed("/help", "Anything else is said to the SOUL")
         assert "✗" in await typed("/nonsense", "There is no /nonsense")
         assert draft in await typed("/drafts", draft)
@@ -257,20 +259,20 @@ async def test_the_owner_types_commands_that_need_no_model(world: World) -> None
         await typed("/pause for a moment", "Paused: nothing public leaves")
         await typed("/approve 1", "Approved reply")
         await typed("/approve 1", "does not wait any more: it is pending")
-        assert world.texts("rowan") == []
-        assert len(world.mind.asked) == asked
+        assert running_town.texts("rowan") == []
+        assert len(running_town.mind.asked) == asked
         await typed("/resume", "Going on")
         await until(process, "Sent reply")
         await typed("/quit", "Stopped; nothing accepted is lost")
         assert await asyncio.wait_for(process.wait(), HANG_S) == 0
-    assert len(world.texts("rowan")) == 1
+    assert len(running_town.texts("rowan")) == 1
 
 
-async def test_a_draft_says_to_whom_and_to_what_it_is_the_answer(world: World) -> None:
-    home = world.make_home("rowan", SOUL_APPROVAL="drafts")
-    world.mind.answer = replying("Slate, because it remembers the rain.")
+async def test_a_draft_says_to_whom_and_to_what_it_is_the_answer(running_town: RunningTown) -> None:
+    home = running_town.make_home("rowan", SOUL_APPROVAL="drafts")
+    running_town.mind.answer = replying("Slate, because it remembers the rain.")
     async with awake(home) as life:
-        world.network.post_as(world.account("kit"), "@rowan.test which roof is louder?\nTin or slate?")
+        running_town.network.post_as(running_town.account("kit"), "@rowan.test which roof is louder?\nTin or slate?")
         await life.look()
         [listed] = await terminal_of(life).answer("/drafts")
     assert "reply to @kit.test: Slate, because" in listed

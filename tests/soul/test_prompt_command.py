@@ -21,8 +21,8 @@ from modules.services.agent.prompt.types import Audience
 from modules.services.commitments.queue import CommitmentQueue
 from modules.services.commitments.types import CommitmentRequest
 from soul.commands.prompt import run_prompt
-from tests.acquaintance import introduce
-from tests.living import write_home
+from tests.known_profiles import set_profiles
+from tests.running_town import write_home
 
 DAY = {"OWNER_BLUESKY_SOCIAL_HANDLE_DID": "did:plc:owner", "SOUL_TIMEZONE": "UTC", "SOUL_SPEED": "1"}
 GOALS = "Opening.\n" + "".join(f"\n## Goal {number}\n\n{'word ' * 400}\n" for number in range(8))
@@ -40,7 +40,7 @@ def remember(home: Home) -> None:
     async def live() -> None:
         clock = SystemClock()
         database = await Database.open(home.database, MIGRATIONS)
-        await introduce(database, clock, {"role": "keeps time"}, {"name": "Ana"})
+        await set_profiles(database, clock, {"role": "keeps time"}, {"name": "Ana"})
         store = SqliteMemories(database)
         await store.save(NewMemory("fact", "moon", "The moon pulls the quay clock."), clock.now())
         await store.save(NewMemory("preference", "tea", "Ana takes tea at four."), clock.now())

@@ -15,7 +15,7 @@ import pytest
 from websockets.asyncio.client import ClientConnection, connect
 
 from modules.lives.space.state import SPACE_HISTORY_KEPT
-from tests.living import World
+from tests.running_town import RunningTown
 from tests.scenarios.room_society import (
     WISH,
     Asked,
@@ -44,7 +44,7 @@ LAST = "Good night to all. What was best today?"
 @pytest.mark.slow
 @pytest.mark.timeout(400)
 async def test_a_long_talk_leaves_a_soul_as_it_was_and_no_word_is_said_twice(
-    world: World, capfd: pytest.CaptureFixture[str]
+    running_town: RunningTown, capfd: pytest.CaptureFixture[str]
 ) -> None:
     thoughts = {name: talkative(name, NAMES) for name in NAMES}
     answered: set[tuple[str, str]] = set()
@@ -58,7 +58,7 @@ async def test_a_long_talk_leaves_a_soul_as_it_was_and_no_word_is_said_twice(
         answered.add((asked.name, question))
         return thoughts[asked.name](asked)
 
-    async with open_society(world, max_bytes=RECORD_BYTES) as society, AsyncExitStack() as stack:
+    async with open_society(running_town, max_bytes=RECORD_BYTES) as society, AsyncExitStack() as stack:
         society.default = mind
         souls = [await stack.enter_async_context(society.soul(name)) for name in NAMES]
         guest = await stack.enter_async_context(connect(society.url, proxy=None))
@@ -85,7 +85,7 @@ async def test_a_long_talk_leaves_a_soul_as_it_was_and_no_word_is_said_twice(
             assert soul.app.services.integrations.room.joins == 1
     assert len(society.issues()) == 1
     assert [count for count in Counter(said).values() if count > 1] == []
-    record = world.root / "room" / "data"
+    record = running_town.root / "room" / "data"
     assert len(list(record.glob("chat.*.jsonl"))) == 5
     kept = _notes(record)
     assert kept == list(range(kept[0], ROUNDS))
@@ -107,7 +107,7 @@ async def _living_objects(society: Society, said: list[str]) -> Counter[str]:
     said += [chat.content for chat in society.host.chats() if chat.name in NAMES]
     society.host.seen.clear()
     society.asked.clear()
-    society.world.mind.asked.clear()
+    society.running_town.mind.asked.clear()
     gc.collect()
     ours = ("adapters.", "modules.", "soul.", "common.")
     kinds = (type(one) for one in gc.get_objects())

@@ -15,8 +15,8 @@ from common.clock import SystemClock
 from modules.services.commitments.policy import COMMITMENT_CHECK_INTERVAL_MS, HOST_NAMED
 from modules.services.commitments.queue import CommitmentQueue
 from modules.services.commitments.types import CommitmentRequest
-from tests.living import World
 from tests.program import started
+from tests.running_town import RunningTown
 from tests.scenarios.room_society import BODY, REPO, WISH, diligent, open_society
 from town.github.faults import Fault, FaultKind
 
@@ -29,9 +29,9 @@ _PERCENT_95 = 18
 @pytest.mark.slow
 @pytest.mark.timeout(900)
 async def test_a_wish_becomes_an_issue_and_a_promise_is_taken_up_without_waiting_for_a_timer(
-    world: World, capfd: pytest.CaptureFixture[str]
+    running_town: RunningTown, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    async with open_society(world, SystemClock()) as society, AsyncExitStack() as stack:
+    async with open_society(running_town, SystemClock()) as society, AsyncExitStack() as stack:
         souls = [await stack.enter_async_context(society.soul(name, diligent, wait=False)) for name in FOUR]
         for soul in souls:
             await soul.awake.wait()
@@ -85,9 +85,9 @@ def _taken_up(queue: CommitmentQueue, promise: str) -> bool:
     ids=["before-anything-was-sent", "after-the-issue-was-made"],
 )
 async def test_a_soul_killed_between_its_promise_and_its_word_opens_one_issue_and_tells_it_once(
-    world: World, fault: FaultKind, request_to: str
+    running_town: RunningTown, fault: FaultKind, request_to: str
 ) -> None:
-    async with open_society(world, SystemClock()) as society:
+    async with open_society(running_town, SystemClock()) as society:
         society.default = diligent
         society.github_faults.arm(Fault(fault, request_to, times=10_000, seconds=60))
         home = society.make_home("marvin")

@@ -15,8 +15,8 @@ import pytest
 
 from adapters.space.chatlog import ChatLog
 from common.clock import SystemClock
-from tests.living import World
 from tests.program import started, until
+from tests.running_town import RunningTown
 from tests.scenarios.room_society import Soul, open_society, talkative
 
 NAMES = ("marvin", "rebecca", "peterben", "odile", "tobias")
@@ -62,12 +62,14 @@ def answered(folder: Path, question: str) -> set[str]:
 @pytest.mark.slow
 @pytest.mark.timeout(900)
 async def test_after_a_kill_of_the_room_five_souls_are_back_within_90_seconds_and_answer_the_host(
-    world: World, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+    running_town: RunningTown, tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
     folder, port, clock = tmp_path / "space", free_port(), SystemClock()
     async with AsyncExitStack() as stack:
         async with hosted(port, folder) as process:
-            society = await stack.enter_async_context(open_society(world, clock, elsewhere=f"ws://127.0.0.1:{port}"))
+            society = await stack.enter_async_context(
+                open_society(running_town, clock, elsewhere=f"ws://127.0.0.1:{port}")
+            )
             society.minds = {name: talkative(name, NAMES) for name in NAMES}
             souls: list[Soul] = [await stack.enter_async_context(society.soul(name, wait=False)) for name in NAMES]
             for soul in souls:

@@ -6,8 +6,8 @@ import asyncio
 import os
 import sys
 
-from tests.living import World, replying
 from tests.patience import HANG_S
+from tests.running_town import RunningTown, replying
 
 
 def full_pipe() -> tuple[int, int]:
@@ -22,9 +22,9 @@ def full_pipe() -> tuple[int, int]:
     return ours, theirs
 
 
-async def test_a_soul_answers_and_ends_while_nobody_reads_its_pipe(world: World) -> None:
-    world.mind.answer = replying("Slate, because it remembers the rain.")
-    home = world.make_home("rowan")
+async def test_a_soul_answers_and_ends_while_nobody_reads_its_pipe(running_town: RunningTown) -> None:
+    running_town.mind.answer = replying("Slate, because it remembers the rain.")
+    home = running_town.make_home("rowan")
     ours, theirs = full_pipe()
     process = await asyncio.create_subprocess_exec(
         *(sys.executable, "-m", "soul.cli", "run", "--home", str(home.root)),
@@ -34,9 +34,9 @@ async def test_a_soul_answers_and_ends_while_nobody_reads_its_pipe(world: World)
     )
     os.close(theirs)
     try:
-        world.network.post_as(world.account("owner"), "@rowan.test which is it, tin or slate?")
+        running_town.network.post_as(running_town.account("owner"), "@rowan.test which is it, tin or slate?")
         async with asyncio.timeout(HANG_S):
-            while not world.texts("rowan"):  # noqa: ASYNC110 - the network tells nobody here
+            while not running_town.texts("rowan"):  # noqa: ASYNC110 - the network tells nobody here
                 await asyncio.sleep(0.05)
         process.terminate()
         assert await asyncio.wait_for(process.wait(), HANG_S) == 0

@@ -19,9 +19,9 @@ from modules.runtime.console import SilentConsole
 from modules.runtime.home import Home
 from modules.runtime.stages import Stage
 from soul.app import App, open_soul
-from tests.living import World, replying, settings_of
 from tests.patience import HANG_S
 from tests.program import one_clear_line, soul, started, until
+from tests.running_town import RunningTown, replying, settings_of
 from tests.soul.room_host.pseudo_terminal import Terminal
 from town.atproto.faults import Fault
 from town.github.network import GitHubNetwork
@@ -65,11 +65,11 @@ async def terminal_of(home: Home) -> AsyncIterator[Terminal]:
 
 @pytest.mark.parametrize("kill", [True, False], ids=["kill -9", "Ctrl-C"])
 async def test_what_is_typed_before_the_login_is_kept_and_answered_by_the_next_life(
-    world: World, *, kill: bool
+    running_town: RunningTown, *, kill: bool
 ) -> None:
-    home = world.make_home("rowan", SOUL_SPEED="1")
-    world.mind.answer = replying("Slate.")
-    world.faults.arm(DOWN)
+    home = running_town.make_home("rowan", SOUL_SPEED="1")
+    running_town.mind.answer = replying("Slate.")
+    running_town.faults.arm(DOWN)
     async with terminal_of(home) as terminal:
         await terminal.until("/help lists")
         terminal.type("tin or slate?\r")
@@ -83,16 +83,18 @@ async def test_what_is_typed_before_the_login_is_kept_and_answered_by_the_next_l
             terminal.type("\x03")
             assert await terminal.end() == 0
             assert terminal.is_as_before
-    assert world.mind.asked == []
-    world.faults.clear()
+    assert running_town.mind.asked == []
+    running_town.faults.clear()
     async with started("run", "--home", str(home.root)) as process:
         seen = await until(process, "rowan: Slate.")
     assert "1 of your messages waits for an answer" in seen
     assert "Awake" not in seen
 
 
-async def test_a_refused_login_ends_the_process_with_its_line_and_the_terminal_as_it_was(world: World) -> None:
-    home = world.make_home("rowan", SOUL_SPEED="1", AGENT_BLUESKY_PASSWORD="not-the-password")
+async def test_a_refused_login_ends_the_process_with_its_line_and_the_terminal_as_it_was(
+    running_town: RunningTown,
+) -> None:
+    home = running_town.make_home("rowan", SOUL_SPEED="1", AGENT_BLUESKY_PASSWORD="not-the-password")
     one_clear_line(await soul("run", "--home", str(home.root)), "refuses the login", "AGENT_BLUESKY_PASSWORD")
     async with terminal_of(home) as terminal:
         await terminal.until("refuses the login")
@@ -122,14 +124,14 @@ async def summaries(app: App) -> list[str]:
 
 
 async def test_room_timers_and_owner_do_not_wait_for_a_start_that_the_network_keeps_waiting(
-    world: World, tmp_path: Path
+    running_town: RunningTown, tmp_path: Path
 ) -> None:
     server = SpaceServer(ChatLog(tmp_path / "room"))
     port = await server.start(0)
     assert isinstance(port, Ok)
-    world.mind.answer = replying("Slate.")
-    world.faults.arm(Fault("hang", PROFILE_RECORD, times=10_000, seconds=10 * HANG_S))
-    home = world.make_home("rowan", SPACE_URL=f"ws://127.0.0.1:{port.data}")
+    running_town.mind.answer = replying("Slate.")
+    running_town.faults.arm(Fault("hang", PROFILE_RECORD, times=10_000, seconds=10 * HANG_S))
+    home = running_town.make_home("rowan", SPACE_URL=f"ws://127.0.0.1:{port.data}")
     try:
         async with living(home) as app:
             await so(lambda: [one.name for one in server.get_connected_agents()] == ["rowan"])
@@ -145,11 +147,13 @@ async def test_room_timers_and_owner_do_not_wait_for_a_start_that_the_network_ke
         await server.stop()
 
 
-async def test_a_life_settles_after_its_login_and_says_what_it_is_before_anything_public_leaves(world: World) -> None:
-    world.network.post_as(world.account("kit"), "Morning @rowan.test, which roof is louder in the rain?")
-    async with living(world.make_home("rowan")) as app:
+async def test_a_life_settles_after_its_login_and_says_what_it_is_before_anything_public_leaves(
+    running_town: RunningTown,
+) -> None:
+    running_town.network.post_as(running_town.account("kit"), "Morning @rowan.test, which roof is louder in the rain?")
+    async with living(running_town.make_home("rowan")) as app:
         await app.stages.wait_for(Stage.SETTLED)
-        await so(lambda: bool(world.texts("rowan")))
+        await so(lambda: bool(running_town.texts("rowan")))
         told = (await summaries(app))[::-1]
     wanted = ["On Bluesky as @rowan.test", "The profile says that this is a bot", "Awake"]
     assert [one for one in told if one in wanted] == wanted
@@ -167,14 +171,14 @@ async def test_a_life_settles_after_its_login_and_says_what_it_is_before_anythin
     ids=["works", "refused", "of another"],
 )
 async def test_a_token_for_github_that_does_not_work_is_told_at_start(
-    world: World, login: str, token: str, why: str
+    running_town: RunningTown, login: str, token: str, why: str
 ) -> None:
     github = GitHubNetwork(clock=SystemClock())
     account = github.create_account("rowan")
     async with serve(github_app(github)) as url:
         given = {"GITHUB_API_URL": url, "AGENT_GITHUB_USERNAME": login, "AGENT_GITHUB_TOKEN": token or account.token}
         console = SilentConsole()
-        async with living(world.make_home("rowan", SOUL_ALLOW_PRIVATE_NET="on", **given), console) as app:
+        async with living(running_town.make_home("rowan", SOUL_ALLOW_PRIVATE_NET="on", **given), console) as app:
             await app.stages.wait_for(Stage.SETTLED)
             github_client = app.services.integrations.github
             await so(lambda: github_client.rate.remaining is not None or bool(warned(console)))

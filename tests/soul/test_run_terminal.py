@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 
-from tests.living import World
+from tests.running_town import RunningTown
 from tests.soul.room_host.pseudo_terminal import Terminal
 from tests.soul.seen_screen import seen
 from town.model.types import ChatRequest, Completion
@@ -42,8 +42,8 @@ def sign(words: str) -> Callable[[list[str]], bool]:
 
 
 @asynccontextmanager
-async def lived(world: World) -> AsyncIterator[Terminal]:
-    home = world.make_home("rowan", SOUL_SPEED=_SPEED)
+async def lived(running_town: RunningTown) -> AsyncIterator[Terminal]:
+    home = running_town.make_home("rowan", SOUL_SPEED=_SPEED)
     terminal = Terminal(_COLUMNS, 40)
     await terminal.start("run", "--home", str(home.root))
     try:
@@ -53,14 +53,16 @@ async def lived(world: World) -> AsyncIterator[Terminal]:
         await terminal.close()
 
 
-async def test_what_happens_while_the_owner_types_stands_above_the_line_and_leaves_it_whole(world: World) -> None:
-    async with lived(world) as terminal:
+async def test_what_happens_while_the_owner_types_stands_above_the_line_and_leaves_it_whole(
+    running_town: RunningTown,
+) -> None:
+    async with lived(running_town) as terminal:
         terminal.type("say one thing about")
         await shown(terminal, line("say one thing about"))
         terminal.type(" roofs\r")
         screen = await shown(terminal, lambda screen: above("rowan: ")(screen) and line("")(screen))
         assert "> say one thing about roofs" in screen
-        assert any("say one thing about roofs" in str(request) for request in world.mind.asked)
+        assert any("say one thing about roofs" in str(request) for request in running_town.mind.asked)
         terminal.type("half a tho")
         await shown(terminal, line("half a tho"))
         happened = len(screen)
@@ -77,16 +79,16 @@ async def test_what_happens_while_the_owner_types_stands_above_the_line_and_leav
         assert "WARNING" not in terminal.text
 
 
-async def test_while_it_thinks_a_sign_says_so_and_slash_commands_work(world: World) -> None:
+async def test_while_it_thinks_a_sign_says_so_and_slash_commands_work(running_town: RunningTown) -> None:
     go_on = asyncio.Event()
 
     async def ponder(request: ChatRequest) -> None:
         if "say two things" in str(request):
             await go_on.wait()
 
-    world.mind.ponder, world.mind.answer = ponder, lambda _: Completion(text="Tin and slate.")
+    running_town.mind.ponder, running_town.mind.answer = ponder, lambda _: Completion(text="Tin and slate.")
     try:
-        async with lived(world) as terminal:
+        async with lived(running_town) as terminal:
             terminal.type("say two things\r")
             await shown(terminal, sign("rowan is thinking about what you said"))
             terminal.type("/help\r")

@@ -21,7 +21,7 @@ from modules.runtime.home import Home
 from modules.runtime.journal.journal import Journal
 from modules.services.agent.identity.keeper import SelfKeeper
 from soul.commands.self_ import run_self_decide, run_self_diff, run_self_held, run_self_log, run_self_rollback
-from tests.living import write_home
+from tests.running_town import write_home
 
 POST = "at://did:plc:kit/app.bsky.feed.post/3l"
 BORN = "# Rowan\n\n## Voice\n\nPlain and warm, and never in a hurry.\n"

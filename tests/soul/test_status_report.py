@@ -12,10 +12,10 @@ from modules.runtime.control import Control
 from modules.services.outbox.bodies import PostBody
 from modules.services.outbox.types import ProposedAction
 from soul.status_report import StatusReport, status_line
-from tests.living import Life, World, awake
+from tests.running_town import RunningSoul, RunningTown, awake
 
 
-def tended(life: Life, control: Control, *, usd: float | None) -> StatusReport:
+def tended(life: RunningSoul, control: Control, *, usd: float | None) -> StatusReport:
     """The facts with a budget and signs of this test's own; nothing costs anything."""
     services = life.app.services
     budget = Budget(
@@ -29,8 +29,8 @@ def tended(life: Life, control: Control, *, usd: float | None) -> StatusReport:
     return dataclasses.replace(life.app.status_report, model_budget=budget.report, standing=control.standing)
 
 
-async def test_budget_signs_and_drafts_are_told_in_the_status_file(world: World) -> None:
-    home = world.make_home("rowan")
+async def test_budget_signs_and_drafts_are_told_in_the_status_file(running_town: RunningTown) -> None:
+    home = running_town.make_home("rowan")
     control = Control(home.memory)
     async with awake(home) as life:
         facts = tended(life, control, usd=2.5)
@@ -64,8 +64,8 @@ async def test_budget_signs_and_drafts_are_told_in_the_status_file(world: World)
     assert spoken.endswith("paused by the owner: holiday")
 
 
-async def test_what_is_reserved_counts_as_used(world: World) -> None:
-    home = world.make_home("rowan")
+async def test_what_is_reserved_counts_as_used(running_town: RunningTown) -> None:
+    home = running_town.make_home("rowan")
     async with awake(home) as life:
         facts = tended(life, Control(home.memory), usd=None)
         day = f"{SystemClock().now().astimezone():%Y-%m-%d}"

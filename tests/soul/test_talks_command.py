@@ -15,7 +15,7 @@ from soul.cli import run
 from soul.command_line import app
 from soul.commands.options import TalkAction
 from soul.commands.talks import run_talks
-from tests.living import World, awake, call, write_home
+from tests.running_town import RunningTown, awake, call, write_home
 from town.model.types import ChatRequest, Completion
 
 LINES = ("I keep bees on the roof.", "They swarm in May.", "Remind me to look after the bees.")
@@ -27,10 +27,10 @@ def mind(request: ChatRequest) -> Completion:
     return Completion(text="Bees on the roof, noted.\nHow many\x1b[2J hives\u202e are there?")
 
 
-async def talked(world: World) -> Home:
+async def talked(running_town: RunningTown) -> Home:
     """A home with a conversation that is archived and one that goes on; both were read while the SOUL was awake."""
-    world.mind.answer = mind
-    home = world.make_home("rowan", SOUL_TIMEZONE="UTC")
+    running_town.mind.answer = mind
+    home = running_town.make_home("rowan", SOUL_TIMEZONE="UTC")
     async with awake(home) as life:
         for line in LINES:
             await life.app.owner.answer(line)
@@ -52,9 +52,9 @@ async def ids(home: Home, capsys: pytest.CaptureFixture[str]) -> list[str]:
 
 
 async def test_conversations_are_listed_while_they_go_on_and_after_they_ended(
-    world: World, capsys: pytest.CaptureFixture[str]
+    running_town: RunningTown, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    home = await talked(world)
+    home = await talked(running_town)
     before, goes_on, archived = (
         line for line in capsys.readouterr().out.splitlines() if "you, in the terminal" in line
     )
@@ -71,9 +71,9 @@ async def test_conversations_are_listed_while_they_go_on_and_after_they_ended(
 
 
 async def test_what_was_said_is_shown_wherever_it_lies_and_commands_no_terminal(
-    world: World, capsys: pytest.CaptureFixture[str]
+    running_town: RunningTown, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    home = await talked(world)
+    home = await talked(running_town)
     goes_on, archived = await ids(home, capsys)
     await asyncio.to_thread(shown, home, archived)
     text = capsys.readouterr().out
@@ -89,8 +89,10 @@ async def test_what_was_said_is_shown_wherever_it_lies_and_commands_no_terminal(
     assert [said["content"] for said in stretch["said"] if said["role"] == "user"] == list(LINES)
 
 
-async def test_a_store_out_of_reach_is_one_clear_line(world: World, capsys: pytest.CaptureFixture[str]) -> None:
-    home = await talked(world)
+async def test_a_store_out_of_reach_is_one_clear_line(
+    running_town: RunningTown, capsys: pytest.CaptureFixture[str]
+) -> None:
+    home = await talked(running_town)
     goes_on, archived = await ids(home, capsys)
     keys = "STORAGE_ACCESS_KEY_ID=made-up\nSTORAGE_SECRET_ACCESS_KEY=made-up\n"
     with home.env.open("a") as env:

@@ -5,15 +5,17 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-from tests.living import World, awake
 from tests.program import soul
+from tests.running_town import RunningTown, awake
 
 QUESTION = "Morning @rowan.test, which roof is louder in the rain?"
 
 
-async def test_it_tells_the_same_story_whether_the_soul_runs_or_not_in_words_and_as_json(world: World) -> None:
-    home, kit = world.make_home("rowan"), world.account("kit")
-    theirs, _ = world.network.post_as(kit, QUESTION)
+async def test_it_tells_the_same_story_whether_the_soul_runs_or_not_in_words_and_as_json(
+    running_town: RunningTown,
+) -> None:
+    home, kit = running_town.make_home("rowan"), running_town.account("kit")
+    theirs, _ = running_town.network.post_as(kit, QUESTION)
     link = f"https://bsky.app/profile/kit.test/post/{theirs.rpartition('/')[2]}"
     async with awake(home) as life:
         await life.look()
@@ -29,8 +31,8 @@ async def test_it_tells_the_same_story_whether_the_soul_runs_or_not_in_words_and
     assert [act["state"] for act in for_programs["acts"]] == ["done"]
 
 
-async def test_what_was_never_seen_is_one_line_and_exit_code_1(world: World) -> None:
-    home = world.make_home("rowan")
+async def test_what_was_never_seen_is_one_line_and_exit_code_1(running_town: RunningTown) -> None:
+    home = running_town.make_home("rowan")
     async with awake(home):
         pass
     for json_or_not in ((), ("--json",)):
@@ -40,8 +42,8 @@ async def test_what_was_never_seen_is_one_line_and_exit_code_1(world: World) -> 
         assert json_or_not or len(asked.output.splitlines()) == 1
 
 
-async def test_before_the_first_waking_it_says_so_and_makes_nothing(world: World, tmp_path: Path) -> None:
-    home = world.make_home("rowan")
+async def test_before_the_first_waking_it_says_so_and_makes_nothing(running_town: RunningTown, tmp_path: Path) -> None:
+    home = running_town.make_home("rowan")
     asked = await soul("why", "cafe", "--home", str(home.root))
     assert asked.code == 1
     assert "There is no" in asked.complaints[0]

@@ -9,8 +9,8 @@ import httpx
 import pytest
 
 from common.clock import FakeClock
+from tests.loopback import NO_TLS
 from tests.town.running import Town
-from tests.ways import NO_TLS
 from town.atproto.faults import Faults
 from town.atproto.limits import Limit, Limits
 from town.atproto.network import Network

@@ -10,8 +10,8 @@ import pytest
 from atproto import AsyncClient, AsyncRequest
 
 from common.clock import FakeClock, SystemClock
+from tests.loopback import NO_TLS
 from tests.town.running import Town
-from tests.ways import NO_TLS
 from town.atproto.limits import Charge, Limit, Limits, Meter
 from town.atproto.network import Network
 from town.atproto.service import atproto_app

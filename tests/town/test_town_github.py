@@ -11,7 +11,7 @@ import httpx
 import pytest
 
 from common.clock import FakeClock
-from tests.ways import NO_TLS
+from tests.loopback import NO_TLS
 from town.github.faults import Faults
 from town.github.limits import Meter
 from town.github.network import GitHubNetwork

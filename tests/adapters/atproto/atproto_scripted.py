@@ -16,7 +16,7 @@ from starlette.routing import Route
 from adapters.atproto.client import Atproto
 from adapters.atproto.session import Session, SessionFile, Stored
 from common.clock import Clock, FakeClock
-from tests.ways import to_loopback
+from tests.loopback import to_loopback
 from town.serving import connection_dropper
 
 DID = "did:plc:aaaaaaaaaaaaaaaaaaaaaaaa"

@@ -12,8 +12,8 @@ from adapters.atproto.client import Atproto
 from common.clock import FakeClock
 from tests.adapters.results import ok
 from tests.adapters.shared_server import SharedServer
+from tests.loopback import to_loopback
 from tests.patience import HANG_S
-from tests.ways import to_loopback
 from town.atproto.faults import Faults
 from town.atproto.limits import Limits
 from town.atproto.network import Network

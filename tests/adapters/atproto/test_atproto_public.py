@@ -17,7 +17,7 @@ from adapters.atproto.public import PublicRepos
 from common.clock import FakeClock
 from common.result import ApiResult, Err, Ok
 from tests.adapters.results import err, ok
-from tests.ways import NO_TLS
+from tests.loopback import NO_TLS
 from town.serving import serve
 
 DID = "did:plc:z72i7hdynmk6r22z27h6tvur"

@@ -11,7 +11,7 @@ from adapters.atproto.client import Atproto
 from common.clock import FakeClock
 from tests.adapters.atproto.atproto_town import AtprotoTown
 from tests.adapters.results import err, ok
-from tests.ways import to_loopback
+from tests.loopback import to_loopback
 from town.atproto.faults import Fault
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")

@@ -14,7 +14,7 @@ import httpx
 from werkzeug.serving import make_server
 
 from adapters.storage.store import Credentials, Storage, open_storage
-from tests.ways import NO_TLS
+from tests.loopback import NO_TLS
 
 KINDS = ("file", "memory", "s3")
 WHO = Credentials("AKIDEXAMPLE", "wJalrXUtnFEMI")

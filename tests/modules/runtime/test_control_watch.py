@@ -20,7 +20,7 @@ from modules.runtime.control_watch import COLLECTION, EVERY_SOUL, ControlLoop
 from modules.runtime.database.database import Database
 from modules.runtime.database.schema import MIGRATIONS
 from modules.runtime.journal.journal import Journal
-from tests.living import World
+from tests.running_town import RunningTown
 from town.atproto.faults import Fault
 
 LIST = "com.atproto.repo.listRecords"
@@ -30,7 +30,7 @@ LIST = "com.atproto.repo.listRecords"
 class Watched:
     """A loop that watches, and what it reads and says."""
 
-    world: World
+    running_town: RunningTown
     control: Control
     clock: FakeClock
     console: SilentConsole
@@ -38,10 +38,12 @@ class Watched:
     freed: list[str]
 
     def give(self, key: str, **value: object) -> None:
-        self.world.network.put(self.world.account("owner"), COLLECTION, key, {"$type": COLLECTION, **value})
+        self.running_town.network.put(
+            self.running_town.account("owner"), COLLECTION, key, {"$type": COLLECTION, **value}
+        )
 
     def take(self, key: str) -> None:
-        self.world.network.delete(self.world.account("owner"), COLLECTION, key)
+        self.running_town.network.delete(self.running_town.account("owner"), COLLECTION, key)
 
     async def minute(self) -> None:
         await self.clock.advance(60)
@@ -53,10 +55,10 @@ class Watched:
 
 
 @asynccontextmanager
-async def watching(world: World, own_did: str) -> AsyncIterator[Watched]:
-    memory = world.root / "memory"
+async def watching(running_town: RunningTown, own_did: str) -> AsyncIterator[Watched]:
+    memory = running_town.root / "memory"
     memory.mkdir(exist_ok=True)
-    web = WebClient(WebTransport(allow=[world.atproto_url]))
+    web = WebClient(WebTransport(allow=[running_town.atproto_url]))
 
     async def fetch(url: str) -> ApiResult[bytes]:
         fetched = await web.fetch(url, kinds=["application/json"], max_bytes=1_000_000, deadline_s=5, named=True)
@@ -70,27 +72,27 @@ async def watching(world: World, own_did: str) -> AsyncIterator[Watched]:
     database = await Database.open(memory / "soul.db", MIGRATIONS)
     loop = ControlLoop(
         control=control,
-        repos=PublicRepos(fetch, clock=clock, home_url=world.atproto_url),
+        repos=PublicRepos(fetch, clock=clock, home_url=running_town.atproto_url),
         journal=Journal(database, console, clock, Redactor()),
         clock=clock,
-        owner_did=world.account("owner"),
+        owner_did=running_town.account("owner"),
         own_did=lambda: own_did,
         when_free=note,
     )
-    yield Watched(world, control, clock, console, loop, freed)
+    yield Watched(running_town, control, clock, console, loop, freed)
     await web.aclose()
     await database.close()
 
 
 @pytest.fixture
-async def watched(world: World) -> AsyncIterator[Watched]:
-    async with watching(world, world.account("rowan")) as watched:
+async def watched(running_town: RunningTown) -> AsyncIterator[Watched]:
+    async with watching(running_town, running_town.account("rowan")) as watched:
         yield watched
 
 
 @pytest.mark.parametrize("everybody", [True, False])
 async def test_a_record_pauses_as_long_as_it_stands(watched: Watched, *, everybody: bool) -> None:
-    key = EVERY_SOUL if everybody else watched.world.account("rowan")
+    key = EVERY_SOUL if everybody else watched.running_town.account("rowan")
     await watched.loop.run()
     assert watched.control.standing().may_act
     watched.give(key, reason="asleep")
@@ -106,9 +108,9 @@ async def test_a_record_pauses_as_long_as_it_stands(watched: Watched, *, everybo
 
 
 async def test_a_record_for_another_soul_or_of_another_account_pauses_nobody_here(watched: Watched) -> None:
-    watched.give(watched.world.account("maren"), reason="you rest")
-    stranger = watched.world.account("kit")
-    watched.world.network.put(stranger, COLLECTION, EVERY_SOUL, {"$type": COLLECTION})
+    watched.give(watched.running_town.account("maren"), reason="you rest")
+    stranger = watched.running_town.account("kit")
+    watched.running_town.network.put(stranger, COLLECTION, EVERY_SOUL, {"$type": COLLECTION})
     await watched.loop.run()
     assert watched.control.standing().may_act
     assert watched.said == []
@@ -123,26 +125,26 @@ async def test_that_the_record_is_there_is_what_counts(watched: Watched, value: 
 
 @pytest.mark.parametrize("paused", [True, False])
 async def test_what_was_last_known_holds_while_the_repo_cannot_be_read_and_over_restarts(
-    world: World, watched: Watched, *, paused: bool
+    running_town: RunningTown, watched: Watched, *, paused: bool
 ) -> None:
     if paused:
         watched.give(EVERY_SOUL, reason="asleep")
     await watched.loop.run()
-    world.faults.arm(Fault("bad_gateway", LIST, times=3))
+    running_town.faults.arm(Fault("bad_gateway", LIST, times=3))
     for _ in range(3):
         await watched.minute()
     assert watched.control.standing().paused is paused
     assert [message for _, message in watched.said].count(
         "The owner's repo cannot be read; what was last known there holds"
     ) == 1
-    assert Control(world.root / "memory").standing().paused is paused
+    assert Control(running_town.root / "memory").standing().paused is paused
     watched.give(EVERY_SOUL, reason="asleep") if not paused else watched.take(EVERY_SOUL)
     await watched.minute()
     assert watched.control.standing().paused is not paused
 
 
-async def test_before_the_login_nobody_is_asked(world: World) -> None:
-    async with watching(world, "") as watched:
+async def test_before_the_login_nobody_is_asked(running_town: RunningTown) -> None:
+    async with watching(running_town, "") as watched:
         watched.give(EVERY_SOUL)
         await watched.loop.run()
         assert watched.control.standing().may_act

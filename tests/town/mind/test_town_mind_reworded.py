@@ -17,8 +17,8 @@ from modules.lives.space.verdicts import Verdicts
 from modules.runtime.home import Home
 from modules.services.agent.skills.skills import parse_frontmatter
 from soul.resources import SKILLS
-from tests.living import World, awake
 from tests.modules.lives.space.soul_in_room import Room, open_room, until
+from tests.running_town import RunningTown, awake
 from town.mind.scripted import TABLE, ScriptedMind
 from town.model.types import ChatRequest
 from town.residents import RESIDENTS
@@ -56,8 +56,8 @@ def skills(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-async def room(world: World) -> AsyncIterator[Room]:
-    async with open_room(world) as opened:
+async def room(running_town: RunningTown) -> AsyncIterator[Room]:
+    async with open_room(running_town) as opened:
         yield opened
 
 
@@ -92,16 +92,18 @@ def test_each_kind_of_turn_has_a_row_in_the_mind_s_table() -> None:
     assert len(set(kinds)) == len(kinds)
 
 
-async def test_a_resident_answers_posts_remembers_and_tells_how_things_stand(world: World, skills: Path) -> None:
-    world.mind.answer = ScriptedMind().answer
-    home = as_maren(world.make_home("maren", SOUL_PEERS="tobias.test,odile.test", **FACTS))
-    world.network.post_as(world.account("kit"), "@maren.test What is 12 times 12?")
+async def test_a_resident_answers_posts_remembers_and_tells_how_things_stand(
+    running_town: RunningTown, skills: Path
+) -> None:
+    running_town.mind.answer = ScriptedMind().answer
+    home = as_maren(running_town.make_home("maren", SOUL_PEERS="tobias.test,odile.test", **FACTS))
+    running_town.network.post_as(running_town.account("kit"), "@maren.test What is 12 times 12?")
     async with awake(home, skills_folder=skills) as life:
         await life.look()
-        assert "144" in world.texts("maren")[-1]
+        assert "144" in running_town.texts("maren")[-1]
         await life.app.lives.bluesky.expression.express()
         await life.send()
-        assert len(world.texts("maren")) == 2
+        assert len(running_town.texts("maren")) == 2
         assert "1 posts, 1 replies" in await life.app.owner.answer("How do things stand?")
         await life.app.owner.answer('Post this: "The fair is on Sunday."')
         await life.send()
@@ -111,11 +113,11 @@ async def test_a_resident_answers_posts_remembers_and_tells_how_things_stand(wor
         assert await verdicts.ask("Intent", content="Would be great to have an issue for the lamp.") == "ACTION_REQUEST"
         repeated = {"first": "Seeds kept in jars make good tomatoes.", "second": "Good tomatoes: seeds kept in jars."}
         assert await verdicts.ask("Confirm", examples="Confirm Examples", **repeated) == "YES"
-    assert world.texts("maren")[-1] == "The fair is on Sunday."
-    kinds = {type(request.facts.about) for request in world.mind.asked}
+    assert running_town.texts("maren")[-1] == "The fair is on Sunday."
+    kinds = {type(request.facts.about) for request in running_town.mind.asked}
     assert kinds == {PostFacts, ExpressionFacts, OwnerFacts, MemoryFacts, QuestionFacts}
-    assert all(map(is_answered_the_same_in_other_words, world.mind.asked))
-    assert not skill_lines_in(world.mind.asked, skills)
+    assert all(map(is_answered_the_same_in_other_words, running_town.mind.asked))
+    assert not skill_lines_in(running_town.mind.asked, skills)
 
 
 async def test_a_resident_talks_in_a_room_and_takes_on_what_the_host_asks_for(room: Room, skills: Path) -> None:
@@ -127,7 +129,7 @@ async def test_a_resident_talks_in_a_room_and_takes_on_what_the_host_asks_for(ro
         await room.says("Can you open an issue for the broken clock in github.com/acme/site?", maren)
         assert (await maren.check()).reason == "spoke"
         assert [(one.type, one.params["title"]) for one in maren.promised()] == [("create_issue", "Broken clock")]
-    asked = room.world.mind.asked
+    asked = room.running_town.mind.asked
     assert {type(request.facts.about) for request in asked} >= {RoomFacts}
     assert all(map(is_answered_the_same_in_other_words, asked))
     assert not skill_lines_in(asked, skills)

@@ -10,10 +10,10 @@ import httpx
 import pytest
 from playwright.async_api import Page, expect
 
+from tests.loopback import NO_TLS
 from tests.town.page.conftest import BUDGET, GITHUB, Square, draft
 from tests.town.page.room_guests import guest
 from tests.town.page.test_town_page_server import next_event
-from tests.ways import NO_TLS
 from town.atproto.values import POST, PROFILE, XrpcError
 from town.page.room import Known
 

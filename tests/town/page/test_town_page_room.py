@@ -11,10 +11,10 @@ import pytest
 
 from adapters.space.types import Joined, Said, Typing
 from common.clock import FakeClock
+from tests.loopback import NO_TLS
 from tests.patience import HANG_S
 from tests.town.page.conftest import GITHUB, Square
 from tests.town.page.room_guests import guest
-from tests.ways import NO_TLS
 from town.atproto.network import Network
 from town.page.app import PageSource, page_app
 from town.page.room import MAX_TEXT, TYPING_S, Known, RoomView

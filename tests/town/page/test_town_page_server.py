@@ -12,9 +12,9 @@ import httpx
 import pytest
 
 from common.clock import iso
+from tests.loopback import NO_TLS
 from tests.patience import HANG_S
 from tests.town.page.conftest import STORY, Square
-from tests.ways import NO_TLS
 from town.listening import Listeners
 from town.page.residents import read_status
 from town.residents import RESIDENTS

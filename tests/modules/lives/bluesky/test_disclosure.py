@@ -24,7 +24,7 @@ from modules.runtime.console import SilentConsole
 from modules.runtime.database.database import Database
 from modules.runtime.database.schema import MIGRATIONS
 from modules.runtime.journal.journal import Journal
-from tests.ways import to_loopback
+from tests.loopback import to_loopback
 from town.atproto.faults import Fault, Faults
 from town.atproto.network import Network
 from town.atproto.service import atproto_app

@@ -2,31 +2,33 @@
 
 from __future__ import annotations
 
-from tests.living import World, awake
+from tests.running_town import RunningTown, awake
 
 
-async def test_a_post_that_has_a_reply_of_ours_is_not_put_before_the_model(world: World) -> None:
-    home = world.make_home("rowan")
-    uri, _ = world.network.post_as(world.account("kit"), "@rowan.test which roof is louder?")
-    world.network.post_as(world.account("rowan"), "Tin, by far.", reply_to_uri=uri)
+async def test_a_post_that_has_a_reply_of_ours_is_not_put_before_the_model(running_town: RunningTown) -> None:
+    home = running_town.make_home("rowan")
+    uri, _ = running_town.network.post_as(running_town.account("kit"), "@rowan.test which roof is louder?")
+    running_town.network.post_as(running_town.account("rowan"), "Tin, by far.", reply_to_uri=uri)
     async with awake(home) as life:
         await life.look()
         (decision,) = await life.decisions()
-    assert world.texts("rowan") == ["Tin, by far."]
-    assert not world.mind.asked
+    assert running_town.texts("rowan") == ["Tin, by far."]
+    assert not running_town.mind.asked
     assert (decision.entry.reason, decision.entry.trigger_uri) == ("it has a reply of ours already", uri)
 
 
-async def test_where_others_are_addressed_too_they_go_first_and_the_post_waits_its_turn(world: World) -> None:
-    home, _ = world.make_home("rowan", SOUL_SPEED="1"), world.account("wren")
-    world.network.post_as(world.account("kit"), "@rowan.test @wren.test which roof is louder?")
+async def test_where_others_are_addressed_too_they_go_first_and_the_post_waits_its_turn(
+    running_town: RunningTown,
+) -> None:
+    home, _ = running_town.make_home("rowan", SOUL_SPEED="1"), running_town.account("wren")
+    running_town.network.post_as(running_town.account("kit"), "@rowan.test @wren.test which roof is louder?")
     async with awake(home) as life:
         outcome = await life.app.scheduler.run_guarded("awareness")
         assert life.app.services.attention.mode == "idle"
-        assert not world.mind.asked
+        assert not running_town.mind.asked
         assert outcome.next_in_s is None or 0 < outcome.next_in_s < life.app.lives.bluesky.awareness.interval_ms / 1000
         life.passes(90)
         await life.look()
         reasons = [item.entry.reason for item in await life.decisions()]
-    assert len(world.texts("rowan")) == 1
+    assert len(running_town.texts("rowan")) == 1
     assert reasons[0] == "others are addressed too and go first"

@@ -8,30 +8,30 @@ from common.clock import SystemClock, iso
 from common.result import Err
 from modules.lives.bluesky.perceive import Perceived
 from tests.journals import told_of
-from tests.living import Life, World, awake
+from tests.running_town import RunningSoul, RunningTown, awake
 from town.atproto.faults import Fault
 
 
-async def look(life: Life) -> Perceived:
+async def look(life: RunningSoul) -> Perceived:
     result = await life.app.lives.bluesky.awareness.perceiver.look()
     assert not isinstance(result, Err), result
     return result.data
 
 
-async def test_a_burst_of_more_than_a_page_is_taken_in_whole(world: World) -> None:
-    home, kit = world.make_home("rowan"), world.account("kit")
+async def test_a_burst_of_more_than_a_page_is_taken_in_whole(running_town: RunningTown) -> None:
+    home, kit = running_town.make_home("rowan"), running_town.account("kit")
     for number in range(120):
-        world.network.post_as(kit, f"@rowan.test question number {number}, what do you think of it?")
+        running_town.network.post_as(kit, f"@rowan.test question number {number}, what do you think of it?")
     async with awake(home) as life:
         assert await look(life) == Perceived(120, 120, 0)
         assert await look(life) == Perceived(0, 0, 0)
         assert await life.app.lives.bluesky.awareness.pending.count() == 120
 
 
-async def test_what_was_stored_but_not_yet_marked_as_seen_is_not_new_after_a_crash(world: World) -> None:
-    home, kit = world.make_home("rowan"), world.account("kit")
-    world.network.post_as(kit, "@rowan.test which roof is louder?")
-    world.network.post_as(kit, "@rowan.test nice")
+async def test_what_was_stored_but_not_yet_marked_as_seen_is_not_new_after_a_crash(running_town: RunningTown) -> None:
+    home, kit = running_town.make_home("rowan"), running_town.account("kit")
+    running_town.network.post_as(kit, "@rowan.test which roof is louder?")
+    running_town.network.post_as(kit, "@rowan.test nice")
     async with awake(home) as life:
         assert await look(life) == Perceived(2, 1, 1)
     (home.memory / "relationships.json").unlink()
@@ -40,20 +40,20 @@ async def test_what_was_stored_but_not_yet_marked_as_seen_is_not_new_after_a_cra
         assert await life.app.lives.bluesky.awareness.pending.count() == 1
 
 
-async def test_an_older_notification_that_shows_up_late_is_not_missed(world: World) -> None:
-    home, kit = world.make_home("rowan"), world.account("kit")
-    world.network.post_as(kit, "@rowan.test which roof is louder?")
+async def test_an_older_notification_that_shows_up_late_is_not_missed(running_town: RunningTown) -> None:
+    home, kit = running_town.make_home("rowan"), running_town.account("kit")
+    running_town.network.post_as(kit, "@rowan.test which roof is louder?")
     async with awake(home) as life:
         relationships = life.app.lives.bluesky.awareness.relationships
         relationships.advance_seen_at((SystemClock().now() + timedelta(seconds=30)).isoformat())
         assert await look(life) == Perceived(1, 1, 0)
 
 
-async def test_likes_and_follows_are_remembered_and_wait_for_nobody(world: World) -> None:
-    home, kit = world.make_home("rowan"), world.account("kit")
-    uri, cid = world.network.post_as(world.account("rowan"), "Tin sings.")
+async def test_likes_and_follows_are_remembered_and_wait_for_nobody(running_town: RunningTown) -> None:
+    home, kit = running_town.make_home("rowan"), running_town.account("kit")
+    uri, cid = running_town.network.post_as(running_town.account("rowan"), "Tin sings.")
     like = {"subject": {"uri": uri, "cid": cid}, "createdAt": iso(SystemClock().now())}
-    world.network.create(kit, "app.bsky.feed.like", like)
+    running_town.network.create(kit, "app.bsky.feed.like", like)
     async with awake(home) as life:
         assert await look(life) == Perceived(1, 0, 0)
         known = life.app.lives.bluesky.awareness.relationships.get("kit.test")
@@ -61,56 +61,56 @@ async def test_likes_and_follows_are_remembered_and_wait_for_nobody(world: World
         assert [interaction.type for interaction in known.interactions] == ["like"]
 
 
-async def test_a_network_that_does_not_answer_is_an_error_and_marks_nothing_as_seen(world: World) -> None:
-    home, kit = world.make_home("rowan"), world.account("kit")
-    world.network.post_as(kit, "@rowan.test which roof is louder?")
+async def test_a_network_that_does_not_answer_is_an_error_and_marks_nothing_as_seen(running_town: RunningTown) -> None:
+    home, kit = running_town.make_home("rowan"), running_town.account("kit")
+    running_town.network.post_as(kit, "@rowan.test which roof is louder?")
     async with awake(home) as life:
-        world.faults.arm(Fault("server_error", "app.bsky.notification.listNotifications"))
+        running_town.faults.arm(Fault("server_error", "app.bsky.notification.listNotifications"))
         outcome = await life.app.scheduler.run_guarded("awareness")
         assert not outcome.ran
         assert life.app.lives.bluesky.awareness.relationships.seen_at is None
         assert await look(life) == Perceived(1, 1, 0)
 
 
-async def test_a_mention_under_a_burst_of_likes_is_not_missed(world: World) -> None:
-    home, kit = world.make_home("rowan"), world.account("kit")
-    world.network.post_as(kit, "@rowan.test which roof is louder?")
-    uri, cid = world.network.post_as(world.account("rowan"), "Tin sings.")
+async def test_a_mention_under_a_burst_of_likes_is_not_missed(running_town: RunningTown) -> None:
+    home, kit = running_town.make_home("rowan"), running_town.account("kit")
+    running_town.network.post_as(kit, "@rowan.test which roof is louder?")
+    uri, cid = running_town.network.post_as(running_town.account("rowan"), "Tin sings.")
     for number in range(220):
         like = {"subject": {"uri": uri, "cid": cid}, "createdAt": iso(SystemClock().now())}
-        world.network.create(world.account(f"fan{number}"), "app.bsky.feed.like", like)
+        running_town.network.create(running_town.account(f"fan{number}"), "app.bsky.feed.like", like)
     async with awake(home) as life:
         assert (await look(life)).waiting == 1
 
 
-async def test_a_post_made_hours_ago_that_arrives_only_now_is_not_missed(world: World) -> None:
-    home, kit = world.make_home("rowan"), world.account("kit")
-    world.network.post_as(kit, "@rowan.test which roof is louder?")
+async def test_a_post_made_hours_ago_that_arrives_only_now_is_not_missed(running_town: RunningTown) -> None:
+    home, kit = running_town.make_home("rowan"), running_town.account("kit")
+    running_town.network.post_as(kit, "@rowan.test which roof is louder?")
     async with awake(home) as life:
         await look(life)
         facet = {
             "index": {"byteStart": 0, "byteEnd": 11},
-            "features": [{"$type": "app.bsky.richtext.facet#mention", "did": world.account("rowan")}],
+            "features": [{"$type": "app.bsky.richtext.facet#mention", "did": running_town.account("rowan")}],
         }
         late = {"text": "@rowan.test sent late: tin or slate?", "facets": [facet]}
         made_at = iso(SystemClock().now() - timedelta(hours=3))
-        world.network.create(world.account("sam"), "app.bsky.feed.post", {**late, "createdAt": made_at})
+        running_town.network.create(running_town.account("sam"), "app.bsky.feed.post", {**late, "createdAt": made_at})
         assert await look(life) == Perceived(1, 1, 0)
 
 
-def post_of_yesterday(world: World, text: str) -> str:
+def post_of_yesterday(running_town: RunningTown, text: str) -> str:
     facet = {
         "index": {"byteStart": 0, "byteEnd": 11},
-        "features": [{"$type": "app.bsky.richtext.facet#mention", "did": world.account("rowan")}],
+        "features": [{"$type": "app.bsky.richtext.facet#mention", "did": running_town.account("rowan")}],
     }
     made_at = iso(SystemClock().now() - timedelta(hours=30))
     record = {"text": text, "facets": [facet], "createdAt": made_at}
-    return world.network.create(world.account("sam"), "app.bsky.feed.post", record).record.uri
+    return running_town.network.create(running_town.account("sam"), "app.bsky.feed.post", record).record.uri
 
 
-async def test_what_comes_too_late_is_passed_over_once_and_with_its_reason(world: World) -> None:
-    home = world.make_home("rowan")
-    uri = post_of_yesterday(world, "@rowan.test which roof is louder?")
+async def test_what_comes_too_late_is_passed_over_once_and_with_its_reason(running_town: RunningTown) -> None:
+    home = running_town.make_home("rowan")
+    uri = post_of_yesterday(running_town, "@rowan.test which roof is louder?")
     async with awake(home) as life:
         assert (await look(life)).waiting == 0
         await look(life)
@@ -120,9 +120,11 @@ async def test_what_comes_too_late_is_passed_over_once_and_with_its_reason(world
     assert entry.entry.author == "sam.test"
 
 
-async def test_what_was_answered_before_the_database_was_lost_is_passed_over_with_its_reason(world: World) -> None:
-    home, kit = world.make_home("rowan"), world.account("kit")
-    uri, _ = world.network.post_as(kit, "@rowan.test which roof is louder?")
+async def test_what_was_answered_before_the_database_was_lost_is_passed_over_with_its_reason(
+    running_town: RunningTown,
+) -> None:
+    home, kit = running_town.make_home("rowan"), running_town.account("kit")
+    uri, _ = running_town.network.post_as(kit, "@rowan.test which roof is louder?")
     async with awake(home) as life:
         await life.look()
     home.database.unlink()

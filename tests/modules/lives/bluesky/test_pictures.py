@@ -43,9 +43,9 @@ from modules.services.agent.skills.skills import Skills
 from soul.resources import SKILLS
 from tests.adapters.results import ok
 from tests.journals import told_of
-from tests.living import KEY, PASSWORD, World
+from tests.loopback import to_loopback
 from tests.modules.lives.bluesky.bluesky_values import post
-from tests.ways import to_loopback
+from tests.running_town import KEY, PASSWORD, RunningTown
 from town.serving import serve
 
 SESSION = "bluesky:thread:at://did:plc:kit/app.bsky.feed.post/1"
@@ -63,7 +63,7 @@ def drawn(kind: str = "PNG", *, side: int = 40) -> bytes:
 class Rig:
     """The room, with everything around it real."""
 
-    world: World
+    running_town: RunningTown
     database: Database
     journal: Journal
     media: Media
@@ -87,10 +87,10 @@ class Rig:
 
     async def someone(self, name: str, folder: Path) -> Atproto:
         """A client of the network, logged in."""
-        self.world.account(name)
+        self.running_town.account(name)
         client = Atproto(
             transport=to_loopback,
-            service_url=self.world.atproto_url,
+            service_url=self.running_town.atproto_url,
             identifier=f"{name}.test",
             password=PASSWORD,
             session_path=folder / f"{name}.json",
@@ -111,14 +111,14 @@ async def _no_directory(url: str) -> ApiResult[bytes]:
 
 
 @pytest.fixture
-async def rig(world: World, tmp_path: Path) -> AsyncIterator[Rig]:
+async def rig(running_town: RunningTown, tmp_path: Path) -> AsyncIterator[Rig]:
     async with AsyncExitStack() as stack:
         database = await Database.open(tmp_path / "soul.db", MIGRATIONS)
         stack.push_async_callback(database.close)
         storage = open_storage("memory://", root=tmp_path)
         stack.push_async_callback(storage.aclose)
         journal = Journal(database, SilentConsole(), SystemClock(), Redactor(()))
-        yield Rig(world, database, journal, Media(storage, SystemClock()), stack)
+        yield Rig(running_town, database, journal, Media(storage, SystemClock()), stack)
 
 
 ODD = {
@@ -165,11 +165,11 @@ async def test_a_picture_goes_from_its_author_over_the_network_to_a_mind_that_se
     shown = ok(await rowan.get_post_thread(ref.uri)).post
     (heard,) = ok(await rowan.get_notifications()).notifications
     assert [picture.cid for picture in (*shown.pictures, *heard.pictures)] == [blob.cid] * 2
-    assert shown.pictures[0].url.startswith(f"{rig.world.atproto_url}/img/feed_fullsize/")
+    assert shown.pictures[0].url.startswith(f"{rig.running_town.atproto_url}/img/feed_fullsize/")
     assert heard.pictures[0].url == ""
     gathered = []
     for found in (shown, heard):
-        (picture,) = await rig.pictures(home_url=rig.world.atproto_url).gather(found, SESSION)
+        (picture,) = await rig.pictures(home_url=rig.running_town.atproto_url).gather(found, SESSION)
         assert isinstance(picture, Image)
         assert re.fullmatch(
             r"The post carries a picture\. Its author says that it shows:\n"
@@ -179,7 +179,7 @@ async def test_a_picture_goes_from_its_author_over_the_network_to_a_mind_that_se
         )
         gathered.append(picture)
     gateway = LLMGateway(
-        base_url=f"{rig.world.model_url}/v1",
+        base_url=f"{rig.running_town.model_url}/v1",
         api_key=KEY,
         model="test-mind",
         clock=SystemClock(),
@@ -192,7 +192,7 @@ async def test_a_picture_goes_from_its_author_over_the_network_to_a_mind_that_se
     rig.stack.push_async_callback(gateway.aclose)
     assert gateway.sees()
     await gateway.chat([Message("user", (Text("What is it?"), *gathered))])
-    (said,) = rig.world.mind.asked[-1].messages
+    (said,) = rig.running_town.mind.asked[-1].messages
     assert said.pictures == 2
     assert said.text == "\n".join(["What is it?", *(picture.alt for picture in gathered)])
 

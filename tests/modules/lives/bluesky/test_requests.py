@@ -9,7 +9,7 @@ from pathlib import Path
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from common.clock import SystemClock
-from tests.living import KEY, Mind, World, awake, replying, served
+from tests.running_town import KEY, Mind, RunningTown, awake, replying, served
 from town.atproto.faults import Faults
 from town.atproto.network import Network
 from town.atproto.service import atproto_app
@@ -33,15 +33,15 @@ async def test_what_was_read_of_a_post_is_not_asked_for_again(tmp_path: Path) ->
     network, faults, mind = Network(clock=SystemClock()), Faults(random.Random(7)), Mind(replying("Slate sings."))
     apps = counted(atproto_app(network, faults=faults), requests), model_app(mind, api_key=KEY, faults=MindFaults())
     async with served(*apps) as (atproto_url, model_url):
-        world = World(network, atproto_url, faults, mind, model_url, MindFaults(), tmp_path)
-        home = world.make_home("rowan")
-        top, _ = network.post_as(world.account("sam"), "Which roof is louder, tin or slate?")
-        network.post_as(world.account("kit"), "What do you say, @rowan.test?", reply_to_uri=top)
+        running_town = RunningTown(network, atproto_url, faults, mind, model_url, MindFaults(), tmp_path)
+        home = running_town.make_home("rowan")
+        top, _ = network.post_as(running_town.account("sam"), "Which roof is louder, tin or slate?")
+        network.post_as(running_town.account("kit"), "What do you say, @rowan.test?", reply_to_uri=top)
         async with awake(home) as life:
             await life.app.lives.bluesky.awareness.perceiver.look()
             requests.clear()
             await life.look()
-        assert world.texts("rowan") == ["Slate sings."]
+        assert running_town.texts("rowan") == ["Slate sings."]
     assert requests == {
         "listNotifications": 2,  # words, and reactions
         "getPostThread": 2,  # the post with what is above and below, and the root with its other answers

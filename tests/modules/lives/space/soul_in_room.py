@@ -40,8 +40,8 @@ from modules.services.commitments.writer import CommitmentWriter
 from soul.app import open_soul
 from soul.resources import SKILLS
 from tests.hasty_clock import HastyClock
-from tests.living import Life, World, call, settings_of
 from tests.patience import HANG_S
+from tests.running_town import RunningSoul, RunningTown, call, settings_of
 from tests.shipped_skills import SHIPPED
 from town.model.types import ChatRequest, Completion
 
@@ -133,7 +133,7 @@ class NoJudge:
 class Agent:
     """A SOUL in the room."""
 
-    life: Life
+    life: RunningSoul
     space: SpaceLife
     client: SpaceClient
     queue: CommitmentQueue
@@ -181,7 +181,7 @@ class Agent:
 class Room:
     """The room, its host, and who can be let in."""
 
-    world: World
+    running_town: RunningTown
     server: SpaceServer
     host: Onlooker
     clock: Clock
@@ -207,10 +207,10 @@ class Room:
         clock: Clock | None = None,
         skills: Path = SKILLS,
     ) -> AsyncIterator[Agent]:
-        """A SOUL that has joined. With `decide`, all minds of this world answer by it."""
+        """A SOUL that has joined. With `decide`, all minds of this town answer by it."""
         if decide:
-            self.world.mind.answer = decide
-        home = self.world.make_home(name, **(settings or {}))
+            self.running_town.mind.answer = decide
+        home = self.running_town.make_home(name, **(settings or {}))
         async with asleep(home, social_only=social_only, skills=skills) as life:
             able = ("social",) if social_only else ("social", "github", "code")
             capabilities = (*able, OWNS_ADDRESSED)
@@ -247,7 +247,7 @@ class Room:
 
 
 @asynccontextmanager
-async def asleep(home: Home, *, social_only: bool, skills: Path = SKILLS) -> AsyncIterator[Life]:
+async def asleep(home: Home, *, social_only: bool, skills: Path = SKILLS) -> AsyncIterator[RunningSoul]:
     """A SOUL that was built and has not logged in anywhere: the room asks for nothing else."""
     console = SilentConsole()
     async with open_soul(
@@ -259,19 +259,19 @@ async def asleep(home: Home, *, social_only: bool, skills: Path = SKILLS) -> Asy
         social_only=social_only,
         skills_folder=skills,
     ) as app:
-        yield Life(app, console)
+        yield RunningSoul(app, console)
 
 
 @asynccontextmanager
-async def open_room(world: World, *, log: bool = False, clock: Clock | None = None) -> AsyncIterator[Room]:
+async def open_room(running_town: RunningTown, *, log: bool = False, clock: Clock | None = None) -> AsyncIterator[Room]:
     """An empty room on loopback; `clock` is that of its machine, and then its members have the time of their own."""
     time = clock or RoomClock()
     host = Onlooker(time)
-    record = ChatLog(world.root / "space") if log else None
+    record = ChatLog(running_town.root / "space") if log else None
     server = SpaceServer(record, host, clock=time)
     started = await server.start(0)
     assert isinstance(started, Ok)
-    room = Room(world, server, host, SystemClock() if clock else time)
+    room = Room(running_town, server, host, SystemClock() if clock else time)
     try:
         yield room
     finally:
@@ -289,13 +289,13 @@ async def until(true: Callable[[], bool], within_s: float = WITHIN_S) -> None:
     raise AssertionError("it did not come")
 
 
-def asked_of(world: World, purpose: str) -> list[str]:
+def asked_of(running_town: RunningTown, purpose: str) -> list[str]:
     """The last messages of all requests to the mind in which `purpose` stands."""
-    texts = [request.messages[-1].text for request in world.mind.asked]
+    texts = [request.messages[-1].text for request in running_town.mind.asked]
     return [text for text in texts if purpose in text]
 
 
-def _agent(life: Life, client: SpaceClient, *, social_only: bool) -> Agent:
+def _agent(life: RunningSoul, client: SpaceClient, *, social_only: bool) -> Agent:
     services, clock = life.app.services, HastyClock()
     mute_reason: list[str] = []
     experiences: list[tuple[str, str]] = []

@@ -29,8 +29,8 @@ from modules.runtime.llm.budget_guard import NoBudgetGuard
 from modules.runtime.llm.gateway import LLMGateway
 from modules.services.agent.skills.contracts import SKILL_CONTRACTS
 from modules.services.agent.skills.skills import Skills
+from tests.loopback import to_loopback
 from tests.project import ROOT
-from tests.ways import to_loopback
 from town.model.faults import Fault, Faults
 from town.model.service import model_app
 from town.model.types import ChatRequest, Completion

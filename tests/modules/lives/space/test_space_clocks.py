@@ -9,7 +9,6 @@ import pytest
 
 from modules.lives.space.state import Spoke
 from tests.hasty_clock import HastyClock
-from tests.living import World
 from tests.modules.lives.space.soul_in_room import (
     QUESTION,
     TIN,
@@ -21,16 +20,17 @@ from tests.modules.lives.space.soul_in_room import (
     speaks,
     until,
 )
+from tests.running_town import RunningTown
 
 LINK = "https://github.com/acme/site/issues/7"
 CLOSE = timedelta(seconds=20)
 
 
 @pytest.fixture(params=[-300.0, 10.0, 300.0], ids=["behind", "a little ahead", "ahead"])
-async def off(world: World, request: pytest.FixtureRequest) -> AsyncIterator[Room]:
+async def off(running_town: RunningTown, request: pytest.FixtureRequest) -> AsyncIterator[Room]:
     clock = HastyClock()
     clock.ahead = request.param
-    async with open_room(world, clock=clock) as room:
+    async with open_room(running_town, clock=clock) as room:
         yield room
 
 
@@ -40,11 +40,11 @@ async def test_a_host_who_asks_after_a_wish_gets_its_link(off: Room) -> None:
         await marvin.check()
         (promise,) = marvin.promised()
         marvin.queue.mark_completed(promise.id, {"issues": [{"number": 7, "title": "Clock stops", "url": LINK}]})
-        off.world.mind.answer = lambda _: declines()
+        off.running_town.mind.answer = lambda _: declines()
         marvin.later(15)
         await off.says("Did you do it?", marvin)
         await marvin.check()
-        assert f"Answer with the link: {LINK}" in off.world.mind.asked[-1].messages[-1].text
+        assert f"Answer with the link: {LINK}" in off.running_town.mind.asked[-1].messages[-1].text
 
 
 async def test_a_peers_claim_ends_a_minute_after_it_was_made(off: Room) -> None:
@@ -63,7 +63,7 @@ async def test_our_own_words_are_counted_once(off: Room) -> None:
         await off.says(QUESTION, marvin)
         await marvin.check()
         await until(lambda: off.host.said("marvin") == [TIN])
-        off.world.mind.answer = lambda _: declines()
+        off.running_town.mind.answer = lambda _: declines()
         await off.says("And copper?", marvin)
         marvin.later(15)
         await marvin.check()

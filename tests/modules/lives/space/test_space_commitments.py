@@ -13,7 +13,6 @@ from modules.lives.space.snapshot import RoomSnapshot
 from modules.lives.space.types import HistoryEntry
 from modules.services.commitments.policy import UNHEARD
 from tests.hasty_clock import HastyClock
-from tests.living import World
 from tests.modules.lives.space.soul_in_room import (
     WISH,
     Room,
@@ -25,6 +24,7 @@ from tests.modules.lives.space.soul_in_room import (
     summaries,
     until,
 )
+from tests.running_town import RunningTown
 from town.model.types import ChatRequest, Completion
 
 
@@ -47,7 +47,7 @@ async def test_a_wish_becomes_a_claim_words_and_a_promise_on_the_disk(room: Room
         ]
         marvin.later(60)
         assert (await marvin.check()).reason == "nothing new was said"
-        assert "YOU are the action owner" in room.world.mind.asked[0].messages[-1].text
+        assert "YOU are the action owner" in room.running_town.mind.asked[0].messages[-1].text
         assert "Structured commitments" in await summaries(marvin)
 
 
@@ -119,7 +119,7 @@ async def test_without_github_and_alone_it_says_so_once_and_promises_nothing(roo
             await marvin.check()
         assert marvin.promised() == []
         assert room.host.said("marvin") == [words]
-        assert "you have no GitHub here. Say so once" in room.world.mind.asked[0].messages[-1].text
+        assert "you have no GitHub here. Say so once" in room.running_town.mind.asked[0].messages[-1].text
         assert "Forced action mode" not in await summaries(marvin)
 
 
@@ -149,7 +149,7 @@ async def test_the_owner_who_only_talks_is_asked_once_more_for_the_commitment(ro
         assert room.host.said("marvin") == ["Creating that now."]
         assert len(marvin.promised()) == 1
         assert "Action-owner retry succeeded" in await summaries(marvin)
-    second = room.world.mind.asked[1].messages
+    second = room.running_town.mind.asked[1].messages
     assert "Do not discuss it" in second[0].text
     assert WISH in second[-1].text
 
@@ -184,7 +184,7 @@ async def test_without_a_repository_the_host_is_asked_for_one_once(room: Room) -
             marvin.later(30)
         assert room.host.said("marvin") == ["In which repository should the clock go?"]
         assert marvin.promised() == []
-        room.world.mind.answer = lambda _: declines("no")
+        room.running_town.mind.answer = lambda _: declines("no")
         await room.says("github.com/acme/site", marvin)
         for _ in range(4):
             await marvin.check()
@@ -204,7 +204,7 @@ async def test_asked_whether_it_is_done_it_answers_with_the_link_and_makes_nothi
         marvin.later(30)
         await room.says("Did you do it?", marvin)
         await marvin.check()
-        assert f"Answer with the link: {link}" in room.world.mind.asked[-1].messages[-1].text
+        assert f"Answer with the link: {link}" in room.running_town.mind.asked[-1].messages[-1].text
         assert room.host.said("marvin")[-1] == f"It is here: {link}"
         assert len(marvin.promised()) == 1
 
@@ -220,8 +220,8 @@ async def test_a_thing_that_a_peer_claims_is_not_promised_again(room: Room) -> N
         assert "Overtaken" in await summaries(marvin)
 
 
-async def test_a_restart_never_repeats_what_was_asked_before(world: World) -> None:
-    async with open_room(world, log=True) as room:
+async def test_a_restart_never_repeats_what_was_asked_before(running_town: RunningTown) -> None:
+    async with open_room(running_town, log=True) as room:
         async with room.soul("marvin", lambda _: speaks("The clock issue is mine now.", an_issue())) as marvin:
             await room.says(WISH, marvin)
             await marvin.check()
@@ -234,7 +234,7 @@ async def test_a_restart_never_repeats_what_was_asked_before(world: World) -> No
             assert len(again.promised()) == 1
             assert len(again.space.participation.talk.state.history) == 2
         assert room.host.said("marvin") == ["The clock issue is mine now."]
-        assert len(world.mind.asked) == 1
+        assert len(running_town.mind.asked) == 1
 
 
 async def test_a_repository_that_nobody_named_gets_no_issue(room: Room) -> None:

@@ -12,7 +12,6 @@ from common.clock import iso
 from common.schemas import SPACE_DECISION_TOOL
 from modules.lives.space.state import Heard, Paused, new_entries
 from tests.hasty_clock import HastyClock
-from tests.living import call
 from tests.modules.lives.space.soul_in_room import (
     QUESTION,
     TIN,
@@ -26,6 +25,7 @@ from tests.modules.lives.space.soul_in_room import (
     summaries,
     until,
 )
+from tests.running_town import call
 from town.model.types import ChatRequest, Completion
 from town.model.wire import BadRequest
 
@@ -51,7 +51,7 @@ async def test_an_opinion_is_answered_in_the_souls_own_words_and_the_journal_say
     assert entry.data["heard"] == [f"host: {QUESTION}"]
     assert [row.role for row in kept] == ["user", "assistant", "toolResult"]
     assert QUESTION in str(kept[0].message.content)
-    (request,) = room.world.mind.asked
+    (request,) = room.running_town.mind.asked
     assert [offer.name for offer in request.offers] == [SPACE_DECISION_TOOL]
     assert "github.com" not in request.messages[-1].text
 
@@ -70,9 +70,9 @@ async def test_who_is_about_to_say_what_a_peer_says_first_is_overtaken(room: Roo
             await marvin.check()
         assert room.host.said("marvin") == []
         assert "semantic echo" in (await decision(marvin, "Overtaken")).reason
-        room.world.mind.answer = lambda _: declines()
+        room.running_town.mind.answer = lambda _: declines()
         await marvin.check()
-        assert TIN in room.world.mind.asked[-1].messages[-1].text
+        assert TIN in room.running_town.mind.asked[-1].messages[-1].text
 
 
 async def test_who_is_about_to_speak_hears_the_host_out_first(room: Room) -> None:
@@ -90,7 +90,7 @@ async def test_who_is_about_to_speak_hears_the_host_out_first(room: Room) -> Non
         assert room.host.said("marvin") == []
         await marvin.check()
         assert room.host.said("marvin") == [TIN]
-        assert "which gutter?" in room.world.mind.asked[-1].messages[-1].text
+        assert "which gutter?" in room.running_town.mind.asked[-1].messages[-1].text
 
 
 async def test_a_talk_that_has_paused_for_long_begins_anew_and_keeps_its_repository(room: Room) -> None:
@@ -100,7 +100,7 @@ async def test_a_talk_that_has_paused_for_long_begins_anew_and_keeps_its_reposit
         marvin.later(400)
         await room.says(QUESTION, marvin)
         await marvin.check()
-        told = room.world.mind.asked[-1].messages[-1].text
+        told = room.running_town.mind.asked[-1].messages[-1].text
         assert "what do you think of it" not in told
         assert "The repository is acme/site" in told
 
@@ -115,10 +115,10 @@ async def test_a_quiet_room_is_opened_once(room: Room) -> None:
             if talk.state.spoken:
                 break
         assert room.host.said("marvin") == [thought]
-        assert "It has been quiet here" in room.world.mind.asked[0].messages[-1].text
+        assert "It has been quiet here" in room.running_town.mind.asked[0].messages[-1].text
         marvin.later(700)
         await marvin.check()
-        assert len(room.world.mind.asked) == 1
+        assert len(room.running_town.mind.asked) == 1
 
 
 async def test_a_saturated_talk_falls_silent_and_the_host_opens_it_again(room: Room) -> None:
@@ -164,7 +164,7 @@ async def test_while_it_may_not_speak_it_listens_and_costs_nothing(room: Room) -
         for _ in range(4):
             assert (await marvin.check()).reason == "paused by the owner"
             marvin.later(10)
-        assert room.world.mind.asked == []
+        assert room.running_town.mind.asked == []
         assert [entry.content for entry in marvin.space.participation.talk.state.history] == [WISH]
         marvin.mute_reason.clear()
         await room.says(QUESTION, marvin)
@@ -183,12 +183,12 @@ async def test_a_secret_never_reaches_the_room(room: Room) -> None:
 
 async def test_what_the_mind_could_not_answer_is_answered_later(room: Room) -> None:
     async with room.soul("marvin", lambda _: speaks(TIN)) as marvin:
-        room.world.mind.answer = refuse
+        room.running_town.mind.answer = refuse
         await room.says(QUESTION, marvin)
         assert (await marvin.check()).ran is False
         assert "Check failed" in marvin.lines()
         assert (await marvin.check()).reason == "the mind failed a moment ago"
-        room.world.mind.answer = lambda _: speaks(TIN)
+        room.running_town.mind.answer = lambda _: speaks(TIN)
         marvin.later(60)
         await marvin.check()
         assert room.host.said("marvin") == [TIN]
@@ -202,7 +202,7 @@ async def test_a_decision_written_as_text_is_understood_and_nonsense_ends_the_ch
         await marvin.check()
         assert room.host.said("marvin") == [TIN]
         marvin.later(30)
-        room.world.mind.answer = lambda _: call(SPACE_DECISION_TOOL, shouldSpeak="perhaps")
+        room.running_town.mind.answer = lambda _: call(SPACE_DECISION_TOOL, shouldSpeak="perhaps")
         await room.says("And the gutter?", marvin)
         await marvin.check()
         assert "Decision" in marvin.lines()
@@ -261,7 +261,7 @@ async def test_words_that_are_nobodys_own_are_asked_for_once_more(room: Room, fi
         await room.says(QUESTION, marvin)
         await marvin.check()
         assert room.host.said("marvin") == [TIN]
-        assert len(room.world.mind.asked) == 2
+        assert len(room.running_town.mind.asked) == 2
 
 
 async def test_a_short_answer_in_the_hosts_words_is_an_answer(room: Room) -> None:
@@ -327,13 +327,13 @@ async def test_a_line_is_not_said_again_word_for_word_for_days_even_after_a_paus
 async def test_the_host_ends_a_talk_until_it_speaks_again(room: Room, words: str, *, ended: bool) -> None:
     async with room.soul("marvin", lambda _: speaks(TIN)) as marvin, room.member("rebecca") as rebecca:
         await room.says(words, marvin)
-        asked = len(room.world.mind.asked)
+        asked = len(room.running_town.mind.asked)
         outcome = await marvin.check()
         assert (outcome.reason == "the host has ended the talk") is ended
         if ended:
             await rebecca.send_chat("One more thing, marvin: tin or slate?")
             await marvin.hears("One more thing, marvin: tin or slate?")
             assert (await marvin.check()).reason == "the host has ended the talk"
-            assert len(room.world.mind.asked) == asked
+            assert len(room.running_town.mind.asked) == asked
             await room.says(QUESTION, marvin)
             assert (await marvin.check()).reason == "spoke"

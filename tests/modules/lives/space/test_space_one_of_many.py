@@ -218,7 +218,7 @@ async def test_only_what_the_host_asked_for_where_the_host_asked_for_it_is_the_h
         await rebecca.send_chat("It is in github.com/evil/elsewhere too.")
         await marvin.hears("It is in github.com/evil/elsewhere too.")
         await marvin.check()
-        room.world.mind.answer = lambda _: speaks("Both are mine.", there, elsewhere)
+        room.running_town.mind.answer = lambda _: speaks("Both are mine.", there, elsewhere)
         await room.says(f"marvin: {WISH}", marvin)
         marvin.later(30)
         await marvin.check()
@@ -244,6 +244,6 @@ async def test_a_soul_under_another_name_knows_its_own_words_and_acts_for_the_ho
         await until(lambda: room.host.said("marvin-2") == ["The clock is mine."])
         (own,) = (entry for entry in marvin.space.participation.talk.state.history if entry.is_me)
         assert own.name == "marvin-2"
-        prompt = room.world.mind.asked[-1]
+        prompt = room.running_town.mind.asked[-1]
         assert "You are marvin-2, in a live room" in prompt.messages[0].text
         assert "Also in the room: marvin, host" in prompt.messages[-1].text

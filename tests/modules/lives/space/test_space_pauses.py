@@ -32,12 +32,12 @@ async def test_who_was_silent_hears_peers_out_before_it_thinks_again_unless_it_i
         await rebecca.send_chat(words)
         await marvin.hears(words)
         outcome = await marvin.check()
-        assert len(room.world.mind.asked) == thoughts
+        assert len(room.running_town.mind.asked) == thoughts
         assert (outcome.reason == "we had nothing to add a moment ago") is (thoughts == 1)
         marvin.later(10)
         await marvin.check()
-        assert len(room.world.mind.asked) == 2
-        assert words in room.world.mind.asked[-1].messages[-1].text
+        assert len(room.running_town.mind.asked) == 2
+        assert words in room.running_town.mind.asked[-1].messages[-1].text
 
 
 async def test_each_silence_makes_the_next_pause_longer_until_the_host_speaks(room: Room) -> None:
@@ -45,12 +45,12 @@ async def test_each_silence_makes_the_next_pause_longer_until_the_host_speaks(ro
 
         async def thinks_again_after(seconds: float) -> bool:
             marvin.later(seconds)
-            thoughts = len(room.world.mind.asked)
+            thoughts = len(room.running_town.mind.asked)
             words = f"Slate is quieter by {thoughts} and {seconds}."
             await rebecca.send_chat(words)
             await marvin.hears(words)
             await marvin.check()
-            return len(room.world.mind.asked) > thoughts
+            return len(room.running_town.mind.asked) > thoughts
 
         assert [await thinks_again_after(wait) for wait in (0, 11, 11, 11)] == [True, True, False, True]
         await room.says(QUESTION, marvin)
@@ -71,7 +71,7 @@ async def test_a_day_on_which_talk_is_spent_still_meets_the_hosts_wish(room: Roo
             await marvin.hears(words)
             assert "budget" in (await marvin.check()).reason
             marvin.later(61)
-        room.world.mind.answer = lambda _: speaks("Taken.", an_issue())
+        room.running_town.mind.answer = lambda _: speaks("Taken.", an_issue())
         await room.says(WISH, marvin)
         await marvin.check()
         assert [promise.type for promise in marvin.promised()] == ["create_issue"]
@@ -83,7 +83,7 @@ async def test_an_old_wish_is_left_alone_while_others_may_still_be_coming_in(roo
         await marvin.check()
         marvin.later(60)
         marvin.space.participation.talk.handle(Entered("marvin", marvin.clock.now()))
-        room.world.mind.answer = lambda _: speaks("Taken.", an_issue())
+        room.running_town.mind.answer = lambda _: speaks("Taken.", an_issue())
         assert (await marvin.check()).reason == "others may still be coming in"
         marvin.later(15)
         for _ in range(3):
@@ -97,7 +97,7 @@ async def test_the_host_is_never_kept_waiting_by_a_pause(room: Room) -> None:
         await rebecca.send_chat("Tin is loud.")
         await marvin.hears("Tin is loud.")
         await marvin.check()
-        room.world.mind.answer = lambda _: speaks(TIN)
+        room.running_town.mind.answer = lambda _: speaks(TIN)
         await room.says(QUESTION, marvin)
         await marvin.check()
         assert room.host.said("marvin") == [TIN]
@@ -111,14 +111,14 @@ async def test_a_host_who_asks_after_a_wish_when_the_talk_has_paused_is_told_whe
         (promise,) = marvin.promised()
         marvin.queue.mark_completed(promise.id, {"issues": [{"number": 7, "title": "Clock stops", "url": link}]})
         marvin.later(3600)
-        room.world.mind.answer = lambda _: declines()
+        room.running_town.mind.answer = lambda _: declines()
         await room.says("Did you do it?", marvin)
         await marvin.check()
-        assert f"Answer with the link: {link}" in room.world.mind.asked[-1].messages[-1].text
+        assert f"Answer with the link: {link}" in room.running_town.mind.asked[-1].messages[-1].text
         marvin.later(90_000)
         await room.says("Where is the issue?", marvin)
         await marvin.check()
-        assert link not in room.world.mind.asked[-1].messages[-1].text
+        assert link not in room.running_town.mind.asked[-1].messages[-1].text
     assert len(marvin.promised()) == 1
 
 
@@ -129,7 +129,7 @@ async def test_a_wish_that_no_mind_could_hear_is_met_when_there_is_one_again(roo
             await marvin.check()
             marvin.later(200)
         assert marvin.promised() == []
-        room.world.mind.answer = lambda _: speaks("Taken.", an_issue())
+        room.running_town.mind.answer = lambda _: speaks("Taken.", an_issue())
         marvin.later(400)
         await marvin.check()
         assert [promise.type for promise in marvin.promised()] == ["create_issue"]
@@ -141,7 +141,7 @@ async def test_a_wish_that_no_mind_could_hear_for_half_an_hour_is_let_go(room: R
         await room.says(WISH, marvin)
         await marvin.check()
         marvin.later(1900)
-        room.world.mind.answer = lambda _: speaks("Taken.", an_issue())
+        room.running_town.mind.answer = lambda _: speaks("Taken.", an_issue())
         assert (await marvin.check()).reason == "nothing new was said"
         assert marvin.promised() == []
 

@@ -59,7 +59,7 @@ async def test_words_without_any_promise_cost_no_second_question(room: Room) -> 
         await room.says(TALK, marvin)
         await marvin.check()
         assert room.host.said("marvin") == [words]
-        assert len(room.world.mind.asked) == 1
+        assert len(room.running_town.mind.asked) == 1
 
 
 @pytest.mark.parametrize(("kind", "made", "counted"), [("issues", "create_issue", (1, 0)), ("pull", "open_pr", (0, 1))])

@@ -15,7 +15,7 @@ from modules.runtime.database.schema import MIGRATIONS
 from modules.runtime.journal.journal import Journal
 from modules.runtime.llm.gateway import LLMGateway
 from modules.runtime.llm.types import Message
-from tests.ways import to_loopback
+from tests.loopback import to_loopback
 
 
 async def main(path: Path, url: str) -> None:

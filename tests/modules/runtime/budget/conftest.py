@@ -9,11 +9,11 @@ from random import Random
 import pytest
 
 from modules.runtime.llm.gateway import LLMGateway
+from tests.loopback import to_loopback
 from tests.modules.runtime.budget.budget_rig import MAIN, Rig, Rules, process
 from tests.modules.runtime.llm.scripted_model import ScriptedModel
 from tests.modules.runtime.llm.waited_clock import WaitedClock
 from tests.patience import HANG_S
-from tests.ways import to_loopback
 
 
 @dataclass

@@ -10,8 +10,8 @@ from modules.runtime.budget.types import Caps
 from modules.runtime.home import Home
 from modules.runtime.llm.types import Usage
 from soul.commands.budget import run_budget
-from tests.living import write_home
 from tests.modules.runtime.budget.budget_rig import MAIN, Rules, process, request
+from tests.running_town import write_home
 
 
 @pytest.fixture

@@ -10,9 +10,9 @@ from modules.runtime.console import SilentConsole
 from modules.runtime.llm.budget_guard import NoBudgetGuard
 from modules.runtime.llm.gateway import LLMGateway
 from modules.runtime.llm.types import ChatResult
+from tests.loopback import to_loopback
 from tests.modules.runtime.llm.scripted_model import ScriptedModel
 from tests.patience import HANG_S
-from tests.ways import to_loopback
 
 
 @pytest.fixture

@@ -14,8 +14,8 @@ from modules.runtime.llm.budget_guard import NoBudgetGuard, Request, Reservation
 from modules.runtime.llm.cache import REMEMBERED_CALLS, CacheMeter, CacheRate
 from modules.runtime.llm.gateway import LLMGateway
 from modules.runtime.llm.types import Message, PromptBlock, ToolSpec, Usage
+from tests.loopback import to_loopback
 from tests.modules.runtime.llm.scripted_model import Reply, ScriptedModel, calls, refuses, says
-from tests.ways import to_loopback
 
 HELLO = [Message("user", "hello")]
 BLOCKS = (PromptBlock("static", "I am."), PromptBlock("dynamic", "It is noon."))

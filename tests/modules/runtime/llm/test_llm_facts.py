@@ -14,9 +14,9 @@ from modules.runtime.console import SilentConsole
 from modules.runtime.llm.budget_guard import NoBudgetGuard
 from modules.runtime.llm.gateway import LLMGateway
 from modules.runtime.llm.types import Message
+from tests.loopback import to_loopback
 from tests.modules.runtime.llm.scripted_model import Reply, ScriptedModel, refuses, says
 from tests.project import ROOT
-from tests.ways import to_loopback
 from town.model.wire import BadRequest, read_request
 
 HELLO = [Message("user", "hello")]

@@ -17,8 +17,8 @@ from modules.runtime.console import SilentConsole
 from modules.runtime.llm.budget_guard import NoBudgetGuard
 from modules.runtime.llm.gateway import LLMGateway
 from modules.runtime.llm.types import ChatResult, Message, NamedTool, ToolSpec, Usage
+from tests.loopback import to_loopback
 from tests.modules.runtime.llm.scripted_model import Reply, ScriptedModel, calls, refuses, says
-from tests.ways import to_loopback
 
 T = TypeVar("T")
 

@@ -15,8 +15,8 @@ from modules.runtime.llm.gateway import LLMGateway
 from modules.runtime.llm.pictures import MOST_PICTURES
 from modules.runtime.llm.service_quirks import Vision
 from modules.runtime.llm.types import Image, Message, Text
+from tests.loopback import to_loopback
 from tests.modules.runtime.llm.scripted_model import Reply, ScriptedModel, Wire, refuses, says
-from tests.ways import to_loopback
 
 DOT = Image("media/a/1.png", "image/png", "a red dot")
 GONE = Image("media/a/gone.png", "image/png", "a tree")

@@ -42,8 +42,8 @@ from modules.services.outbox.senders.github import GitHubSender
 from modules.services.outbox.senders.space import EchoLog, SpaceSender
 from modules.services.outbox.types import Intent, Pacing, Sent
 from tests.hasty_clock import SetAhead
+from tests.loopback import to_loopback
 from tests.patience import HANG_S
-from tests.ways import to_loopback
 from town.github.faults import Faults
 from town.github.network import GitHubNetwork
 from town.github.service import github_app

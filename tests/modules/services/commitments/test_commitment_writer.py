@@ -20,12 +20,12 @@ from modules.services.commitments.writer import CommitmentWriter, Extraction, as
 from modules.services.outbox.bodies import ReplyBody
 from modules.services.outbox.types import ProposedAction
 from soul.resources import SKILLS
+from tests.loopback import to_loopback
 from tests.modules.runtime.llm.scripted_model import ScriptedModel, calls, refuses, says
 from tests.modules.services.agent.prompt.prompt_home import PromptHome
 from tests.modules.services.commitments.commitment_values import wanted
 from tests.modules.services.commitments.soul_in_town import SoulInTown
 from tests.modules.services.outbox.body_values import reply_body
-from tests.ways import to_loopback
 
 THREAD = "at://did:plc:kit/app.bsky.feed.post/3k"
 FOUND = [

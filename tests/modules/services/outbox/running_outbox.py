@@ -23,8 +23,8 @@ from modules.runtime.journal.journal import Journal
 from modules.services.outbox.bodies import IntentKind, LikeBody, PostBody, RecordRef, ReplyBody
 from modules.services.outbox.outbox import Outbox
 from modules.services.outbox.types import DepartureRule, Gate, Intent, Pacing, ProposedAction, Rule, Sender, Sent
+from tests.loopback import NO_TLS
 from tests.patience import HANG_S
-from tests.ways import NO_TLS
 
 DID = "did:plc:soul"
 KINDS: tuple[IntentKind, ...] = ("post", "reply", "like", "repost", "follow", "delete")

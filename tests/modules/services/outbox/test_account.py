@@ -16,10 +16,10 @@ from common.errors import ConfigError
 from modules.services.outbox.account import settle_account
 from modules.services.outbox.bodies import FollowBody
 from modules.services.outbox.types import ProposedAction
-from tests.living import World, awake
 from tests.modules.services.outbox.body_values import body_of
 from tests.modules.services.outbox.running_outbox import RunningOutbox, like, open_running_outbox, post, reply
 from tests.program import one_clear_line, soul
+from tests.running_town import RunningTown, awake
 
 ROWAN, KIT = Actor("did:plc:rowan", "rowan.test"), Actor("did:plc:kit", "kit.test")
 FOLLOW = ProposedAction(FollowBody(did="did:plc:ada"))
@@ -114,9 +114,11 @@ async def test_the_new_account_may_follow_and_like_what_the_former_one_did(runni
         assert (await running_outbox.outbox.submit(draft)).accepted
 
 
-async def test_the_program_stops_with_one_clear_line_and_starts_again_under_the_old_account(world: World) -> None:
-    rowan, kit = world.account("rowan"), world.account("kit")
-    home = world.make_home("rowan", SOUL_APPROVAL="drafts")
+async def test_the_program_stops_with_one_clear_line_and_starts_again_under_the_old_account(
+    running_town: RunningTown,
+) -> None:
+    rowan, kit = running_town.account("rowan"), running_town.account("kit")
+    home = running_town.make_home("rowan", SOUL_APPROVAL="drafts")
     async with awake(home) as life:
         await life.app.services.outbox.submit(post("mine"))
     mine = home.env.read_text()
@@ -128,8 +130,8 @@ async def test_the_program_stops_with_one_clear_line_and_starts_again_under_the_
         assert len(await life.app.services.outbox.held()) == 1
 
 
-async def test_a_home_made_before_this_goes_on(world: World) -> None:
-    home = world.make_home("rowan")
+async def test_a_home_made_before_this_goes_on(running_town: RunningTown) -> None:
+    home = running_town.make_home("rowan")
     async with awake(home):
         pass
     with closing(sqlite3.connect(home.database)) as connection:
@@ -139,4 +141,4 @@ async def test_a_home_made_before_this_goes_on(world: World) -> None:
         pass
     with closing(sqlite3.connect(home.database)) as connection:
         known = connection.execute("SELECT value FROM marks WHERE name = 'account_did'").fetchall()
-    assert known == [(world.account("rowan"),)]
+    assert known == [(running_town.account("rowan"),)]

@@ -19,7 +19,7 @@ from modules.services.agent.memory.export import Restored, Snapshots, snapshot_l
 from modules.services.agent.memory.export_lines import parse_lines
 from modules.services.agent.memory.profiles import Profile, Profiles
 from modules.services.agent.memory.types import KINDS, NewMemory, Query, Trust
-from tests.acquaintance import introduce
+from tests.known_profiles import set_profiles
 from tests.modules.services.agent.memory.memory_home import MemoryHome, open_memory_home
 
 TIME = "2026-01-05T12:00:00.000Z"
@@ -63,7 +63,7 @@ async def fill(memory_home: MemoryHome) -> None:
     await memory_home.store.recalled(
         [memory.id for memory in await memory_home.store.listed(limit=3)], memory_home.clock.now()
     )
-    await introduce(memory_home.database, memory_home.clock, {"name": "Rowan"}, {"name": "Ana"}, "owner")
+    await set_profiles(memory_home.database, memory_home.clock, {"name": "Rowan"}, {"name": "Ana"}, "owner")
     await memory_home.database.run(
         lambda rows: rows.execute("INSERT INTO marks VALUES ('commissioned_at', '2026'), ('other', 'x')").rowcount
     )
@@ -139,9 +139,9 @@ async def test_what_was_replaced_elsewhere_replaces_nothing_here(memory_homes: t
 
 async def test_a_newer_field_of_a_profile_stays(memory_homes: tuple[MemoryHome, MemoryHome]) -> None:
     old, new = memory_homes
-    await introduce(old.database, old.clock, {"name": "Rowan"}, {}, "owner")
+    await set_profiles(old.database, old.clock, {"name": "Rowan"}, {}, "owner")
     await new.clock.advance(60)
-    await introduce(new.database, new.clock, {"name": "Reed"}, {}, "owner")
+    await set_profiles(new.database, new.clock, {"name": "Reed"}, {}, "owner")
     restored = await Snapshots(new.database).restore(await Snapshots(old.database).snapshot_lines())
     assert restored == Restored(0, 0, 1)
     assert (await Profiles(new.database, new.clock).get()).agent == {"name": "Reed"}

@@ -11,7 +11,7 @@ from common.clock import SystemClock
 from modules.services.agent.memory.postgres_store import PostgresMemories
 from modules.services.agent.memory.types import NewMemory
 from soul.commands.prompt import run_prompt
-from tests.living import write_home
+from tests.running_town import write_home
 
 DAY = {"OWNER_BLUESKY_SOCIAL_HANDLE_DID": "did:plc:owner", "SOUL_TIMEZONE": "UTC", "SOUL_SPEED": "1"}
 

@@ -17,8 +17,8 @@ from modules.services.agent.memory.profiles import (
     profile_block,
     unfounded,
 )
-from tests.acquaintance import introduce
 from tests.exploration import examples
+from tests.known_profiles import set_profiles
 from tests.modules.services.agent.memory.memory_home import SKILLS, MemoryHome, open_memory_home
 
 SAID = ("Good morning.", "Please call me\n  Ana from now on, and I live in Porto.", "私はアナと申します")
@@ -40,7 +40,7 @@ def profiles(memory_home: MemoryHome) -> Profiles:
 
 
 async def test_what_was_said_at_the_first_talk_is_kept(memory_home: MemoryHome, profiles: Profiles) -> None:
-    await introduce(
+    await set_profiles(
         memory_home.database,
         memory_home.clock,
         {"name": "Rowan", "Role ": "looks after\nroofs", "": "x"},
@@ -54,7 +54,7 @@ async def test_what_was_said_at_the_first_talk_is_kept(memory_home: MemoryHome, 
 async def test_a_change_that_the_owner_asked_for_in_these_words_is_made(
     memory_home: MemoryHome, profiles: Profiles, evidence: str
 ) -> None:
-    await introduce(memory_home.database, memory_home.clock, {}, {"name": "Anna"}, "owner")
+    await set_profiles(memory_home.database, memory_home.clock, {}, {"name": "Anna"}, "owner")
     change = await profiles.update("user", "Name", "Ana", evidence=evidence, owner_words=SAID, by="owner")
     assert (change.accepted, change.before) == (True, "Anna")
     assert (await profiles.get()).user == {"name": "Ana"}
@@ -75,7 +75,7 @@ async def test_a_change_that_the_owner_asked_for_in_these_words_is_made(
 async def test_a_change_without_the_owners_own_words_is_refused(
     memory_home: MemoryHome, profiles: Profiles, evidence: str, why: str
 ) -> None:
-    await introduce(memory_home.database, memory_home.clock, {}, {"name": "Anna"}, "owner")
+    await set_profiles(memory_home.database, memory_home.clock, {}, {"name": "Anna"}, "owner")
     change = await profiles.update("user", "name", "Eve", evidence=evidence, owner_words=SAID, by="owner")
     assert (change.accepted, why in change.reason) == (False, True)
     assert (await profiles.get()).user == {"name": "Anna"}

@@ -27,7 +27,7 @@ from modules.services.agent.memory.profiles import Profiles
 from modules.services.agent.memory.recovery import FORGOTTEN, KEPT, Recovery
 from modules.services.agent.memory.sqlite_store import SqliteMemories
 from modules.services.agent.memory.types import NewMemory
-from tests.acquaintance import introduce
+from tests.known_profiles import set_profiles
 
 FOLDER = "agents/rowan/exports/"
 DAY_S = 86_400
@@ -106,7 +106,7 @@ async def test_pages_overwritten_the_next_start_remembers_what_the_snapshot_hold
     async with life(tmp_path) as before:
         await before.remember("slate")
         await before.remember("tin")
-        await introduce(before.database, before.clock, {"name": "rowan"}, {"name": "Ana"})
+        await set_profiles(before.database, before.clock, {"name": "rowan"}, {"name": "Ana"})
         assert await before.recovery.write()
     damage(tmp_path)
     async with life(tmp_path, day=1) as after:
@@ -280,7 +280,7 @@ async def retire_one(now: Life) -> None:
 
 
 async def set_a_field(now: Life) -> None:
-    await introduce(now.database, now.clock, {"name": "rowan"}, {"name": "Ana"}, "commissioning")
+    await set_profiles(now.database, now.clock, {"name": "rowan"}, {"name": "Ana"}, "commissioning")
 
 
 async def commission(now: Life) -> None:

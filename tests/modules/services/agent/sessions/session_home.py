@@ -36,11 +36,11 @@ from modules.services.agent.sessions.sessions import Sessions
 from modules.services.agent.sessions.types import Session
 from modules.services.agent.skills.contracts import SKILL_CONTRACTS
 from modules.services.agent.skills.skills import Skills
+from tests.loopback import to_loopback
 from tests.modules.runtime.llm.scripted_model import Reply, ScriptedModel, calls
 from tests.modules.services.agent.sessions.session_values import joined
 from tests.patience import HANG_S
 from tests.project import ROOT
-from tests.ways import to_loopback
 
 SECRET = "correct-horse-battery"
 AGENT = "soul.test"

@@ -9,8 +9,8 @@ from common.clock import FakeClock
 from modules.runtime.console import SilentConsole
 from modules.runtime.llm.budget_guard import NoBudgetGuard
 from modules.runtime.llm.gateway import LLMGateway
+from tests.loopback import to_loopback
 from tests.modules.runtime.llm.scripted_model import ScriptedModel
-from tests.ways import to_loopback
 
 
 @pytest.fixture

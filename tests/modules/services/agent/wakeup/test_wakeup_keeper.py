@@ -32,7 +32,7 @@ from modules.services.agent.wakeup.state import Line, OlderSession, Task, Teamma
 from modules.services.outbox.bodies import PostBody
 from modules.services.outbox.outbox import Outbox
 from modules.services.outbox.types import Intent, Pacing, ProposedAction, Sent
-from tests.acquaintance import introduce
+from tests.known_profiles import set_profiles
 
 SELF = "# Rowan\n\nI'm rowan.\n\n## Purpose\n\nTo keep the roofs of the town dry.\n"
 HOUR_S = 3600
@@ -136,7 +136,7 @@ async def test_a_newborn_knows_its_name_its_purpose_and_its_peers(wakeup_home: W
 
 
 async def test_what_the_profile_says_of_the_role_is_nearer_than_selfmd(wakeup_home: WakeupHome) -> None:
-    await introduce(wakeup_home.database, wakeup_home.clock, {"role": "roofer"}, {})
+    await set_profiles(wakeup_home.database, wakeup_home.clock, {"role": "roofer"}, {})
     assert (await wakeup_home.gather()).role == "roofer"
 
 

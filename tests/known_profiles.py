@@ -9,7 +9,7 @@ from modules.runtime.database.database import Database
 from modules.services.agent.memory.profiles import initialise
 
 
-async def introduce(
+async def set_profiles(
     database: Database, clock: Clock, agent: Mapping[str, str], user: Mapping[str, str], by: str = "commissioning"
 ) -> None:
     """Set what was told of the two."""

@@ -1,4 +1,4 @@
-"""A world for tests: a real network and a real model service on loopback, and SOULs that live in it.
+"""A town for tests: a real network and a real model service on loopback, and SOULs that live in it.
 
 The mind is whatever function a test gives it; everything else is the product.
 """
@@ -37,7 +37,7 @@ from town.serving import serve
 
 KEY = "model-key-for-tests"
 PASSWORD = "town-password-1"
-Think = Callable[[ChatRequest], Completion]
+Answering = Callable[[ChatRequest], Completion]
 
 
 def call(name: str, /, **arguments: object) -> Completion:
@@ -49,7 +49,7 @@ def call(name: str, /, **arguments: object) -> Completion:
 class Mind:
     """A mind that answers with a function, once `ponder` has returned, and remembers what it was asked."""
 
-    answer: Think
+    answer: Answering
     ponder: Callable[[ChatRequest], Awaitable[object]] | None = None
     asked: list[ChatRequest] = field(default_factory=list)
     models: tuple[str, ...] = ("test-mind",)
@@ -62,7 +62,7 @@ class Mind:
         return self.answer(request)
 
 
-def replying(text: str) -> Think:
+def replying(text: str) -> Answering:
     """Replies with `text` where it can, posts it where it can, else says it."""
 
     def think(request: ChatRequest) -> Completion:
@@ -76,7 +76,7 @@ def replying(text: str) -> Think:
 
 
 @dataclass
-class World:
+class RunningTown:
     """The network, the mind, and their faults. `root` is where homes lie."""
 
     network: Network
@@ -146,18 +146,18 @@ async def served(*apps: ASGIApp) -> AsyncIterator[list[str]]:
 
 
 @asynccontextmanager
-async def open_world(root: Path) -> AsyncIterator[World]:
-    """A fresh world. Its mind says one friendly sentence until a test gives it another."""
+async def open_running_town(root: Path) -> AsyncIterator[RunningTown]:
+    """A fresh town. Its mind says one friendly sentence until a test gives it another."""
     network = Network(clock=SystemClock())
     faults, mind_faults = Faults(random.Random(7)), MindFaults()
     mind = Mind(replying("Slate, because it remembers the rain. Which would you pick, tin or slate?"))
     apps = (atproto_app(network, faults=faults), model_app(mind, api_key=KEY, faults=mind_faults))
     async with served(*apps) as (atproto_url, model_url):
-        yield World(network, atproto_url, faults, mind, model_url, mind_faults, root)
+        yield RunningTown(network, atproto_url, faults, mind, model_url, mind_faults, root)
 
 
 @dataclass
-class Life:
+class RunningSoul:
     """One SOUL, awake in this process, moved step by step."""
 
     app: App
@@ -190,14 +190,14 @@ class Life:
 
 
 @asynccontextmanager
-async def awake(home: Home, *, clock: Clock | None = None, **more: Any) -> AsyncIterator[Life]:
+async def awake(home: Home, *, clock: Clock | None = None, **more: Any) -> AsyncIterator[RunningSoul]:
     """The SOUL of `home`, logged in; its loops are run by the test. Without a `clock`, what it waits for comes soon."""
     console = SilentConsole()
     async with open_soul(
         settings_of(home), home, console=console, clock=clock or HastyClock(), rng=random.Random(1), **more
     ) as app:
         await app.wake()
-        yield Life(app, console)
+        yield RunningSoul(app, console)
 
 
 def settings_of(home: Home) -> Settings:
