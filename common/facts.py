@@ -38,6 +38,7 @@ class PostFacts:
         is_owner: whether the author is the agent's owner.
         several_addressed: whether the post mentions more than one account.
         trust: of the least trusted text in the thread, for example `stranger`.
+        pictures: how many pictures of the post the model is shown.
 
     """
 
@@ -50,6 +51,7 @@ class PostFacts:
     is_owner: bool = False
     several_addressed: bool = False
     trust: str = "stranger"
+    pictures: int = 0
     kind: Literal["post"] = "post"
 
 
@@ -152,12 +154,22 @@ class AgentFacts:
 
 @dataclass(frozen=True, slots=True)
 class ToolOutcome:
-    """What came of a call earlier in the turn: `act` is what it came to, `draft` the text that is to be revised."""
+    """What came of a call earlier in the turn.
+
+    Attributes:
+        tool: that was called.
+        failed: whether it came to nothing.
+        act: what it came to.
+        draft: the text that is to be revised.
+        text: the argument of that name.
+
+    """
 
     tool: str
     failed: bool = False
     act: str = ""
     draft: str = ""
+    text: str = ""
 
 
 @dataclass(frozen=True, slots=True)

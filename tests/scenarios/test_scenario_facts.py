@@ -43,7 +43,8 @@ async def test_a_thought_of_its_own_carries_the_latest_posts_and_what_came_of_th
     assert first.about.recent == ("Tin sings. Slate listens.",)
     assert first.about.source
     assert first.outcomes == ()
-    assert second.outcomes == (ToolOutcome("bluesky_post", failed=True, draft="Thatch hums in the wind."),)
+    text = "Thatch hums in the wind."
+    assert second.outcomes == (ToolOutcome("bluesky_post", failed=True, draft=text, text=text),)
 
 
 async def test_the_owner_s_line_is_told_beside_the_conversation(running_town: RunningTown) -> None:

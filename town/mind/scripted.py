@@ -1,6 +1,6 @@
 """The mind that the town ships with: small, scripted, no language model, and the same answer to the same request.
 
-It reads the facts of a request, never the words of its prompt: one row of `TABLE` for each kind of turn. It knows
+It reads the facts of a request and its tools, never a message: one row of `TABLE` for each kind of turn. It knows
 nothing but them and the phrase files beside it, and remembers nothing.
 """
 
@@ -10,10 +10,20 @@ import hashlib
 import random
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any
 
-from common.facts import ExpressionFacts, MemoryFacts, OwnerFacts, PostFacts, QuestionFacts, RoomFacts, ToolOutcome
+from common.facts import (
+    ExpressionFacts,
+    MemoryFacts,
+    OwnerFacts,
+    PostFacts,
+    QuestionFacts,
+    RoomFacts,
+    ToolOutcome,
+    TurnFacts,
+)
 from common.text.strings import is_empty
 from town.mind.bank import ANY, Bank, load_bank
 from town.mind.choosing import TOOLS, Choice, choose
@@ -51,31 +61,38 @@ class ScriptedMind:
         return self.answer(request)
 
     def answer(self, request: ChatRequest) -> Completion:
-        """What it thinks, at once."""
-        turn, about = _Turn(request, self._bank, _chance(request, self._seed)), request.facts.about
-        return TABLE[type(about)](turn, about)
+        """Its answer. A request without facts comes from another client: its last line is taken for an owner's."""
+        facts = request.facts
+        if facts.about is None:
+            line = next((one.text for one in reversed(request.messages) if one.role == "user"), "")
+            facts = replace(facts, about=OwnerFacts(line))
+        offers = {offer.name: offer for offer in request.offers}
+        return TABLE[type(facts.about)](_Turn(facts, offers, request.force, self._bank, self._seed), facts.about)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class _Turn:
-    """One request, and what its answer is made of."""
+    """The facts of one request, the tools by name, which of them must be called, and the phrases to answer with."""
 
-    request: ChatRequest
+    facts: TurnFacts
+    offers: Mapping[str, Offer]
+    force: str | None
     bank: Bank
-    rng: random.Random
+    seed: int
 
-    @property
-    def offers(self) -> dict[str, Offer]:
-        """The tools by name."""
-        return {offer.name: offer for offer in self.request.offers}
+    @cached_property
+    def rng(self) -> random.Random:
+        """Chance drawn from the facts: the words of a prompt change nothing."""
+        said = repr((self.seed, self.facts, self.force, list(self.offers)))
+        return random.Random(hashlib.sha256(said.encode()).digest())
 
     def _words(self, *, text: str = "", heard: tuple[str, ...] = (), situation: str = "") -> Words:
-        return Words(self.bank, self.request.facts, self.rng, text=text, heard=heard, situation=situation)
+        return Words(self.bank, self.facts, self.rng, text=text, heard=heard, situation=situation)
 
     def post(self, about: PostFacts) -> Completion:
         thread = tuple(line.text for line in about.thread)
-        words = self._words(text=about.text, heard=(*thread, about.text, *_tried(self.request)))
-        choice = choose(about, self.request.facts.agent.handle, self.bank, self.rng)
+        words = self._words(text=about.text, heard=(*thread, about.text, *self._tried()))
+        choice = choose(about, self.facts.agent.handle, self.bank, self.rng)
         if (last := self._last()) and last.failed and last.act == "silent":
             choice = Choice("silent")
         act = next((act for act in (choice.act, *TOOLS) if self._may(TOOLS[act])), None)
@@ -83,8 +100,8 @@ class _Turn:
             return self.anything(words)
         known: Json = {"post_uri": about.uri, "post_cid": about.cid, "uri": about.uri, "cid": about.cid}
         if act == "reply":
-            pictures = sum(message.pictures for message in self.request.messages)
-            known["text"] = reply(words, choice, is_first=all(line.who for line in about.thread), pictures=pictures)
+            is_first = all(line.who for line in about.thread)
+            known["text"] = reply(words, choice, is_first=is_first, pictures=about.pictures)
         elif choice.intent and choice.intent.act == act and choice.intent.say:
             known["reason"] = words.say(choice.intent.say)
         else:
@@ -92,7 +109,7 @@ class _Turn:
         return _call(self.offers[TOOLS[act]], known | {"closing_type": "like"})
 
     def expression(self, about: ExpressionFacts) -> Completion:
-        tried, last = _tried(self.request), self._last()
+        tried, last = self._tried(), self._last()
         words = self._words(text=" ".join(about.lines), heard=(*about.recent, *(() if last and last.draft else tried)))
         if "bluesky_post" not in self.offers:
             return self.anything(words)
@@ -105,10 +122,11 @@ class _Turn:
         return _call(self.offers["bluesky_post"], {"text": text})
 
     def owner(self, about: OwnerFacts) -> Completion:
-        words = self._words(text=about.line, heard=(*_tried(self.request), about.line), situation=about.situation)
+        words = self._words(text=about.line, heard=(*self._tried(), about.line), situation=about.situation)
         if last := self._last():
-            problem = (self.request.messages[-1].text.splitlines() or [""])[0]
-            return Completion(words.line("owner", "failed" if last.failed else "done", problem=problem))
+            return Completion(words.line("owner", "failed" if last.failed else "done"))
+        if self.force:
+            return self.anything(words)
         if "bluesky_post" in self.offers and (asked := _POST_THIS.match(about.line)):
             text = asked[1].strip().strip("\"“”'")
             given = post(words, ExpressionFacts()) if _VAGUE.match(text) else fit(text)
@@ -123,14 +141,13 @@ class _Turn:
     def room(self, about: RoomFacts) -> Completion:
         latest = next((line.text for line in reversed(about.said) if line.who), "")
         words = self._words(text=latest, heard=tuple(line.text for line in about.said))
-        if not self.request.offers:
-            return self.anything(words)
-        return Completion(calls=(ToolUse(self.request.offers[0].name, decide(words, about)),))
+        offer = next(iter(self.offers), None)
+        return Completion(calls=(ToolUse(offer, decide(words, about)),)) if offer else self.anything(words)
 
     def memory(self, about: MemoryFacts) -> Completion:
-        if not self.request.offers:
+        offer = next(iter(self.offers.values()), None)
+        if offer is None:
             return self.anything(self._words())
-        offer = self.request.offers[0]
         return Completion(calls=(ToolUse(offer.name, keep(about, (offer.parameters.get("properties") or {}).keys())),))
 
     def question(self, about: QuestionFacts) -> Completion:
@@ -139,23 +156,21 @@ class _Turn:
         words = self._words(text="\n".join(text for texts in about.fields.values() for text in texts))
         return Completion(words.line("ground")) if about.question == "grounding" else self.anything(words)
 
-    def unknown(self, _: None) -> Completion:
-        """A request of another client: its last line is answered as the owner's would be."""
-        line = next((one.text for one in reversed(self.request.messages) if one.role == "user"), "")
-        return self.anything(self._words(text=line)) if self.request.force else self.owner(OwnerFacts(line))
-
     def anything(self, words: Words) -> Completion:
         """A request nobody foresaw: a sensible line, or a forced tool filled by its schema."""
         text = fit(answer_freely(words))
-        offer = next((offer for name, offer in self.offers.items() if self.request.force in {"any", name}), None)
+        offer = next((offer for name, offer in self.offers.items() if self.force in {"any", name}), None)
         return _call(offer, {"text": text}, words) if offer else Completion(text)
 
     def _last(self) -> ToolOutcome | None:
-        outcomes = self.request.facts.outcomes
-        return outcomes[-1] if outcomes else None
+        return self.facts.outcomes[-1] if self.facts.outcomes else None
+
+    def _tried(self) -> tuple[str, ...]:
+        """The texts of the calls so far."""
+        return tuple(outcome.text for outcome in self.facts.outcomes)
 
     def _may(self, tool: str) -> bool:
-        return tool in self.offers and self.request.force in {None, "any", tool}
+        return tool in self.offers and self.force in {None, "any", tool}
 
 
 TABLE: Mapping[type[object], Callable[[_Turn, Any], Completion]] = {
@@ -165,21 +180,8 @@ TABLE: Mapping[type[object], Callable[[_Turn, Any], Completion]] = {
     RoomFacts: _Turn.room,
     MemoryFacts: _Turn.memory,
     QuestionFacts: _Turn.question,
-    type(None): _Turn.unknown,
 }
 """What answers each kind of turn."""
-
-
-def _tried(request: ChatRequest) -> tuple[str, ...]:
-    """The texts of our calls so far."""
-    return tuple(str(call.input.get("text", "")) for message in request.messages for call in message.calls)
-
-
-def _chance(request: ChatRequest, seed: int) -> random.Random:
-    """Drawn from the facts, so that the words of a prompt change nothing; without facts from the messages."""
-    known = request.facts if request.facts.about else request.messages
-    said = repr((seed, known, _tried(request), request.force, [offer.name for offer in request.offers]))
-    return random.Random(hashlib.sha256(said.encode()).digest())
 
 
 def _call(offer: Offer, known: Json, words: Words | None = None) -> Completion:

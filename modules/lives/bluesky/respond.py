@@ -63,9 +63,10 @@ class Responder:
             Transient: the model is briefly unable.
 
         """
-        notification, facts = post_case.notification, _facts(post_case)
+        notification = post_case.notification
         key = f"bluesky:thread:{notification.root.uri}"
         pictures = await self._pictures.gather(post_case.thread.focal_path[-1], key)
+        facts = _facts(post_case, pictures=sum(isinstance(part, Image) for part in pictures))
         words = self._words(post_case)
         turn = Turn(
             loop="awareness",
@@ -150,7 +151,7 @@ def disposition_of(turn_result: TurnResult) -> Disposition:
     return Disposition("undecided", f"the model chose nothing that works ({turn_result.stopped})")
 
 
-def _facts(post_case: Case) -> PostFacts:
+def _facts(post_case: Case, *, pictures: int) -> PostFacts:
     """The post and its thread, as data beside the prompt."""
     post = post_case.notification
     earlier = (one for one in post_case.thread.posts if one.uri != post.uri)
@@ -166,6 +167,7 @@ def _facts(post_case: Case) -> PostFacts:
         is_owner=post_case.is_owner,
         several_addressed=post_case.addresses_others,
         trust=post_case.provenance.name.lower(),
+        pictures=pictures,
     )
 
 

@@ -207,5 +207,10 @@ class _Session:
 
 def _outcome(called: tuple[ToolCall, ToolResult]) -> ToolOutcome:
     call, result = called
-    data = result.data
-    return ToolOutcome(call.name, result.is_error, str(data.get("act", "")), str(data.get("draft", "")))
+    return ToolOutcome(
+        call.name,
+        failed=result.is_error,
+        act=str(result.data.get("act", "")),
+        draft=str(result.data.get("draft", "")),
+        text=str(call.input.get("text", "")),
+    )
