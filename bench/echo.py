@@ -37,8 +37,7 @@ from common.redact import Redactor
 from common.settings import load_settings
 from common.text.echo import EnsembleEchoResult, find_semantic_echo_ensemble, novelty_threshold
 from common.text.stems import tokenize_with_stemming
-from modules.lives.space.classifiers import ModelEchoJudge
-from modules.lives.space.validator import judge_wanted
+from modules.lives.space.classifiers import ModelEchoJudge, judge_wanted
 from modules.lives.space.verdicts import Verdicts
 from modules.runtime.console import SilentConsole
 from modules.runtime.database.database import Database

@@ -20,7 +20,7 @@ from modules.runtime.database.database import Database
 from modules.runtime.journal import rows as journal_rows
 from modules.runtime.journal.journal import Journal
 from modules.services.agent.sessions import owner_inbox
-from modules.services.commitments.policy import title_of
+from modules.services.commitments.naming import title_of
 from modules.services.commitments.types import QueuedCommitment
 from modules.services.outbox import store
 from modules.services.outbox.bodies import IntentKind

@@ -16,7 +16,7 @@ from common.pace import Pace
 from common.text import echo
 from modules.lives.bluesky import expression, expression_policy
 from modules.lives.bluesky import loop as bluesky_loop
-from modules.lives.space import checks, config, validator
+from modules.lives.space import classifiers, config, validator
 from modules.lives.space import policy as space_policy
 from modules.runtime import heartbeat
 from modules.runtime.llm import gateway
@@ -102,7 +102,7 @@ def test_echo_thresholds_are_shares_and_the_borderline_lies_below() -> None:
         c.ENSEMBLE_ECHO_THRESHOLD,
         echo.CONCEPT_NOVELTY_THRESHOLD,
         c.ECHO_JUDGE_BORDERLINE_LOW,
-        validator.ECHO_JUDGE_NOVELTY_HIGH,
+        classifiers.ECHO_JUDGE_NOVELTY_HIGH,
     )
     assert all(0 < share < 1 for share in shares)
     assert c.ECHO_JUDGE_BORDERLINE_LOW < c.ENSEMBLE_ECHO_THRESHOLD
@@ -121,8 +121,8 @@ def test_work_is_retried_and_given_up_in_this_order() -> None:
 
 
 def test_an_action_is_never_longer_than_a_discussion() -> None:
-    assert checks.SPACE_ACTION_MAX_CHARS <= checks.SPACE_DISCUSSION_MAX_CHARS
-    assert checks.SPACE_ACTION_MAX_SENTENCES <= checks.SPACE_DISCUSSION_MAX_SENTENCES
+    assert validator.SPACE_ACTION_MAX_CHARS <= validator.SPACE_DISCUSSION_MAX_CHARS
+    assert validator.SPACE_ACTION_MAX_SENTENCES <= validator.SPACE_DISCUSSION_MAX_SENTENCES
 
 
 def test_a_project_may_take_more_than_small_talk() -> None:

@@ -294,7 +294,7 @@ class Participation:
             return await self._deliver(self._pending, config)
         case = Case(waiting.snapshot, config)
         spoken = barred or await self.speaker.say(waiting, config)
-        self._hear(spoken.heard)
+        self._hear(spoken.new)
         if spoken.code == "spoke":
             if waiting.snapshot.needs_repo and waiting.snapshot.request.entry_id == self.talk.state.request.entry_id:
                 self.talk.handle("repo_asked")

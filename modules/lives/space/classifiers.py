@@ -14,15 +14,20 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import json
-from collections.abc import Sequence
+import re
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
 from typing import Protocol
 
 from cachetools import LRUCache
 
 from common.clock import Clock
+from common.constants import ECHO_JUDGE_BORDERLINE_LOW, ECHO_SHORT_STEMS
 from common.errors import Fatal, SoulError, Transient
 from common.tasks import first_failure
+from common.text.echo import EnsembleEchoResult
 from common.text.host_intent import classify_host_intent_structural
+from common.text.stems import tokenize_with_stemming
 from common.text.untrusted import one_line
 from modules.lives.space.journal_reporter import LOOP
 from modules.lives.space.types import Intent
@@ -233,3 +238,61 @@ def _yes(answer: str) -> bool:
 
 def _key(candidate: str, peers: Sequence[str]) -> str:
     return hashlib.sha256(json.dumps([candidate, sorted(peers)]).encode()).hexdigest()
+
+
+ECHO_JUDGE_NOVELTY_HIGH = 0.40
+
+_FEWEST_ANSWERS = 2
+_AFTER_MARK = " )\"'*_"
+_FACT = re.compile(r"https?://\S*\w|`[^`\n]+`|#\d+|(?<![\w.])\d+(?:[.,:]\d+)*")
+
+
+@dataclass(frozen=True, slots=True)
+class JudgeWanted:
+    """Whether to ask the judge, and why or why not."""
+
+    should: bool
+    reason: str
+
+
+def judge_wanted(
+    message: str,
+    answers: Sequence[str],
+    echo: EnsembleEchoResult,
+    *,
+    partners: int,
+    commitments: int = 0,
+    names: Collection[str] = (),
+) -> JudgeWanted:
+    """Whether `message` should be judged.
+
+    Args:
+        message: what is about to be said.
+        answers: what agents, we among them, have said since the host last spoke, oldest first.
+        echo: what the comparison of words found.
+        partners: how many messages it was compared with.
+        commitments: how many are made with it.
+        names: who is in the room.
+
+    """
+    near = echo.score >= ECHO_JUDGE_BORDERLINE_LOW and echo.novelty < ECHO_JUDGE_NOVELTY_HIGH
+    refusals = (
+        (commitments > 0, "it promises something"),
+        (echo.is_echo, "it is an echo already"),
+        (partners < _FEWEST_ANSWERS, "too little was said to repeat"),
+        (not near and len(answers) < _FEWEST_ANSWERS, "few have answered the host yet"),
+        (not near and message.rstrip(_AFTER_MARK).endswith("?"), "it asks something"),
+        (not near and len(tokenize_with_stemming(message, names)) < ECHO_SHORT_STEMS, "it is too short for a point"),
+        (not near and bool(new_facts(message, answers)), "it brings a new figure, link or name of code"),
+    )
+    for refused, reason in refusals:
+        if refused:
+            return JudgeWanted(should=False, reason=reason)
+    told = "its words come near to what was said" if near else "one more answer to the same words of the host"
+    return JudgeWanted(should=True, reason=told)
+
+
+def new_facts(message: str, said: Sequence[str]) -> tuple[str, ...]:
+    """Figures, links and names of code in `message` that nobody has used, in order."""
+    known = {fact for text in said for fact in _FACT.findall(text)}
+    return tuple(fact for fact in dict.fromkeys(_FACT.findall(message)) if fact not in known)

@@ -6,19 +6,18 @@ repository that it read in an example, and a large one may invent a likely name.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Container, Iterable, Mapping
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, Protocol, TypeVar
 
 import regex
 
-from adapters.space.types import Claimed
 from common.schemas import Commitment, CommitmentType
 from common.text.stems import tokenize_with_stemming
 from modules.lives.space.request_parser import requested_type
 from modules.lives.space.snapshot import RoomSnapshot
 from modules.lives.space.transcript import shown
-from modules.services.commitments import policy
+from modules.services.commitments.naming import target_of
 from modules.services.commitments.replies import commitment_request
 from modules.services.commitments.types import CommitmentRequest
 
@@ -85,15 +84,43 @@ class Filtered:
         return not self.kept and any(one.code == "claimed" for one in self.left_out)
 
 
-def permitted(commitments: Iterable[Commitment], snapshot: RoomSnapshot, *, claimed: bool = False) -> Filtered:
-    """What this life may promise at that moment. To be asked of everything a model commits to, however it came.
+@dataclass(frozen=True, slots=True)
+class PlannedCommitment:
+    """A permitted commitment, judged once and passed on.
 
-    `claimed`: we hold the claims already, and peers' later claims on the same do not count.
+    Attributes:
+        commitment: with its repository.
+        request: how the queue will be asked to take it.
+        target: what a claim on it names.
+        is_made_once: whether only one agent makes it for the host's request.
+
     """
+
+    commitment: Commitment
+    request: CommitmentRequest
+    target: str
+    is_made_once: bool
+
+
+class OnTarget(Protocol):
+    """What a peer claimed or made."""
+
+    @property
+    def action(self) -> str: ...
+
+    @property
+    def target(self) -> str: ...
+
+
+T = TypeVar("T", bound=OnTarget)
+
+
+def permitted(commitments: Iterable[Commitment], snapshot: RoomSnapshot) -> Filtered:
+    """What this life may commit to at that moment. To be asked of all that a model commits to, however it came."""
     kept: list[Commitment] = []
     left_out: list[LeftOut] = []
     for one in commitments:
-        found = _checked(one, snapshot, claimed=claimed)
+        found = _checked(one, snapshot)
         if isinstance(found, LeftOut):
             left_out.append(found)
         else:
@@ -101,7 +128,33 @@ def permitted(commitments: Iterable[Commitment], snapshot: RoomSnapshot, *, clai
     return Filtered(tuple(kept), tuple(left_out))
 
 
-def _checked(one: Commitment, snapshot: RoomSnapshot, *, claimed: bool) -> Commitment | LeftOut:
+def still_to_make(
+    planned: Iterable[PlannedCommitment], now: RoomSnapshot, lost: Container[tuple[str, str]]
+) -> tuple[PlannedCommitment, ...]:
+    """Those that nothing in the room has settled since they were planned.
+
+    Whether this life may make them at all, and where, was judged before; what can have changed is looked at anew.
+
+    Args:
+        planned: what we hold claims on.
+        now: the room at this moment.
+        lost: our claims that the room refused, as (action, target).
+
+    """
+    if now.is_settled:
+        return ()
+    others_turn = now.is_met or (now.is_open and not now.is_owner)
+    return tuple(
+        one
+        for one in planned
+        if (one.commitment.type, one.target) not in lost
+        and not (one.is_made_once and (others_turn or alike(now.peer_results, one.commitment.type, one.target)))
+    )
+
+
+def _checked(  # noqa: PLR0911 - one line for each rule
+    one: Commitment, snapshot: RoomSnapshot
+) -> Commitment | LeftOut:
     """The commitment with its repository, or the first rule that bars it."""
     if snapshot.social_only and one.is_github:
         return LeftOut(one, "social_only", f"Social-only: {one.type}")
@@ -113,11 +166,15 @@ def _checked(one: Commitment, snapshot: RoomSnapshot, *, claimed: bool) -> Commi
         why = f"nobody named {one.repo}" if one.repo else "no repository is known"
         return LeftOut(one, "unnamed_repo", f"{one.type}: {why}")
     if snapshot.is_settled:
-        return LeftOut(one, "settled", "the host asks about what is promised already")
-    if is_made_once and (made := _already_made(placed, snapshot)):
-        return LeftOut(one, "made", made)
-    rival = None if claimed else rival_claim(placed, snapshot.repo, snapshot.room.claims)
-    return LeftOut(one, "claimed", f"{shown(rival.name)} works at {rival.target}") if rival else placed
+        return LeftOut(one, "settled", "the host asks about what is committed to already")
+    if is_made_once and snapshot.is_met:
+        return LeftOut(one, "made", f"{one.type}: the host's request is taken care of")
+    target = claim_target(placed, snapshot.repo)
+    if is_made_once and (made := alike(snapshot.peer_results, one.type, target)):
+        return LeftOut(one, "made", f"{shown(made.name)} has made {made.target}")
+    if rival := alike(snapshot.room.claims, one.type, target):
+        return LeftOut(one, "claimed", f"{shown(rival.name)} works at {rival.target}")
+    return placed
 
 
 def made_once(request: str) -> frozenset[CommitmentType]:
@@ -130,17 +187,6 @@ def assign_repo(commitment: Commitment, snapshot: RoomSnapshot) -> Commitment | 
     if not commitment.is_github or (commitment.repo and is_named(commitment.repo, snapshot)):
         return commitment
     return commitment.model_copy(update={"repo": snapshot.repo}) if snapshot.repo else None
-
-
-def _already_made(commitment: Commitment, snapshot: RoomSnapshot) -> str:
-    """Who made it, or that the host's request is met: one artefact for one request. "" if it is still to be made."""
-    if snapshot.is_met:
-        return f"{commitment.type}: the host's wish is taken care of"
-    target = claim_target(commitment, snapshot.repo)
-    for event in snapshot.peer_events:
-        if event.kind == "success" and event.action == commitment.type and same_target(event.target, target):
-            return f"{shown(event.name)} has made {event.target}"
-    return ""
 
 
 def named_by_host(snapshot: RoomSnapshot, repo: str = "") -> bool:
@@ -209,16 +255,12 @@ def _names(text: str, repo: str) -> bool:
 
 def claim_target(commitment: Commitment, default_repo: str | None) -> str:
     """What a claim on this commitment names: `<repository>#<the first 50 units of what it is>`."""
-    owner, _, name = (commitment.repo or default_repo or "").partition("/")
-    return policy.claim_target(
-        CommitmentRequest(commitment.type, named(commitment), "", "", {"owner": owner, "repoName": name}, "space")
-    )
+    return target_of(commitment.repo or default_repo or "", named(commitment))
 
 
-def rival_claim(commitment: Commitment, default_repo: str | None, claims: Iterable[Claimed]) -> Claimed | None:
-    """A live claim of a peer on the same thing: the same action there, and a title at least 0.6 alike."""
-    target = claim_target(commitment, default_repo)
-    return next((one for one in claims if one.action == commitment.type and same_target(one.target, target)), None)
+def alike(things: Iterable[T], action: str, target: str) -> T | None:
+    """The first claim or result on the same thing: the same action there, and a title at least 0.6 alike."""
+    return next((one for one in things if one.action == action and same_target(one.target, target)), None)
 
 
 def same_target(one: str, other: str) -> bool:
@@ -239,8 +281,8 @@ def title_similarity(one: str, other: str) -> float:
     return 2 * len(stems & others) / (len(stems) + len(others))
 
 
-def wanted(commitment: Commitment, default_repo: str | None, *, thread_uri: str, spoken: str) -> CommitmentRequest:
-    """The commitment as the queue takes it; `spoken` are the words in which it was made."""
+def request_of(commitment: Commitment, default_repo: str | None, *, thread_uri: str, spoken: str) -> CommitmentRequest:
+    """The commitment as the queue takes it; `spoken` is the message in which it was made."""
     return commitment_request(
         commitment,
         source="space",

@@ -1,7 +1,7 @@
 """Makes commitments: names what is claimed, has thin ones written in full, and takes them in, each once.
 
-What is promised is claimed before it is written out, so that peers see at once that somebody is at it; it lies on the
-disk before anybody can have read the words. A crash in between leaves a claim that ends by itself within a minute.
+A commitment is claimed before it is written out, so that peers see at once that somebody is at it; it lies on the
+disk before anybody can have read the message. A crash in between leaves a claim that ends by itself within a minute.
 """
 
 from __future__ import annotations
@@ -13,7 +13,16 @@ from dataclasses import dataclass, replace
 from adapters.space.client import SpaceClient
 from common.clock import Clock
 from common.schemas import Commitment
-from modules.lives.space.commitment_filter import named, named_by_host, permitted, rival_claim, wanted
+from modules.lives.space.commitment_filter import (
+    PlannedCommitment,
+    alike,
+    claim_target,
+    made_once,
+    named,
+    named_by_host,
+    permitted,
+    request_of,
+)
 from modules.lives.space.journal_reporter import JournalReporter, Note
 from modules.lives.space.request_parser import answers
 from modules.lives.space.snapshot import RoomSnapshot
@@ -21,7 +30,6 @@ from modules.lives.space.state import Conversation
 from modules.lives.space.transcript import told
 from modules.services.commitments.naming import extract_fulfillment_url
 from modules.services.commitments.policy import FOUND_ROOM, HOST_NAMED, HOST_REQUEST, NEVER_HEARD, ROOM_ID, UNHEARD
-from modules.services.commitments.policy import claim_target as claimed_as
 from modules.services.commitments.queue import CommitmentQueue
 from modules.services.commitments.texts import done_line
 from modules.services.commitments.types import LIVE, CommitmentRequest, QueuedCommitment
@@ -36,21 +44,8 @@ _TOLD_FOR_A_BODY = 20
 
 
 @dataclass(frozen=True, slots=True)
-class PlannedCommitment:
-    """A commitment, and how the queue will be asked to take it; made once, and passed on."""
-
-    commitment: Commitment
-    request: CommitmentRequest
-
-    @property
-    def target(self) -> str:
-        """What a claim on it names."""
-        return claimed_as(self.request)
-
-
-@dataclass(frozen=True, slots=True)
 class CommitmentMaker:
-    """Promises for one SOUL in one room.
+    """Makes commitments for one SOUL in one room.
 
     Attributes:
         client: our place in the room.
@@ -75,10 +70,16 @@ class CommitmentMaker:
 
     def plan(self, commitments: Sequence[Commitment], snapshot: RoomSnapshot) -> tuple[PlannedCommitment, ...]:
         """The commitments as the queue will take them, marked where the host asked for them."""
-        return tuple(PlannedCommitment(one, self._request(one, snapshot)) for one in commitments)
+        once = made_once(snapshot.request.content)
+        return tuple(
+            PlannedCommitment(
+                one, self._request(one, snapshot), claim_target(one, snapshot.repo), is_made_once=one.type in once
+            )
+            for one in commitments
+        )
 
     def already_made(self, planned: Sequence[PlannedCommitment]) -> tuple[tuple[PlannedCommitment, ...], str]:
-        """What is left to promise; where all of it was made within a day, the line that tells where it is."""
+        """What is left to commit to; where all of it was made within a day, the line that tells where it is."""
         done = [self.queue.kept_already(one.request) for one in planned]
         left = tuple(one for one, kept in zip(planned, done, strict=True) if kept is None)
         made = next((kept for kept in done if kept), None)
@@ -86,12 +87,10 @@ class CommitmentMaker:
             return left, ""
         return (), done_line(made, extract_fulfillment_url(made.type, made.result or {}))
 
-    async def claim(
-        self, planned: Sequence[PlannedCommitment], snapshot: RoomSnapshot
-    ) -> tuple[PlannedCommitment, ...]:
+    async def claim(self, planned: Sequence[PlannedCommitment]) -> tuple[PlannedCommitment, ...]:
         """Claim those that no peer has claimed, and return them; `still_claimed` tells later which claims hold."""
         live = self.client.claims()
-        free = tuple(one for one in planned if rival_claim(one.commitment, snapshot.repo, live) is None)
+        free = tuple(one for one in planned if alike(live, one.commitment.type, one.target) is None)
         for one in free:
             await self.client.send_claim(one.commitment.type, one.target)
         return free
@@ -118,61 +117,63 @@ class CommitmentMaker:
         ]
         return self.plan(written, snapshot)
 
-    def still_ours(self, planned: Sequence[PlannedCommitment], now: RoomSnapshot) -> tuple[PlannedCommitment, ...]:
-        """Those that nobody has claimed before us or made meanwhile."""
-        held = self.still_claimed(planned)
-        left_out = {out.commitment for out in permitted([one.commitment for one in held], now, claimed=True).left_out}
-        return tuple(one for one in held if one.commitment not in left_out)
-
     async def enqueue(
-        self, planned: Sequence[PlannedCommitment], spoken: str, *, heard: bool
+        self, planned: Sequence[PlannedCommitment], spoken: str, *, delivered: bool
     ) -> tuple[QueuedCommitment, ...]:
-        """What the queue took, or holds already, of what is promised in the words `spoken`.
+        """What the queue took, or holds already, of the commitments of the message `spoken`.
 
-        `heard`: the room has heard them; else nothing is done before `settle` or the room's record tells that it has.
+        `delivered`: the room has heard it; else nothing is done before `settle` or the room's record tells that it has.
         """
         taken: list[QueuedCommitment] = []
         for one in planned:
-            params = one.request.params if heard else {**one.request.params, UNHEARD: True}
-            request = replace(one.request, source_reply_text=spoken, params=params)
-            answer = self.queue.enqueue_commitment(request)
+            params = one.request.params if delivered else {**one.request.params, UNHEARD: True}
+            answer = self.queue.enqueue_commitment(replace(one.request, source_reply_text=spoken, params=params))
             if answer.commitment is not None and answer.commitment.status in LIVE:
                 taken.append(answer.commitment)
-                self._note_shared_work(request)
             else:
-                await self.reporter.trouble("Commitment refused", f"{request.type}: {answer.reason}")
+                await self.reporter.trouble("Commitment refused", f"{one.request.type}: {answer.reason}")
         return tuple(taken)
 
-    def settle(self, made: Sequence[QueuedCommitment], *, heard: bool) -> None:
-        """The room has heard the words in which they were made, or never will."""
+    def settle(self, made: Sequence[QueuedCommitment], *, echoed: bool) -> None:
+        """The message in which they were made was sent: work on a peer's issue is remembered.
+
+        `echoed`: the room has heard the message, and they may be fulfilled; else the room's record tells later.
+        """
         for one in made:
-            now = self.queue.get(one.id)
-            if now is None or UNHEARD not in now.params:
-                continue
-            if heard:
+            self._note_shared_work(one)
+            if echoed and self._is_unheard(one):
                 self.queue.mark_heard(one.id)
-            else:
+
+    def withdraw(self, made: Sequence[QueuedCommitment]) -> None:
+        """The room never heard the message in which they were made."""
+        for one in made:
+            if self._is_unheard(one):
                 self.queue.withdraw(one.id, NEVER_HEARD)
 
+    def _is_unheard(self, made: QueuedCommitment) -> bool:
+        now = self.queue.get(made.id)
+        return now is not None and UNHEARD in now.params
+
     async def find(self, spoken: str, snapshot: RoomSnapshot) -> tuple[QueuedCommitment, ...]:
-        """Promises in words that were said without any; they pass the same filters as those of a decision."""
-        heard = await self.writer.extract_commitments(
+        """Commitments in a message that was said without any; they pass the same filters as those of a decision."""
+        extracted = await self.writer.extract_commitments(
             [spoken], context=conversation_of(snapshot), repo=snapshot.repo or ""
         )
-        read = as_commitments(heard, repo=snapshot.repo or "", social_only=snapshot.social_only)
+        read = as_commitments(extracted, repo=snapshot.repo or "", social_only=snapshot.social_only)
         for dropped in read.dropped:
             await self.reporter.decided(snapshot, Note("Commitment dropped", dropped.reason, "warn"))
         found = permitted(read.valid, snapshot).kept
         if not found:
             return ()
-        made = await self.enqueue(self.plan(found, snapshot), spoken, heard=True)
+        made = await self.enqueue(self.plan(found, snapshot), spoken, delivered=True)
+        self.settle(made, echoed=True)
         kinds = ", ".join(one.type for one in made)
         await self.reporter.decided(snapshot, Note("Commitments extracted", kinds, "queue"))
         return made
 
     def _request(self, one: Commitment, snapshot: RoomSnapshot) -> CommitmentRequest:
         """The commitment as the queue takes it, marked where the host named its repository or asked for it."""
-        asked = wanted(one, snapshot.repo, thread_uri=snapshot.thread_uri, spoken="")
+        asked = request_of(one, snapshot.repo, thread_uri=snapshot.thread_uri, spoken="")
         if room_id := self.client.room_id:
             asked = replace(asked, params={**asked.params, ROOM_ID: room_id})
         named = one.is_github and named_by_host(snapshot, one.repo or "")
@@ -183,11 +184,11 @@ class CommitmentMaker:
             asked = replace(asked, params={**asked.params, HOST_REQUEST: True})
         return asked if self.is_trusted_room() else replace(asked, params={**asked.params, FOUND_ROOM: True})
 
-    def _note_shared_work(self, request: CommitmentRequest) -> None:
+    def _note_shared_work(self, made: QueuedCommitment) -> None:
         """A comment on a peer's issue or pull request is work together."""
-        if request.type != "comment_issue":
+        if made.type != "comment_issue":
             return
-        params = request.params
+        params = made.params
         place, number = f"/{params.get('owner', '')}/{params.get('repoName', '')}".casefold(), params.get("issueNumber")
         for link, name in self.talk.state.issues.items():
             end = link.casefold().rstrip("/")

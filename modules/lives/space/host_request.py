@@ -37,7 +37,6 @@ RequestEvent = Literal[
     "rejected",  # our own try for it came to nothing, by a check or by our own choice
     "forced",  # we acted on it without the model
     "committed",  # something for it stands in a queue, ours or a peer's, or is done
-    "unheard",  # the room never heard the words in which we promised it
     "abandoned",  # a commitment for it was given up
     "repo_asked",  # the host was asked for a repository
     "declared_impossible",  # we have told the host that nobody here can do it
@@ -80,8 +79,6 @@ def next_request(state: HostRequest, event: Looked | RequestEvent) -> HostReques
             return replace(state, forced=state.forced + 1)
         case "committed":
             return committed(state)
-        case "unheard":
-            return replace(state, fulfilled=not state.content)
         case "abandoned":
             return reopen(state)
         case "repo_asked":

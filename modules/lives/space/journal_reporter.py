@@ -5,8 +5,9 @@ A message may have 100 000 characters; of each the owner is shown the first 2 00
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from datetime import timedelta
 from typing import Any
 
 from adapters.space.types import (
@@ -20,12 +21,16 @@ from adapters.space.types import (
     Said,
     WorkspaceProgress,
 )
+from common.clock import Clock
+from common.constants import DAY_MS
+from common.text.strings import dedup_key
 from common.text.untrusted import clean, one_line
 from modules.lives.space.snapshot import RoomSnapshot
 from modules.lives.space.transcript import shown
 from modules.runtime.console import Console, LineKind
 from modules.runtime.journal.journal import Journal
 from modules.runtime.journal.types import Entry
+from modules.services.commitments.types import QueuedCommitment
 
 LOOP = "space-participation"
 SPOKE = "spoke"
@@ -79,6 +84,15 @@ class JournalReporter:
                 )
             )
 
+    async def spoke(self, snapshot: RoomSnapshot, message: str, reason: str, made: Sequence[QueuedCommitment]) -> None:
+        """Record that `message` was said about `snapshot`, and which commitments were made in it."""
+        ids = [one.id for one in made]
+        notes = [Note("Spoke", reason, data={"act": SPOKE, "message": message, "commitments": ids})]
+        if made:
+            kinds = ", ".join(one.type for one in made)
+            notes.append(Note("Structured commitments", kinds, "queue", {"commitments": ids}))
+        await self.decided(snapshot, *notes)
+
     async def happened(self, summary: str, reason: str, *, line: LineKind = "info") -> None:
         """Something that is no decision."""
         await self.journal.record(Entry("life", LOOP, f"[space] {summary}", line=line, reason=reason))
@@ -87,6 +101,27 @@ class JournalReporter:
         """Something went wrong."""
         data = {"trace": trace} if trace else {}
         await self.journal.record(Entry("error", LOOP, f"[space] {summary}", line="warn", reason=reason, data=data))
+
+
+SPACE_OWN_LINES_KEPT_MS = 7 * DAY_MS
+
+_FEWEST_WORDS = 4
+
+
+@dataclass(frozen=True, slots=True)
+class OwnLines:
+    """Our lines, as `journal` tells them."""
+
+    journal: Journal
+    clock: Clock
+
+    async def hold(self, message: str) -> bool:
+        """Whether we said the same words within the last days; a greeting of up to three words may come again."""
+        if len(message.split()) < _FEWEST_WORDS:
+            return False
+        since = self.clock.now() - timedelta(milliseconds=SPACE_OWN_LINES_KEPT_MS)
+        key = dedup_key(message)
+        return any(dedup_key(said) == key for said in await self.journal.messages(LOOP, SPOKE, since))
 
 
 _DETAIL_CHARS = 200

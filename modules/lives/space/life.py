@@ -17,7 +17,7 @@ from modules.lives.space.commitment_maker import CommitmentMaker
 from modules.lives.space.config import SpaceConfigFile
 from modules.lives.space.decide import Decider
 from modules.lives.space.identity import IdentityPublisher
-from modules.lives.space.journal_reporter import JournalReporter
+from modules.lives.space.journal_reporter import JournalReporter, OwnLines
 from modules.lives.space.loop import ParticipationLoop
 from modules.lives.space.perceive import Perceiver
 from modules.lives.space.prompting import PromptWriter
@@ -25,7 +25,7 @@ from modules.lives.space.respond import Responder
 from modules.lives.space.snapshot_builder import SnapshotBuilder
 from modules.lives.space.speak import Speaker
 from modules.lives.space.state import Conversation
-from modules.lives.space.validator import MessageValidator, OwnLines
+from modules.lives.space.validator import MessageValidator
 from modules.lives.space.verdicts import FirstLook
 from modules.runtime.home import Home, SoulDocument
 from modules.runtime.journal.journal import Journal

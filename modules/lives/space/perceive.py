@@ -22,7 +22,7 @@ from modules.lives.space.request_parser import conversation_thread_uri
 from modules.lives.space.state import Conversation, Entered, Heard, Left, Paused, moment, new_entries
 from modules.lives.space.transcript import shown
 from modules.lives.space.types import HistoryEntry, PeerEvent
-from modules.services.commitments.policy import claim_target
+from modules.services.commitments.naming import claim_target
 from modules.services.commitments.queue import CommitmentQueue
 from modules.services.commitments.types import LIVE
 from modules.services.peers.room_members import PeerRelationships

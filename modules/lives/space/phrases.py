@@ -1,4 +1,4 @@
-"""The turns of phrase, lists and sentences that the checks look for. Pure; linear in the length of the text.
+"""The turns of phrase, lists and sentences of a message, one predicate for each. Pure; linear in the text's length.
 
 Phrases are written for text of straight quotes and single spaces, in any case, as whole words; see `plain`. Gaps are
 bounded, so that a long message costs no more than its length.
@@ -6,11 +6,14 @@ bounded, so that a long message costs no more than its length.
 
 from __future__ import annotations
 
+from collections.abc import Collection, Iterable
 from functools import lru_cache
 
 import regex
 
 from common.text.markdown import in_code
+from common.text.measures import concept_novelty
+from common.text.stems import tokenize_with_stemming
 from common.text.strings import normalize_quotes
 from common.text.utf16 import u16_len
 
@@ -202,3 +205,62 @@ def _counts_up(text: str) -> bool:
         else:
             last = int(found[1])
     return False
+
+
+_FEWEST_STEMS = 12
+_LEAST_NOVELTY = 0.40
+
+
+def check_list(message: str) -> bool:
+    """A list, or steps numbered within the text."""
+    return has_list(message)
+
+
+def check_empty_promise(message: str) -> bool:
+    """Work announced. To be asked only where no commitment comes with it."""
+    return EMPTY_PROMISE.search(plain(message)) is not None
+
+
+def check_echo_opener(message: str) -> bool:
+    """A beginning that only takes up what another said."""
+    return ECHO_OPENER.match(plain(message)) is not None
+
+
+def check_deference(message: str, peers: Iterable[str] = ()) -> bool:
+    """Waiting until one of `peers`, or anybody, does it."""
+    return deference(frozenset(peers)).search(plain(message)) is not None
+
+
+def check_repo_amnesia(message: str) -> bool:
+    """A question for the repository. To be asked only where it is known."""
+    return REPO_AMNESIA.search(plain(message)) is not None
+
+
+def check_meta_discussion(message: str) -> bool:
+    """Talk about what an artefact should hold."""
+    return META_DISCUSSION.search(plain(message)) is not None
+
+
+def check_scope_inflation(message: str) -> bool:
+    """More piled onto a request."""
+    return SCOPE_INFLATION.search(plain(message)) is not None
+
+
+def check_action_language(message: str) -> bool:
+    """Work announced, in the words of who is about to act. To be asked of those who do not own the request."""
+    return NON_OWNER_ACTION.search(plain(message)) is not None
+
+
+def without_opener(message: str, said: Iterable[str], names: Collection[str] = ()) -> str:
+    """What is left when sentences that only take up another's words are gone from the beginning.
+
+    "" unless that can stand by itself: twelve words that carry something, two in five of them new to what was `said`.
+    """
+    rest = message
+    while check_echo_opener(rest):
+        rest = without_first(rest)
+    stems = tokenize_with_stemming(rest, names)
+    if len(stems) < _FEWEST_STEMS or check_list(rest):
+        return ""
+    pool = [tokenize_with_stemming(text, names) for text in said]
+    return rest if concept_novelty(stems, pool) >= _LEAST_NOVELTY else ""

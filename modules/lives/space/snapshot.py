@@ -116,6 +116,11 @@ class RoomSnapshot:
         return agent_messages(self.history)
 
     @property
+    def peer_results(self) -> tuple[PeerEvent, ...]:
+        """What peers have made, oldest first."""
+        return tuple(event for event in self.peer_events if event.kind == "success")
+
+    @property
     def is_settled(self) -> bool:
         """Whether the host asks about a request that we have met or promised: it is not met a second time."""
         return self.follow_up in {"link", "hurry"}

@@ -1,9 +1,9 @@
 """Says something in the room, with the commitments that belong to it.
 
-Three steps, since nobody waits inside a turn. `prepare` claims what is promised, shows that we type, and tells from
-when the message may be said. Then `write` has what is promised written out in full, and `say` looks at the room anew:
-what others said, claimed or made meanwhile can still stop us. A commitment lies on the disk before anybody can have
-read the words.
+Three steps, since nobody waits inside a turn. `prepare` claims the commitments, shows that we type, and tells from
+when the message may be said. Then `write` has the bodies of the commitments written in full, and `say` looks at the
+room anew: what others said or made meanwhile can still stop us. A commitment lies on the disk before the message
+leaves.
 """
 
 from __future__ import annotations
@@ -23,24 +23,25 @@ from common.redact import LEAK, Redactor
 from common.result import Err
 from common.schemas import Commitment
 from common.text.untrusted import clean, one_line
-from modules.lives.space.commitment_maker import CLAIM_ANSWER_S, CommitmentMaker, PlannedCommitment
+from modules.lives.space.commitment_filter import PlannedCommitment, still_to_make
+from modules.lives.space.commitment_maker import CLAIM_ANSWER_S, CommitmentMaker
 from modules.lives.space.config import SpaceConfig
 from modules.lives.space.decide import SESSION
-from modules.lives.space.journal_reporter import LOOP, SPOKE, JournalReporter, Note
+from modules.lives.space.journal_reporter import LOOP, JournalReporter
 from modules.lives.space.perceive import Perceiver
 from modules.lives.space.prompting import alone_without_github
 from modules.lives.space.snapshot import RoomSnapshot
 from modules.lives.space.snapshot_builder import SnapshotBuilder
-from modules.lives.space.state import Conversation, Delivered, Spoke, Unheard
+from modules.lives.space.state import Conversation, Delivered, Spoke
 from modules.lives.space.transcript import shown
 from modules.lives.space.types import HistoryEntry, Speech
-from modules.lives.space.validator import validate_space_message
+from modules.lives.space.validator import outdated
 from modules.runtime.journal.journal import Journal
 from modules.runtime.journal.types import Entry
 from modules.services.agent.memory.admission import BODY_LENGTH, Words, admitted
 from modules.services.agent.memory.types import MemoryStore, NewMemory
 from modules.services.commitments.events import CommitmentKept
-from modules.services.commitments.policy import title_of
+from modules.services.commitments.naming import title_of
 from modules.services.peers.room_members import PeerRelationships
 
 DELIVERY_WAIT_S = 75.0
@@ -89,15 +90,15 @@ class WaitingMessage:
 
 @dataclass(frozen=True, slots=True)
 class Spoken:
-    """What became of it, `reason` why it was not said; `heard` is what others said meanwhile."""
+    """What became of it, `reason` why it was not said; `new` is what others said meanwhile."""
 
     code: Speech
     reason: str = ""
-    heard: tuple[HistoryEntry, ...] = ()
+    new: tuple[HistoryEntry, ...] = ()
 
 
 _GONE = Spoken("absent", "the room is gone")
-_TAKEN = Spoken("overtaken", "a peer is at it already")
+_TAKEN = "a peer is at it already"
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,9 +144,9 @@ class Speaker:
         left, made = self.commitment_maker.already_made(planned)
         if made:
             proposed = ProposedMessage(made, reason=_MADE, acts=True)
-        claimed = await self.commitment_maker.claim(left, snapshot)
+        claimed = await self.commitment_maker.claim(left)
         if left and not claimed:
-            return _TAKEN
+            return Spoken("overtaken", _TAKEN)
         await self.client.send_typing()
         pause_s = self.rng.uniform(config.reply_delay_min_ms, config.reply_delay_max_ms) / SECOND_MS
         return WaitingMessage(
@@ -167,14 +168,22 @@ class Speaker:
         return replace(waiting, proposed=_with_commitments(waiting.proposed, written), planned=written, is_written=True)
 
     async def say(self, waiting: WaitingMessage, config: SpaceConfig) -> Spoken:
-        """Say what has waited and is written, unless something speaks against it until the last moment."""
-        heard = tuple(self.perceiver.look())
+        """Say what has waited and is written, unless something speaks against it until the last moment.
+
+        Only what the room said and did since is judged; the rest was judged when the message was proposed.
+        """
+        new = tuple(self.perceiver.look())
         self.snapshots.advance()
         now = self.snapshots.build_snapshot(waiting.snapshot.batch, opens=waiting.snapshot.opens)
-        kept = self.commitment_maker.still_ours(waiting.planned, now)
-        stopped = self._overtaken(waiting.proposed, kept, heard, now)
-        spoken = stopped or await self._send(replace(waiting, planned=kept), now, config)
-        return replace(spoken, heard=heard)
+        planned = still_to_make(waiting.planned, now, self.client.lost_claims())
+        stopped = ""
+        if waiting.proposed.commitments:
+            stopped = "" if planned else _TAKEN
+        elif new and not waiting.proposed.acts:
+            stopped = outdated(waiting.proposed.message, new, now)
+        if stopped:
+            return Spoken("overtaken", stopped, new)
+        return replace(await self._send(replace(waiting, planned=planned), now, config), new=new)
 
     def barred(self, proposed: ProposedMessage) -> Spoken | None:
         """Why nothing of ours may be said now; None if it may."""
@@ -190,65 +199,36 @@ class Speaker:
         elsewhere = self.client.joins != waiting.joins and self.client.fresh_room
         return _GONE if elsewhere else self.barred(waiting.proposed)
 
-    @staticmethod
-    def _overtaken(
-        proposed: ProposedMessage, kept: Sequence[PlannedCommitment], heard: Sequence[HistoryEntry], now: RoomSnapshot
-    ) -> Spoken | None:
-        """Why what we wanted to say is out of date; None if it is not."""
-        if proposed.commitments:
-            return None if kept else _TAKEN
-        if proposed.acts or not heard:
-            return None
-        if any(entry.is_host for entry in heard):
-            return Spoken("overtaken", "the host has spoken meanwhile")
-        outcome = validate_space_message(proposed.message, (), now)
-        return None if outcome.ok else Spoken("overtaken", f"others have spoken meanwhile: {outcome.tag}")
-
     async def _send(self, waiting: WaitingMessage, now: RoomSnapshot, config: SpaceConfig) -> Spoken:
-        """Say and promise it."""
+        """Make the commitments, send the message, and take in that the room has heard it.
+
+        A message that the room never heard leaves nothing behind, neither in the talk nor in the queue.
+        """
         proposed, snapshot = waiting.proposed, waiting.snapshot
+        sent_at = self.clock.now()
+        made = await self.commitment_maker.enqueue(waiting.planned, proposed.message, delivered=False)
         sent = await self.client.send_chat(proposed.message)
-        if isinstance(sent, Err):
-            return Spoken("failed", sent.error)
-        entry = self.talk.handle(Spoke(proposed.message, self.clock.now())).history[-1]
-        made = await self.commitment_maker.enqueue(waiting.planned, proposed.message, heard=False)
-        meets_request = waiting.settles or (bool(made) and snapshot.is_open)
-        if meets_request:
-            self.talk.handle("committed")
-        ids, kinds = [one.id for one in made], ", ".join(one.type for one in made)
-        said = {"act": SPOKE, "message": proposed.message, "commitments": ids}
-        committed = [Note("Structured commitments", kinds, "queue", {"commitments": ids})] if made else []
-        await self.reporter.decided(snapshot, Note("Spoke", proposed.reason, data=said), *committed)
-        delivery = await self._delivered(sent.data)
+        try:
+            async with asyncio.timeout(DELIVERY_WAIT_S):
+                delivery = sent if isinstance(sent, Err) else await self.client.delivered(sent.data)
+        except TimeoutError:
+            delivery = Err(f"the room did not send it back within {DELIVERY_WAIT_S:g} s", "transient")
         if isinstance(delivery, Err):
-            self.talk.handle(Unheard(entry))
-            self.commitment_maker.settle(made, heard=False)
-            if meets_request:
-                self.talk.handle("unheard")
-            await self.reporter.trouble("Not heard", delivery.error)
+            self.commitment_maker.withdraw(made)
             return Spoken("failed", f"not heard: {delivery.error}")
-        if delivery:
-            self.commitment_maker.settle(made, heard=True)
+        self.talk.handle(Spoke(proposed.message, sent_at))
+        if waiting.settles or (made and snapshot.is_open):
+            self.talk.handle("committed")
         if alone_without_github(snapshot):
             self.talk.handle("declared_impossible")
+        await self.reporter.spoke(snapshot, proposed.message, proposed.reason, made)
+        self.commitment_maker.settle(made, echoed=delivery.data)
         if not (proposed.commitments or proposed.acts or snapshot.is_settled):
             found = await self.commitment_maker.find(proposed.message, now)
             if found and snapshot.is_open:
                 self.talk.handle("committed")
         await self._afterwards(config)
         return Spoken("spoke")
-
-    async def _delivered(self, chat_id: str) -> bool | Err:
-        """Whether the room has sent it back; an `Err` if it never heard it.
-
-        Where no echo came the room's record may still show the words, and the commitment waits for that.
-        """
-        try:
-            async with asyncio.timeout(DELIVERY_WAIT_S):
-                delivery = await self.client.delivered(chat_id)
-        except TimeoutError:
-            return Err(f"the room did not send it back within {DELIVERY_WAIT_S:g} s", "transient")
-        return delivery if isinstance(delivery, Err) else delivery.data
 
     async def _afterwards(self, config: SpaceConfig) -> None:
         """Rest for a moment, and remember every N-th message with its talk."""

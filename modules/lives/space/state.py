@@ -141,17 +141,10 @@ class Heard:
 
 @dataclass(frozen=True, slots=True)
 class Spoke:
-    """We said something; it becomes the last of the history."""
+    """The room has heard what we said; it becomes the last of the history."""
 
     content: str
     at: datetime
-
-
-@dataclass(frozen=True, slots=True)
-class Unheard:
-    """The room never heard this entry of ours."""
-
-    entry: HistoryEntry
 
 
 @dataclass(frozen=True, slots=True)
@@ -193,7 +186,6 @@ Event = (
     | Paused
     | Heard
     | Spoke
-    | Unheard
     | Delivered
     | Classified
     | EndingNoted
@@ -240,8 +232,6 @@ def next_state(state: ConversationState, event: Event) -> ConversationState:  # 
             entry = HistoryEntry(f"m{state.entries + 1}", state.me, _read(event.content), event.at, is_me=True)
             spoken = replace(state, entries=state.entries + 1, history=_newest(state.history, (entry,)))
             return _noted(spoken, (entry,), event.at)
-        case Unheard():
-            return replace(state, history=tuple(entry for entry in state.history if entry != event.entry))
         case Delivered():
             return replace(state, cooldown_until=event.rests_until, spoken=state.spoken + 1)
         case Classified():

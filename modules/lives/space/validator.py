@@ -9,103 +9,237 @@ bring a new figure, link or name of code need no judge.
 
 from __future__ import annotations
 
-import re
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import timedelta
 
-from common.clock import Clock
-from common.constants import DAY_MS, ECHO_JUDGE_BORDERLINE_LOW, ECHO_SHORT_STEMS, ENSEMBLE_ECHO_THRESHOLD
+from common.constants import ENSEMBLE_ECHO_THRESHOLD, SECOND_MS
 from common.schemas import Commitment
-from common.text.echo import EnsembleEchoResult, find_said_already, find_semantic_echo_ensemble, novelty_threshold
+from common.text.echo import find_said_already, find_semantic_echo_ensemble, novelty_threshold
 from common.text.stems import tokenize_with_stemming
-from common.text.strings import dedup_key
 from common.text.utf16 import u16_len
-from modules.lives.space.checks import CHEAP, ECHO, JUDGED, REPEATED, Stop
-from modules.lives.space.classifiers import EchoJudge
-from modules.lives.space.journal_reporter import LOOP, SPOKE
-from modules.lives.space.phrases import count_sentences
-from modules.lives.space.policy import COMPARED_CHARS, role_budget
+from modules.lives.space.classifiers import EchoJudge, judge_wanted
+from modules.lives.space.journal_reporter import OwnLines
+from modules.lives.space.phrases import (
+    auto_trim,
+    check_action_language,
+    check_deference,
+    check_echo_opener,
+    check_empty_promise,
+    check_list,
+    check_meta_discussion,
+    check_repo_amnesia,
+    check_scope_inflation,
+    count_sentences,
+    without_opener,
+)
+from modules.lives.space.policy import COMPARED_CHARS, observer_threshold, role_budget
 from modules.lives.space.snapshot import RoomSnapshot
-from modules.lives.space.types import ValidationOutcome
-from modules.runtime.journal.journal import Journal
+from modules.lives.space.types import Check, HistoryEntry, Mode, ValidationOutcome
 
-ECHO_JUDGE_NOVELTY_HIGH = 0.40
-SPACE_OWN_LINES_KEPT_MS = 7 * DAY_MS
+SPACE_ACTION_MAX_CHARS = 50_000
+SPACE_DISCUSSION_MAX_CHARS = 50_000
+SPACE_ACTION_MAX_SENTENCES = 1000
+SPACE_DISCUSSION_MAX_SENTENCES = 1000
+SPACE_NON_OWNER_HOLD_MS = 20 * SECOND_MS
 
-_FEWEST_ANSWERS = 2
-_AFTER_MARK = " )\"'*_"
-_FACT = re.compile(r"https?://\S*\w|`[^`\n]+`|#\d+|(?<![\w.])\d+(?:[.,:]\d+)*")
+Hits = Callable[[str, RoomSnapshot], bool]
+Mend = Callable[[str, Sequence[Commitment], RoomSnapshot], str]
+
+LIMITS: Mapping[Mode, tuple[int, int]] = {
+    "action": (SPACE_ACTION_MAX_CHARS, SPACE_ACTION_MAX_SENTENCES),
+    "discussion": (SPACE_DISCUSSION_MAX_CHARS, SPACE_DISCUSSION_MAX_SENTENCES),
+}
+"""How long a message may be: UTF-16 code units, and sentences."""
+
+_HOLD = timedelta(milliseconds=SPACE_NON_OWNER_HOLD_MS)
 
 
 @dataclass(frozen=True, slots=True)
-class JudgeWanted:
-    """Whether to ask the judge, and why or why not."""
+class Stop:
+    """What is told of a message that is stopped.
 
-    should: bool
-    reason: str
-
-
-def judge_wanted(
-    message: str,
-    answers: Sequence[str],
-    echo: EnsembleEchoResult,
-    *,
-    partners: int,
-    commitments: int = 0,
-    names: Collection[str] = (),
-) -> JudgeWanted:
-    """Whether `message` should be judged.
-
-    Args:
-        message: what is about to be said.
-        answers: what agents, we among them, have said since the host last spoke, oldest first.
-        echo: what the comparison of words found.
-        partners: how many messages it was compared with.
-        commitments: how many are made with it.
-        names: who is in the room.
+    Attributes:
+        check: which check.
+        signature: how the log line begins after `[VALIDATION REJECTED] `.
+        tag: what the terminal shows.
+        reason: for people.
+        salvage: the commitments may be kept.
 
     """
-    near = echo.score >= ECHO_JUDGE_BORDERLINE_LOW and echo.novelty < ECHO_JUDGE_NOVELTY_HIGH
-    refusals = (
-        (commitments > 0, "it promises something"),
-        (echo.is_echo, "it is an echo already"),
-        (partners < _FEWEST_ANSWERS, "too little was said to repeat"),
-        (not near and len(answers) < _FEWEST_ANSWERS, "few have answered the host yet"),
-        (not near and message.rstrip(_AFTER_MARK).endswith("?"), "it asks something"),
-        (not near and len(tokenize_with_stemming(message, names)) < ECHO_SHORT_STEMS, "it is too short for a point"),
-        (not near and bool(new_facts(message, answers)), "it brings a new figure, link or name of code"),
-    )
-    for refused, reason in refusals:
-        if refused:
-            return JudgeWanted(should=False, reason=reason)
-    told = "its words come near to what was said" if near else "one more answer to the same words of the host"
-    return JudgeWanted(should=True, reason=told)
 
-
-def new_facts(message: str, said: Sequence[str]) -> tuple[str, ...]:
-    """Figures, links and names of code in `message` that nobody has used, in order."""
-    known = {fact for text in said for fact in _FACT.findall(text)}
-    return tuple(fact for fact in dict.fromkeys(_FACT.findall(message)) if fact not in known)
-
-
-_FEWEST_WORDS = 4
+    check: Check
+    signature: str
+    tag: str
+    reason: str
+    salvage: bool = False
 
 
 @dataclass(frozen=True, slots=True)
-class OwnLines:
-    """Our lines, as `journal` tells them."""
+class Row:
+    """A check.
 
-    journal: Journal
-    clock: Clock
+    Attributes:
+        stop: what is told.
+        hits: whether this message, in this situation, is stopped.
+        action_only: asked only while the room acts.
+        uncommitted_only: asked only of words without commitments.
+        mend: words that may be said instead; "" if there are none.
+        recovered: how the log tells that words were mended.
 
-    async def hold(self, message: str) -> bool:
-        """Whether we said the same words within the last days; a greeting of up to three words may come again."""
-        if len(message.split()) < _FEWEST_WORDS:
+    """
+
+    stop: Stop
+    hits: Hits
+    action_only: bool = False
+    uncommitted_only: bool = False
+    mend: Mend | None = None
+    recovered: str = ""
+
+    def stops(self, message: str, commitments: Sequence[Commitment], snapshot: RoomSnapshot) -> bool:
+        """Whether this check stops `message`."""
+        if (self.action_only and snapshot.mode != "action") or (self.uncommitted_only and commitments):
             return False
-        since = self.clock.now() - timedelta(milliseconds=SPACE_OWN_LINES_KEPT_MS)
-        key = dedup_key(message)
-        return any(dedup_key(said) == key for said in await self.journal.messages(LOOP, SPOKE, since))
+        return self.hits(message, snapshot)
+
+
+def _words(check: Callable[[str], bool]) -> Hits:
+    def hits(message: str, _snapshot: RoomSnapshot) -> bool:
+        return check(message)
+
+    return hits
+
+
+def _not_ours(snapshot: RoomSnapshot) -> bool:
+    return snapshot.is_open and not snapshot.is_owner
+
+
+def _acts_for_another(message: str, snapshot: RoomSnapshot) -> bool:
+    return _not_ours(snapshot) and check_action_language(message)
+
+
+def _too_long(message: str, snapshot: RoomSnapshot) -> bool:
+    chars, sentences = LIMITS[snapshot.mode]
+    return u16_len(message) > chars or count_sentences(message) > sentences
+
+
+def _trimmed(message: str, commitments: Sequence[Commitment], snapshot: RoomSnapshot) -> str:
+    trims = snapshot.mode == "discussion" and not commitments
+    return auto_trim(message, *LIMITS[snapshot.mode]) if trims else ""
+
+
+def _without_opener(message: str, _commitments: Sequence[Commitment], snapshot: RoomSnapshot) -> str:
+    return without_opener(message, snapshot.agent_messages, snapshot.names)
+
+
+def _spent(_message: str, snapshot: RoomSnapshot) -> bool:
+    return bool(snapshot.peers) and snapshot.counts.own >= role_budget(snapshot.role, snapshot.mode)
+
+
+def _defers(message: str, snapshot: RoomSnapshot) -> bool:
+    return check_deference(message, snapshot.peers)
+
+
+def _forgets_repo(message: str, snapshot: RoomSnapshot) -> bool:
+    return bool(snapshot.repo) and check_repo_amnesia(message)
+
+
+def _held(_message: str, snapshot: RoomSnapshot) -> bool:
+    """The owner goes first for a moment, if it is there and we were not asked ourselves."""
+    asked_at = snapshot.request.requested_at
+    young = asked_at is not None and snapshot.now - asked_at < _HOLD
+    return _not_ours(snapshot) and young and snapshot.owner_is_here and snapshot.me not in snapshot.addressed
+
+
+def _saturated(_message: str, snapshot: RoomSnapshot) -> bool:
+    return snapshot.counts.agents >= snapshot.saturation
+
+
+def _observes(_message: str, snapshot: RoomSnapshot) -> bool:
+    return snapshot.role == "observer" and snapshot.counts.agents >= observer_threshold(snapshot.mode)
+
+
+ECHO = Stop("semantic_echo", "Semantic echo (ensemble)", "semantic echo", "says again what was said")
+JUDGED = Stop("echo_judge", "Semantic echo (LLM judge)", "LLM echo judge", "says again in other words what was said")
+REPEATED = Stop("own_repetition", "Own repetition", "own repetition", "says again word for word what we said before")
+
+CHEAP: tuple[Row, ...] = (
+    Row(
+        Stop("non_owner_action", "Non-owner action", "not action owner", "another was elected to act on the request"),
+        _acts_for_another,
+        action_only=True,
+    ),
+    Row(
+        Stop("length", "Too long", "too long", "longer than the room takes", salvage=True),
+        _too_long,
+        mend=_trimmed,
+        recovered="Discussion auto-trim",
+    ),
+    Row(
+        Stop("list", "Contains list", "list", "a list, where talk is prose", salvage=True),
+        _words(check_list),
+    ),
+    Row(
+        Stop("empty_promise", "Empty promise", "empty promise", "announces work and commits to none"),
+        _words(check_empty_promise),
+        uncommitted_only=True,
+    ),
+    Row(
+        Stop("echo_opener", "Echo", "echo", "begins by taking up what was said", salvage=True),
+        _words(check_echo_opener),
+        mend=_without_opener,
+        recovered="Echo opener removed",
+    ),
+    Row(
+        Stop("role_budget", "Role message budget exceeded", "budget", "spoken enough before the host speaks again"),
+        _spent,
+        uncommitted_only=True,
+    ),
+    Row(
+        Stop("deference", "Deference", "deference", "waits for somebody else to act", salvage=True),
+        _defers,
+        action_only=True,
+    ),
+    Row(
+        Stop("repo_amnesia", "Repo amnesia", "repo amnesia", "asks for the repository, which is known", salvage=True),
+        _forgets_repo,
+        action_only=True,
+    ),
+    Row(
+        Stop("meta_discussion", "Meta-discussion", "meta-discussion", "tells what to make instead of making it"),
+        _words(check_meta_discussion),
+        action_only=True,
+        uncommitted_only=True,
+    ),
+    Row(
+        Stop("scope_inflation", "Scope inflation", "scope inflation", "asks for more than the host did"),
+        _words(check_scope_inflation),
+        action_only=True,
+        uncommitted_only=True,
+    ),
+    Row(
+        Stop(
+            "non_owner_discussion",
+            "Non-owner discussion during pending action",
+            "not action owner",
+            "the one elected to act goes first",
+        ),
+        _held,
+        action_only=True,
+        uncommitted_only=True,
+    ),
+    Row(
+        Stop("saturation", "Conversation saturated", "saturated", "enough was said before the host speaks again"),
+        _saturated,
+        uncommitted_only=True,
+    ),
+    Row(
+        Stop("observer", "Observer silence enforced", "observer", "an observer adds nothing after others have spoken"),
+        _observes,
+        uncommitted_only=True,
+    ),
+)
+"""In the order in which they are asked."""
 
 
 REJECTED = "[VALIDATION REJECTED] "
@@ -141,6 +275,14 @@ def validate_space_message(
         figures=_figures(message, commitments, snapshot),
     )
     return outcome if commitments else _compared(outcome, snapshot)
+
+
+def outdated(message: str, new: Sequence[HistoryEntry], snapshot: RoomSnapshot) -> str:
+    """Why a message that waited may not be said any more, since others spoke (`new`) meanwhile; "" if it may."""
+    if any(entry.is_host for entry in new):
+        return "the host has spoken meanwhile"
+    outcome = validate_space_message(message, (), snapshot)
+    return "" if outcome.ok else f"others have spoken meanwhile: {outcome.tag}"
 
 
 def judged_echo(outcome: ValidationOutcome) -> ValidationOutcome:

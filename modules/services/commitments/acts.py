@@ -14,8 +14,8 @@ from common.schemas import GITHUB_COMMITMENT_TYPES
 from common.text.graphemes import fit_post_text, grapheme_len, leading_sentences
 from common.text.untrusted import clean, one_line
 from modules.services.commitments import texts
-from modules.services.commitments.naming import NO_REPO, issue_number, resolve_repo
-from modules.services.commitments.policy import FOUND_ROOM, HOST_NAMED, HOST_REQUEST, said, title_of
+from modules.services.commitments.naming import NO_REPO, issue_number, resolve_repo, said, title_of
+from modules.services.commitments.policy import FOUND_ROOM, HOST_NAMED, HOST_REQUEST
 from modules.services.commitments.types import QueuedCommitment
 from modules.services.outbox.bodies import IssueBody, IssueCommentBody, PostBody
 from modules.services.outbox.types import Intent, ProposedAction

@@ -9,8 +9,9 @@ from common.clock import parse_iso_or_none
 from modules.services.agent.attention_list import Attention, Due, Failing
 from modules.services.agent.wakeup.gathering import WorkSource
 from modules.services.agent.wakeup.state import Task, Work
+from modules.services.commitments.naming import title_of
 from modules.services.commitments.outcomes import OutcomePatterns
-from modules.services.commitments.policy import COMMITMENT_STALE_THRESHOLD_MS, title_of
+from modules.services.commitments.policy import COMMITMENT_STALE_THRESHOLD_MS
 from modules.services.commitments.types import QueuedCommitment
 
 _WITHIN = timedelta(milliseconds=COMMITMENT_STALE_THRESHOLD_MS)

@@ -1,11 +1,10 @@
-"""What becomes of a commitment, as pure rules: when two are the same, when it is tried, when it is given up.
+"""What becomes of a commitment, as pure rules: when it is taken in, when it is tried, when it is given up.
 
 Values in, values out: nothing here reads a clock or a file.
 """
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from datetime import datetime, timedelta
@@ -13,11 +12,10 @@ from typing import Any
 
 from common.clock import iso, parse_iso_or_none
 from common.constants import DAY_MS, HOUR_MS, MINUTE_MS, SECOND_MS
+from common.redact import LEAK
 from common.schemas import GITHUB_COMMITMENT_TYPES
-from common.text.strings import normalized_title
-from common.text.utf16 import u16_slice
-from modules.services.commitments.naming import repo_key
-from modules.services.commitments.types import LIVE, CommitmentRequest, CommitmentStatus, QueuedCommitment
+from modules.services.commitments.naming import free_id, request_hash, work_key
+from modules.services.commitments.types import LIVE, CommitmentRequest, CommitmentStatus, Enqueued, QueuedCommitment
 
 COMMITMENT_CHECK_INTERVAL_MS = 15 * SECOND_MS
 COMMITMENT_MAX_ATTEMPTS = 3
@@ -48,60 +46,47 @@ INTERRUPTED = "interrupted by the end of the process"
 NEVER_HEARD = "the room never heard the words in which it was promised"
 STALE = "not kept within 24 hours"
 
-_TARGET_UNITS = 50
-_HASH_CHARS = 16
 _A_MOMENT = timedelta(milliseconds=COMMITMENT_CHECK_INTERVAL_MS)
 _OVER: frozenset[CommitmentStatus] = frozenset({"completed", "abandoned"})
 
-WorkKey = tuple[str, str, str]
 
+def judged(
+    request: CommitmentRequest,
+    known: Mapping[str, QueuedCommitment],
+    now: datetime,
+    *,
+    social_only: bool = False,
+    leaks: bool = False,
+) -> Enqueued:
+    """What becomes of a request: a new commitment, the known one that makes it needless, or neither, with the reason.
 
-def generate_commitment_hash(source_thread_uri: str, description: str) -> str:
-    """16 hex digits by which two commitments of one conversation are the same; case and white space do not matter."""
-    said = " ".join(description.lower().split())
-    return hashlib.sha256(f"{source_thread_uri}:{said}".encode(errors="replace")).hexdigest()[:_HASH_CHARS]
+    Args:
+        request: as it was handed in.
+        known: every commitment that is remembered, by its id.
+        now: aware UTC.
+        social_only: whether this life must not commit to anything that needs GitHub.
+        leaks: whether the request contains a secret.
 
-
-def commitment_id(request: CommitmentRequest, now: datetime) -> str:
-    """`commitment-<epoch ms>-<hash>`."""
-    return f"commitment-{int(now.timestamp() * SECOND_MS)}-{_hash_of(request)}"
-
-
-def claim_target(commitment: QueuedCommitment | CommitmentRequest) -> str:
-    """What was claimed when the commitment was made, and is claimed again while it is fulfilled."""
-    if target := said(commitment.params, "target"):
-        return target
-    owner, name = said(commitment.params, "owner"), said(commitment.params, "repoName", "repo")
-    repo = f"{owner}/{name}" if owner and name else "unknown"
-    return f"{repo}#{u16_slice(title_of(commitment), _TARGET_UNITS)}"
-
-
-def title_of(commitment: QueuedCommitment | CommitmentRequest) -> str:
-    """The title of a commitment; the description where there is none."""
-    return said(commitment.params, "title") or commitment.description
-
-
-def said(params: Mapping[str, Any], *names: str) -> str:
-    """The first of these parameters that says something, trimmed; "" if none does."""
-    for name in names:
-        value = params.get(name)
-        if isinstance(value, str) and value.strip():
-            return value.strip()
-    return ""
-
-
-def work_key(commitment: QueuedCommitment | CommitmentRequest) -> WorkKey:
-    """What a commitment will make, however it was worded: kind, place, and normalized title or words."""
-    params = commitment.params
-    match commitment.type:
-        case "comment_issue":
-            text = said(params, "body", "description", "content") or commitment.description
-            place = f"{repo_key(params)}#{params.get('issueNumber', '')}"
-        case "post_bluesky":
-            text, place = said(params, "content", "text", "description") or commitment.description, ""
-        case _:
-            text, place = title_of(commitment), repo_key(params)
-    return commitment.type, place, normalized_title(text)
+    """
+    if social_only and request.type in GITHUB_COMMITMENT_TYPES:
+        return Enqueued(None, new=False, reason=f"Social-only: {request.type} needs GitHub")
+    if not request.description.strip():
+        return Enqueued(None, new=False, reason="it says nothing")
+    if leaks:
+        return Enqueued(None, new=False, reason=LEAK)
+    if found := duplicate_of(known.values(), request, now):
+        return Enqueued(found[0], new=False, reason=found[1])
+    commitment = QueuedCommitment(
+        id=free_id(request, now, known),
+        created_at=iso(now),
+        description=request.description.strip(),
+        type=request.type,
+        source_thread_uri=request.source_thread_uri,
+        source_reply_text=request.source_reply_text,
+        params=dict(request.params),
+        source=request.source,
+    )
+    return Enqueued(commitment, new=True)
 
 
 def duplicate_of(
@@ -112,14 +97,14 @@ def duplicate_of(
     It is one that still is to be fulfilled, or was fulfilled within a day: in the same words in the same conversation,
     or with the same work to do anywhere.
     """
-    request_hash, request_work = _hash_of(request), work_key(request)
+    made_hash, made_work = request_hash(request), work_key(request)
     for one in known:
         if one.status not in LIVE and not _kept_lately(one, now):
             continue
-        done = "was kept already" if one.status == "completed" else "is promised already"
-        if one.id.rsplit("-", 1)[-1] == request_hash:
+        done = "was made already" if one.status == "completed" else "is committed to already"
+        if one.id.rsplit("-", 1)[-1] == made_hash:
             return one, f"the same {done} in this conversation"
-        if work_key(one) == request_work:
+        if work_key(one) == made_work:
             return one, f"the same {request.type} {done}"
     return None
 
@@ -128,13 +113,6 @@ def is_of_room(commitment: QueuedCommitment, room_id: str) -> bool:
     """Whether it can have been made in that room; where either id is unknown, nothing speaks against it."""
     made_in = commitment.params.get(ROOM_ID)
     return not (made_in and room_id) or made_in == room_id
-
-
-def refusal(request: CommitmentRequest, *, social_only: bool) -> str:
-    """Why this life cannot commit to that, or ""."""
-    if social_only and request.type in GITHUB_COMMITMENT_TYPES:
-        return f"Social-only: {request.type} needs GitHub"
-    return "" if request.description.strip() else "it says nothing"
 
 
 def due_in_s(commitment: QueuedCommitment, now: datetime) -> float | None:
@@ -237,10 +215,6 @@ def ended_at(commitment: QueuedCommitment) -> datetime | None:
 def _kept_lately(commitment: QueuedCommitment, now: datetime) -> bool:
     at = ended_at(commitment)
     return commitment.status == "completed" and at is not None and not _older(at, now, COMMITMENT_REPEAT_WINDOW_MS)
-
-
-def _hash_of(request: CommitmentRequest) -> str:
-    return generate_commitment_hash(request.source_thread_uri, request.description)
 
 
 def _older(moment: datetime | None, now: datetime, limit_ms: float) -> bool:

@@ -13,7 +13,8 @@ from common.constants import SECOND_MS
 from common.redact import Redactor
 from common.result import Err
 from common.text.untrusted import one_line
-from modules.services.commitments.policy import COMMITMENT_IN_PROGRESS_TIMEOUT_MS, claim_target
+from modules.services.commitments.naming import claim_target
+from modules.services.commitments.policy import COMMITMENT_IN_PROGRESS_TIMEOUT_MS
 from modules.services.commitments.types import QueuedCommitment, Room
 
 CLAIM_RENEWAL_INTERVAL_MS = 30 * SECOND_MS

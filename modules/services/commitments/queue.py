@@ -14,12 +14,13 @@ from typing import Any
 
 from common.clock import Clock, iso
 from common.constants import HOUR_MS, LOG_MAX_BYTES, LOG_ROTATIONS
-from common.redact import LEAK, Redactor
+from common.redact import Redactor
 from modules.runtime.events import Publish, discard
 from modules.services.commitments import policy
 from modules.services.commitments.cooldowns import Cooldowns
 from modules.services.commitments.events import CommitmentAbandoned, CommitmentsReady
 from modules.services.commitments.lines import append_line, read_commitments, write_commitments
+from modules.services.commitments.naming import claim_target
 from modules.services.commitments.outcomes import OutcomePatterns, RepoCooldown, new_cooldowns, outcome_patterns
 from modules.services.commitments.types import LIVE, CommitmentRequest, Enqueued, QueuedCommitment
 
@@ -72,31 +73,21 @@ class CommitmentQueue:
 
     def enqueue_commitment(self, request: CommitmentRequest) -> Enqueued:
         """Take a commitment in, unless it is made already, was fulfilled a moment ago, or cannot be made here."""
-        now = self._clock.now()
-        reason = policy.refusal(request, social_only=self._social_only)
-        if not reason and self._redactor.finds_in(
-            [request.description, request.source_reply_text, dict(request.params)]
-        ):
-            reason = LEAK
-        if reason:
-            self._audit("refused", type=request.type, reason=reason)
-            return Enqueued(None, new=False, reason=reason)
-        if found := policy.duplicate_of(self._known.values(), request, now):
-            self._audit("duplicate_rejected", id=found[0].id, type=request.type, reason=found[1])
-            return Enqueued(found[0], new=False, reason=found[1])
-        commitment = QueuedCommitment(
-            id=self._free_id(policy.commitment_id(request, now)),
-            created_at=iso(now),
-            description=request.description.strip(),
-            type=request.type,
-            source_thread_uri=request.source_thread_uri,
-            source_reply_text=request.source_reply_text,
-            params=dict(request.params),
-            source=request.source,
+        answer = policy.judged(
+            request,
+            self._known,
+            self._clock.now(),
+            social_only=self._social_only,
+            leaks=self._redactor.finds_in([request.description, request.source_reply_text, dict(request.params)]),
         )
-        self._put(commitment, "enqueued", type=request.type, source=request.source)
-        self._publish(CommitmentsReady())
-        return Enqueued(commitment, new=True)
+        if answer.commitment is None:
+            self._audit("refused", type=request.type, reason=answer.reason)
+        elif not answer.new:
+            self._audit("duplicate_rejected", id=answer.commitment.id, type=request.type, reason=answer.reason)
+        else:
+            self._put(answer.commitment, "enqueued", type=request.type, source=request.source)
+            self._publish(CommitmentsReady())
+        return answer
 
     def get(self, commitment_id: str) -> QueuedCommitment | None:
         """One commitment."""
@@ -179,7 +170,7 @@ class CommitmentQueue:
 
     def withdraw_claimed(self, action: str, target: str, reason: str) -> bool:
         """The same for what was claimed as `action` on `target`, for example after a lost claim."""
-        meant = [one for one in self.live() if (one.type, policy.claim_target(one)) == (action, target)]
+        meant = [one for one in self.live() if (one.type, claim_target(one)) == (action, target)]
         return sum(self.withdraw(one.id, reason) for one in meant) > 0
 
     def kept_already(self, request: CommitmentRequest) -> QueuedCommitment | None:
@@ -261,13 +252,6 @@ class CommitmentQueue:
     def _audit(self, action: str, **more: object) -> None:
         record = {"timestamp": iso(self._clock.now()), "action": action, **more}
         append_line(self._log, self._redactor.value(record), max_bytes=LOG_MAX_BYTES, rotations=LOG_ROTATIONS)
-
-    def _free_id(self, request: str) -> str:
-        """The same commitment made anew within a millisecond get the next one."""
-        while request in self._known:
-            name, moment, digest = request.split("-")
-            request = f"{name}-{int(moment) + 1}-{digest}"
-        return request
 
 
 def _ended(commitment: QueuedCommitment) -> str:

@@ -19,8 +19,8 @@ from modules.runtime.journal.types import Entry, EntryKind
 from modules.services.commitments.announce import Announcer
 from modules.services.commitments.events import CommitmentKept
 from modules.services.commitments.fulfil import Fulfiller, Progress
-from modules.services.commitments.naming import extract_fulfillment_url, resolve_repo
-from modules.services.commitments.policy import NEVER_HEARD, ROOM_ID, STALE, UNHEARD, title_of
+from modules.services.commitments.naming import extract_fulfillment_url, resolve_repo, title_of
+from modules.services.commitments.policy import NEVER_HEARD, ROOM_ID, STALE, UNHEARD
 from modules.services.commitments.presence import Presence
 from modules.services.commitments.queue import CommitmentQueue, waiting_lines
 from modules.services.commitments.types import QueuedCommitment

@@ -11,8 +11,7 @@ import re
 from common.constants import GITHUB_BODY_MAX_CHARS
 from common.text.markdown import close_code
 from common.text.untrusted import one_line
-from modules.services.commitments.naming import web_url
-from modules.services.commitments.policy import title_of
+from modules.services.commitments.naming import title_of, web_url
 from modules.services.commitments.types import QueuedCommitment
 
 ANNOUNCED_CHARS = 120

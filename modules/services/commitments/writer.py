@@ -37,7 +37,7 @@ from modules.runtime.llm.types import Message, NamedTool, ToolSpec
 from modules.services.agent.framing import Framer
 from modules.services.agent.prompt.prompter import Prompter
 from modules.services.agent.skills.skills import Skills
-from modules.services.commitments.policy import title_of
+from modules.services.commitments.naming import title_of
 from modules.services.commitments.types import QueuedCommitment
 
 SKILL = "commitments"

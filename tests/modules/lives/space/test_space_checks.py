@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import pytest
 
-from modules.lives.space import checks, phrases
+from modules.lives.space import phrases
 from modules.lives.space.phrases import without_first
 from modules.lives.space.request_parser import quoted, repo_in, requested_type
 from tests.cpu_time import cpu_s
@@ -15,12 +15,12 @@ Check = Callable[[str], bool]
 
 
 def deference(message: str) -> bool:
-    return checks.check_deference(message, ["Marvin", "sh-rebecca"])
+    return phrases.check_deference(message, ["Marvin", "sh-rebecca"])
 
 
 CHECKS: dict[str, tuple[Check, list[str], list[str]]] = {
     "list": (
-        checks.check_list,
+        phrases.check_list,
         [
             "- one",
             "words\n* one\n* two",
@@ -55,7 +55,7 @@ CHECKS: dict[str, tuple[Check, list[str], list[str]]] = {
         ],
     ),
     "empty promise": (
-        checks.check_empty_promise,
+        phrases.check_empty_promise,
         [
             "I'll open it",
             "I\u2019ll open it",
@@ -115,7 +115,7 @@ CHECKS: dict[str, tuple[Check, list[str], list[str]]] = {
         ],
     ),
     "echo opener": (
-        checks.check_echo_opener,
+        phrases.check_echo_opener,
         [
             "I agree with that",
             "I'm aligned",
@@ -204,7 +204,7 @@ CHECKS: dict[str, tuple[Check, list[str], list[str]]] = {
         ],
     ),
     "repo amnesia": (
-        checks.check_repo_amnesia,
+        phrases.check_repo_amnesia,
         [
             "Which repo?",
             "what repo is it",
@@ -233,7 +233,7 @@ CHECKS: dict[str, tuple[Check, list[str], list[str]]] = {
         ],
     ),
     "meta-discussion": (
-        checks.check_meta_discussion,
+        phrases.check_meta_discussion,
         [
             "the issue should contain steps",
             "it should include tests",
@@ -251,7 +251,7 @@ CHECKS: dict[str, tuple[Check, list[str], list[str]]] = {
         ["it should rain", "a checklist", "I'd rather not", "the plan is short", "items forever", "shoulder coverage"],
     ),
     "scope inflation": (
-        checks.check_scope_inflation,
+        phrases.check_scope_inflation,
         [
             "I'd also add tests",
             "One more thing",
@@ -268,7 +268,7 @@ CHECKS: dict[str, tuple[Check, list[str], list[str]]] = {
         ["I'd address it", "one thing is clear", "the extra mile", "I added it", "supplement it"],
     ),
     "action language": (
-        checks.check_action_language,
+        phrases.check_action_language,
         [
             "I'll do it",
             "I will do it",

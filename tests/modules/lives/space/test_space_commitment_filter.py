@@ -8,7 +8,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from common.schemas import Commitment
-from modules.lives.space.commitment_filter import permitted
+from modules.lives.space.commitment_filter import PlannedCommitment, claim_target, permitted, request_of, still_to_make
 from modules.lives.space.snapshot import RoomSnapshot
 from modules.lives.space.speak import experience_of
 from modules.lives.space.types import HistoryEntry, HostRequest, Intent, PeerEvent
@@ -43,6 +43,35 @@ def test_what_a_peer_has_made_is_not_made_again_by_another_name_of_the_same() ->
     assert "rebecca has made" in found.left_out[0].reason
     failed = replace(MADE_BY_PEER, kind="failure")
     assert permitted([ISSUE], replace(OPEN, peer_events=(failed,))).kept == (ISSUE,)
+
+
+def planned(one: Commitment, *, is_made_once: bool) -> PlannedCommitment:
+    request = request_of(one, "acme/site", thread_uri="space://conversation/1", spoken="")
+    return PlannedCommitment(one, request, claim_target(one, "acme/site"), is_made_once=is_made_once)
+
+
+OURS, FREE = planned(ISSUE, is_made_once=True), planned(COMMENT, is_made_once=False)
+ASKED_OF_ANOTHER = replace(OPEN, request=replace(WISH, fulfilled=False), is_open=True, is_owner=False)
+
+
+@pytest.mark.parametrize(
+    ("now", "lost", "kept"),
+    [
+        (OPEN, set(), (OURS, FREE)),
+        (OPEN, {("create_issue", OURS.target)}, (FREE,)),
+        (replace(OPEN, peer_events=(MADE_BY_PEER,)), set(), (FREE,)),
+        (replace(OPEN, peer_events=(replace(MADE_BY_PEER, kind="claim"),)), set(), (OURS, FREE)),
+        (MET, set(), (FREE,)),
+        (ASKED_OF_ANOTHER, set(), (FREE,)),
+        (replace(ASKED_OF_ANOTHER, is_owner=True), set(), (OURS, FREE)),
+        (replace(OPEN, follow_up="link"), set(), ()),
+    ],
+    ids=["free", "lost-claim", "made-by-peer", "claimed-later", "met", "not-elected", "elected", "asked-about"],
+)
+def test_only_what_the_room_did_since_drops_a_planned_commitment(
+    now: RoomSnapshot, lost: set[tuple[str, str]], kept: tuple[PlannedCommitment, ...]
+) -> None:
+    assert still_to_make((OURS, FREE), now, lost) == kept
 
 
 @pytest.mark.parametrize(

@@ -84,12 +84,12 @@ async def test_what_the_room_never_heard_is_not_promised(room: Room) -> None:
         snapshot, commitment_maker = life.snapshots.build_snapshot(()), life.speaker.commitment_maker
         issue = Commitment.model_validate(an_issue())
         planned = commitment_maker.plan((issue,), snapshot)
-        lost = await commitment_maker.enqueue(planned, "The clock issue is mine.", heard=False)
+        lost = await commitment_maker.enqueue(planned, "The clock issue is mine.", delivered=False)
         assert [one.params[UNHEARD] for one in lost] == [True]
-        commitment_maker.settle(lost, heard=False)
+        commitment_maker.withdraw(lost)
         assert marvin.queue.live() == []
-        again = await commitment_maker.enqueue(planned, "The clock issue is mine now.", heard=False)
-        commitment_maker.settle(again, heard=True)
+        again = await commitment_maker.enqueue(planned, "The clock issue is mine now.", delivered=False)
+        commitment_maker.settle(again, echoed=True)
         assert [UNHEARD in one.params for one in marvin.queue.live()] == [False]
 
 

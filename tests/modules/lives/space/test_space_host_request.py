@@ -300,11 +300,6 @@ def test_each_event_moves_the_request_in_its_own_way(event: RequestEvent, after:
     assert next_request(ASKED, event) == after
 
 
-def test_words_that_the_room_never_heard_leave_the_request_open() -> None:
-    assert next_request(next_request(ASKED, "committed"), "unheard") == ASKED
-    assert next_request(HostRequest(), "unheard").fulfilled
-
-
 def test_a_request_that_is_made_again_may_lack_its_repository_again() -> None:
     asked = next_request(ASKED, "repo_asked")
     again = host(s=30)

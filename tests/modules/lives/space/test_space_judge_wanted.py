@@ -4,7 +4,7 @@ import pytest
 
 from common.text.echo import EnsembleEchoResult, find_semantic_echo_ensemble, novelty_threshold
 from common.text.stems import tokenize_with_stemming
-from modules.lives.space.validator import judge_wanted, new_facts
+from modules.lives.space.classifiers import judge_wanted, new_facts
 from tests.echo_corpus import STRATA, Pair, corpus
 
 ANSWERS = ("Turn the heap every fortnight, air keeps the smell away.", "Two buckets of dry leaves for one of scraps.")

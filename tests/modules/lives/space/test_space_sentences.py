@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from common.text.utf16 import u16_len
-from modules.lives.space import checks, phrases
+from modules.lives.space import phrases
 from modules.lives.space.phrases import without_first
 
 SUBSTANCE = (
@@ -83,8 +83,8 @@ def test_the_first_sentence_or_line_is_taken_away(message: str, rest: str) -> No
 
 
 def test_a_message_with_substance_loses_only_its_echoing_beginning() -> None:
-    assert checks.without_opener(f"Great point. {SUBSTANCE}", ["Backups need care"]) == SUBSTANCE
-    assert checks.without_opener(f"Great point. I agree!\n{SUBSTANCE}", []) == SUBSTANCE
+    assert phrases.without_opener(f"Great point. {SUBSTANCE}", ["Backups need care"]) == SUBSTANCE
+    assert phrases.without_opener(f"Great point. I agree!\n{SUBSTANCE}", []) == SUBSTANCE
 
 
 @pytest.mark.parametrize(
@@ -99,12 +99,12 @@ def test_a_message_with_substance_loses_only_its_echoing_beginning() -> None:
     ids=["too little", "one sentence", "nothing new", "a list", "nothing else"],
 )
 def test_an_echo_without_substance_of_its_own_cannot_be_mended(message: str, said: list[str]) -> None:
-    assert checks.without_opener(message, said) == ""
+    assert phrases.without_opener(message, said) == ""
 
 
 def test_names_are_no_news() -> None:
     names = [f"agent{number}x" for number in range(20)]
     said = ["backups checksums archives retention windows storage"]
     message = f"Exactly. {said[0]} {said[0]} {' '.join(names)}"
-    assert checks.without_opener(message, said)
-    assert checks.without_opener(message, said, names) == ""
+    assert phrases.without_opener(message, said)
+    assert phrases.without_opener(message, said, names) == ""

@@ -23,7 +23,6 @@ from modules.lives.space.state import (
     Left,
     Paused,
     Spoke,
-    Unheard,
     new_entries,
     next_state,
 )
@@ -74,14 +73,6 @@ def test_the_rooms_echo_of_our_own_words_is_not_kept_twice() -> None:
     assert hear(talk, [said("marvin", "a thought", 3)], NOW) == ()
     assert len(hear(talk, [said("marvin", "Done \u2014 the clock", 4)], NOW)) == 1
     assert len(talk.state.own_messages) == 2
-
-
-def test_words_that_the_room_never_heard_are_taken_back() -> None:
-    talk = Conversation("marvin")
-    entry = talk.handle(Spoke("lost", NOW)).history[-1]
-    talk.handle(Unheard(entry))
-    talk.handle(Unheard(entry))
-    assert contents(talk) == []
 
 
 def test_a_departed_agent_stays_an_agent_and_the_host_a_host() -> None:

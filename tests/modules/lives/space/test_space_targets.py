@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from adapters.space.types import Claimed
 from common.schemas import Commitment, CommitmentType
 from common.text.utf16 import u16_len
-from modules.lives.space.commitment_filter import claim_target, rival_claim, same_target, title_similarity, wanted
+from modules.lives.space.commitment_filter import alike, claim_target, request_of, same_target, title_similarity
 from modules.lives.space.request_parser import conversation_thread_uri, point_summary
 from modules.services.commitments.types import CommitmentRequest
 
@@ -17,7 +17,7 @@ ISSUE = Commitment(type="create_issue", repo="acme/site", title="Release checkli
 
 
 def handed(commitment: Commitment, default: str | None) -> CommitmentRequest:
-    return wanted(commitment, default, thread_uri="space://conversation/1", spoken="On it.")
+    return request_of(commitment, default, thread_uri="space://conversation/1", spoken="On it.")
 
 
 def claim(target: str, action: CommitmentType = "create_issue") -> Claimed:
@@ -46,7 +46,7 @@ def test_the_target_travels_with_the_promise(title: str, default: str | None) ->
     target = claim_target(commitment, default)
     assert handed(commitment, default).params["target"] == target
     assert u16_len(target.partition("#")[2]) <= 50
-    assert rival_claim(commitment, default, [claim(target)]) is not None
+    assert alike([claim(target)], commitment.type, target) is not None
 
 
 def test_conversations_that_begin_alike_are_told_apart() -> None:
@@ -102,8 +102,8 @@ def test_likeness_of_titles_has_no_direction(one: str, other: str) -> None:
 def test_only_the_same_action_of_a_peer_rivals_a_promise() -> None:
     rival = claim("acme/site#Checklist for release")
     claims = [claim("acme/site#Release checklist", "create_plan"), claim("acme/site#Colours"), rival]
-    assert rival_claim(ISSUE, None, claims) is rival
-    assert rival_claim(ISSUE, None, claims[:2]) is None
+    assert alike(claims, ISSUE.type, claim_target(ISSUE, None)) is rival
+    assert alike(claims[:2], ISSUE.type, claim_target(ISSUE, None)) is None
 
 
 def test_the_queue_is_told_what_it_needs_to_keep_the_promise() -> None:

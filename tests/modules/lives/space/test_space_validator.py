@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from adapters.space.types import Claimed, Presence
 from common.schemas import VALID_COMMITMENT_TYPES, Commitment
-from modules.lives.space import checks, phrases
+from modules.lives.space import phrases, validator
 from modules.lives.space.commitment_filter import permitted
 from modules.lives.space.host_request import is_open
 from modules.lives.space.snapshot import Room, RoomSnapshot
@@ -129,14 +129,14 @@ def test_the_judge_has_the_last_word_under_a_name_of_its_own() -> None:
     assert outcome.signature == "[VALIDATION REJECTED] Semantic echo (LLM judge)"
 
 
-@pytest.mark.parametrize("at", range(len(checks.CHEAP)))
+@pytest.mark.parametrize("at", range(len(validator.CHEAP)))
 def test_the_checks_stand_in_their_order(at: int) -> None:
     order = [
         "non_owner_action", "length", "list", "empty_promise", "echo_opener", "role_budget", "deference",
         "repo_amnesia", "meta_discussion", "scope_inflation", "non_owner_discussion", "saturation", "observer",
     ]  # fmt: skip
-    assert len(order) == len(checks.CHEAP)
-    assert checks.CHEAP[at].stop.check == order[at]
+    assert len(order) == len(validator.CHEAP)
+    assert validator.CHEAP[at].stop.check == order[at]
 
 
 @pytest.mark.parametrize(
@@ -296,15 +296,15 @@ def test_whatever_passes_holds_no_phrase_that_is_stopped(
         return
     said = outcome.message
     assert said in message
-    assert not checks.check_list(said)
-    assert not checks.check_echo_opener(said)
-    assert commitments or not checks.check_empty_promise(said)
+    assert not phrases.check_list(said)
+    assert not phrases.check_echo_opener(said)
+    assert commitments or not phrases.check_empty_promise(said)
     if mode == "action":
-        assert not checks.check_deference(said, ["rebecca", "peterben"])
-        assert not checks.check_repo_amnesia(said)
-        assert commitments or not checks.check_meta_discussion(said)
-        assert commitments or not checks.check_scope_inflation(said)
-        assert owns or not checks.check_action_language(said)
+        assert not phrases.check_deference(said, ["rebecca", "peterben"])
+        assert not phrases.check_repo_amnesia(said)
+        assert commitments or not phrases.check_meta_discussion(said)
+        assert commitments or not phrases.check_scope_inflation(said)
+        assert owns or not phrases.check_action_language(said)
 
 
 @given(
@@ -341,7 +341,6 @@ def test_what_is_left_out_says_why() -> None:
     assert (taken.kept, taken.is_taken) == ((POST,), False)
     assert taken.left_out[0].line == "[VALIDATION REJECTED] Claimed by a peer: rebecca works at acme/site#Login"
     assert permitted([ISSUE], claimed).is_taken
-    assert permitted([ISSUE], claimed, claimed=True).kept == (ISSUE,)
 
 
 def test_a_message_is_checked_well_under_five_milliseconds() -> None:

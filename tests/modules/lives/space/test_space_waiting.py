@@ -6,10 +6,23 @@ import asyncio
 from dataclasses import replace
 from datetime import timedelta
 
+from common.result import Ok
 from common.schemas import SPACE_DECISION_TOOL
+from modules.lives.space.host_request import is_open
 from modules.lives.space.journal_reporter import LOOP
 from modules.runtime.scheduler.scheduler import Scheduler
-from tests.modules.lives.space.soul_in_room import QUESTION, TIN, WISH, Agent, Room, an_issue, decision, speaks, until
+from tests.modules.lives.space.soul_in_room import (
+    QUESTION,
+    TIN,
+    WISH,
+    Agent,
+    Room,
+    an_issue,
+    decision,
+    speaks,
+    summaries,
+    until,
+)
 from town.model.types import ChatRequest, Completion
 
 PAUSE_MS = 30_000
@@ -112,3 +125,21 @@ async def test_a_message_that_may_not_be_said_any_more_is_dropped_before_its_mom
         assert not marvin.space.participation.waits
         assert (await decision(marvin, "Not said")).data["message"] == TIN
         assert room.host.said("marvin") == []
+
+
+async def test_a_message_that_cannot_be_sent_leaves_nothing_behind(room: Room) -> None:
+    words = "The clock issue is mine."
+    async with room.soul("marvin", lambda _: speaks(words, an_issue())) as marvin:
+        pause_before_speaking(marvin)
+        await room.says(WISH, marvin)
+        life = marvin.space.participation
+        assert (await life.check()).code == "waiting"
+        marvin.later(PAUSE_MS / 1000)
+        while isinstance(await marvin.client.send_chat("The room is busy."), Ok):
+            pass
+        assert (await life.check()).code == "unsaid"
+        assert marvin.queue.live() == []
+        assert words not in [entry.content for entry in life.talk.state.history]
+        assert is_open(life.talk.state.request)
+        assert "Spoke" not in await summaries(marvin)
+        assert (await decision(marvin, "Not said")).data["message"] == words

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 
@@ -10,7 +11,13 @@ import pytest
 
 from adapters.github.types import Repo
 from modules.services.commitments import policy
-from modules.services.commitments.naming import extract_fulfillment_url, issue_number, resolve_repo
+from modules.services.commitments.naming import (
+    claim_target,
+    extract_fulfillment_url,
+    generate_commitment_hash,
+    issue_number,
+    resolve_repo,
+)
 from modules.services.commitments.outcomes import (
     FailurePattern,
     RepoCooldown,
@@ -26,12 +33,12 @@ MINUTE, HOUR, DAY = timedelta(minutes=1), timedelta(hours=1), timedelta(days=1)
 
 def test_the_hash_is_sixteen_digits_of_conversation_and_plain_words() -> None:
     expected = hashlib.sha256(b"at://a/b/c:open an issue about x").hexdigest()[:16]
-    assert policy.generate_commitment_hash("at://a/b/c", "  Open an\n Issue   about X ") == expected
-    assert policy.generate_commitment_hash("at://a/b/d", "open an issue about x") != expected
+    assert generate_commitment_hash("at://a/b/c", "  Open an\n Issue   about X ") == expected
+    assert generate_commitment_hash("at://a/b/d", "open an issue about x") != expected
 
 
 def as_queued(promise: CommitmentRequest, **fields: Any) -> QueuedCommitment:
-    name = policy.generate_commitment_hash(promise.source_thread_uri, promise.description)
+    name = generate_commitment_hash(promise.source_thread_uri, promise.description)
     return queued(
         name=name,
         promised=promise.description,
@@ -160,11 +167,33 @@ def test_only_what_is_over_is_forgotten_and_only_after_a_week(days: float, *, fo
     assert not policy.is_forgotten(queued(status="failed", created=created), NOON)
 
 
-def test_a_social_only_life_promises_nothing_that_needs_github() -> None:
-    assert "Social-only" in policy.refusal(wanted(), social_only=True)
-    assert not policy.refusal(wanted(kind="post_bluesky"), social_only=True)
-    assert not policy.refusal(wanted(), social_only=False)
-    assert policy.refusal(wanted("   "), social_only=False)
+@pytest.mark.parametrize(
+    ("request_", "social_only", "leaks", "taken"),
+    [
+        (wanted(), True, False, False),
+        (wanted(kind="post_bluesky"), True, False, True),
+        (wanted(), False, False, True),
+        (wanted("   "), False, False, False),
+        (wanted(), False, True, False),
+    ],
+)
+def test_a_request_is_refused_where_this_life_or_its_words_allow_no_commitment(
+    request_: CommitmentRequest, *, social_only: bool, leaks: bool, taken: bool
+) -> None:
+    answer = policy.judged(request_, {}, NOON, social_only=social_only, leaks=leaks)
+    assert (answer.commitment is not None, answer.new, not answer.reason) == (taken, taken, taken)
+
+
+def test_a_request_is_judged_against_every_known_commitment() -> None:
+    first = policy.judged(wanted(), {}, NOON).commitment
+    assert first is not None
+    again = policy.judged(wanted(), {first.id: first}, NOON + MINUTE)
+    assert (again.commitment, again.new) == (first, False)
+    over = {first.id: replace(first, status="abandoned")}
+    anew = policy.judged(wanted(), over, NOON)
+    assert anew.new
+    assert anew.commitment is not None
+    assert anew.commitment.id not in over
 
 
 @pytest.mark.parametrize(
@@ -252,6 +281,6 @@ def test_a_cooldown_that_nobody_can_read_has_ended() -> None:
 
 
 def test_the_claim_is_the_one_of_the_promise() -> None:
-    assert policy.claim_target(queued(target="acme/site#Release")) == "acme/site#Release"
-    assert policy.claim_target(queued()) == "acme/site#Release checklist"
+    assert claim_target(queued(target="acme/site#Release")) == "acme/site#Release"
+    assert claim_target(queued()) == "acme/site#Release checklist"
     assert ROOM.startswith("space://conversation/")
