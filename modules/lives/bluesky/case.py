@@ -4,15 +4,17 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from datetime import datetime
+from typing import Literal
 
 from adapters.atproto.client import Atproto
 from adapters.atproto.richtext import detect_mentions
-from adapters.atproto.types import Notification
+from adapters.atproto.types import Notification, Post
+from common.facts import PostFacts, SaidLine
 from common.provenance import Provenance
 from common.result import ApiResult, Err, Ok
-from modules.lives.bluesky.conversation import Incoming
+from common.text.untrusted import clean, one_line
 from modules.lives.bluesky.thread import ThreadAnalysis, analyze_thread_view
-from modules.lives.bluesky.types import Pending, ThreadTurn
+from modules.lives.bluesky.types import Event, Incoming, Pending, Replied, Seen, Spoken, ThreadTurn
 from modules.runtime.llm.types import Importance
 from modules.services.agent.identity.identity import Me
 from modules.services.outbox.rules.etiquette import Etiquette
@@ -20,6 +22,9 @@ from modules.services.outbox.rules.types import ReplyAdvice
 from modules.services.peers.accounts import Relationship, Relationships
 
 THREAD_DEPTH = 6
+
+_DEEP_THREAD = 10
+_MANY_REPLIES = 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,9 +66,83 @@ class Case:
         return names_several(self.notification)
 
     @property
-    def our_replies(self) -> list[str]:
-        """The uris of our replies in the thread."""
-        return [post.uri for post in self.thread.posts if post.author.did == self.own_did and post.reply]
+    def events(self) -> tuple[Event, ...]:
+        """What the thread and the post say of the conversation: its root, our replies, and the post."""
+        root, top = self.notification.root, self.thread.focal_path[0].author
+        ours = (post.uri for post in self.thread.posts if post.author.did == self.own_did and post.reply)
+        return (Seen(root.cid, top.did, top.handle), *map(Replied, ours), Spoken(self.incoming))
+
+    @property
+    def author_name(self) -> str:
+        """The author's handle, and the display name if there is one: `@ada.test (Ada)`."""
+        author = self.notification.author
+        name = one_line(author.display_name)
+        return f"@{author.handle} ({name})" if name else f"@{author.handle}"
+
+    @property
+    def post_line(self) -> str:
+        """The post in one text, after the name of its author."""
+        return f"{self.author_name}: {clean(self.notification.text)}"
+
+    @property
+    def earlier_lines(self) -> str:
+        """The other posts of the thread, a line each, oldest first; "" if there are none."""
+        return "\n".join(
+            f"{'YOU' if one.author.did == self.own_did else f'@{one.author.handle}'}: {' '.join(one.text.split())}"
+            for one in self._others
+        )
+
+    @property
+    def acquaintance(self) -> Literal["Owner", "New", "Known"]:
+        """How well the author is known: a subsection of `Relationship` in the `bluesky-response` skill."""
+        if self.is_owner:
+            return "Owner"
+        return "New" if self.relationship is None or len(self.relationship.interactions) <= 1 else "Known"
+
+    @property
+    def notes(self) -> list[str]:
+        """What is to be noted about the thread: subsections of `Notes` in the `bluesky-response` skill."""
+        applying = {
+            "Deep Thread": self.thread.depth >= _DEEP_THREAD,
+            "Own Replies": self.thread.agent_reply_count >= _MANY_REPLIES,
+            "Last Word": self.thread.is_agent_last_reply,
+            "Circling": self.thread.circular.is_circular,
+            "Several Addressed": self.addresses_others,
+        }
+        return [name for name, applies in applying.items() if applies]
+
+    @property
+    def figures(self) -> dict[str, object]:
+        """The values that those subsections have places for."""
+        known = self.relationship
+        return {
+            "depth": self.thread.depth,
+            "own_replies": self.thread.agent_reply_count,
+            "interactions": len(known.interactions) if known else 0,
+            "sentiment": known.sentiment if known else "unknown",
+        }
+
+    @property
+    def facts(self) -> PostFacts:
+        """The post and its thread, as data beside the prompt."""
+        post = self.notification
+        return PostFacts(
+            uri=post.uri,
+            cid=post.cid,
+            author=post.author.handle,
+            text=post.text,
+            notification_kind=post.kind,
+            thread=tuple(
+                SaidLine("" if one.author.did == self.own_did else one.author.handle, one.text) for one in self._others
+            ),
+            is_owner=self.is_owner,
+            several_addressed=self.addresses_others,
+            trust=self.provenance.name.lower(),
+        )
+
+    @property
+    def _others(self) -> list[Post]:
+        return [post for post in self.thread.posts if post.uri != self.notification.uri]
 
     @property
     def subject(self) -> ThreadTurn:

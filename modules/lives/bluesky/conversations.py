@@ -10,23 +10,28 @@ from pathlib import Path
 
 from adapters.atproto.types import Notification
 from common.clock import Clock, iso, parse_iso
-from modules.lives.bluesky import conversations_policy as policy
 from modules.lives.bluesky.case import Case, incoming_of
-from modules.lives.bluesky.conversation import (
+from modules.lives.bluesky.conversation_policy import (
+    Conversation,
+    ConversationAnalysis,
+    ConversationDecision,
+    Source,
+    judge_incoming,
+)
+from modules.lives.bluesky.conversation_policy import analyze_conversation as analyze
+from modules.lives.bluesky.policy import Plan, plan_case
+from modules.lives.bluesky.thread import ThreadAnalysis
+from modules.lives.bluesky.types import (
     CONVERSATION_RETENTION_MS,
     Aged,
     Concluded,
-    Conversation,
     Disengaged,
     Event,
     Incoming,
     Replied,
     Seen,
-    Source,
     Spoken,
 )
-from modules.lives.bluesky.conversations_policy import ConversationAnalysis, ConversationDecision
-from modules.lives.bluesky.thread import ThreadAnalysis
 from modules.runtime.record_file import RecordFile
 from modules.services.agent.identity.self_mechanics import SocialMechanics
 
@@ -84,58 +89,43 @@ class Conversations:
         The `like` and `conclude` that the decision asks for are left to the caller.
         """
         post = incoming_of(incoming, parse_iso(incoming.indexed_at), thread, is_automated=is_automated)
-        spoken = self._after(root_uri, Seen(), Spoken(post))
-        return self._judge(
+        now = self._clock.now()
+        spoken = self._known(root_uri).after_all((Seen(), Spoken(post)), now)
+        decision, reopened = judge_incoming(
             spoken,
             post,
             mechanics or SocialMechanics(),
             agent_did=agent_did,
             is_owner=is_owner,
             has_workspace_context=has_workspace_context,
+            now=now,
         )
+        self._keep(spoken.after_all(reopened, now))
+        return decision
 
-    def judge_case(self, post_case: Case, mechanics: SocialMechanics) -> ConversationDecision:
-        """Whether to answer a post whose thread was read; thread and post then count as part of the conversation."""
-        root, top, post = post_case.notification.root, post_case.thread.focal_path[0].author, post_case.incoming
-        ours = (Replied(uri) for uri in post_case.our_replies)
-        spoken = self._after(root.uri, Seen(root.cid, top.did, top.handle), *ours, Spoken(post))
-        return self._judge(
+    def plan_case(self, post_case: Case, mechanics: SocialMechanics) -> Plan:
+        """Plan what to do about a post whose thread was read, and keep the conversation as post and plan leave it."""
+        now = self._clock.now()
+        spoken = self._known(post_case.notification.root.uri).after_all(post_case.events, now)
+        judged, reopened = judge_incoming(
             spoken,
-            post,
+            post_case.incoming,
             mechanics,
             agent_did=post_case.own_did,
             is_owner=post_case.is_owner,
-        )
-
-    def _judge(
-        self,
-        spoken: Conversation,
-        post: Incoming,
-        mechanics: SocialMechanics,
-        *,
-        agent_did: str,
-        is_owner: bool,
-        has_workspace_context: bool = False,
-    ) -> ConversationDecision:
-        now = self._clock.now()
-        decision, reopened = policy.judge_incoming(
-            spoken,
-            post,
-            mechanics,
-            agent_did=agent_did,
-            is_owner=is_owner,
-            has_workspace_context=has_workspace_context,
             now=now,
         )
-        self._keep(spoken.after(reopened, now) if reopened else spoken)
-        return decision
+        plan = plan_case(post_case, judged)
+        left = [Concluded(plan.reason)] if plan.code == "conclude" else []
+        self._keep(spoken.after_all([*reopened, *left], now))
+        return plan
 
     def analyze_conversation(
         self, root_uri: str, agent_did: str, mechanics: SocialMechanics | None = None
     ) -> ConversationAnalysis:
         """Whether a conversation has run its course."""
         conversation = self._file.records.get(root_uri)
-        return policy.analyze_conversation(conversation, mechanics or SocialMechanics(), agent_did, self._clock.now())
+        return analyze(conversation, mechanics or SocialMechanics(), agent_did, self._clock.now())
 
     def sweep(self, agent_did: str, mechanics: SocialMechanics | None = None) -> list[Conversation]:
         """Conclude what has run its course by itself; returns those, so that the terminal can tell."""
@@ -167,16 +157,14 @@ class Conversations:
 
     def _apply(self, root_uri: str, *events: Event, source: Source = "notification") -> Conversation:
         """Keep the conversation as it stands after `events`."""
-        return self._keep(self._after(root_uri, *events, source=source))
+        return self._keep(self._known(root_uri, source).after_all(events, self._clock.now()))
 
-    def _after(self, root_uri: str, *events: Event, source: Source = "notification") -> Conversation:
+    def _known(self, root_uri: str, source: Source = "notification") -> Conversation:
+        """The conversation under a thread root; a new one if there is none."""
         now = self._clock.now()
-        conversation = self._file.records.get(root_uri) or Conversation(
+        return self._file.records.get(root_uri) or Conversation(
             root_uri=root_uri, first_seen=now, last_checked=now, source=source
         )
-        for event in events:
-            conversation = conversation.after(event, now)
-        return conversation
 
     def _keep(self, conversation: Conversation) -> Conversation:
         if self._file.records.get(conversation.root_uri) != conversation:

@@ -12,11 +12,10 @@ from typing import Literal
 
 from common.clock import Clock
 from common.errors import BudgetExceeded, Fatal, Transient
-from common.result import Ok
-from modules.lives.bluesky.case import Case, CaseReader, names_several
+from common.result import Err
+from modules.lives.bluesky.case import CaseReader, names_several
 from modules.lives.bluesky.conversations import Conversations
 from modules.lives.bluesky.perceive import NOTIFICATION_MAX_AGE_MS
-from modules.lives.bluesky.policy import plan_for, should_respond_to
 from modules.lives.bluesky.publish import Publisher
 from modules.lives.bluesky.report import Reporter
 from modules.lives.bluesky.respond import Responder
@@ -31,6 +30,7 @@ from modules.services.outbox.types import ACTIVE_STATES
 
 PENDING_MAX_ATTEMPTS = 5
 
+_PLANNED: dict[str, Act] = {"like": "liked", "conclude": "concluded", "skip": "skipped", "later": "later"}
 _DONE_BEFORE: dict[str, Act] = {"reply": "replied", "like": "liked"}
 
 
@@ -48,7 +48,6 @@ class Handler:
         turns: how many turns each stranger had of late.
         reporter: tells what became of each post.
         clock: the time.
-        owner_did: the owner's account.
         others_first_ms: how long others who are addressed in the same post go first.
         on_replied: called with each post that was answered, and the id of the intent of the answer.
 
@@ -67,7 +66,6 @@ class Handler:
         turns: PersonTurns,
         reporter: Reporter,
         clock: Clock,
-        owner_did: str,
         others_first_ms: float,
         on_replied: Callable[[Pending, str], Awaitable[object]] | None = None,
     ) -> None:
@@ -81,7 +79,6 @@ class Handler:
         self._turns = turns
         self._reporter = reporter
         self._clock = clock
-        self._owner_did = owner_did
         self._others_first = timedelta(milliseconds=others_first_ms)
         self._on_replied = on_replied
 
@@ -143,29 +140,22 @@ class Handler:
         return None
 
     async def _read_and_respond(self, item: Pending) -> Disposition:
+        """Read the case, plan by rule, and carry the plan out."""
         read = await self._reader.read_case(item)
-        if isinstance(read, Ok):
-            return await self._respond_to_case(read.data)
-        if read.kind in {"not_found", "invalid"}:
-            return Disposition("dropped", f"the post cannot be read any more: {read.error}")
-        raise Transient(f"@{item.notification.author.handle}'s thread: {read.error}", retry_after=read.retry_after)
-
-    async def _respond_to_case(self, post_case: Case) -> Disposition:
-        notification = post_case.notification
-        judged = self._conversations.judge_case(post_case, self._identity.extract().social_mechanics)
-        screening = should_respond_to(notification, self._owner_did)
-        plan = plan_for(judged, screening, post_case.thread, post_case.advice, is_owner=post_case.is_owner)
-        like = notification.ref if plan.like or plan.code == "like" else None
-        if plan.code == "conclude":
-            left = await self._publisher.conclude(notification.root, plan.reason, like=like, cause_id=notification.uri)
-            return Disposition("concluded", plan.reason, left.intent_id or None, held=left.status == "held")
-        if like:
-            liked = await self._publisher.like(like, cause_id=notification.uri)
-            return Disposition("liked", plan.reason, liked.intent_id or None, held=liked.status == "held")
-        if plan.code != "answer":
-            return Disposition("later" if plan.code == "later" else "skipped", plan.reason, retry_in_s=plan.retry_in_s)
-        chosen = await self._responder.respond_to(post_case)
-        return replace(chosen, reason=chosen.reason or plan.reason)
+        if isinstance(read, Err):
+            if read.kind in {"not_found", "invalid"}:
+                return Disposition("dropped", f"the post cannot be read any more: {read.error}")
+            raise Transient(f"@{item.notification.author.handle}'s thread: {read.error}", retry_after=read.retry_after)
+        post_case = read.data
+        plan = self._conversations.plan_case(post_case, self._identity.extract().social_mechanics)
+        if plan.code == "answer":
+            chosen = await self._responder.respond_to(post_case)
+            return replace(chosen, reason=chosen.reason or plan.reason)
+        disposition = Disposition(_PLANNED[plan.code], plan.reason, retry_in_s=plan.retry_in_s)
+        if not plan.gives_like:
+            return disposition
+        liked = await self._publisher.like(item.notification.ref, cause_id=item.notification.uri)
+        return replace(disposition, intent_id=liked.intent_id or None, held=liked.status == "held")
 
     async def _after_failure(self, item: Pending, failed: Disposition) -> Disposition:
         """Leave the post waiting for another try; after enough of them it gets a like instead."""

@@ -16,7 +16,6 @@ from common.constants import AWARENESS_INTERVAL_MS
 from common.pace import Pace
 from common.settings import Settings
 from modules.lives.bluesky.case import CaseReader
-from modules.lives.bluesky.conversation import CONVERSATION_STALE_RETENTION_MS
 from modules.lives.bluesky.conversations import Conversations
 from modules.lives.bluesky.disclosure import Disclosure
 from modules.lives.bluesky.expression import Expression
@@ -28,7 +27,7 @@ from modules.lives.bluesky.publish import Publisher
 from modules.lives.bluesky.report import Reporter
 from modules.lives.bluesky.respond import Responder
 from modules.lives.bluesky.state import PendingPosts
-from modules.lives.bluesky.types import Pending
+from modules.lives.bluesky.types import CONVERSATION_STALE_RETENTION_MS, Pending
 from modules.lives.bluesky.waits import PersonTurns, Waits
 from modules.runtime.control import Control
 from modules.runtime.control_watch import ControlLoop
@@ -217,7 +216,6 @@ class BlueskyLife:
             turns=turns,
             reporter=reporter,
             clock=clock,
-            owner_did=me.owner_did,
             others_first_ms=get_agent_jitter(me.agent_name, pace.peer_jitter_min_ms, pace.peer_jitter_span_ms),
             on_replied=self._note_commitments,
         )

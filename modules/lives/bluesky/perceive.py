@@ -14,10 +14,10 @@ from adapters.atproto.types import Notification
 from common.clock import Clock, parse_iso
 from common.constants import DAY_MS
 from common.result import ApiResult, Err, Ok
-from modules.lives.bluesky.conversation import CONVERSATION_STALE_RETENTION_MS
 from modules.lives.bluesky.policy import Screening, prioritize_notifications, should_respond_to
 from modules.lives.bluesky.publish import Publisher
 from modules.lives.bluesky.state import PendingPosts
+from modules.lives.bluesky.types import CONVERSATION_STALE_RETENTION_MS
 from modules.runtime.journal.journal import Journal
 from modules.runtime.journal.types import Entry
 from modules.services.agent.identity.identity import Identity

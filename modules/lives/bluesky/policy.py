@@ -11,7 +11,8 @@ from typing import Literal, Protocol
 from adapters.atproto.types import Notification
 from common.result import Decision
 from common.text.closings import is_emoji_only, is_low_value_closing, without_handles
-from modules.lives.bluesky.conversations_policy import ConversationDecision
+from modules.lives.bluesky.case import Case
+from modules.lives.bluesky.conversation_policy import ConversationDecision
 from modules.lives.bluesky.thread import CircularAnalysis, ThreadAnalysis
 from modules.lives.bluesky.types import Pending
 from modules.services.outbox.rules.types import ReplyAdvice
@@ -98,6 +99,11 @@ class Plan:
     like: bool = False
     retry_in_s: float = 0.0
 
+    @property
+    def gives_like(self) -> bool:
+        """Whether a like is part of it."""
+        return self.like or self.code == "like"
+
 
 @dataclass(frozen=True, slots=True)
 class Prioritized:
@@ -115,13 +121,16 @@ def should_respond_to(notification: Notification, owner_did: str, *, skip_acknow
 
     Without `skip_acknowledgments`, thanks and the like are looked at too (a bare emoji never is).
     """
-    if notification.author.did == owner_did:
-        return _screened("owner", should=True)
-    # NOTE(self): a mention always carries a handle; what is said beside it decides.
-    said = without_handles(notification.text) or notification.text.strip()
-    if silent := _why_silent(notification.kind, said, skip_acknowledgments=skip_acknowledgments):
-        return _screened(silent, should=False)
-    return _screened(_why_respond(notification.kind, said), should=True)
+    return _screen(
+        notification, is_owner=notification.author.did == owner_did, skip_acknowledgments=skip_acknowledgments
+    )
+
+
+def plan_case(post_case: Case, judged: ConversationDecision) -> Plan:
+    """What to do about a post whose conversation was judged; only `answer` asks a model."""
+    is_owner = post_case.is_owner
+    screening = _screen(post_case.notification, is_owner=is_owner)
+    return plan_for(judged, screening, post_case.thread, post_case.advice, is_owner=is_owner)
 
 
 def plan_for(
@@ -211,6 +220,16 @@ def triage(
         rounds.append((not by_owner, 0 if by_owner else had[did], item))
         had[did] += 1
     return [item for *_, item in sorted(rounds, key=lambda ranked: ranked[:2])]
+
+
+def _screen(notification: Notification, *, is_owner: bool, skip_acknowledgments: bool = True) -> Screening:
+    if is_owner:
+        return _screened("owner", should=True)
+    # NOTE(self): a mention always carries a handle; what is said beside it decides.
+    said = without_handles(notification.text) or notification.text.strip()
+    if silent := _why_silent(notification.kind, said, skip_acknowledgments=skip_acknowledgments):
+        return _screened(silent, should=False)
+    return _screened(_why_respond(notification.kind, said), should=True)
 
 
 def _screened(code: ScreeningCode, *, should: bool) -> Screening:

@@ -29,21 +29,22 @@ class Scaffold:
     runs: Runs = frozenset()
     lines: tuple[re.Pattern[str], ...] = ()
 
-    def is_in(self, text: str) -> bool:
-        """Whether `text` holds one of the runs, or consists of nothing but lines."""
-        if any(run in self.runs for run in _runs(text)):
+    def is_in(self, text: str, said: Sequence[str] = ()) -> bool:
+        """Whether `text` holds a run that none of `said` has, or consists of nothing but lines."""
+        held = self.runs.intersection(_runs(text))
+        if held and held - word_runs(said):
             return True
         pieces = _pieces(text)
         return bool(pieces) and all(any(line.fullmatch(piece) for line in self.lines) for piece in pieces)
 
 
-def scaffold_of(templates: Iterable[str], told: Iterable[str], others: Iterable[str]) -> Scaffold:
+def scaffold_of(templates: Iterable[str], told: Iterable[str], others: Iterable[str] = ()) -> Scaffold:
     """The scaffold of one prompt.
 
     Args:
         templates: sections of skills, with their places for variables.
         told: such sections as they were filled in, without the words of others.
-        others: texts whose words may be said: the posts of a thread, the SOUL's own pages.
+        others: texts whose words may be said, such as the SOUL's own pages.
 
     """
     templates = tuple(templates)
@@ -103,7 +104,7 @@ def reply_problem(text: str, said: Sequence[str], scaffold: Scaffold, *, may_tha
         may_thank: whether thanks alone are enough.
 
     """
-    if scaffold.is_in(text):
+    if scaffold.is_in(text, said):
         return "instructions"
     if _echoes(text, said):
         return "repeats"

@@ -5,10 +5,7 @@ from __future__ import annotations
 import random
 from dataclasses import dataclass, replace
 
-from adapters.atproto.types import Post
 from common.clock import Clock, local, spoken
-from common.facts import PostFacts, SaidLine
-from common.text.untrusted import clean, one_line
 from modules.lives.bluesky.case import Case
 from modules.lives.bluesky.pictures import Pictures
 from modules.lives.bluesky.reply_check import Scaffold, scaffold_of
@@ -18,7 +15,7 @@ from modules.services.agent.framing import Framer
 from modules.services.agent.identity.identity import Me
 from modules.services.agent.prompt.prompter import Prompter
 from modules.services.agent.sessions.sessions import Sessions
-from modules.services.agent.skills.skills import Skills, interpolate
+from modules.services.agent.skills.skills import Skills
 from modules.services.agent.tools.types import Turn
 from modules.services.agent.turn.loop import TurnResult
 from modules.services.agent.turn.runner import TurnRunner
@@ -27,8 +24,6 @@ _RESPONSE_TOOLS = ("bluesky_reply", "bluesky_like", "graceful_exit", "stay_silen
 _SKILL = "bluesky-response"
 _TEMPLATE = "User Message Template"
 _OWN_SECTIONS = ("System Prompt", _TEMPLATE, "Relationship", "Notes", "No Conversation")
-_DEEP_THREAD = 10
-_MANY_REPLIES = 3
 
 
 class Responder:
@@ -66,7 +61,7 @@ class Responder:
         notification = post_case.notification
         key = f"bluesky:thread:{notification.root.uri}"
         pictures = await self._pictures.gather(post_case.thread.focal_path[-1], key)
-        facts = _facts(post_case, pictures=sum(isinstance(part, Image) for part in pictures))
+        facts = replace(post_case.facts, pictures=sum(isinstance(part, Image) for part in pictures))
         words = self._words(post_case)
         turn = Turn(
             loop="awareness",
@@ -75,7 +70,7 @@ class Responder:
             subject=replace(post_case.subject, scaffold=words.scaffold),
             importance=post_case.importance,
         )
-        said, told = (_message(text, pictures) for text in (words.said, words.told))
+        said, told = (_message(text, pictures) for text in (post_case.post_line, words.told))
         session_id = await self._sessions.add_once(key, said, turn.provenance)
         system = await self._prompter.prompt(
             skill=_SKILL,
@@ -101,21 +96,19 @@ class Responder:
     def _words(self, post_case: Case) -> _Words:
         """Put a case into words, all helpers first, then the skill."""
         post = post_case.notification
-        relationship, notes, values = _relationship(post_case), _notes(post_case), _values(post_case)
-        earlier, author = _earlier(post_case), _signature(post_case)
         framer = Framer(self._skills, self._rng)
         framed = {
             kind: framer.frame(kind, author=who, uri=uri, text=text)
             for kind, who, uri, text in (
-                ("conversation", "several", post.root.uri, earlier),
-                ("post", author, post.uri, post.text),
+                ("conversation", "several", post.root.uri, post_case.earlier_lines),
+                ("post", post_case.author_name, post.uri, post.text),
             )
             if kind == "post" or text
         }
-        known, noted = (self._skills.subsections(_SKILL, name) for name in ("Relationship", "Notes"))
+        figures = post_case.figures
         about = {
-            "relationship": interpolate(known[relationship], values),
-            "notes": "\n".join(interpolate(noted[name], values) for name in notes),
+            "relationship": self._skills.render(_SKILL, "Relationship", post_case.acquaintance, **figures),
+            "notes": "\n".join(self._skills.render(_SKILL, "Notes", name, **figures) for name in post_case.notes),
             "reason": post.kind,
             "author": post.author.handle,
             "uri": post.uri,
@@ -128,15 +121,13 @@ class Responder:
         templates = [self._skills.section(_SKILL, name) for name in _OWN_SECTIONS]
         templates += [self._skills.section("core", "Ground Rules")]
         told = [about["relationship"], about["notes"], bare]
-        scaffold = scaffold_of(templates, told, (one.text for one in post_case.thread.posts))
-        return _Words(f"{author}: {clean(post.text)}", message, scaffold)
+        return _Words(message, scaffold_of(templates, told))
 
 
 @dataclass(frozen=True, slots=True)
 class _Words:
-    """A case in words: `said` for the session, `told` for the model, and the words that only our prompt has."""
+    """A case in words: `told` for the model, and the words that only our prompt has."""
 
-    said: str
     told: str
     scaffold: Scaffold
 
@@ -151,72 +142,5 @@ def disposition_of(turn_result: TurnResult) -> Disposition:
     return Disposition("undecided", f"the model chose nothing that works ({turn_result.stopped})")
 
 
-def _facts(post_case: Case, *, pictures: int) -> PostFacts:
-    """The post and its thread, as data beside the prompt."""
-    post = post_case.notification
-    earlier = (one for one in post_case.thread.posts if one.uri != post.uri)
-    return PostFacts(
-        uri=post.uri,
-        cid=post.cid,
-        author=post.author.handle,
-        text=post.text,
-        notification_kind=post.kind,
-        thread=tuple(
-            SaidLine("" if one.author.did == post_case.own_did else one.author.handle, one.text) for one in earlier
-        ),
-        is_owner=post_case.is_owner,
-        several_addressed=post_case.addresses_others,
-        trust=post_case.provenance.name.lower(),
-        pictures=pictures,
-    )
-
-
-def _relationship(post_case: Case) -> str:
-    """The subsection that says how well the author is known."""
-    if post_case.is_owner:
-        return "Owner"
-    return "New" if post_case.relationship is None or len(post_case.relationship.interactions) <= 1 else "Known"
-
-
-def _notes(post_case: Case) -> list[str]:
-    """The subsections of the notes that apply."""
-    thread = post_case.thread
-    applying = {
-        "Deep Thread": thread.depth >= _DEEP_THREAD,
-        "Own Replies": thread.agent_reply_count >= _MANY_REPLIES,
-        "Last Word": thread.is_agent_last_reply,
-        "Circling": thread.circular.is_circular,
-        "Several Addressed": post_case.addresses_others,
-    }
-    return [name for name, applies in applying.items() if applies]
-
-
-def _values(post_case: Case) -> dict[str, object]:
-    known = post_case.relationship
-    return {
-        "depth": post_case.thread.depth,
-        "own_replies": post_case.thread.agent_reply_count,
-        "interactions": len(known.interactions) if known else 0,
-        "sentiment": known.sentiment if known else "unknown",
-    }
-
-
-def _earlier(post_case: Case) -> str:
-    """The other posts of the thread, a line each, oldest first."""
-    uri = post_case.notification.uri
-    return "\n".join(_line(post, post_case.own_did) for post in post_case.thread.posts if post.uri != uri)
-
-
-def _line(post: Post, own_did: str) -> str:
-    who = "YOU" if post.author.did == own_did else f"@{post.author.handle}"
-    return f"{who}: {' '.join(post.text.split())}"
-
-
 def _message(text: str, pictures: tuple[Text | Image, ...]) -> Message:
     return Message("user", (Text(text), *pictures) if pictures else text)
-
-
-def _signature(post_case: Case) -> str:
-    author = post_case.notification.author
-    name = one_line(author.display_name)
-    return f"@{author.handle} ({name})" if name else f"@{author.handle}"

@@ -2,14 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Literal
+from typing import Literal, TypeAlias
 
 from adapters.atproto.types import Notification, StrongRef
 from common.clock import parse_iso
+from common.constants import DAY_MS
+from common.text.closings import asks, content_words, is_low_value_closing
+from common.text.host_intent import requests
 from modules.lives.bluesky.reply_check import Scaffold
+
+CONVERSATION_RETENTION_MS = 7 * DAY_MS
+CONVERSATION_STALE_RETENTION_MS = 30 * DAY_MS
+
+_RECENT_POSTS = 4
 
 PublishedAs = Literal["accepted", "held", "liked_instead", "blocked"]
 Act = Literal[
@@ -131,3 +139,88 @@ class Disposition:
     intent_id: str | None = None
     retry_in_s: float = 0.0
     held: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Incoming:
+    """A post that reached us: `depth` posts stand above it, `recent_texts` are those right before it, oldest first."""
+
+    did: str
+    handle: str
+    text: str
+    at: datetime
+    depth: int = 0
+    display_name: str = ""
+    recent_texts: Sequence[str] = ()
+    is_automated: bool = False
+
+    @property
+    def is_closing(self) -> bool:
+        """Whether it only thanks, agrees or says goodbye."""
+        return is_low_value_closing(self.text)
+
+    @property
+    def asks_us(self) -> bool:
+        """Whether a person asks for something; programs may ask each other without end."""
+        return not self.is_automated and (asks(self.text) or requests(self.text))
+
+    @property
+    def new_words(self) -> int:
+        """How many words with a meaning it has that the latest posts before it have not."""
+        known = {word for text in self.recent_texts[-_RECENT_POSTS:] for word in content_words(text)}
+        return len(set(content_words(self.text)) - known)
+
+
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """The thread came up; what is told of its root replaces what was known."""
+
+    root_cid: str | None = None
+    root_author_did: str | None = None
+    root_author_handle: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Spoken:
+    """Somebody else wrote in it. The same post twice counts once."""
+
+    post: Incoming
+
+
+@dataclass(frozen=True, slots=True)
+class Replied:
+    """A reply of ours stands in it. The same uri twice counts once."""
+
+    uri: str
+
+
+@dataclass(frozen=True, slots=True)
+class Reopened:
+    """It goes on after its end; `reengaged_at` is the time of the post that earned it, None where none had to."""
+
+    reengaged_at: datetime | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Disengaged:
+    """Those with these handles, and no others, seem to have left it."""
+
+    handles: Sequence[str]
+
+
+@dataclass(frozen=True, slots=True)
+class Concluded:
+    """It is over. What only ran dry can still be ended on purpose; otherwise the first end stays."""
+
+    reason: str
+    by_silence: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Aged:
+    """Time passed: without news for `max_age_ms` milliseconds it is stale, unless it is concluded."""
+
+    max_age_ms: float = CONVERSATION_RETENTION_MS
+
+
+Event: TypeAlias = Seen | Spoken | Replied | Reopened | Disengaged | Concluded | Aged

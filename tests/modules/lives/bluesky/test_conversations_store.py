@@ -13,10 +13,14 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
 from common.clock import FakeClock
-from modules.lives.bluesky.conversation import Conversation
+from common.provenance import Provenance
+from modules.lives.bluesky.case import Case, incoming_of
+from modules.lives.bluesky.conversation_policy import Conversation
 from modules.lives.bluesky.conversations import Conversations
 from modules.lives.bluesky.thread import analyze_thread_view
+from modules.lives.bluesky.types import Pending
 from modules.services.agent.identity.self_mechanics import SocialMechanics
+from modules.services.outbox.rules.types import ReplyAdvice
 from tests.exploration import examples
 from tests.modules.lives.bluesky.bluesky_values import ME, START, at, chain, did, node, notification, uri
 
@@ -164,6 +168,38 @@ def test_quick_replies_are_weighed_against_what_the_thread_already_said(path: Pa
     assert threads.should_respond_in_conversation(talk[0].uri, ME, post)
     thread = analyze_thread_view(node(talk), ME)
     assert not threads.should_respond_in_conversation(talk[0].uri, ME, post, thread=thread)
+
+
+@pytest.mark.parametrize(
+    ("advice", "code", "state"),
+    [
+        (ReplyAdvice(), "answer", "new"),
+        (ReplyAdvice("later", "points", 60), "later", "new"),
+        (ReplyAdvice("like", "a loop"), "conclude", "concluded"),
+    ],
+)
+def test_a_plan_is_kept_with_the_conversation_that_it_leaves(
+    path: Path, advice: ReplyAdvice, code: str, state: str
+) -> None:
+    talk = chain(("bob", "Who knows the weir?"), ("ada", "I do. Which of the two do you mean?"))
+    post = notification("I do. Which of the two do you mean?", key="c1", minutes=1, root=talk[0].uri)
+    thread = analyze_thread_view(node(talk), ME)
+    post_case = Case(
+        item=Pending(post, at(1)),
+        thread=thread,
+        own_did=ME,
+        importance="stranger",
+        provenance=Provenance.STRANGER,
+        relationship=None,
+        incoming=incoming_of(post, START, thread, is_automated=False),
+        advice=advice,
+    )
+    plan = store(path, minutes=1).plan_case(post_case, SocialMechanics())
+    kept = store(path).get_conversation(talk[0].uri)
+    assert kept is not None
+    assert (plan.code, kept.state) == (code, state)
+    assert kept.conclusion_reason == (plan.reason if code == "conclude" else None)
+    assert (kept.root_author_did, list(kept.participants)) == (did("bob"), [did("ada")])
 
 
 def test_the_owner_reopens_what_was_left(path: Path) -> None:

@@ -15,7 +15,7 @@ PROMPT = (
     "### New\nWhat has your attention: {{value}} Tell one small case of it.",
 )
 TOLD = "You have met 2 times; the feeling is unknown."
-SCAFFOLD = scaffold_of(PROMPT, [TOLD], [])
+SCAFFOLD = scaffold_of(PROMPT, [TOLD])
 
 
 @pytest.mark.parametrize(
@@ -60,6 +60,13 @@ def test_a_reply_says_something_of_its_own(text: str, problem: str) -> None:
 def test_where_thanks_are_enough_only_the_rest_is_looked_at() -> None:
     assert reply_problem("Thank you so much!", [QUESTION], SCAFFOLD, may_thank=True) is None
     assert reply_problem("Your own posts are marked YOU.", [QUESTION], SCAFFOLD, may_thank=True)
+
+
+def test_words_of_our_prompt_that_a_post_said_too_may_be_said() -> None:
+    reply = "Your own posts are marked YOU there; mine are marked with moss."
+    assert reply_problem(reply, [QUESTION], SCAFFOLD, may_thank=False) == "instructions"
+    quoted = "My own page says that your own posts are marked YOU, is that so?"
+    assert reply_problem(reply, [QUESTION, quoted], SCAFFOLD, may_thank=False) is None
 
 
 def test_a_place_for_a_variable_ends_a_run() -> None:

@@ -10,18 +10,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from modules.lives.bluesky.conversation import (
-    Aged,
-    Concluded,
+from modules.lives.bluesky.conversation_policy import (
     Conversation,
-    Disengaged,
-    Incoming,
+    ConversationDecision,
     OurReply,
     Participant,
-    Replied,
-    Spoken,
+    analyze_conversation,
+    judge_incoming,
 )
-from modules.lives.bluesky.conversations_policy import ConversationDecision, analyze_conversation, judge_incoming
+from modules.lives.bluesky.types import Aged, Concluded, Disengaged, Incoming, Replied, Spoken
 from modules.services.agent.identity.self_mechanics import PROJECT_MECHANICS, SocialMechanics
 from tests.modules.lives.bluesky.bluesky_values import ME, OWNER, START, did, uri
 
@@ -90,7 +87,7 @@ def judge(
         has_workspace_context=project,
         now=moment,
     )
-    return decision, spoken.after(reopened, moment) if reopened else spoken
+    return decision, spoken.after_all(reopened, moment)
 
 
 def test_a_fresh_thread_is_worth_an_answer() -> None:

@@ -1,22 +1,178 @@
-"""When a conversation is worth another word, and when it is over. Pure: a conversation in, a decision out."""
+"""A conversation: what is kept of one thread, what changes it, and when it is worth another word. Pure.
+
+`Conversation.after` alone changes it: an event in, the next conversation out.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Literal
 
+from pydantic import Field
+
 from common.constants import MINUTE_MS
 from common.result import Decision
-from modules.lives.bluesky.conversation import Conversation, Incoming, Participant, Reopened
+from modules.lives.bluesky.types import (
+    CONVERSATION_RETENTION_MS,
+    CONVERSATION_STALE_RETENTION_MS,
+    Aged,
+    Concluded,
+    Disengaged,
+    Event,
+    Incoming,
+    Reopened,
+    Replied,
+    Seen,
+    Spoken,
+)
+from modules.runtime.record_file import Moment, Record
 from modules.services.agent.identity.self_mechanics import SocialMechanics
 
 RAPID_REPLY_WINDOW_MS = 5 * MINUTE_MS
 RAPID_REPLY_COUNT = 2
 RAPID_NOVEL_WORDS = 8
 
+State = Literal["new", "active", "awaiting_response", "concluded", "stale"]
+Source = Literal["notification", "owner_mention", "expression_reply"]
 Cause = Literal["none", "concluded", "replies", "depth", "disengaged", "no response"]
 ConversationCode = Literal["owner", "active", "reengaged", "concluded", "replies", "depth", "disengaged", "rapid"]
+
+_KEPT_REPLIES = 10
+
+
+class Participant(Record):
+    """Somebody else in a conversation."""
+
+    did: str
+    handle: str
+    display_name: str | None = None
+    reply_count: int = 0
+    first_reply_at: Moment
+    last_reply_at: Moment
+    seems_disengaged: bool = False
+
+
+class OurReply(Record):
+    """A reply of ours; the newest ten are kept."""
+
+    uri: str
+    at: Moment
+
+
+class Conversation(Record):
+    """A thread that we follow.
+
+    `concluded_by_silence`: nobody ended it, it only ran dry. `reengaged_at`: the time of the post that reopened it.
+    """
+
+    root_uri: str
+    root_cid: str | None = None
+    root_author_did: str | None = None
+    root_author_handle: str | None = None
+    first_seen: Moment
+    last_checked: Moment
+    thread_depth: int = 0
+    participants: dict[str, Participant] = Field(default_factory=dict)
+    our_reply_count: int = 0
+    our_last_reply_at: Moment | None = None
+    our_last_reply_uri: str | None = None
+    our_replies: tuple[OurReply, ...] = ()
+    state: State = "new"
+    conclusion_reason: str | None = None
+    concluded_at: Moment | None = None
+    concluded_by_silence: bool = False
+    source: Source = "notification"
+    reengagement_count: int = 0
+    reengaged_at: Moment | None = None
+
+    def is_expired(self, now: datetime, max_age_ms: float = CONVERSATION_RETENTION_MS) -> bool:
+        """Whether it is old enough to be forgotten: `max_age_ms` after its end, or 30 days after it went stale."""
+        if self.state == "concluded":
+            return now - (self.concluded_at or self.last_checked) > timedelta(milliseconds=max_age_ms)
+        stale_for = timedelta(milliseconds=CONVERSATION_STALE_RETENTION_MS)
+        return self.state == "stale" and now - self.last_checked > stale_for
+
+    def after(self, event: Event, now: datetime) -> Conversation:
+        """Return the conversation after `event`, which happened at `now`."""
+        match event:
+            case Seen():
+                after = self.replace(
+                    root_cid=event.root_cid or self.root_cid,
+                    root_author_did=event.root_author_did or self.root_author_did,
+                    root_author_handle=event.root_author_handle or self.root_author_handle,
+                    last_checked=now,
+                )
+            case Spoken(post):
+                after = self._after_post(post)
+            case Replied(uri):
+                after = self._after_our_reply(uri, now)
+            case Reopened(reengaged_at):
+                after = self._reopened(reengaged_at)
+            case Disengaged(handles):
+                marked = {
+                    did: one.replace(seems_disengaged=one.handle in handles) for did, one in self.participants.items()
+                }
+                after = self.replace(participants=marked)
+            case Concluded(reason, by_silence):
+                after = self._concluded(reason, now, by_silence=by_silence)
+            case Aged(max_age_ms):
+                is_old = now - self.last_checked > timedelta(milliseconds=max_age_ms)
+                after = self.replace(state="stale") if is_old and self.state != "concluded" else self
+        return after
+
+    def after_all(self, events: Iterable[Event], now: datetime) -> Conversation:
+        """Return the conversation after `events`, in this order, which happened at `now`."""
+        conversation = self
+        for event in events:
+            conversation = conversation.after(event, now)
+        return conversation
+
+    def _after_post(self, post: Incoming) -> Conversation:
+        before = self.participants.get(post.did)
+        if before and post.at <= before.last_reply_at:
+            participant = before
+        else:
+            participant = Participant(
+                did=post.did,
+                handle=post.handle,
+                display_name=post.display_name or (before.display_name if before else None),
+                reply_count=(before.reply_count if before else 0) + 1,
+                first_reply_at=before.first_reply_at if before else post.at,
+                last_reply_at=post.at,
+            )
+        return self.replace(
+            participants={**self.participants, post.did: participant},
+            thread_depth=max(self.thread_depth, post.depth),
+            state="active" if self.state in {"awaiting_response", "stale"} else self.state,
+        )
+
+    def _after_our_reply(self, uri: str, now: datetime) -> Conversation:
+        if any(reply.uri == uri for reply in self.our_replies):
+            return self
+        return self.replace(
+            our_reply_count=self.our_reply_count + 1,
+            our_last_reply_at=now,
+            our_last_reply_uri=uri,
+            our_replies=(*self.our_replies, OurReply(uri=uri, at=now))[-_KEPT_REPLIES:],
+            state="concluded" if self.state == "concluded" else "awaiting_response",
+        )
+
+    def _reopened(self, reengaged_at: datetime | None) -> Conversation:
+        if self.state != "concluded":
+            return self
+        after = self.replace(state="active", conclusion_reason=None, concluded_at=None, concluded_by_silence=False)
+        if reengaged_at is None:
+            return after
+        return after.replace(reengagement_count=self.reengagement_count + 1, reengaged_at=reengaged_at)
+
+    def _concluded(self, reason: str, now: datetime, *, by_silence: bool) -> Conversation:
+        if self.state == "concluded" and (by_silence or not self.concluded_by_silence):
+            return self
+        return self.replace(
+            state="concluded", conclusion_reason=reason, concluded_at=now, concluded_by_silence=by_silence
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,23 +216,23 @@ def judge_incoming(
     *,
     agent_did: str,
     is_owner: bool,
-    has_workspace_context: bool,
     now: datetime,
-) -> tuple[ConversationDecision, Reopened | None]:
+    has_workspace_context: bool = False,
+) -> tuple[ConversationDecision, Sequence[Reopened]]:
     """Return whether to answer a post, and the event that reopens the conversation for it, if one does.
 
     `conversation` counts the post already; asking twice, with the event applied in between, decides the same.
     """
     if is_owner:
-        return _yes("owner", "owner interaction"), Reopened()
-    reopened = None
+        return _yes("owner", "owner interaction"), [Reopened()]
+    reopened = []
     if conversation.state == "concluded":
         if not _comes_back(conversation, incoming, agent_did, unlimited=has_workspace_context):
             reason = f"Conversation concluded: {conversation.conclusion_reason}"
-            return _no("concluded", reason, like=not incoming.is_closing), None
+            return _no("concluded", reason, like=not incoming.is_closing), []
         if not conversation.concluded_by_silence:
-            return _yes("reengaged", "Someone re-engaged after conclusion"), Reopened(incoming.at)
-        reopened = Reopened()
+            return _yes("reengaged", "Someone re-engaged after conclusion"), [Reopened(incoming.at)]
+        reopened = [Reopened()]
     if conversation.reengaged_at == incoming.at:
         return _yes("reengaged", "Someone re-engaged after conclusion"), reopened
     refusal = _enough(conversation, incoming, mechanics, agent_did, now)
