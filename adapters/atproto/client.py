@@ -10,8 +10,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from adapters.atproto.messages import Messenger
 from adapters.atproto.types import Actor
-from adapters.atproto.writes import Writer
 from common.clock import Clock
 from common.constants import SESSION_EXPIRY_MARGIN_S
 from common.result import ApiResult, Err, Ok
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 ATPROTO_READ_TIMEOUT_S = 30.0
 
 
-class Atproto(Writer):
+class Atproto(Messenger):
     """One account at one service.
 
     Args:

@@ -96,9 +96,9 @@ def profile(view: Json) -> Profile | None:
         display_name=who.display_name,
         description=prose_of(view, "description", PROFILE_BIO_MAX_BYTES),
         avatar=who.avatar,
-        followers_count=_count(view, "followersCount"),
-        follows_count=_count(view, "followsCount"),
-        posts_count=_count(view, "postsCount"),
+        followers_count=count_of(view, "followersCount"),
+        follows_count=count_of(view, "followsCount"),
+        posts_count=count_of(view, "postsCount"),
         labels=tuple(value for label in _objects(view, "labels") if (value := text_of(label, "val")))[:_MAX_LABELS],
         created_at=text_of(view, "createdAt"),
     )
@@ -124,10 +124,10 @@ def post(view: Json) -> Post | None:
         created_at=text_of(record, "createdAt"),
         indexed_at=text_of(view, "indexedAt"),
         reply=_reply(record),
-        links=_links(record),
-        reply_count=_count(view, "replyCount"),
-        repost_count=_count(view, "repostCount"),
-        like_count=_count(view, "likeCount"),
+        links=links(record),
+        reply_count=count_of(view, "replyCount"),
+        repost_count=count_of(view, "repostCount"),
+        like_count=count_of(view, "likeCount"),
         has_media=any(text_of(embed, "$type") in _MEDIA for embed in _embeds(record)),
         pictures=_pictures(record, view),
     )
@@ -158,7 +158,7 @@ def notification(item: Json) -> Notification | None:
         is_read=item.get("isRead") is True,
         reason_subject=text_of(item, "reasonSubject") or None,
         reply=_reply(record),
-        links=_links(record),
+        links=links(record),
         pictures=_pictures(record, {}),
     )
 
@@ -190,7 +190,7 @@ def thread(view: Json) -> ThreadNode | None:
 def blob(wire: Json) -> Blob | None:
     """An uploaded file; None without its content hash."""
     cid = text_of(object_of(wire, "ref"), "$link")
-    return Blob(cid, text_of(wire, "mimeType"), _count(wire, "size")) if cid else None
+    return Blob(cid, text_of(wire, "mimeType"), count_of(wire, "size")) if cid else None
 
 
 def record(wire: Json) -> Record | None:
@@ -215,7 +215,8 @@ def _reply(record: Json) -> ReplyRefs | None:
     return ReplyRefs(parent, root) if parent and root else None
 
 
-def _links(record: Json) -> tuple[str, ...]:
+def links(record: Json) -> tuple[str, ...]:
+    """The URLs that a text or what is attached to it links to, in full, each once."""
     features = (feature for facet in _objects(record, "facets") for feature in _objects(facet, "features"))
     uris = [text_of(feature, "uri") for feature in features]
     uris += [text_of(object_of(embed, "external"), "uri") for embed in _embeds(record)]
@@ -252,6 +253,7 @@ def _objects(source: Json, key: str) -> list[Json]:
     return [item for item in value if isinstance(item, dict)] if isinstance(value, list) else []
 
 
-def _count(source: Json, key: str) -> int:
+def count_of(source: Json, key: str) -> int:
+    """A whole number; 0 if it is none, or larger than any count."""
     value = source.get(key)
     return value if isinstance(value, int) and not isinstance(value, bool) and abs(value) <= _MAX_COUNT else 0

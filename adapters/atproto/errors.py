@@ -17,6 +17,8 @@ from common.result import Err, ErrKind
 
 SERVICE = "Bluesky"
 _TOKEN_REFUSED = {"ExpiredToken", "InvalidToken"}
+# NOTE(self): what an app password may not do it says with the name of a bad token; a new token may do no more.
+_NOT_ALLOWED = ("bad token scope", "bad token method")
 _BY_NAME: dict[str, ErrKind] = {
     "AccountTakedown": "fatal",
     "AccountSuspended": "fatal",
@@ -50,8 +52,8 @@ CALL_ERRORS: tuple[type[Exception], ...] = (AtProtocolError, httpx.HTTPError, Va
 
 def token_refused(error: RequestErrorBase) -> bool:
     """Whether a new access token may help: 401, or the 400 by which Bluesky says that a token has expired."""
-    status, (name, _) = _status(error), _body(error)
-    if _BY_NAME.get(name) == "fatal":
+    status, (name, message) = _status(error), _body(error)
+    if _BY_NAME.get(name) == "fatal" or _is_not_allowed(message):
         return False
     return status == httpx.codes.UNAUTHORIZED or (status == httpx.codes.BAD_REQUEST and name in _TOKEN_REFUSED)
 
@@ -89,13 +91,18 @@ def _answered(error: RequestErrorBase, *, what: str, write: bool, now: datetime)
     kind = _BY_NAME.get(name) or kind_of_status(status, write=write, own=_BY_STATUS)
     if kind == "invalid" and any(phrase in message.lower() for phrase in _NOT_THERE):
         kind = "not_found"
+    told = f"the app password does not allow {what}" if _is_not_allowed(message) else message or name
     return ServiceErr(
-        error=(message or name)[:_MAX_MESSAGE_CHARS] or f"{what}: {status}",
+        error=told[:_MAX_MESSAGE_CHARS] or f"{what}: {status}",
         kind=kind,
         status=status,
         retry_after=retry_after_s(response_headers(error), now),
         name=name,
     )
+
+
+def _is_not_allowed(message: str) -> bool:
+    return message.lower().startswith(_NOT_ALLOWED)
 
 
 def _status(error: RequestErrorBase) -> int:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, TypeVar
 
-from cachetools import TTLCache
+from cachetools import LRUCache, TTLCache
 
 from adapters.atproto import convert
 from adapters.atproto.convert import Json
@@ -39,6 +39,7 @@ T = TypeVar("T")
 
 _MAX_LIMIT = 100
 _MOST_NAMES = 10_000
+_MOST_LISTS = 1_000
 # NOTE(self): deeper answers exceed the nesting that the JSON parser accepts (200; a reply costs two levels).
 _MAX_DEPTH = 80
 _MAX_PARENTS = 150
@@ -54,7 +55,7 @@ class Reader:
         self._clock = clock
         self._dids = TTLCache[str, str](_MOST_NAMES, ATPROTO_HANDLE_CACHE_S, timer=clock.monotonic)
         self._handles = TTLCache[str, str](_MOST_NAMES, ATPROTO_HANDLE_CACHE_S, timer=clock.monotonic)
-        self._detours: dict[tuple[str, ...], Detours] = {}
+        self._detours = LRUCache[tuple[str, ...], Detours](_MOST_LISTS)
 
     @property
     def did(self) -> str:

@@ -28,7 +28,8 @@ ATPROTO_MAX_RETRY_AFTER_S = 300.0
 
 logger = logging.getLogger(__name__)
 
-_WRITES = "/com.atproto.repo."
+_WRITES = ("/com.atproto.repo.", "/chat.bsky.convo.sendMessage")
+_DIRECT_MESSAGES = "/chat.bsky."
 # NOTE(self): a thread is nested by itself: a reply costs two levels, an ancestor one. The SDK's parser bears 200.
 _THREAD = "/app.bsky.feed.getPostThread"
 _MOST_NESTING_OF_THREADS = 190
@@ -107,7 +108,7 @@ class SpacedRequest(TimedRequest):
                     renewed = True
                     if failed := await self._session.renew(token):
                         raise Failure(failed) from error
-                elif not waited and (pause := self._pause_for(error)) is not None:
+                elif not waited and (pause := self._pause_for(error, url)) is not None:
                     waited = True
                     self._gate.spacing.defer(pause)
                 else:
@@ -117,7 +118,7 @@ class SpacedRequest(TimedRequest):
         async with self._gate.spacing.permit() as permit:
             if gated:
                 self._gate.check_budget()
-            await self._gate.admit(permit, write=_WRITES in url and method == "POST")
+            await self._gate.admit(permit, write=method == "POST" and any(part in url for part in _WRITES))
             return await self._send_and_report(method, url, **kwargs)
 
     async def _send_and_report(self, method: str, url: str, **kwargs: object) -> httpx.Response:
@@ -129,10 +130,15 @@ class SpacedRequest(TimedRequest):
         self._gate.report(response.status_code)
         return response
 
-    def _pause_for(self, error: RequestErrorBase) -> float | None:
-        """Seconds to wait before the one repeat; None if waiting is not the cure, or too long."""
+    def _pause_for(self, error: RequestErrorBase, url: str) -> float | None:
+        """Seconds to wait before the one repeat; None if waiting is not the cure, or too long.
+
+        Direct messages have limits of their own, which may last for hours: they must not hold back anything else.
+        """
         status = error.response.status_code if error.response else None
         too_fast = status == httpx.codes.TOO_MANY_REQUESTS
+        if too_fast and _DIRECT_MESSAGES in url and not self._gate.budget.exhausted:
+            return None
         if not too_fast and not (status == httpx.codes.FORBIDDEN and self._gate.budget.exhausted):
             return None
         asked = retry_after_s(response_headers(error), self._clock.now())

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import Literal
 
 from common.result import Err
 
@@ -200,6 +201,98 @@ class RecordPage:
 
     records: tuple[Record, ...]
     cursor: str | None = None
+
+
+ConversationStatus = Literal["request", "accepted"]
+"""Whether we take part in a conversation, or somebody only asks us to."""
+
+MessageEventKind = Literal["began", "accepted", "left", "message", "deleted", "read", "other"]
+
+
+@dataclass(frozen=True, slots=True)
+class DirectMessage:
+    """A message of a conversation.
+
+    Attributes:
+        id: within its conversation.
+        rev: grows from message to message of a conversation; compared as text.
+        sender_did: who wrote it.
+        sent_at: ISO-8601, by the service's clock.
+        text: "" of a deleted one.
+        links: the URLs in it, in full.
+        reply_to: the id of the message that it answers; "" if none.
+        is_deleted: nothing but sender and time is left of it.
+
+    """
+
+    id: str
+    rev: str
+    sender_did: str
+    sent_at: str
+    text: str = ""
+    links: tuple[str, ...] = ()
+    reply_to: str = ""
+    is_deleted: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Conversation:
+    """A conversation of ours; of a group, `members` are only some. `rev` grows with each change of it."""
+
+    id: str
+    rev: str
+    members: tuple[Actor, ...]
+    status: ConversationStatus
+    unread_count: int = 0
+    is_muted: bool = False
+    is_group: bool = False
+    last_message: DirectMessage | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ConversationPage:
+    """One page of conversations, with the cursor of the next; `unreadable` ones were passed over."""
+
+    conversations: tuple[Conversation, ...]
+    cursor: str | None = None
+    unreadable: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class MessagePage:
+    """One page of messages, newest first, with the cursor of the next older; `unreadable` ones were passed over."""
+
+    messages: tuple[DirectMessage, ...]
+    cursor: str | None = None
+    unreadable: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class MessagesSince:
+    """What came since a message, oldest first; not `complete` if there is more between it and the first of these."""
+
+    messages: tuple[DirectMessage, ...]
+    complete: bool
+    unreadable: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class MessageEvent:
+    """Something that happened in one of our conversations; `message` is what it happened to, if that is told."""
+
+    kind: MessageEventKind
+    conversation_id: str
+    rev: str
+    message: DirectMessage | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class MessageEventPage:
+    """What happened since a cursor in all our conversations, oldest first, and the cursor to go on from."""
+
+    events: tuple[MessageEvent, ...]
+    cursor: str | None = None
+    unreadable: int = 0
 
 
 @dataclass(frozen=True, slots=True)

@@ -22,6 +22,8 @@ from common.result import ApiResult, Err, ErrKind, Ok
 
 ATPROTO_LOW_BUDGET_THRESHOLD = 20
 ATPROTO_INITIAL_BUDGET = 300
+DIRECT_MESSAGE_SERVICE = "did:web:api.bsky.chat#bsky_chat"
+"""To whom our server passes on what concerns direct messages; it knows nothing of them itself."""
 
 RATE_LIMIT = RateLimitRules(
     service=SERVICE,
@@ -89,7 +91,8 @@ class Xrpc:
         """Ask. Parameters that are None stay out."""
         given = {name: value for name, value in params.items() if value is not None}
         self._client.update_base_url(self.keeper.server)
-        return await self._answer(self._client.invoke_query(method, params=DotDict(given)), method, write=False)
+        call = self._client.invoke_query(method, params=DotDict(given), headers=_routed(method))
+        return await self._answer(call, method, write=False)
 
     async def procedure(self, method: str, body: Mapping[str, Any], *, write: bool) -> ApiResult[Json]:
         """Act. `write` is true when repeating blindly could show in public."""
@@ -107,7 +110,7 @@ class Xrpc:
         if not self.keeper.access_jwt:
             return Err(f"{method}: not logged in", kind="auth")
         self._client.update_base_url(self.keeper.server)
-        call = self._client.invoke_procedure(method, content=content, headers={"Content-Type": mime})
+        call = self._client.invoke_procedure(method, content=content, headers=_routed(method) | {"Content-Type": mime})
         return await self._answer(call, method, write=write)
 
     async def _answer(self, call: Awaitable[Response], method: str, *, write: bool) -> ApiResult[Json]:
@@ -127,3 +130,8 @@ class Xrpc:
 
     async def _see_budget(self, response: httpx.Response) -> None:
         self.budget.observe(response.headers)
+
+
+def _routed(method: str) -> dict[str, str]:
+    """The header by which our server passes a call on to another service; none for what it answers itself."""
+    return {"atproto-proxy": DIRECT_MESSAGE_SERVICE} if method.startswith("chat.bsky.") else {}

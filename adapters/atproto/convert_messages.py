@@ -1,0 +1,75 @@
+"""Direct messages as read: wire JSON into our types. Pure and forgiving, as `convert`."""
+
+from __future__ import annotations
+
+from adapters.atproto import convert
+from adapters.atproto.convert import Json, object_of, prose_of, text_of
+from adapters.atproto.types import Conversation, DirectMessage, MessageEvent, MessageEventKind
+from common.clock import parse_iso_or_none
+
+MESSAGE_MAX_BYTES = 10_000
+
+_DEFS = "chat.bsky.convo.defs#"
+_OF_A_PAIR = 2
+_EVENTS: dict[str, MessageEventKind] = {
+    "logBeginConvo": "began",
+    "logAcceptConvo": "accepted",
+    "logLeaveConvo": "left",
+    "logCreateMessage": "message",
+    "logDeleteMessage": "deleted",
+    "logReadMessage": "read",
+    "logReadConvo": "read",
+}
+
+
+def message(view: Json) -> DirectMessage | None:
+    """A message; None without id, revision, sender or a time that can be read, as of what the service itself says."""
+    sender, sent_at = text_of(object_of(view, "sender"), "did"), text_of(view, "sentAt")
+    if not text_of(view, "id") or not text_of(view, "rev") or not sender or parse_iso_or_none(sent_at) is None:
+        return None
+    return DirectMessage(
+        id=text_of(view, "id"),
+        rev=text_of(view, "rev"),
+        sender_did=sender,
+        sent_at=sent_at,
+        text=prose_of(view, "text", MESSAGE_MAX_BYTES),
+        links=convert.links(view),
+        reply_to=text_of(object_of(view, "replyTo"), "id"),
+        is_deleted=_name(view) == "deletedMessageView",
+    )
+
+
+def is_unreadable(item: object) -> bool:
+    """Whether an item of a list should be a message and is none; what the service itself says should not."""
+    return not isinstance(item, dict) or (_name(item) != "systemMessageView" and message(item) is None)
+
+
+def conversation(view: Json) -> Conversation | None:
+    """A conversation; None without id or revision."""
+    if not text_of(view, "id") or not text_of(view, "rev"):
+        return None
+    members = convert.items_of(view, "members", convert.actor)
+    return Conversation(
+        id=text_of(view, "id"),
+        rev=text_of(view, "rev"),
+        members=members,
+        status="request" if text_of(view, "status") == "request" else "accepted",
+        unread_count=convert.count_of(view, "unreadCount"),
+        is_muted=view.get("muted") is True,
+        is_group=_name(object_of(view, "kind")) == "groupConvo" or len(members) > _OF_A_PAIR,
+        last_message=message(object_of(view, "lastMessage")),
+    )
+
+
+def event(view: Json) -> MessageEvent | None:
+    """Something that happened; None without conversation or revision. Kinds that we do not know are `other`."""
+    if not text_of(view, "convoId") or not text_of(view, "rev"):
+        return None
+    kind = _EVENTS.get(_name(view), "other")
+    return MessageEvent(kind, text_of(view, "convoId"), text_of(view, "rev"), message(object_of(view, "message")))
+
+
+def _name(view: Json) -> str:
+    """The name of a view among the definitions of conversations; "" if it is none of them."""
+    kind = text_of(view, "$type")
+    return kind.removeprefix(_DEFS) if kind.startswith(_DEFS) else ""

@@ -1,0 +1,210 @@
+"""Direct messages of the account: reading, sending, and finding out whether one was sent.
+
+The account's server passes these calls on to another service. Sending has no key that would make it repeatable, so
+whoever sends again must look first (`find_sent_messages`). That service has limits of its own: where it asks us to
+wait, only direct messages wait, and nothing of them leaves until then. Nothing here survives the process.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from dataclasses import replace
+from typing import TYPE_CHECKING, TypeVar
+
+from adapters.atproto import convert, convert_messages
+from adapters.atproto.convert_messages import MESSAGE_MAX_BYTES
+from adapters.atproto.paging import RawPage
+from adapters.atproto.richtext import build_facets
+from adapters.atproto.types import (
+    Conversation,
+    ConversationPage,
+    ConversationStatus,
+    DirectMessage,
+    MessageEventPage,
+    MessagePage,
+    MessagesSince,
+)
+from adapters.atproto.writes import Writer
+from common.clock import Clock
+from common.result import ApiResult, Err, Ok
+from common.text.graphemes import grapheme_len
+
+if TYPE_CHECKING:
+    from adapters.atproto.xrpc import Xrpc
+
+T = TypeVar("T")
+
+MESSAGE_MAX_GRAPHEMES = 1_000
+
+_CONVO = "chat.bsky.convo."
+_TOO_MANY_REQUESTS = 429
+_WAIT_UNTOLD_S = 60.0
+_MESSAGES_A_PAGE = 100
+_MOST_PAGES = 10
+
+
+class Messenger(Writer):
+    """The conversations. Each call answers `Err` for what the world did."""
+
+    def __init__(self, xrpc: Xrpc, clock: Clock, languages: tuple[str, ...]) -> None:
+        super().__init__(xrpc, clock, languages)
+        self._messages_from = float("-inf")
+
+    async def list_conversations(
+        self,
+        limit: int = 50,
+        cursor: str | None = None,
+        *,
+        unread_only: bool = False,
+        status: ConversationStatus | None = None,
+    ) -> ApiResult[ConversationPage]:
+        """A page of our conversations: the unread ones of it first, then by how lately something happened in each.
+
+        Args:
+            limit: at most so many, from 1 to 100.
+            cursor: of the page before.
+            unread_only: leaves out those without anything unread.
+            status: leaves out those with the other status.
+
+        """
+        read_state = "unread" if unread_only else None
+        page = await self._listed("listConvos", "convos", limit, cursor, readState=read_state, status=status)
+        if isinstance(page, Err):
+            return page
+        found = convert.each(page.data.items, convert_messages.conversation)
+        unread_first = tuple(sorted(found, key=lambda each: not each.unread_count))
+        left_out = page.data.unreadable + len(page.data.items) - len(found)
+        return Ok(ConversationPage(unread_first, page.data.cursor, left_out))
+
+    async def get_conversation_with(self, did: str) -> ApiResult[Conversation]:
+        """The conversation with one other account, which is made if there is none; asking again finds the same.
+
+        `Err` of kind `invalid` if they do not take messages from us; with ourselves there is none.
+        """
+        if not did.startswith("did:") or did == self.did:
+            return Err(f"there is no conversation with {did or 'nobody'}", kind="invalid")
+        answer = await self._call(lambda: self._xrpc.query(f"{_CONVO}getConvoForMembers", members=[did]))
+        if isinstance(answer, Err):
+            return answer
+        found = convert_messages.conversation(convert.object_of(answer.data, "convo"))
+        return Ok(found) if found else Err("the answer holds no conversation", kind="transient")
+
+    async def get_messages(
+        self, conversation_id: str, limit: int = 50, cursor: str | None = None
+    ) -> ApiResult[MessagePage]:
+        """A page of messages, newest first; at most `limit`, from 1 to 100."""
+        page = await self._listed("getMessages", "messages", limit, cursor, convoId=conversation_id)
+        if isinstance(page, Err):
+            return page
+        items = page.data.items
+        left_out = page.data.unreadable + sum(map(convert_messages.is_unreadable, items))
+        return Ok(MessagePage(convert.each(items, convert_messages.message), page.data.cursor, left_out))
+
+    async def get_messages_since(self, conversation_id: str, rev: str) -> ApiResult[MessagesSince]:
+        """The messages that are newer than `rev` ("" for all), oldest first; at most the latest 1 000."""
+        messages: list[DirectMessage] = []
+        cursor, unreadable = None, 0
+        for _ in range(_MOST_PAGES):
+            page = await self._listed("getMessages", "messages", _MESSAGES_A_PAGE, cursor, convoId=conversation_id)
+            if isinstance(page, Err):
+                return page
+            unreadable += page.data.unreadable
+            for item in page.data.items:
+                message = convert_messages.message(item) if isinstance(item, dict) else None
+                if message and message.rev <= rev:
+                    return Ok(MessagesSince(tuple(reversed(messages)), complete=True, unreadable=unreadable))
+                if message:
+                    messages.append(message)
+                unreadable += convert_messages.is_unreadable(item)
+            cursor = page.data.cursor
+            if not cursor:
+                return Ok(MessagesSince(tuple(reversed(messages)), complete=True, unreadable=unreadable))
+        return Ok(MessagesSince(tuple(reversed(messages)), complete=False, unreadable=unreadable))
+
+    async def get_message_log(self, cursor: str | None = None) -> ApiResult[MessageEventPage]:
+        """What happened in all our conversations since `cursor`, oldest first; one call tells whether there is news."""
+        answer = await self._call(lambda: self._xrpc.query(f"{_CONVO}getLog", cursor=cursor))
+        if isinstance(answer, Err):
+            return answer
+        items = answer.data.get("logs")
+        if not isinstance(items, list):
+            return Err("the answer holds no list of logs", kind="transient")
+        found = convert.each(items, convert_messages.event)
+        return Ok(MessageEventPage(found, convert.text_of(answer.data, "cursor") or cursor, len(items) - len(found)))
+
+    async def send_message(self, conversation_id: str, text: str) -> ApiResult[DirectMessage]:
+        """Send a message; links and tags in it become such.
+
+        Each call sends another one. After an `Err` of kind `unknown_outcome` look with `find_sent_messages` before the
+        next. An empty or too long text is refused here (kind `invalid`).
+        """
+        if problem := _message_problem(text):
+            return Err(problem, kind="invalid")
+        message: dict[str, object] = {"text": text}
+        if facets := build_facets(text, {}):
+            message["facets"] = facets
+        body = {"convoId": conversation_id, "message": message}
+        answer = await self._call(lambda: self._xrpc.procedure(f"{_CONVO}sendMessage", body, write=True))
+        if isinstance(answer, Err):
+            return answer
+        sent = convert_messages.message(answer.data)
+        return Ok(sent) if sent else Err("the answer holds no message", kind="unknown_outcome")
+
+    async def find_sent_messages(
+        self, conversation_id: str, text: str, after_rev: str
+    ) -> ApiResult[tuple[DirectMessage, ...]]:
+        """Our messages with this text that are newer than `after_rev`, oldest first; () if none has arrived.
+
+        `after_rev` is the revision of the newest message that was known before the first try ("" if there was none), so
+        no clocks are compared. A deleted message may have had any text, so it counts. More than one means that the text
+        was sent more than once, or that it is that of two acts. An `Err` if it cannot be told: a message in between
+        could not be read, or more than 1 000 came since.
+        """
+        read = await self.get_messages_since(conversation_id, after_rev)
+        if isinstance(read, Err):
+            return read
+        found = tuple(
+            message
+            for message in read.data.messages
+            if message.sender_did == self.did and (message.is_deleted or message.text.strip() == text.strip())
+        )
+        if not found and read.data.unreadable:
+            return Err("a message that may be the one cannot be read", kind="transient")
+        if not found and not read.data.complete:
+            return Err("so many messages came since that not all could be read", kind="transient")
+        return Ok(found)
+
+    async def mark_read(self, conversation_id: str, message_id: str | None = None) -> ApiResult[None]:
+        """Mark a conversation as read up to a message; None: up to its end. Nobody else sees it."""
+        body = {"convoId": conversation_id} | ({"messageId": message_id} if message_id else {})
+        answer = await self._call(lambda: self._xrpc.procedure(f"{_CONVO}updateRead", body, write=False))
+        return answer if isinstance(answer, Err) else Ok(None)
+
+    async def _listed(
+        self, method: str, key: str, limit: int, cursor: str | None, **params: str | list[str] | None
+    ) -> ApiResult[RawPage]:
+        return await self._call(lambda: self._page(f"{_CONVO}{method}", key, limit, cursor, **params))
+
+    async def _call(self, call: Callable[[], Awaitable[ApiResult[T]]]) -> ApiResult[T]:
+        """Asks the service of direct messages, unless it told us to wait. None of its refusals is `fatal`."""
+        if (wait := self._messages_from - self._clock.monotonic()) > 0:
+            return Err(f"direct messages must wait for {wait:.0f} s", kind="transient", retry_after=wait)
+        answer = await call()
+        if not isinstance(answer, Err):
+            return answer
+        if answer.status == _TOO_MANY_REQUESTS:
+            pause = _WAIT_UNTOLD_S if answer.retry_after is None else answer.retry_after
+            self._messages_from = self._clock.monotonic() + pause
+        # NOTE(self): a suspended account may be that of the other one.
+        return replace(answer, kind="invalid") if answer.kind == "fatal" else answer
+
+
+def _message_problem(text: str) -> str:
+    """Why a text cannot be sent; "" if it can."""
+    if not text.strip():
+        return "there is nothing to say"
+    if (length := grapheme_len(text)) > MESSAGE_MAX_GRAPHEMES:
+        return f"the text has {length} characters, {length - MESSAGE_MAX_GRAPHEMES} over {MESSAGE_MAX_GRAPHEMES}"
+    if (size := len(text.encode())) > MESSAGE_MAX_BYTES:
+        return f"the text has {size} bytes, {size - MESSAGE_MAX_BYTES} over {MESSAGE_MAX_BYTES}"
+    return ""
