@@ -172,10 +172,21 @@ class Network:
         """
         record = typed_record(collection, record)
         validation = check_record(collection, rkey, record, validate=validate, path=path)
-        for cid in _file_cids(record):
-            if self.blob(did, cid) is None:
-                raise XrpcError(400, "BlobNotFound", f"Could not find blob: {cid}")
+        for reference in _files(record):
+            self._check_file(did, reference)
         return record, validation
+
+    def _check_file(self, did: str, reference: Json) -> None:
+        """Hold the reference to a file against the file. Raises `XrpcError`."""
+        cid, mime, size = str(reference["ref"]["$link"]), reference.get("mimeType"), reference.get("size")
+        blob = self.blob(did, cid)
+        if blob is None:
+            raise XrpcError(400, "BlobNotFound", f"Could not find blob: {cid}")
+        differs = "Referenced {} does not match stored blob. Expected: {}, Got: {}"
+        if mime != blob.mime_type:
+            raise XrpcError(400, "InvalidMimeType", differs.format("Mimetype", blob.mime_type, mime))
+        if size != len(blob.content):
+            raise XrpcError(400, "InvalidSize", differs.format("Size", len(blob.content), size))
 
     def put(self, did: str, collection: str, rkey: str, record: Json, *, validate: bool | None = None) -> Written:
         """A record under this key, new or changed; the same content again changes nothing. Raises `XrpcError`."""
@@ -297,15 +308,16 @@ class Network:
             listener(event)
 
 
-def _file_cids(value: object) -> Iterator[str]:
+def _files(value: object) -> Iterator[Json]:
+    """The references to files in a record, at any depth."""
     if isinstance(value, dict):
         if value.get("$type") == "blob":
-            yield str(value["ref"]["$link"])
+            yield value
         for child in value.values():
-            yield from _file_cids(child)
+            yield from _files(child)
     elif isinstance(value, list):
         for child in value:
-            yield from _file_cids(child)
+            yield from _files(child)
 
 
 def _sort_time(record: Json, now: datetime) -> datetime:

@@ -24,6 +24,8 @@ from town.serving import drop, until_gone
 
 _METHODS = {method.nsid: method for method in (*SERVER_METHODS, *REPO_METHODS, *BSKY_METHODS)}
 _LOGIN = "com.atproto.server.createSession"
+_PICTURE_SIZES = {"avatar", "banner", "feed_thumbnail", "feed_fullsize"}
+_PICTURE_FORMATS = {"", "jpeg", "webp"}
 
 
 def atproto_app(network: Network, *, limits: Limits | None = None, faults: Faults | None = None) -> Starlette:
@@ -66,8 +68,14 @@ class _Service:
         return answer
 
     async def picture(self, request: Request) -> Response:
-        blob = self._network.blob(request.path_params["did"], request.path_params["cid"])
-        return blob_response(blob) if blob else Response(status_code=404)
+        """A picture as it was uploaded; Bluesky's own service would fit it into the size and turn it into WebP."""
+        cid, _, format_ = request.path_params["cid"].partition("@")
+        if request.path_params["size"] not in _PICTURE_SIZES or format_ not in _PICTURE_FORMATS:
+            return Response(status_code=400)
+        blob = self._network.blob(request.path_params["did"], cid)
+        if blob is None:
+            return Response(status_code=404)
+        return blob_response(blob) if blob.mime_type.startswith("image/") else Response("Not an image", 400)
 
     def _answer(self, nsid: str, request: Request, content: bytes) -> Response:
         try:
