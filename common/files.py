@@ -67,10 +67,15 @@ def write_atomic(path: Path, content: str | bytes, *, mode: int = 0o644) -> None
             Path(temporary).unlink(missing_ok=True)
 
 
+def disk_full(path: Path) -> DiskFull:
+    """Return the owner's line for a write that found no room."""
+    return DiskFull(f"Disk full: cannot write {path}", remedy="Free some space; what was accepted is kept.")
+
+
 def storage_error(path: Path, error: OSError) -> StorageError:
     """The owner's line for a write that failed."""
     if error.errno in _FULL:
-        return DiskFull(f"Disk full: cannot write {path}", remedy="Free some space; what was accepted is kept.")
+        return disk_full(path)
     if error.errno in _REFUSED:
         return StorageError(f"No permission to write {path}", remedy=f"Give this user write access to {path.parent}.")
     if error.errno in _FILE_IN_THE_WAY:

@@ -13,7 +13,7 @@ from io import TextIOWrapper
 
 from common.version import __version__
 
-FAILED, USAGE, NO_IDENTITY, INTERRUPTED = 1, 2, 78, 130
+FAILED, USAGE, DISK_FULL, NO_IDENTITY, INTERRUPTED = 1, 2, 74, 78, 130
 
 
 def main() -> None:
@@ -77,7 +77,7 @@ def _answer(arguments: list[str], *, as_json: bool) -> int:
 
 def _tell(error: Exception, *, as_json: bool) -> int:
     """Say what went wrong, without secrets; returns the exit code."""
-    from common.errors import IdentityError, SoulError, UsageError  # noqa: PLC0415 - only what goes wrong needs it
+    from common.errors import DiskFull, IdentityError, SoulError, UsageError  # noqa: PLC0415 - only what goes wrong needs it
     from common.redact import Redactor  # noqa: PLC0415 - the same
     from soul.terminal.output import write_error, write_lines  # noqa: PLC0415 - the same
 
@@ -86,6 +86,8 @@ def _tell(error: Exception, *, as_json: bool) -> int:
         write_error(clean(str(error)), clean(error.remedy), as_json=as_json)
         if isinstance(error, IdentityError):
             return NO_IDENTITY
+        if isinstance(error, DiskFull):
+            return DISK_FULL
         return USAGE if isinstance(error, UsageError) else FAILED
 
     import traceback  # noqa: PLC0415 - the same

@@ -33,6 +33,7 @@ from soul.terminal.wording import doing
 
 _QUIT = {"exit", "quit"}
 _LAST_LINES_S = 1.0
+_ROOM_MIB = 16
 
 
 def run_life(root: Path, *, social_only: bool, flush_all: bool) -> None:
@@ -45,6 +46,9 @@ def run_life(root: Path, *, social_only: bool, flush_all: bool) -> None:
     out = None if sys.stdout.isatty() else Outlet(sys.stdout)
     try:
         asyncio.run(_live(settings, home, out, social_only=social_only))
+    except DiskFull as error:
+        remedy = f"Free {_ROOM_MIB} MiB and start again; what was accepted is kept."
+        raise DiskFull(f"The disk is full: there is no room under {home.memory}", remedy=remedy) from error
     finally:
         if out is not None:
             out.finish(_LAST_LINES_S)

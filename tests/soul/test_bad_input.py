@@ -6,7 +6,9 @@ import asyncio
 import contextlib
 import json
 import os
+import shutil
 import signal
+from collections.abc import AsyncIterator
 from datetime import timedelta
 from pathlib import Path
 
@@ -22,6 +24,7 @@ from town.model.faults import Fault as MindFault
 from town.model.types import ChatRequest, Completion
 
 pytestmark = pytest.mark.slow
+needs_mount = pytest.mark.skipif(os.geteuid() != 0, reason="mounting a tiny disk needs root")
 
 
 async def command(*words: str) -> None:
@@ -102,7 +105,7 @@ async def test_a_corrupt_database_is_set_aside_and_told(running_town: RunningTow
     assert [path.read_bytes()[:19] for path in home.memory.glob("soul.db.corrupt-*")] == [b"this is no database"]
 
 
-@pytest.mark.skipif(os.geteuid() != 0, reason="mounting a tiny disk needs root")
+@needs_mount
 async def test_a_full_disk_is_one_line_and_the_old_file_stays(tmp_path: Path, running_town: RunningTown) -> None:
     disk = tmp_path / "disk"
     disk.mkdir()
@@ -116,12 +119,72 @@ async def test_a_full_disk_is_one_line_and_the_old_file_stays(tmp_path: Path, ru
         assert state.read_text() == "old"
         assert sorted(path.name for path in disk.iterdir()) == ["ballast", "state.json"]
         home = running_town.make_home("rowan", MEMORY_DIR=str(disk / "memory"))
-        one_clear_line(await soul("run", "--home", str(home.root)), "Disk full", "Free some space")
+        ended = await soul("run", "--home", str(home.root))
+        one_clear_line(ended, "The disk is full: ", "Free 16 MiB and start again", code=74)
     finally:
         await command("umount", str(disk))
 
 
-@pytest.mark.skipif(os.geteuid() != 0, reason="mounting a tiny disk needs root")
+@contextlib.asynccontextmanager
+async def small_disk(tmp_path: Path, size: str) -> AsyncIterator[Path]:
+    """A file system of its own, of `size`."""
+    disk = tmp_path / "disk"
+    disk.mkdir()
+    await command("mount", "-t", "tmpfs", "-o", f"size={size}", "tmpfs", str(disk))
+    try:
+        yield disk
+    finally:
+        await command("umount", str(disk))
+
+
+def fill(disk: Path, *, but_kib: int = 0) -> Path:
+    """Take all of the room that is left, but for `but_kib`; the file that does so, to be deleted."""
+    ballast = disk / "ballast"
+    with contextlib.suppress(OSError):
+        ballast.write_bytes(b"x" * max(0, shutil.disk_usage(disk).free - but_kib * 1024))
+    return ballast
+
+
+@needs_mount
+@pytest.mark.parametrize("but_kib", [0, 8, 40, 120])
+async def test_a_disk_that_is_full_at_the_start_is_one_line_and_a_code_of_its_own(
+    tmp_path: Path, running_town: RunningTown, but_kib: int
+) -> None:
+    async with small_disk(tmp_path, "6m") as disk:
+        home = running_town.make_home("rowan", MEMORY_DIR=str(disk / "memory"))
+        (disk / "memory").mkdir()
+        ballast = fill(disk, but_kib=but_kib)
+        ended = await soul("run", "--home", str(home.root))
+        one_clear_line(ended, "The disk is full: ", "Free 16 MiB and start again", code=74)
+        ballast.unlink()
+        async with started("run", "--home", str(home.root)) as process:
+            assert "Traceback" not in await until(process, "♥")
+
+
+@needs_mount
+async def test_a_disk_that_is_full_at_the_stop_is_one_line_and_what_was_accepted_is_kept(
+    tmp_path: Path, running_town: RunningTown
+) -> None:
+    async with small_disk(tmp_path, "4m") as disk:
+        home = running_town.make_home("rowan", MEMORY_DIR=str(disk / "memory"))
+        async with started("run", "--home", str(home.root), "--social-only") as process:
+            told = await until(process, "♥")
+            ballast = fill(disk)
+            running_town.network.post_as(running_town.account("kit"), "@rowan.test which roof is louder?")
+            told += await until(process, "Disk full")
+            process.send_signal(signal.SIGTERM)
+            rest, _ = await asyncio.wait_for(process.communicate(), HANG_S)
+            told += rest.decode()
+            one_clear_line(Ended(process.returncode or 0, rest.decode()), "The disk is full: ", "Free 16 MiB", code=74)
+        assert running_town.texts("rowan") == []
+        ballast.unlink()
+        running_town.mind.answer = replying("Tin, and you hear each drop of it.")
+        async with started("run", "--home", str(home.root)) as process:
+            await until(process, "Sent reply")
+    assert running_town.texts("rowan").count("Tin, and you hear each drop of it.") == 1
+
+
+@needs_mount
 async def test_a_disk_that_fills_up_under_way_fails_the_turn_and_the_mention_is_answered_once_there_is_room(
     tmp_path: Path, running_town: RunningTown
 ) -> None:

@@ -9,7 +9,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Literal
 
-from common.errors import ConfigError, DiskFull, SoulError, StorageError, Transient
+from common.errors import ConfigError, SoulError, StorageError, Transient
+from common.files import disk_full
 from modules.runtime.database.schema import MIGRATIONS
 
 BUSY_TIMEOUT_S = 5.0
@@ -135,7 +136,7 @@ def explain(path: Path, error: sqlite3.Error) -> SoulError | None:
     code = error_code(error)
     # NOTE(self): a full disk often shows as a plain I/O error, where the shared-memory file could not grow.
     if code == sqlite3.SQLITE_FULL or (code == sqlite3.SQLITE_IOERR and _is_full(path)):
-        return DiskFull(f"Disk full: cannot write {path}", remedy="Free some space; what was accepted is kept.")
+        return disk_full(path)
     if code in DAMAGED:
         return _damaged(path, error)
     if code in _UNWRITABLE:
