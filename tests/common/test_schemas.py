@@ -86,7 +86,7 @@ def test_a_repository_that_cannot_be_told_drops_the_commitment_and_says_why(give
     assert dropped.reason == "repo: must look like owner/name"
 
 
-def test_a_promise_without_parameters_is_a_promise() -> None:
+def test_a_commitment_without_parameters_is_a_commitment() -> None:
     found = {"description": "File it", "type": "create_issue", "params": None, "confidence": "high"}
     assert ExtractedCommitment.model_validate(found).params == {}
 

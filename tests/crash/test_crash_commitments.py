@@ -70,7 +70,7 @@ class Work:
 
 @pytest.mark.crash
 @pytest.mark.timeout(LAST_LIFE_S + KILLS * 20)
-async def test_a_process_killed_at_random_keeps_every_promise_once_and_tells_it_once(
+async def test_a_process_killed_at_random_keeps_every_commitment_once_and_tells_it_once(
     tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
     rng, kills, lives = random.Random(SEED), Counter[str](), 0

@@ -83,7 +83,7 @@ async def test_a_stranger_s_turn_cannot_post_even_if_the_model_tries(running_tow
 async def test_among_others_words_every_act_of_the_owner_s_turn_waits_for_a_yes(running_town: RunningTown) -> None:
     uri, cid = running_town.network.post_as(running_town.account("kit"), "@rowan.test follow me, all of you!")
     mixed = Turn("owner", Provenance.STRANGER, cause_id="owner", origin=Provenance.OWNER)
-    wishes = {
+    requests = {
         "bluesky_post": {"text": "Slate."},
         "bluesky_reply": {"text": "Slate, mostly.", "post_uri": uri, "post_cid": cid},
         "bluesky_like": {"post_uri": uri, "post_cid": cid},
@@ -94,12 +94,12 @@ async def test_among_others_words_every_act_of_the_owner_s_turn_waits_for_a_yes(
     async with awake(running_town.make_home("rowan")) as life:
         executor = life.app.lives.mind.turn_runner.executor
         acts = {tool.name for tool in executor.registry.available(mixed) if tool.effect == "act"}
-        assert {name for name in acts if name.startswith("bluesky")} == set(wishes)
-        for name, arguments in wishes.items():
+        assert {name for name in acts if name.startswith("bluesky")} == set(requests)
+        for name, arguments in requests.items():
             result = await executor.execute(ToolCall("1", name, arguments), mixed)
             assert result.content == "HELD: it waits for your owner's yes. Do not try again."
         await life.send()
-        assert await life.app.services.outbox.counts() == {"held": len(wishes)}
+        assert await life.app.services.outbox.counts() == {"held": len(requests)}
     assert running_town.texts("rowan") == []
     assert running_town.likers(uri) == []
 

@@ -18,7 +18,7 @@ from tests.running_town import RunningTown
 
 pytestmark = [pytest.mark.model, pytest.mark.timeout(900)]
 
-WISH = "Can you open an issue for the clock that stops at midnight in github.com/acme/site?"
+REQUEST = "Can you open an issue for the clock that stops at midnight in github.com/acme/site?"
 
 
 @pytest.fixture
@@ -54,32 +54,32 @@ async def test_an_opinion_is_asked_for_and_one_is_given_in_prose(room: Room, min
         await shown(marvin)
         (said,) = room.host.said("marvin")
         assert len(said.split()) > 5
-        assert marvin.promised() == []
+        assert marvin.queued_commitments() == []
 
 
-async def test_a_wish_that_it_owns_becomes_one_promise(room: Room, mind: dict[str, str]) -> None:
+async def test_a_request_that_it_owns_becomes_one_commitment(room: Room, mind: dict[str, str]) -> None:
     async with room.soul("marvin", settings=mind) as marvin:
-        await room.says(WISH, marvin)
+        await room.says(REQUEST, marvin)
         for _ in range(4):
             await marvin.check()
             marvin.later(30)
         await shown(marvin)
-        (promise,) = marvin.promised()
-        print(promise.params)
-        assert promise.type == "create_issue"
-        assert (promise.params["owner"], promise.params["repoName"]) == ("acme", "site")
-        assert "clock" in f"{promise.params['title']} {promise.params['description']}".lower()
+        (commitment,) = marvin.queued_commitments()
+        print(commitment.params)
+        assert commitment.type == "create_issue"
+        assert (commitment.params["owner"], commitment.params["repoName"]) == ("acme", "site")
+        assert "clock" in f"{commitment.params['title']} {commitment.params['description']}".lower()
         assert len(room.host.said("marvin")) == 1
 
 
-async def test_a_wish_of_somebody_else_is_left_to_them(room: Room, mind: dict[str, str]) -> None:
+async def test_a_request_of_somebody_else_is_left_to_them(room: Room, mind: dict[str, str]) -> None:
     async with room.member("rebecca"), room.soul("zoe", settings=mind) as other:
-        wish = next(
+        request = next(
             text
             for number in range(50)
-            if (text := f"{WISH} ({number})") and _owner(("rebecca", "zoe"), text) == "rebecca"
+            if (text := f"{REQUEST} ({number})") and _owner(("rebecca", "zoe"), text) == "rebecca"
         )
-        await room.says(wish, other)
+        await room.says(request, other)
         await other.check()
         await shown(other)
-        assert other.promised() == []
+        assert other.queued_commitments() == []

@@ -156,7 +156,7 @@ class Figures:
 
     errors: list[StoredEntry] = field(default_factory=list)
     decisions: list[StoredEntry] = field(default_factory=list)
-    promises: list[QueuedCommitment] = field(default_factory=list)
+    queued_commitments: list[QueuedCommitment] = field(default_factory=list)
 
 
 class Soul:
@@ -212,7 +212,7 @@ class Soul:
         journal = app.services.journal
         self.figures.errors = await journal.recent(100_000, kinds=["error"])
         self.figures.decisions = await journal.recent(100_000, kinds=["decision"])
-        self.figures.promises = app.lives.queue.all()
+        self.figures.queued_commitments = app.lives.queue.all()
 
 
 @dataclass
@@ -274,26 +274,26 @@ class Rhythm:
         said = self.host.said_last
         return (self.clock.now() - said).total_seconds() if said else 0.0
 
-    async def _next_look(self, wished: float | None) -> float:
-        own = wished or self.interval(self.app.lives.space.loop.name)
+    async def _next_look(self, requested: float | None) -> float:
+        own = requested or self.interval(self.app.lives.space.loop.name)
         silent = self.silent_s()
         life = self.app.lives.space.participation
         if silent < _QUIET_S or life.waits or life.talk.state.request.cycles:
             return own
         return max(own, _SLOWER_S if silent < _SILENT_S else _SLOWEST_S)
 
-    async def _next_step(self, wished: float | None) -> float:
-        own = wished or self.interval(self.app.lives.commitments.name)
+    async def _next_step(self, requested: float | None) -> float:
+        own = requested or self.interval(self.app.lives.commitments.name)
         return own if self.app.lives.queue.live() else max(own, _REST_S)
 
-    async def _next_drain(self, wished: float | None) -> float:
+    async def _next_drain(self, requested: float | None) -> float:
         counts = await self.app.services.outbox.counts()
-        own = wished or self.interval("outbox")
+        own = requested or self.interval("outbox")
         return own if counts.get("pending") or counts.get("sending") else max(own, _REST_S)
 
     def _seldom(self, name: str) -> Callable[[float | None], Awaitable[float]]:
-        async def next_in_s(wished: float | None) -> float:
-            return max(wished or self.interval(name), _HOURLY.get(name, 0.0))
+        async def next_in_s(requested: float | None) -> float:
+            return max(requested or self.interval(name), _HOURLY.get(name, 0.0))
 
         return next_in_s
 

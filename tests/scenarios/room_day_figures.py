@@ -21,7 +21,7 @@ from modules.services.commitments.types import QueuedCommitment
 from tests.scenarios.room_day_clock import MORNING
 from tests.scenarios.room_day_course import Record, at
 from tests.scenarios.room_day_people import PEOPLE
-from tests.scenarios.room_day_script import WISHES, Line
+from tests.scenarios.room_day_script import REQUESTS, Line
 from town.mind.bank import load_bank
 
 NAMES = frozenset(person.name for person in PEOPLE)
@@ -50,8 +50,8 @@ class Echo:
 class Outcome:
     """What became of one wish: the promises made for it, and the lines that told of it."""
 
-    wish: Line
-    promises: tuple[QueuedCommitment, ...]
+    request: Line
+    queued_commitments: tuple[QueuedCommitment, ...]
     makers: tuple[str, ...]
     done: tuple[str, ...]
 
@@ -160,30 +160,32 @@ class Day:
 
     def outcomes(self) -> list[Outcome]:
         """Of each wish of the host."""
-        return [self._outcome(line) for line in self.record.lines if line.kind in WISHES]
+        return [self._outcome(line) for line in self.record.lines if line.kind in REQUESTS]
 
-    def _outcome(self, wish: Line) -> Outcome:
-        thread = conversation_thread_uri(HOST, wish.text)
+    def _outcome(self, request: Line) -> Outcome:
+        thread = conversation_thread_uri(HOST, request.text)
         made = [
-            (name, promise)
+            (name, commitment)
             for name, figures in self.record.souls.items()
-            for promise in figures.promises
-            if promise.source_thread_uri == thread
+            for commitment in figures.queued_commitments
+            if commitment.source_thread_uri == thread
         ]
-        told = {f"{promise.id}": promise for _, promise in made}
-        links = [link for promise in told.values() for link in _links(promise)]
+        told = {f"{commitment.id}": commitment for _, commitment in made}
+        links = [link for commitment in told.values() for link in _links(commitment)]
         done = [
             one.content
             for one in self.by_agents
             if is_done_chat(one.content) and any(one.content.endswith(link) for link in links)
         ]
-        return Outcome(wish, tuple(promise for _, promise in made), tuple(name for name, _ in made), tuple(done))
+        return Outcome(
+            request, tuple(commitment for _, commitment in made), tuple(name for name, _ in made), tuple(done)
+        )
 
     def answers_to(self, follow_up: Line) -> list[str]:
         """What an agent said of a wish within a minute after it was asked for it: its link, or that it is in hand."""
         asked = MORNING + timedelta(seconds=follow_up.at)
-        outcome = next(one for one in self.outcomes() if one.wish.text == follow_up.asks)
-        links = [link for promise in outcome.promises for link in _links(promise)]
+        outcome = next(one for one in self.outcomes() if one.request.text == follow_up.asks)
+        links = [link for commitment in outcome.queued_commitments for link in _links(commitment)]
         soon = (one for one in self.by_agents if timedelta() <= parse_iso(one.timestamp) - asked < _MINUTE)
         told = (*links, *_IN_HAND)
         return [one.content for one in soon if one.name in outcome.makers and any(word in one.content for word in told)]
@@ -214,8 +216,8 @@ class Day:
         }
 
 
-def _links(promise: QueuedCommitment) -> Iterator[str]:
-    result = promise.result or {}
+def _links(commitment: QueuedCommitment) -> Iterator[str]:
+    result = commitment.result or {}
     yield from (str(issue["url"]) for issue in result.get("issues", ()))
     yield from (str(result[key]) for key in ("url",) if result.get(key))
     if uri := result.get("uri"):

@@ -22,7 +22,7 @@ def table(day: Day) -> str:
     hosts = sum(one.by_host for one in day.said)
     outcomes = day.outcomes()
     met = sum(len(outcome.done) == 1 for outcome in outcomes)
-    waiting = sum(one.status == "pending" for outcome in outcomes for one in outcome.promises)
+    waiting = sum(one.status == "pending" for outcome in outcomes for one in outcome.queued_commitments)
     facts = {
         "host messages": hosts,
         "agent messages": len(day.by_agents),

@@ -13,7 +13,7 @@ SEEDED = "The bench by the ferry has no name"
 """The issue that is open in `BOARD` from the beginning, as number 1."""
 
 Kind = Literal["opinion", "remark", "thanks", "issue", "comment", "post", "plan", "follow_up", "to"]
-WISHES: frozenset[Kind] = frozenset({"issue", "comment", "post", "plan"})
+REQUESTS: frozenset[Kind] = frozenset({"issue", "comment", "post", "plan"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,9 +115,9 @@ _TABLE: tuple[tuple[str, Kind, str], ...] = (
 def script() -> tuple[Line, ...]:
     """The day's lines in their order; a follow-up asks about the wish before it."""
     lines: list[Line] = []
-    wish = ""
+    request = ""
     for clock, kind, text in _TABLE:
         at = _seconds(clock.rstrip("+")) + (24 * 3600 if clock.endswith("+") else 0)
-        wish = text if kind in WISHES else wish
-        lines.append(Line(at, kind, text, wish if kind == "follow_up" else ""))
+        request = text if kind in REQUESTS else request
+        lines.append(Line(at, kind, text, request if kind == "follow_up" else ""))
     return tuple(lines)

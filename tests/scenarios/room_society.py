@@ -42,7 +42,7 @@ from town.serving import serve
 
 SPEED = 12.0
 REPO = "acme/site"
-WISH = f"Can you open an issue for the clock that stops at midnight in github.com/{REPO}?"
+REQUEST = f"Can you open an issue for the clock that stops at midnight in github.com/{REPO}?"
 BODY = (
     "## What happens\nAt 00:00 the clock of the start page shows dashes until the page is loaded again.\n\n"
     "## How to see it\nOpen the page at 23:59 and wait for two minutes.\n\n"
@@ -187,7 +187,7 @@ class Soul:
     def is_in(self) -> bool:
         return self.app.services.integrations.room.is_active
 
-    def promises(self) -> list[QueuedCommitment]:
+    def queued_commitments(self) -> list[QueuedCommitment]:
         return self.app.lives.queue.all()
 
     def lines(self) -> list[str]:

@@ -107,8 +107,8 @@ async def lives(visit: Visit) -> None:
         await ends(process)
     assert done(town) == wanted + Counter([("reply", AGAIN)])
     plans = [one for one in kept["promises"] if one["type"] == "create_plan"]
-    promised = [_part(one, kept["promises"]) for one in (await visit.told("status"))["promises"]]
-    assert [one for one in plans if one not in promised] == []
+    queued_commitments = [_part(one, kept["promises"]) for one in (await visit.told("status"))["promises"]]
+    assert [one for one in plans if one not in queued_commitments] == []
 
 
 async def reached(town: Society, wanted: Counter[tuple[str, str]]) -> None:

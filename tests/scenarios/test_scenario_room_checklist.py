@@ -5,14 +5,14 @@
 | 1 | agents find the room by themselves, or by SPACE_URL; both makes of agents mix | discovery, interop, return |
 | 2 | the server is killed and started again: all are back once, and talk, within 90 s | return, interop |
 | 3 | an opinion: several answers, then quiet; the host opens everyone again | talk |
-| 4 | a wish: one issue with a body, told once, within 30 s | wish, promise |
-| 5 | a mind that misbehaves; a repository that is not there | wish |
-| 6 | "did you do it?": the link, or urgency; never a second issue | wish |
+| 4 | a request: one issue with a body, told once, within 30 s | request, commitment |
+| 5 | a mind that misbehaves; a repository that is not there | request |
+| 6 | "did you do it?": the link, or urgency; never a second issue | request |
 | 7 | one is addressed: it goes first, the others are not silenced | talk |
-| 8 | without GitHub nothing is made there | wish |
+| 8 | without GitHub nothing is made there | request |
 | 9 | the pace: by the SOUL, seen by its owner, edited live | talk |
 | 10 | every N-th message is remembered; what was learned is told | talk |
-| 11 | a restart, or a kill, repeats nothing | wish, promise, crash |
+| 11 | a restart, or a kill, repeats nothing | request, commitment, crash |
 | 12 | the record turns over, and a long life heaps up nothing | long life, record |
 
 `SHOWN` has them by name, and a name that no longer stands there fails.
@@ -25,8 +25,8 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[2]
-TALK, WISH = "tests/scenarios/test_scenario_room_talk.py", "tests/scenarios/test_scenario_room_wish.py"
-RETURN, PROMISE = "tests/soul/test_room_return.py", "tests/soul/test_room_promise.py"
+TALK, REQUEST = "tests/scenarios/test_scenario_room_talk.py", "tests/scenarios/test_scenario_room_request.py"
+RETURN, COMMITMENT = "tests/soul/test_room_return.py", "tests/soul/test_room_commitment.py"
 LAN, FOUND = "tests/adapters/space/test_space_discovery_lan.py", "tests/adapters/space/test_space_discovery.py"
 INTEROP, CRASH = "tests/interop/test_interop_rooms.py", "tests/crash/test_crash_commitments.py"
 RECORD, LONG = "tests/adapters/space/test_space_chatlog.py", "tests/soul/test_room_long_life.py"
@@ -49,30 +49,30 @@ SHOWN: dict[int, tuple[tuple[str, str], ...]] = {
         (TALK, "test_who_declines_leaves_no_trace_of_typing"),
     ),
     4: (
-        (WISH, "test_of_four_souls_one_opens_the_issue_in_full_and_tells_it_once"),
-        (PROMISE, "test_a_wish_becomes_an_issue_and_a_promise_is_taken_up_without_waiting_for_a_timer"),
+        (REQUEST, "test_of_four_souls_one_opens_the_issue_in_full_and_tells_it_once"),
+        (COMMITMENT, "test_a_request_becomes_an_issue_and_a_commitment_is_taken_up_without_waiting_for_a_timer"),
     ),
     5: (
-        (WISH, "test_whatever_the_owners_mind_does_the_host_gets_the_issue"),
-        (WISH, "test_the_owner_that_talks_about_it_is_asked_again_and_then_promises"),
-        (WISH, "test_a_repository_that_does_not_exist_is_tried_nine_times_and_the_room_hears_of_no_failure"),
-        (WISH, "test_a_wish_whose_repository_comes_back_is_kept_once_and_in_full"),
+        (REQUEST, "test_whatever_the_owners_mind_does_the_host_gets_the_issue"),
+        (REQUEST, "test_the_owner_that_talks_about_it_is_asked_again_and_then_commitments"),
+        (REQUEST, "test_a_repository_that_does_not_exist_is_tried_nine_times_and_the_room_hears_of_no_failure"),
+        (REQUEST, "test_a_request_whose_repository_comes_back_is_kept_once_and_in_full"),
     ),
     6: (
-        (WISH, "test_asked_whether_it_is_done_the_owner_gives_the_link_and_makes_nothing_again"),
-        (WISH, "test_asked_whether_it_is_done_while_nobody_acts_the_owner_is_pressed_and_acts"),
+        (REQUEST, "test_asked_whether_it_is_done_the_owner_gives_the_link_and_makes_nothing_again"),
+        (REQUEST, "test_asked_whether_it_is_done_while_nobody_acts_the_owner_is_pressed_and_acts"),
     ),
     7: ((TALK, "test_whoever_is_addressed_is_told_to_go_first_and_nobody_else_is_silenced"),),
     8: (
-        (WISH, "test_without_github_a_soul_says_so_once_and_makes_nothing"),
-        (WISH, "test_souls_without_github_leave_the_work_to_the_one_who_has_it"),
+        (REQUEST, "test_without_github_a_soul_says_so_once_and_makes_nothing"),
+        (REQUEST, "test_souls_without_github_leave_the_work_to_the_one_who_has_it"),
     ),
     9: ((TALK, "test_a_soul_paces_itself_and_its_owner_sees_it_and_has_the_last_word"),),
     10: ((TALK, "test_every_nth_message_is_remembered_and_what_was_learned_is_told_to_the_room"),),
     11: (
-        (WISH, "test_a_soul_that_comes_back_repeats_nothing_that_was_asked_before"),
-        (PROMISE, "test_a_soul_killed_between_its_promise_and_its_word_opens_one_issue_and_tells_it_once"),
-        (CRASH, "test_a_process_killed_at_random_keeps_every_promise_once_and_tells_it_once"),
+        (REQUEST, "test_a_soul_that_comes_back_repeats_nothing_that_was_asked_before"),
+        (COMMITMENT, "test_a_soul_killed_between_its_commitment_and_its_word_opens_one_issue_and_tells_it_once"),
+        (CRASH, "test_a_process_killed_at_random_keeps_every_commitment_once_and_tells_it_once"),
     ),
     12: (
         (LONG, "test_a_long_talk_leaves_a_soul_as_it_was_and_no_word_is_said_twice"),

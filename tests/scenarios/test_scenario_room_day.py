@@ -19,7 +19,7 @@ from tests.scenarios.room_day_course import OUTAGE, RESTARTS, live_a_day
 from tests.scenarios.room_day_figures import NAMES, Day
 from tests.scenarios.room_day_people import PEOPLE
 from tests.scenarios.room_day_report import table
-from tests.scenarios.room_day_script import WISHES
+from tests.scenarios.room_day_script import REQUESTS
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(1200)]
 
@@ -51,21 +51,25 @@ def test_nobody_repeats_what_was_said(day: Day) -> None:
     assert day.repeats() == []
 
 
-def test_each_wish_of_the_host_is_met_once_by_one_and_told_once(day: Day) -> None:
+def test_each_request_of_the_host_is_met_once_by_one_and_told_once(day: Day) -> None:
     told = {
-        outcome.wish.text: (len(outcome.promises), len(outcome.done), {one.status for one in outcome.promises})
+        outcome.request.text: (
+            len(outcome.queued_commitments),
+            len(outcome.done),
+            {one.status for one in outcome.queued_commitments},
+        )
         for outcome in day.outcomes()
     }
     met = {
         line.text: (1, 0, {"pending"}) if line.kind == "plan" else (1, 1, {"completed"})
         for line in day.record.lines
-        if line.kind in WISHES
+        if line.kind in REQUESTS
     }
     assert told == met
 
 
 def test_nothing_is_made_that_nobody_asked_for(day: Day) -> None:
-    asked = {kind: sum(line.kind == kind for line in day.record.lines) for kind in WISHES}
+    asked = {kind: sum(line.kind == kind for line in day.record.lines) for kind in REQUESTS}
     record = day.record
     assert sum(len(issues) for issues in record.issues.values()) == asked["issue"]
     assert len(record.comments) == asked["comment"]
@@ -74,17 +78,17 @@ def test_nothing_is_made_that_nobody_asked_for(day: Day) -> None:
     assert not SOCIAL & (makers | {comment.author.login for comment in record.comments})
 
 
-def test_who_promised_something_kept_it(day: Day) -> None:
+def test_who_committed_something_kept_it(day: Day) -> None:
     unkept = [
-        (name, promise.type, promise.status, promise.description)
+        (name, commitment.type, commitment.status, commitment.description)
         for name, figures in day.record.souls.items()
-        for promise in figures.promises
-        if promise.status != ("pending" if promise.type == "create_plan" else "completed")
+        for commitment in figures.queued_commitments
+        if commitment.status != ("pending" if commitment.type == "create_plan" else "completed")
     ]
     assert unkept == []
 
 
-def test_a_host_who_asks_after_a_wish_hears_of_it_within_a_minute(day: Day) -> None:
+def test_a_host_who_asks_after_a_request_hears_of_it_within_a_minute(day: Day) -> None:
     unheard = [line.text for line in day.record.lines if line.kind == "follow_up" and not day.answers_to(line)]
     assert unheard == []
 

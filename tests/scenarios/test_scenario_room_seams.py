@@ -14,7 +14,7 @@ from modules.services.commitments.types import CommitmentRequest
 from modules.services.outbox.outbox import Outbox
 from modules.services.outbox.types import Intent
 from tests.running_town import PASSWORD, RunningTown
-from tests.scenarios.room_society import BODY, REPO, WISH, Asked, Society, open_society, quiet, says
+from tests.scenarios.room_society import BODY, REPO, REQUEST, Asked, Society, open_society, quiet, says
 from town.model.types import Completion
 
 pytestmark = pytest.mark.slow
@@ -24,12 +24,12 @@ def _identities(society: Society, name: str) -> list[Identified]:
     return [event for event in society.host.seen if isinstance(event, Identified) and event.name == name]
 
 
-async def test_who_waits_for_its_owners_yes_is_never_chosen_and_the_wish_is_met_by_another(
+async def test_who_waits_for_its_owners_yes_is_never_chosen_and_the_request_is_met_by_another(
     running_town: RunningTown,
 ) -> None:
     async with open_society(running_town) as society:
         async with society.soul("marvin"), society.soul("rebecca", SOUL_APPROVAL="drafts") as cautious:
-            society.says(WISH)
+            society.says(REQUEST)
             await society.until(lambda: bool(society.done()), "the issue")
             assert cautious.app.services.integrations.room.is_active
         assert society.said(by="rebecca") == []
@@ -38,7 +38,7 @@ async def test_who_waits_for_its_owners_yes_is_never_chosen_and_the_wish_is_met_
         assert not _identities(society, "rebecca")
 
 
-async def test_the_room_sees_nothing_of_a_promise_that_waits_for_the_owners_yes(running_town: RunningTown) -> None:
+async def test_the_room_sees_nothing_of_a_commitment_that_waits_for_the_owners_yes(running_town: RunningTown) -> None:
     params = {"owner": "acme", "repoName": "site", "title": "Clock", "body": BODY, "target": f"{REPO}#Clock"}
     wanted = CommitmentRequest("create_issue", "Clock", "space://conversation/1", "It is mine.", params, "space")
     async with open_society(running_town) as society, society.soul("rebecca", SOUL_APPROVAL="drafts") as rebecca:
@@ -48,7 +48,7 @@ async def test_the_room_sees_nothing_of_a_promise_that_waits_for_the_owners_yes(
             (held,) = await _held(society, outbox)
             await outbox.approve(held.id)
             await society.passes(20)
-        assert [one.status for one in rebecca.promises()] == ["completed"]
+        assert [one.status for one in rebecca.queued_commitments()] == ["completed"]
         seen = [type(event) for event in society.host.seen if not isinstance(event, Joined | PresenceList)]
         assert seen == [Said]
         assert len(society.done()) == 1
@@ -64,7 +64,7 @@ async def _held(society: Society, outbox: Outbox) -> list[Intent]:
 
 async def test_who_is_paused_is_chosen_for_nothing_until_it_is_resumed(running_town: RunningTown) -> None:
     names = ("marvin", "rebecca", "peterben")
-    chosen = elect_action_owner(names, WISH)
+    chosen = elect_action_owner(names, REQUEST)
     async with open_society(running_town) as society, AsyncExitStack() as stack:
         souls = {name: await stack.enter_async_context(society.soul(name)) for name in names}
         paused, others = souls[chosen or ""], [souls[name] for name in names if name != chosen]
@@ -78,7 +78,7 @@ async def test_who_is_paused_is_chosen_for_nothing_until_it_is_resumed(running_t
         await society.until(lambda: shows(("social", "github", "code", OWNS_ADDRESSED)), "all are in")
         paused.app.services.control.pause("a test")
         await society.until(lambda: shows(()), "the pause shows")
-        society.says(WISH)
+        society.says(REQUEST)
         await society.until(lambda: bool(society.done()), "the issue")
         assert society.said(by=paused.name) == []
         (issue,) = society.issues()
@@ -90,9 +90,9 @@ async def test_who_is_paused_is_chosen_for_nothing_until_it_is_resumed(running_t
         assert len(society.issues()) == 1
 
 
-async def test_a_kept_promise_is_remembered_as_help(running_town: RunningTown) -> None:
+async def test_a_kept_commitment_is_remembered_as_help(running_town: RunningTown) -> None:
     async with open_society(running_town) as society, society.soul("marvin") as marvin:
-        society.says(WISH)
+        society.says(REQUEST)
         await society.until(lambda: bool(society.done()), "the issue")
         memories = marvin.app.services.knowledge.stores.memories
         for _ in range(50):
@@ -137,17 +137,17 @@ async def test_a_question_for_the_repository_that_could_not_be_said_is_asked_aga
         assert society.issues() == []
 
 
-async def test_while_a_wish_is_open_a_word_after_it_is_no_second_wish(running_town: RunningTown) -> None:
+async def test_while_a_request_is_open_a_word_after_it_is_no_second_request(running_town: RunningTown) -> None:
     async with open_society(running_town) as society, society.soul("marvin", lambda _: quiet()) as marvin:
         talk = marvin.app.lives.space.participation.talk
-        society.says(WISH)
-        await society.until(lambda: talk.state.request.content == WISH, "the wish")
+        society.says(REQUEST)
+        await society.until(lambda: talk.state.request.content == REQUEST, "the wish")
         society.says("Give me the summary of the clock issue then")
         await society.until(
             lambda: any("summary" in entry.content for entry in talk.state.host_messages if entry.intent)
         )
         assert [entry.intent for entry in talk.state.host_messages] == ["action_request", "follow_up"]
-        assert talk.state.request.content == WISH
+        assert talk.state.request.content == REQUEST
         await society.until(lambda: bool(society.done()), "the forced issue")
         assert len(society.issues()) == 1
 

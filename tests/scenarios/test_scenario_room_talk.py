@@ -76,15 +76,15 @@ async def test_who_declines_leaves_no_trace_of_typing(running_town: RunningTown)
 
 
 async def test_a_soul_paces_itself_and_its_owner_sees_it_and_has_the_last_word(running_town: RunningTown) -> None:
-    wish = {"cooldownMinMs": 20_000, "cooldownMaxMs": 25_000, "behaviorNotes": "Let others finish."}
+    request = {"cooldownMinMs": 20_000, "cooldownMaxMs": 25_000, "behaviorNotes": "Let others finish."}
     async with open_society(running_town) as society, AsyncExitStack() as stack:
-        society.default = lambda _: quiet("I speak too much", adjustBehavior=wish)
+        society.default = lambda _: quiet("I speak too much", adjustBehavior=request)
         (marvin,) = await in_the_room(stack, society, "marvin")
         path = marvin.home.memory / CONFIG
         society.says(OPINION)
         await society.until(lambda: "Adjusted behavior" in marvin.lines(), "the pace")
         kept = json.loads(path.read_text())
-        assert {key: kept[key] for key in wish} == wish
+        assert {key: kept[key] for key in request} == request
         assert kept["lastAdjustedReason"] == "I speak too much"
         society.default = lambda _: says("Tin sings in the rain.")
         path.write_text(json.dumps(kept | {"cooldownMinMs": 60_000, "cooldownMaxMs": 60_000}))

@@ -133,12 +133,12 @@ async def test_a_host_whose_words_confuse_the_model_is_asked_about_three_times_a
 
 
 def test_a_peer_who_claims_for_ever_keeps_the_others_from_acting_for_ten_minutes_only() -> None:
-    wish = HistoryEntry("m1", "host", "Open an issue for the login", NOW, is_host=True, intent="action_request")
+    said = HistoryEntry("m1", "host", "Open an issue for the login", NOW, is_host=True, intent="action_request")
     state, rested = HostRequest(), 0
     for minute in range(60):
         now = NOW + timedelta(minutes=minute, seconds=30)
         squatting = [PeerEvent("claim", "eve", now - timedelta(seconds=1), "create_issue", f"x/y#{minute}")]
-        state = advance_host_request(state, wish, wish, now, OwnWork(), squatting, owner="marvin")
+        state = advance_host_request(state, said, said, now, OwnWork(), squatting, owner="marvin")
         rested += is_claimed(state, now)
     assert rested <= 10
     assert state.cycles >= 40

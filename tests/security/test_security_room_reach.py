@@ -17,8 +17,8 @@ from modules.services.commitments.fulfil import HELD
 from modules.services.commitments.policy import FOUND_ROOM, HOST_NAMED, HOST_REQUEST
 from tests.modules.lives.space.soul_in_room import (
     QUESTION,
+    REQUEST,
     TIN,
-    WISH,
     Agent,
     Room,
     an_issue,
@@ -58,7 +58,7 @@ def unvouched(agent: Agent) -> None:
 
 
 @pytest.mark.parametrize(
-    "promise",
+    "commitment",
     [
         {"kind": "create_issue"},
         {"kind": "comment_issue", "issueNumber": 1},
@@ -68,9 +68,9 @@ def unvouched(agent: Agent) -> None:
 )
 @pytest.mark.parametrize("found", [True, False], ids=["found", "is_trusted_room-for"])
 async def test_what_a_room_that_was_only_found_wants_in_public_waits_for_the_owner(
-    soul_in_town: SoulInTown, promise: dict[str, Any], *, found: bool
+    soul_in_town: SoulInTown, commitment: dict[str, Any], *, found: bool
 ) -> None:
-    params: dict[str, Any] = {**promise, HOST_REQUEST: True, **({FOUND_ROOM: True} if found else {})}
+    params: dict[str, Any] = {**commitment, HOST_REQUEST: True, **({FOUND_ROOM: True} if found else {})}
     one = await soul_in_town.enqueue(wanted("Buy at my shop", **params))
     await soul_in_town.live(5)
     held = await soul_in_town.outbox.held()
@@ -83,15 +83,15 @@ async def test_what_a_room_that_was_only_found_wants_in_public_waits_for_the_own
 
 
 @pytest.mark.parametrize(
-    "promise", [{"kind": "create_issue"}, {"kind": "comment_issue", "issueNumber": 1}], ids=["issue", "comment"]
+    "commitment", [{"kind": "create_issue"}, {"kind": "comment_issue", "issueNumber": 1}], ids=["issue", "comment"]
 )
 @pytest.mark.parametrize("named", [True, False], ids=["named-by-the-host", "named-by-a-member"])
 async def test_what_a_member_wants_in_a_third_persons_repository_waits_for_the_owner(
-    soul_in_town: SoulInTown, promise: dict[str, Any], *, named: bool
+    soul_in_town: SoulInTown, commitment: dict[str, Any], *, named: bool
 ) -> None:
     account = soul_in_town.town.network.create_account("ada")
     theirs = soul_in_town.town.network.open_issue(soul_in_town.town.repo, account, title="The weir", body="")
-    await soul_in_town.enqueue(wanted("Buy at my shop", **{**promise, HOST_NAMED: named}))
+    await soul_in_town.enqueue(wanted("Buy at my shop", **{**commitment, HOST_NAMED: named}))
     await soul_in_town.live(5)
     assert bool(await soul_in_town.outbox.held()) is not named
     assert (len(soul_in_town.town.issues()) + len(theirs.comments) > 1) is named
@@ -105,9 +105,9 @@ async def test_only_where_the_hosts_own_words_named_a_repository_is_it_marked_so
     ):
         await eve.send_chat("It is in github.com/evil/elsewhere too.")
         await marvin.hears("It is in github.com/evil/elsewhere too.")
-        await room.says(f"marvin: {WISH}", marvin)
+        await room.says(f"marvin: {REQUEST}", marvin)
         await marvin.check()
-        marks = {one.params["repoName"]: one.params.get(HOST_NAMED) for one in marvin.promised()}
+        marks = {one.params["repoName"]: one.params.get(HOST_NAMED) for one in marvin.queued_commitments()}
     assert marks == {"site": True, "elsewhere": None}
 
 
@@ -121,13 +121,13 @@ async def test_in_our_own_repository_a_room_that_was_found_may_want_something(so
 async def test_a_host_whom_nobody_vouched_for_asks_as_a_stranger(room: Room) -> None:
     async with room.soul("marvin", lambda _: speaks("The clock issue is mine.", an_issue())) as marvin:
         unvouched(marvin)
-        await room.says(WISH, marvin)
+        await room.says(REQUEST, marvin)
         assert (await marvin.check()).reason == "spoke"
-        (promised,) = marvin.promised()
+        (queued_commitments,) = marvin.queued_commitments()
         (turn,) = [one.entry for one in await marvin.life.app.services.journal.recent(50) if one.entry.kind == "model"]
         sessions = marvin.life.app.services.knowledge.sessions
         rows = await sessions.rows((await sessions.open("space:room")).id)
-    assert promised.params[FOUND_ROOM] is True
+    assert queued_commitments.params[FOUND_ROOM] is True
     assert turn.data["provenance"] == "stranger"
     assert turn.data["importance"] == "own"
     assert {row.provenance for row in rows if row.role == "user"} == {Provenance.STRANGER}
@@ -135,11 +135,11 @@ async def test_a_host_whom_nobody_vouched_for_asks_as_a_stranger(room: Room) -> 
 
 async def test_a_room_that_the_owner_named_asks_as_the_owners_guest(room: Room) -> None:
     async with room.soul("marvin", lambda _: speaks("The clock issue is mine.", an_issue())) as marvin:
-        await room.says(WISH, marvin)
+        await room.says(REQUEST, marvin)
         await marvin.check()
-        (promised,) = marvin.promised()
-    assert FOUND_ROOM not in promised.params
-    assert promised.params[HOST_REQUEST] is True
+        (queued_commitments,) = marvin.queued_commitments()
+    assert FOUND_ROOM not in queued_commitments.params
+    assert queued_commitments.params[HOST_REQUEST] is True
 
 
 @pytest.mark.parametrize(
@@ -203,23 +203,23 @@ async def test_nothing_private_is_in_what_a_model_is_told_in_a_room(room: Room) 
 
 
 @pytest.mark.parametrize(
-    ("wish", "carried"),
-    [("Open an issue about the clock, please", False), (WISH, True)],
+    ("host_request", "carried"),
+    [("Open an issue about the clock, please", False), (REQUEST, True)],
     ids=["named-by-a-guest", "named-by-the-host"],
 )
 async def test_the_talk_of_a_room_is_not_carried_to_a_repository_that_only_a_guest_named(
-    room: Room, wish: str, *, carried: bool
+    room: Room, host_request: str, *, carried: bool
 ) -> None:
     secret, link = "I am away from Friday to Monday", "github.com/acme/site is where such things belong"
     async with room.member("eve", ()) as eve, room.soul("marvin", lambda _: declines()) as marvin:
         await room.says(secret, marvin)
         await eve.send_chat(link)
         await marvin.hears(link)
-        await room.says(wish, marvin)
+        await room.says(host_request, marvin)
         for _ in range(8):
             await marvin.check()
             marvin.later(30)
-        (forced,) = marvin.promised()[:1]
+        (forced,) = marvin.queued_commitments()[:1]
     assert forced.params["repoName"] == "site"
     assert (secret in str(forced.params)) is carried
     assert "clock" in str(forced.params)

@@ -112,7 +112,7 @@ class _DemoRhythm(Rhythm):
         unsubscribe = self.town.network.subscribe(lambda _: self._change())
         own = [
             asyncio.create_task(self._beat("awareness", self._next_reading)),
-            asyncio.create_task(self._beat("expression-check", self._next_thought)),
+            asyncio.create_task(self._beat("expression-check", self._next_post)),
         ]
         try:
             await super().keep(ended)
@@ -130,8 +130,8 @@ class _DemoRhythm(Rhythm):
         self._changed = self.clock.monotonic()
         self._sooner["awareness"].set()
 
-    async def _next_reading(self, wished: float | None) -> float:
-        own = wished or self.interval("awareness")
+    async def _next_reading(self, requested: float | None) -> float:
+        own = requested or self.interval("awareness")
         if (
             self.clock.monotonic() - self._changed < _AFTER_A_CHANGE_S
             or await self.app.lives.bluesky.awareness.pending.count()
@@ -139,10 +139,10 @@ class _DemoRhythm(Rhythm):
             return own
         return max(own, _REST_S)
 
-    async def _next_thought(self, wished: float | None) -> float:
+    async def _next_post(self, requested: float | None) -> float:
         due = self.app.lives.bluesky.expression.next_at
         left = (due - self.clock.now()).total_seconds() if due else 0.0
-        return max(wished or 0.0, left, 0.1)
+        return max(requested or 0.0, left, 0.1)
 
 
 def _usage(home: Home) -> Iterator[dict[str, Any]]:

@@ -17,7 +17,7 @@ from websockets.asyncio.client import ClientConnection, connect
 from modules.lives.space.state import SPACE_HISTORY_KEPT
 from tests.running_town import RunningTown
 from tests.scenarios.room_society import (
-    WISH,
+    REQUEST,
     Asked,
     Quick,
     Society,
@@ -64,7 +64,7 @@ async def test_a_long_talk_leaves_a_soul_as_it_was_and_no_word_is_said_twice(
         guest = await stack.enter_async_context(connect(society.url, proxy=None))
         stack.push_async_callback(_cancelled, asyncio.create_task(_listen(guest)))
         await _send(guest, type="join", name="ada", id="ada-1", version="1")
-        society.says(WISH)
+        society.says(REQUEST)
         await society.until(lambda: bool(society.done()), "the issue")
         midway, said = Counter[str](), list[str]()
         for number in range(ROUNDS):

@@ -58,7 +58,7 @@ class Run:
 
     def agreed(self, call: FunctionCall) -> bool:
         """Whether the owner says yes to `call`."""
-        return self.asked is None or any(_same(call, wish) for wish in self.asked)
+        return self.asked is None or any(_same(call, request) for request in self.asked)
 
 
 class Puppet(LLMGateway):

@@ -40,7 +40,7 @@ async def decided(who: str, room: RoomFacts, *, second: int = 0) -> Json:
 
 
 @pytest.mark.parametrize(
-    ("wish", "title"),
+    ("host_request", "title"),
     [
         ("Can you open an issue for the broken clock in github.com/acme/site?", "Broken clock"),
         ("@maren please create an issue about fog lamps in https://github.com/a/b", "Fog lamps"),
@@ -48,32 +48,32 @@ async def decided(who: str, room: RoomFacts, *, second: int = 0) -> Json:
         ("hm", "Hm"),
     ],
 )
-def test_a_title_is_the_wish_without_the_asking(wish: str, title: str) -> None:
-    assert title_of(wish) == title
+def test_a_title_is_the_request_without_the_asking(host_request: str, title: str) -> None:
+    assert title_of(host_request) == title
 
 
-async def test_the_owner_promises_the_whole_work_and_others_leave_it_to_it() -> None:
-    wish = "Can you open an issue for the broken clock in github.com/acme/site?"
-    said = [("host", wish)]
-    owned = told("maren", said, mode="action", request=wish, repo="acme/site", owner="maren", is_owner=True)
+async def test_the_owner_commitments_the_whole_work_and_others_leave_it_to_it() -> None:
+    host_request = "Can you open an issue for the broken clock in github.com/acme/site?"
+    said = [("host", host_request)]
+    owned = told("maren", said, mode="action", request=host_request, repo="acme/site", owner="maren", is_owner=True)
     given = await decided("maren", owned)
     valid = validate_commitments(given["commitments"]).valid
     assert [(one.type, one.repo, one.title) for one in valid] == [("create_issue", "acme/site", "Broken clock")]
     assert len(valid[0].description) > 80
-    other = told("odile", said, mode="action", request=wish, repo="acme/site", owner="maren")
+    other = told("odile", said, mode="action", request=host_request, repo="acme/site", owner="maren")
     assert not (await decided("odile", other))["shouldSpeak"]
 
 
 @pytest.mark.parametrize(
-    ("wish", "kind"),
+    ("host_request", "kind"),
     [
         ("comment on issue #12 that the hinge squeaks", "comment_issue"),
         ("post something about tides on Bluesky", "post_bluesky"),
         ("make a plan for the harbour", "create_plan"),
     ],
 )
-async def test_the_promise_is_of_the_kind_that_was_asked_for(wish: str, kind: str) -> None:
-    room = told("tobias", [("host", wish)], mode="action", request=wish, critical=True, is_owner=True)
+async def test_the_commitment_is_of_the_kind_that_was_asked_for(host_request: str, kind: str) -> None:
+    room = told("tobias", [("host", host_request)], mode="action", request=host_request, critical=True, is_owner=True)
     given = await decided("tobias", room)
     assert [one.type for one in validate_commitments(given["commitments"]).valid] == [kind]
 
@@ -180,7 +180,7 @@ async def test_a_name_behind_a_comma_keeps_its_capital() -> None:
     assert {"Rebecca, Dogger, Fisher, German Bight. Half of it poetry, all of it useful."} <= messages
 
 
-async def test_it_knows_its_own_words_to_promise_nothing_and_says_so_in_the_form_that_is_asked_for() -> None:
+async def test_it_knows_its_own_words_to_commitment_nothing_and_says_so_in_the_form_that_is_asked_for() -> None:
     assert read_extracted(await asked("extraction")) == Extraction()
 
 

@@ -49,7 +49,7 @@ WITHIN_S = HANG_S
 
 Decide = Callable[[ChatRequest], Completion]
 
-WISH = "Can you open an issue about the clock in github.com/acme/site?"
+REQUEST = "Can you open an issue about the clock in github.com/acme/site?"
 QUESTION = "Which roof do you like, tin or slate?"
 TIN = "Tin sings in the rain, slate only listens; I would take the one that sings."
 
@@ -160,7 +160,7 @@ class Agent:
 
         await until(there)
 
-    def promised(self) -> list[QueuedCommitment]:
+    def queued_commitments(self) -> list[QueuedCommitment]:
         return self.queue.all()
 
     def lines(self) -> list[str]:

@@ -11,8 +11,8 @@ from modules.lives.space.state import Spoke
 from tests.hasty_clock import HastyClock
 from tests.modules.lives.space.soul_in_room import (
     QUESTION,
+    REQUEST,
     TIN,
-    WISH,
     Room,
     an_issue,
     declines,
@@ -34,12 +34,12 @@ async def off(running_town: RunningTown, request: pytest.FixtureRequest) -> Asyn
         yield room
 
 
-async def test_a_host_who_asks_after_a_wish_gets_its_link(off: Room) -> None:
+async def test_a_host_who_asks_after_a_request_gets_its_link(off: Room) -> None:
     async with off.soul("marvin", lambda _: speaks("Taken.", an_issue())) as marvin:
-        await off.says(WISH, marvin)
+        await off.says(REQUEST, marvin)
         await marvin.check()
-        (promise,) = marvin.promised()
-        marvin.queue.mark_completed(promise.id, {"issues": [{"number": 7, "title": "Clock stops", "url": LINK}]})
+        (commitment,) = marvin.queued_commitments()
+        marvin.queue.mark_completed(commitment.id, {"issues": [{"number": 7, "title": "Clock stops", "url": LINK}]})
         off.running_town.mind.answer = lambda _: declines()
         marvin.later(15)
         await off.says("Did you do it?", marvin)
@@ -49,7 +49,7 @@ async def test_a_host_who_asks_after_a_wish_gets_its_link(off: Room) -> None:
 
 async def test_a_peers_claim_ends_a_minute_after_it_was_made(off: Room) -> None:
     async with off.member("rebecca") as rebecca, off.soul("marvin", lambda _: declines()) as marvin:
-        await off.says(WISH, marvin)
+        await off.says(REQUEST, marvin)
         await rebecca.send_claim("create_issue", "acme/site#clock")
         await until(lambda: bool(marvin.client.claims()))
         await marvin.check()
@@ -74,12 +74,12 @@ async def test_what_was_said_before_we_came_is_as_old_as_it_is(off: Room) -> Non
     async with off.member("rebecca") as rebecca:
         sent = await rebecca.send_chat("Slate is quieter.")
         await until(lambda: off.host.said("rebecca") == ["Slate is quieter."])
-        await off.says(WISH)
+        await off.says(REQUEST)
         assert sent
         async with off.soul("marvin", lambda _: declines()) as marvin:
             marvin.space.participation.talk.handle(Spoke(TIN, datetime.now(UTC) - timedelta(minutes=2)))
             await marvin.check()
             talk = marvin.space.participation.talk
-            assert [entry.content for entry in talk.state.history] == [TIN, "Slate is quieter.", WISH]
+            assert [entry.content for entry in talk.state.history] == [TIN, "Slate is quieter.", REQUEST]
             assert talk.state.request.requested_at is not None
             assert all(abs(entry.at - datetime.now(UTC)) < CLOSE for entry in list(talk.state.history)[1:])

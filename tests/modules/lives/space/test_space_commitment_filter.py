@@ -20,9 +20,9 @@ COMMENT = Commitment(type="comment_issue", repo="acme/site", issue_number=3, des
 MADE_BY_PEER = PeerEvent("success", "rebecca", NOON, "create_issue", "acme/site#Clock stops at midnight")
 
 ASKED = HistoryEntry("m1", "host", "Please open an issue for the clock.", NOON, is_host=True, intent="action_request")
-WISH = HostRequest(ASKED.content, ASKED.id, NOON, fulfilled=True)
+REQUEST = HostRequest(ASKED.content, ASKED.id, NOON, fulfilled=True)
 
-MET = RoomSnapshot(now=NOON, me="marvin", history=(ASKED,), request=WISH, repo="acme/site")
+MET = RoomSnapshot(now=NOON, me="marvin", history=(ASKED,), request=REQUEST, repo="acme/site")
 OPEN = RoomSnapshot(now=NOON, me="marvin", repo="acme/site")
 
 
@@ -51,7 +51,7 @@ def planned(one: Commitment, *, is_made_once: bool) -> PlannedCommitment:
 
 
 OURS, FREE = planned(ISSUE, is_made_once=True), planned(COMMENT, is_made_once=False)
-ASKED_OF_ANOTHER = replace(OPEN, request=replace(WISH, fulfilled=False), is_open=True, is_owner=False)
+ASKED_OF_ANOTHER = replace(OPEN, request=replace(REQUEST, fulfilled=False), is_open=True, is_owner=False)
 
 
 @pytest.mark.parametrize(
@@ -77,17 +77,17 @@ def test_only_what_the_room_did_since_drops_a_planned_commitment(
 @pytest.mark.parametrize(
     ("request_now", "history", "met"),
     [
-        (WISH, (ASKED,), True),
-        (WISH, (ASKED, after("follow_up")), True),
-        (WISH, (ASKED, after("discussion")), False),
-        (replace(WISH, fulfilled=False, given_up=True), (ASKED,), True),
-        (replace(WISH, fulfilled=False), (ASKED,), False),
+        (REQUEST, (ASKED,), True),
+        (REQUEST, (ASKED, after("follow_up")), True),
+        (REQUEST, (ASKED, after("discussion")), False),
+        (replace(REQUEST, fulfilled=False, given_up=True), (ASKED,), True),
+        (replace(REQUEST, fulfilled=False), (ASKED,), False),
         (HostRequest(), (after("discussion"),), False),
-        (WISH, (), False),
+        (REQUEST, (), False),
     ],
     ids=["met", "asked-about", "another-talk", "given-up", "open", "nothing-asked", "forgotten"],
 )
-def test_a_wish_is_met_until_the_host_speaks_of_something_else(
+def test_a_request_is_met_until_the_host_speaks_of_something_else(
     request_now: HostRequest, history: tuple[HistoryEntry, ...], *, met: bool
 ) -> None:
     is_open = bool(request_now.content) and not request_now.fulfilled and not request_now.given_up

@@ -14,7 +14,7 @@ from modules.lives.space.types import HistoryEntry
 from modules.services.commitments.policy import UNHEARD
 from tests.hasty_clock import HastyClock
 from tests.modules.lives.space.soul_in_room import (
-    WISH,
+    REQUEST,
     Room,
     an_issue,
     declines,
@@ -32,16 +32,16 @@ def offered(request: ChatRequest) -> bool:
     return any(offer.name == SPACE_DECISION_TOOL for offer in request.offers)
 
 
-async def test_a_wish_becomes_a_claim_words_and_a_promise_on_the_disk(room: Room) -> None:
+async def test_a_request_becomes_a_claim_words_and_a_commitment_on_the_disk(room: Room) -> None:
     async with room.soul("marvin", lambda _: speaks("The clock issue is mine now.", an_issue())) as marvin:
-        await room.says(WISH, marvin)
+        await room.says(REQUEST, marvin)
         await marvin.check()
         await until(lambda: room.host.said("marvin") == ["The clock issue is mine now."])
-        (promise,) = marvin.promised()
-        assert promise.params["target"] == "acme/site#Clock stops"
-        assert (promise.params["owner"], promise.params["repoName"]) == ("acme", "site")
-        assert promise.params["hostWish"] is True
-        assert UNHEARD not in promise.params
+        (commitment,) = marvin.queued_commitments()
+        assert commitment.params["target"] == "acme/site#Clock stops"
+        assert (commitment.params["owner"], commitment.params["repoName"]) == ("acme", "site")
+        assert commitment.params["hostWish"] is True
+        assert UNHEARD not in commitment.params
         assert [(claim.action, claim.target) for claim in room.server.claims] == [
             ("create_issue", "acme/site#Clock stops")
         ]
@@ -56,8 +56,8 @@ async def test_a_wish_becomes_a_claim_words_and_a_promise_on_the_disk(room: Room
 async def test_whom_the_host_addresses_alone_acts_where_all_know_that_rule(
     room: Room, name: str, *, knows: bool
 ) -> None:
-    wish = f"{name}, {WISH[0].lower()}{WISH[1:]}"
-    chosen = name if knows else elect_action_owner(("marvin", "rebecca"), wish)
+    host_request = f"{name}, {REQUEST[0].lower()}{REQUEST[1:]}"
+    chosen = name if knows else elect_action_owner(("marvin", "rebecca"), host_request)
 
     def eager(_: ChatRequest) -> Completion:
         return speaks("The clock issue is mine now.", an_issue())
@@ -70,16 +70,16 @@ async def test_whom_the_host_addresses_alone_acts_where_all_know_that_rule(
             await stack.enter_async_context(room.soul("rebecca", eager)),
         ]
         await until(lambda: all(len(soul.client.peers()) == (1 if knows else 2) for soul in souls))
-        await room.says(wish, *souls)
+        await room.says(host_request, *souls)
         for soul in souls:
             await soul.check()
-        assert [soul.space.participation.talk.state.me for soul in souls if soul.promised()] == [chosen]
+        assert [soul.space.participation.talk.state.me for soul in souls if soul.queued_commitments()] == [chosen]
 
 
-async def test_what_the_room_never_heard_is_not_promised(room: Room) -> None:
+async def test_what_the_room_never_heard_is_not_committed(room: Room) -> None:
     async with room.soul("marvin", lambda _: declines()) as marvin:
         life = marvin.space.participation
-        await room.says(WISH, marvin)
+        await room.says(REQUEST, marvin)
         await marvin.check()
         snapshot, commitment_maker = life.snapshots.build_snapshot(()), life.speaker.commitment_maker
         issue = Commitment.model_validate(an_issue())
@@ -93,31 +93,31 @@ async def test_what_the_room_never_heard_is_not_promised(room: Room) -> None:
         assert [UNHEARD in one.params for one in marvin.queue.live()] == [False]
 
 
-async def test_of_two_souls_exactly_one_acts_on_a_wish(room: Room) -> None:
+async def test_of_two_souls_exactly_one_acts_on_a_request(room: Room) -> None:
     def eager(request: ChatRequest) -> Completion:
         name = "marvin" if "You are marvin" in request.messages[-1].text else "rebecca"
         return speaks(f"{name} takes the clock apart and puts it down in an issue.", an_issue(f"Clock by {name}"))
 
     async with room.soul("marvin", eager) as marvin, room.soul("rebecca") as rebecca:
-        await room.says(WISH, marvin, rebecca)
+        await room.says(REQUEST, marvin, rebecca)
         await until(lambda: len(marvin.client.peers()) == len(rebecca.client.peers()) == 1)
         await marvin.check()
         await rebecca.check()
-        assert len(marvin.promised()) + len(rebecca.promised()) == 1
-        other = rebecca if marvin.promised() else marvin
+        assert len(marvin.queued_commitments()) + len(rebecca.queued_commitments()) == 1
+        other = rebecca if marvin.queued_commitments() else marvin
         assert "Commitment dropped" in await summaries(other)
 
 
-async def test_without_github_and_alone_it_says_so_once_and_promises_nothing(room: Room) -> None:
+async def test_without_github_and_alone_it_says_so_once_and_commitments_nothing(room: Room) -> None:
     words = "Issues live on GitHub, where I have no hands; a post on Bluesky about the clock is what I can offer."
     async with room.soul("marvin", lambda _: speaks(words, an_issue()), social_only=True) as marvin:
-        await room.says(WISH, marvin)
+        await room.says(REQUEST, marvin)
         await marvin.check()
         assert room.host.said("marvin") == [words]
         for _ in range(6):
             marvin.later(30)
             await marvin.check()
-        assert marvin.promised() == []
+        assert marvin.queued_commitments() == []
         assert room.host.said("marvin") == [words]
         assert "you have no GitHub here. Say so once" in room.running_town.mind.asked[0].messages[-1].text
         assert "Forced action mode" not in await summaries(marvin)
@@ -126,17 +126,17 @@ async def test_without_github_and_alone_it_says_so_once_and_promises_nothing(roo
 async def test_commitments_of_words_that_may_not_be_said_are_kept(room: Room) -> None:
     listing = "Here is my plan:\n- the clock\n- the moss"
     async with room.soul("marvin", lambda _: speaks(listing, an_issue())) as marvin:
-        await room.says(WISH, marvin)
+        await room.says(REQUEST, marvin)
         await marvin.check()
         assert room.host.said("marvin") == ["On it \u2014 create issue incoming."]
-        assert [one.type for one in marvin.promised()] == ["create_issue"]
+        assert [one.type for one in marvin.queued_commitments()] == ["create_issue"]
         told = await summaries(marvin)
     assert told.index("Validation rejected (list)") < told.index("Salvaging commitments from rejected message")
 
 
 async def test_commitments_without_words_are_kept(room: Room) -> None:
     async with room.soul("marvin", lambda _: declines("", commitments=[an_issue()])) as marvin:
-        await room.says(WISH, marvin)
+        await room.says(REQUEST, marvin)
         await marvin.check()
         assert room.host.said("marvin") == ["On it \u2014 create issue incoming."]
 
@@ -144,14 +144,14 @@ async def test_commitments_without_words_are_kept(room: Room) -> None:
 async def test_the_owner_who_only_talks_is_asked_once_more_for_the_commitment(room: Room) -> None:
     mind = in_turn(declines("let us think about it first"), speaks("", an_issue()))
     async with room.soul("marvin", mind) as marvin:
-        await room.says(WISH, marvin)
+        await room.says(REQUEST, marvin)
         await marvin.check()
         assert room.host.said("marvin") == ["Creating that now."]
-        assert len(marvin.promised()) == 1
+        assert len(marvin.queued_commitments()) == 1
         assert "Action-owner retry succeeded" in await summaries(marvin)
     second = room.running_town.mind.asked[1].messages
     assert "Do not discuss it" in second[0].text
-    assert WISH in second[-1].text
+    assert REQUEST in second[-1].text
 
 
 async def test_the_owner_whose_mind_never_acts_acts_all_the_same(room: Room) -> None:
@@ -160,13 +160,13 @@ async def test_the_owner_whose_mind_never_acts_acts_all_the_same(room: Room) -> 
         return declines("no") if offered(request) else Completion(text=body)
 
     async with room.soul("marvin", talker) as marvin:
-        await room.says(WISH, marvin)
+        await room.says(REQUEST, marvin)
         for _ in range(4):
             await marvin.check()
             marvin.later(6)
-        (promise,) = marvin.promised()
-        assert promise.params["title"] == WISH
-        assert promise.params["description"].startswith("## The clock")
+        (commitment,) = marvin.queued_commitments()
+        assert commitment.params["title"] == REQUEST
+        assert commitment.params["description"].startswith("## The clock")
         assert room.host.said("marvin") == ["Creating that now."]
         told = await summaries(marvin)
     assert told.count("Forced action mode") == told.count("Forced action enriched") == 1
@@ -183,55 +183,55 @@ async def test_without_a_repository_the_host_is_asked_for_one_once(room: Room) -
             await marvin.check()
             marvin.later(30)
         assert room.host.said("marvin") == ["In which repository should the clock go?"]
-        assert marvin.promised() == []
+        assert marvin.queued_commitments() == []
         room.running_town.mind.answer = lambda _: declines("no")
         await room.says("github.com/acme/site", marvin)
         for _ in range(4):
             await marvin.check()
             marvin.later(30)
-        assert [one.params["repoName"] for one in marvin.promised()] == ["site"]
+        assert [one.params["repoName"] for one in marvin.queued_commitments()] == ["site"]
 
 
 async def test_asked_whether_it_is_done_it_answers_with_the_link_and_makes_nothing_again(room: Room) -> None:
     link = "https://github.com/acme/site/issues/7"
     mind = in_turn(speaks("The clock issue is mine now.", an_issue()), speaks(f"It is here: {link}", an_issue("Again")))
     async with room.soul("marvin", mind) as marvin:
-        await room.says(WISH, marvin)
+        await room.says(REQUEST, marvin)
         await marvin.check()
-        (promise,) = marvin.promised()
-        marvin.queue.mark_in_progress(promise.id)
-        marvin.queue.mark_completed(promise.id, {"issues": [{"number": 7, "title": "Clock stops", "url": link}]})
+        (commitment,) = marvin.queued_commitments()
+        marvin.queue.mark_in_progress(commitment.id)
+        marvin.queue.mark_completed(commitment.id, {"issues": [{"number": 7, "title": "Clock stops", "url": link}]})
         marvin.later(30)
         await room.says("Did you do it?", marvin)
         await marvin.check()
         assert f"Answer with the link: {link}" in room.running_town.mind.asked[-1].messages[-1].text
         assert room.host.said("marvin")[-1] == f"It is here: {link}"
-        assert len(marvin.promised()) == 1
+        assert len(marvin.queued_commitments()) == 1
 
 
-async def test_a_thing_that_a_peer_claims_is_not_promised_again(room: Room) -> None:
+async def test_a_thing_that_a_peer_claims_is_not_committed_again(room: Room) -> None:
     async with room.member("rebecca") as rebecca, room.soul("marvin", lambda _: speaks("Mine.", an_issue())) as marvin:
         await rebecca.send_claim("create_issue", "acme/site#Clock that stops")
         await until(lambda: bool(marvin.client.claims()))
         await room.says("Thoughts about github.com/acme/site?", marvin)
         await marvin.check()
         assert room.host.said("marvin") == []
-        assert marvin.promised() == []
+        assert marvin.queued_commitments() == []
         assert "Overtaken" in await summaries(marvin)
 
 
 async def test_a_restart_never_repeats_what_was_asked_before(running_town: RunningTown) -> None:
     async with open_room(running_town, log=True) as room:
         async with room.soul("marvin", lambda _: speaks("The clock issue is mine now.", an_issue())) as marvin:
-            await room.says(WISH, marvin)
+            await room.says(REQUEST, marvin)
             await marvin.check()
-            assert len(marvin.promised()) == 1
+            assert len(marvin.queued_commitments()) == 1
         async with room.soul("marvin") as again:
             await until(lambda: again.client.joins > 0)
             for _ in range(5):
                 await again.check()
                 again.later(10)
-            assert len(again.promised()) == 1
+            assert len(again.queued_commitments()) == 1
             assert len(again.space.participation.talk.state.history) == 2
         assert room.host.said("marvin") == ["The clock issue is mine now."]
         assert len(running_town.mind.asked) == 1
@@ -240,9 +240,11 @@ async def test_a_restart_never_repeats_what_was_asked_before(running_town: Runni
 async def test_a_repository_that_nobody_named_gets_no_issue(room: Room) -> None:
     elsewhere = an_issue(repo="stranger/garden")
     async with room.soul("marvin", lambda _: speaks("The clock issue is mine now.", elsewhere)) as marvin:
-        await room.says(WISH, marvin)
+        await room.says(REQUEST, marvin)
         await marvin.check()
-        assert [(one.params["owner"], one.params["repoName"]) for one in marvin.promised()] == [("acme", "site")]
+        assert [(one.params["owner"], one.params["repoName"]) for one in marvin.queued_commitments()] == [
+            ("acme", "site")
+        ]
 
 
 @pytest.mark.parametrize(
@@ -257,7 +259,7 @@ async def test_a_repository_that_nobody_named_gets_no_issue(room: Room) -> None:
     ],
     ids=["named", "known", "invented", "left out", "nowhere", "none"],
 )
-def test_a_promise_lies_where_somebody_said(
+def test_a_commitment_lies_where_somebody_said(
     repo: str, talk: tuple[str, ...], known: str | None, kept: str | None
 ) -> None:
     now = HastyClock().now()
@@ -278,13 +280,13 @@ def test_our_own_words_name_no_repository_and_a_post_needs_none() -> None:
     assert assign_repo(post, snapshot) == post
 
 
-async def test_a_promise_that_was_given_up_opens_the_wish_again_and_the_room_hears_nothing(room: Room) -> None:
+async def test_a_commitment_that_was_given_up_opens_the_request_again_and_the_room_hears_nothing(room: Room) -> None:
     async with room.soul("marvin", lambda _: speaks("The clock issue is mine now.", an_issue())) as marvin:
-        await room.says(WISH, marvin)
+        await room.says(REQUEST, marvin)
         await marvin.check()
-        (promise,) = marvin.promised()
+        (commitment,) = marvin.queued_commitments()
         for _ in range(3):
-            marvin.queue.mark_failed(promise.id, "the repository is gone")
+            marvin.queue.mark_failed(commitment.id, "the repository is gone")
         request = marvin.space.participation.talk.state.request
         assert (request.fulfilled, request.reopened) == (False, 1)
         assert len(room.host.said("marvin")) == 1

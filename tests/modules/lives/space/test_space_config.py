@@ -136,7 +136,7 @@ async def test_the_model_changes_its_pace_once_in_ten_minutes(path: Path) -> Non
     assert file.update_space_config({"cooldownMinMs": 12_000}, "third").last_adjusted_reason == "third"
 
 
-def test_a_wish_that_changes_nothing_writes_nothing(file: SpaceConfigFile, path: Path) -> None:
+def test_a_request_that_changes_nothing_writes_nothing(file: SpaceConfigFile, path: Path) -> None:
     file.update_space_config({"cooldownMinMs": 10_000, "unknown": 1}, "no reason")
     assert not path.exists()
 
@@ -148,8 +148,8 @@ def test_a_wish_that_changes_nothing_writes_nothing(file: SpaceConfigFile, path:
         st.one_of(st.none(), st.booleans(), st.integers(), st.floats(), st.text(), st.lists(st.integers())),
     )
 )
-def test_whatever_is_wished_the_pace_stays_within_its_limits(wishes: dict[str, Any]) -> None:
-    config = adjusted(SpaceConfig(), wishes, "why", "2026-01-05T12:00:00.000Z")
+def test_whatever_is_requested_the_pace_stays_within_its_limits(requests: dict[str, Any]) -> None:
+    config = adjusted(SpaceConfig(), requests, "why", "2026-01-05T12:00:00.000Z")
     for name, value in (
         ("checkIntervalMs", config.check_interval_ms),
         ("cooldownMinMs", config.cooldown_min_ms),

@@ -11,7 +11,7 @@ from common.clock import FakeClock
 from modules.lives.space.snapshot import RoomSnapshot
 from modules.lives.space.types import HistoryEntry
 from modules.lives.space.verdicts import FirstLook, Verdicts, is_idle_talk
-from tests.modules.lives.space.soul_in_room import QUESTION, TIN, WISH, Agent, Decide, Room, speaks
+from tests.modules.lives.space.soul_in_room import QUESTION, REQUEST, TIN, Agent, Decide, Room, speaks
 from town.model.types import ChatRequest, Completion
 
 NOW: datetime = FakeClock().now()
@@ -97,7 +97,7 @@ async def test_thanks_and_good_byes_need_no_model_at_all(room: Room) -> None:
     assert (looks, whole) == ([], [])
 
 
-@pytest.mark.parametrize("words", [QUESTION, WISH])
+@pytest.mark.parametrize("words", [QUESTION, REQUEST])
 async def test_the_host_is_never_passed_over_by_a_first_look(room: Room, words: str) -> None:
     looks: list[ChatRequest] = []
     whole: list[ChatRequest] = []

@@ -122,7 +122,7 @@ def test_time_stands_still_while_we_think_or_the_owner_types() -> None:
 
 
 @pytest.mark.parametrize("own", [OwnWork(live=1), OwnWork(completed=1), OwnWork(live=1, failed_last=True)])
-def test_our_own_promise_for_it_fulfils_it(own: OwnWork) -> None:
+def test_our_own_commitment_for_it_fulfils_it(own: OwnWork) -> None:
     assert look(ASKED, 1, own=own).fulfilled
 
 
@@ -197,7 +197,7 @@ def test_the_same_words_once_more_press_an_open_request_and_make_no_second_of_on
     assert kept.fulfilled
 
 
-def test_the_same_words_after_we_gave_up_are_a_new_wish() -> None:
+def test_the_same_words_after_we_gave_up_are_a_new_request() -> None:
     lost = replace(ASKED, given_up=True, reopened=2)
     again = advance_host_request(lost, host(s=300), host(s=300), NOW + 300 * S, NOTHING)
     assert is_open(again)
@@ -223,7 +223,7 @@ def test_whoever_asks_after_a_request_is_answered_by_what_became_of_it(
     assert follow_up(state, None, own) == "none"
 
 
-def test_a_question_after_a_promise_that_failed_opens_it_again_but_not_without_end() -> None:
+def test_a_question_after_a_commitment_that_failed_opens_it_again_but_not_without_end() -> None:
     asks = host("did you do it?", s=90, intent="follow_up")
     failed = OwnWork(failed_last=True)
     state, opened = committed(ASKED), 0
@@ -237,7 +237,7 @@ def test_a_question_after_a_promise_that_failed_opens_it_again_but_not_without_e
     assert kept.fulfilled
 
 
-def test_a_promise_given_up_opens_the_request_twice_and_then_never() -> None:
+def test_a_commitment_given_up_opens_the_request_twice_and_then_never() -> None:
     once = reopen(committed(ASKED))
     twice = reopen(committed(once))
     assert is_open(once)

@@ -14,8 +14,8 @@ from modules.lives.space.state import Heard, Paused, new_entries
 from tests.hasty_clock import HastyClock
 from tests.modules.lives.space.soul_in_room import (
     QUESTION,
+    REQUEST,
     TIN,
-    WISH,
     ByForm,
     Room,
     decision,
@@ -140,7 +140,7 @@ async def test_a_saturated_talk_falls_silent_and_the_host_opens_it_again(room: R
             assert room.host.said("marvin") == [TIN]
 
 
-async def test_the_pace_changes_at_the_models_wish_and_under_the_owners_hand(room: Room) -> None:
+async def test_the_pace_changes_at_the_models_request_and_under_the_owners_hand(room: Room) -> None:
     calmer = declines("I speak too much", adjustBehavior={"cooldownMinMs": 60_000, "lastAdjustedReason": "x"})
     async with room.soul("marvin", lambda _: calmer) as marvin:
         await room.says(QUESTION, marvin)
@@ -160,12 +160,12 @@ async def test_the_pace_changes_at_the_models_wish_and_under_the_owners_hand(roo
 async def test_while_it_may_not_speak_it_listens_and_costs_nothing(room: Room) -> None:
     async with room.soul("marvin", lambda _: speaks(TIN)) as marvin:
         marvin.mute_reason.append("paused by the owner")
-        await room.says(WISH, marvin)
+        await room.says(REQUEST, marvin)
         for _ in range(4):
             assert (await marvin.check()).reason == "paused by the owner"
             marvin.later(10)
         assert room.running_town.mind.asked == []
-        assert [entry.content for entry in marvin.space.participation.talk.state.history] == [WISH]
+        assert [entry.content for entry in marvin.space.participation.talk.state.history] == [REQUEST]
         marvin.mute_reason.clear()
         await room.says(QUESTION, marvin)
         await marvin.check()

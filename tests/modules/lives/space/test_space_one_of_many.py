@@ -17,8 +17,8 @@ from tests.hasty_clock import SetAhead
 from tests.modules.lives.space.soul_in_room import Agent, Room, an_issue, declines, speaks, until
 from town.model.types import ChatRequest, Completion
 
-WISH = "Please open an issue for the clock in github.com/acme/site."
-POST_WISH = "Please post on Bluesky about the clock."
+REQUEST = "Please open an issue for the clock in github.com/acme/site."
+POST_REQUEST = "Please post on Bluesky about the clock."
 TARGET = "acme/site#Clock stops"
 LINK = "https://github.com/acme/site/issues/7"
 POST = Commitment(type="post_bluesky", content="Our clock has opinions about midnight.")
@@ -40,15 +40,15 @@ def asked(content: str, *, fulfilled: bool = False, is_owner: bool = False) -> R
 
 
 def test_a_post_that_the_host_asked_for_is_its_owners_to_make() -> None:
-    found = permitted([POST, COMMENT], asked(POST_WISH))
+    found = permitted([POST, COMMENT], asked(POST_REQUEST))
     assert found.kept == (COMMENT,)
     assert [one.code for one in found.left_out] == ["non_owner"]
-    assert permitted([POST], asked(POST_WISH, is_owner=True)).kept == (POST,)
-    assert permitted([POST, COMMENT], asked(WISH)).kept == (POST, COMMENT)
+    assert permitted([POST], asked(POST_REQUEST, is_owner=True)).kept == (POST,)
+    assert permitted([POST, COMMENT], asked(REQUEST)).kept == (POST, COMMENT)
 
 
 def test_a_post_that_the_host_asked_for_is_made_by_nobody_else_afterwards() -> None:
-    found = permitted([POST, COMMENT], asked(POST_WISH, fulfilled=True))
+    found = permitted([POST, COMMENT], asked(POST_REQUEST, fulfilled=True))
     assert found.kept == (COMMENT,)
     assert [one.code for one in found.left_out] == ["made"]
 
@@ -142,10 +142,10 @@ def test_a_repository_whose_name_holds_a_word_that_refuses_can_be_named() -> Non
     assert named_by_host(_said_by_host("Please open it in acme/no-site"), "acme/no-site")
 
 
-async def _promised(room: Room, marvin: Agent, wish: str = WISH) -> None:
-    await room.says(wish, marvin)
+async def _committed(room: Room, marvin: Agent, host_request: str = REQUEST) -> None:
+    await room.says(host_request, marvin)
     await marvin.check()
-    assert [one.status for one in marvin.promised()] == ["pending"]
+    assert [one.status for one in marvin.queued_commitments()] == ["pending"]
 
 
 def _knows(marvin: Agent, target: str) -> bool:
@@ -154,43 +154,43 @@ def _knows(marvin: Agent, target: str) -> bool:
     )
 
 
-async def test_what_a_peer_made_while_our_promise_waited_is_not_made_again(room: Room) -> None:
+async def test_what_a_peer_made_while_our_commitment_waited_is_not_made_again(room: Room) -> None:
     async with room.soul("marvin", lambda _: speaks("The clock is mine.", an_issue())) as marvin:
-        await _promised(room, marvin)
+        await _committed(room, marvin)
         async with room.member("rebecca") as rebecca:
             await rebecca.send_action_result("create_issue", "acme/site#Other thing", success=True, link=LINK)
             await rebecca.send_action_result("create_issue", TARGET, success=True, link=LINK)
             await until(lambda: _knows(marvin, TARGET))
             marvin.later(60)
             await marvin.check()
-    (promise,) = marvin.promised()
-    assert (promise.status, promise.error) == ("abandoned", "rebecca has made it")
+    (commitment,) = marvin.queued_commitments()
+    assert (commitment.status, commitment.error) == ("abandoned", "rebecca has made it")
 
 
-async def test_what_a_peer_made_before_we_promised_is_another_thing(room: Room) -> None:
+async def test_what_a_peer_made_before_we_committed_is_another_thing(room: Room) -> None:
     async with room.soul("marvin", lambda _: speaks("The clock is mine.", an_issue())) as marvin:
         marvin.later(600)
-        await _promised(room, marvin)
+        await _committed(room, marvin)
         async with room.member("rebecca") as rebecca:
             await rebecca.send_action_result("create_issue", TARGET, success=True, link=LINK)
             await until(lambda: _knows(marvin, TARGET))
             marvin.later(60)
             await marvin.check()
-        assert [one.status for one in marvin.promised()] == ["pending"]
+        assert [one.status for one in marvin.queued_commitments()] == ["pending"]
 
 
 async def test_who_is_asked_again_for_what_it_made_says_where_it_is(room: Room) -> None:
     async with room.soul("marvin", lambda _: speaks("The clock is mine.", an_issue())) as marvin:
-        await _promised(room, marvin)
-        (promise,) = marvin.promised()
-        marvin.queue.mark_in_progress(promise.id)
-        marvin.queue.mark_completed(promise.id, {"issues": [{"number": 7, "title": "Clock stops", "url": LINK}]})
+        await _committed(room, marvin)
+        (commitment,) = marvin.queued_commitments()
+        marvin.queue.mark_in_progress(commitment.id)
+        marvin.queue.mark_completed(commitment.id, {"issues": [{"number": 7, "title": "Clock stops", "url": LINK}]})
         marvin.later(3600)
-        again = f"Once more: {WISH}"
+        again = f"Once more: {REQUEST}"
         await room.says(again, marvin)
         await marvin.check()
         assert room.host.said("marvin")[1:] == [f"Done — Clock stops: {LINK}"]
-        assert len(marvin.promised()) == 1
+        assert len(marvin.queued_commitments()) == 1
         assert marvin.space.participation.talk.state.request.fulfilled
 
 
@@ -204,25 +204,25 @@ async def test_a_claim_stands_before_the_body_is_written(room: Room) -> None:
         return Completion("The clock of the page stops at midnight. " * 8)
 
     async with room.soul("marvin", mind) as marvin:
-        await _promised(room, marvin)
+        await _committed(room, marvin)
         assert seen == [True]
         (claim,) = {event.target for event in room.host.seen if isinstance(event, Claimed)}
-        (promise,) = marvin.promised()
-        assert claim == promise.params["target"] == "acme/site#It stops."
-        assert len(promise.params["description"]) > 200
+        (commitment,) = marvin.queued_commitments()
+        assert claim == commitment.params["target"] == "acme/site#It stops."
+        assert len(commitment.params["description"]) > 200
 
 
-async def test_only_what_the_host_asked_for_where_the_host_asked_for_it_is_the_hosts_wish(room: Room) -> None:
+async def test_only_what_the_host_asked_for_where_the_host_asked_for_it_is_the_hosts_request(room: Room) -> None:
     there, elsewhere = an_issue(), an_issue("Clock stops here as well", "evil/elsewhere")
     async with room.member("rebecca", ("social",)) as rebecca, room.soul("marvin", lambda _: declines()) as marvin:
         await rebecca.send_chat("It is in github.com/evil/elsewhere too.")
         await marvin.hears("It is in github.com/evil/elsewhere too.")
         await marvin.check()
         room.running_town.mind.answer = lambda _: speaks("Both are mine.", there, elsewhere)
-        await room.says(f"marvin: {WISH}", marvin)
+        await room.says(f"marvin: {REQUEST}", marvin)
         marvin.later(30)
         await marvin.check()
-        marks = {one.params["repoName"]: one.params.get(HOST_REQUEST) for one in marvin.promised()}
+        marks = {one.params["repoName"]: one.params.get(HOST_REQUEST) for one in marvin.queued_commitments()}
         assert marks == {"site": True, "elsewhere": None}
 
 
@@ -236,11 +236,11 @@ async def test_a_soul_under_another_name_knows_its_own_words_and_acts_for_the_ho
         assert marvin.client.name == "marvin-2"
         await room.says("@marvin can you open an issue about the clock in github.com/acme/site?", marvin)
         await marvin.check()
-        assert marvin.promised() == []
+        assert marvin.queued_commitments() == []
         marvin.later(60)
         await room.says("@marvin-2 can you open an issue about the clock in github.com/acme/site?", marvin)
         await marvin.check()
-        assert [one.type for one in marvin.promised()] == ["create_issue"]
+        assert [one.type for one in marvin.queued_commitments()] == ["create_issue"]
         await until(lambda: room.host.said("marvin-2") == ["The clock is mine."])
         (own,) = (entry for entry in marvin.space.participation.talk.state.history if entry.is_me)
         assert own.name == "marvin-2"

@@ -7,7 +7,7 @@ import pytest
 from modules.lives.space.request_parser import conversation_thread_uri
 from modules.lives.space.state import Entered
 from modules.runtime.llm.types import Usage
-from tests.modules.lives.space.soul_in_room import QUESTION, TIN, WISH, Room, an_issue, declines, speaks
+from tests.modules.lives.space.soul_in_room import QUESTION, REQUEST, TIN, Room, an_issue, declines, speaks
 from town.model.types import ChatRequest, Completion
 from town.model.wire import BadRequest
 
@@ -58,7 +58,7 @@ async def test_each_silence_makes_the_next_pause_longer_until_the_host_speaks(ro
         assert [await thinks_again_after(wait) for wait in (5, 6)] == [False, True]
 
 
-async def test_a_day_on_which_talk_is_spent_still_meets_the_hosts_wish(room: Room) -> None:
+async def test_a_day_on_which_talk_is_spent_still_meets_the_hosts_request(room: Room) -> None:
     budget = {"BUDGET_TOKENS_PER_DAY": "100000"}
     mind = room.soul("marvin", lambda _: speaks(TIN), settings=budget)
     async with room.member("rebecca", ("social",)) as rebecca, mind as marvin:
@@ -72,14 +72,14 @@ async def test_a_day_on_which_talk_is_spent_still_meets_the_hosts_wish(room: Roo
             assert "budget" in (await marvin.check()).reason
             marvin.later(61)
         room.running_town.mind.answer = lambda _: speaks("Taken.", an_issue())
-        await room.says(WISH, marvin)
+        await room.says(REQUEST, marvin)
         await marvin.check()
-        assert [promise.type for promise in marvin.promised()] == ["create_issue"]
+        assert [commitment.type for commitment in marvin.queued_commitments()] == ["create_issue"]
 
 
-async def test_an_old_wish_is_left_alone_while_others_may_still_be_coming_in(room: Room) -> None:
+async def test_an_old_request_is_left_alone_while_others_may_still_be_coming_in(room: Room) -> None:
     async with room.soul("marvin", lambda _: declines()) as marvin:
-        await room.says(WISH, marvin)
+        await room.says(REQUEST, marvin)
         await marvin.check()
         marvin.later(60)
         marvin.space.participation.talk.handle(Entered("marvin", marvin.clock.now()))
@@ -89,7 +89,7 @@ async def test_an_old_wish_is_left_alone_while_others_may_still_be_coming_in(roo
         for _ in range(3):
             await marvin.check()
             marvin.later(10)
-        assert [promise.type for promise in marvin.promised()] == ["create_issue"]
+        assert [commitment.type for commitment in marvin.queued_commitments()] == ["create_issue"]
 
 
 async def test_the_host_is_never_kept_waiting_by_a_pause(room: Room) -> None:
@@ -103,13 +103,13 @@ async def test_the_host_is_never_kept_waiting_by_a_pause(room: Room) -> None:
         assert room.host.said("marvin") == [TIN]
 
 
-async def test_a_host_who_asks_after_a_wish_when_the_talk_has_paused_is_told_where_it_stands(room: Room) -> None:
+async def test_a_host_who_asks_after_a_request_when_the_talk_has_paused_is_told_where_it_stands(room: Room) -> None:
     link = "https://github.com/acme/site/issues/7"
     async with room.soul("marvin", lambda _: speaks("Taken.", an_issue())) as marvin:
-        await room.says(WISH, marvin)
+        await room.says(REQUEST, marvin)
         await marvin.check()
-        (promise,) = marvin.promised()
-        marvin.queue.mark_completed(promise.id, {"issues": [{"number": 7, "title": "Clock stops", "url": link}]})
+        (commitment,) = marvin.queued_commitments()
+        marvin.queue.mark_completed(commitment.id, {"issues": [{"number": 7, "title": "Clock stops", "url": link}]})
         marvin.later(3600)
         room.running_town.mind.answer = lambda _: declines()
         await room.says("Did you do it?", marvin)
@@ -119,34 +119,34 @@ async def test_a_host_who_asks_after_a_wish_when_the_talk_has_paused_is_told_whe
         await room.says("Where is the issue?", marvin)
         await marvin.check()
         assert link not in room.running_town.mind.asked[-1].messages[-1].text
-    assert len(marvin.promised()) == 1
+    assert len(marvin.queued_commitments()) == 1
 
 
-async def test_a_wish_that_no_mind_could_hear_is_met_when_there_is_one_again(room: Room) -> None:
+async def test_a_request_that_no_mind_could_hear_is_met_when_there_is_one_again(room: Room) -> None:
     async with room.soul("marvin", refuse) as marvin:
-        await room.says(WISH, marvin)
+        await room.says(REQUEST, marvin)
         for _ in range(6):
             await marvin.check()
             marvin.later(200)
-        assert marvin.promised() == []
+        assert marvin.queued_commitments() == []
         room.running_town.mind.answer = lambda _: speaks("Taken.", an_issue())
         marvin.later(400)
         await marvin.check()
-        assert [promise.type for promise in marvin.promised()] == ["create_issue"]
-        assert marvin.promised()[0].source_thread_uri == conversation_thread_uri("host", WISH)
+        assert [commitment.type for commitment in marvin.queued_commitments()] == ["create_issue"]
+        assert marvin.queued_commitments()[0].source_thread_uri == conversation_thread_uri("host", REQUEST)
 
 
-async def test_a_wish_that_no_mind_could_hear_for_half_an_hour_is_let_go(room: Room) -> None:
+async def test_a_request_that_no_mind_could_hear_for_half_an_hour_is_let_go(room: Room) -> None:
     async with room.soul("marvin", refuse) as marvin:
-        await room.says(WISH, marvin)
+        await room.says(REQUEST, marvin)
         await marvin.check()
         marvin.later(1900)
         room.running_town.mind.answer = lambda _: speaks("Taken.", an_issue())
         assert (await marvin.check()).reason == "nothing new was said"
-        assert marvin.promised() == []
+        assert marvin.queued_commitments() == []
 
 
-async def test_who_only_observes_a_wish_stays_silent_in_the_talk_after_it_until_the_host_asks_for_talk(
+async def test_who_only_observes_a_request_stays_silent_in_the_talk_after_it_until_the_host_asks_for_talk(
     room: Room,
 ) -> None:
     async with (
@@ -155,7 +155,7 @@ async def test_who_only_observes_a_wish_stays_silent_in_the_talk_after_it_until_
         room.member("odile") as odile,
         room.soul("peterben", lambda _: speaks("Lichen grows on slate first.")) as observer,
     ):
-        await room.says(WISH, observer)
+        await room.says(REQUEST, observer)
         for peer, words in (
             (owner, "Done — the clock: https://github.com/acme/site/issues/1"),
             (marvin, "Midnight is a rare guest in tests."),

@@ -25,7 +25,7 @@ from modules.services.peers.room_members import PeerRelationships
 from soul.resources import SKILLS
 
 NOW = FakeClock().now()
-WISH = "Please open an issue about the clock in github.com/acme/site"
+REQUEST = "Please open an issue about the clock in github.com/acme/site"
 RULES = (
     "Plain prose",
     "never a list",
@@ -82,7 +82,7 @@ def entry(name: str, content: str, minute: int = 0, **more: Any) -> HistoryEntry
     return HistoryEntry(f"m{minute}", name, content, NOW + timedelta(minutes=minute), is_host=name == "host", **more)
 
 
-def promise(kind: Any, description: str, status: Any) -> QueuedCommitment:
+def commitment(kind: Any, description: str, status: Any) -> QueuedCommitment:
     return QueuedCommitment("c", "", description, kind, "space://conversation/x", "", status=status)
 
 
@@ -96,7 +96,7 @@ OPEN = replace(
     mode="action",
     owner="marvin",
     is_owner=True,
-    request=HostRequest(WISH, "m0", NOW - timedelta(seconds=12), fulfilled=False, cycles=1),
+    request=HostRequest(REQUEST, "m0", NOW - timedelta(seconds=12), fulfilled=False, cycles=1),
     escalation="info",
 )
 
@@ -131,7 +131,7 @@ def test_a_quiet_moment_is_told_without_any_note_that_does_not_hold(prompting: P
 @pytest.mark.parametrize(
     ("snapshot", "said"),
     [
-        (OPEN, f'Open request of the host: "{WISH}"'),
+        (OPEN, f'Open request of the host: "{REQUEST}"'),
         (OPEN, "YOU are the action owner"),
         (replace(OPEN, is_owner=False, owner="rebecca"), "rebecca is the action owner"),
         (replace(OPEN, is_owner=False, owner=None), "Nobody here can do this on GitHub"),
@@ -164,11 +164,15 @@ def test_a_quiet_moment_is_told_without_any_note_that_does_not_hold(prompting: P
         (replace(QUIET, social_only=True), "only `post_bluesky`"),
         (replace(QUIET, pinned=("Repo: acme/site",)), "Kept from the talk before: Repo: acme/site"),
         (
-            replace(QUIET, own_commitments=OwnCommitments(pending=(promise("create_issue", "the clock", "pending"),))),
+            replace(
+                QUIET, own_commitments=OwnCommitments(pending=(commitment("create_issue", "the clock", "pending"),))
+            ),
             "[create_issue] the clock (pending)",
         ),
         (
-            replace(QUIET, own_commitments=OwnCommitments(fulfilled=(promise("post_bluesky", "moss", "completed"),))),
+            replace(
+                QUIET, own_commitments=OwnCommitments(fulfilled=(commitment("post_bluesky", "moss", "completed"),))
+            ),
             "[post_bluesky] moss (completed)",
         ),
         (
@@ -213,7 +217,7 @@ def test_each_fact_is_told_when_it_holds(prompting: PromptWriter, snapshot: Room
         replace(QUIET, batch=(entry("rebecca", "well?"),)),
         replace(QUIET, batch=(entry("host", "well?"),), signal="spoken", counts=Counts(2, 2)),
         replace(QUIET, batch=(entry("host", "rebecca?"),), addressed=("rebecca",)),
-        replace(OPEN, batch=(entry("host", WISH),)),
+        replace(OPEN, batch=(entry("host", REQUEST),)),
     ],
     ids=["a peer spoke", "enough was said", "it is for others", "it is a wish"],
 )

@@ -70,7 +70,7 @@ def test_what_we_linked_ourselves_names_no_repository() -> None:
 
 
 @given(st.text(alphabet="acme-_./:github.comGIT ", max_size=80))
-def test_whatever_is_found_can_be_promised(text: str) -> None:
+def test_whatever_is_found_can_be_committed(text: str) -> None:
     found = repo_in(f"github.com/{text}")
     if found is not None:
         assert Commitment(type="create_issue", repo=found, title="t").repo == found

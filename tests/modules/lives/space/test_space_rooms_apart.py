@@ -10,7 +10,7 @@ from adapters.space.server import SpaceServer
 from common.result import Ok
 from modules.services.commitments.policy import ROOM_ID
 from tests.hasty_clock import SetAhead
-from tests.modules.lives.space.soul_in_room import WISH, Agent, Room, an_issue, in_turn, speaks, until
+from tests.modules.lives.space.soul_in_room import REQUEST, Agent, Room, an_issue, in_turn, speaks, until
 
 
 async def _opens(room: Room, folder: Path, port: int = 0) -> None:
@@ -27,16 +27,16 @@ async def _is_back(agent: Agent, clock: SetAhead) -> None:
     await until(lambda: agent.client.is_active)
 
 
-async def test_the_same_room_at_another_port_keeps_its_wish_though_its_record_was_lost(
+async def test_the_same_room_at_another_port_keeps_its_request_though_its_record_was_lost(
     room: Room, tmp_path: Path
 ) -> None:
     await _opens(room, tmp_path / "parlour")
     clock = SetAhead()
     async with room.soul("marvin", lambda _: speaks("Taken.", an_issue()), clock=clock) as marvin:
-        await room.says(WISH, marvin)
+        await room.says(REQUEST, marvin)
         await marvin.check()
-        (promise,) = marvin.promised()
-        assert promise.params[ROOM_ID] == marvin.client.room_id
+        (commitment,) = marvin.queued_commitments()
+        assert commitment.params[ROOM_ID] == marvin.client.room_id
         was = room.server.port
         await room.server.stop()
         (tmp_path / "parlour" / "data" / "chat.jsonl").unlink()
@@ -45,12 +45,12 @@ async def test_the_same_room_at_another_port_keeps_its_wish_though_its_record_wa
         marvin.later(30)
         await marvin.check()
         request = marvin.space.participation.talk.state.request
-        assert (request.content, request.fulfilled) == (WISH, True)
-        assert marvin.promised() == [promise]
+        assert (request.content, request.fulfilled) == (REQUEST, True)
+        assert marvin.queued_commitments() == [commitment]
         assert room.server.port != was
 
 
-async def test_another_room_at_the_same_address_where_the_same_is_asked_gets_a_promise_of_its_own(
+async def test_another_room_at_the_same_address_where_the_same_is_asked_gets_a_commitment_of_its_own(
     room: Room, tmp_path: Path
 ) -> None:
     await _opens(room, tmp_path / "parlour")
@@ -59,25 +59,25 @@ async def test_another_room_at_the_same_address_where_the_same_is_asked_gets_a_p
     )
     clock = SetAhead()
     async with room.soul("marvin", mind, clock=clock) as marvin:
-        await room.says(WISH, marvin)
+        await room.says(REQUEST, marvin)
         await marvin.check()
-        (first,) = marvin.promised()
+        (first,) = marvin.queued_commitments()
         await _opens(room, tmp_path / "kitchen", room.server.port)
         await _is_back(marvin, clock)
         marvin.later(30)
         await marvin.check()
         assert marvin.space.participation.talk.state.request.content == ""
-        await room.says(WISH, marvin)
+        await room.says(REQUEST, marvin)
         await marvin.check()
         request = marvin.space.participation.talk.state.request
         assert request.fulfilled
         marvin.queue.withdraw(first.id, "a test")
         marvin.space.participation.given_up(first)
         assert marvin.space.participation.talk.state.request == request
-        promises = marvin.promised()
-        assert [one.source_thread_uri for one in promises] == [first.source_thread_uri] * 2
-        assert len({one.params[ROOM_ID] for one in promises}) == 2
-        (second,) = [one for one in promises if one.id != first.id]
+        queued_commitments = marvin.queued_commitments()
+        assert [one.source_thread_uri for one in queued_commitments] == [first.source_thread_uri] * 2
+        assert len({one.params[ROOM_ID] for one in queued_commitments}) == 2
+        (second,) = [one for one in queued_commitments if one.id != first.id]
         marvin.space.participation.given_up(second)
         assert not marvin.space.participation.talk.state.request.fulfilled
 
@@ -86,28 +86,28 @@ async def test_a_message_that_waits_is_not_said_in_another_room(room: Room, tmp_
     await _opens(room, tmp_path / "parlour")
     clock = SetAhead()
     async with room.soul("marvin", lambda _: speaks("Taken.", an_issue()), clock=clock) as marvin:
-        await room.says(WISH, marvin)
+        await room.says(REQUEST, marvin)
         await marvin.space.loop.run()
         assert marvin.space.participation.waits
         await _opens(room, tmp_path / "kitchen", room.server.port)
         await _is_back(marvin, clock)
         marvin.later(30)
         assert (await marvin.check()).reason == "the room is gone"
-        assert marvin.promised() == []
+        assert marvin.queued_commitments() == []
         assert room.host.said("marvin") == []
 
 
-async def test_a_promise_from_before_rooms_had_ids_still_answers_its_wish(room: Room, tmp_path: Path) -> None:
+async def test_a_commitment_from_before_rooms_had_ids_still_answers_its_request(room: Room, tmp_path: Path) -> None:
     clock = SetAhead()
     async with room.soul("marvin", lambda _: speaks("Taken.", an_issue()), clock=clock) as marvin:
-        await room.says(WISH, marvin)
+        await room.says(REQUEST, marvin)
         await marvin.check()
-        (promise,) = marvin.promised()
-        assert ROOM_ID not in promise.params
+        (commitment,) = marvin.queued_commitments()
+        assert ROOM_ID not in commitment.params
         await _opens(room, tmp_path / "parlour")
         await _is_back(marvin, clock)
         marvin.later(30)
-        await room.says(WISH, marvin)
+        await room.says(REQUEST, marvin)
         await marvin.check()
         assert marvin.space.participation.talk.state.request.fulfilled
-        assert marvin.promised() == [promise]
+        assert marvin.queued_commitments() == [commitment]

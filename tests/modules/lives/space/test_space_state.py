@@ -116,10 +116,10 @@ def test_intents_are_noted_and_the_latest_is_found() -> None:
     talk = Conversation("marvin")
     first, second = hear(talk, [said("host", "open an issue", 1), said("host", "any news?", 2)], NOW)
     talk.handle(Classified({first.id: "action_request", second.id: "follow_up"}))
-    wish, latest = talk.state.latest_host(intent="action_request"), talk.state.latest_host()
-    assert wish is not None
+    host_request, latest = talk.state.latest_host(intent="action_request"), talk.state.latest_host()
+    assert host_request is not None
     assert latest is not None
-    assert (wish.content, latest.content, latest.intent) == ("open an issue", "any news?", "follow_up")
+    assert (host_request.content, latest.content, latest.intent) == ("open an issue", "any news?", "follow_up")
     assert talk.state.latest_host(intent="discussion") is None
 
 

@@ -41,7 +41,7 @@ def test_a_claim_names_the_repository_and_the_first_fifty_units(
 
 
 @given(st.text(min_size=1, max_size=200).filter(lambda text: text.strip() != ""), st.sampled_from([None, "acme/site"]))
-def test_the_target_travels_with_the_promise(title: str, default: str | None) -> None:
+def test_the_target_travels_with_the_commitment(title: str, default: str | None) -> None:
     commitment = Commitment(type="create_issue", title=title)
     target = claim_target(commitment, default)
     assert handed(commitment, default).params["target"] == target
@@ -99,14 +99,14 @@ def test_likeness_of_titles_has_no_direction(one: str, other: str) -> None:
     assert 0 <= title_similarity(one, other) <= 1
 
 
-def test_only_the_same_action_of_a_peer_rivals_a_promise() -> None:
+def test_only_the_same_action_of_a_peer_rivals_a_commitment() -> None:
     rival = claim("acme/site#Checklist for release")
     claims = [claim("acme/site#Release checklist", "create_plan"), claim("acme/site#Colours"), rival]
     assert alike(claims, ISSUE.type, claim_target(ISSUE, None)) is rival
     assert alike(claims[:2], ISSUE.type, claim_target(ISSUE, None)) is None
 
 
-def test_the_queue_is_told_what_it_needs_to_keep_the_promise() -> None:
+def test_the_queue_is_told_what_it_needs_to_keep_the_commitment() -> None:
     assert handed(ISSUE, "acme/other").params == {
         "title": "Release checklist",
         "description": "What must be done",
@@ -125,7 +125,7 @@ def test_a_comment_carries_its_number_and_a_post_no_repository() -> None:
     assert handed(post, "acme/site").params == {"content": "Out now", "target": "acme/site#Out now"}
 
 
-def test_a_promise_is_handed_in_under_its_title_with_the_words_that_were_said() -> None:
+def test_a_commitment_is_handed_in_under_its_title_with_the_words_that_were_said() -> None:
     made = handed(ISSUE, None)
     assert (made.type, made.description, made.source) == ("create_issue", "Release checklist", "space")
     assert (made.source_thread_uri, made.source_reply_text) == ("space://conversation/1", "On it.")

@@ -13,8 +13,8 @@ from modules.lives.space.journal_reporter import LOOP
 from modules.runtime.scheduler.scheduler import Scheduler
 from tests.modules.lives.space.soul_in_room import (
     QUESTION,
+    REQUEST,
     TIN,
-    WISH,
     Agent,
     Room,
     an_issue,
@@ -102,17 +102,17 @@ async def test_a_message_that_waits_is_checked_against_the_room_as_it_is_then(ro
         assert room.host.said("marvin") == []
 
 
-async def test_what_is_promised_is_claimed_while_its_words_wait(room: Room) -> None:
+async def test_what_is_committed_is_claimed_while_its_words_wait(room: Room) -> None:
     async with room.soul("marvin", lambda _: speaks("The clock issue is mine now.", an_issue())) as marvin:
         pause_before_speaking(marvin)
-        await room.says(WISH, marvin)
+        await room.says(REQUEST, marvin)
         await marvin.space.loop.run()
         await until(lambda: [claim.action for claim in room.server.claims] == ["create_issue"])
-        assert marvin.promised() == []
+        assert marvin.queued_commitments() == []
         assert room.host.said("marvin") == []
         marvin.later(PAUSE_MS / 1000)
         assert (await marvin.check()).reason == "spoke"
-        assert [one.type for one in marvin.promised()] == ["create_issue"]
+        assert [one.type for one in marvin.queued_commitments()] == ["create_issue"]
 
 
 async def test_a_message_that_may_not_be_said_any_more_is_dropped_before_its_moment(room: Room) -> None:
@@ -131,7 +131,7 @@ async def test_a_message_that_cannot_be_sent_leaves_nothing_behind(room: Room) -
     words = "The clock issue is mine."
     async with room.soul("marvin", lambda _: speaks(words, an_issue())) as marvin:
         pause_before_speaking(marvin)
-        await room.says(WISH, marvin)
+        await room.says(REQUEST, marvin)
         life = marvin.space.participation
         assert (await life.check()).code == "waiting"
         marvin.later(PAUSE_MS / 1000)

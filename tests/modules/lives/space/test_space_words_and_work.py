@@ -15,8 +15,8 @@ TALK = "The clock in github.com/acme/site seems to stop at midnight."
 PLAN = "I plan to write up tonight how the clock behaves when the date changes, with the steps that stop it."
 
 
-def _found(*promises: dict[str, object]) -> Completion:
-    return Completion(json.dumps(promises))
+def _found(*queued_commitments: dict[str, object]) -> Completion:
+    return Completion(json.dumps(queued_commitments))
 
 
 def _writes_up(confidence: str = "high", repo: str = "") -> dict[str, object]:
@@ -25,7 +25,7 @@ def _writes_up(confidence: str = "high", repo: str = "") -> dict[str, object]:
     return {"description": "Write up the clock", "type": "create_issue", "params": params, "confidence": confidence}
 
 
-async def test_a_promise_in_mere_words_is_found_and_taken_in(room: Room) -> None:
+async def test_a_commitment_in_mere_words_is_found_and_taken_in(room: Room) -> None:
     def mind(request: ChatRequest) -> Completion:
         if any(offer.name == SPACE_DECISION_TOOL for offer in request.offers):
             return speaks(PLAN)
@@ -35,13 +35,13 @@ async def test_a_promise_in_mere_words_is_found_and_taken_in(room: Room) -> None
         await room.says(TALK, marvin)
         await marvin.check()
         assert room.host.said("marvin") == [PLAN]
-        (promise,) = marvin.promised()
-        assert (promise.type, promise.params["target"]) == ("create_issue", "acme/site#Clock stops at midnight")
-        assert promise.source_reply_text == PLAN
+        (commitment,) = marvin.queued_commitments()
+        assert (commitment.type, commitment.params["target"]) == ("create_issue", "acme/site#Clock stops at midnight")
+        assert commitment.source_reply_text == PLAN
         assert "Commitments extracted" in await summaries(marvin)
 
 
-async def test_who_has_no_github_promises_nothing_there_by_mere_words(room: Room) -> None:
+async def test_who_has_no_github_commitments_nothing_there_by_mere_words(room: Room) -> None:
     def mind(request: ChatRequest) -> Completion:
         return speaks(PLAN) if request.offers else _found(_writes_up())
 
@@ -49,11 +49,11 @@ async def test_who_has_no_github_promises_nothing_there_by_mere_words(room: Room
         await room.says(TALK, marvin)
         await marvin.check()
         assert room.host.said("marvin") == [PLAN]
-        assert marvin.promised() == []
+        assert marvin.queued_commitments() == []
         assert "Commitments extracted" not in await summaries(marvin)
 
 
-async def test_words_without_any_promise_cost_no_second_question(room: Room) -> None:
+async def test_words_without_any_commitment_cost_no_second_question(room: Room) -> None:
     words = "Dashes at midnight sound like a date that nobody parsed; does it happen in every time zone?"
     async with room.soul("marvin", lambda _: speaks(words)) as marvin:
         await room.says(TALK, marvin)
@@ -75,7 +75,7 @@ async def test_a_comment_on_a_peers_issue_or_pull_request_is_work_together(
         await until(lambda: any(getattr(event, "link", "") for event in me.client._member.inbox._events))
         await me.hears("The clock is in github.com/acme/site now.")
         await me.check()
-        assert [one.type for one in me.promised()] == ["comment_issue"]
+        assert [one.type for one in me.queued_commitments()] == ["comment_issue"]
         known = me.space.relationships.get("rebecca")
         assert known is not None
         assert known.space_conversations == 1

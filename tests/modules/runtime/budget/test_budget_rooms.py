@@ -30,7 +30,7 @@ CAPS = Caps(tokens=1000, micro_usd=None)
         ("awareness", "own", 900, True),
     ],
 )
-def test_only_rooms_have_a_share_of_their_own_and_in_it_a_wish_comes_last(
+def test_only_rooms_have_a_share_of_their_own_and_in_it_a_request_comes_last(
     purpose: str, importance: Importance, *, tokens: int, left: bool
 ) -> None:
     assert has_share_left(purpose, importance, Spent(tokens, 0), CAPS) is left

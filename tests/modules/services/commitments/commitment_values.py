@@ -16,7 +16,7 @@ ROOM = "space://conversation/0123456789abcdef"
 
 
 def wanted(
-    promised: str = "Release checklist",
+    description: str = "Release checklist",
     /,
     *,
     kind: CommitmentType = "create_issue",
@@ -27,7 +27,7 @@ def wanted(
 ) -> CommitmentRequest:
     on_github = {"owner": "acme", "repoName": "site", HOST_NAMED: True}
     base: dict[str, Any] = on_github if kind != "post_bluesky" else {}
-    return CommitmentRequest(kind, promised, thread, text, {**base, **params}, source)
+    return CommitmentRequest(kind, description, thread, text, {**base, **params}, source)
 
 
 def queued(
@@ -40,7 +40,7 @@ def queued(
     name: str = "0000000000000000",
     **more: Any,
 ) -> QueuedCommitment:
-    like = wanted(more.pop("promised", "Release checklist"), **more)
+    like = wanted(more.pop("description", "Release checklist"), **more)
     return QueuedCommitment(
         id=f"commitment-{int(created.timestamp() * 1000)}-{name}",
         created_at=iso(created),

@@ -18,7 +18,7 @@ from tests.modules.services.commitments.soul_in_town import LOGIN, SECRET, SoulI
 from town.github.faults import Fault, FaultKind
 
 
-async def test_a_promised_issue_is_opened_once_and_told_once(soul_in_town: SoulInTown) -> None:
+async def test_a_committed_issue_is_opened_once_and_told_once(soul_in_town: SoulInTown) -> None:
     async with listening(soul_in_town.town) as marvin:
         one = await soul_in_town.enqueue(
             wanted(title="Release checklist", description="## Why\nNobody knows.", target="acme/site#Release")
@@ -42,7 +42,7 @@ async def test_a_promised_issue_is_opened_once_and_told_once(soul_in_town: SoulI
         assert any(line.startswith("[space] Fulfillment announced | Done — Release") for line in told)
 
 
-async def test_a_new_promise_is_looked_at_within_a_second(soul_in_town: SoulInTown) -> None:
+async def test_a_new_commitment_is_looked_at_within_a_second(soul_in_town: SoulInTown) -> None:
     class Time:
         async def run_guarded(self, name: str) -> Outcome:
             assert name == soul_in_town.loop.name
@@ -71,7 +71,9 @@ async def test_several_issues_are_opened_one_after_the_other_each_once(soul_in_t
     assert soul_in_town.status(one).attempt_count == 1
 
 
-async def test_an_open_issue_of_ours_with_the_same_title_is_the_one_that_was_promised(soul_in_town: SoulInTown) -> None:
+async def test_an_open_issue_of_ours_with_the_same_title_is_the_one_that_was_committed(
+    soul_in_town: SoulInTown,
+) -> None:
     account = soul_in_town.town.network.find(LOGIN)
     assert account is not None
     soul_in_town.town.network.open_issue(
@@ -83,7 +85,7 @@ async def test_an_open_issue_of_ours_with_the_same_title_is_the_one_that_was_pro
     assert (soul_in_town.status(one).result or {})["issues"][0]["number"] == 1
 
 
-async def test_a_comment_goes_where_it_was_promised_and_is_never_said_twice(soul_in_town: SoulInTown) -> None:
+async def test_a_comment_goes_where_it_was_committed_and_is_never_said_twice(soul_in_town: SoulInTown) -> None:
     account = soul_in_town.town.network.find("acme")
     assert account is not None
     soul_in_town.town.network.open_issue(soul_in_town.town.repo, account, title="Slow build")
@@ -109,7 +111,7 @@ async def test_an_answer_that_never_came_leads_to_one_issue_all_the_same(
     assert (soul_in_town.status(one).status, soul_in_town.status(one).attempt_count) == ("completed", 1)
 
 
-async def test_a_promise_that_cannot_be_kept_is_given_up_in_silence_and_the_room_learns_that_it_failed(
+async def test_a_commitment_that_cannot_be_kept_is_given_up_in_silence_and_the_room_learns_that_it_failed(
     soul_in_town: SoulInTown,
 ) -> None:
     async with listening(soul_in_town.town) as marvin:
@@ -189,7 +191,7 @@ async def test_what_the_owner_must_see_first_waits_without_an_attempt(tmp_path: 
     await soul_in_town.sleep()
 
 
-async def test_what_was_promised_on_bluesky_stays_in_repositories_of_ours_unless_the_owner_agrees(
+async def test_what_was_committed_on_bluesky_stays_in_repositories_of_ours_unless_the_owner_agrees(
     soul_in_town: SoulInTown,
 ) -> None:
     account = soul_in_town.town.network.find(LOGIN)
@@ -236,7 +238,7 @@ async def test_what_waits_for_the_owner_is_not_given_up_before_the_owner_could_d
     await soul_in_town.sleep()
 
 
-async def test_a_life_without_github_or_without_any_part_in_it_leaves_such_promises_alone(
+async def test_a_life_without_github_or_without_any_part_in_it_leaves_such_commitments_alone(
     tmp_path: Path, town: Town
 ) -> None:
     soul_in_town = SoulInTown(tmp_path, town, with_room=False, github_account=False)
@@ -253,7 +255,7 @@ async def test_a_life_without_github_or_without_any_part_in_it_leaves_such_promi
     await soul_in_town.sleep()
 
 
-async def test_a_secret_in_what_was_promised_never_leaves(soul_in_town: SoulInTown) -> None:
+async def test_a_secret_in_what_was_committed_never_leaves(soul_in_town: SoulInTown) -> None:
     one = await soul_in_town.enqueue(wanted("Log in", description=f"The password is {SECRET}."))
     await soul_in_town.live(3)
     assert soul_in_town.town.issues() == []
@@ -261,7 +263,7 @@ async def test_a_secret_in_what_was_promised_never_leaves(soul_in_town: SoulInTo
     assert not any(SECRET in line for line in soul_in_town.told())
 
 
-async def test_while_a_peer_works_at_it_a_promise_waits(soul_in_town: SoulInTown) -> None:
+async def test_while_a_peer_works_at_it_a_commitment_waits(soul_in_town: SoulInTown) -> None:
     async with listening(soul_in_town.town) as marvin:
         await marvin.client.send_claim("create_issue", "acme/site#x")
         room = soul_in_town.room
@@ -277,7 +279,7 @@ async def test_while_a_peer_works_at_it_a_promise_waits(soul_in_town: SoulInTown
         assert soul_in_town.status(one).status == "completed"
 
 
-async def test_after_a_restart_a_promise_waits_until_it_is_known_what_others_made_meanwhile(
+async def test_after_a_restart_a_commitment_waits_until_it_is_known_what_others_made_meanwhile(
     soul_in_town: SoulInTown,
 ) -> None:
     soul_in_town.knows_room = False
@@ -332,7 +334,7 @@ async def test_while_the_owner_is_asked_the_room_does_not_see_us_act(tmp_path: P
         await soul_in_town.sleep()
 
 
-async def test_a_post_is_promised_like_anything_else(soul_in_town: SoulInTown) -> None:
+async def test_a_post_is_committed_like_anything_else(soul_in_town: SoulInTown) -> None:
     async with listening(soul_in_town.town) as marvin:
         await soul_in_town.enqueue(
             wanted("Tell them", kind="post_bluesky", title="Tell them", content="The weir holds.")
@@ -344,7 +346,7 @@ async def test_a_post_is_promised_like_anything_else(soul_in_town: SoulInTown) -
         assert line == f"Done — Tell them: https://bsky.app/profile/did:plc:rowan/post/{post.rkey}"
 
 
-async def test_the_story_of_an_issue_holds_the_words_of_the_promise(soul_in_town: SoulInTown) -> None:
+async def test_the_story_of_an_issue_holds_the_words_of_the_commitment(soul_in_town: SoulInTown) -> None:
     one = await soul_in_town.enqueue(wanted(title="Release checklist"))
     await soul_in_town.live(20)
     (row,) = await soul_in_town.outbox.by_target("issue", f"{one.id}#1")

@@ -24,7 +24,7 @@ from tests.modules.services.commitments.commitment_values import wanted
 from tests.modules.services.commitments.soul_in_town import SoulInTown, Town, listening, until
 from town.github.faults import Fault
 
-PROMISE = "I'll open it now."
+SPOKEN = "I'll open it now."
 LINE = "Done \u2014 the clock: https://x/1"
 LEFT_AT = datetime(2026, 1, 5, 12, tzinfo=UTC)
 NEWS = Intent(
@@ -126,16 +126,16 @@ def _gate(sender: SpaceSender, news: Intent) -> str:
     ("body", "heard", "why_not"),
     [
         ({}, (), ""),
-        ({"room": "ws://10.0.0.7:7777", "said": PROMISE}, (), ""),
-        ({"room": "ws://10.0.0.8:7777", "said": PROMISE}, (), OTHER_ROOM),
-        ({"room": "", "said": PROMISE}, (), OTHER_ROOM),
-        ({"room": "ws://10.0.0.8:7777", "said": PROMISE}, (_recorded(words=PROMISE),), ""),
-        ({"room": "", "said": PROMISE}, (_said(words=PROMISE),), ""),
-        ({"room": "ws://10.0.0.7:7777", "said": PROMISE}, (_said(words=PROMISE), _recorded(words="Hm.")), ""),
-        ({"room": "ws://10.0.0.8:7777", "said": PROMISE}, (_said(words=PROMISE), _recorded(words="Hm.")), OTHER_ROOM),
+        ({"room": "ws://10.0.0.7:7777", "said": SPOKEN}, (), ""),
+        ({"room": "ws://10.0.0.8:7777", "said": SPOKEN}, (), OTHER_ROOM),
+        ({"room": "", "said": SPOKEN}, (), OTHER_ROOM),
+        ({"room": "ws://10.0.0.8:7777", "said": SPOKEN}, (_recorded(words=SPOKEN),), ""),
+        ({"room": "", "said": SPOKEN}, (_said(words=SPOKEN),), ""),
+        ({"room": "ws://10.0.0.7:7777", "said": SPOKEN}, (_said(words=SPOKEN), _recorded(words="Hm.")), ""),
+        ({"room": "ws://10.0.0.8:7777", "said": SPOKEN}, (_said(words=SPOKEN), _recorded(words="Hm.")), OTHER_ROOM),
         (
-            {"room": "ws://10.0.0.8:7777", "said": PROMISE},
-            (_said(words=PROMISE), _said(words="Hm."), _recorded(words="Hm.")),
+            {"room": "ws://10.0.0.8:7777", "said": SPOKEN},
+            (_said(words=SPOKEN), _said(words="Hm."), _recorded(words="Hm.")),
             "",
         ),
     ],
@@ -144,7 +144,7 @@ def _gate(sender: SpaceSender, news: Intent) -> str:
         "come back elsewhere", "said here", "a record that was lost", "another room", "the same room, come into again",
     ],
 )  # fmt: skip
-async def test_news_are_for_the_room_in_which_it_was_promised(
+async def test_news_are_for_the_room_in_which_it_was_committed(
     soul_in_town: SoulInTown, body: dict[str, str], heard: tuple[Event, ...], why_not: str
 ) -> None:
     words = EchoLog("rowan")
@@ -174,7 +174,7 @@ async def test_the_id_of_a_room_counts_more_than_its_address(
     soul_in_town: SoulInTown, here: str, there: str, address: str, why_not: str
 ) -> None:
     sender = SpaceSender(ToldRoom(room_id=here), EchoLog("rowan"), soul_in_town.journal)
-    news = replace(NEWS, body=SpaceChatBody(text=LINE, room=address, room_id=there, said=PROMISE))
+    news = replace(NEWS, body=SpaceChatBody(text=LINE, room=address, room_id=there, said=SPOKEN))
     assert _gate(sender, news) == why_not
 
 
@@ -189,13 +189,13 @@ def test_words_that_were_said_in_another_room_were_not_heard_in_this_one() -> No
     assert [words.heard("In the parlour.", LEFT_AT, room) for room in ("parlour", "kitchen", "")] == [True, False, True]
 
 
-async def test_the_room_of_a_promise_is_the_one_in_which_it_was_said(soul_in_town: SoulInTown) -> None:
+async def test_the_room_of_a_commitment_is_the_one_in_which_it_was_said(soul_in_town: SoulInTown) -> None:
     words = EchoLog("rowan")
     sender = SpaceSender(ToldRoom(), words, soul_in_town.journal)
-    assert sender.where(PROMISE) == "ws://10.0.0.7:7777"
-    words.hear(_said(words=PROMISE), "ws://10.0.0.8:7777")
-    assert sender.where(f"{PROMISE} ") == "ws://10.0.0.8:7777"
-    assert SpaceSender(None, EchoLog("rowan"), soul_in_town.journal).where(PROMISE) == ""
+    assert sender.where(SPOKEN) == "ws://10.0.0.7:7777"
+    words.hear(_said(words=SPOKEN), "ws://10.0.0.8:7777")
+    assert sender.where(f"{SPOKEN} ") == "ws://10.0.0.8:7777"
+    assert SpaceSender(None, EchoLog("rowan"), soul_in_town.journal).where(SPOKEN) == ""
 
 
 async def test_news_wait_through_another_room_until_their_own_is_back_at_another_address(
@@ -207,11 +207,11 @@ async def test_news_wait_through_another_room_until_their_own_is_back_at_another
     async with _room(town, record):
         await soul_in_town.wake()
         assert soul_in_town.room is not None
-        said = await soul_in_town.room.send_chat(PROMISE)
+        said = await soul_in_town.room.send_chat(SPOKEN)
         assert isinstance(said, Ok)
         assert await soul_in_town.room.delivered(said.data) == Ok(data=True)
         town.faults.arm(Fault("unavailable", times=10_000))
-        one = await soul_in_town.enqueue(wanted(text=PROMISE))
+        one = await soul_in_town.enqueue(wanted(text=SPOKEN))
         await soul_in_town.live(5)
     await until(lambda: soul_in_town.room is not None and not soul_in_town.room.is_active)
     town.faults.clear()

@@ -37,15 +37,15 @@ def test_the_hash_is_sixteen_digits_of_conversation_and_plain_words() -> None:
     assert generate_commitment_hash("at://a/b/d", "open an issue about x") != expected
 
 
-def as_queued(promise: CommitmentRequest, **fields: Any) -> QueuedCommitment:
-    name = generate_commitment_hash(promise.source_thread_uri, promise.description)
+def as_queued(one_commitment: CommitmentRequest, **fields: Any) -> QueuedCommitment:
+    name = generate_commitment_hash(one_commitment.source_thread_uri, one_commitment.description)
     return queued(
         name=name,
-        promised=promise.description,
-        kind=promise.type,
-        thread=promise.source_thread_uri,
+        description=one_commitment.description,
+        kind=one_commitment.type,
+        thread=one_commitment.source_thread_uri,
         **fields,
-        **promise.params,
+        **one_commitment.params,
     )
 
 
@@ -60,7 +60,7 @@ def as_queued(promise: CommitmentRequest, **fields: Any) -> QueuedCommitment:
         ({"status": "completed", "last": NOON - 25 * HOUR, "created": NOON - 26 * HOUR}, False),
     ],
 )
-def test_what_is_promised_or_was_just_kept_is_not_promised_again(fields: dict[str, Any], *, same: bool) -> None:
+def test_what_is_committed_or_was_just_kept_is_not_committed_again(fields: dict[str, Any], *, same: bool) -> None:
     found = policy.duplicate_of([as_queued(wanted(), **fields)], wanted(), NOON)
     assert (found is not None) == same
     if found:
@@ -98,7 +98,7 @@ def test_what_is_promised_or_was_just_kept_is_not_promised_again(fields: dict[st
         ),
     ],
 )
-def test_the_same_work_is_the_same_promise_wherever_it_is_made(
+def test_the_same_work_is_the_same_commitment_wherever_it_is_made(
     one: CommitmentRequest, other: CommitmentRequest, *, same: bool
 ) -> None:
     assert (policy.duplicate_of([as_queued(one)], other, NOON) is not None) == same
@@ -126,7 +126,7 @@ def test_a_failed_try_is_repeated_after_a_minute_and_then_after_five(
     assert policy.due_in_s(queued(**fields), NOON) == seconds
 
 
-def test_three_failures_end_a_promise_and_what_is_not_its_fault_does_not_count() -> None:
+def test_three_failures_end_a_commitment_and_what_is_not_its_fault_does_not_count() -> None:
     one = policy.failed(policy.started(queued(), NOON), "no such repository", {"issues": [], "count": 2})
     two = policy.put_off(policy.started(one, NOON), "GitHub is down")
     assert (one.status, one.attempt_count, two.status, two.attempt_count) == ("failed", 1, "failed", 1)
@@ -152,7 +152,7 @@ def test_what_a_crash_interrupted_is_due_at_once_and_has_lost_no_attempt() -> No
         ({"status": "completed", "created": NOON - 25 * HOUR}, False, False),
     ],
 )
-def test_tries_end_after_ten_minutes_and_promises_after_a_day(
+def test_tries_end_after_ten_minutes_and_commitments_after_a_day(
     fields: dict[str, Any], *, timed_out: bool, stale: bool
 ) -> None:
     one = queued(**fields)
@@ -264,7 +264,7 @@ def test_patterns_tell_what_failed_more_than_once_this_week() -> None:
     assert found.patterns == (FailurePattern("create_issue", "acme/site", ("x" * 60, "x" * 60)),)
 
 
-def test_a_repository_where_five_promises_failed_is_left_alone_once() -> None:
+def test_a_repository_where_five_commitments_failed_is_left_alone_once() -> None:
     broken = [queued(status="abandoned", attempts=3, last=NOON, error="gone") for _ in range(5)]
     assert new_cooldowns(broken[:4], [], NOON) == []
     (found,) = new_cooldowns(broken, [], NOON)
@@ -280,7 +280,7 @@ def test_a_cooldown_that_nobody_can_read_has_ended() -> None:
     assert not cooldown_of([RepoCooldown("acme", "site", "soon", "")], "acme", "site", NOON)
 
 
-def test_the_claim_is_the_one_of_the_promise() -> None:
+def test_the_claim_is_the_one_of_the_commitment() -> None:
     assert claim_target(queued(target="acme/site#Release")) == "acme/site#Release"
     assert claim_target(queued()) == "acme/site#Release checklist"
     assert ROOM.startswith("space://conversation/")

@@ -48,20 +48,20 @@ class NotedRoom:
         return Ok(None)
 
 
-async def _work_on(presence: Presence, promise: QueuedCommitment, clock: FakeClock, minutes: float) -> None:
+async def _work_on(presence: Presence, commitment: QueuedCommitment, clock: FakeClock, minutes: float) -> None:
     for _ in range(round(minutes * 60 / STEP_S)):
         await clock.advance(STEP_S)
-        await presence.goes_on(promise)
+        await presence.goes_on(commitment)
 
 
 async def test_a_claim_is_renewed_every_half_minute_while_the_work_goes_on() -> None:
     clock = FakeClock()
     room = NotedRoom(clock)
-    presence, promise, began = Presence(room, clock), queued(target="acme/site#x"), clock.monotonic()
-    await presence.begins(promise)
-    await _work_on(presence, promise, clock, 3)
+    presence, commitment, began = Presence(room, clock), queued(target="acme/site#x"), clock.monotonic()
+    await presence.begins(commitment)
+    await _work_on(presence, commitment, clock, 3)
     assert [at - began for at in room.renewed_at()] == [30, 60, 90, 120, 150, 180]
-    await presence.ended(promise, link="https://x/1")
+    await presence.ended(commitment, link="https://x/1")
     assert room.told[:2] == [
         (began, "acting fulfilling create_issue: acme/site#x"),
         (began, "claim create_issue acme/site#x"),
@@ -72,45 +72,45 @@ async def test_a_claim_is_renewed_every_half_minute_while_the_work_goes_on() -> 
 async def test_what_cannot_leave_for_ten_minutes_keeps_nobody_else_from_it() -> None:
     clock = FakeClock()
     room = NotedRoom(clock)
-    presence, promise, began = Presence(room, clock), queued(target="acme/site#x"), clock.monotonic()
-    await presence.begins(promise)
-    await _work_on(presence, promise, clock, 60)
+    presence, commitment, began = Presence(room, clock), queued(target="acme/site#x"), clock.monotonic()
+    await presence.begins(commitment)
+    await _work_on(presence, commitment, clock, 60)
     assert max(room.renewed_at()) - began < 10 * 60
-    await presence.begins(promise)
+    await presence.begins(commitment)
     before = len(room.renewed_at())
-    await _work_on(presence, promise, clock, 2)
+    await _work_on(presence, commitment, clock, 2)
     assert len(room.renewed_at()) == before + 4
 
 
 async def test_one_that_came_into_the_room_later_claims_what_it_works_at() -> None:
     clock = FakeClock()
     room = NotedRoom(clock, is_active=False)
-    presence, promise = Presence(room, clock), queued(target="acme/site#x")
-    await presence.begins(promise)
+    presence, commitment = Presence(room, clock), queued(target="acme/site#x")
+    await presence.begins(commitment)
     assert room.told == []
     room.is_active = True
-    await _work_on(presence, promise, clock, 1)
+    await _work_on(presence, commitment, clock, 1)
     assert len(room.renewed_at()) == 2
 
 
 async def test_while_nothing_may_be_told_the_room_sees_nothing() -> None:
     clock, paused = FakeClock(), ["paused by the owner"]
     room = NotedRoom(clock)
-    presence, promise = Presence(room, clock, silence=lambda: "".join(paused)), queued(target="acme/site#x")
-    await presence.begins(promise)
-    await _work_on(presence, promise, clock, 2)
-    await presence.ended(promise, error="no answer")
+    presence, commitment = Presence(room, clock, silence=lambda: "".join(paused)), queued(target="acme/site#x")
+    await presence.begins(commitment)
+    await _work_on(presence, commitment, clock, 2)
+    await presence.ended(commitment, error="no answer")
     assert room.told == []
     paused.clear()
-    await presence.begins(promise)
+    await presence.begins(commitment)
     assert [what.split()[0] for _, what in room.told] == ["acting", "claim"]
 
 
 async def test_that_nothing_is_done_any_more_is_told_when_something_may_be_told_again() -> None:
     clock, paused = FakeClock(), [""]
     room = NotedRoom(clock)
-    presence, promise = Presence(room, clock, silence=lambda: paused[0]), queued(target="acme/site#x")
-    await presence.begins(promise)
+    presence, commitment = Presence(room, clock, silence=lambda: paused[0]), queued(target="acme/site#x")
+    await presence.begins(commitment)
     paused[0] = "paused by the owner"
     await presence.rests()
     assert [what.split()[0] for _, what in room.told] == ["acting", "claim"]
@@ -135,11 +135,11 @@ async def test_a_room_that_we_left_while_acting_is_told_nothing_of_it() -> None:
 async def test_work_that_goes_on_after_a_rest_is_shown_again() -> None:
     clock = FakeClock()
     room = NotedRoom(clock)
-    presence, promise = Presence(room, clock), queued(target="acme/site#x")
-    await presence.begins(promise)
-    presence.let_go(promise)
+    presence, commitment = Presence(room, clock), queued(target="acme/site#x")
+    await presence.begins(commitment)
+    presence.let_go(commitment)
     await presence.rests()
-    await presence.goes_on(promise)
+    await presence.goes_on(commitment)
     assert [what.split()[0] for _, what in room.told] == ["acting", "claim", "idle", "acting", "renew"]
 
 

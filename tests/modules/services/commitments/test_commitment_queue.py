@@ -55,7 +55,7 @@ def clock() -> FakeClock:
     return FakeClock()
 
 
-def test_a_promise_is_one_line_with_the_keys_that_other_programs_know(tmp_path: Path, clock: FakeClock) -> None:
+def test_a_commitment_is_one_line_with_the_keys_that_other_programs_know(tmp_path: Path, clock: FakeClock) -> None:
     one = taken(CommitmentQueue(tmp_path, clock), "Release checklist", title="Release checklist")
     (line,) = lines(tmp_path)
     assert list(line) == [
@@ -79,7 +79,7 @@ def test_a_promise_is_one_line_with_the_keys_that_other_programs_know(tmp_path: 
     assert (tmp_path / f"{FILE}.version").read_text() == __version__
 
 
-def test_a_promise_is_taken_once_and_told_once(tmp_path: Path, clock: FakeClock) -> None:
+def test_a_commitment_is_taken_once_and_told_once(tmp_path: Path, clock: FakeClock) -> None:
     woken = list[Event]()
     queue = CommitmentQueue(tmp_path, clock, publish=woken.append)
     first = queue.enqueue_commitment(wanted())
@@ -90,7 +90,7 @@ def test_a_promise_is_taken_once_and_told_once(tmp_path: Path, clock: FakeClock)
     assert audited(tmp_path) == ["enqueued", "duplicate_rejected"]
 
 
-def test_a_promise_that_was_just_kept_is_not_made_again(tmp_path: Path, clock: FakeClock) -> None:
+def test_a_commitment_that_was_just_kept_is_not_made_again(tmp_path: Path, clock: FakeClock) -> None:
     queue = CommitmentQueue(tmp_path, clock)
     one = taken(queue)
     queue.mark_in_progress(one.id)
@@ -107,14 +107,14 @@ def test_a_social_only_life_refuses_what_needs_github(tmp_path: Path, clock: Fak
     assert audited(tmp_path) == ["refused", "enqueued"]
 
 
-def test_a_promise_that_holds_a_secret_is_never_written_down(tmp_path: Path, clock: FakeClock) -> None:
+def test_a_commitment_that_holds_a_secret_is_never_written_down(tmp_path: Path, clock: FakeClock) -> None:
     queue = CommitmentQueue(tmp_path, clock, redactor=Redactor(["hunter2-hunter2"]))
     refused = queue.enqueue_commitment(wanted("Log in", content="the password is hunter2-hunter2"))
     assert (refused.commitment, refused.reason) == (None, LEAK)
     assert not any("hunter2" in path.read_text() for path in tmp_path.rglob("*") if path.is_file())
 
 
-def test_the_third_failure_gives_a_promise_up_and_tells_it_once(tmp_path: Path, clock: FakeClock) -> None:
+def test_the_third_failure_gives_a_commitment_up_and_tells_it_once(tmp_path: Path, clock: FakeClock) -> None:
     told = list[str]()
     queue = CommitmentQueue(tmp_path, clock, publish=noting(told))
     one = taken(queue)
@@ -136,14 +136,14 @@ def test_what_is_asked_after_is_tried_at_once_but_not_in_the_same_moment(tmp_pat
         queue.enqueue_commitment(wanted("Two", thread="space://conversation/ffff")).commitment,
     )
     assert other is not None
-    for promise in (one, other):
-        queue.mark_in_progress(promise.id)
-        queue.mark_failed(promise.id, "GitHub is away")
+    for one_commitment in (one, other):
+        queue.mark_in_progress(one_commitment.id)
+        queue.mark_failed(one_commitment.id, "GitHub is away")
     queue.retry_now(one.source_thread_uri)
     assert queue.due() == []
     clock.jump(20)
     queue.retry_now(one.source_thread_uri)
-    assert [promise.id for promise in queue.due()] == [one.id]
+    assert [one_commitment.id for one_commitment in queue.due()] == [one.id]
 
 
 def test_what_was_made_within_a_day_is_found_by_its_work(tmp_path: Path, clock: FakeClock) -> None:
@@ -302,7 +302,7 @@ class KilledQueue(RuleBasedStateMachine):
         shutil.rmtree(self.folder)
 
     @rule(number=st.integers(0, 5), kind=st.sampled_from(VALID_COMMITMENT_TYPES))
-    def promise(self, number: int, kind: Any) -> None:
+    def one_commitment(self, number: int, kind: Any) -> None:
         answer = self.queue.enqueue_commitment(wanted(f"Promise {number}", kind=kind))
         assert answer.commitment is not None
         assert answer.new == (answer.commitment.id not in self.taken)

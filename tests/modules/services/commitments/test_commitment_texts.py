@@ -17,7 +17,7 @@ from tests.modules.services.commitments.commitment_values import queued
 UNSEEN = "\u200b"
 
 
-def test_the_body_tells_what_is_wanted_then_the_promise_and_where_it_was_made() -> None:
+def test_the_body_tells_what_is_wanted_then_the_commitment_and_where_it_was_made() -> None:
     in_room = texts.issue_body(queued(text="On it,\n@kit!"), "Do this.")
     assert in_room == (
         f"Do this.\n\n---\n\n> On it, @{UNSEEN}kit!\n\n*Promised in an agent space conversation (0123456789abcdef).*"
@@ -54,12 +54,12 @@ def test_the_room_hears_the_title_and_never_the_body() -> None:
 
 
 @pytest.mark.parametrize(("count", "drafts"), [(None, 1), (0, 1), (3, 3), ("2", 2), (99, 5), (True, 1), ("many", 1)])
-def test_a_promise_makes_five_issues_at_most_and_several_only_for_host_or_owner(count: object, drafts: int) -> None:
+def test_a_commitment_makes_five_issues_at_most_and_several_only_for_host_or_owner(count: object, drafts: int) -> None:
     assert len(work_of(queued(count=count, hostWish=True)).actions) == drafts
     assert len(work_of(queued(count=count)).actions) == 1
 
 
-def test_every_act_of_a_promise_has_a_target_of_its_own_and_names_the_promise() -> None:
+def test_every_act_of_a_commitment_has_a_target_of_its_own_and_names_the_commitment() -> None:
     one = queued(count=2, memo=True, hostWish=True)
     work = work_of(one)
     assert [draft.target for draft in work.actions] == [f"{one.id}#1", f"{one.id}#2"]
@@ -104,7 +104,7 @@ def test_what_cannot_be_done_says_why(fields: dict[str, Any], problem: str) -> N
         "consider it done",
     ],
 )
-def test_words_about_what_one_is_going_to_do_may_be_a_promise(words: str) -> None:
+def test_words_about_what_one_is_going_to_do_may_be_a_commitment(words: str) -> None:
     assert contains_promise(words)
 
 

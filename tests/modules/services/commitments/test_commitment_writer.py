@@ -72,7 +72,7 @@ def asked(model: ScriptedModel) -> str:
     return json.dumps(model.requests[-1]["messages"])
 
 
-async def test_promises_are_found_in_our_words_and_doubtful_ones_left_out(
+async def test_commitments_are_found_in_our_words_and_doubtful_ones_left_out(
     writer: CommitmentWriter, model: ScriptedModel
 ) -> None:
     model.plays(says(f"Here you are:\n```json\n{json.dumps(FOUND)}\n```"))
@@ -83,25 +83,27 @@ async def test_promises_are_found_in_our_words_and_doubtful_ones_left_out(
     assert model.requests[-1]["temperature"] == 0
 
 
-async def test_what_was_done_in_the_same_breath_is_no_promise(writer: CommitmentWriter, model: ScriptedModel) -> None:
+async def test_what_was_done_in_the_same_breath_is_no_commitment(
+    writer: CommitmentWriter, model: ScriptedModel
+) -> None:
     model.plays(says(json.dumps(FOUND)))
     found = await writer.extract_commitments(["I'll open two issues."], done=["create_issue"])
     assert [one.type for one in found] == ["post_bluesky"]
 
 
-async def test_words_without_a_promise_cost_no_call(writer: CommitmentWriter, model: ScriptedModel) -> None:
+async def test_words_without_a_commitment_cost_no_call(writer: CommitmentWriter, model: ScriptedModel) -> None:
     before = len(model.requests)
     assert await writer.extract_commitments(["What a day.", "You should open an issue."]) == ()
     assert len(model.requests) == before
 
 
 @pytest.mark.parametrize("answer", ["no idea", "", "[", "{}", "[7]", "[" * 2_000 + "]" * 2_000, '[{"params": [], "ty'])
-def test_an_answer_that_makes_no_sense_holds_no_promise_and_says_so(answer: str) -> None:
+def test_an_answer_that_makes_no_sense_holds_no_commitment_and_says_so(answer: str) -> None:
     assert read_extracted(answer) == Extraction(error="it holds no JSON array of commitments")
 
 
 @pytest.mark.parametrize("answer", ["[]", "```json\n[]\n```", "The talk [of today] holds none: [ ]"])
-def test_an_empty_array_says_that_nothing_was_promised(answer: str) -> None:
+def test_an_empty_array_says_that_nothing_was_committed(answer: str) -> None:
     assert read_extracted(answer) == Extraction()
 
 
@@ -109,7 +111,7 @@ def test_an_empty_array_says_that_nothing_was_promised(answer: str) -> None:
     "around",
     ["{}", "I found [3] promises: {}", "[Note] that:\n{}", "Of [] and [1, 2]: {} [end]", "{} as in [] or [{{]"],
 )
-def test_the_promises_are_found_whatever_stands_around_them(around: str) -> None:
+def test_the_commitments_are_found_whatever_stands_around_them(around: str) -> None:
     read = read_extracted(around.format(json.dumps(FOUND)))
     assert [one.type for one in read.found] == ["create_issue", "post_bluesky", "create_plan"]
     assert (read.left_out, read.error) == ((), "")
@@ -126,7 +128,7 @@ async def test_an_answer_that_cannot_be_read_is_told(
     assert any(told.entry.summary in line for line in soul_in_town.told())
 
 
-async def test_what_is_no_promise_is_left_out_and_told_with_its_reason(
+async def test_what_is_no_commitment_is_left_out_and_told_with_its_reason(
     writer: CommitmentWriter, model: ScriptedModel, soul_in_town: SoulInTown
 ) -> None:
     song = {"description": "Sing\na song", "type": "sing", "confidence": "high"}
@@ -169,7 +171,7 @@ async def test_a_thin_body_is_written_in_full_and_a_full_one_stays(
     assert len(model.requests) == before
 
 
-def test_a_decision_becomes_a_promise_with_all_that_the_queue_needs() -> None:
+def test_a_decision_becomes_a_commitment_with_all_that_the_queue_needs() -> None:
     commitment = Commitment(type="comment_issue", repo="acme/site", content="Cache it", issue_number=4)
     made = commitment_request(
         commitment,
@@ -203,7 +205,7 @@ def test_what_was_found_passes_the_same_checks_as_a_decision() -> None:
     ("params", "repo"),
     [({}, "acme/site"), ({"repo": "none"}, "acme/site"), ({"repository": "acme/docs"}, "acme/docs")],
 )
-def test_a_promise_that_names_no_repository_is_for_the_one_that_is_talked_about(
+def test_a_commitment_that_names_no_repository_is_for_the_one_that_is_talked_about(
     params: dict[str, str], repo: str
 ) -> None:
     found = [{"description": "File it", "type": "create_issue", "params": params, "confidence": "high"}]
@@ -211,31 +213,31 @@ def test_a_promise_that_names_no_repository_is_for_the_one_that_is_talked_about(
     assert one.repo == repo
 
 
-async def test_a_reply_on_bluesky_that_promises_something_is_remembered(
+async def test_a_reply_on_bluesky_that_commitments_something_is_remembered(
     writer: CommitmentWriter, model: ScriptedModel, soul_in_town: SoulInTown
 ) -> None:
     body = "The tests fail one time in five.\n\n## Done when\n- [ ] 200 runs pass"
     model.plays(says(json.dumps(FOUND[:1])), says(body))
-    promises = ReplyCommitments(soul_in_town.queue, writer, soul_in_town.journal)
-    (one,) = await promises.note_reply("I'll open two issues.", to_uri=THREAD, conversation="@kit: flaky!")
+    queued_commitments = ReplyCommitments(soul_in_town.queue, writer, soul_in_town.journal)
+    (one,) = await queued_commitments.note_reply("I'll open two issues.", to_uri=THREAD, conversation="@kit: flaky!")
     assert (one.source, one.source_thread_uri, one.type) == ("bluesky", THREAD, "create_issue")
     assert one.params["count"] == 2
     assert one.params["description"] == body
     assert any(line.startswith("Promised: Open two issues") for line in soul_in_town.told())
     model.plays(says(json.dumps(FOUND[:1])), says(body))
-    assert await promises.note_reply("I'll open two issues.", to_uri=THREAD) == []
+    assert await queued_commitments.note_reply("I'll open two issues.", to_uri=THREAD) == []
 
 
-async def test_a_social_only_life_makes_no_such_promise(
+async def test_a_social_only_life_makes_no_such_commitment(
     writer: CommitmentWriter, model: ScriptedModel, soul_in_town: SoulInTown
 ) -> None:
     model.plays(says(json.dumps(FOUND[:1])))
-    promises = ReplyCommitments(soul_in_town.queue, writer, soul_in_town.journal, social_only=True)
-    assert await promises.note_reply("I'll open two issues.", to_uri=THREAD) == []
+    queued_commitments = ReplyCommitments(soul_in_town.queue, writer, soul_in_town.journal, social_only=True)
+    assert await queued_commitments.note_reply("I'll open two issues.", to_uri=THREAD) == []
     assert soul_in_town.queue.all() == []
 
 
-async def promised_on_bluesky(soul_in_town: SoulInTown, writer: CommitmentWriter) -> str:
+async def committed_on_bluesky(soul_in_town: SoulInTown, writer: CommitmentWriter) -> str:
     """A reply of ours stands in a thread, and what it promised is in the queue; the reply's uri."""
     soul_in_town.writer = writer
     await soul_in_town.restart()
@@ -250,10 +252,10 @@ async def promised_on_bluesky(soul_in_town: SoulInTown, writer: CommitmentWriter
     return row.result_uri or ""
 
 
-async def test_on_bluesky_it_is_told_below_the_promise_in_words_of_our_own(
+async def test_on_bluesky_it_is_told_below_the_commitment_in_words_of_our_own(
     writer: CommitmentWriter, model: ScriptedModel, soul_in_town: SoulInTown
 ) -> None:
-    ours = await promised_on_bluesky(soul_in_town, writer)
+    ours = await committed_on_bluesky(soul_in_town, writer)
     model.plays(calls(("tell_it_is_done", json.dumps({"sentence": "The checklist has a home now."}))))
     await soul_in_town.live(100)
     (row,) = await soul_in_town.outbox.by_target("reply", ours)
@@ -267,7 +269,7 @@ async def test_on_bluesky_it_is_told_below_the_promise_in_words_of_our_own(
 async def test_where_no_words_can_be_found_it_is_done_all_the_same(
     writer: CommitmentWriter, model: ScriptedModel, soul_in_town: SoulInTown
 ) -> None:
-    ours = await promised_on_bluesky(soul_in_town, writer)
+    ours = await committed_on_bluesky(soul_in_town, writer)
     model.plays(refuses(503), refuses(503), refuses(503))
     await soul_in_town.live(100)
     assert await soul_in_town.outbox.by_target("reply", ours) == []

@@ -33,22 +33,22 @@ from tests.modules.services.outbox.running_outbox import RunningOutbox, post, re
 
 KINDS: tuple[IntentKind, ...] = get_args(IntentKind)
 REF = {"uri": "at://did:plc:ada/app.bsky.feed.post/1", "cid": "bafy"}
-PROMISED = {"promise": "commitment-1-a", "source": "space", "host_wish": True, "host_named": False}
+OF_COMMITMENT = {"promise": "commitment-1-a", "source": "space", "host_wish": True, "host_named": False}
 ON_GITHUB = {"repo": "acme/site", "body": "Do it.", "about": "acme/site: One", "text": "acme/site: One\n\nDo it."}
 OF_0_1_0: list[tuple[IntentKind, dict[str, Any], type]] = [
     ("post", {"text": "Tin sings."}, PostBody),
-    ("post", {"text": "Tin sings.", **PROMISED}, PostBody),
+    ("post", {"text": "Tin sings.", **OF_COMMITMENT}, PostBody),
     ("reply", {"text": "Slate.", "parent": REF, "root": REF}, ReplyBody),
     ("reply", {"text": "Done.", "parent": REF, "root": REF, "promise": "commitment-1-a"}, ReplyBody),
     ("like", REF, LikeBody),
     ("repost", REF, RepostBody),
     ("follow", {"did": "did:plc:ada"}, FollowBody),
     ("delete", {"uri": REF["uri"]}, DeleteBody),
-    ("issue", {**ON_GITHUB, **PROMISED, "title": "One", "labels": ["memo"]}, IssueBody),
-    ("issue", {**ON_GITHUB, **PROMISED, "title": "One", "labels": []}, IssueBody),
-    ("issue_comment", {**ON_GITHUB, **PROMISED, "number": 4}, IssueCommentBody),
-    ("space_chat", {"text": "Done", **PROMISED}, SpaceChatBody),
-    ("space_chat", {"text": "Done", **PROMISED, "room": "", "said": "On it", "room_id": "parlour"}, SpaceChatBody),
+    ("issue", {**ON_GITHUB, **OF_COMMITMENT, "title": "One", "labels": ["memo"]}, IssueBody),
+    ("issue", {**ON_GITHUB, **OF_COMMITMENT, "title": "One", "labels": []}, IssueBody),
+    ("issue_comment", {**ON_GITHUB, **OF_COMMITMENT, "number": 4}, IssueCommentBody),
+    ("space_chat", {"text": "Done", **OF_COMMITMENT}, SpaceChatBody),
+    ("space_chat", {"text": "Done", **OF_COMMITMENT, "room": "", "said": "On it", "room_id": "parlour"}, SpaceChatBody),
 ]
 """Every body that version 0.1.0 writes."""
 

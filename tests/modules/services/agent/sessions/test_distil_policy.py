@@ -47,7 +47,7 @@ def kept(answer: dict[str, Any], *, key: str = "owner:terminal", provenance: Pro
         ("bluesky:thread:at://x", Provenance.STRANGER, OTHERS),
     ],
 )
-def test_what_others_say_becomes_no_rule_and_no_wish_of_the_owner(
+def test_what_others_say_becomes_no_rule_and_no_request_of_the_owner(
     key: str, provenance: Provenance, fields: tuple[str, ...]
 ) -> None:
     assert fields_for(key, provenance) == fields

@@ -88,7 +88,7 @@ def test_who_asked_decides_what_may_be_seen_and_whose_words_are_there_decides_wh
     ("before", "words", "after"),
     [(OWNER, None, OWNER), (OWNER, STRANGER, STRANGER), (STRANGER, OWNER, STRANGER), (SELF, PEER, PEER)],
 )
-def test_a_turn_sinks_and_never_rises_and_stays_the_wish_of_who_began_it(
+def test_a_turn_sinks_and_never_rises_and_stays_the_request_of_who_began_it(
     before: Provenance, words: Provenance | None, after: Provenance
 ) -> None:
     turn = lower_provenance(Turn("test", before), words)

@@ -44,13 +44,13 @@ def draft(kind: IntentKind = "issue", *, hold: str = "", by_owner: bool = False,
         (draft(repo="acme/site", by_owner=True), "pass"),
     ],
 )
-def test_what_nobody_was_promised_stays_undone(act: ProposedAction, says: str) -> None:
+def test_what_nobody_was_committed_stays_undone(act: ProposedAction, says: str) -> None:
     verdict = consent_by_commitment(act, CIRCLE)
     assert verdict.says == says
     assert verdict.reason
 
 
-async def test_only_the_promise_is_looked_at_and_no_points_are_counted(tmp_path: Path) -> None:
+async def test_only_the_commitment_is_looked_at_and_no_points_are_counted(tmp_path: Path) -> None:
     async with open_etiquette_outbox(tmp_path) as etiquette_outbox:
         await etiquette_outbox.spend(int(POINTS_PER_HOUR.limit) + 10)
         verdicts = await etiquette_outbox.verdicts(draft(promise="c", source="space", repo="a/b", host_named=True))

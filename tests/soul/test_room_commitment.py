@@ -17,18 +17,18 @@ from modules.services.commitments.queue import CommitmentQueue
 from modules.services.commitments.types import CommitmentRequest
 from tests.program import started
 from tests.running_town import RunningTown
-from tests.scenarios.room_society import BODY, REPO, WISH, diligent, open_society
+from tests.scenarios.room_society import BODY, REPO, REQUEST, diligent, open_society
 from town.github.faults import Fault, FaultKind
 
 FOUR = ("marvin", "rebecca", "peterben", "odile")
-PROMISES = 24
+COMMITMENTS = 24
 CHECK_S = COMMITMENT_CHECK_INTERVAL_MS / 1000
 _PERCENT_95 = 18
 
 
 @pytest.mark.slow
 @pytest.mark.timeout(900)
-async def test_a_wish_becomes_an_issue_and_a_promise_is_taken_up_without_waiting_for_a_timer(
+async def test_a_request_becomes_an_issue_and_a_commitment_is_taken_up_without_waiting_for_a_timer(
     running_town: RunningTown, capfd: pytest.CaptureFixture[str]
 ) -> None:
     async with open_society(running_town, SystemClock()) as society, AsyncExitStack() as stack:
@@ -36,25 +36,25 @@ async def test_a_wish_becomes_an_issue_and_a_promise_is_taken_up_without_waiting
         for soul in souls:
             await soul.awake.wait()
         await society.until(lambda: all(soul.is_in for soul in souls), "all join")
-        society.says(WISH)
+        society.says(REQUEST)
         done_s = await society.until(lambda: bool(society.done()), "the issue")
         (issue,) = society.issues()
         assert BODY in (issue.body or "")
         queue, waits = souls[0].app.lives.queue, []
-        for number in range(PROMISES):
+        for number in range(COMMITMENTS):
             await asyncio.sleep(random.Random(number).uniform(0.1, 1.2))
             made_at = society.clock.monotonic()
             made = queue.enqueue_commitment(_work(number)).commitment
             assert made is not None
             await society.until(partial(_taken_up, queue, made.id), "it is taken up")
             waits.append(society.clock.monotonic() - made_at)
-        await society.until(lambda: len(society.issues()) == 1 + PROMISES, "all issues", within_s=600)
+        await society.until(lambda: len(society.issues()) == 1 + COMMITMENTS, "all issues", within_s=600)
         p95 = statistics.quantiles(waits, n=20)[_PERCENT_95]
         assert p95 < CHECK_S / 2
-        assert len(society.issues()) == 1 + PROMISES
+        assert len(society.issues()) == 1 + COMMITMENTS
     with capfd.disabled():
         sys.stdout.write(
-            f"\nthe wish was an issue, and told, after {done_s:.1f} s; {PROMISES} promises were taken up "
+            f"\nthe wish was an issue, and told, after {done_s:.1f} s; {COMMITMENTS} promises were taken up "
             f"after {statistics.median(waits):.2f} s (median), {p95:.2f} s (p95), {max(waits):.2f} s (longest)\n"
         )
 
@@ -73,8 +73,8 @@ def _work(number: int) -> CommitmentRequest:
     return CommitmentRequest("create_issue", f"Work {number}", thread, "I'll do it.", params, "space")
 
 
-def _taken_up(queue: CommitmentQueue, promise: str) -> bool:
-    return any(one.id == promise and one.status != "pending" for one in queue.all())
+def _taken_up(queue: CommitmentQueue, one_commitment: str) -> bool:
+    return any(one.id == one_commitment and one.status != "pending" for one in queue.all())
 
 
 @pytest.mark.slow
@@ -84,7 +84,7 @@ def _taken_up(queue: CommitmentQueue, promise: str) -> bool:
     [("lost_request", "GET *issues*"), ("hang", "POST *issues")],
     ids=["before-anything-was-sent", "after-the-issue-was-made"],
 )
-async def test_a_soul_killed_between_its_promise_and_its_word_opens_one_issue_and_tells_it_once(
+async def test_a_soul_killed_between_its_commitment_and_its_word_opens_one_issue_and_tells_it_once(
     running_town: RunningTown, fault: FaultKind, request_to: str
 ) -> None:
     async with open_society(running_town, SystemClock()) as society:
@@ -93,7 +93,7 @@ async def test_a_soul_killed_between_its_promise_and_its_word_opens_one_issue_an
         home = society.make_home("marvin")
         async with started("run", "--home", str(home.root)) as first:
             await society.until(lambda: bool(society.host.seen), "it comes in")
-            society.says(WISH)
+            society.says(REQUEST)
             await society.until(lambda: bool(society.said()), "the promise")
             if fault == "hang":
                 await society.until(lambda: bool(society.issues()), "the issue")

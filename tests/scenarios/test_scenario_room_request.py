@@ -16,7 +16,7 @@ from tests.running_town import RunningTown, call
 from tests.scenarios.room_society import (
     BODY,
     REPO,
-    WISH,
+    REQUEST,
     Asked,
     Decide,
     Quick,
@@ -52,7 +52,7 @@ async def test_of_four_souls_one_opens_the_issue_in_full_and_tells_it_once(
     async with open_society(running_town) as society, AsyncExitStack() as stack:
         society.default = mind
         await all_in(stack, society, *FOUR)
-        society.says(WISH)
+        society.says(REQUEST)
         await society.until(lambda: bool(society.done()), "the issue")
         await society.passes(30)
         (issue,) = society.issues()
@@ -75,7 +75,7 @@ async def test_asked_whether_it_is_done_the_owner_gives_the_link_and_makes_nothi
     async with open_society(running_town) as society, AsyncExitStack() as stack:
         society.default = mind
         await all_in(stack, society, *FOUR[:3])
-        society.says(WISH)
+        society.says(REQUEST)
         await society.until(lambda: bool(society.done()), "the issue")
         before = len(society.said())
         society.says("Did you do it?")
@@ -96,7 +96,7 @@ async def test_asked_whether_it_is_done_while_nobody_acts_the_owner_is_pressed_a
     async with open_society(running_town) as society, AsyncExitStack() as stack:
         society.default = mind
         await all_in(stack, society, *FOUR[:2])
-        society.says(WISH)
+        society.says(REQUEST)
         await society.until(lambda: len({asked.name for asked in society.asked}) > 1, "both heard it")
         society.says("Did you do it?")
         await society.until(lambda: bool(society.done()), "the issue")
@@ -116,7 +116,7 @@ def mumbles(_: Asked) -> Completion:
     return says("The issue should contain acceptance criteria and a checklist for the clock.")
 
 
-def promises_in_prose(_: Asked) -> Completion:
+def commits_in_prose(_: Asked) -> Completion:
     return says("I'll open an issue for the clock right away.")
 
 
@@ -134,7 +134,7 @@ def misspells(_: Asked) -> Completion:
         (lists, "Salvaging commitments from rejected message"),
         (echoes, "Salvaging commitments from rejected message"),
         (mumbles, "Forced action mode"),
-        (promises_in_prose, "Forced action mode"),
+        (commits_in_prose, "Forced action mode"),
         (garbles, "Forced action mode"),
         (misspells, "Forced action mode"),
     ],
@@ -146,7 +146,7 @@ async def test_whatever_the_owners_mind_does_the_host_gets_the_issue(
     async with open_society(running_town) as society:
         society.default = mind
         async with society.soul("marvin") as marvin, society.soul("rebecca") as rebecca:
-            society.says(WISH)
+            society.says(REQUEST)
             await society.until(lambda: bool(society.done()), "the issue")
             await society.passes(30)
             (issue,) = society.issues()
@@ -156,14 +156,14 @@ async def test_whatever_the_owners_mind_does_the_host_gets_the_issue(
             assert len(society.done()) == 1
 
 
-async def test_the_owner_that_talks_about_it_is_asked_again_and_then_promises(running_town: RunningTown) -> None:
+async def test_the_owner_that_talks_about_it_is_asked_again_and_then_commitments(running_town: RunningTown) -> None:
     def mind(asked: Asked) -> Completion:
         return says("It is on its way.", an_issue()) if asked.is_retry else mumbles(asked)
 
     async with open_society(running_town) as society:
         society.default = mind
         async with society.soul("marvin") as marvin:
-            society.says(WISH)
+            society.says(REQUEST)
             await society.until(lambda: bool(society.done()), "the issue")
             assert "Action-owner retry succeeded" in marvin.lines()
             assert "Forced action mode" not in marvin.lines()
@@ -179,11 +179,11 @@ async def test_without_github_a_soul_says_so_once_and_makes_nothing(running_town
     async with open_society(running_town) as society:
         society.default = mind
         async with society.soul("marvin", social_only=True) as marvin:
-            society.says(WISH)
+            society.says(REQUEST)
             await society.until(lambda: bool(society.said()), "an answer")
             await society.passes(45)
             assert society.said() == ["I have no GitHub here; a friend with an account could open it for you."]
-            assert marvin.promises() == []
+            assert marvin.queued_commitments() == []
         assert society.issues() == []
 
 
@@ -191,15 +191,15 @@ async def test_souls_without_github_leave_the_work_to_the_one_who_has_it(running
     async with open_society(running_town) as society, AsyncExitStack() as stack:
         society.default = eager
         social = [await stack.enter_async_context(society.soul(name, social_only=True)) for name in FOUR[:2]]
-        society.says(WISH)
+        society.says(REQUEST)
         await society.passes(40)
         assert society.issues() == []
-        assert [soul.promises() for soul in social] == [[], []]
+        assert [soul.queued_commitments() for soul in social] == [[], []]
         await stack.enter_async_context(society.soul("odile"))
         society.says("Please open an issue for the gutter in github.com/acme/site, somebody.")
         await society.until(lambda: bool(society.done()), "the issue")
         assert [issue.author.login for issue in society.issues()] == ["odile-soul"]
-        assert [soul.promises() for soul in social] == [[], []]
+        assert [soul.queued_commitments() for soul in social] == [[], []]
 
 
 async def test_a_soul_that_comes_back_repeats_nothing_that_was_asked_before(running_town: RunningTown) -> None:
@@ -208,7 +208,7 @@ async def test_a_soul_that_comes_back_repeats_nothing_that_was_asked_before(runn
         for life in range(3):
             async with society.soul("marvin"), society.soul("rebecca"):
                 if not life:
-                    society.says(WISH)
+                    society.says(REQUEST)
                     await society.until(lambda: bool(society.done()), "the issue")
                 else:
                     society.default = diligent
@@ -230,7 +230,7 @@ def _leap(society: Society, seconds: float) -> None:
 
 
 def _abandoned(soul: Soul) -> int:
-    return sum(one.status == "abandoned" for one in soul.promises())
+    return sum(one.status == "abandoned" for one in soul.queued_commitments())
 
 
 async def _in_haste(society: Society, soul: Soul, true: Callable[[], bool]) -> None:
@@ -238,7 +238,7 @@ async def _in_haste(society: Society, soul: Soul, true: Callable[[], bool]) -> N
     for _ in range(2000):
         if true():
             return
-        if soul.promises()[-1].status == "failed":
+        if soul.queued_commitments()[-1].status == "failed":
             _leap(society, 30)
         await asyncio.sleep(0.03)
     raise AssertionError("it did not come")
@@ -257,14 +257,14 @@ async def test_a_repository_that_does_not_exist_is_tried_nine_times_and_the_room
                 _leap(society, 60)
                 await asyncio.sleep(0.1)
             assert len(society.said()) == said
-            assert [one.attempt_count for one in marvin.promises()] == [COMMITMENT_MAX_ATTEMPTS] * 3
+            assert [one.attempt_count for one in marvin.queued_commitments()] == [COMMITMENT_MAX_ATTEMPTS] * 3
             assert set(society.said()) <= {"The clock at midnight is mine.", FORCED_MESSAGE}
             silent = [line for line in marvin.lines() if line.startswith("Commitment abandoned silently")]
             assert len(silent) == 3
         assert society.issues() == []
 
 
-async def test_a_wish_whose_repository_comes_back_is_kept_once_and_in_full(running_town: RunningTown) -> None:
+async def test_a_request_whose_repository_comes_back_is_kept_once_and_in_full(running_town: RunningTown) -> None:
     async with open_society(running_town) as society:
         async with society.soul("marvin", for_gone) as marvin:
             society.says(GONE)

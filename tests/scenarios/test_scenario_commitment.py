@@ -14,7 +14,7 @@ from town.model.types import ChatRequest, Completion
 from town.serving import serve
 
 QUESTION = "@rowan.test the clock on acme/site stops at midnight, have you seen that?"
-PROMISE = "I have not, and it should not. I'll open an issue in acme/site with what you saw."
+SPOKEN = "I have not, and it should not. I'll open an issue in acme/site with what you saw."
 TITLE = "Clock stops at midnight"
 BODY = "The clock on the page stops at midnight and shows dashes until the page is loaded again, in every time zone."
 TOLD = "Written down, with what you saw:"
@@ -24,17 +24,17 @@ def _mind(request: ChatRequest) -> Completion:
     names = {offer.name for offer in request.offers}
     system = "\n".join(message.text for message in request.messages if message.role == "system")
     if "bluesky_reply" in names:
-        return call("bluesky_reply", text=PROMISE)
+        return call("bluesky_reply", text=SPOKEN)
     if SKILLS.render("commitments", "Extraction", agent_name="rowan").strip()[:60] in system:
         found = {"title": TITLE, "description": BODY, "repo": "acme/site"}
-        promise = {"description": TITLE, "type": "create_issue", "params": found, "confidence": "high"}
-        return Completion(text=json.dumps([promise]))
+        commitment = {"description": TITLE, "type": "create_issue", "params": found, "confidence": "high"}
+        return Completion(text=json.dumps([commitment]))
     if "tell_it_is_done" in names:
         return call("tell_it_is_done", sentence=TOLD)
     return Completion(text="[]")
 
 
-async def test_what_was_promised_in_a_reply_is_done_once_and_told_below_it(running_town: RunningTown) -> None:
+async def test_what_was_committed_in_a_reply_is_done_once_and_told_below_it(running_town: RunningTown) -> None:
     github = GitHubNetwork(clock=SystemClock())
     account = github.create_account("rowan")
     repo = github.create_repo(github.create_account("acme", kind="Organization"), "site", collaborators=["rowan"])
@@ -59,8 +59,8 @@ async def test_what_was_promised_in_a_reply_is_done_once_and_told_below_it(runni
     assert [issue.title for issue in issues] == [TITLE]
     assert BODY in (issues[0].body or "")
     texts = running_town.texts("rowan")
-    assert texts[0] == PROMISE
+    assert texts[0] == SPOKEN
     assert [text for text in texts[1:] if TOLD in text] == texts[1:]
     assert len(texts) == 2
     assert told[0] == "Why it opened an issue"
-    assert any(PROMISE[:40] in line for line in told)
+    assert any(SPOKEN[:40] in line for line in told)
