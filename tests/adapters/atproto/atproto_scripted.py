@@ -41,6 +41,7 @@ class Asked:
     headers: dict[str, str]
     content: bytes
     at: float
+    query: tuple[tuple[str, str], ...] = ()
 
 
 class Scripted:
@@ -74,7 +75,9 @@ class Scripted:
 
     async def _answer(self, request: Request) -> Response:
         content = await request.body()
-        self.asked.append(Asked(request.path_params["nsid"], dict(request.headers), content, self._clock.monotonic()))
+        query = tuple(sorted(request.query_params.multi_items()))
+        nsid, headers = request.path_params["nsid"], dict(request.headers)
+        self.asked.append(Asked(nsid, headers, content, self._clock.monotonic(), query))
         answer = self.answers.pop(0) if len(self.answers) > 1 else self.answers[0]
         if answer.status == DROP:
             connection_dropper(request.scope)()
