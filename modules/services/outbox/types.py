@@ -30,6 +30,7 @@ class ProposedAction:
         body: everything that its sender needs; its type tells the kind.
         part: the part of a commitment that it does (`commitment-…#1`), for a body that has no subject; else "".
         media_id: identifies attached media, for deduplication.
+        once: the name of what is said only once, in whatever words; "" where the words decide.
         cause_id: what caused it: the uri of the notification, or a name such as `expression`.
         urgent: sent ahead of the pace (answers to the owner).
         by_owner: the owner asked for it, in a turn that held nobody else's words.
@@ -40,6 +41,7 @@ class ProposedAction:
     body: KnownBody
     part: str = ""
     media_id: str | None = None
+    once: str = ""
     cause_id: str | None = None
     urgent: bool = False
     by_owner: bool = False
@@ -62,7 +64,9 @@ class ProposedAction:
 
     @property
     def dedup_key(self) -> str:
-        """The key by which its words and media count as said before; "" if it has neither."""
+        """The key by which it counts as said before: its name, or its words and media; "" if it has none of these."""
+        if self.once:
+            return f"once:{self.once}"
         return dedup_key(self.text, self.media_id) if self.text.strip() or self.media_id else ""
 
 

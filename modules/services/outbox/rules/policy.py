@@ -64,7 +64,9 @@ def known_as(who: str, circle: TrustCircle) -> str:
         return "it is our own"
     if who in circle.owner:
         return "they are the owner"
-    return "they are a listed peer" if who in circle.peers else ""
+    if who in circle.peers:
+        return "they are a listed peer"
+    return "they are a peer, by identity posts on both sides" if who in circle.found else ""
 
 
 def consent(action: ProposedAction, circle: TrustCircle, notice: Notice | None, *, follows_us: bool) -> Verdict:

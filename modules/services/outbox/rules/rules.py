@@ -20,7 +20,8 @@ CONSENT = EtiquetteRule(
     None,
     _GUIDELINES,
     "A reply, like, repost or follow needs a reason found in what was received: they reached us with that very post,"
-    " the thread is ours, they follow us (for a follow), they are the owner or a listed peer, or the owner asked.",
+    " the thread is ours, they follow us (for a follow), they are the owner, a listed or a found peer, or the owner"
+    " asked.",
 )
 CONSENT_BY_NAME = EtiquetteRule(
     "consent-by-name",

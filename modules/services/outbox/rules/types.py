@@ -36,20 +36,31 @@ class EtiquetteRule:
 
 @dataclass(frozen=True, slots=True)
 class TrustCircle:
-    """Whom we know, each by did and by handle in lower case; `github`: our account and the owner's, in lower case."""
+    """Whom we know, each by did and by handle in lower case.
+
+    Attributes:
+        own: ourselves.
+        owner: the owner.
+        peers: the peers that the owner lists in the settings.
+        github: our account on GitHub and the owner's, in lower case.
+        found: peers that said on their own who they are, as we did. They may be reached and named. In all else they
+            are strangers: for what waits for the owner's yes, for the counters, and for the day's budget.
+
+    """
 
     own: Collection[str]
     owner: Collection[str]
     peers: Collection[str]
     github: Collection[str] = frozenset()
+    found: Collection[str] = frozenset()
 
     def is_stranger(self, who: str) -> bool:
-        """Whether `who` (a did, or a handle in lower case) is neither owner nor peer nor ourselves."""
+        """Whether `who` (a did, or a handle in lower case) is neither owner nor listed peer nor ourselves."""
         return not any(who in known for known in (self.own, self.owner, self.peers))
 
     def is_automated(self, did: str, *, is_bot: bool) -> bool:
         """Whether a program speaks for `did`, whose profile says so if `is_bot`. The owner is a person."""
-        return did not in self.owner and (is_bot or did in self.own or did in self.peers)
+        return did not in self.owner and (is_bot or any(did in known for known in (self.own, self.peers, self.found)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,6 +75,7 @@ class World:
         follows_us: whether the account with this did follows us.
         born_at: when our account was made; None if nobody knows.
         github: our account and the owner's accounts on GitHub.
+        found: dids and handles of the peers that were found by identity posts on both sides.
 
     """
 
@@ -74,11 +86,13 @@ class World:
     follows_us: Callable[[str], bool]
     born_at: Callable[[], datetime | None]
     github: Collection[str] = ()
+    found: Callable[[], Collection[str]] = tuple
 
     def circle(self) -> TrustCircle:
         """Whom we know at this moment."""
         own = (self.own_did(), self.own_handle)
-        return TrustCircle(*(_names(names) for names in (own, self.owner, self.peers(), self.github)))
+        known = (own, self.owner, self.peers(), self.github, self.found())
+        return TrustCircle(*(_names(names) for names in known))
 
 
 @dataclass(frozen=True, slots=True)

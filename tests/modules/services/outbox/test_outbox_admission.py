@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import sqlite3
+from dataclasses import replace
 from datetime import datetime
 
 import pytest
@@ -76,6 +77,17 @@ async def test_words_that_were_sent_stay_in_the_feed_set(running_outbox: Running
     await running_outbox.restart()
     refused = await running_outbox.outbox.submit(post("Said once"))
     assert refused.reason == "Duplicate of post already in feed"
+
+
+async def test_what_is_said_only_once_is_a_duplicate_in_any_words(running_outbox: RunningOutbox) -> None:
+    accepted = await running_outbox.outbox.submit(replace(post("hello, it is me"), once="hello"))
+    assert not (await running_outbox.outbox.submit(replace(post("good morning, me again"), once="hello"))).accepted
+    await running_outbox.deliver(accepted.intent.id)
+    await running_outbox.clock.advance(86_400)
+    await running_outbox.restart()
+    refused = await running_outbox.outbox.submit(replace(post("good evening"), once="hello"))
+    assert refused.reason == "Duplicate of post already in feed"
+    assert (await running_outbox.outbox.submit(replace(post("good evening"), once="good night"))).accepted
 
 
 async def test_texts_that_differ_in_link_or_image_are_different(running_outbox: RunningOutbox) -> None:

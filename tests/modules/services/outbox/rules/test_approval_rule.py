@@ -16,8 +16,13 @@ from modules.services.outbox.types import ProposedAction
 from tests.modules.services.outbox.body_values import body_of, reply_body
 
 OWNER, PEER, STRANGER, OWN = "did:plc:owner", "did:plc:peer", "did:plc:kit", "did:plc:rowan"
+FOUND = "did:plc:wren"
 CIRCLE = TrustCircle(
-    own={OWN, "rowan.test"}, owner={OWNER, "owner.test"}, peers={PEER, "peer.test"}, github={"rowan-soul", "owner-hub"}
+    own={OWN, "rowan.test"},
+    owner={OWNER, "owner.test"},
+    peers={PEER, "peer.test"},
+    github={"rowan-soul", "owner-hub"},
+    found={FOUND, "found.test"},
 )
 
 
@@ -49,6 +54,9 @@ def issue(repo: str, *, host_request: bool = False) -> ProposedAction:
         (reply(PEER), False),
         (reply(OWN), False),
         (reply(STRANGER), True),
+        (reply(FOUND), True),
+        (post("meet @found.test"), True),
+        (ProposedAction(FollowBody(did=FOUND)), True),
         (reply("kit.test"), True),
         (reply("peer.test"), False),
         (reply(OWNER, "like @kit.test said"), True),

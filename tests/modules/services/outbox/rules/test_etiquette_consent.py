@@ -6,12 +6,22 @@ from dataclasses import replace
 
 import pytest
 
+from adapters.atproto.types import Actor
 from modules.services.outbox.bodies import DeleteBody, FollowBody, IntentKind, PostBody
-from modules.services.outbox.rules.rules import ETIQUETTE_RULES
+from modules.services.outbox.rules.rules import ETIQUETTE_RULES, REPLIES_PER_PERSON, STRANGERS
 from modules.services.outbox.types import ProposedAction
 from tests.journals import told_of
 from tests.modules.services.outbox.body_values import body_of, reply_body
-from tests.modules.services.outbox.rules.etiquette_outbox import OWN, OWNER, PEER, EtiquetteOutbox, like, reply_to, uri
+from tests.modules.services.outbox.rules.etiquette_outbox import (
+    FOUND,
+    OWN,
+    OWNER,
+    PEER,
+    EtiquetteOutbox,
+    like,
+    reply_to,
+    uri,
+)
 
 STRANGE = uri("ada", "unheard")
 KINDS_OF_ACT: list[IntentKind] = ["reply", "like", "repost"]
@@ -171,3 +181,28 @@ async def test_the_journal_tells_which_rules_looked_and_what_they_found(etiquett
     rules = {rule["rule"]: rule for rule in entry.data["rules"]}
     assert rules["consent"]["reason"] == "they mentioned us"
     assert (rules["strangers"]["value"], rules["strangers"]["limit"]) == (0, 20)
+
+
+@pytest.mark.parametrize("kind", ["reply", "like", "repost", "follow"])
+async def test_a_peer_by_identity_posts_on_both_sides_may_be_reached(
+    etiquette_outbox: EtiquetteOutbox, kind: IntentKind
+) -> None:
+    target = FOUND if kind == "follow" else uri("found", "k0")
+    verdict = (await etiquette_outbox.verdicts(act(kind, target)))["consent"]
+    assert (verdict.says, verdict.reason) == ("pass", "they are a peer, by identity posts on both sides")
+
+
+async def test_such_a_peer_may_be_named(etiquette_outbox: EtiquetteOutbox) -> None:
+    assert not await etiquette_outbox.blocked_by(ProposedAction(PostBody(text="@found.example is found on GitHub")))
+
+
+async def test_such_a_peer_is_a_stranger_for_every_counter_and_counts_as_a_program(
+    etiquette_outbox: EtiquetteOutbox,
+) -> None:
+    assert etiquette_outbox.etiquette.is_stranger(FOUND)
+    assert etiquette_outbox.etiquette.is_automated(Actor(FOUND, "found.example"))
+    assert not etiquette_outbox.etiquette.is_stranger(PEER)
+    told = await etiquette_outbox.verdicts(reply_to(await etiquette_outbox.hear("found")))
+    assert {STRANGERS.name, REPLIES_PER_PERSON.name} <= set(told)
+    told = await etiquette_outbox.verdicts(reply_to(await etiquette_outbox.hear("peer")))
+    assert not {STRANGERS.name, REPLIES_PER_PERSON.name} & set(told)

@@ -1,0 +1,289 @@
+"""What becomes of the registry of peers: pure, a registry and an event in, the next registry out.
+
+Linked peers are kept under their GitHub username in lower case, candidates under their handle.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from datetime import datetime, timedelta
+from typing import TypeVar
+
+from modules.services.peers.types import Claim, Confidence, Linked, Peer, PeerSummary, Sighting, Via
+
+VERIFY_AFTER = timedelta(hours=24)
+STANDS_FOR = timedelta(days=7)
+"""How long a link counts without its identity post having been seen again."""
+RETRY_FIRST = timedelta(minutes=15)
+RETRY_LAST = timedelta(hours=6)
+KEPT_PEERS = 500
+_KEPT_CONTEXTS = 10
+_DOUBLINGS = 5
+_CONFIDENCE: Mapping[Via, Confidence] = {
+    "workspace": "high",
+    "plan": "high",
+    "owner_mention": "medium",
+    "social": "medium",
+    "thread": "low",
+}
+_RANK: Mapping[Confidence, int] = {"low": 1, "medium": 2, "high": 3}
+
+Peers = Mapping[str, Peer]
+T = TypeVar("T")
+
+
+def sighted(peers: Peers, seen: Sighting, now: datetime) -> dict[str, Peer]:
+    """The registry after an account came to our notice: known better, or kept as a candidate."""
+    key = key_of(peers, seen.handle) or seen.handle.lower()
+    known = peers.get(key) or _new(key, seen.via, now)
+    # NOTE(self): who speaks to us again may be looked at again soon, but not at each word.
+    after = known.replace(
+        confidence=max(known.confidence, _CONFIDENCE[seen.via], key=_RANK.__getitem__),
+        vias=_with(known.vias, seen.via),
+        contexts=_with(known.contexts, seen.context)[-_KEPT_CONTEXTS:],
+        last_seen_at=max(now, known.last_seen_at),
+        failed_scans=min(known.failed_scans, 1),
+    )
+    return _within_measure({**peers, key: after})
+
+
+def link(
+    peers: Peers, claim: Claim, now: datetime, *, listed: Collection[str] = (), reserved: Collection[str] = ()
+) -> tuple[dict[str, Peer], Linked]:
+    """The registry after an identity post was seen, and what came of it.
+
+    Args:
+        peers: the registry.
+        claim: what the post says.
+        now: when it was seen.
+        listed: handles of the peers in the owner's settings, in lower case: where two claim a name, theirs it is.
+        reserved: names on GitHub that are nobody else's: ours and the owner's, in lower case.
+
+    """
+    name = claim.username.lower()
+    if name in reserved:
+        return _demoted(_without_rival(peers, claim.did), claim, now), "reserved"
+    peers = {key: peer if key == name else _uncontested(peer, claim.did) for key, peer in peers.items()}
+    holder = peers.get(name)
+    if holder is None or _is_free(holder) or _is_of(holder, claim):
+        return _linked(peers, claim, now)
+    if _handle(holder) in listed:
+        return _demoted(peers, claim, now), "taken"
+    if claim.handle.lower() in listed:
+        return _linked(_without_holder(peers, name), claim, now)
+    rivals = _with(holder.contested_by, claim.did)
+    return _demoted({**peers, name: holder.replace(contested_by=rivals)}, claim, now), "contested"
+
+
+def not_found(peers: Peers, key: str, now: datetime) -> dict[str, Peer]:
+    """The registry after a feed was read that holds no identity post: what rested on one rests on nothing now."""
+    known = peers[key]
+    after = known.replace(last_scan_at=now, failed_scans=known.failed_scans + 1, last_verified_at=None)
+    return {**_without_rival(peers, known.bluesky_did), key: after}
+
+
+def unread(peers: Peers, key: str, now: datetime) -> dict[str, Peer]:
+    """The registry after a feed could not be read, which says nothing about whose it is."""
+    return {**peers, key: peers[key].replace(last_scan_at=now, failed_scans=max(1, peers[key].failed_scans))}
+
+
+def clean(peers: Peers) -> dict[str, Peer]:
+    """The registry with one entry for each handle, the best of them, with what the others knew.
+
+    Who is not known any more contests no name.
+    """
+    cleaned: dict[str, Peer] = {}
+    by_handle: dict[str, str] = {}
+    dids = {peer.bluesky_did for peer in peers.values()}
+    for key, peer in sorted(peers.items(), key=lambda item: -_score(*item)):
+        other = cleaned.get(by_handle.get(_handle(peer), ""))
+        if other and not (other.bluesky_did and peer.bluesky_did and other.bluesky_did != peer.bluesky_did):
+            cleaned[by_handle[_handle(peer)]] = merge(other, peer)
+            continue
+        cleaned[key] = peer.replace(contested_by=tuple(did for did in peer.contested_by if did in dids))
+        if peer.bluesky_handle:
+            by_handle[_handle(peer)] = key
+    return {key: cleaned[key] for key in peers if key in cleaned}
+
+
+def merge(kept: Peer, other: Peer) -> Peer:
+    """One entry of two: the name, the account and its verification of `kept`; what either has done stays done."""
+    first = min(kept, other, key=lambda one: one.discovered_at)
+    return kept.replace(
+        discovered_at=first.discovered_at,
+        discovered_via=first.discovered_via,
+        vias=tuple(dict.fromkeys((*kept.vias, *other.vias, kept.discovered_via, other.discovered_via))),
+        confidence=max(kept.confidence, other.confidence, key=_RANK.__getitem__),
+        last_seen_at=max(kept.last_seen_at, other.last_seen_at),
+        contexts=tuple(dict.fromkeys((*other.contexts, *kept.contexts)))[-_KEPT_CONTEXTS:],
+        followed_on_bluesky=kept.followed_on_bluesky or other.followed_on_bluesky,
+        announced_on_bluesky=kept.announced_on_bluesky or other.announced_on_bluesky,
+    )
+
+
+def needs_verification(peer: Peer | None, now: datetime, speed: float = 1) -> bool:
+    """Whether an identity post was never seen, or not within 24 hours (fewer at a higher `speed`)."""
+    verified = peer.last_verified_at if peer else None
+    return verified is None or now - verified > VERIFY_AFTER / speed
+
+
+def scan_due(peer: Peer, now: datetime, speed: float = 1) -> bool:
+    """Whether its feed is to be read now: verified less than 24 hours ago, or read in vain a while ago, it is not."""
+    if not peer.bluesky_handle or not needs_verification(peer, now, speed):
+        return False
+    if peer.last_scan_at is None or not peer.failed_scans:
+        return True
+    return now - peer.last_scan_at >= retry_after(peer.failed_scans) / speed
+
+
+def retry_after(failed: int) -> timedelta:
+    """How long to leave a feed alone after so many readings in vain: 15 minutes, doubling up to 6 hours."""
+    doublings: int = min(max(failed, 1) - 1, _DOUBLINGS)
+    return min(RETRY_LAST, RETRY_FIRST * (1 << doublings))
+
+
+def due_for_scan(peers: Peers, now: datetime, most: int, speed: float = 1) -> list[str]:
+    """The keys of those whose feeds are to be read now, at most so many.
+
+    First those that were introduced to us, then those that were read longest ago: no crowd of strangers keeps them.
+    """
+    due = [(key, peer) for key, peer in peers.items() if scan_due(peer, now, speed)]
+    due.sort(key=lambda item: (not item[1].was_introduced, item[1].last_scan_at or item[1].discovered_at))
+    return [key for key, _ in due[:most]]
+
+
+def standing(peers: Peers, now: datetime, speed: float = 1) -> frozenset[str]:
+    """Dids and handles of those whose identity posts were seen, the last time within a week."""
+    found = [
+        peer
+        for peer in peers.values()
+        if peer.stands and peer.last_verified_at and now - peer.last_verified_at <= STANDS_FOR / speed
+    ]
+    return frozenset(name for peer in found for name in (peer.bluesky_did, _handle(peer)) if name)
+
+
+def key_of(peers: Peers, handle: str) -> str | None:
+    """The key under which a handle is known; a linked entry before a candidate."""
+    wanted = handle.lower()
+    keys = [key for key, peer in peers.items() if _handle(peer) == wanted]
+    return min(keys, key=lambda key: not peers[key].is_linked, default=None)
+
+
+def summary(peers: Peers) -> PeerSummary:
+    """Its numbers."""
+    linked = [peer for peer in peers.values() if peer.stands]
+    return PeerSummary(
+        total=len(peers),
+        linked=len(linked),
+        candidates=sum(not peer.is_linked for peer in peers.values()),
+        unfollowed=sum(not peer.followed_on_bluesky for peer in linked),
+        unannounced=sum(not peer.announced_on_bluesky for peer in linked),
+    )
+
+
+def _linked(peers: Peers, claim: Claim, now: datetime) -> tuple[dict[str, Peer], Linked]:
+    """The entry of an account under its name, with all that was known of it under others."""
+    name, handle = claim.username.lower(), claim.handle.lower()
+    before = peers.get(name)
+    others = [peer for key, peer in peers.items() if key != name and _is_of(peer, claim)]
+    merged = before or (others.pop(0) if others else None) or _new(handle, "social", now)
+    for peer in others:
+        merged = merge(merged, peer)
+    after = merged.replace(
+        github_username=claim.username,
+        bluesky_handle=handle,
+        bluesky_did=claim.did,
+        last_verified_at=now,
+        last_scan_at=now,
+        failed_scans=0,
+    )
+    rest = {key: peer for key, peer in peers.items() if key != name and not _is_of(peer, claim)}
+    known = before is not None and before.stands and _handle(before) == handle and not others
+    return {**rest, name: after}, "contested" if after.contested_by else "known" if known else "linked"
+
+
+def _demoted(peers: Peers, claim: Claim, now: datetime) -> dict[str, Peer]:
+    """The registry in which the account of a claim that counts for nothing is a candidate, left alone for a while."""
+    handle = claim.handle.lower()
+    own = [peer for peer in peers.values() if _is_of(peer, claim)]
+    merged = own[0] if own else _new(handle, "social", now)
+    for peer in own[1:]:
+        merged = merge(merged, peer)
+    after = merged.replace(
+        github_username=handle,
+        bluesky_handle=handle,
+        bluesky_did=claim.did,
+        last_verified_at=None,
+        last_scan_at=now,
+        failed_scans=merged.failed_scans + 1,
+    )
+    return {**{key: peer for key, peer in peers.items() if not _is_of(peer, claim)}, handle: after}
+
+
+def _without_holder(peers: Peers, name: str) -> dict[str, Peer]:
+    """The registry in which who held a name is a candidate again."""
+    holder = peers[name]
+    handle = _handle(holder) or name
+    demoted = holder.replace(github_username=handle, last_verified_at=None, contested_by=())
+    return {**{key: peer for key, peer in peers.items() if key != name}, handle: demoted}
+
+
+def _new(handle: str, via: Via, now: datetime) -> Peer:
+    return Peer(
+        github_username=handle,
+        bluesky_handle=handle,
+        discovered_at=now,
+        discovered_via=via,
+        confidence=_CONFIDENCE[via],
+        last_seen_at=now,
+    )
+
+
+def _without_rival(peers: Peers, did: str | None) -> dict[str, Peer]:
+    """The registry in which an account contests no name."""
+    return {key: _uncontested(peer, did) for key, peer in peers.items()}
+
+
+def _uncontested(peer: Peer, did: str | None) -> Peer:
+    if did not in peer.contested_by:
+        return peer
+    return peer.replace(contested_by=tuple(each for each in peer.contested_by if each != did))
+
+
+def _is_free(peer: Peer) -> bool:
+    """Whether an entry names no account at all."""
+    return not (peer.bluesky_did or peer.bluesky_handle)
+
+
+def _is_of(peer: Peer, claim: Claim) -> bool:
+    """Whether an entry is of the account that claims; an entry that knows no did goes by the handle."""
+    if peer.bluesky_did:
+        return peer.bluesky_did == claim.did
+    return _handle(peer) == claim.handle.lower()
+
+
+def _handle(peer: Peer) -> str:
+    return (peer.bluesky_handle or "").lower()
+
+
+def _score(key: str, peer: Peer) -> int:
+    real = 0 if "." in key else 10
+    return real + 2 * (peer.announced_on_bluesky + peer.followed_on_bluesky) + _RANK[peer.confidence]
+
+
+def _within_measure(peers: dict[str, Peer]) -> dict[str, Peer]:
+    """At most so many: candidates that nobody introduced go first, whom we saw longest ago before others."""
+    if len(peers) <= KEPT_PEERS:
+        return peers
+
+    def worth(item: tuple[str, Peer]) -> tuple[bool, bool, bool, datetime]:
+        peer = item[1]
+        acted = peer.followed_on_bluesky or peer.announced_on_bluesky
+        return (acted, peer.is_linked, peer.was_introduced, peer.last_seen_at)
+
+    return dict(sorted(peers.items(), key=worth)[len(peers) - KEPT_PEERS :])
+
+
+def _with(known: tuple[T, ...], one: T) -> tuple[T, ...]:
+    """`known` with `one` as the newest of them, each once."""
+    return (*(each for each in known if each != one), one)

@@ -1,0 +1,123 @@
+"""The registry of other SOULs: `.memory/discovered_peers.json`.
+
+Written in one step after each change, and kept across versions: whom we followed or announced is never forgotten. What
+a crash loses at most is the change that it interrupted; what caused it is read again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable
+from pathlib import Path
+
+from common.clock import Clock
+from modules.runtime.record_file import RecordFile
+from modules.services.peers import policy
+from modules.services.peers.types import Claim, Linked, Peer, PeerSummary, Sighting
+
+
+class PeerRegistry:
+    """The store. `notice` is a line for the owner if the file was not as expected.
+
+    `listed` are the handles of the peers in the owner's settings, `reserved` the names on GitHub that are ours or the
+    owner's. `is_mutual`: our own identity post stands, so that others can find us too.
+    """
+
+    def __init__(
+        self,
+        path: Path,
+        clock: Clock,
+        *,
+        listed: Collection[str] = (),
+        reserved: Collection[str] = (),
+        speed: float = 1,
+    ) -> None:
+        self._clock = clock
+        self._speed = speed
+        self._listed = frozenset(handle.lower() for handle in listed)
+        self._reserved = frozenset(name.lower() for name in reserved if name)
+        self._file = RecordFile(path, "peers", Peer)
+        self.notice = self._file.notice
+        self.is_mutual = False
+        self.ensure_peer_registry_clean()
+
+    def found(self) -> frozenset[str]:
+        """Dids and handles of those who said who they are, as we did; none while our own identity post does not stand.
+
+        May be asked from any thread.
+        """
+        if not self.is_mutual:
+            return frozenset()
+        return policy.standing(self._file.records, self._clock.now(), self._speed)
+
+    def get(self, key: str) -> Peer | None:
+        """An entry by GitHub username or, of a candidate, by handle."""
+        return self._file.records.get(key.lower())
+
+    def register_peer_by_bluesky_handle(self, seen: Iterable[Sighting]) -> int:
+        """Take in accounts that came to our notice; returns how many were not known."""
+        before, after = self._file.records, self._file.records
+        for one in seen:
+            after = policy.sighted(after, one, self._clock.now())
+        self._keep(after)
+        return sum(key not in before for key in after)
+
+    def link_bluesky_handle_to_github(self, claim: Claim) -> Linked:
+        """Take in what an identity post says; returns what came of it."""
+        now = self._clock.now()
+        after, outcome = policy.link(self._file.records, claim, now, listed=self._listed, reserved=self._reserved)
+        self._keep(after)
+        return outcome
+
+    def mark_identity_not_found(self, key: str) -> None:
+        """No identity post stands on the feed of this entry."""
+        self._keep(policy.not_found(self._file.records, key, self._clock.now()))
+
+    def mark_unread(self, key: str) -> None:
+        """The feed of this entry could not be read."""
+        self._keep(policy.unread(self._file.records, key, self._clock.now()))
+
+    def mark_peer_followed(self, username: str) -> None:
+        """We follow it, and need never do so again."""
+        self._change(username, followed_on_bluesky=True)
+
+    def mark_peer_announced(self, username: str) -> None:
+        """We told of it, and need never do so again."""
+        self._change(username, announced_on_bluesky=True)
+
+    def due_for_scan(self, most: int) -> list[Peer]:
+        """Whose feeds are to be read now, at most so many."""
+        due = policy.due_for_scan(self._file.records, self._clock.now(), most, self._speed)
+        return [self._file.records[key] for key in due]
+
+    def get_linked_peers(self) -> list[Peer]:
+        """All whose identity posts stand, for names that nobody else claims."""
+        return [peer for peer in self._file.records.values() if peer.stands]
+
+    def get_unfollowed_peers(self) -> list[Peer]:
+        """Those to be followed, whom we met first before others."""
+        return [peer for peer in self._introduced() if not peer.followed_on_bluesky]
+
+    def get_unannounced_peers(self) -> list[Peer]:
+        """Those to be announced, whom we met first before others."""
+        return [peer for peer in self._introduced() if not peer.announced_on_bluesky]
+
+    def get_peer_announcement_summary(self) -> PeerSummary:
+        """Its numbers."""
+        return policy.summary(self._file.records)
+
+    def ensure_peer_registry_clean(self) -> None:
+        """Merge entries that are of one handle."""
+        self._keep(policy.clean(self._file.records))
+
+    def _introduced(self) -> list[Peer]:
+        found = (peer for peer in self.get_linked_peers() if peer.was_introduced)
+        return sorted(found, key=lambda peer: peer.discovered_at)
+
+    def _change(self, username: str, **changes: object) -> None:
+        key = username.lower()
+        self._keep({**self._file.records, key: self._file.records[key].replace(**changes)})
+
+    def _keep(self, after: policy.Peers) -> None:
+        if dict(after) != self._file.records:
+            self._file.records = dict(after)
+            self._file.save()
