@@ -12,6 +12,8 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 
+from cachetools import FIFOCache
+
 from adapters.space.client import SpaceClient
 from adapters.space.types import HOST, ActionDone, Claimed, Event, History, Joined, LogEntry, Said, is_host
 from common.clock import Clock, parse_iso_or_none
@@ -56,7 +58,7 @@ class Perceiver:
     clock: Clock
     on_reset: Callable[[], None] = lambda: None
     _joins: int = field(default=0, init=False)
-    _guests: dict[str, None] = field(default_factory=dict, init=False)
+    _guests: FIFOCache[str, None] = field(default_factory=lambda: FIFOCache(_GUESTS_KEPT), init=False)
 
     def look(self) -> list[HistoryEntry]:
         """What others said since the last look and is still new, oldest first."""
@@ -122,15 +124,13 @@ class Perceiver:
         self.talk.handle(Entered(self.client.name, now))
 
     def _note_guests(self, events: Iterable[Event]) -> None:
-        """Whose ids came in as members', now or by the room's record."""
-        self._guests |= dict.fromkeys(presence.id for presence in self.client.peers().values())
+        """Whose ids came in as members', now or by the room's record; those who are present are forgotten last."""
         for event in events:
             if isinstance(event, Joined):
                 self._guests[event.id] = None
             elif isinstance(event, History):
-                self._guests |= dict.fromkeys(entry.agent_id for entry in event.entries if entry.type == "join")
-        while len(self._guests) > _GUESTS_KEPT:
-            self._guests.pop(next(iter(self._guests)))
+                self._guests.update((entry.agent_id, None) for entry in event.entries if entry.type == "join")
+        self._guests.update((presence.id, None) for presence in self.client.peers().values())
 
     def _unmasked(self, said: Said) -> Said:
         """A member who passes as the host, as what it is."""

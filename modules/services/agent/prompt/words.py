@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
+from cachetools import LRUCache
+
 from common.clock import local, spoken
 from modules.services.agent.prompt import rows
 from modules.services.agent.prompt.sources import Asked, SkillLine
@@ -34,7 +36,7 @@ class Words:
         self._runtime = skills.subsections(_SKILL, "Runtime")
         self._skill_line = skills.subsections(_SKILL, "Skill Line")
         self._cut = skills.section(_SKILL, "Cut")
-        self._filled: dict[str, str] = {}
+        self._filled = LRUCache[str, str](_REMEMBERED)
 
     def headed(self, row: str, text: str) -> str:
         """`text` under the heading of its row, if that has one; "" stays so."""
@@ -87,8 +89,6 @@ class Words:
         """`template` with `values`; remembered, since to fill one anew takes most of a millisecond."""
         key = f"{template}\0{values}"
         if key not in self._filled:
-            if len(self._filled) >= _REMEMBERED:
-                self._filled.clear()
             self._filled[key] = interpolate(template, values)
         return self._filled[key]
 
