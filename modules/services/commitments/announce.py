@@ -6,8 +6,9 @@ commitment, in the SOUL's own words. Both are intents with a target of their own
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Any
 
 from common.errors import Fatal, SoulError
@@ -29,13 +30,14 @@ _LOOP = "commitment-fulfillment"
 class Announced:
     """Whether it is told, or need not be; `later` asks for another try, and `reason` says why.
 
-    With `busy` nothing was tried.
+    With `busy` nothing was tried. `not_before`: the outbox asks for that try at this moment.
     """
 
     told: bool
     reason: str = ""
     later: bool = False
     busy: bool = False
+    not_before: datetime | None = None
 
 
 class Announcer:
@@ -75,7 +77,7 @@ class Announcer:
 
     async def _in_room(self, commitment: QueuedCommitment, url: str) -> Announced:
         target = announcement_target(commitment)
-        if await self._outbox.by_target("space_chat", target):
+        if _settled(await self._outbox.by_target("space_chat", target)):
             return Announced(told=True)
         body = SpaceChatBody(**origin(commitment), text=done_line(commitment, url))
         if self._where is not None:
@@ -83,14 +85,13 @@ class Announcer:
             room_id = str(commitment.params.get(ROOM_ID, ""))
             body = body.model_copy(update={"room": self._where(said), "said": said, "room_id": room_id})
         cause = commitment.source_thread_uri
-        submitted = await self._outbox.submit(ProposedAction(body, target, cause_id=cause, urgent=True))
-        return Announced(submitted.accepted, submitted.reason)
+        return await self._submit(ProposedAction(body, target, cause_id=cause, urgent=True))
 
     async def _on_bluesky(self, commitment: QueuedCommitment, url: str) -> Announced:
         ours = await self._commitment_post(commitment)
         if ours is None or self._writer is None:
             return Announced(told=False, reason="the reply that held the promise does not stand there")
-        if await self._outbox.by_target("reply", ours.result_uri or ""):
+        if _settled(await self._outbox.by_target("reply", ours.result_uri or "")):
             return Announced(told=True)
         if not self._attention.free:
             # NOTE(self): a step that waited here for a slow model would hold up all other commitments.
@@ -107,10 +108,20 @@ class Announcer:
         parent = RecordRef(uri=ours.result_uri or "", cid=ours.result_cid or "")
         root = ours.body.root if isinstance(ours.body, ReplyBody) else parent
         body = ReplyBody(text=text, parent=parent, root=root, commitment_id=commitment.id)
-        submitted = await self._outbox.submit(ProposedAction(body, cause_id=commitment.source_thread_uri))
-        return Announced(submitted.accepted, submitted.reason)
+        return await self._submit(ProposedAction(body, cause_id=commitment.source_thread_uri))
+
+    async def _submit(self, action: ProposedAction) -> Announced:
+        submitted = await self._outbox.submit(action)
+        advice = submitted.advice
+        later = advice.code == "later"
+        return Announced(submitted.accepted, submitted.reason, later=later, not_before=advice.not_before)
 
     async def _commitment_post(self, commitment: QueuedCommitment) -> Intent | None:
         """Our own reply to the post that the commitment answered."""
         rows = await self._outbox.by_target("reply", commitment.source_thread_uri)
         return next((row for row in rows if row.state == "done" and row.result_uri and row.result_cid), None)
+
+
+def _settled(rows: Sequence[Intent]) -> bool:
+    """Whether the news was admitted once, or refused by the owner; what a rule refused may be proposed again."""
+    return any(row.state != "blocked" or row.rejected for row in rows)

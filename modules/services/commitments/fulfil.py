@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from datetime import datetime
 from typing import Any, Literal
 
 from adapters.github.types import Repo
@@ -25,15 +26,18 @@ class Progress:
 
     Attributes:
         state: `done`; `waits` for an act that is on its way; `held`, an act waits for the owner's yes; `failed` for
-            good reason; `put_off`, and it was nobody's fault; `refused` by the owner.
+            good reason; `put_off`, and it was nobody's fault; `later`, the outbox asks to propose it again; `refused`
+            by the owner.
         reason: why it is not done.
         result: what came of it so far.
+        not_before: of `later`, when to propose it again.
 
     """
 
-    state: Literal["done", "waits", "held", "failed", "put_off", "refused"]
+    state: Literal["done", "waits", "held", "failed", "put_off", "later", "refused"]
     reason: str = ""
     result: Mapping[str, Any] = field(default_factory=dict)
+    not_before: datetime | None = None
 
 
 class Fulfiller:
@@ -121,7 +125,12 @@ class Fulfiller:
         if row is not None and self._tries.get(action.target) == row.id:
             state: Literal["put_off", "failed"] = "put_off" if row.state == "expired" else "failed"
             return Progress(state, row.error or row.state, so_far)
+        return await self._propose(action, so_far)
+
+    async def _propose(self, action: ProposedAction, so_far: Mapping[str, Any]) -> Progress:
         submitted = await self._outbox.submit(action)
+        if submitted.advice.code == "later":
+            return Progress("later", submitted.advice.reason, so_far, submitted.advice.not_before)
         if not submitted.accepted:
             self._refused[action.target] = submitted.reason
             return Progress("failed", submitted.reason, so_far)

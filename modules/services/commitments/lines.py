@@ -43,6 +43,7 @@ class _Line(BaseModel):
     last_attempt_at: str | None = None
     error: str | None = None
     result: dict[str, Any] | None = None
+    not_before: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,8 +94,10 @@ def write_commitments(path: Path, commitments: Iterable[QueuedCommitment]) -> No
 
 
 def as_json(commitment: QueuedCommitment) -> dict[str, Any]:
-    """The line's object, its keys in order."""
+    """The line's object, its keys in order; `notBefore` only where there is one."""
     fields = {name: getattr(commitment, name) for name in _Line.model_fields}
+    if commitment.not_before is None:
+        del fields["not_before"]
     return {to_camel(name): dict(value) if isinstance(value, Mapping) else value for name, value in fields.items()}
 
 

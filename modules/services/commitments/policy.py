@@ -118,10 +118,13 @@ def is_of_room(commitment: QueuedCommitment, room_id: str) -> bool:
 def due_in_s(commitment: QueuedCommitment, now: datetime) -> float | None:
     """Seconds until a commitment is to be tried; None if it is not waiting to be.
 
-    After a failure it waits a minute, then five. A time further ahead than that means that the clock was set back.
+    After a failure it waits a minute, then five; what the outbox put off waits until then. A time further ahead than
+    any wait means that the clock was set back.
     """
     if commitment.status == "pending":
-        return 0.0
+        earliest = parse_iso_or_none(commitment.not_before)
+        wait = (earliest - now).total_seconds() if earliest else 0.0
+        return wait if 0 < wait <= COMMITMENT_STALE_THRESHOLD_MS / SECOND_MS else 0.0
     if commitment.status != "failed" or commitment.attempt_count >= COMMITMENT_MAX_ATTEMPTS:
         return None
     last = parse_iso_or_none(commitment.last_attempt_at)
@@ -135,13 +138,14 @@ def due_in_s(commitment: QueuedCommitment, now: datetime) -> float | None:
 
 def started(commitment: QueuedCommitment, now: datetime) -> QueuedCommitment:
     """A try begins."""
-    return replace(commitment, status="in_progress", last_attempt_at=iso(now))
+    return replace(commitment, status="in_progress", last_attempt_at=iso(now), not_before=None)
 
 
 def can_retry_now(commitment: QueuedCommitment, now: datetime) -> bool:
-    """Whether it waits for another try, and the last was not a moment ago."""
+    """Whether it waits for another try after a failed one that was not a moment ago."""
     last = parse_iso_or_none(commitment.last_attempt_at)
-    return bool(due_in_s(commitment, now)) and last is not None and now - last >= _A_MOMENT
+    waits = commitment.status == "failed" and bool(due_in_s(commitment, now))
+    return waits and last is not None and now - last >= _A_MOMENT
 
 
 def retried_now(commitment: QueuedCommitment) -> QueuedCommitment:
@@ -177,6 +181,15 @@ def put_off(commitment: QueuedCommitment, error: str, partial: Mapping[str, Any]
     """A try came to nothing through no fault of the commitment: no attempt is used."""
     result = partial if partial is not None else commitment.result
     return replace(commitment, status="failed", error=error, result=result)
+
+
+def waiting(
+    commitment: QueuedCommitment, not_before: datetime, now: datetime, partial: Mapping[str, Any] | None = None
+) -> QueuedCommitment:
+    """The outbox asks to propose its act again at `not_before`: it waits until then, but at least a minute."""
+    earliest = max(not_before, now + timedelta(milliseconds=COMMITMENT_RETRY_DELAYS_MS[0]))
+    result = partial if partial is not None else commitment.result
+    return replace(commitment, status="pending", not_before=iso(earliest), result=result)
 
 
 def interrupted(commitment: QueuedCommitment) -> QueuedCommitment:

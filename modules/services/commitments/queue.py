@@ -147,6 +147,15 @@ class CommitmentQueue:
             return self._known[commitment_id]
         return self._put(policy.put_off(self._known[commitment_id], error, partial), "put_off", error=error)
 
+    def wait_until(
+        self, commitment_id: str, not_before: datetime, partial: Mapping[str, Any] | None = None
+    ) -> QueuedCommitment:
+        """Its act may not leave before then: no attempt is used, and it counts as no failure. What is over stays so."""
+        if self._known[commitment_id].status not in LIVE:
+            return self._known[commitment_id]
+        after = policy.waiting(self._known[commitment_id], not_before, self._clock.now(), partial)
+        return self._put(after, "waits", not_before=after.not_before)
+
     def withdraw(self, commitment_id: str, reason: str) -> bool:
         """Somebody else has it, or it was settled: it is dropped, and nobody is told. False once a try has begun."""
         commitment = self._known.get(commitment_id)

@@ -6,7 +6,7 @@ What survives a crash lies with the queue and the outbox; the rest is told again
 from __future__ import annotations
 
 import traceback
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from datetime import datetime
 from typing import Any
 
@@ -183,6 +183,8 @@ class CommitmentRunner:
                 self._presence.let_go(commitment)
                 self._queue.put_off(commitment.id, progress.reason, progress.result)
                 await self._tell(commitment, "decision", "Put off", progress.reason, line="warn")
+            case "later":
+                await self._wait_until(commitment, progress.not_before, progress.reason, progress.result)
             case "refused":
                 self._fulfiller.forget(commitment)
                 self._presence.let_go(commitment)
@@ -194,7 +196,8 @@ class CommitmentRunner:
         """Tell it first: what was told is never told again, what was written down as kept would never be told."""
         announced = await self._announcer.announce(commitment, progress.result)
         if announced.later and (announced.busy or self._count_try(commitment) < _ANNOUNCE_TRIES):
-            await self._waits(commitment, f"done, and not told yet: {announced.reason}")
+            why = f"done, and not told yet: {announced.reason}"
+            await self._wait_until(commitment, announced.not_before, why, progress.result)
             return
         self._announce_tries.pop(commitment.id, None)
         link = extract_fulfillment_url(commitment.type, progress.result)
@@ -205,6 +208,15 @@ class CommitmentRunner:
         untold = "" if announced.told or not announced.reason else f" (not announced: {announced.reason})"
         await self._tell(commitment, "decision", "Kept", f"{link or 'done'}{untold}", line="done", act="kept")
         self._publish(CommitmentKept(kept))
+
+    async def _wait_until(
+        self, commitment: QueuedCommitment, not_before: datetime | None, reason: str, result: Mapping[str, Any]
+    ) -> None:
+        """Leave it until `not_before`, or look again with the next step."""
+        if not_before is not None:
+            self._presence.let_go(commitment)
+            self._queue.wait_until(commitment.id, not_before, result)
+        await self._waits(commitment, reason)
 
     async def _failed(self, commitment: QueuedCommitment, progress: Progress) -> None:
         self._fulfiller.forget(commitment)

@@ -34,6 +34,7 @@ class QueuedCommitment:
         attempt_count: tries that failed for good reason or brought the result.
         last_attempt_at: when the last try began, ISO-8601 UTC.
         error: why the last try failed.
+        not_before: while it is `pending`, when a try may begin at the earliest, ISO-8601 UTC; None if at once.
         result: what came of it, also in part: `{"issues": [{"number", "title", "url"}], "count"}`, `{"uri", "cid"}`, …
 
     """
@@ -51,6 +52,7 @@ class QueuedCommitment:
     last_attempt_at: str | None = None
     error: str | None = None
     result: Mapping[str, Any] | None = None
+    not_before: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -37,6 +37,7 @@ def queued(
     created: datetime = NOON,
     last: datetime | None = None,
     error: str | None = None,
+    until: datetime | None = None,
     name: str = "0000000000000000",
     **more: Any,
 ) -> QueuedCommitment:
@@ -54,6 +55,7 @@ def queued(
         attempt_count=attempts,
         last_attempt_at=iso(last) if last else None,
         error=error,
+        not_before=iso(until) if until else None,
     )
 
 

@@ -108,6 +108,9 @@ def test_the_same_work_is_the_same_commitment_wherever_it_is_made(
     ("fields", "seconds"),
     [
         ({}, 0),
+        ({"until": NOON + HOUR}, 3600),
+        ({"until": NOON - HOUR}, 0),
+        ({"until": NOON + 25 * HOUR}, 0),
         ({"status": "in_progress"}, None),
         ({"status": "completed"}, None),
         ({"status": "abandoned", "attempts": 3}, None),
@@ -133,6 +136,15 @@ def test_three_failures_end_a_commitment_and_what_is_not_its_fault_does_not_coun
     assert two.result == {"issues": [], "count": 2}
     third = policy.failed(policy.failed(two, "again"), "and again")
     assert (third.status, third.attempt_count, third.error) == ("abandoned", 3, "and again")
+
+
+def test_what_the_outbox_put_off_waits_at_least_a_minute_and_uses_no_try() -> None:
+    begun = policy.started(queued(attempts=1), NOON)
+    soon, late = (policy.waiting(begun, NOON + pause, NOON, {"count": 1}) for pause in (timedelta(seconds=1), HOUR))
+    assert (soon.status, soon.attempt_count, soon.result, soon.error) == ("pending", 1, {"count": 1}, None)
+    assert (policy.due_in_s(soon, NOON), policy.due_in_s(late, NOON)) == (60, 3600)
+    assert not policy.can_retry_now(late, NOON + MINUTE)
+    assert policy.started(late, NOON + HOUR).not_before is None
 
 
 def test_what_a_crash_interrupted_is_due_at_once_and_has_lost_no_attempt() -> None:

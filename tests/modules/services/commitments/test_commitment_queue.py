@@ -7,6 +7,7 @@ import shutil
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +16,7 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
-from common.clock import FakeClock
+from common.clock import FakeClock, iso
 from common.errors import StorageError
 from common.redact import LEAK, Redactor
 from common.schemas import VALID_COMMITMENT_TYPES
@@ -314,13 +315,18 @@ class KilledQueue(RuleBasedStateMachine):
         self.queue.mark_in_progress(data.draw(st.sampled_from(self.queue.due())).id)
 
     @precondition(lambda self: self.running())
-    @rule(data=st.data(), how=st.sampled_from(["kept", "failed", "put off"]))
+    @rule(data=st.data(), how=st.sampled_from(["kept", "failed", "put off", "waits"]))
     def end(self, data: st.DataObject, how: str) -> None:
         one = data.draw(st.sampled_from(self.running()))
         if how == "kept":
             assert self.queue.mark_completed(one.id, {"count": 1}).attempt_count == one.attempt_count + 1
         elif how == "failed":
             assert self.queue.mark_failed(one.id, "no").attempt_count == one.attempt_count + 1
+        elif how == "waits":
+            in_ten_minutes = self.clock.now() + timedelta(minutes=10)
+            after = self.queue.wait_until(one.id, in_ten_minutes)
+            assert (after.attempt_count, after.not_before) == (one.attempt_count, iso(in_ten_minutes))
+            assert after not in self.queue.due()
         else:
             assert self.queue.put_off(one.id, "later").attempt_count == one.attempt_count
 
@@ -337,7 +343,7 @@ class KilledQueue(RuleBasedStateMachine):
         after = {one.id: one for one in self.queue.all()}
         assert set(after) == set(before)
         for name, one in after.items():
-            assert one.attempt_count == before[name].attempt_count
+            assert (one.attempt_count, one.not_before) == (before[name].attempt_count, before[name].not_before)
             assert one.status == ("failed" if before[name].status == "in_progress" else before[name].status)
         assert not self.running()
 
@@ -373,4 +379,5 @@ def test_what_is_over_is_not_failed_again(tmp_path: Path, clock: FakeClock) -> N
         before = next(one for one in queue.all() if one.id == over)
         assert queue.mark_failed(over, "again") == before
         assert queue.put_off(over, "again") == before
+        assert queue.wait_until(over, clock.now()) == before
     assert told == [lost.id]

@@ -18,6 +18,8 @@ from modules.services.agent.skills.skills import Skills
 from modules.services.commitments.replies import ReplyCommitments, commitment_request
 from modules.services.commitments.writer import CommitmentWriter, Extraction, as_commitments, read_extracted
 from modules.services.outbox.bodies import ReplyBody
+from modules.services.outbox.rules.counts import note_write
+from modules.services.outbox.rules.rules import POINTS_PER_HOUR
 from modules.services.outbox.types import ProposedAction
 from soul.resources import SKILLS
 from tests.loopback import to_loopback
@@ -264,6 +266,24 @@ async def test_on_bluesky_it_is_told_below_the_commitment_in_words_of_our_own(
     assert row.body.text == f"The checklist has a home now.\n\n{soul_in_town.town.url}/rowan-soul/notes/issues/1"
     assert row.body.root.uri == THREAD
     assert "I observe before I speak." in asked(model)
+
+
+async def test_what_may_not_be_told_yet_is_told_later_and_the_act_is_not_repeated(
+    writer: CommitmentWriter, model: ScriptedModel, soul_in_town: SoulInTown
+) -> None:
+    ours = await committed_on_bluesky(soul_in_town, writer)
+    now = soul_in_town.clock.now()
+    await soul_in_town.database.run(lambda rows: note_write(rows, now, "profile", POINTS_PER_HOUR.limit))
+    sentence = calls(("tell_it_is_done", json.dumps({"sentence": "The checklist has a home now."})))
+    model.plays(sentence, sentence)
+    await soul_in_town.live(30)
+    (one,) = soul_in_town.queue.all()
+    assert (one.status, one.attempt_count, one.not_before is not None) == ("pending", 0, True)
+    soul_in_town.clock.jump(3600)
+    await soul_in_town.live(100)
+    assert "done" in [row.state for row in await soul_in_town.outbox.by_target("reply", ours)]
+    assert [one.status for one in soul_in_town.queue.all()] == ["completed"]
+    assert len(await soul_in_town.outbox.by_target("issue", f"{one.id}#1")) == 1
 
 
 async def test_where_no_words_can_be_found_it_is_done_all_the_same(
