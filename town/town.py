@@ -1,4 +1,4 @@
-"""The whole town, put together: a network, a GitHub, a room, a model service, a page, and everybody's accounts.
+"""The whole town, put together: a network, a GitHub, a gallery, a room, a model service, a page, and accounts.
 
 Everything is on loopback, and in memory but for the room's record, which lies beside the homes. When the town closes
 and that folder goes, nothing of it is left.
@@ -19,6 +19,7 @@ from town import passing_by
 from town.atproto.network import Network
 from town.atproto.service import atproto_app
 from town.atproto.values import Account
+from town.gallery.service import gallery_app
 from town.github.network import GitHubNetwork
 from town.github.service import github_app
 from town.github.values import StoredRepo
@@ -48,7 +49,8 @@ class Town:
 
     `reads_facts` says whether the model service reads the field `facts` of a request. `accounts` and `github_tokens`
     are by the resident's name, which is its login, too; `owner` is the visitor, as whom the page writes; `repo` is the
-    visitor's repository, `owner/name`, in which the residents may work.
+    visitor's repository, `owner/name`, in which the residents may work. `gallery_url` is where pictures hang; its
+    interface stands at `/v2`.
     """
 
     page_url: str
@@ -66,6 +68,7 @@ class Town:
     github_tokens: Mapping[str, str]
     github: GitHubNetwork
     repo: str
+    gallery_url: str
 
 
 @asynccontextmanager
@@ -116,6 +119,7 @@ async def open_town(
     github, repo, tokens = _github(residents, time)
     async with AsyncExitStack() as stack:
         room = await stack.enter_async_context(open_room(homes / _ROOM_FOLDER, time, known, Known(VISITOR, "You")))
+        gallery_url = await stack.enter_async_context(serve(gallery_app(time)))
         github_url = await stack.enter_async_context(serve(github_app(github)))
         page = page_app(
             PageSource(
@@ -148,6 +152,7 @@ async def open_town(
             github_tokens=tokens,
             github=github,
             repo=repo.full_name,
+            gallery_url=gallery_url,
         )
 
 

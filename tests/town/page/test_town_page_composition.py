@@ -25,6 +25,7 @@ async def test_the_town_opens_with_accounts_a_model_and_a_page(tmp_path: Path) -
             answer = await http.post(f"{town.atproto_url}/xrpc/com.atproto.server.createSession", json=login)
             assert answer.json()["did"] == account.did
         assert (await http.get(town.page_url)).status_code == 200
+        assert (await http.get(f"{town.gallery_url}/v2/channels/unsorted")).json()["length"] == 2
         async with AsyncOpenAI(base_url=town.model_url, api_key=town.model_key, max_retries=0) as model:
             said = await model.chat.completions.create(
                 model=town.model, messages=[{"role": "user", "content": "Are you an AI?"}]

@@ -1,0 +1,143 @@
+"""Proves over HTTP that the gallery tells its channels as Are.na's interface does, and serves their pictures."""
+
+from __future__ import annotations
+
+import io
+import re
+from collections.abc import AsyncIterator
+
+import httpx
+import pytest
+from PIL import Image
+
+from common.clock import FakeClock
+from tests.loopback import NO_TLS
+from town.gallery.pictures import NAMES, SIZES
+from town.gallery.service import Fault, Faults, gallery_app
+from town.serving import serve
+
+
+@pytest.fixture
+def faults() -> Faults:
+    return Faults()
+
+
+@pytest.fixture
+async def gallery(clock: FakeClock, faults: Faults) -> AsyncIterator[httpx.AsyncClient]:
+    app = gallery_app(clock, armed=faults)
+    async with serve(app) as url, httpx.AsyncClient(base_url=url, verify=NO_TLS) as http:
+        yield http
+
+
+def opened(content: bytes) -> Image.Image:
+    return Image.open(io.BytesIO(content))
+
+
+async def test_channels_are_found_by_their_words_page_by_page(gallery: httpx.AsyncClient) -> None:
+    found = (await gallery.get("/v2/search/channels", params={"q": "threads", "per": 1})).json()
+    assert (found["length"], found["total_pages"], found["current_page"], found["per"]) == (2, 2, 1, 1)
+    assert [(one["slug"], one["length"], one["user"]["slug"]) for one in found["channels"]] == [
+        ("signs-and-surfaces", 5, "print-shop")
+    ]
+    second = (await gallery.get("/v2/search/channels", params={"q": "threads", "per": 1, "page": 2})).json()
+    assert [one["slug"] for one in second["channels"]] == ["unsorted"]
+    for nothing in ("", "submarine"):
+        assert (await gallery.get("/v2/search/channels", params={"q": nothing})).json()["channels"] == []
+
+
+async def test_blocks_are_found_by_their_words(gallery: httpx.AsyncClient) -> None:
+    found = (await gallery.get("/v2/search/blocks", params={"q": "spring repainted"})).json()
+    assert [block["id"] for block in found["blocks"]] == [5005]
+    everything = (await gallery.get("/v2/search", params={"q": "sign"})).json()
+    assert {block["class"] for block in everything["blocks"]} == {"Image", "Link"}
+    assert [channel["slug"] for channel in everything["channels"]] == ["signs-and-surfaces"]
+
+
+async def test_a_channel_tells_itself_and_its_contents_tell_only_blocks(gallery: httpx.AsyncClient) -> None:
+    channel = (await gallery.get("/v2/channels/tides-and-lights", params={"per": 2})).json()
+    assert (channel["title"], channel["length"], channel["class"]) == ("Tides and lights", 4, "Channel")
+    assert len(channel["contents"]) == 2
+    contents = [
+        (await gallery.get("/v2/channels/tides-and-lights/contents", params={"per": 2, "page": page})).json()
+        for page in (1, 2, 3)
+    ]
+    assert [[block["id"] for block in page["contents"]] for page in contents] == [[5001, 5005], [5007, 5003], []]
+    assert all(set(page) == {"contents"} for page in contents)
+    first = contents[0]["contents"][0]
+    assert (first["position"], first["connected_at"]) == (1, "2026-01-05T10:00:00.000Z")
+
+
+async def test_a_block_tells_its_pictures_and_its_source(gallery: httpx.AsyncClient) -> None:
+    block = (await gallery.get("/v2/blocks/5003")).json()
+    assert (block["class"], block["title"], block["generated_title"]) == ("Image", "", "lit-window.png")
+    assert block["source"] == {
+        "url": "https://windows.example/night/7",
+        "title": "Windows, night 7",
+        "provider": {"name": "Windows", "url": "https://windows.example"},
+    }
+    for size in SIZES:
+        shown = await gallery.get(block["image"][size]["url"])
+        assert (shown.status_code, shown.headers["content-type"]) == (200, "image/png")
+        assert max(opened(shown.content).size) <= SIZES[size]
+    original = block["image"]["original"]
+    assert len((await gallery.get(original["url"])).content) == original["file_size"]
+    text = (await gallery.get("/v2/blocks/5007")).json()
+    assert (text["class"], text["image"], text["source"]) == ("Text", None, None)
+
+
+async def test_the_pictures_are_of_many_kinds(gallery: httpx.AsyncClient) -> None:
+    shown = {name: (await gallery.get(f"/pictures/original/{name}")).content for name in NAMES}
+    assert {opened(content).format for content in shown.values()} == {"PNG", "JPEG"}
+    assert "A" in opened(shown["lit-window.png"]).mode
+    assert len(shown["wet-slates.png"]) > 2_000_000
+    assert opened(shown["lighthouse.jpg"]).getexif()[0x0112] == 6
+    assert all(min(opened(content).size) >= 400 for content in shown.values())
+
+
+@pytest.mark.parametrize("path", ["/exhibition", "/harbour-archive/tides-and-lights", "/block/5005"])
+async def test_a_page_shows_pictures_that_are_there(gallery: httpx.AsyncClient, path: str) -> None:
+    page = await gallery.get(path)
+    assert page.headers["content-type"].startswith("text/html")
+    urls = re.findall(r"/pictures/\w+/[\w-]+\.\w+", page.text)
+    assert urls
+    for url in urls:
+        assert (await gallery.get(url)).status_code == 200
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        "/v2/channels/nowhere",
+        "/v2/channels/nowhere/contents",
+        "/v2/blocks/1",
+        "/v2/else",
+        "/pictures/original/none.png",
+        "/pictures/huge/threads.png",
+        "/print-shop/tides-and-lights",
+        "/block/1",
+    ],
+)
+async def test_what_there_is_not_is_not_found(gallery: httpx.AsyncClient, path: str) -> None:
+    answer = await gallery.get(path)
+    assert (answer.status_code, answer.json()["code"], answer.json()["message"]) == (404, 404, "Not Found")
+
+
+async def test_faults_are_met_by_the_requests_they_are_meant_for(gallery: httpx.AsyncClient, faults: Faults) -> None:
+    faults.arm(Fault("rate_limited", "GET /v2/*", seconds=17))
+    assert (await gallery.get("/exhibition")).status_code == 200
+    limited = await gallery.get("/v2/blocks/5001")
+    assert (limited.status_code, limited.headers["retry-after"]) == (429, "17")
+    for kind, status in (("server_error", 500), ("bad_gateway", 502)):
+        await gallery.post("/town/faults", json={"kind": kind})
+        assert (await gallery.get("/v2/blocks/5001")).status_code == status
+    faults.arm(Fault("cut"))
+    with pytest.raises(httpx.RemoteProtocolError):
+        await gallery.get("/v2/blocks/5001")
+    assert (await gallery.get("/v2/blocks/5001")).status_code == 200
+
+
+async def test_a_hanging_gallery_answers_late(gallery: httpx.AsyncClient, faults: Faults) -> None:
+    faults.arm(Fault("hang", seconds=60))
+    with pytest.raises(httpx.ReadTimeout):
+        await gallery.get("/v2/blocks/5001", timeout=0.2)
+    assert (await gallery.get("/v2/blocks/5001")).status_code == 200

@@ -1,0 +1,200 @@
+"""The gallery over HTTP: the interface of Are.na under `/v2`, pages, pictures, and faults under `/town/faults`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Literal, TypeAlias, TypeVar, get_args
+
+from starlette.applications import Starlette
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
+from starlette.responses import HTMLResponse, JSONResponse, Response
+from starlette.routing import Route
+
+from common.clock import Clock
+from town import faults
+from town.gallery import pages
+from town.gallery.library import BLOCKS, BY_SLUG, Block, Channel, blocks_about, channels_about
+from town.gallery.pictures import NAMES, SIZES, media_type, picture
+from town.gallery.views import Json, Views
+from town.serving import drop, until_gone
+
+FaultKind = Literal[
+    "rate_limited",  # 429 with retry-after
+    "server_error",  # 500
+    "bad_gateway",  # 502 with an HTML body
+    "hang",  # answer only after `seconds`
+    "cut",  # drop the connection in place of an answer
+]
+Fault: TypeAlias = faults.Fault[FaultKind]
+
+_PER, _MOST_PER = 25, 100
+_DAY_S = 86_400
+
+T = TypeVar("T")
+
+
+class Faults(faults.ArmedFaults[FaultKind]):
+    """The armed faults of the gallery."""
+
+    kinds = get_args(FaultKind)
+
+
+def gallery_app(clock: Clock, *, armed: Faults | None = None) -> Starlette:
+    """The application; put it on loopback with `town.serving.serve`.
+
+    The interface stands under `/v2`, as that of Are.na does at its own address. Faults can be armed, in process or by
+    `POST /town/faults`, only where `armed` is given; a request meets one by its method and path.
+    """
+    service = _Service(clock, armed if armed is not None else Faults())
+    looks: dict[str, Callable[[Request], Response]] = {
+        "/v2/search": _search,
+        "/v2/search/channels": _search_channels,
+        "/v2/search/blocks": _search_blocks,
+        "/v2/channels/{slug}": _channel,
+        "/v2/channels/{slug}/contents": _contents,
+        "/v2/blocks/{block_id:int}": _block,
+        "/pictures/{size}/{name}": _picture,
+        "/exhibition": _exhibition,
+        "/block/{block_id:int}": _block_page,
+        "/{owner}/{slug}": _channel_page,
+    }
+    routes = [Route("/town/faults", armed.answer, methods=["GET", "POST", "DELETE"])] if armed is not None else []
+    routes += [Route(path, service.answering(look)) for path, look in looks.items()]
+    return Starlette(routes=routes, exception_handlers={HTTPException: _refused})
+
+
+class _Service:
+    def __init__(self, clock: Clock, armed: Faults) -> None:
+        self._clock = clock
+        self._faults = armed
+
+    def answering(self, look: Callable[[Request], Response]) -> Callable[[Request], object]:
+        """The endpoint of one address."""
+
+        async def endpoint(request: Request) -> Response:
+            fault = self._faults.meet(f"{request.method} {request.url.path}")
+            if fault is None:
+                return look(request)
+            match fault.kind:
+                case "rate_limited":
+                    raise HTTPException(429, "Too Many Requests", {"retry-after": f"{fault.seconds:.0f}"})
+                case "server_error":
+                    raise HTTPException(500, "Internal Server Error")
+                case "bad_gateway":
+                    return faults.bad_gateway()
+                case "cut":
+                    return drop(request)
+            await until_gone(request, self._clock.sleep(fault.seconds))
+            return look(request)
+
+        return endpoint
+
+
+def _search(request: Request) -> Response:
+    words, views = request.query_params.get("q", ""), _views(request)
+    channels, channel_count = _page(request, channels_about(words))
+    blocks, block_count = _page(request, blocks_about(words))
+    found = {"channels": [views.channel(each) for each in channels], "blocks": [views.block(each) for each in blocks]}
+    return JSONResponse({"term": words, **found, **_standing(request, max(channel_count, block_count))})
+
+
+def _search_channels(request: Request) -> Response:
+    words, views = request.query_params.get("q", ""), _views(request)
+    found, count = _page(request, channels_about(words))
+    return JSONResponse(
+        {"term": words, "channels": [views.channel(channel) for channel in found], **_standing(request, count)}
+    )
+
+
+def _search_blocks(request: Request) -> Response:
+    words, views = request.query_params.get("q", ""), _views(request)
+    found, count = _page(request, blocks_about(words))
+    return JSONResponse({"term": words, "blocks": [views.block(block) for block in found], **_standing(request, count)})
+
+
+def _channel(request: Request) -> Response:
+    channel, views = _channel_of(request), _views(request)
+    found, count = _page(request, channel.blocks)
+    contents = [views.connected(channel, block) for block in found]
+    return JSONResponse({**views.channel(channel), "contents": contents, **_standing(request, count)})
+
+
+def _contents(request: Request) -> Response:
+    """The blocks of a channel and nothing about the channel itself."""
+    channel, views = _channel_of(request), _views(request)
+    found, _ = _page(request, channel.blocks)
+    return JSONResponse({"contents": [views.connected(channel, block) for block in found]})
+
+
+def _block(request: Request) -> Response:
+    return JSONResponse(_views(request).block(_block_of(request)))
+
+
+def _picture(request: Request) -> Response:
+    name, size = request.path_params["name"], request.path_params["size"]
+    if name not in NAMES or size not in SIZES:
+        raise HTTPException(404)
+    return Response(
+        picture(name, size), media_type=media_type(name), headers={"cache-control": f"public, max-age={_DAY_S}"}
+    )
+
+
+def _exhibition(request: Request) -> Response:
+    return _html(pages.exhibition_page(_views(request)))
+
+
+def _channel_page(request: Request) -> Response:
+    channel = _channel_of(request)
+    if channel.owner.slug != request.path_params["owner"]:
+        raise HTTPException(404)
+    return _html(pages.channel_page(channel, _views(request)))
+
+
+def _block_page(request: Request) -> Response:
+    return _html(pages.block_page(_block_of(request), _views(request)))
+
+
+def _html(page: str) -> Response:
+    return HTMLResponse(page, headers={"content-security-policy": pages.POLICY})
+
+
+def _views(request: Request) -> Views:
+    return Views(f"{request.url.scheme}://{request.url.netloc}")
+
+
+def _channel_of(request: Request) -> Channel:
+    channel = BY_SLUG.get(request.path_params["slug"])
+    if channel is None:
+        raise HTTPException(404)
+    return channel
+
+
+def _block_of(request: Request) -> Block:
+    block = BLOCKS.get(request.path_params["block_id"])
+    if block is None:
+        raise HTTPException(404)
+    return block
+
+
+def _window(request: Request) -> tuple[int, int]:
+    """Which page is asked for, and how many stand on one: at most 100."""
+    page, per = (request.query_params.get(name, "") for name in ("page", "per"))
+    return max(1, int(page) if page.isdigit() else 1), min(_MOST_PER, max(1, int(per) if per.isdigit() else _PER))
+
+
+def _page(request: Request, found: Sequence[T]) -> tuple[Sequence[T], int]:
+    """The asked page of what was found, and how much that is in all."""
+    page, per = _window(request)
+    return found[(page - 1) * per : page * per], len(found)
+
+
+def _standing(request: Request, count: int) -> Json:
+    page, per = _window(request)
+    return {"current_page": page, "per": per, "length": count, "total_pages": -(-count // per), "authenticated": False}
+
+
+async def _refused(_: Request, error: Exception) -> Response:
+    refusal = error if isinstance(error, HTTPException) else HTTPException(500)
+    body = {"code": refusal.status_code, "message": refusal.detail, "description": "The gallery of the town."}
+    return JSONResponse(body, refusal.status_code, headers=refusal.headers)
