@@ -128,7 +128,7 @@ class Load:
         said = Said("host", self.server.host_id, WORDS, "2026-01-02T03:04:05.678Z")
         return len(frame_bytes(encode_event(said)))
 
-    async def heard(self) -> dict[str, object]:
+    async def received(self) -> dict[str, object]:
         """The child's next line."""
         if self._child.stdout is None:
             raise RuntimeError("the members have no output")
@@ -146,7 +146,7 @@ class Load:
             if number % BATCH == BATCH - 1:
                 await self._not_too_far_ahead()
         self.server.broadcast_from_host(_END.decode())
-        told = await self.heard()
+        told = await self.received()
         took = float(str(told["ended"])) - began
         return (messages + 1) * self._size / took, took
 
@@ -163,7 +163,7 @@ class Load:
             due += PACED_GAP_S
             await asyncio.sleep(max(0.0, due - time.monotonic()))
         self.server.broadcast_from_host(_END.decode())
-        late = (await self.heard())["late"]
+        late = (await self.received())["late"]
         if not isinstance(late, list) or not late:
             raise RuntimeError("the members timed nothing")
         return late[len(late) // 2], late[int(len(late) * 0.99)]
@@ -194,7 +194,7 @@ async def run(args: argparse.Namespace) -> int:
 
 async def measure(load: Load, args: argparse.Namespace) -> int:
     """Print the table. A figure is the best of at most three tries: what else a machine does only makes it worse."""
-    await load.heard()
+    await load.received()
     failed = 0
     sys.stdout.write(f"{args.members} members, frames of {load.frame_bytes} bytes\n")
     rate = took = 0.0

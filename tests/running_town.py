@@ -65,14 +65,14 @@ class Mind:
 def replying(text: str) -> Answering:
     """Replies with `text` where it can, posts it where it can, else says it."""
 
-    def think(request: ChatRequest) -> Completion:
+    def respond(request: ChatRequest) -> Completion:
         names = {offer.name for offer in request.offers}
         for name in ("bluesky_reply", "bluesky_post"):
             if name in names and request.force:
                 return call(name, text=text)
         return Completion(text=text)
 
-    return think
+    return respond
 
 
 @dataclass

@@ -163,9 +163,9 @@ class SpaceClient:
         news = self._connection.news
         if not news.is_set():
             await first_of(news.wait(), self._clock.sleep(timeout_s))
-        heard = news.is_set()
+        arrived = news.is_set()
         news.clear()
-        return heard
+        return arrived
 
     def peers(self) -> dict[str, Presence]:
         """The other members by name, in the order in which they joined."""

@@ -110,7 +110,7 @@ class Preview:
     notices: tuple[Notice, ...]
 
 
-class _Heard:
+class _CollectedNotices:
     """A console that makes notices of what it is told."""
 
     def __init__(self) -> None:
@@ -149,7 +149,7 @@ class _Look:
         self._scratch = scratch
         self._database = database
         self._awake = lock_holder(home) is not None
-        self._heard = _Heard()
+        self._collected = _CollectedNotices()
         self._skills = Skills.load(SKILLS, SKILL_CONTRACTS)
         self._by_hand = False
 
@@ -165,7 +165,7 @@ class _Look:
             self._sources(knowledge, first=first),
             estimate=knowledge.stores.estimator.estimate,
             mode=lambda: kind.mode,
-            tell=self._heard.tell,
+            tell=self._collected.tell,
         )
         prompt = await prompter.prompt(
             skill=skill,
@@ -182,15 +182,15 @@ class _Look:
             unknown.append("The marks around others' words are drawn anew for each turn")
         tools = knowledge.stores.estimator.estimate("x" * parse_tools_file(await self._tools(knowledge))[1])
         room, problem = _room(settings, prompt, tools)
-        notices = tuple(self._heard.notices)
+        notices = tuple(self._collected.notices)
         return Preview(audience, prompt, settings.bootstrap_max_tokens, tools, room, problem, tuple(unknown), notices)
 
     def _knowledge(self, stack: AsyncExitStack) -> Knowledge:
         """As a life has it."""
         settings, database, clock = self._settings, self._database, self._clock
-        health = ServiceHealth(clock, console=self._heard, timezone=settings.soul_timezone)
+        health = ServiceHealth(clock, console=self._collected, timezone=settings.soul_timezone)
         stores = open_stores(
-            settings, self._scratch, database=database, health=health, console=self._heard, clock=clock, stack=stack
+            settings, self._scratch, database=database, health=health, console=self._collected, clock=clock, stack=stack
         )
         redactor = Redactor(settings.secrets)
         return Knowledge(
@@ -199,8 +199,8 @@ class _Look:
             stores,
             database=database,
             skills=self._skills,
-            journal=Journal(database, self._heard, clock, redactor),
-            console=self._heard,
+            journal=Journal(database, self._collected, clock, redactor),
+            console=self._collected,
             redactor=redactor,
             clock=clock,
         )
@@ -251,7 +251,9 @@ class _Look:
         try:
             there = await owner_files.read(onboarding.BOOTSTRAP_FILE) is not None
         except Transient as error:
-            self._heard.notices.append(Notice("warn", f"{onboarding.BOOTSTRAP_FILE} cannot be seen now", str(error)))
+            self._collected.notices.append(
+                Notice("warn", f"{onboarding.BOOTSTRAP_FILE} cannot be seen now", str(error))
+            )
             return False
         return there and not await self._database.run(onboarding.held)
 

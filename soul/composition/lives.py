@@ -160,7 +160,7 @@ def build_commitments(
         presence=Presence(integrations.room, clock, services.redactor, integrations.mute_reason),
         journal=services.journal,
         publish=services.events.publish,
-        knows_room=lambda: space.has_heard_room or clock.monotonic() - started >= _COMES_IN_WITHIN_S,
-        was_heard=sender.was_heard,
+        knows_room=lambda: space.has_joined_room or clock.monotonic() - started >= _COMES_IN_WITHIN_S,
+        was_delivered=sender.was_delivered,
     )
     return CommitmentLoop(runner, clock, speed=services.settings.soul_speed)

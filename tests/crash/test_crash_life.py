@@ -41,7 +41,7 @@ class Reaper:
     def __init__(self, rng: random.Random, did: str) -> None:
         self._rng = rng
         self._did = did
-        self._thoughts = count()
+        self._model_calls = count()
         self._process: asyncio.subprocess.Process | None = None
         self._moment = ""
         self._spared = 0
@@ -62,7 +62,7 @@ class Reaper:
             with contextlib.suppress(ProcessLookupError):
                 self._process.kill()
 
-    def think(self, request: ChatRequest) -> Completion:
+    def respond(self, request: ChatRequest) -> Completion:
         if self._comes("while the mind thinks"):
             self.strike()
         names = {offer.name for offer in request.offers}
@@ -70,7 +70,7 @@ class Reaper:
             asked = re.findall(r"what of ([a-z ]+)\?", " ".join(message.text for message in request.messages))
             return call("bluesky_reply", text=f"Of {asked[-1]} I would keep the {asked[-1].split()[0]}.")
         if "bluesky_post" in names:
-            return call("bluesky_post", text=f"Completion number {next(self._thoughts)}. What is yours?")
+            return call("bluesky_post", text=f"Completion number {next(self._model_calls)}. What is yours?")
         return Completion(text="Nothing to say.")
 
     def see(self, event: Event) -> None:
@@ -93,7 +93,7 @@ async def test_a_soul_killed_at_random_answers_every_mention_exactly_once(
     # NOTE(self): as many as a young account may answer in an hour; each asks too little to be in a loop with us.
     people = [running_town.account(name) for name in ("kit", "ada", "bo", "cy", "dot", "eve")]
     reaper = Reaper(rng, soul)
-    running_town.mind.answer = reaper.think
+    running_town.mind.answer = reaper.respond
     running_town.network.subscribe(reaper.see)
     mentions: list[str] = []
     while figures.kills.total() < KILLS:

@@ -37,7 +37,7 @@ NOT_CALLS = {"aclose"}
 Violations = list[tuple[str, str]]
 
 
-class Heard(httpx.AsyncBaseTransport):
+class ObservedTransport(httpx.AsyncBaseTransport):
     """The ordinary way out, with an ear for what the judge says of each exchange."""
 
     def __init__(self, url: str) -> None:
@@ -83,7 +83,7 @@ class Court:
         self.network.create_account("bea", token="ghp_bea")
         self.repo = self.network.create_repo(ada, "garden", description="What grows", collaborators=["bea"])
         shared_server.app = Behind(github_app(self.network), url)
-        self.heard = Heard(url)
+        self.received = ObservedTransport(url)
         self.clients: list[GitHub] = []
 
     def client(self, login: str = "ada", *, token: str | None = None) -> GitHub:
@@ -93,7 +93,7 @@ class Court:
             token=f"ghp_{login}" if token is None else token,
             clock=SystemClock(),
             min_spacing_s=0,
-            transport=lambda: self.heard,
+            transport=lambda: self.received,
         )
         self.clients.append(client)
         return client
@@ -144,8 +144,8 @@ async def test_every_operation_keeps_githubs_contract_on_both_sides(court: Court
     ok(await ada.get_repository(REPO))
     ok(await ada.get_user("bea"))
     ok(await ada.whoami())
-    assert court.heard.violations == []
-    assert len(court.heard.exchanges) == 17
+    assert court.received.violations == []
+    assert len(court.received.exchanges) == 17
 
 
 def test_no_operation_of_the_adapter_escaped_the_judge() -> None:
@@ -163,7 +163,7 @@ async def test_pages_keep_it_too(court: Court) -> None:
     listed = ok(await court.client().list_issues(REPO, limit=200))
     assert len(listed) == 101
     assert sum(issue.is_pull_request for issue in listed) == 1
-    assert court.heard.violations == []
+    assert court.received.violations == []
 
 
 @on_one_loop
@@ -187,7 +187,7 @@ async def test_refusals_keep_it_too(court: Court) -> None:
     court.network.delete_issue(court.repo, court.network.issue(court.repo, 1), owner)
     refusals.append(await ada.get_issue(REPO, 1))
     assert [err(refusal).status for refusal in refusals] == [401, 404, 404, 404, 422, 410, 404, 404, 410]
-    assert court.heard.violations == []
+    assert court.received.violations == []
 
 
 @on_one_loop
@@ -204,9 +204,9 @@ async def test_refusals_keep_it_too(court: Court) -> None:
     ],
 )
 async def test_the_judge_sees_a_request_that_breaks_it(court: Court, method: str, path: str, body: object) -> None:
-    async with httpx.AsyncClient(transport=court.heard) as http:
+    async with httpx.AsyncClient(transport=court.received) as http:
         await http.request(method, f"{court.url}{path}", json=body, headers={"authorization": "Bearer ghp_ada"})
-    assert "request" in {location for location, _ in court.heard.violations}
+    assert "request" in {location for location, _ in court.received.violations}
 
 
 @on_one_loop
@@ -214,12 +214,12 @@ async def test_the_judge_sees_a_request_that_breaks_it(court: Court, method: str
 async def test_the_judge_sees_an_answer_that_breaks_it(court: Court, missing: str) -> None:
     ada = court.client()
     ok(await ada.create_issue(REPO, "Beans", "…"))
-    async with httpx.AsyncClient(transport=court.heard) as http:
+    async with httpx.AsyncClient(transport=court.received) as http:
         whole = (await http.get(f"{court.url}/repos/ada/garden/issues/1")).json()
-        assert court.heard.violations == []
+        assert court.received.violations == []
         court.shared_server.app = JSONResponse({name: value for name, value in whole.items() if name != missing})
         await http.get(f"{court.url}/repos/ada/garden/issues/1")
-    assert {location for location, _ in court.heard.violations} == {"response"}
+    assert {location for location, _ in court.received.violations} == {"response"}
 
 
 @pytest.fixture(scope="session")

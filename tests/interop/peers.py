@@ -20,7 +20,7 @@ class Peer:
     """A child that tells lines of `kind text`. `heard` has them all."""
 
     process: Process
-    heard: list[tuple[str, str]] = field(default_factory=list)
+    received: list[tuple[str, str]] = field(default_factory=list)
 
     async def next(self, kind: str, *, type_: str = "") -> str:
         """The next line of that kind; of frames, the next of that type."""
@@ -28,10 +28,10 @@ class Peer:
         async with asyncio.timeout(_WITHIN_S):
             while line := (await self.process.stdout.readline()).decode().rstrip("\n"):
                 found, _, text = line.partition(" ")
-                self.heard.append((found, text))
+                self.received.append((found, text))
                 if found == kind and (not type_ or json.loads(text).get("type") == type_):
                     return text
-        raise AssertionError(f"it ended without {kind} {type_}: {self.heard}")
+        raise AssertionError(f"it ended without {kind} {type_}: {self.received}")
 
     async def frame(self, type_: str) -> dict[str, Any]:
         return dict(json.loads(await self.next("frame", type_=type_)))
@@ -46,7 +46,7 @@ class Peer:
         await self.tell(json.dumps(message))
 
     def frames(self) -> list[dict[str, Any]]:
-        return [json.loads(text) for kind, text in self.heard if kind == "frame"]
+        return [json.loads(text) for kind, text in self.received if kind == "frame"]
 
 
 @asynccontextmanager

@@ -100,10 +100,10 @@ async def test_a_javascript_member_and_ours_talk_claim_and_end_in_our_room() -> 
         assert (await rebecca.frame("chat"))["addressed"] == ["rebecca", "maren"]
         await rebecca.send(type="chat", content="Fog again — 你好 \U0001f32b")
         await maren.send_chat("Then the horn is worth its bread.")
-        heard = await rebecca.frame("chat")
-        while heard["name"] != "maren":
-            heard = await rebecca.frame("chat")
-        assert heard["content"] == "Then the horn is worth its bread."
+        received = await rebecca.frame("chat")
+        while received["name"] != "maren":
+            received = await rebecca.frame("chat")
+        assert received["content"] == "Then the horn is worth its bread."
         await rebecca.send(type="claim", action="create_issue", target="acme/site#Clock")
         await until(lambda: maren.has_active_claim("create_issue", "acme/site#Clock") == "rebecca")
         await maren.send_claim("create_issue", "acme/site#Clock")
@@ -151,14 +151,14 @@ async def test_our_member_joins_a_javascript_room_hears_its_past_and_speaks() ->
             assert isinstance(first, Ok)
             assert isinstance(second, Ok)
             assert await maren.delivered(second.data) == Ok(data=True)
-            heard: list[str] = []
+            received: list[str] = []
 
             def both() -> bool:
-                heard.extend(one.content for one in odile.get_and_flush_messages())
-                return len(heard) > 1
+                received.extend(one.content for one in odile.get_and_flush_messages())
+                return len(received) > 1
 
             await until(both)
-            assert heard == ["One.", "Two, right after."]
+            assert received == ["One.", "Two, right after."]
             await odile.send_claim("post_bluesky", "tides")
             await until(lambda: any(isinstance(event, Claimed) for event in maren.take_events()))
 

@@ -60,7 +60,7 @@ def _wait_until_ready(process: subprocess.Popen[bytes], log: Path, port: int) ->
 
 @pytest.fixture
 async def gateway(real_model: str) -> AsyncIterator[LLMGateway]:
-    door = LLMGateway(
+    opened = LLMGateway(
         budget_guard=NoBudgetGuard(),
         transport=to_loopback,
         base_url=real_model,
@@ -70,5 +70,5 @@ async def gateway(real_model: str) -> AsyncIterator[LLMGateway]:
         rng=Random(7),
         console=SilentConsole(),
     )
-    yield door
-    await door.aclose()
+    yield opened
+    await opened.aclose()

@@ -154,15 +154,15 @@ def talkative(name: str, names: Sequence[str]) -> Decide:
     at, peer = names.index(name), names[names.index(name) - 1]
     nouns, verbs = _NOUNS.split()[at :: len(names)], _VERBS.split()[at:]
     pairs = enumerate(zip(nouns, reversed(nouns), strict=True))
-    thoughts = iter(
+    model_calls = iter(
         f"{peer}, a {one} {verbs[at % len(verbs)]} every {other} sooner or later." for at, (one, other) in pairs
     )
 
-    def think(_: Asked) -> Completion:
-        thought = next(thoughts, "")
+    def respond(_: Asked) -> Completion:
+        thought = next(model_calls, "")
         return says(thought) if thought else quiet("no thought is left")
 
-    return think
+    return respond
 
 
 def diligent(asked: Asked) -> Completion:
@@ -218,7 +218,7 @@ class Society:
     def url(self) -> str:
         return self.elsewhere or f"ws://127.0.0.1:{self.server.port}"
 
-    def think(self, request: ChatRequest) -> Completion:
+    def respond(self, request: ChatRequest) -> Completion:
         """The one mind service of the town, answering as whoever is asked."""
         asked = Asked(request.model.removeprefix(_MIND_OF), request)
         if not asked.in_room:
@@ -333,7 +333,7 @@ async def open_society(
     try:
         async with serve(github_app(github, faults=faults)) as github_url:
             society = Society(running_town, clock, server, host, github, faults, github_url, repo, elsewhere=elsewhere)
-            running_town.mind.answer = society.think
+            running_town.mind.answer = society.respond
             yield society
     finally:
         await server.stop()

@@ -60,12 +60,12 @@ async def test_the_owner_s_line_is_told_beside_the_conversation(running_town: Ru
 async def test_without_the_setting_nothing_is_told_but_words(running_town: RunningTown) -> None:
     seen: list[ChatRequest] = []
 
-    def think(request: ChatRequest) -> Completion:
+    def respond(request: ChatRequest) -> Completion:
         seen.append(request)
         return Completion("Slate.")
 
     home = running_town.make_home("rowan")
-    running_town.mind.answer = think
+    running_town.mind.answer = respond
     async with awake(home) as life:
         await life.app.owner.answer("Which roof today?")
     assert [request.facts.about for request in seen] == [None]

@@ -13,9 +13,9 @@ from town.model.types import Completion
 UPDATE = call("self_update", section="Values", content="- Tin roofs deserve respect.", reason="we spoke of roofs")
 
 
-def saying(*thoughts: Completion) -> Answering:
+def saying(*model_calls: Completion) -> Answering:
     """One thought after the other, then only words."""
-    coming: Iterator[Completion] = iter(thoughts)
+    coming: Iterator[Completion] = iter(model_calls)
     return lambda _: next(coming, Completion(text="So it is."))
 
 

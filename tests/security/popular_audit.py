@@ -13,7 +13,7 @@ from datetime import datetime, timedelta
 from typing import TypeVar
 
 from modules.services.outbox.types import Intent
-from tests.security.popular_soul import Heard, root_of
+from tests.security.popular_soul import ReceivedPost, root_of
 
 T = TypeVar("T")
 Departure = tuple[datetime, Intent]
@@ -61,9 +61,9 @@ def bare(text: str) -> str:
     return " ".join(re.findall(r"[a-z]+", re.sub(r"@\S+|https?://\S+", " ", text.lower())))
 
 
-def repeated_answers(departures: Sequence[Departure], heard: Sequence[Heard]) -> list[tuple[str, str]]:
+def repeated_answers(departures: Sequence[Departure], received: Sequence[ReceivedPost]) -> list[tuple[str, str]]:
     """Pairs of near-identical posts of one author, not the owner, that were both answered within a day."""
-    texts = {one.post.uri: bare(one.post.text) for one in heard}
+    texts = {one.post.uri: bare(one.post.text) for one in received}
     by_author: dict[str, list[Departure]] = defaultdict(list)
     for moment, intent in replies(departures):
         if author(intent) != "did:plc:owner":
@@ -79,14 +79,14 @@ def repeated_answers(departures: Sequence[Departure], heard: Sequence[Heard]) ->
     return found
 
 
-def longest_run_in_a_thread(departures: Sequence[Departure], heard: Sequence[Heard]) -> int:
+def longest_run_in_a_thread(departures: Sequence[Departure], received: Sequence[ReceivedPost]) -> int:
     """The most automated turns up to one of our replies, each standing where it was decided.
 
     A person's turn starts the count afresh, and so does our answer to it, however late it comes.
     """
-    persons = {one.post.uri for one in heard if not one.is_bot}
+    persons = {one.post.uri for one in received if not one.is_bot}
     threads: dict[str, list[tuple[datetime, int, bool]]] = defaultdict(list)
-    for one in heard:
+    for one in received:
         threads[one.post.root.uri].append((one.at, 0, one.is_bot))
     for _, intent in replies(departures):
         at, to_person = datetime.fromisoformat(intent.created_at), intent.target in persons
@@ -109,15 +109,15 @@ def most_replies_to_one_bot(departures: Sequence[Departure]) -> float:
     return max((worst(left, DAY, len) for left in by_bot.values()), default=0.0)
 
 
-def likes_out_of_silence(departures: Sequence[Departure], heard: Sequence[Heard]) -> int:
+def likes_out_of_silence(departures: Sequence[Departure], received: Sequence[ReceivedPost]) -> int:
     """Likes for a bot that had, with us, taken twelve turns or more within the day before.
 
     An act may bear a time some milliseconds late, since no two bear the same: what was heard in the same instant, but
     after the post that it answers, had not been heard when it was decided.
     """
-    order = {one.post.uri: number for number, one in enumerate(heard)}
+    order = {one.post.uri: number for number, one in enumerate(received)}
     spoken: dict[str, list[tuple[datetime, int]]] = defaultdict(list)
-    for number, one in enumerate(heard):
+    for number, one in enumerate(received):
         if one.is_bot:
             spoken[one.post.author.did].append((one.at, number))
     for _, intent in replies(departures):
@@ -131,15 +131,17 @@ def likes_out_of_silence(departures: Sequence[Departure], heard: Sequence[Heard]
         turns = [
             number
             for moment, number in spoken.get(author(intent), ())
-            if decided - DAY < moment < decided and not (number > met and moment == heard[met].at)
+            if decided - DAY < moment < decided and not (number > met and moment == received[met].at)
         ]
         broken += len(turns) >= 12
     return broken
 
 
-def uninvited(departures: Sequence[Departure], heard: Sequence[Heard], followers: frozenset[str]) -> list[Intent]:
+def uninvited(
+    departures: Sequence[Departure], received: Sequence[ReceivedPost], followers: frozenset[str]
+) -> list[Intent]:
     """Acts that notified somebody who had given no reason."""
-    reached, spoke = {one.post.uri for one in heard}, {one.post.author.handle for one in heard}
+    reached, spoke = {one.post.uri for one in received}, {one.post.author.handle for one in received}
     found = []
     for _, intent in departures:
         named = set(re.findall(r"@([\w.-]+\w)", intent.body.public_text))

@@ -35,7 +35,7 @@ def root_of(reply: Intent) -> str:
 
 
 @dataclass(frozen=True)
-class Heard:
+class ReceivedPost:
     """A post that reached us, as the crowd knows it."""
 
     post: Notification
@@ -50,7 +50,7 @@ class Popular:
     etiquette_outbox: EtiquetteOutbox
     rng: random.Random
     followers: frozenset[str] = frozenset(did(f"fan{number}") for number in range(5))
-    heard: list[Heard] = field(default_factory=list)
+    received: list[ReceivedPost] = field(default_factory=list)
     approved: set[str] = field(default_factory=set)
     refused: Counter[str] = field(default_factory=Counter)
     _events: list[tuple[float, int, Callable[[], Awaitable[None]]]] = field(default_factory=list)
@@ -106,7 +106,7 @@ class Popular:
     async def _reach_us(self, name: str, text: str, *, is_bot: bool, root: str = "", parent: str = "") -> None:
         reason = "reply" if root else "mention"
         post = await self.etiquette_outbox.hear(name, text, reason=reason, root=root, parent=parent, is_bot=is_bot)
-        self.heard.append(Heard(post, self.etiquette_outbox.clock.now(), is_bot))
+        self.received.append(ReceivedPost(post, self.etiquette_outbox.clock.now(), is_bot))
         await self._meet(post)
 
     async def _meet(self, post: Notification) -> None:

@@ -94,12 +94,12 @@ async def test_a_restart_gives_nobody_new_turns(running_town: RunningTown) -> No
     kit = running_town.account("kit")
     noted: list[int] = []
 
-    def think(_: ChatRequest) -> Completion:
+    def respond(_: ChatRequest) -> Completion:
         with closing(sqlite3.connect(f"file:{home.memory / 'soul.db'}?mode=ro", uri=True)) as beside:
             noted.append(len(beside.execute(_TURNS).fetchall()))
         return call("stay_silent", reason=f"nothing to add, for the {next(numbers)}th time")
 
-    running_town.mind.answer = think
+    running_town.mind.answer = respond
     for _ in range(20):
         running_town.network.post_as(kit, f"@rowan.test {sentence(rng)}?")
     for _ in range(4):

@@ -44,22 +44,22 @@ async def reasons(etiquette_outbox: EtiquetteOutbox) -> dict[str, str]:
 
 async def check(etiquette_outbox: EtiquetteOutbox, popular: Popular, *, strangers: int) -> Counter[str]:
     """Hold what left against every limit; returns what was done for whom."""
-    left, heard = etiquette_outbox.sender.departures, popular.heard
-    assert [one for one in audit.uninvited(left, heard, popular.followers) if one.id not in popular.approved] == []
+    left, received = etiquette_outbox.sender.departures, popular.received
+    assert [one for one in audit.uninvited(left, received, popular.followers) if one.id not in popular.approved] == []
     recorded = await reasons(etiquette_outbox)
     assert all(recorded.get(intent.id) for _, intent in left if intent.kind != "post")
     assert audit.most_points(left, timedelta(hours=1)) <= 4_000
     assert audit.most_points(left, timedelta(days=1)) <= 28_000
     assert audit.most_strangers(left) == strangers
     assert audit.most_of_the_same_words(left) <= 2
-    assert audit.repeated_answers(left, heard) == []
-    assert audit.longest_run_in_a_thread(left, heard) <= 6
+    assert audit.repeated_answers(left, received) == []
+    assert audit.longest_run_in_a_thread(left, received) <= 6
     assert audit.most_replies_to_one_bot(left) <= 5
-    assert audit.likes_out_of_silence(left, heard) == 0
+    assert audit.likes_out_of_silence(left, received) == 0
     met = {kind: {intent.target for _, intent in left if intent.kind == kind} for kind in ("reply", "like")}
-    people = {one.post.uri for one in heard if not one.is_bot}
+    people = {one.post.uri for one in received if not one.is_bot}
     tally: Counter[str] = Counter(intent.kind for _, intent in left)
-    tally["people"], tally["bots"] = len(people), len(heard) - len(people)
+    tally["people"], tally["bots"] = len(people), len(received) - len(people)
     tally["people answered"] = len(people & met["reply"])
     tally["people liked or answered"] = len(people & (met["reply"] | met["like"]))
     return tally
@@ -83,8 +83,8 @@ async def test_fourteen_days_of_a_popular_soul(folder: Path) -> None:
         tally = await check(etiquette_outbox, popular, strangers=20)
         young = [item for item in etiquette_outbox.sender.departures if item[0] < born_at + timedelta(days=14)]
         assert audit.most_strangers(young) == 6
-    assert len(popular.heard) >= 5000
-    assert 0.38 < tally["bots"] / len(popular.heard) < 0.48
+    assert len(popular.received) >= 5000
+    assert 0.38 < tally["bots"] / len(popular.received) < 0.48
     print(dict(tally), popular.refused.most_common(12))  # noqa: T201 - the figures of the run
     assert tally["people answered"] > 0.5 * tally["people"]
 
@@ -94,8 +94,8 @@ async def test_a_storm_of_likes_stops_just_below_the_points_of_an_hour(folder: P
     async with open_etiquette_outbox(folder) as etiquette_outbox:
         await etiquette_outbox.spend(3_000)
         for _ in range(400):
-            heard = await etiquette_outbox.hear("owner")
-            await etiquette_outbox.outbox.submit(like(heard.uri))
+            received = await etiquette_outbox.hear("owner")
+            await etiquette_outbox.outbox.submit(like(received.uri))
         await etiquette_outbox.drain(3600, step_s=600)
         left = etiquette_outbox.sender.departures
     assert audit.most_points(left, timedelta(hours=1)) == 999

@@ -91,11 +91,11 @@ async def test_a_bad_reply_is_sent_back_once_then_it_is_a_like(
     home = running_town.make_home("rowan")
     better = "Slate. It keeps the rain's secrets."
 
-    def think(request: ChatRequest) -> Completion:
+    def respond(request: ChatRequest) -> Completion:
         told = [message.text for message in request.messages if "was not sent" in message.text]
         return call("bluesky_reply", text=better if told and mends else f"{bad}{'!' * len(told)}")
 
-    running_town.mind.answer = think
+    running_town.mind.answer = respond
     uri, _ = running_town.network.post_as(running_town.account("kit"), QUESTION)
     async with awake(home) as life:
         await life.look()

@@ -56,7 +56,7 @@ def said(number: int, content: str) -> HistoryEntry:
     return HistoryEntry(f"m{number}", "eve", content, NOW + timedelta(seconds=number))
 
 
-def heard(*others: str) -> RoomSnapshot:
+def received(*others: str) -> RoomSnapshot:
     history = tuple(said(number, text) for number, text in enumerate(others))
     room = Room(peers={"eve": Presence("eve", "eve", "1.0", joined_at=iso(NOW), last_seen=iso(NOW))})
     return RoomSnapshot(now=NOW, me="marvin", history=history, room=room, counts=Counts(len(history), 0), saturation=99)
@@ -66,7 +66,7 @@ def heard(*others: str) -> RoomSnapshot:
 def test_twenty_huge_messages_hold_up_an_answer_for_seconds_at_most(kind: str) -> None:
     others = [f"{HEAVY[kind]} {number}" for number in range(20)]
     short, long = "Tin sings in the rain, slate only listens to it, w1 w2 w3 w4 w5.", HEAVY[kind][:50_000]
-    snapshot = heard(*others)
+    snapshot = received(*others)
     assert cpu_s(lambda: [validate_space_message(one, (), snapshot) for one in (short, long)]) < MOST_CPU_S
 
 

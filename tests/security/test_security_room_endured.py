@@ -65,7 +65,7 @@ async def test_no_address_tells_a_member_more_than_it_endures(
     assert rowan not in driver.ended
     driver.texts.clear()
     driver.send(rowan, {"type": "chat", "content": "I am still here"})
-    assert driver.heard(rowan)[-1]["content"] == "I am still here"
+    assert driver.arrived(rowan)[-1]["content"] == "I am still here"
 
 
 async def test_whoever_tells_too_much_is_told_so() -> None:
@@ -77,7 +77,7 @@ async def test_whoever_tells_too_much_is_told_so() -> None:
             driver.do(driver.room.received(number, json.dumps({"type": "typing"})))
         await driver.after(0.3)
     for number in crowd:
-        assert any(frame.get("message", "").startswith("Rate limited") for frame in driver.heard(number))
+        assert any(frame.get("message", "").startswith("Rate limited") for frame in driver.arrived(number))
 
 
 async def test_a_full_home_behind_one_address_talks_and_works_unhindered() -> None:

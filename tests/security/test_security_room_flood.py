@@ -56,10 +56,10 @@ async def watched_room(folder: Path, **more: Any) -> AsyncIterator[tuple[Running
 async def undisturbed(running: RunningServer, ada: RawClient) -> list[dict[str, Any]]:
     """What Ada heard until she hears the host's next words."""
     running.server.broadcast_from_host("is everybody well?")
-    heard: list[dict[str, Any]] = []
-    while not heard or heard[-1].get("content") != "is everybody well?":
-        heard.append(await ada.next())
-    return heard
+    received: list[dict[str, Any]] = []
+    while not received or received[-1].get("content") != "is everybody well?":
+        received.append(await ada.next())
+    return received
 
 
 async def knocked(url: str, origin: Origin | None) -> int:
@@ -102,15 +102,15 @@ async def test_of_bytes_each_connection_and_each_address_has_its_budget(tmp_path
     clock = FakeClock()
     async with watched_room(tmp_path, clock=clock) as (running, ada):
         wordy = json.dumps({"type": "identity", "summary": {"a": "w" * 900_000}})
-        heard = 0
+        received = 0
         for number in range(12):
             async with running.raw_client(write_limit=2**24) as eve:
                 await eve.join(f"eve-{number:c<3}" if number % 2 else f"mal-{number:d<3}")
                 for _ in range(3):
                     await eve.send(wordy)
                 answers = [(await eve.until("error"))[-1]["message"] for _ in range(3)]
-                heard += sum(answer.startswith("Invalid identity") for answer in answers)
-        assert heard == 1
+                received += sum(answer.startswith("Invalid identity") for answer in answers)
+        assert received == 1
         await undisturbed(running, ada)
 
 
@@ -125,9 +125,9 @@ async def test_whoever_leaves_and_joins_again_and_again_says_no_more_than_one_wh
                 while told not in {"error", "chat"}:
                     told = (await eve.next())["type"]
             await until(lambda: running.names() == ["ada"])
-        heard = await undisturbed(running, ada)
-        assert [frame["content"] for frame in heard if frame["type"] == "chat"] == ["spam 0", "is everybody well?"]
-        assert sum(frame["type"] == "join" for frame in heard) <= 10
+        received = await undisturbed(running, ada)
+        assert [frame["content"] for frame in received if frame["type"] == "chat"] == ["spam 0", "is everybody well?"]
+        assert sum(frame["type"] == "join" for frame in received) <= 10
         await clock.advance(6)
         async with running.raw_client() as eve:
             await eve.join("eve")
@@ -190,11 +190,11 @@ async def test_whoever_joins_as_a_soul_that_is_away_does_not_keep_it_out(tmp_pat
                 assert client.name == "marvin-2"
                 assert list(client.peers()) == ["marvin"]
                 running.server.broadcast_from_host("@marvin-2 are you there?")
-                heard: list[Said] = []
-                while not heard:
+                received: list[Said] = []
+                while not received:
                     await client.wait_for_news(1)
-                    heard = client.get_and_flush_messages()
-                assert heard[0].addressed == ("marvin-2",)
+                    received = client.get_and_flush_messages()
+                assert received[0].addressed == ("marvin-2",)
                 sent = await client.send_chat("I am.")
                 assert isinstance(sent, Ok)
                 assert await client.delivered(sent.data) == Ok(data=True)
@@ -236,8 +236,8 @@ async def test_nobody_joins_under_a_name_that_looks_like_the_hosts_or_a_members(
         await eve.send({"type": "join", "name": name, "id": "e", "version": "1"})
         assert (await eve.next())["message"].startswith("Invalid join")
         assert (await eve.closed())[0] in {4003, 4004}
-        heard = await undisturbed(running, ada)
-        assert {frame["type"] for frame in heard} <= {"chat", "presence"}
+        received = await undisturbed(running, ada)
+        assert {frame["type"] for frame in received} <= {"chat", "presence"}
 
 
 async def test_a_crowd_that_comes_with_long_identities_cuts_off_nobody_who_reads(tmp_path: Path) -> None:
@@ -254,9 +254,9 @@ async def test_a_crowd_that_comes_with_long_identities_cuts_off_nobody_who_reads
                 pass
         for _ in range(8):
             await clock.advance(0.25)
-        heard = await undisturbed(running, ada)
-        assert sum(frame["type"] == "identity" for frame in heard) == len(names)
-        lists = [frame for frame in heard if frame["type"] == "presence"]
+        received = await undisturbed(running, ada)
+        assert sum(frame["type"] == "identity" for frame in received) == len(names)
+        lists = [frame for frame in received if frame["type"] == "presence"]
         assert 1 <= len(lists) <= 10
         assert sum("identity" in agent for agent in lists[-1]["agents"]) == len(names)
         assert len(running.names()) == len(names) + 1

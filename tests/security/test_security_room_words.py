@@ -16,7 +16,7 @@ from modules.lives.space.config import SpaceConfig
 from modules.lives.space.perceive import Perceiver
 from modules.lives.space.prompting import PromptWriter
 from modules.lives.space.snapshot import Room, RoomSnapshot
-from modules.lives.space.state import Conversation, Heard, new_entries
+from modules.lives.space.state import Conversation, MessagesArrived, new_entries
 from modules.lives.space.transcript import listed, shown, told, transcript
 from modules.lives.space.types import HistoryEntry, HostRequest, PeerEvent
 from modules.lives.space.verdicts import shown as shown_to_a_first_look
@@ -174,7 +174,7 @@ def test_notes_that_a_room_talked_us_into_are_one_short_line(prompting: PromptWr
 def test_no_date_that_a_room_writes_stops_a_look_or_outlives_the_present(written: str, zone: str) -> None:
     talk = Conversation("marvin")
     (early,) = new_entries(talk.state, [Said("host", "host-1", ORDER, written)], NOW)
-    talk.handle(Heard((early,), NOW))
+    talk.handle(MessagesArrived((early,), NOW))
     assert told(early, zone)
     (later,) = new_entries(talk.state, [Said("host", "host-1", "never mind", "2026-01-05T12:00:01.000Z")], NOW)
     assert early.at <= later.at <= NOW + timedelta(minutes=10)

@@ -115,10 +115,10 @@ async def test_an_ordinary_user_is_served_as_well_as_root(sandbox: None, tmp_pat
 
 def as_nobody(command: list[str], work: Path) -> dict[str, object]:
     """Run it with hands that belong to an unprivileged user."""
-    heard, say = os.pipe()
+    received, say = os.pipe()
     if pid := os.fork():
         os.close(say)
-        with os.fdopen(heard) as pipe:
+        with os.fdopen(received) as pipe:
             told = pipe.read()
         os.waitpid(pid, 0)
         return dict(eval(told))  # noqa: S307 - what the other half of this function wrote

@@ -123,8 +123,8 @@ class _DemoRhythm(Rhythm):
             await asyncio.gather(*own, return_exceptions=True)
 
     def silent_s(self) -> float:
-        heard = self.app.lives.space.participation.talk.state.heard_at
-        return (self.clock.now() - heard).total_seconds() if heard else 0.0
+        received = self.app.lives.space.participation.talk.state.last_message_at
+        return (self.clock.now() - received).total_seconds() if received else 0.0
 
     def _change(self) -> None:
         self._changed = self.clock.monotonic()

@@ -136,7 +136,7 @@ async def test_it_ends_by_itself_with_code_0(tmp_path: Path) -> None:
 async def test_a_model_of_one_s_own_can_take_the_place_of_the_scripted_mind(
     running_town: RunningTown, tmp_path: Path
 ) -> None:
-    def think(request: ChatRequest) -> Completion:
+    def respond(request: ChatRequest) -> Completion:
         names = {offer.name for offer in request.offers}
         if "bluesky_post" in names and request.force:
             return call(
@@ -144,7 +144,7 @@ async def test_a_model_of_one_s_own_can_take_the_place_of_the_scripted_mind(
             )
         return call("stay_silent", reason="only listening") if request.force else Completion(text="Yes.")
 
-    running_town.mind.answer = think
+    running_town.mind.answer = respond
     home = running_town.make_home("owner-home")
     texts: list[str] = []
     async with (

@@ -46,7 +46,7 @@ LAST = "Good night to all. What was best today?"
 async def test_a_long_talk_leaves_a_soul_as_it_was_and_no_word_is_said_twice(
     running_town: RunningTown, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    thoughts = {name: talkative(name, NAMES) for name in NAMES}
+    model_calls = {name: talkative(name, NAMES) for name in NAMES}
     answered: set[tuple[str, str]] = set()
 
     def mind(asked: Asked) -> Completion:
@@ -56,7 +56,7 @@ async def test_a_long_talk_leaves_a_soul_as_it_was_and_no_word_is_said_twice(
         if not question or (asked.name, question) in answered:
             return quiet()
         answered.add((asked.name, question))
-        return thoughts[asked.name](asked)
+        return model_calls[asked.name](asked)
 
     async with open_society(running_town, max_bytes=RECORD_BYTES) as society, AsyncExitStack() as stack:
         society.default = mind

@@ -104,8 +104,8 @@ def test_likes_are_read_with_their_actors(network: Network, member: Member) -> N
 
 
 def test_listeners_hear_each_change_until_they_leave(network: Network) -> None:
-    heard: list[Event] = []
-    leave = network.subscribe(heard.append)
+    received: list[Event] = []
+    leave = network.subscribe(received.append)
     did = network.create_account("mara.test", "pw").did
     uri, cid = network.post_as(did, "hello")
     network.put(did, PROFILE, "self", {"displayName": "M"})
@@ -115,8 +115,8 @@ def test_listeners_hear_each_change_until_they_leave(network: Network) -> None:
     assert not network.delete(did, POST, uri.rsplit("/", 1)[1])
     leave()
     network.post_as(did, "unheard")
-    assert [event.kind for event in heard] == ["account", "created", "created", "updated", "deleted"]
-    assert heard[1] == Event("created", did, uri, POST, cid)
+    assert [event.kind for event in received] == ["account", "created", "created", "updated", "deleted"]
+    assert received[1] == Event("created", did, uri, POST, cid)
 
 
 def test_what_happens_in_the_same_millisecond_after_a_marking_is_unread(network: Network, member: Member) -> None:

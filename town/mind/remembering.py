@@ -18,14 +18,14 @@ _QUOTED_CHARS = 160
 
 def keep(about: MemoryFacts, lists: Collection[str]) -> Json:
     """The call: what was said first and last in a summary, and what people told of themselves in the lists offered."""
-    heard = [line.text for line in about.said if line.who]
+    earlier = [line.text for line in about.said if line.who]
     own = [line.text for line in about.said if not line.who]
-    quoted = [f'It began with "{_short(heard[0])}"'] if heard else []
-    quoted += [f'the last word of the others was "{_short(heard[-1])}"'] if heard[1:] else []
+    quoted = [f'It began with "{_short(earlier[0])}"'] if earlier else []
+    quoted += [f'the last word of the others was "{_short(earlier[-1])}"'] if earlier[1:] else []
     quoted += [f'my own was "{_short(own[-1])}"'] if own else []
     kept = {
-        "preferences": [sentence for sentence in _sentences(heard) if _LIKES.search(sentence)],
-        "people": [s for s in _sentences(heard) if _ABOUT.search(s) and not _LIKES.search(s)],
+        "preferences": [sentence for sentence in _sentences(earlier) if _LIKES.search(sentence)],
+        "people": [s for s in _sentences(earlier) if _ABOUT.search(s) and not _LIKES.search(s)],
     }
     told = {name: [_entry(each) for each in found[:_MOST]] for name, found in kept.items() if name in lists and found}
     return {"summary": "; ".join(quoted) + "." if quoted else "Nothing was said.", **told}

@@ -86,12 +86,12 @@ class _Turn:
         said = repr((self.seed, self.facts, self.force, list(self.offers)))
         return random.Random(hashlib.sha256(said.encode()).digest())
 
-    def _words(self, *, text: str = "", heard: tuple[str, ...] = (), situation: str = "") -> Words:
-        return Words(self.bank, self.facts, self.rng, text=text, heard=heard, situation=situation)
+    def _words(self, *, text: str = "", earlier: tuple[str, ...] = (), situation: str = "") -> Words:
+        return Words(self.bank, self.facts, self.rng, text=text, earlier=earlier, situation=situation)
 
     def post(self, about: PostFacts) -> Completion:
         thread = tuple(line.text for line in about.thread)
-        words = self._words(text=about.text, heard=(*thread, about.text, *self._tried()))
+        words = self._words(text=about.text, earlier=(*thread, about.text, *self._tried()))
         choice = choose(about, self.facts.agent.handle, self.bank, self.rng)
         if (last := self._last()) and last.failed and last.act == "silent":
             choice = Choice("silent")
@@ -110,7 +110,9 @@ class _Turn:
 
     def expression(self, about: ExpressionFacts) -> Completion:
         tried, last = self._tried(), self._last()
-        words = self._words(text=" ".join(about.lines), heard=(*about.recent, *(() if last and last.draft else tried)))
+        words = self._words(
+            text=" ".join(about.lines), earlier=(*about.recent, *(() if last and last.draft else tried))
+        )
         if "bluesky_post" not in self.offers:
             return self.anything(words)
         if last is None:
@@ -122,7 +124,7 @@ class _Turn:
         return _call(self.offers["bluesky_post"], {"text": text})
 
     def owner(self, about: OwnerFacts) -> Completion:
-        words = self._words(text=about.line, heard=(*self._tried(), about.line), situation=about.situation)
+        words = self._words(text=about.line, earlier=(*self._tried(), about.line), situation=about.situation)
         if last := self._last():
             return Completion(words.line("owner", "failed" if last.failed else "done"))
         if self.force:
@@ -140,7 +142,7 @@ class _Turn:
 
     def room(self, about: RoomFacts) -> Completion:
         latest = next((line.text for line in reversed(about.said) if line.who), "")
-        words = self._words(text=latest, heard=tuple(line.text for line in about.said))
+        words = self._words(text=latest, earlier=tuple(line.text for line in about.said))
         offer = next(iter(self.offers), None)
         return Completion(calls=(ToolUse(offer, decide(words, about)),)) if offer else self.anything(words)
 

@@ -45,7 +45,7 @@ class Words:
         rng: random.Random,
         *,
         text: str = "",
-        heard: Iterable[str] = (),
+        earlier: Iterable[str] = (),
         situation: str = "",
     ) -> None:
         self.bank = bank
@@ -58,7 +58,7 @@ class Words:
         self.field = bank.field_of("\n".join([facts.agent.soul, *lines])) or bank.fields[GENERAL]
         self.own_fields = tuple({name: bank.fields[name] for name in (self.field.name, GENERAL)}.values())
         self._minute = minute_of(facts.at)
-        self._heard = flatten(" ".join(heard))
+        self._earlier = flatten(" ".join(earlier))
 
     @property
     def neighbours(self) -> dict[str, str]:
@@ -69,7 +69,7 @@ class Words:
 
     def fresh(self, text: str) -> bool:
         """Whether this was not said here before."""
-        return flatten(text) not in self._heard
+        return flatten(text) not in self._earlier
 
     def pick(self, phrases: Sequence[str]) -> str:
         """One of them, preferably one not said before; without a quotable piece, one that quotes nothing."""

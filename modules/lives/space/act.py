@@ -181,7 +181,7 @@ class Participation:
                 self.client.peers(),
                 self.clock.now(),
                 joined_at=self.talk.state.joined_at,
-                heard_at=self.talk.state.heard_at,
+                last_message_at=self.talk.state.last_message_at,
                 opened_at=self.talk.state.opened_at,
             )
         )

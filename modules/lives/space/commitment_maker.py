@@ -29,7 +29,14 @@ from modules.lives.space.snapshot import RoomSnapshot
 from modules.lives.space.state import Conversation
 from modules.lives.space.transcript import told
 from modules.services.commitments.naming import extract_fulfillment_url
-from modules.services.commitments.policy import FOUND_ROOM, HOST_NAMED, HOST_REQUEST, NEVER_HEARD, ROOM_ID, UNHEARD
+from modules.services.commitments.policy import (
+    FOUND_ROOM,
+    HOST_NAMED,
+    HOST_REQUEST,
+    NEVER_DELIVERED,
+    ROOM_ID,
+    UNDELIVERED,
+)
 from modules.services.commitments.queue import CommitmentQueue
 from modules.services.commitments.texts import done_line
 from modules.services.commitments.types import LIVE, CommitmentRequest, QueuedCommitment
@@ -126,7 +133,7 @@ class CommitmentMaker:
         """
         taken: list[QueuedCommitment] = []
         for one in planned:
-            params = one.request.params if delivered else {**one.request.params, UNHEARD: True}
+            params = one.request.params if delivered else {**one.request.params, UNDELIVERED: True}
             answer = self.queue.enqueue_commitment(replace(one.request, source_reply_text=spoken, params=params))
             if answer.commitment is not None and answer.commitment.status in LIVE:
                 taken.append(answer.commitment)
@@ -141,18 +148,18 @@ class CommitmentMaker:
         """
         for one in made:
             self._note_shared_work(one)
-            if echoed and self._is_unheard(one):
-                self.queue.mark_heard(one.id)
+            if echoed and self._is_undelivered(one):
+                self.queue.mark_delivered(one.id)
 
     def withdraw(self, made: Sequence[QueuedCommitment]) -> None:
-        """The room never heard the message in which they were made."""
+        """Withdraw the commitments of a message that the room never received."""
         for one in made:
-            if self._is_unheard(one):
-                self.queue.withdraw(one.id, NEVER_HEARD)
+            if self._is_undelivered(one):
+                self.queue.withdraw(one.id, NEVER_DELIVERED)
 
-    def _is_unheard(self, made: QueuedCommitment) -> bool:
+    def _is_undelivered(self, made: QueuedCommitment) -> bool:
         now = self.queue.get(made.id)
-        return now is not None and UNHEARD in now.params
+        return now is not None and UNDELIVERED in now.params
 
     async def find(self, spoken: str, snapshot: RoomSnapshot) -> tuple[QueuedCommitment, ...]:
         """Commitments in a message that was said without any; they pass the same filters as those of a decision."""

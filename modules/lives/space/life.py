@@ -87,7 +87,7 @@ class SpaceLife:
     relationships: PeerRelationships
 
     @property
-    def has_heard_room(self) -> bool:
+    def has_joined_room(self) -> bool:
         """Whether we came into a room in this process and took in its record."""
         return self.participation.talk.state.joined_at is not None
 

@@ -21,7 +21,7 @@ from common.constants import MINUTE_MS
 from modules.lives.space.commitment_filter import same_target
 from modules.lives.space.host_request import is_done_chat, is_open
 from modules.lives.space.request_parser import conversation_thread_uri
-from modules.lives.space.state import Conversation, Entered, Heard, Left, Paused, moment, new_entries
+from modules.lives.space.state import Conversation, Entered, Left, MessagesArrived, Paused, moment, new_entries
 from modules.lives.space.transcript import shown
 from modules.lives.space.types import HistoryEntry, PeerEvent
 from modules.services.commitments.naming import claim_target
@@ -64,17 +64,17 @@ class Perceiver:
         """What others said since the last look and is still new, oldest first."""
         now = self.clock.now()
         self._enter(now)
-        if self.talk.state.is_idle(now) and not (self._at_work() or self._unheard(now)):
+        if self.talk.state.is_idle(now) and not (self._at_work() or self._awaits_delivery(now)):
             self.talk.handle(Paused())
             self.on_reset()
         events = self.client.take_events()
         self._note_guests(events)
         own = [event for event in events if isinstance(event, Said) and event.name == self.talk.state.me]
-        heard = [self._unmasked(one) for one in (*self.client.get_and_flush_messages(), *own)]
-        said = sorted(heard, key=lambda one: one.timestamp)
+        received = [self._unmasked(one) for one in (*self.client.get_and_flush_messages(), *own)]
+        said = sorted(received, key=lambda one: one.timestamp)
         me, new = self.talk.state.me, new_entries(self.talk.state, said, now)
         peer_events = tuple(peer_events_in(events, me, self.client.agent_id, now))
-        self.talk.handle(Heard(new, now, peer_events, dict(_issues(events, me))))
+        self.talk.handle(MessagesArrived(new, now, peer_events, dict(_issues(events, me))))
         if names := [entry.name for entry in new if not (entry.is_host or entry.is_me or entry.replayed)]:
             self.relationships.talked_with(names)
             self._note_strengths(names)
@@ -107,7 +107,7 @@ class Perceiver:
         made = self.queue.in_conversation(thread, self.client.room_id) if request else ()
         return any(one.status in LIVE for one in made)
 
-    def _unheard(self, now: datetime) -> bool:
+    def _awaits_delivery(self, now: datetime) -> bool:
         """Whether the host's request is open and nobody came to it, as when no mind answers for a while."""
         request = self.talk.state.request
         young = request.requested_at is not None and now - request.requested_at < _WAITS_FOR_A_MIND

@@ -150,7 +150,7 @@ def should_open(
     now: datetime,
     *,
     joined_at: datetime | None,
-    heard_at: datetime | None,
+    last_message_at: datetime | None,
     opened_at: datetime | None,
 ) -> Decision:
     """Whether we open a conversation now.
@@ -160,7 +160,7 @@ def should_open(
         peers: who else is there.
         now: aware UTC.
         joined_at: when we came in.
-        heard_at: when anybody last spoke, the replayed record included.
+        last_message_at: when anybody last spoke, the replayed record included.
         opened_at: when anybody last broke a long silence, or we tried to.
 
     """
@@ -168,7 +168,7 @@ def should_open(
         return Decision(should=False, reason="nobody is there to talk with")
     if joined_at is None or now - joined_at < _FIRST:
         return Decision(should=False, reason="we have just come in")
-    if heard_at is not None and now - heard_at < _SILENCE:
+    if last_message_at is not None and now - last_message_at < _SILENCE:
         return Decision(should=False, reason="somebody has spoken lately")
     if opened_at is not None and now - opened_at < _BETWEEN:
         return Decision(should=False, reason="a conversation was opened within the last hour")

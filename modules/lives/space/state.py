@@ -53,7 +53,7 @@ class ConversationState:
         joined_at: when we came in.
         cooldown_until: until then we only listen.
         spoken: how many messages of ours were said in this life.
-        heard_at: when anybody last spoke, the replayed record included; a pause does not end it.
+        last_message_at: when anybody last spoke, the replayed record included; a pause does not end it.
         opened_at: when an agent last broke a long silence, or we tried to.
         ended_at: when the host ended the talk; None once it has spoken again.
         peer_events: what peers did, as far as requests are concerned.
@@ -73,7 +73,7 @@ class ConversationState:
     joined_at: datetime | None = None
     cooldown_until: datetime | None = None
     spoken: int = 0
-    heard_at: datetime | None = None
+    last_message_at: datetime | None = None
     opened_at: datetime | None = None
     ended_at: datetime | None = None
     peer_events: tuple[PeerEvent, ...] = ()
@@ -130,7 +130,7 @@ class Paused:
 
 
 @dataclass(frozen=True, slots=True)
-class Heard:
+class MessagesArrived:
     """Others said (`entries`, of `new_entries`) and did something; `issues` are links, and who made each."""
 
     entries: tuple[HistoryEntry, ...]
@@ -184,7 +184,7 @@ Event = (
     Entered
     | Left
     | Paused
-    | Heard
+    | MessagesArrived
     | Spoke
     | Delivered
     | Classified
@@ -220,14 +220,14 @@ def next_state(state: ConversationState, event: Event) -> ConversationState:  # 
                 settled=HostRequest(),
                 joined_at=event.at,
                 cooldown_until=None,
-                heard_at=None,
+                last_message_at=None,
                 opened_at=None,
                 ended_at=None,
             )
         case Paused():
             return _paused(state)
-        case Heard():
-            return _heard(state, event)
+        case MessagesArrived():
+            return _messages_arrived(state, event)
         case Spoke():
             entry = HistoryEntry(f"m{state.entries + 1}", state.me, _read(event.content), event.at, is_me=True)
             spoken = replace(state, entries=state.entries + 1, history=_newest(state.history, (entry,)))
@@ -287,14 +287,14 @@ def moment(timestamp: str, now: datetime) -> datetime:
     return now if at is None or at > now + _CLOCKS_APART else max(at, _EARLIEST)
 
 
-def _heard(state: ConversationState, event: Heard) -> ConversationState:
+def _messages_arrived(state: ConversationState, event: MessagesArrived) -> ConversationState:
     """Replayed words are no sign of life, and stand where they were said."""
     history = _newest(state.history, event.entries)
     if any(entry.replayed for entry in event.entries):
         every = sorted((*state.history, *event.entries), key=lambda entry: entry.at)
         history = tuple(every[-SPACE_HISTORY_KEPT:])
     pinned = next((text.removeprefix(_PIN) for text in state.pinned if text.startswith(_PIN)), None)
-    heard = replace(
+    updated = replace(
         state,
         entries=state.entries + len(event.entries),
         history=history,
@@ -302,22 +302,31 @@ def _heard(state: ConversationState, event: Heard) -> ConversationState:
         issues=dict([*state.issues.items(), *event.issues.items()][-ISSUES_KEPT:]),
         repo=detect_repo(history) or state.repo or pinned,
     )
-    return _noted(heard, event.entries, event.at)
+    return _noted(updated, event.entries, event.at)
 
 
 def _noted(state: ConversationState, new: Iterable[HistoryEntry], now: datetime) -> ConversationState:
     """With what the new entries tell: points, when somebody last spoke, and who broke a long silence."""
-    points, heard_at, opened_at, active_at = [*state.points], state.heard_at, state.opened_at, state.last_activity_at
+    points, last_message_at, opened_at, active_at = (
+        [*state.points],
+        state.last_message_at,
+        state.opened_at,
+        state.last_activity_at,
+    )
     for entry in new:
         if not entry.is_host:
             points.append(point_summary(entry.name, entry.content))
-            if heard_at is None or entry.at - heard_at >= _LONG_SILENCE:
+            if last_message_at is None or entry.at - last_message_at >= _LONG_SILENCE:
                 opened_at = entry.at
-        heard_at = max(entry.at, heard_at or entry.at)
+        last_message_at = max(entry.at, last_message_at or entry.at)
         if not entry.replayed:
             active_at = now
     return replace(
-        state, points=tuple(points[-POINTS_KEPT:]), heard_at=heard_at, opened_at=opened_at, last_activity_at=active_at
+        state,
+        points=tuple(points[-POINTS_KEPT:]),
+        last_message_at=last_message_at,
+        opened_at=opened_at,
+        last_activity_at=active_at,
     )
 
 

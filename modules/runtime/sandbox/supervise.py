@@ -125,16 +125,16 @@ def see_to_the_end(child: Child, watch: Watch, limits: Limits, stop: Event) -> R
     process = child.process
     assert process.stdout  # noqa: S101 - both are pipes
     assert process.stderr  # noqa: S101
-    heard = {process.stdout.fileno(): bytearray(), process.stderr.fileno(): bytearray()}
-    out, err = heard.values()
+    output = {process.stdout.fileno(): bytearray(), process.stderr.fileno(): bytearray()}
+    out, err = output.values()
     ended: Ended | None = None
     try:
-        with selectors.DefaultSelector() as ears:
-            for pipe in (*heard, child.exited):
-                ears.register(pipe, selectors.EVENT_READ)
+        with selectors.DefaultSelector() as selector:
+            for pipe in (*output, child.exited):
+                selector.register(pipe, selectors.EVENT_READ)
             ticked = began
             while ended is None:
-                if _listen(ears, heard, child.exited, limits.output_bytes):
+                if _listen(selector, output, child.exited, limits.output_bytes):
                     ended = "exited"
                 elif stop.is_set() or time.monotonic() - began > limits.wall_s:
                     ended = "timeout"
@@ -144,10 +144,10 @@ def see_to_the_end(child: Child, watch: Watch, limits: Limits, stop: Event) -> R
             if ended == "exited" and _was_full(child):
                 ended = "processes"
             child.kill()
-            ears.unregister(child.exited)
+            selector.unregister(child.exited)
             last = time.monotonic() + _LAST_WORDS_S
-            while ears.get_map() and time.monotonic() < last:
-                _listen(ears, heard, child.exited, limits.output_bytes)
+            while selector.get_map() and time.monotonic() < last:
+                _listen(selector, output, child.exited, limits.output_bytes)
         code = process.wait(_DEATH_S)
     except subprocess.TimeoutExpired:
         raise SoulError(f"what ran in the sandbox did not end within {_DEATH_S:g} s of being killed") from None
@@ -228,24 +228,24 @@ def _go_first(pid: int) -> None:
         os.sched_setscheduler(pid, os.SCHED_FIFO, os.sched_param(1))
 
 
-def _listen(ears: selectors.BaseSelector, heard: Mapping[int, bytearray], exited: int, most: int) -> bool:
+def _listen(selector: selectors.BaseSelector, output: Mapping[int, bytearray], exited: int, most: int) -> bool:
     """Hear what there is; whether the command has ended. One byte beyond `most` is kept, as a sign of more."""
     over = False
-    for key, _ in ears.select(TICK_S):
+    for key, _ in selector.select(TICK_S):
         if key.fd == exited:
             over = True
         elif said := os.read(key.fd, _CHUNK):
-            heard[key.fd].extend(said[: most + 1 - len(heard[key.fd])])
+            output[key.fd].extend(said[: most + 1 - len(output[key.fd])])
         else:
-            ears.unregister(key.fd)
+            selector.unregister(key.fd)
     return over
 
 
 def _wait_for_death(handle: int) -> None:
-    with selectors.DefaultSelector() as ears:
-        ears.register(handle, selectors.EVENT_READ)
-        ears.select(_DEATH_S)
+    with selectors.DefaultSelector() as selector:
+        selector.register(handle, selectors.EVENT_READ)
+        selector.select(_DEATH_S)
 
 
-def _text(heard: bytearray, limits: Limits) -> str:
-    return bytes(heard[: limits.output_bytes]).decode(errors="replace")
+def _text(output: bytearray, limits: Limits) -> str:
+    return bytes(output[: limits.output_bytes]).decode(errors="replace")

@@ -19,7 +19,7 @@ from modules.services.commitments.types import LIVE, CommitmentRequest, Commitme
 
 COMMITMENT_CHECK_INTERVAL_MS = 15 * SECOND_MS
 COMMITMENT_MAX_ATTEMPTS = 3
-COMMITMENT_UNHEARD_MAX_MS = 10 * MINUTE_MS
+COMMITMENT_UNDELIVERED_MAX_MS = 10 * MINUTE_MS
 COMMITMENT_STALE_THRESHOLD_MS = 24 * HOUR_MS
 COMMITMENT_IN_PROGRESS_TIMEOUT_MS = 10 * MINUTE_MS
 COMMITMENT_RETRY_DELAYS_MS = (MINUTE_MS, 5 * MINUTE_MS)
@@ -35,7 +35,7 @@ HOST_NAMED = "hostNamedRepo"
 FOUND_ROOM = "foundRoom"
 """Key of `params`: true when it was made in a room that we came upon and the owner never named."""
 
-UNHEARD = "unheard"
+UNDELIVERED = "unheard"
 """Key of `params`: true until the room has echoed the words in which it was made."""
 
 ROOM_ID = "roomId"
@@ -43,7 +43,7 @@ ROOM_ID = "roomId"
 
 TIMED_OUT = "Timed out"
 INTERRUPTED = "interrupted by the end of the process"
-NEVER_HEARD = "the room never heard the words in which it was promised"
+NEVER_DELIVERED = "the room never received the message that made it"
 STALE = "not kept within 24 hours"
 
 _A_MOMENT = timedelta(milliseconds=COMMITMENT_CHECK_INTERVAL_MS)
@@ -167,14 +167,14 @@ def failed(commitment: QueuedCommitment, error: str, partial: Mapping[str, Any] 
     return replace(commitment, status=status, attempt_count=attempts, error=error, result=result)
 
 
-def heard(commitment: QueuedCommitment) -> QueuedCommitment:
-    """The room has heard the words: it may be kept."""
-    return replace(commitment, params={name: value for name, value in commitment.params.items() if name != UNHEARD})
+def delivered(commitment: QueuedCommitment) -> QueuedCommitment:
+    """Return the commitment without its mark of an undelivered message: it may be carried out."""
+    return replace(commitment, params={name: value for name, value in commitment.params.items() if name != UNDELIVERED})
 
 
-def may_be_heard_still(commitment: QueuedCommitment, now: datetime) -> bool:
+def may_still_be_delivered(commitment: QueuedCommitment, now: datetime) -> bool:
     """Whether the room's record may still show the words."""
-    return not _older(parse_iso_or_none(commitment.created_at), now, COMMITMENT_UNHEARD_MAX_MS)
+    return not _older(parse_iso_or_none(commitment.created_at), now, COMMITMENT_UNDELIVERED_MAX_MS)
 
 
 def put_off(commitment: QueuedCommitment, error: str, partial: Mapping[str, Any] | None = None) -> QueuedCommitment:

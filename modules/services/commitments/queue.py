@@ -164,18 +164,18 @@ class CommitmentQueue:
         self._put(policy.given_up(commitment, reason), "withdrawn", error=reason, tell=False)
         return True
 
-    def mark_heard(self, commitment_id: str) -> None:
+    def mark_delivered(self, commitment_id: str) -> None:
         """The room has heard the words in which it was made: it may be fulfilled."""
         commitment = self._known.get(commitment_id)
-        if commitment is not None and policy.UNHEARD in commitment.params:
-            self._put(policy.heard(commitment), "heard")
+        if commitment is not None and policy.UNDELIVERED in commitment.params:
+            self._put(policy.delivered(commitment), "heard")
             self._publish(CommitmentsReady())
 
-    def withdraw_unheard(self, commitment_id: str) -> bool:
+    def withdraw_undelivered(self, commitment_id: str) -> bool:
         """Give up a commitment whose words the room never heard, once it is too late for that; False before."""
         commitment = self._known[commitment_id]
-        late = not policy.may_be_heard_still(commitment, self._clock.now())
-        return late and self.withdraw(commitment_id, policy.NEVER_HEARD)
+        late = not policy.may_still_be_delivered(commitment, self._clock.now())
+        return late and self.withdraw(commitment_id, policy.NEVER_DELIVERED)
 
     def withdraw_claimed(self, action: str, target: str, reason: str) -> bool:
         """The same for what was claimed as `action` on `target`, for example after a lost claim."""

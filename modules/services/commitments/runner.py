@@ -20,7 +20,7 @@ from modules.services.commitments.announce import Announcer
 from modules.services.commitments.events import CommitmentKept
 from modules.services.commitments.fulfil import Fulfiller, Progress
 from modules.services.commitments.naming import extract_fulfillment_url, resolve_repo, title_of
-from modules.services.commitments.policy import NEVER_HEARD, ROOM_ID, STALE, UNHEARD
+from modules.services.commitments.policy import NEVER_DELIVERED, ROOM_ID, STALE, UNDELIVERED
 from modules.services.commitments.presence import Presence
 from modules.services.commitments.queue import CommitmentQueue, waiting_lines
 from modules.services.commitments.types import QueuedCommitment
@@ -44,7 +44,7 @@ class CommitmentRunner:
         journal: hears everything.
         publish: receives `CommitmentKept`.
         knows_room: whether we know what others in the room made while we were away.
-        was_heard: whether the room with this id (""; any) has heard these words of ours since then, as far as we know.
+        was_delivered: whether the room with this id ("" is any) is known to have received these words of ours since.
 
     """
 
@@ -58,7 +58,7 @@ class CommitmentRunner:
         journal: Journal,
         publish: Publish = discard,
         knows_room: Callable[[], bool] = lambda: True,
-        was_heard: Callable[[str, datetime, str], bool] = lambda _words, _since, _room_id: False,
+        was_delivered: Callable[[str, datetime, str], bool] = lambda _words, _since, _room_id: False,
     ) -> None:
         self._queue = queue
         self._fulfiller = fulfiller
@@ -70,7 +70,7 @@ class CommitmentRunner:
         self._announce_tries: dict[str, int] = {}
         self._publish = publish
         self._knows_room = knows_room
-        self._was_heard = was_heard
+        self._was_delivered = was_delivered
 
     async def take_steps(self) -> int:
         """One step for each commitment whose turn it is; returns how many are under way."""
@@ -134,14 +134,16 @@ class CommitmentRunner:
         """Why a commitment made in a room is not begun, or ""."""
         if not self._knows_room():
             return "others in the room may have made it while we were away"
-        if UNHEARD not in commitment.params:
+        if UNDELIVERED not in commitment.params:
             return ""
         made_at = parse_iso_or_none(commitment.created_at)
         room_id = str(commitment.params.get(ROOM_ID, ""))
-        if made_at is not None and self._was_heard(commitment.source_reply_text, made_at, room_id):
-            self._queue.mark_heard(commitment.id)
+        if made_at is not None and self._was_delivered(commitment.source_reply_text, made_at, room_id):
+            self._queue.mark_delivered(commitment.id)
             return ""
-        return NEVER_HEARD if self._queue.withdraw_unheard(commitment.id) else "the room has not heard of it yet"
+        return (
+            NEVER_DELIVERED if self._queue.withdraw_undelivered(commitment.id) else "the room has not heard of it yet"
+        )
 
     async def _step(self, commitment: QueuedCommitment) -> None:
         """One commitment that trips over a bug of ours must not stop the others."""

@@ -142,9 +142,9 @@ def test_pictures_are_known_by_what_was_uploaded_and_by_what_is_shown(
 
 
 def test_a_notification_knows_its_pictures_by_the_record_alone() -> None:
-    heard = convert.notification({**view(embed=UPLOADED), "reason": "mention"})
-    assert heard is not None
-    assert heard.pictures == (BY_RECORD,)
+    received = convert.notification({**view(embed=UPLOADED), "reason": "mention"})
+    assert received is not None
+    assert received.pictures == (BY_RECORD,)
 
 
 def test_only_a_repost_has_someone_who_put_it_there() -> None:

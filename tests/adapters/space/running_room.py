@@ -50,7 +50,7 @@ class RoomDriver:
         """Sends a frame; returns what this connection was sent in answer."""
         before = len(self.texts[number])
         self.do(self.room.received(number, json.dumps(frame) if isinstance(frame, dict) else frame))
-        return self.heard(number)[before:]
+        return self.arrived(number)[before:]
 
     def join(self, name: str, agent_id: str = "", *, address: str = "192.0.2.1", **more: Any) -> int:
         """Opens a connection and joins; returns its number."""
@@ -58,11 +58,11 @@ class RoomDriver:
         self.send(number, {"type": "join", "name": name, "id": agent_id or f"{name}-1", "version": "1", **more})
         return number
 
-    def heard(self, number: int) -> list[Told]:
+    def arrived(self, number: int) -> list[Told]:
         return [json.loads(text) for text in self.texts[number]]
 
     def types(self, number: int) -> list[str]:
-        return [frame["type"] for frame in self.heard(number)]
+        return [frame["type"] for frame in self.arrived(number)]
 
     def forget(self) -> None:
         """Clears what was collected so far."""

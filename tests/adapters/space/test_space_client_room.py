@@ -126,8 +126,8 @@ async def test_the_record_comes_once_per_join_and_is_marked() -> None:
         member = Member(at(room.url))
         async with running_client(member) as client:
             await until(lambda: len(client._member.inbox._messages) == 3)
-            heard = client.get_and_flush_messages()
-            assert [(said.name, said.replayed) for said in heard] == [("bob", True), ("ada", True), ("bob", False)]
+            received = client.get_and_flush_messages()
+            assert [(said.name, said.replayed) for said in received] == [("bob", True), ("ada", True), ("bob", False)]
             assert client.fresh_room
             await client.send_typing()
             await until(lambda: client.status == "disconnected")

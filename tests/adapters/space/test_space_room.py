@@ -38,11 +38,11 @@ async def test_a_joiner_is_told_everything_in_the_order_of_the_wire() -> None:
     assert driver.types(bob) == ["join", "presence", "history_response", "workspace_state", "claim", "state"]
     assert driver.types(ada) == ["join", "presence"]
     assert [type(event) for event in driver.seen] == [Joined, PresenceList]
-    entries = driver.heard(bob)[2]["entries"]
+    entries = driver.arrived(bob)[2]["entries"]
     later = "2026-01-05T12:00:00.250Z"
     assert [entry["type"] for entry in entries] == ["join", "workspace_state", "claim", "state", "join"]
     assert entries[-1] == {"timestamp": later, "agentName": "bob", "agentId": "bob-1", "type": "join", "content": ""}
-    assert [agent["name"] for agent in driver.heard(bob)[1]["agents"]] == ["ada", "bob"]
+    assert [agent["name"] for agent in driver.arrived(bob)[1]["agents"]] == ["ada", "bob"]
 
 
 async def test_a_presence_row_has_its_keys_in_order() -> None:
@@ -112,7 +112,9 @@ async def test_who_is_present_is_told_four_times_a_second_at_most_however_much_c
     assert driver.types(ada).count("presence") == 1
     await driver.after(0.25)
     assert driver.types(ada).count("presence") == 2
-    assert {agent["name"] for agent in driver.heard(ada)[-1]["agents"]} == {agent.name for agent in driver.room.agents}
+    assert {agent["name"] for agent in driver.arrived(ada)[-1]["agents"]} == {
+        agent.name for agent in driver.room.agents
+    }
     assert [driver.types(other).count("presence") for other in others] == [2] * 9 + [1]
     await driver.after(5)
     assert driver.types(ada).count("presence") == 2
@@ -238,7 +240,7 @@ async def test_who_leaves_takes_claims_and_reports_along() -> None:
     assert driver.types(bob) == ["leave", "presence"]
     assert [type(event) for event in driver.seen] == [Left, PresenceList]
     cleo = driver.join("cleo")
-    assert [frame.get("workspace") for frame in driver.heard(cleo) if frame["type"] == "workspace_state"] == ["his"]
+    assert [frame.get("workspace") for frame in driver.arrived(cleo) if frame["type"] == "workspace_state"] == ["his"]
     assert "claim" not in driver.types(cleo)
 
 
@@ -248,7 +250,7 @@ def test_of_plans_a_hundred_are_remembered_the_oldest_give_way() -> None:
     for number in range(105):
         report = {"type": "workspace_state", "workspace": f"w{number}", "totalTasks": 1, "completedTasks": 0}
         driver.send(members[number % 10], report)
-    told = [frame["workspace"] for frame in driver.heard(driver.join("late")) if frame["type"] == "workspace_state"]
+    told = [frame["workspace"] for frame in driver.arrived(driver.join("late")) if frame["type"] == "workspace_state"]
     assert told == [f"w{number}" for number in range(5, 105)]
 
 
@@ -310,7 +312,7 @@ def test_the_host_speaks_without_limit_and_is_kept() -> None:
     driver.forget()
     for text in ("hey @ADA", "  ", "and again"):
         driver.do(driver.room.say(text))
-    first, second = driver.heard(ada)
+    first, second = driver.arrived(ada)
     assert list(first) == ["type", "name", "id", "content", "timestamp", "addressed"]
     assert (first["name"], first["addressed"], first["id"]) == ("host", ["ada"], driver.room.host_id)
     assert "addressed" not in second
@@ -322,7 +324,7 @@ def test_the_hosts_words_are_cut_where_a_chat_must_end() -> None:
     driver = RoomDriver()
     ada = driver.join("ada")
     driver.do(driver.room.say("w" * 100_005))
-    assert len(driver.heard(ada)[-1]["content"]) == 100_000
+    assert len(driver.arrived(ada)[-1]["content"]) == 100_000
     assert driver.logged[0].level == "warn"
 
 
@@ -332,7 +334,7 @@ def test_while_it_closes_members_may_finish_and_nobody_comes_in() -> None:
     driver.forget()
     driver.do(driver.room.drain())
     driver.do(driver.room.drain())
-    assert driver.heard(ada) == [{"type": "shutdown", "reason": "Server shutting down", "timestamp": AT}]
+    assert driver.arrived(ada) == [{"type": "shutdown", "reason": "Server shutting down", "timestamp": AT}]
     assert driver.seen == [ShuttingDown("Server shutting down", AT)]
     late = driver.join("late")
     assert driver.ended[late] == (1001, "Server shutting down")

@@ -98,7 +98,7 @@ async def test_who_does_not_join_within_five_seconds_is_sent_away() -> None:
     await driver.after(4.5)
     assert driver.ended == {}
     await driver.after(0.5)
-    assert driver.heard(number)[-1]["message"].startswith("Join timeout")
+    assert driver.arrived(number)[-1]["message"].startswith("Join timeout")
     assert driver.ended[number] == (4001, "Join timeout")
     assert driver.recorded == []
 
@@ -112,7 +112,7 @@ def test_a_name_that_is_taken_stays_with_who_has_it(agent_id: str, address: str)
     driver.send(ada, CLAIM)
     driver.forget()
     thief = driver.join("ada", agent_id, address=address)
-    assert [frame["message"] for frame in driver.heard(thief)] == ["Invalid join: the name is taken"]
+    assert [frame["message"] for frame in driver.arrived(thief)] == ["Invalid join: the name is taken"]
     assert driver.ended == {thief: (4004, "Name taken")}
     assert driver.types(ada) == []
     assert driver.recorded == []
@@ -123,7 +123,7 @@ def test_a_name_that_is_taken_stays_with_who_has_it(agent_id: str, address: str)
 def test_a_member_takes_its_place_over_with_its_token_and_its_old_connection_is_closed() -> None:
     driver = RoomDriver()
     old, bob = driver.join("ada", "ada-1", resume=""), driver.join("bob")
-    token = driver.heard(old)[1]["resume"]
+    token = driver.arrived(old)[1]["resume"]
     driver.forget()
     new = driver.join("ada", "ada-1", address="192.0.2.66", resume=token)
     assert driver.ended == {old: (4002, "Replaced by new connection")}
@@ -131,7 +131,7 @@ def test_a_member_takes_its_place_over_with_its_token_and_its_old_connection_is_
     assert driver.send(old, chat()) == []
     driver.do(driver.room.closed(old))
     assert [agent.name for agent in driver.room.agents] == ["bob", "ada"]
-    assert driver.heard(new)[1]["resume"] not in {"", token}
+    assert driver.arrived(new)[1]["resume"] not in {"", token}
 
 
 @pytest.mark.parametrize("more", [{}, {"resume": ""}, {"resume": "guess"}, {"resume": 7}])
@@ -146,7 +146,7 @@ def test_without_its_token_nobody_takes_the_place_of_a_member_that_has_one(more:
 def test_a_member_that_knows_no_tokens_is_told_of_none() -> None:
     driver = RoomDriver()
     driver.join("ada", resume="")
-    assert "resume" not in str(driver.heard(driver.join("bob")))
+    assert "resume" not in str(driver.arrived(driver.join("bob")))
 
 
 async def test_a_member_whose_name_is_wanted_leaves_if_it_does_not_say_that_it_lives() -> None:
@@ -204,9 +204,9 @@ def test_the_same_member_come_anew_leaves_its_old_connection_open_until_it_speak
     driver.forget()
     assert old not in driver.ended
     driver.send(new, chat("from now"))
-    assert [frame["content"] for frame in driver.heard(new)] == ["from now"]
+    assert [frame["content"] for frame in driver.arrived(new)] == ["from now"]
     driver.send(old, chat("from the past"))
-    assert driver.heard(old) == []
+    assert driver.arrived(old) == []
     assert driver.ended == {old: (4002, "Replaced by new connection")}
     driver.do(driver.room.closed(old))
     assert [agent.name for agent in driver.room.agents] == ["ada"]
@@ -233,7 +233,7 @@ async def test_a_removed_member_leaves_and_its_name_stays_closed_to_its_address_
     driver.send(eve, CLAIM)
     driver.forget()
     driver.do(driver.room.remove("Eve"))
-    assert driver.heard(eve)[0]["message"] == "Invalid join: the host removed this name"
+    assert driver.arrived(eve)[0]["message"] == "Invalid join: the host removed this name"
     assert driver.ended == {eve: (4003, "Removed by the host")}
     assert driver.types(ada)[0] == "leave"
     assert [entry.type for entry in driver.recorded] == ["leave"]

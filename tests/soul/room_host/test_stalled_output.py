@@ -22,7 +22,7 @@ WORDS = "The weir was built before the mill. " * 400
 _PAGE_BYTES = 4096
 
 
-async def heard(member: ClientConnection, holding: str) -> None:
+async def received(member: ClientConnection, holding: str) -> None:
     async with asyncio.timeout(HANG_S):
         while holding not in str(await member.recv()):
             pass
@@ -34,7 +34,7 @@ async def two(url: str) -> AsyncIterator[tuple[ClientConnection, ClientConnectio
     async with connect(url) as marvin, connect(url) as ada:
         for name, member in (("marvin", marvin), ("ada", ada)):
             await member.send(json.dumps({"type": "join", "name": name, "id": name, "version": "1"}))
-            await heard(member, f'"{name}"')
+            await received(member, f'"{name}"')
         yield marvin, ada
 
 
@@ -85,9 +85,9 @@ async def test_members_talk_on_while_nobody_reads_the_pipe_and_all_of_it_comes_o
     async with piped(tmp_path) as (pipe, url):
         async with two(url) as (marvin, ada):
             await say(marvin, f"first {WORDS}")
-            await heard(ada, "first")
+            await received(ada, "first")
             await say(ada, "second")
-            await heard(marvin, "second")
+            await received(marvin, "second")
         seen = await pipe.until("← left    ada")
         assert seen.index("first") < seen.index("second")
         pipe.process.terminate()
@@ -99,7 +99,7 @@ async def test_a_room_whose_pipe_nobody_reads_can_be_closed(tmp_path: Path) -> N
     async with piped(tmp_path) as (pipe, url):
         async with two(url) as (marvin, ada):
             await say(marvin, f"first {WORDS}")
-            await heard(ada, "first")
+            await received(ada, "first")
         pipe.process.terminate()
         assert await asyncio.wait_for(pipe.process.wait(), HANG_S) == 0
 
@@ -108,8 +108,8 @@ async def test_members_talk_on_while_the_terminal_is_held(tmp_path: Path) -> Non
     async with hosted(tmp_path) as (terminal, url), two(url) as (marvin, ada):
         terminal.hold()
         await say(marvin, f"first {WORDS}")
-        await heard(ada, "first")
+        await received(ada, "first")
         await say(ada, "second")
-        await heard(marvin, "second")
+        await received(marvin, "second")
         terminal.release()
         await terminal.until("second")

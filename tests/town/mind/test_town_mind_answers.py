@@ -73,12 +73,12 @@ async def test_who_turns_our_question_round_hears_our_own_answer() -> None:
 async def test_an_owner_who_answers_hears_something_new_each_time() -> None:
     ask = "Do you look at the glass first, or at the sky?"
     lines = [f"YOU: A barometer falls. {ask}"]
-    heard: set[str] = set()
+    received: set[str] = set()
     for number in range(3):
         request = answering("maren", "you.test", f"The glass, number {number}.", said=[*lines], kind="reply")
         text = str((await only_call(request)).input["text"])
-        assert text not in heard
-        heard.add(text)
+        assert text not in received
+        received.add(text)
         lines = [*lines, f"@you.test: The glass, number {number}.", f"YOU: {text} {ask}"]
 
 

@@ -81,8 +81,12 @@ async def test_the_visitor_speaks_as_the_host_and_everybody_hears_it(http: httpx
     async with guest(square.room.url, "maren") as maren:
         answer = await http.post("/api/room", json={"text": "  Good evening, @maren.  "})
         assert answer.status_code == 204
-        heard = await maren.hear("chat")
-    assert (heard["name"], heard["content"], heard["addressed"]) == ("host", "Good evening, @maren.", ["maren"])
+        received = await maren.hear("chat")
+    assert (received["name"], received["content"], received["addressed"]) == (
+        "host",
+        "Good evening, @maren.",
+        ["maren"],
+    )
     assert [row["by"]["name"] for row in square.room.view.rows() if row["kind"] == "host"] == ["You"]
 
 

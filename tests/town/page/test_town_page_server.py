@@ -154,7 +154,7 @@ FOREIGN = (
 )
 
 
-DOORS: tuple[tuple[str, dict[str, Any]], ...] = (
+ROUTES: tuple[tuple[str, dict[str, Any]], ...] = (
     ("/api/posts", {"text": "hi"}),
     ("/api/drafts", {"handle": "odile.test", "id": "cafe01", "yes": True}),
     ("/api/pause", {"handle": "odile.test", "paused": True}),
@@ -165,17 +165,17 @@ async def test_a_foreign_website_cannot_act_through_the_browser(square: Square) 
     async with httpx.AsyncClient(base_url=square.url) as http:
         for headers in FOREIGN:
             whole = {"origin": square.url, "content-type": "application/json"} | headers
-            for door, body in DOORS:
-                answer = await http.post(door, content=json.dumps(body), headers=whole)
-                assert answer.status_code == 403, (door, headers)
+            for route, body in ROUTES:
+                answer = await http.post(route, content=json.dumps(body), headers=whole)
+                assert answer.status_code == 403, (route, headers)
     assert square.network.posts() == []
     assert square.hand.decided == []
     assert square.hand.paused == []
 
 
 async def test_nothing_acts_on_being_looked_at(http: httpx.AsyncClient, square: Square) -> None:
-    for door, body in DOORS:
-        assert (await http.get(door, params=body)).status_code == 405
+    for route, body in ROUTES:
+        assert (await http.get(route, params=body)).status_code == 405
     assert square.hand.decided == []
 
 
@@ -185,8 +185,8 @@ async def test_nothing_acts_on_being_looked_at(http: httpx.AsyncClient, square: 
 async def test_a_yes_a_no_and_a_pause_reach_the_resident_they_are_meant_for(
     http: httpx.AsyncClient, square: Square
 ) -> None:
-    for door, body in DOORS[1:]:
-        assert (await http.post(door, json=body)).status_code == 204
+    for route, body in ROUTES[1:]:
+        assert (await http.post(route, json=body)).status_code == 204
     await http.post("/api/drafts", json={"handle": "odile.test", "id": "cafe02", "yes": False})
     assert square.hand.decided == [("odile.test", "cafe01", True), ("odile.test", "cafe02", False)]
     assert square.hand.paused == [("odile.test", True)]
@@ -194,8 +194,8 @@ async def test_a_yes_a_no_and_a_pause_reach_the_resident_they_are_meant_for(
 
 async def test_what_cannot_be_done_is_said_in_words(http: httpx.AsyncClient, square: Square) -> None:
     square.hand.trouble = "cafe01 does not wait any more"
-    for door, body in DOORS[1:]:
-        answer = await http.post(door, json=body)
+    for route, body in ROUTES[1:]:
+        answer = await http.post(route, json=body)
         assert (answer.status_code, answer.json()["error"]) == (400, square.hand.trouble)
 
 
@@ -306,8 +306,8 @@ async def test_what_addresses_nobody_is_told_to_the_one_whose_field_it_touches(
 
 
 async def test_what_touches_nobody_s_field_is_told_in_turn(http: httpx.AsyncClient, square: Square) -> None:
-    heard = [await told_of(http, square, text) for text in ("hello", "17 + 25?", "Xyzzy")]
-    assert heard == [["maren"], ["tobias"], ["odile"]]
+    received = [await told_of(http, square, text) for text in ("hello", "17 + 25?", "Xyzzy")]
+    assert received == [["maren"], ["tobias"], ["odile"]]
 
 
 async def test_what_names_somebody_or_answers_somebody_is_told_to_nobody_else(

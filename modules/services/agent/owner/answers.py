@@ -39,7 +39,7 @@ class OwnerAnswers:
         self._say = say
         self._clock = clock
         self._timezone = timezone
-        self._heard = asyncio.Event()
+        self._line_arrived = asyncio.Event()
         self._failures = 0
         self._late = False  # whether what waits has waited for longer than its turn
 
@@ -48,16 +48,16 @@ class OwnerAnswers:
         await self._talk.hear(line)
         if self._failures:
             self._console.line("info", f"Kept; {_messages(await self._talk.waiting())} for an answer")
-        self._heard.set()
+        self._line_arrived.set()
 
     async def run(self, *, greet: bool) -> None:
         """Answer until cancelled; `greet`: speak first where the two have never talked. Raises `Fatal`."""
         while not await self._tried(partial(self._begin, greet)):
             pass
         while True:
-            self._heard.clear()
+            self._line_arrived.clear()
             if await self._tried(self._answer_all):
-                await self._heard.wait()
+                await self._line_arrived.wait()
 
     async def _begin(self, greet: bool) -> None:  # noqa: FBT001 - bound by `partial`
         waiting = await self._talk.waiting()
@@ -119,12 +119,12 @@ class OwnerAnswers:
         self._failures += 1
         self._late = True
         pause = asyncio.create_task(self._clock.sleep(max(wait_s, getattr(error, "retry_after", None) or 0)))
-        heard = asyncio.create_task(self._heard.wait())
+        line_arrived = asyncio.create_task(self._line_arrived.wait())
         try:
-            await asyncio.wait({pause, heard}, return_when=asyncio.FIRST_COMPLETED)
+            await asyncio.wait({pause, line_arrived}, return_when=asyncio.FIRST_COMPLETED)
         finally:
             pause.cancel()
-            heard.cancel()
+            line_arrived.cancel()
 
 
 def _messages(count: int) -> str:

@@ -92,11 +92,11 @@ class OwnerTalk:
 
     async def answer(self, line: str) -> str:
         """Hear one message and answer it, and before it all that still waits. Raises what `answer_next` raises."""
-        heard = await self.hear(line)
+        stored = await self.hear(line)
         while answer := await self.answer_next():
             if answer.failed:
                 raise answer.failed
-            if answer.message.id == heard.id:
+            if answer.message.id == stored.id:
                 return answer.text
         return ""
 

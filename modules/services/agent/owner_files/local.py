@@ -34,12 +34,12 @@ class LocalOwnerFiles:
 
     def __init__(self, home: Home, warn: Warn) -> None:
         self._home = home
-        self._heard = Once(warn)
+        self._warned = Once(warn)
         self._writing = asyncio.Lock()
 
     async def read(self, name: str) -> str | None:
         found = await asyncio.to_thread(self._look, checked_name(name))
-        return self._heard.about(name, found)
+        return self._warned.about(name, found)
 
     async def write(self, name: str, text: str) -> None:
         await self.update(name, lambda _: text)

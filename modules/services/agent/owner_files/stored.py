@@ -31,10 +31,10 @@ class StoredOwnerFiles:
     def __init__(self, storage: Storage, agent_id: str, warn: Warn) -> None:
         self._storage = storage
         self._agent_id = agent_id
-        self._heard = Once(warn)
+        self._warned = Once(warn)
 
     async def read(self, name: str) -> str | None:
-        return self._heard.about(name, await self._look(checked_name(name)))
+        return self._warned.about(name, await self._look(checked_name(name)))
 
     async def write(self, name: str, text: str) -> None:
         await self.update(name, lambda _: text)

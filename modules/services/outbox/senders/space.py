@@ -59,7 +59,7 @@ class EchoLog:
 
     def __init__(self, name: str) -> None:
         self._names = frozenset((name, *aliases(name)))
-        self._heard: deque[tuple[str, str, str]] = deque(maxlen=_KEPT)
+        self._messages: deque[tuple[str, str, str]] = deque(maxlen=_KEPT)
         self._here: deque[str] = deque(maxlen=_KEPT)
         self._places = FIFOCache[str, str](_KEPT)
         self._room_id = ""
@@ -76,7 +76,7 @@ class EchoLog:
             ids_known = bool(before and self._room_id)
             if before != self._room_id if ids_known else not set(words) & set(self._here):
                 self._here.clear()
-        self._heard.extend((said, at, self._room_id) for said, at in own)
+        self._messages.extend((said, at, self._room_id) for said, at in own)
         self._here.extend(words)
         self._places.update(dict.fromkeys(words, url))
 
@@ -88,7 +88,7 @@ class EchoLog:
         """The address of the room in which they were said last; "" if that is not known."""
         return self._places.get(words.strip(), "")
 
-    def heard(self, words: str, since: datetime, room_id: str = "") -> bool:
+    def contains(self, words: str, since: datetime, room_id: str = "") -> bool:
         """Whether the room heard these words since then, as far as its clock can be compared with ours.
 
         With `room_id` no room counts that is known to be another.
@@ -98,7 +98,7 @@ class EchoLog:
             said == words.strip()
             and (parse_iso_or_none(at) or earliest) >= earliest
             and (not (room_id and told_in) or room_id == told_in)
-            for said, at, told_in in self._heard
+            for said, at, told_in in self._messages
         )
 
     def _own(self, event: Event) -> Iterator[tuple[str, str]]:
@@ -124,9 +124,9 @@ class SpaceSender:
         why_not = self._absent(intent) if intent.kind == "space_chat" else ""
         return Wait(why_not, _ASK_AGAIN_S) if why_not else None
 
-    def was_heard(self, words: str, since: datetime, room_id: str = "") -> bool:
-        """Whether the room has heard these words of ours since then, live or by its record; as `EchoLog.heard`."""
-        return self._echo_log.heard(words, since, room_id)
+    def was_delivered(self, words: str, since: datetime, room_id: str = "") -> bool:
+        """Whether the room has heard these words of ours since then, live or by its record; as `EchoLog.contains`."""
+        return self._echo_log.contains(words, since, room_id)
 
     def where(self, words: str) -> str:
         """The address of the room in which we said these words, as far as it is known; else of the one we are in."""
@@ -160,7 +160,7 @@ class SpaceSender:
         if why_not := self._absent(intent):
             return Err(why_not, "transient")
         since = parse_iso(intent.first_sent_at or intent.created_at)
-        if not self._echo_log.heard(intent.body.preview, since):
+        if not self._echo_log.contains(intent.body.preview, since):
             return Ok(None)
         self._on_the_way.pop(intent.id, None)
         return Ok(await self._arrived(intent))

@@ -163,12 +163,12 @@ async def test_a_picture_goes_from_its_author_over_the_network_to_a_mind_that_se
         await kit.create_post("@rowan.test look at this", images=[Attached(blob, "a red <|im_end|> kite", 40, 20)])
     )
     shown = ok(await rowan.get_post_thread(ref.uri)).post
-    (heard,) = ok(await rowan.get_notifications()).notifications
-    assert [picture.cid for picture in (*shown.pictures, *heard.pictures)] == [blob.cid] * 2
+    (received,) = ok(await rowan.get_notifications()).notifications
+    assert [picture.cid for picture in (*shown.pictures, *received.pictures)] == [blob.cid] * 2
     assert shown.pictures[0].url.startswith(f"{rig.running_town.atproto_url}/img/feed_fullsize/")
-    assert heard.pictures[0].url == ""
+    assert received.pictures[0].url == ""
     gathered = []
-    for found in (shown, heard):
+    for found in (shown, received):
         (picture,) = await rig.pictures(home_url=rig.running_town.atproto_url).gather(found, SESSION)
         assert isinstance(picture, Image)
         assert re.fullmatch(
@@ -298,8 +298,8 @@ async def test_a_waiting_post_still_has_its_pictures_after_a_restart(rig: Rig, t
     kit, rowan = await rig.someone("kit", tmp_path), await rig.someone("rowan", tmp_path)
     blob = ok(await kit.upload_blob(drawn(), "image/png"))
     ok(await kit.create_post("@rowan.test look", images=[Attached(blob, "a kite")]))
-    heard: tuple[Notification, ...] = ok(await rowan.get_notifications()).notifications
-    await PendingPosts(rig.database, SystemClock()).take_in(heard)
+    received: tuple[Notification, ...] = ok(await rowan.get_notifications()).notifications
+    await PendingPosts(rig.database, SystemClock()).take_in(received)
     (waiting,) = await PendingPosts(rig.database, SystemClock()).waiting()
-    assert waiting.notification == heard[0]
+    assert waiting.notification == received[0]
     assert waiting.notification.pictures == (Picture("a kite", "", blob.cid, "image/png", len(drawn())),)

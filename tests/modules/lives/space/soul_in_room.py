@@ -358,9 +358,9 @@ def _agent(life: RunningSoul, client: SpaceClient, *, social_only: bool) -> Agen
     return Agent(life, space, client, queue, clock, mute_reason, experiences)
 
 
-def in_turn(*thoughts: Completion) -> Callable[[ChatRequest], Completion]:
+def in_turn(*model_calls: Completion) -> Callable[[ChatRequest], Completion]:
     """A mind with these thoughts, and then the last of them for ever."""
-    left = list(thoughts)
+    left = list(model_calls)
     return lambda _: left.pop(0) if len(left) > 1 else left[0]
 
 

@@ -11,7 +11,7 @@ from modules.lives.space.commitment_filter import assign_repo
 from modules.lives.space.policy import elect_action_owner
 from modules.lives.space.snapshot import RoomSnapshot
 from modules.lives.space.types import HistoryEntry
-from modules.services.commitments.policy import UNHEARD
+from modules.services.commitments.policy import UNDELIVERED
 from tests.hasty_clock import HastyClock
 from tests.modules.lives.space.soul_in_room import (
     REQUEST,
@@ -41,7 +41,7 @@ async def test_a_request_becomes_a_claim_words_and_a_commitment_on_the_disk(room
         assert commitment.params["target"] == "acme/site#Clock stops"
         assert (commitment.params["owner"], commitment.params["repoName"]) == ("acme", "site")
         assert commitment.params["hostWish"] is True
-        assert UNHEARD not in commitment.params
+        assert UNDELIVERED not in commitment.params
         assert [(claim.action, claim.target) for claim in room.server.claims] == [
             ("create_issue", "acme/site#Clock stops")
         ]
@@ -85,12 +85,12 @@ async def test_what_the_room_never_heard_is_not_committed(room: Room) -> None:
         issue = Commitment.model_validate(an_issue())
         planned = commitment_maker.plan((issue,), snapshot)
         lost = await commitment_maker.enqueue(planned, "The clock issue is mine.", delivered=False)
-        assert [one.params[UNHEARD] for one in lost] == [True]
+        assert [one.params[UNDELIVERED] for one in lost] == [True]
         commitment_maker.withdraw(lost)
         assert marvin.queue.live() == []
         again = await commitment_maker.enqueue(planned, "The clock issue is mine now.", delivered=False)
         commitment_maker.settle(again, echoed=True)
-        assert [UNHEARD in one.params for one in marvin.queue.live()] == [False]
+        assert [UNDELIVERED in one.params for one in marvin.queue.live()] == [False]
 
 
 async def test_of_two_souls_exactly_one_acts_on_a_request(room: Room) -> None:

@@ -65,9 +65,11 @@ def mind(label: str, looks: list[ChatRequest], whole: list[ChatRequest]) -> Deci
     return answer
 
 
-@pytest.mark.parametrize(("label", "thoughts"), [("LISTEN", 0), ("SPEAK", 1), ("listen.", 0), ("", 1), ("No idea.", 1)])
+@pytest.mark.parametrize(
+    ("label", "model_calls"), [("LISTEN", 0), ("SPEAK", 1), ("listen.", 0), ("", 1), ("No idea.", 1)]
+)
 async def test_the_whole_prompt_is_sent_unless_the_first_look_surely_finds_nothing(
-    room: Room, label: str, thoughts: int
+    room: Room, label: str, model_calls: int
 ) -> None:
     looks: list[ChatRequest] = []
     whole: list[ChatRequest] = []
@@ -76,9 +78,9 @@ async def test_the_whole_prompt_is_sent_unless_the_first_look_surely_finds_nothi
         await rebecca.send_chat("Tin is loud.")
         await marvin.hears("Tin is loud.")
         await marvin.check()
-        assert (len(looks), len(whole)) == (1, thoughts)
+        assert (len(looks), len(whole)) == (1, model_calls)
         assert 'rebecca: Tin is loud."' in looks[0].messages[-1].text
-        if not thoughts:
+        if not model_calls:
             (declined,) = [one.entry for one in await marvin.entries() if one.entry.kind == "decision"]
             assert declined.reason == "a first look found nothing to add"
             sessions = marvin.life.app.services.knowledge.sessions

@@ -10,7 +10,7 @@ import pytest
 from adapters.space.types import Said
 from common.clock import iso
 from common.schemas import SPACE_DECISION_TOOL
-from modules.lives.space.state import Heard, Paused, new_entries
+from modules.lives.space.state import MessagesArrived, Paused, new_entries
 from tests.hasty_clock import HastyClock
 from tests.modules.lives.space.soul_in_room import (
     QUESTION,
@@ -128,7 +128,7 @@ async def test_a_saturated_talk_falls_silent_and_the_host_opens_it_again(room: R
         marvin.space.participation.perceiver.look()
         now = marvin.clock.now()
         said = [Said("rebecca", "r", f"matter {number} of another day", iso(now)) for number in range(20)]
-        talk.handle(Heard(new_entries(talk.state, said, now), now))
+        talk.handle(MessagesArrived(new_entries(talk.state, said, now), now))
         async with room.member("rebecca") as rebecca:
             await rebecca.send_chat("Has anyone seen the heron?")
             await marvin.hears("Has anyone seen the heron?")

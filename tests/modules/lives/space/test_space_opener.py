@@ -22,7 +22,7 @@ def ago(seconds: float) -> datetime:
 
 
 @pytest.mark.parametrize(
-    ("joined", "heard", "opened", "opens"),
+    ("joined", "received", "opened", "opens"),
     [
         (60, None, None, True),
         (59, None, None, False),
@@ -36,7 +36,7 @@ def ago(seconds: float) -> datetime:
 )
 def test_a_conversation_is_opened_after_a_silence_and_once_an_hour(
     joined: float | None,
-    heard: float | None,
+    received: float | None,
     opened: float | None,
     opens: bool,  # noqa: FBT001 - a table
 ) -> None:
@@ -45,15 +45,15 @@ def test_a_conversation_is_opened_after_a_silence_and_once_an_hour(
         [OTHER],
         NOW,
         joined_at=None if joined is None else ago(joined),
-        heard_at=None if heard is None else ago(heard),
+        last_message_at=None if received is None else ago(received),
         opened_at=None if opened is None else ago(opened),
     )
     assert bool(decision) is opens, decision.reason
 
 
 def test_nobody_talks_to_an_empty_room_and_only_the_elected_one_begins() -> None:
-    assert not should_open(ELECTED, [], NOW, joined_at=ago(999), heard_at=None, opened_at=None)
-    assert not should_open(OTHER, [ELECTED], NOW, joined_at=ago(999), heard_at=None, opened_at=None)
+    assert not should_open(ELECTED, [], NOW, joined_at=ago(999), last_message_at=None, opened_at=None)
+    assert not should_open(OTHER, [ELECTED], NOW, joined_at=ago(999), last_message_at=None, opened_at=None)
 
 
 @settings(max_examples=examples(50))
@@ -63,7 +63,7 @@ def test_exactly_one_of_those_present_is_elected_whoever_reckons(names: set[str]
     opening = [
         me
         for me in names
-        if should_open(me, names - {me}, now, joined_at=now - timedelta(hours=1), heard_at=None, opened_at=None)
+        if should_open(me, names - {me}, now, joined_at=now - timedelta(hours=1), last_message_at=None, opened_at=None)
     ]
     assert opening == [elected_opener(sorted(names), now)]
 

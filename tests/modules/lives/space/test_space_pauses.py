@@ -17,12 +17,12 @@ def refuse(_: ChatRequest) -> Completion:
 
 
 @pytest.mark.parametrize(
-    ("words", "thoughts"),
+    ("words", "model_calls"),
     [("Slate is quieter.", 1), ("marvin, what do you say?", 2)],
     ids=["to nobody", "to us"],
 )
 async def test_who_was_silent_hears_peers_out_before_it_thinks_again_unless_it_is_called(
-    room: Room, words: str, thoughts: int
+    room: Room, words: str, model_calls: int
 ) -> None:
     async with room.member("rebecca") as rebecca, room.soul("marvin", lambda _: declines()) as marvin:
         await rebecca.send_chat("Tin is loud.")
@@ -32,8 +32,8 @@ async def test_who_was_silent_hears_peers_out_before_it_thinks_again_unless_it_i
         await rebecca.send_chat(words)
         await marvin.hears(words)
         outcome = await marvin.check()
-        assert len(room.running_town.mind.asked) == thoughts
-        assert (outcome.reason == "we had nothing to add a moment ago") is (thoughts == 1)
+        assert len(room.running_town.mind.asked) == model_calls
+        assert (outcome.reason == "we had nothing to add a moment ago") is (model_calls == 1)
         marvin.later(10)
         await marvin.check()
         assert len(room.running_town.mind.asked) == 2
@@ -45,12 +45,12 @@ async def test_each_silence_makes_the_next_pause_longer_until_the_host_speaks(ro
 
         async def thinks_again_after(seconds: float) -> bool:
             marvin.later(seconds)
-            thoughts = len(room.running_town.mind.asked)
-            words = f"Slate is quieter by {thoughts} and {seconds}."
+            model_calls = len(room.running_town.mind.asked)
+            words = f"Slate is quieter by {model_calls} and {seconds}."
             await rebecca.send_chat(words)
             await marvin.hears(words)
             await marvin.check()
-            return len(room.running_town.mind.asked) > thoughts
+            return len(room.running_town.mind.asked) > model_calls
 
         assert [await thinks_again_after(wait) for wait in (0, 11, 11, 11)] == [True, True, False, True]
         await room.says(QUESTION, marvin)

@@ -19,8 +19,8 @@ from modules.lives.space.state import (
     Conversation,
     ConversationState,
     Delivered,
-    Heard,
     Left,
+    MessagesArrived,
     Paused,
     Spoke,
     new_entries,
@@ -41,7 +41,7 @@ def said(name: str, content: str, second: float = 0, *, replayed: bool = False, 
 def hear(talk: Conversation, words: Sequence[Said], now: datetime) -> tuple[HistoryEntry, ...]:
     """Let the room say `words`, and return what was new of them."""
     new = new_entries(talk.state, words, now)
-    talk.handle(Heard(new, now))
+    talk.handle(MessagesArrived(new, now))
     return new
 
 

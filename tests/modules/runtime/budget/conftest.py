@@ -17,7 +17,7 @@ from tests.patience import HANG_S
 
 
 @dataclass
-class Door:
+class GuardedGateway:
     """A gateway, and the rig of the budget that keeps it."""
 
     gateway: LLMGateway
@@ -28,13 +28,13 @@ class Door:
         return [(row["state"], row["input_tokens"], row["output_tokens"]) for row in await self.rig.rows()]
 
 
-OpenDoor = Callable[..., AbstractAsyncContextManager[Door]]
+OpenGuarded = Callable[..., AbstractAsyncContextManager[GuardedGateway]]
 
 
 @pytest.fixture
-def open_door(model: ScriptedModel, tmp_path: Path) -> OpenDoor:
+def open_guarded(model: ScriptedModel, tmp_path: Path) -> OpenGuarded:
     @asynccontextmanager
-    async def opened(rules: Rules | None = None, *, url: str = "") -> AsyncIterator[Door]:
+    async def opened(rules: Rules | None = None, *, url: str = "") -> AsyncIterator[GuardedGateway]:
         async with process(tmp_path / "soul.db", rules or Rules(), clock=WaitedClock()) as rig:
             gateway = LLMGateway(
                 transport=to_loopback,
@@ -49,7 +49,7 @@ def open_door(model: ScriptedModel, tmp_path: Path) -> OpenDoor:
                 max_retries=1,
             )
             try:
-                yield Door(gateway, rig, model)
+                yield GuardedGateway(gateway, rig, model)
             finally:
                 await gateway.aclose()
 

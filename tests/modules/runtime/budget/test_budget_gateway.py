@@ -17,7 +17,7 @@ from modules.runtime.budget.types import Caps
 from modules.runtime.llm.deadline import probe_of
 from modules.runtime.llm.types import ChatResult, Message, ToolSpec, Usage
 from tests.modules.runtime.budget.budget_rig import CHEAP, MAIN, PRICES, Rules, request
-from tests.modules.runtime.budget.conftest import Door, OpenDoor
+from tests.modules.runtime.budget.conftest import GuardedGateway, OpenGuarded
 from tests.modules.runtime.llm.scripted_model import Reply, ScriptedModel, calls, refuses, says
 from tests.modules.runtime.llm.waited_clock import WaitedClock
 from tests.patience import HANG_S
@@ -38,16 +38,16 @@ WORST = ("reserved", BOUND, 1024)
 LATE = dataclasses.replace(says("late"), hang_s=2 * HANG_S)
 
 
-async def outcome(door: Door, wanted: Awaitable[ChatResult]) -> ChatResult | BaseException:
+async def outcome(guarded: GuardedGateway, wanted: Awaitable[ChatResult]) -> ChatResult | BaseException:
     """What comes of `wanted` while the clock is moved on over its waits, and over each answer that is kept back."""
-    task, hung = asyncio.ensure_future(wanted), door.model.hung
+    task, hung = asyncio.ensure_future(wanted), guarded.model.hung
     while not task.done():
         await asyncio.sleep(0.002)
-        if door.model.hung > hung:
+        if guarded.model.hung > hung:
             hung += 1
-            await door.rig.clock.advance(HANG_S)
-        if door.rig.clock._sleepers:
-            await door.rig.clock.advance(10)
+            await guarded.rig.clock.advance(HANG_S)
+        if guarded.rig.clock._sleepers:
+            await guarded.rig.clock.advance(10)
     return (await asyncio.gather(task, return_exceptions=True))[0]
 
 
@@ -61,29 +61,29 @@ async def asked(model: ScriptedModel, times: int) -> None:
 
 
 async def test_while_the_model_thinks_its_worst_case_is_counted_and_the_answer_replaces_it(
-    open_door: OpenDoor, model: ScriptedModel
+    open_guarded: OpenGuarded, model: ScriptedModel
 ) -> None:
-    async with open_door() as door:
+    async with open_guarded() as guarded:
         model.plays(dataclasses.replace(says("Good morning."), hang_s=0.3))
-        task = asyncio.ensure_future(door.gateway.chat_with_tools(HELLO, purpose="greeting", importance="mention"))
+        task = asyncio.ensure_future(guarded.gateway.chat_with_tools(HELLO, purpose="greeting", importance="mention"))
         await asked(model, 1)
-        assert await door.ledger() == [WORST]
+        assert await guarded.ledger() == [WORST]
         result = await task
-        (row,) = await door.rig.rows()
+        (row,) = await guarded.rig.rows()
         assert (row["purpose"], row["importance"], row["model"]) == ("greeting", "mention", MAIN)
-        assert await door.ledger() == [("settled", 10, 5)]
+        assert await guarded.ledger() == [("settled", 10, 5)]
         assert result.cost_usd == result.usage.cost_usd == PRICES[MAIN].cost(10, 5) / 1e6
         assert (result.usage.step, result.usage.model) == ("normal", MAIN)
 
 
 @pytest.mark.parametrize("broken", [refuses(500), refuses(503), refuses(408), Reply(chunks=says("half").chunks[:1])])
 async def test_an_attempt_whose_end_is_unknown_stays_counted_in_full(
-    open_door: OpenDoor, model: ScriptedModel, broken: Reply
+    open_guarded: OpenGuarded, model: ScriptedModel, broken: Reply
 ) -> None:
-    async with open_door() as door:
+    async with open_guarded() as guarded:
         model.plays(broken, says("there"))
-        result = await outcome(door, door.gateway.chat_with_tools(HELLO))
-        assert await door.ledger() == [WORST, ("settled", 10, 5)]
+        result = await outcome(guarded, guarded.gateway.chat_with_tools(HELLO))
+        assert await guarded.ledger() == [WORST, ("settled", 10, 5)]
         assert isinstance(result, ChatResult)
         both = PRICES[MAIN].cost(BOUND, 1024) + PRICES[MAIN].cost(10, 5)
         assert result.cost_usd == pytest.approx(both / 1e6)
@@ -101,64 +101,64 @@ def elsewhere(model: ScriptedModel) -> str:
 
 
 async def test_an_attempt_that_times_out_at_an_own_service_counts_nothing_and_is_told(
-    open_door: OpenDoor, model: ScriptedModel
+    open_guarded: OpenGuarded, model: ScriptedModel
 ) -> None:
-    async with open_door() as door:
+    async with open_guarded() as guarded:
         model.plays(LATE, LATE)
-        failed = await outcome(door, door.gateway.chat_with_tools(HELLO))
+        failed = await outcome(guarded, guarded.gateway.chat_with_tools(HELLO))
         assert isinstance(failed, Transient)
-        assert await door.ledger() == [("settled", 0, 0)] * 2
-        report = await door.rig.budget.report()
+        assert await guarded.ledger() == [("settled", 0, 0)] * 2
+        report = await guarded.rig.budget.report()
         assert (report.fraction, report.calls, report.uncounted) == (0, 2, 2)
         assert "calls    2, 2 of them without an answer and not counted;" in lines(report)[3]
 
 
 async def test_an_answer_that_broke_off_may_be_billed_at_an_own_service_too(
-    open_door: OpenDoor, model: ScriptedModel
+    open_guarded: OpenGuarded, model: ScriptedModel
 ) -> None:
-    async with open_door() as door:
+    async with open_guarded() as guarded:
         model.plays(dataclasses.replace(says("half"), pause_s=2 * HANG_S), says("whole"))
-        asking = asyncio.ensure_future(door.gateway.chat_with_tools(HELLO))
-        assert isinstance(door.rig.clock, WaitedClock)
-        await door.rig.clock.until(3)  # for the answer's beginning, its first piece and its second
-        await door.rig.clock.advance(HANG_S)
-        assert isinstance(await outcome(door, asking), ChatResult)
-        assert await door.ledger() == [WORST, ("settled", 10, 5)]
+        asking = asyncio.ensure_future(guarded.gateway.chat_with_tools(HELLO))
+        assert isinstance(guarded.rig.clock, WaitedClock)
+        await guarded.rig.clock.until(3)  # for the answer's beginning, its first piece and its second
+        await guarded.rig.clock.advance(HANG_S)
+        assert isinstance(await outcome(guarded, asking), ChatResult)
+        assert await guarded.ledger() == [WORST, ("settled", 10, 5)]
 
 
 async def test_an_attempt_that_times_out_stays_counted_in_full_and_its_retry_is_a_small_one(
-    open_door: OpenDoor, model: ScriptedModel
+    open_guarded: OpenGuarded, model: ScriptedModel
 ) -> None:
-    async with open_door(url=elsewhere(model)) as door:
+    async with open_guarded(url=elsewhere(model)) as guarded:
         model.plays(LATE, LATE)
-        failed = await outcome(door, door.gateway.chat_with_tools(HELLO))
+        failed = await outcome(guarded, guarded.gateway.chat_with_tools(HELLO))
         assert isinstance(failed, Transient)
         assert "AI_GATEWAY_IDLE_TIMEOUT_S" in failed.remedy
-        assert await door.ledger() == [WORST, ("reserved", probe_bound(), 16)]
-        assert [row["unanswered"] for row in await door.rig.rows()] == [1, 1], "they are no longer on their way"
-        report = await door.rig.budget.report()
+        assert await guarded.ledger() == [WORST, ("reserved", probe_bound(), 16)]
+        assert [row["unanswered"] for row in await guarded.rig.rows()] == [1, 1], "they are no longer on their way"
+        report = await guarded.rig.budget.report()
         assert report.tokens.unanswered == report.tokens.reserved == BOUND + 1024 + probe_bound() + 16
         assert "without an answer, which may have been billed" in lines(report)[1]
 
 
 async def test_a_service_that_answers_again_after_a_time_out_gets_the_whole_prompt_again(
-    open_door: OpenDoor, model: ScriptedModel
+    open_guarded: OpenGuarded, model: ScriptedModel
 ) -> None:
-    async with open_door(url=elsewhere(model)) as door:
+    async with open_guarded(url=elsewhere(model)) as guarded:
         model.plays(LATE, says("."), says("whole"))
-        result = await outcome(door, door.gateway.chat_with_tools(HELLO))
+        result = await outcome(guarded, guarded.gateway.chat_with_tools(HELLO))
         assert isinstance(result, ChatResult)
         assert result.text == "whole"
-        assert await door.ledger() == [WORST, ("settled", 10, 5), ("settled", 10, 5)]
+        assert await guarded.ledger() == [WORST, ("settled", 10, 5), ("settled", 10, 5)]
         model.plays(says("and at once"))
-        assert (await door.gateway.chat_with_tools(HELLO)).text == "and at once"
+        assert (await guarded.gateway.chat_with_tools(HELLO)).text == "and at once"
     assert [len(wire["messages"][0]["content"]) for wire in model.requests] == [5, 1, 5, 5]
 
 
-async def test_a_refused_probe_is_an_answer_too(open_door: OpenDoor, model: ScriptedModel) -> None:
-    async with open_door() as door:
+async def test_a_refused_probe_is_an_answer_too(open_guarded: OpenGuarded, model: ScriptedModel) -> None:
+    async with open_guarded() as guarded:
         model.plays(LATE, refuses(400, "too short"), says("whole"))
-        result = await outcome(door, door.gateway.chat_with_tools(HELLO))
+        result = await outcome(guarded, guarded.gateway.chat_with_tools(HELLO))
         assert isinstance(result, ChatResult)
         assert result.text == "whole"
 
@@ -167,120 +167,120 @@ async def test_a_refused_probe_is_an_answer_too(open_door: OpenDoor, model: Scri
     "message", ["Loading model", "Model acme/large is currently loading", "the model is still loading, try again"]
 )
 async def test_a_model_that_is_being_loaded_costs_nothing(
-    open_door: OpenDoor, model: ScriptedModel, message: str
+    open_guarded: OpenGuarded, model: ScriptedModel, message: str
 ) -> None:
-    async with open_door() as door:
+    async with open_guarded() as guarded:
         model.plays(refuses(503, message), says("there"))
-        assert isinstance(await outcome(door, door.gateway.chat_with_tools(HELLO)), ChatResult)
-        assert await door.ledger() == [("settled", 0, 0), ("settled", 10, 5)]
+        assert isinstance(await outcome(guarded, guarded.gateway.chat_with_tools(HELLO)), ChatResult)
+        assert await guarded.ledger() == [("settled", 0, 0), ("settled", 10, 5)]
 
 
 LONG = [Message("user", "The heron stood at the weir and looked at the water. " * 400)]
 
 
 async def test_usage_that_is_told_too_low_is_raised_to_what_the_bytes_come_to(
-    open_door: OpenDoor, model: ScriptedModel
+    open_guarded: OpenGuarded, model: ScriptedModel
 ) -> None:
-    async with open_door() as door:
+    async with open_guarded() as guarded:
         model.plays(says("The heron. " * 200))
-        await door.gateway.chat_with_tools(LONG)
-        ((_, sent, answered),) = await door.ledger()
+        await guarded.gateway.chat_with_tools(LONG)
+        ((_, sent, answered),) = await guarded.ledger()
     assert 2_650 <= sent <= 5_300, "21,200 bytes"
     assert 275 <= answered <= 550, "2,200 bytes"
 
 
-async def test_an_honest_count_stands_as_it_is(open_door: OpenDoor, model: ScriptedModel) -> None:
+async def test_an_honest_count_stands_as_it_is(open_guarded: OpenGuarded, model: ScriptedModel) -> None:
     said = says("The heron. " * 200)
     usage = {"prompt_tokens": 4_410, "completion_tokens": 602, "total_tokens": 5_012}
-    async with open_door() as door:
+    async with open_guarded() as guarded:
         model.plays(dataclasses.replace(said, chunks=(*said.chunks[:-1], {**said.chunks[-1], "usage": usage})))
-        await door.gateway.chat_with_tools(LONG)
-        assert await door.ledger() == [("settled", 4_410, 602)]
+        await guarded.gateway.chat_with_tools(LONG)
+        assert await guarded.ledger() == [("settled", 4_410, 602)]
 
 
-async def test_of_several_counts_the_largest_stands(open_door: OpenDoor, model: ScriptedModel) -> None:
+async def test_of_several_counts_the_largest_stands(open_guarded: OpenGuarded, model: ScriptedModel) -> None:
     said = says("hi")
 
     def count(sent: object, answered: object) -> dict[str, object]:
         return {**said.chunks[-1], "usage": {"prompt_tokens": sent, "completion_tokens": answered}}
 
-    async with open_door() as door:
+    async with open_guarded() as guarded:
         told = (count(70, 1), count(900, 40), count(1, 60), count(True, True))
         model.plays(dataclasses.replace(said, chunks=(*said.chunks[:-1], *told)))
-        await door.gateway.chat_with_tools(HELLO)
-        assert await door.ledger() == [("settled", 900, 60)]
+        await guarded.gateway.chat_with_tools(HELLO)
+        assert await guarded.ledger() == [("settled", 900, 60)]
 
 
 async def test_a_caller_that_gives_up_leaves_the_call_counted_in_full(
-    open_door: OpenDoor, model: ScriptedModel
+    open_guarded: OpenGuarded, model: ScriptedModel
 ) -> None:
-    async with open_door() as door:
+    async with open_guarded() as guarded:
         model.plays(dataclasses.replace(says("late"), hang_s=0.5))
-        task = asyncio.ensure_future(door.gateway.chat_with_tools(HELLO))
+        task = asyncio.ensure_future(guarded.gateway.chat_with_tools(HELLO))
         await asked(model, 1)
         task.cancel()
         await asyncio.gather(task, return_exceptions=True)
-        assert await door.ledger() == [WORST]
+        assert await guarded.ledger() == [WORST]
 
 
 @pytest.mark.parametrize("status", [400, 401, 404, 422, 429])
 async def test_a_request_that_the_service_refuses_at_once_costs_nothing(
-    open_door: OpenDoor, model: ScriptedModel, status: int
+    open_guarded: OpenGuarded, model: ScriptedModel, status: int
 ) -> None:
-    async with open_door() as door:
+    async with open_guarded() as guarded:
         model.plays(refuses(status), refuses(status))
-        assert isinstance(await outcome(door, door.gateway.chat_with_tools(HELLO)), SoulError)
-        assert set(await door.ledger()) == {("settled", 0, 0)}
+        assert isinstance(await outcome(guarded, guarded.gateway.chat_with_tools(HELLO)), SoulError)
+        assert set(await guarded.ledger()) == {("settled", 0, 0)}
 
 
-async def test_a_service_that_is_not_there_costs_nothing(open_door: OpenDoor) -> None:
+async def test_a_service_that_is_not_there_costs_nothing(open_guarded: OpenGuarded) -> None:
     with socket.create_server(("127.0.0.1", 0)) as gone:
         url = f"http://127.0.0.1:{gone.getsockname()[1]}/v1"
-    async with open_door(url=url) as door:
-        assert isinstance(await outcome(door, door.gateway.chat_with_tools(HELLO)), Transient)
-        assert await door.ledger() == [("settled", 0, 0)] * 2
+    async with open_guarded(url=url) as guarded:
+        assert isinstance(await outcome(guarded, guarded.gateway.chat_with_tools(HELLO)), Transient)
+        assert await guarded.ledger() == [("settled", 0, 0)] * 2
 
 
 async def test_a_refusal_of_a_parameter_is_free_and_the_adapted_request_is_counted_anew(
-    open_door: OpenDoor, model: ScriptedModel
+    open_guarded: OpenGuarded, model: ScriptedModel
 ) -> None:
-    async with open_door() as door:
+    async with open_guarded() as guarded:
         model.plays(refuses(400, "Unsupported parameter: use max_completion_tokens"), says("hi"))
-        await door.gateway.chat_with_tools(HELLO)
-        assert await door.ledger() == [("settled", 0, 0), ("settled", 10, 5)]
+        await guarded.gateway.chat_with_tools(HELLO)
+        assert await guarded.ledger() == [("settled", 0, 0), ("settled", 10, 5)]
 
 
 async def test_an_answer_without_usage_is_counted_by_its_bytes_reasoning_included(
-    open_door: OpenDoor, model: ScriptedModel
+    open_guarded: OpenGuarded, model: ScriptedModel
 ) -> None:
     said = says("äöü", usage=False)
     thought = {**said.chunks[0], "choices": [{"index": 0, "delta": {"reasoning_content": "h" * 100}}]}
-    async with open_door() as door:
+    async with open_guarded() as guarded:
         model.plays(dataclasses.replace(said, chunks=(thought, *said.chunks)))
-        await door.gateway.chat_with_tools(HELLO)
-        ((state, sent, answered),) = await door.ledger()
+        await guarded.gateway.chat_with_tools(HELLO)
+        ((state, sent, answered),) = await guarded.ledger()
         assert (state, sent) == ("settled", BOUND)
         assert 106 <= answered <= 106 + 16
 
 
-async def test_tool_calls_without_usage_are_counted_too(open_door: OpenDoor, model: ScriptedModel) -> None:
+async def test_tool_calls_without_usage_are_counted_too(open_guarded: OpenGuarded, model: ScriptedModel) -> None:
     said = calls(("like", '{"uri": "at://somewhere"}'))
-    async with open_door() as door:
+    async with open_guarded() as guarded:
         model.plays(dataclasses.replace(said, chunks=said.chunks[:-1]))
-        await door.gateway.chat_with_tools(HELLO, tools=[TOOL])
-        ((_, _, answered),) = await door.ledger()
+        await guarded.gateway.chat_with_tools(HELLO, tools=[TOOL])
+        ((_, _, answered),) = await guarded.ledger()
         assert 29 <= answered <= 29 + 16 + 32
 
 
 async def test_reasoning_that_a_service_counts_only_in_the_total_is_counted(
-    open_door: OpenDoor, model: ScriptedModel
+    open_guarded: OpenGuarded, model: ScriptedModel
 ) -> None:
     said = says("hi")
     usage = {"prompt_tokens": 10, "completion_tokens": 5, "total_tokens": 500}
-    async with open_door() as door:
+    async with open_guarded() as guarded:
         model.plays(dataclasses.replace(said, chunks=(*said.chunks[:-1], {**said.chunks[-1], "usage": usage})))
-        assert (await door.gateway.chat_with_tools(HELLO)).usage.output_tokens == 490
-        assert await door.ledger() == [("settled", 10, 490)]
+        assert (await guarded.gateway.chat_with_tools(HELLO)).usage.output_tokens == 490
+        assert await guarded.ledger() == [("settled", 10, 490)]
 
 
 CACHING = Rules(prices=PRICES | {MAIN: Price(Fraction(2), Fraction(8), kept=Fraction(1, 5), stored=Fraction(5, 2))})
@@ -303,72 +303,76 @@ CACHING = Rules(prices=PRICES | {MAIN: Price(Fraction(2), Fraction(8), kept=Frac
     ],
 )
 async def test_what_was_kept_is_cheaper_what_may_have_been_stored_is_dearer_and_odd_counts_change_nothing(
-    open_door: OpenDoor, model: ScriptedModel, more: dict[str, object], cached: int, cost: float
+    open_guarded: OpenGuarded, model: ScriptedModel, more: dict[str, object], cached: int, cost: float
 ) -> None:
     said = says("hi")
     usage = {"prompt_tokens": 10, "completion_tokens": 5, "total_tokens": 15, **more}
-    async with open_door(CACHING) as door:
+    async with open_guarded(CACHING) as guarded:
         model.plays(dataclasses.replace(said, chunks=(*said.chunks[:-1], {**said.chunks[-1], "usage": usage})))
-        result = await door.gateway.chat_with_tools(HELLO)
-        assert await door.ledger() == [("settled", 10, 5)]
+        result = await guarded.gateway.chat_with_tools(HELLO)
+        assert await guarded.ledger() == [("settled", 10, 5)]
         assert (result.usage.cached_tokens, result.cost_usd) == (cached, math.ceil(cost) / 1e6)
 
 
 async def test_a_prompt_that_may_be_stored_is_reserved_at_what_storing_costs(
-    open_door: OpenDoor, model: ScriptedModel
+    open_guarded: OpenGuarded, model: ScriptedModel
 ) -> None:
-    async with open_door(CACHING) as door:
+    async with open_guarded(CACHING) as guarded:
         model.plays(refuses(500), refuses(500))
-        await outcome(door, door.gateway.chat_with_tools(HELLO))
-        rows = await door.rig.rows()
+        await outcome(guarded, guarded.gateway.chat_with_tools(HELLO))
+        rows = await guarded.rig.rows()
         assert {row["cost_micro_usd"] for row in rows} == {math.ceil(2.5 * BOUND + 8 * 1024)}
 
 
 @pytest.mark.parametrize("lie", [-5, 10**30, "many", None, float("nan"), True])
-async def test_a_count_that_is_no_count_is_not_believed(open_door: OpenDoor, model: ScriptedModel, lie: object) -> None:
+async def test_a_count_that_is_no_count_is_not_believed(
+    open_guarded: OpenGuarded, model: ScriptedModel, lie: object
+) -> None:
     said = says("hi")
     usage = {"prompt_tokens": lie, "completion_tokens": lie, "total_tokens": lie}
-    async with open_door() as door:
+    async with open_guarded() as guarded:
         model.plays(dataclasses.replace(said, chunks=(*said.chunks[:-1], {**said.chunks[-1], "usage": usage})))
-        await door.gateway.chat_with_tools(HELLO)
-        ((state, sent, answered),) = await door.ledger()
+        await guarded.gateway.chat_with_tools(HELLO)
+        ((state, sent, answered),) = await guarded.ledger()
         assert (state, sent) == ("settled", BOUND)
         assert 2 <= answered <= 2 + 16
 
 
 async def test_the_second_try_with_a_larger_limit_is_reserved_on_its_own(
-    open_door: OpenDoor, model: ScriptedModel
+    open_guarded: OpenGuarded, model: ScriptedModel
 ) -> None:
-    async with open_door() as door:
+    async with open_guarded() as guarded:
         model.plays(says("", finish="length"), dataclasses.replace(says("whole"), hang_s=0.3))
-        task = asyncio.ensure_future(door.gateway.chat_with_tools(HELLO))
+        task = asyncio.ensure_future(guarded.gateway.chat_with_tools(HELLO))
         await asked(model, 2)
-        assert await door.ledger() == [("settled", 10, 5), ("reserved", BOUND, 4096)]
+        assert await guarded.ledger() == [("settled", 10, 5), ("reserved", BOUND, 4096)]
         assert (await task).text == "whole"
 
 
 async def test_what_leaves_is_the_shortened_request_and_nothing_leaves_once_nothing_fits(
-    open_door: OpenDoor, model: ScriptedModel
+    open_guarded: OpenGuarded, model: ScriptedModel
 ) -> None:
-    async with open_door(Rules(Caps(BOUND + 300))) as door:
+    async with open_guarded(Rules(Caps(BOUND + 300))) as guarded:
         model.plays(refuses(500), says("never asked for"))
-        assert isinstance(await outcome(door, door.gateway.chat_with_tools(HELLO)), BudgetExceeded)
+        assert isinstance(await outcome(guarded, guarded.gateway.chat_with_tools(HELLO)), BudgetExceeded)
         assert [wire["max_tokens"] for wire in model.requests] == [300]
-        assert await door.ledger() == [("reserved", BOUND, 300)]
+        assert await guarded.ledger() == [("reserved", BOUND, 300)]
 
 
-async def test_the_cheaper_model_is_really_asked(open_door: OpenDoor, model: ScriptedModel) -> None:
-    async with open_door(Rules(cheap_model=CHEAP)) as door:
-        rig = door.rig
+async def test_the_cheaper_model_is_really_asked(open_guarded: OpenGuarded, model: ScriptedModel) -> None:
+    async with open_guarded(Rules(cheap_model=CHEAP)) as guarded:
+        rig = guarded.rig
         await rig.budget.settle(await rig.ask(request()), Usage(71_000, 1), 1)
         model.plays(says("cheaply"))
-        result = await door.gateway.chat_with_tools(HELLO)
+        result = await guarded.gateway.chat_with_tools(HELLO)
         assert model.requests[0]["model"] == CHEAP
         assert (result.usage.model, result.usage.step) == (CHEAP, "cheaper")
 
 
-async def test_a_plain_chat_passes_the_wall_with_its_importance(open_door: OpenDoor, model: ScriptedModel) -> None:
-    async with open_door(Rules(Caps(0))) as door:
+async def test_a_plain_chat_passes_the_wall_with_its_importance(
+    open_guarded: OpenGuarded, model: ScriptedModel
+) -> None:
+    async with open_guarded(Rules(Caps(0))) as guarded:
         with pytest.raises(BudgetExceeded, match="does not fit"):
-            await door.gateway.chat(HELLO, importance="owner")
+            await guarded.gateway.chat(HELLO, importance="owner")
         assert model.requests == []

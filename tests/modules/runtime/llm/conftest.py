@@ -34,7 +34,7 @@ def used() -> list[tuple[ChatResult, str]]:
 async def gateway(
     model: ScriptedModel, clock: FakeClock, console: SilentConsole, used: list[tuple[ChatResult, str]]
 ) -> AsyncIterator[LLMGateway]:
-    door = LLMGateway(
+    opened = LLMGateway(
         transport=to_loopback,
         base_url=model.url,
         api_key="made-up",
@@ -46,5 +46,5 @@ async def gateway(
         budget_guard=NoBudgetGuard(),
         idle_timeout_s=HANG_S,
     )
-    yield door
-    await door.aclose()
+    yield opened
+    await opened.aclose()

@@ -36,7 +36,7 @@ class Other(NoBudgetGuard):
 
 
 @dataclasses.dataclass
-class Doors:
+class Gateways:
     """Makes gateways to the scripted model, and closes them."""
 
     url: str
@@ -44,7 +44,7 @@ class Doors:
 
     def open(self, model: str, **given: Any) -> LLMGateway:
         given = {"budget_guard": NoBudgetGuard(), **given}
-        door = LLMGateway(
+        opened = LLMGateway(
             transport=to_loopback,
             base_url=self.url,
             api_key="made-up",
@@ -55,16 +55,16 @@ class Doors:
             cache_key="Odile",
             **given,
         )
-        self.made.append(door)
-        return door
+        self.made.append(opened)
+        return opened
 
 
 @pytest.fixture
-async def doors(model: ScriptedModel) -> AsyncIterator[Doors]:
-    doors = Doors(model.url)
-    yield doors
-    for door in doors.made:
-        await door.aclose()
+async def gateways(model: ScriptedModel) -> AsyncIterator[Gateways]:
+    gateways = Gateways(model.url)
+    yield gateways
+    for opened in gateways.made:
+        await opened.aclose()
 
 
 def counting(prompt: int, cached: int) -> Reply:
@@ -79,12 +79,12 @@ def counting(prompt: int, cached: int) -> Reply:
 
 
 async def test_each_model_gets_the_prompt_in_its_own_wording_even_when_the_wall_chooses_another(
-    doors: Doors, model: ScriptedModel
+    gateways: Gateways, model: ScriptedModel
 ) -> None:
     model.plays(says("a"), says("b"))
-    door = doors.open(CLAUDE, budget_guard=Other(GPT))
-    await door.chat(HELLO, system=BLOCKS)
-    await door.chat(HELLO, system=BLOCKS)
+    opened = gateways.open(CLAUDE, budget_guard=Other(GPT))
+    await opened.chat(HELLO, system=BLOCKS)
+    await opened.chat(HELLO, system=BLOCKS)
     marked, plain = model.requests
     assert [part.get("cache_control") for part in marked["messages"][0]["content"]] == [{"type": "ephemeral"}, None]
     assert "prompt_cache_key" not in marked
@@ -97,29 +97,29 @@ async def test_each_model_gets_the_prompt_in_its_own_wording_even_when_the_wall_
     ["messages.0.content.0.cache_control: Extra inputs are not permitted", "messages[0].content must be a string"],
 )
 async def test_marks_that_a_service_refuses_are_left_out_from_then_on(
-    doors: Doors, model: ScriptedModel, problem: str
+    gateways: Gateways, model: ScriptedModel, problem: str
 ) -> None:
     model.plays(refuses(400, problem), says("a"), says("b"))
-    door = doors.open(CLAUDE)
-    await door.chat(HELLO, system=BLOCKS)
-    await door.chat(HELLO, system=BLOCKS)
+    opened = gateways.open(CLAUDE)
+    await opened.chat(HELLO, system=BLOCKS)
+    await opened.chat(HELLO, system=BLOCKS)
     assert [isinstance(request["messages"][0]["content"], str) for request in model.requests] == [False, True, True]
 
 
-async def test_a_key_that_a_service_refuses_is_left_out_from_then_on(doors: Doors, model: ScriptedModel) -> None:
+async def test_a_key_that_a_service_refuses_is_left_out_from_then_on(gateways: Gateways, model: ScriptedModel) -> None:
     model.plays(refuses(400, "Unrecognized request argument supplied: prompt_cache_key"), says("a"), says("b"))
-    door = doors.open(GPT)
-    await door.chat(HELLO, system=BLOCKS)
-    await door.chat(HELLO, system=BLOCKS)
+    opened = gateways.open(GPT)
+    await opened.chat(HELLO, system=BLOCKS)
+    await opened.chat(HELLO, system=BLOCKS)
     assert ["prompt_cache_key" in request for request in model.requests] == [True, False, False]
 
 
-async def test_what_one_model_refuses_another_still_gets(doors: Doors, model: ScriptedModel) -> None:
+async def test_what_one_model_refuses_another_still_gets(gateways: Gateways, model: ScriptedModel) -> None:
     model.plays(says("a"), refuses(400, "unknown parameter temperature"), says("b"), says("c"))
-    door = doors.open(CLAUDE, budget_guard=Other(GPT))
-    await door.chat(HELLO, temperature=0)
-    await door.chat(HELLO, temperature=0)
-    await door.chat(HELLO, temperature=0)
+    opened = gateways.open(CLAUDE, budget_guard=Other(GPT))
+    await opened.chat(HELLO, temperature=0)
+    await opened.chat(HELLO, temperature=0)
+    await opened.chat(HELLO, temperature=0)
     assert [(r["model"], "temperature" in r) for r in model.requests] == [
         (CLAUDE, True),
         (GPT, True),
@@ -128,21 +128,21 @@ async def test_what_one_model_refuses_another_still_gets(doors: Doors, model: Sc
     ]
 
 
-async def test_a_secret_inside_a_block_stays_here(doors: Doors, model: ScriptedModel) -> None:
+async def test_a_secret_inside_a_block_stays_here(gateways: Gateways, model: ScriptedModel) -> None:
     model.plays(says("a"))
-    door = doors.open(CLAUDE, redactor=Redactor(["hunter2-hunter2"]))
-    await door.chat(HELLO, system=[PromptBlock("static", "It is hunter2-hunter2.")])
+    opened = gateways.open(CLAUDE, redactor=Redactor(["hunter2-hunter2"]))
+    await opened.chat(HELLO, system=[PromptBlock("static", "It is hunter2-hunter2.")])
     assert model.requests[0]["messages"][0]["content"][0]["text"] == "It is [redacted]."
 
 
-async def test_the_share_that_was_kept_is_known_over_the_latest_calls(doors: Doors, model: ScriptedModel) -> None:
-    door = doors.open(GPT)
-    assert (door.cache, door.cache.share) == (CacheRate(), None)
+async def test_the_share_that_was_kept_is_known_over_the_latest_calls(gateways: Gateways, model: ScriptedModel) -> None:
+    opened = gateways.open(GPT)
+    assert (opened.cache, opened.cache.share) == (CacheRate(), None)
     model.plays(counting(1000, 0), counting(1000, 900), says("uncounted", usage=False))
     for _ in range(3):
-        await door.chat(HELLO)
-    assert door.cache == CacheRate(calls=2, input_tokens=2000, cached_tokens=900)
-    assert door.cache.share == 0.45
+        await opened.chat(HELLO)
+    assert opened.cache == CacheRate(calls=2, input_tokens=2000, cached_tokens=900)
+    assert opened.cache.share == 0.45
 
 
 def test_what_was_long_ago_is_forgotten() -> None:
@@ -154,14 +154,14 @@ def test_what_was_long_ago_is_forgotten() -> None:
 
 
 async def test_who_estimates_tokens_hears_of_each_counted_answer_what_was_sent_for_it(
-    doors: Doors, model: ScriptedModel
+    gateways: Gateways, model: ScriptedModel
 ) -> None:
-    heard: list[tuple[str, int, int]] = []
+    received: list[tuple[str, int, int]] = []
     model.plays(calls(("like", '{"uri": "a"}')), says("x", usage=False), counting(30, 20))
-    door = doors.open(CLAUDE, budget_guard=Other(GPT), on_measured=lambda *told: heard.append(told))
-    await door.chat_with_tools(HELLO, system=BLOCKS, tools=[LIKE])
-    await door.chat(HELLO)
-    await door.chat(HELLO, system="be kind")
+    opened = gateways.open(CLAUDE, budget_guard=Other(GPT), on_measured=lambda *told: received.append(told))
+    await opened.chat_with_tools(HELLO, system=BLOCKS, tools=[LIKE])
+    await opened.chat(HELLO)
+    await opened.chat(HELLO, system="be kind")
     tool = '{"name": "like", "description": "Likes.", "parameters": {"type": "object", "properties": {"uri": {"type": '
     words = len("I am.\nIt is noon.") + len("hello")
-    assert heard == [(CLAUDE, words + len(f'{tool}"string"}}}}}}}}'), 20), (CLAUDE, len("be kind" + "hello"), 30)]
+    assert received == [(CLAUDE, words + len(f'{tool}"string"}}}}}}}}'), 20), (CLAUDE, len("be kind" + "hello"), 30)]

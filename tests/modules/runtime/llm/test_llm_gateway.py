@@ -230,9 +230,9 @@ async def test_a_broken_stream_is_tried_again(
 
 
 async def test_nobody_listening_is_transient(clock: FakeClock, unused_tcp_port: int) -> None:
-    door = _door(f"http://127.0.0.1:{unused_tcp_port}/v1", clock, max_retries=1)
-    outcome, _ = await with_time(door.chat(HELLO), clock)
-    await door.aclose()
+    opened = _gateway(f"http://127.0.0.1:{unused_tcp_port}/v1", clock, max_retries=1)
+    outcome, _ = await with_time(opened.chat(HELLO), clock)
+    await opened.aclose()
     assert isinstance(outcome, Transient)
 
 
@@ -277,9 +277,9 @@ async def test_a_rejected_request_is_not_repeated(
 
 async def test_a_secret_that_somebody_wrote_into_a_prompt_stays_here(model: ScriptedModel, clock: FakeClock) -> None:
     model.script.append(says("understood"))
-    door = _door(model.url, clock, redactor=Redactor(["hunter2-hunter2"]))
-    await door.chat([Message("user", "My password is hunter2-hunter2.")], system="It is hunter2-hunter2.")
-    await door.aclose()
+    opened = _gateway(model.url, clock, redactor=Redactor(["hunter2-hunter2"]))
+    await opened.chat([Message("user", "My password is hunter2-hunter2.")], system="It is hunter2-hunter2.")
+    await opened.aclose()
     assert "hunter2" not in json.dumps(model.requests, default=str)
     assert "[redacted]" in json.dumps(model.requests, default=str)
 
@@ -289,7 +289,7 @@ def test_importing_the_gateway_does_not_import_the_sdk() -> None:
     assert subprocess.run([sys.executable, "-c", program], check=False).returncode == 0
 
 
-def _door(
+def _gateway(
     url: str,
     clock: FakeClock,
     *,

@@ -45,7 +45,7 @@ class Store:
         return None if "gone" in key else ("image/webp", BYTES if key == DOT.key else key.encode())
 
 
-class Doors:
+class Gateways:
     """Makes gateways to the scripted model, and closes them."""
 
     def __init__(self, url: str) -> None:
@@ -53,12 +53,12 @@ class Doors:
         self.store = Store()
         self.console = SilentConsole()
         self.made: list[LLMGateway] = []
-        self.heard: list[tuple[str, int, int]] = []
+        self.received: list[tuple[str, int, int]] = []
 
     def open(
         self, vision: Vision = "auto", *, model: str = "seer", blind: bool = False, max_retries: int = 3
     ) -> LLMGateway:
-        door = LLMGateway(
+        opened = LLMGateway(
             transport=to_loopback,
             base_url=self.url,
             api_key="made-up",
@@ -71,18 +71,18 @@ class Doors:
             hydrate=None if blind else self.store.get,
             vision=vision,
             max_retries=max_retries,
-            on_measured=lambda *told: self.heard.append(told),
+            on_measured=lambda *told: self.received.append(told),
         )
-        self.made.append(door)
-        return door
+        self.made.append(opened)
+        return opened
 
 
 @pytest.fixture
-async def doors(model: ScriptedModel) -> AsyncIterator[Doors]:
-    doors = Doors(model.url)
-    yield doors
-    for door in doors.made:
-        await door.aclose()
+async def gateways(model: ScriptedModel) -> AsyncIterator[Gateways]:
+    gateways = Gateways(model.url)
+    yield gateways
+    for opened in gateways.made:
+        await opened.aclose()
 
 
 def last_words(request: Wire) -> object:
@@ -91,36 +91,36 @@ def last_words(request: Wire) -> object:
 
 @pytest.mark.parametrize("vision", ["on", "auto"])
 async def test_a_picture_goes_with_its_description_and_with_its_bytes_untouched(
-    doors: Doors, model: ScriptedModel, vision: Vision
+    gateways: Gateways, model: ScriptedModel, vision: Vision
 ) -> None:
     model.plays(says("red"))
-    await doors.open(vision).chat(LOOK)
+    await gateways.open(vision).chat(LOOK)
     assert last_words(model.requests[0]) == SEEN
-    assert doors.heard == []
+    assert gateways.received == []
 
 
-async def test_words_beside_a_picture_are_still_searched_for_secrets(doors: Doors, model: ScriptedModel) -> None:
+async def test_words_beside_a_picture_are_still_searched_for_secrets(gateways: Gateways, model: ScriptedModel) -> None:
     model.plays(says("red"))
-    await doors.open().chat([Message("user", (Text(f"it is {SECRET}"), Image("k", "image/png", f"says {SECRET}")))])
+    await gateways.open().chat([Message("user", (Text(f"it is {SECRET}"), Image("k", "image/png", f"says {SECRET}")))])
     words = [part["text"] for part in model.requests[0]["messages"][0]["content"] if part["type"] == "text"]
     assert words == ["it is [redacted]", "says [redacted]"]
 
 
-async def test_with_vision_off_or_no_store_the_description_goes_alone(doors: Doors, model: ScriptedModel) -> None:
+async def test_with_vision_off_or_no_store_the_description_goes_alone(gateways: Gateways, model: ScriptedModel) -> None:
     model.plays(says("a"), says("b"), says("c"))
-    await doors.open("off").chat(LOOK)
-    await doors.open(blind=True).chat(LOOK)
-    await doors.open(model="openai/gpt-4o-mini").chat(LOOK)
+    await gateways.open("off").chat(LOOK)
+    await gateways.open(blind=True).chat(LOOK)
+    await gateways.open(model="openai/gpt-4o-mini").chat(LOOK)
     assert [last_words(request) for request in model.requests] == [TOLD] * 3
-    assert doors.store.asked == []
-    assert len(doors.heard) == 3
+    assert gateways.store.asked == []
+    assert len(gateways.received) == 3
 
 
-async def test_a_picture_that_is_gone_or_has_no_key_is_told(doors: Doors, model: ScriptedModel) -> None:
+async def test_a_picture_that_is_gone_or_has_no_key_is_told(gateways: Gateways, model: ScriptedModel) -> None:
     model.plays(says("a"))
-    await doors.open().chat([Message("user", (GONE, Image("", "", "a hill")))])
+    await gateways.open().chat([Message("user", (GONE, Image("", "", "a hill")))])
     assert last_words(model.requests[0]) == "a tree\na hill"
-    assert doors.store.asked == ["media/a/gone.png"]
+    assert gateways.store.asked == ["media/a/gone.png"]
 
 
 @pytest.mark.parametrize(
@@ -135,64 +135,64 @@ async def test_a_picture_that_is_gone_or_has_no_key_is_told(doors: Doors, model:
     ],
 )
 async def test_a_model_that_cannot_see_is_told_at_once_and_not_shown_a_picture_again(
-    doors: Doors, model: ScriptedModel, refusal: Reply
+    gateways: Gateways, model: ScriptedModel, refusal: Reply
 ) -> None:
     model.plays(refusal, says("a"), says("b"))
-    door = doors.open()
-    assert await door.chat(LOOK) == "a"
-    assert await door.chat(LOOK) == "b"
+    opened = gateways.open()
+    assert await opened.chat(LOOK) == "a"
+    assert await opened.chat(LOOK) == "b"
     assert [last_words(request) for request in model.requests] == [SEEN, TOLD, TOLD]
-    assert len(doors.console.lines) == 1
-    assert len(doors.store.asked) == 1
+    assert len(gateways.console.lines) == 1
+    assert len(gateways.store.asked) == 1
 
 
 @pytest.mark.parametrize(
     "problem", ["Could not process image", "image exceeds 5 MB maximum", "The image was rejected by our safety system."]
 )
 async def test_one_picture_that_is_refused_does_not_make_a_model_blind(
-    doors: Doors, model: ScriptedModel, problem: str
+    gateways: Gateways, model: ScriptedModel, problem: str
 ) -> None:
     model.plays(refuses(400, problem), says("a"), says("b"))
-    door = doors.open()
-    await door.chat(LOOK)
-    await door.chat(LOOK)
+    opened = gateways.open()
+    await opened.chat(LOOK)
+    await opened.chat(LOOK)
     assert [last_words(request) for request in model.requests] == [SEEN, TOLD, SEEN]
 
 
 async def test_a_failure_that_only_speaks_of_images_is_tried_again(model: ScriptedModel) -> None:
-    doors = Doors(model.url)
+    gateways = Gateways(model.url)
     model.plays(refuses(500, "failed to pull image for the worker"))
-    door = doors.open(max_retries=0)
+    opened = gateways.open(max_retries=0)
     with pytest.raises(Transient):
-        await door.chat(LOOK)
-    assert door.sees()
-    await door.aclose()
+        await opened.chat(LOOK)
+    assert opened.sees()
+    await opened.aclose()
 
 
-async def test_with_vision_on_the_next_picture_is_shown_all_the_same(doors: Doors, model: ScriptedModel) -> None:
+async def test_with_vision_on_the_next_picture_is_shown_all_the_same(gateways: Gateways, model: ScriptedModel) -> None:
     model.plays(refuses(400, NOT_HERE), says("a"), says("b"))
-    door = doors.open("on")
-    await door.chat(LOOK)
-    await door.chat(LOOK)
+    opened = gateways.open("on")
+    await opened.chat(LOOK)
+    await opened.chat(LOOK)
     assert [last_words(request) for request in model.requests] == [SEEN, TOLD, SEEN]
 
 
-async def test_words_about_pictures_are_no_lesson_where_none_was_sent(doors: Doors, model: ScriptedModel) -> None:
+async def test_words_about_pictures_are_no_lesson_where_none_was_sent(gateways: Gateways, model: ScriptedModel) -> None:
     model.plays(refuses(400, NOT_HERE))
     with pytest.raises(SoulError, match="image_url"):
-        await doors.open().chat([Message("user", "hello")])
+        await gateways.open().chat([Message("user", "hello")])
     assert len(model.requests) == 1
 
 
-async def test_only_the_newest_pictures_are_shown_each_in_its_place(doors: Doors, model: ScriptedModel) -> None:
+async def test_only_the_newest_pictures_are_shown_each_in_its_place(gateways: Gateways, model: ScriptedModel) -> None:
     model.plays(says("a"))
     many = MOST_PICTURES + 3
     said = [Message("user", (Image(f"k{number}", "image/png", f"picture {number}"),)) for number in range(many)]
-    await doors.open().chat([*said, Message("user", "well?")])
+    await gateways.open().chat([*said, Message("user", "well?")])
     contents = [message["content"] for message in model.requests[0]["messages"]]
     assert contents[:3] == ["picture 0", "picture 1", "picture 2"]
     assert all(isinstance(content, list) for content in contents[3:many])
     urls = [content[1]["image_url"]["url"] for content in contents[3:many]]
     shown = [base64.b64decode(url.partition(",")[2]).decode() for url in urls]
     assert shown == [f"k{number}" for number in range(3, many)]
-    assert sorted(doors.store.asked) == sorted(shown)
+    assert sorted(gateways.store.asked) == sorted(shown)

@@ -169,7 +169,7 @@ class SoulInTown:
             presence=Presence(self.room, self.clock),
             journal=self.journal,
             knows_room=lambda: self.knows_room,
-            was_heard=self.space_sender.was_heard,
+            was_delivered=self.space_sender.was_delivered,
         )
         self.loop = CommitmentLoop(self.runner, self.clock)
 
@@ -243,9 +243,9 @@ class Listener:
         await until(lambda: name in self._listen(leave_out=name))
 
     def _listen(self, leave_out: str = "") -> set[str]:
-        heard = self.client.get_and_flush_messages()
-        self.chats += [said.content for said in heard if said.name != leave_out]
-        return {said.name for said in heard}
+        received = self.client.get_and_flush_messages()
+        self.chats += [said.content for said in received if said.name != leave_out]
+        return {said.name for said in received}
 
 
 @asynccontextmanager

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from common.clock import parse_iso
-from modules.services.commitments.policy import NEVER_HEARD, UNHEARD
+from modules.services.commitments.policy import NEVER_DELIVERED, UNDELIVERED
 from tests.modules.services.commitments.commitment_values import wanted
 from tests.modules.services.commitments.soul_in_town import SoulInTown, listening, until
 
@@ -18,7 +18,7 @@ async def test_what_the_room_never_heard_is_given_up_and_not_done(soul_in_town: 
     assert soul_in_town.status(one).status == "pending"
     assert any("the room has not heard of it yet" in line for line in soul_in_town.told())
     await soul_in_town.live(600, step_s=15)
-    assert (soul_in_town.status(one).status, soul_in_town.status(one).error) == ("abandoned", NEVER_HEARD)
+    assert (soul_in_town.status(one).status, soul_in_town.status(one).error) == ("abandoned", NEVER_DELIVERED)
     assert soul_in_town.town.issues() == []
 
 
@@ -33,8 +33,8 @@ async def test_what_the_rooms_record_holds_is_done_though_its_echo_was_missed(
         await marvin.hears(1)
         if restarted:
             await soul_in_town.restart()
-        await until(lambda: soul_in_town.space_sender.was_heard(WORDS, parse_iso(one.created_at)))
+        await until(lambda: soul_in_town.space_sender.was_delivered(WORDS, parse_iso(one.created_at)))
         soul_in_town.town.later()
         await soul_in_town.live(30)
-        assert (soul_in_town.status(one).status, UNHEARD in soul_in_town.status(one).params) == ("completed", False)
+        assert (soul_in_town.status(one).status, UNDELIVERED in soul_in_town.status(one).params) == ("completed", False)
         assert len(soul_in_town.town.issues()) == 1

@@ -112,9 +112,9 @@ def test_a_memory_says_where_it_comes_from_whom_it_rests_on_and_is_private_with_
     body = "the tiles leak, and Kit repairs them"
     assert told == (NewMemory("fact", "Roof", body, ("compaction",), source="owner:terminal", trust="owner"),)
     assert told[0].private
-    heard = memories_of(answer, SAID, plain, session_key="bluesky:thread:x", provenance=Provenance.STRANGER)
-    assert heard == (NewMemory("fact", "Roof", body, source="bluesky:thread:x", trust="stranger"),)
-    assert not heard[0].private
+    received = memories_of(answer, SAID, plain, session_key="bluesky:thread:x", provenance=Provenance.STRANGER)
+    assert received == (NewMemory("fact", "Roof", body, source="bluesky:thread:x", trust="stranger"),)
+    assert not received[0].private
 
 
 def test_secrets_are_taken_out_before_anything_is_kept() -> None:

@@ -27,12 +27,12 @@ class Trouble:
 
     def __init__(self, *troubles: Exception) -> None:
         self._troubles: Iterator[Exception] = iter(troubles)
-        self.heard: list[str] = []
+        self.received: list[str] = []
 
     async def __call__(self, session_key: str) -> None:
         if trouble := next(self._troubles, None):
             raise trouble
-        self.heard.append(session_key)
+        self.received.append(session_key)
 
 
 async def test_who_waits_for_the_end_hears_of_it_whether_anything_was_said_or_not(session_home: SessionHome) -> None:
@@ -69,10 +69,10 @@ async def test_what_cannot_be_cleared_away_is_told_once_and_done_later(
     await session_home.say(OWNER_SESSION, Message("user", "hello"))
     assert (await archivist.reset(OWNER_SESSION)).status == "done"
     await archivist.finish_prepared()
-    assert (listener.heard, await left(session_home)) == ([], [("notes", OWNER_SESSION)])
+    assert (listener.received, await left(session_home)) == ([], [("notes", OWNER_SESSION)])
     await archivist.finish_prepared()
     await archivist.finish_prepared()
-    assert (listener.heard, await left(session_home)) == ([OWNER_SESSION], [])
+    assert (listener.received, await left(session_home)) == ([OWNER_SESSION], [])
     assert session_home.forgotten == [OWNER_SESSION]
     told = await session_home.table("SELECT summary, reason FROM journal WHERE line = 'warn'")
     assert told == [
@@ -99,9 +99,9 @@ async def test_what_belongs_to_the_next_conversation_is_left_alone_until_that_on
         if word == "hello":
             await archivist.reset(OWNER_SESSION)
     await archivist.finish_prepared()
-    assert listener.heard == []
+    assert listener.received == []
     await archivist.reset(OWNER_SESSION)
-    assert (listener.heard, await left(session_home)) == ([OWNER_SESSION], [])
+    assert (listener.received, await left(session_home)) == ([OWNER_SESSION], [])
 
 
 async def test_what_is_said_at_the_last_moment_keeps_a_silent_conversation_going(session_home: SessionHome) -> None:

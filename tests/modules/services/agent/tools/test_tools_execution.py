@@ -163,10 +163,10 @@ async def test_a_secret_never_reaches_the_model_through_a_result() -> None:
     "sent", [{"text": "it is tell-nobody-77"}, {"text": "t-e-l-l n-o-b-o-d-y 7 7"}, {"note": {"a": ["tell-nobody-77"]}}]
 )
 async def test_a_call_that_holds_a_secret_is_refused_and_the_owner_is_told(sent: dict[str, object]) -> None:
-    console, heard = SilentConsole(), list[Words]()
+    console, received = SilentConsole(), list[Words]()
 
     async def publish(arguments: Words, turn: Turn) -> ToolResult:
-        heard.append(arguments)
+        received.append(arguments)
         return ToolResult("done")
 
     executor = Executor(
@@ -178,7 +178,7 @@ async def test_a_call_that_holds_a_secret_is_refused_and_the_owner_is_told(sent:
     result = await executor.execute(ToolCall("1", "echo", sent), turn(Provenance.OWNER))
     assert result.is_error
     assert result.content == f"BLOCKED: {LEAK}. Never write keys or passwords."
-    assert heard == []
+    assert received == []
     assert [line[:2] for line in console.lines] == [("error", f"Refused echo: {LEAK}")]
 
 
@@ -213,15 +213,15 @@ async def test_a_handler_that_takes_too_long_is_stopped() -> None:
 
 
 async def test_every_call_is_reported_with_its_result() -> None:
-    heard: list[tuple[str, bool]] = []
+    received: list[tuple[str, bool]] = []
     executor = Executor(
         Registry([tool()], social_only=True),
         SHIPPED,
-        lambda call, result, _: heard.append((call.name, result.is_error)),
+        lambda call, result, _: received.append((call.name, result.is_error)),
     )
     await executor.execute(ToolCall("1", "echo", {"text": "hi"}), turn())
     await executor.execute(ToolCall("2", "nothing", {}), turn())
-    assert heard == [("echo", False), ("nothing", True)]
+    assert received == [("echo", False), ("nothing", True)]
 
 
 async def run(

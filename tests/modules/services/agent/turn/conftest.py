@@ -20,7 +20,7 @@ def clock() -> FakeClock:
 
 @pytest.fixture
 async def gateway(model: ScriptedModel, clock: FakeClock) -> AsyncIterator[LLMGateway]:
-    door = LLMGateway(
+    opened = LLMGateway(
         budget_guard=NoBudgetGuard(),
         transport=to_loopback,
         base_url=model.url,
@@ -32,5 +32,5 @@ async def gateway(model: ScriptedModel, clock: FakeClock) -> AsyncIterator[LLMGa
         idle_timeout_s=5,
         max_retries=0,
     )
-    yield door
-    await door.aclose()
+    yield opened
+    await opened.aclose()

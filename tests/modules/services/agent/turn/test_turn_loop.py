@@ -22,7 +22,7 @@ from modules.services.agent.turn.loop import TurnResult, run_turn
 from tests.modules.runtime.llm.scripted_model import ScriptedModel, calls, refuses, says
 from tests.shipped_skills import SHIPPED
 
-Think = Callable[..., Any]
+TakeTurn = Callable[..., Any]
 
 
 class Reading(BaseModel):
@@ -82,7 +82,7 @@ def recording_tools(clock: FakeClock) -> RecordingTools:
 
 
 @pytest.fixture
-def thinks(gateway: LLMGateway, recording_tools: RecordingTools, clock: FakeClock) -> Think:
+def take_turn(gateway: LLMGateway, recording_tools: RecordingTools, clock: FakeClock) -> TakeTurn:
     async def run(**options: Any) -> TurnResult:
         return await run_turn(
             gateway=gateway,
@@ -110,10 +110,10 @@ SILENT = ("stay_silent", "{}")
 
 
 async def test_results_go_back_to_the_model_until_it_has_no_more_calls(
-    thinks: Think, model: ScriptedModel, recording_tools: RecordingTools
+    take_turn: TakeTurn, model: ScriptedModel, recording_tools: RecordingTools
 ) -> None:
     model.plays(calls(read("note"), read("missing"), text="Let me see."), calls(read("other")), says("I see."))
-    turn_result = await thinks()
+    turn_result = await take_turn()
     assert (turn_result.text, turn_result.rounds, turn_result.stopped) == ("I see.", 3, "ended")
     assert turn_result.usage == Usage(50, 21)
     assert recording_tools.did == ["read note", "read missing", "read other"]
@@ -124,39 +124,43 @@ async def test_results_go_back_to_the_model_until_it_has_no_more_calls(
     assert [call["id"] for call in seen[2]["tool_calls"]] == [message["tool_call_id"] for message in seen[3:]]
 
 
-async def test_only_the_tools_of_the_turn_are_offered_and_can_be_narrowed(thinks: Think, model: ScriptedModel) -> None:
+async def test_only_the_tools_of_the_turn_are_offered_and_can_be_narrowed(
+    take_turn: TakeTurn, model: ScriptedModel
+) -> None:
     model.plays(says("a"), says("b"), calls(SILENT), says("c"))
-    await thinks()
-    await thinks(only={"read"})
-    refused = await thinks(only={"read"})
+    await take_turn()
+    await take_turn(only={"read"})
+    refused = await take_turn(only={"read"})
     names = [[tool["function"]["name"] for tool in request["tools"]] for request in model.requests]
     assert names == [["read", "bluesky_reply", "stay_silent"], ["read"], ["read"], ["read"]]
     assert refused.calls[0][1].content.startswith("Blocked:")
 
 
 async def test_a_result_that_ends_the_turn_ends_it_at_once(
-    thinks: Think, model: ScriptedModel, recording_tools: RecordingTools
+    take_turn: TakeTurn, model: ScriptedModel, recording_tools: RecordingTools
 ) -> None:
     model.plays(calls(read("note"), SILENT, read("never")))
-    turn_result = await thinks()
+    turn_result = await take_turn()
     assert turn_result.stopped == "ended"
     assert recording_tools.did == ["read note", "finish"]
     assert len(model.requests) == 1
 
 
 async def test_a_post_gets_one_reply_in_a_batch_and_in_a_session(
-    thinks: Think, model: ScriptedModel, recording_tools: RecordingTools
+    take_turn: TakeTurn, model: ScriptedModel, recording_tools: RecordingTools
 ) -> None:
     model.plays(calls(reply("at://1"), reply("at://1"), reply("at://2")), calls(reply("at://2")), says("Done."))
-    turn_result = await thinks()
+    turn_result = await take_turn()
     assert recording_tools.did == ["reply at://1", "reply at://2"]
     assert [result.is_error for _, result in turn_result.calls] == [False, True, False, True]
     assert turn_result.calls[1][1].content.startswith("SKIPPED:")
 
 
-async def test_a_required_call_that_does_not_come_is_asked_for_once_more(thinks: Think, model: ScriptedModel) -> None:
+async def test_a_required_call_that_does_not_come_is_asked_for_once_more(
+    take_turn: TakeTurn, model: ScriptedModel
+) -> None:
     model.plays(says("I would rather talk."), calls(SILENT))
-    turn_result = await thinks(tool_choice="required", nudge="Decide now.")
+    turn_result = await take_turn(tool_choice="required", nudge="Decide now.")
     assert (turn_result.stopped, turn_result.rounds) == ("ended", 2)
     last = model.requests[1]["messages"][-2:]
     assert [message["content"] for message in last] == ["I would rather talk.", "Decide now."]
@@ -165,57 +169,59 @@ async def test_a_required_call_that_does_not_come_is_asked_for_once_more(thinks:
 
 @pytest.mark.parametrize(("nudge", "rounds"), [("Decide now.", 2), ("", 1)])
 async def test_a_model_that_never_calls_is_left_alone_after_the_nudge(
-    thinks: Think, model: ScriptedModel, nudge: str, rounds: int
+    take_turn: TakeTurn, model: ScriptedModel, nudge: str, rounds: int
 ) -> None:
     model.plays(*[says("Words.")] * rounds)
-    turn_result = await thinks(tool_choice="required", nudge=nudge)
+    turn_result = await take_turn(tool_choice="required", nudge=nudge)
     assert (turn_result.stopped, turn_result.rounds, turn_result.text) == ("no_calls", rounds, "Words.")
 
 
-async def test_rounds_are_limited(thinks: Think, model: ScriptedModel) -> None:
+async def test_rounds_are_limited(take_turn: TakeTurn, model: ScriptedModel) -> None:
     model.plays(*[calls(read(f"note {number}")) for number in range(3)])
-    turn_result = await thinks(max_rounds=3)
+    turn_result = await take_turn(max_rounds=3)
     assert (turn_result.stopped, turn_result.rounds, len(turn_result.calls)) == ("rounds", 3, 3)
 
 
-async def test_the_wall_clock_is_kept_between_rounds(thinks: Think, model: ScriptedModel) -> None:
+async def test_the_wall_clock_is_kept_between_rounds(take_turn: TakeTurn, model: ScriptedModel) -> None:
     model.plays(calls(read("slow")))
-    turn_result = await thinks()
+    turn_result = await take_turn()
     assert (turn_result.stopped, len(turn_result.calls)) == ("time", 1)
 
 
-async def test_the_wall_clock_cuts_off_no_answer_that_still_comes_in(thinks: Think, model: ScriptedModel) -> None:
+async def test_the_wall_clock_cuts_off_no_answer_that_still_comes_in(take_turn: TakeTurn, model: ScriptedModel) -> None:
     model.plays(dataclasses.replace(says("late"), hang_s=0.3))
-    turn_result = await thinks(wall_clock_s=0.001)
+    turn_result = await take_turn(wall_clock_s=0.001)
     assert (turn_result.stopped, turn_result.text) == ("ended", "late")
 
 
 @pytest.mark.parametrize("mistake", [read("missing"), ("read", "{}"), ("nothing", "{}"), ("read", "{broken")], ids=str)
-async def test_the_same_mistake_twice_is_enough(thinks: Think, model: ScriptedModel, mistake: tuple[str, str]) -> None:
+async def test_the_same_mistake_twice_is_enough(
+    take_turn: TakeTurn, model: ScriptedModel, mistake: tuple[str, str]
+) -> None:
     model.plays(calls(mistake), calls(read("note")), calls(mistake))
-    turn_result = await thinks()
+    turn_result = await take_turn()
     assert (turn_result.stopped, turn_result.rounds) == ("repeated_error", 3)
 
 
-async def test_different_mistakes_are_forgiven(thinks: Think, model: ScriptedModel) -> None:
+async def test_different_mistakes_are_forgiven(take_turn: TakeTurn, model: ScriptedModel) -> None:
     model.plays(calls(("read", "{}")), calls(read("missing")), calls(SILENT))
-    assert (await thinks()).stopped == "ended"
+    assert (await take_turn()).stopped == "ended"
 
 
 async def test_a_model_that_becomes_unavailable_does_not_undo_what_was_done(
-    thinks: Think, model: ScriptedModel
+    take_turn: TakeTurn, model: ScriptedModel
 ) -> None:
     model.plays(calls(reply("at://1")), refuses(503, "overloaded"))
-    turn_result = await thinks()
+    turn_result = await take_turn()
     assert (turn_result.stopped, len(turn_result.calls)) == ("interrupted", 1)
 
 
 async def test_a_model_that_is_unavailable_from_the_start_is_told_to_the_loop(
-    thinks: Think, model: ScriptedModel
+    take_turn: TakeTurn, model: ScriptedModel
 ) -> None:
     model.plays(refuses(503, "overloaded"))
     with pytest.raises(Transient):
-        await thinks()
+        await take_turn()
 
 
 async def test_a_turn_sinks_with_each_result_and_the_next_call_of_the_same_answer_is_judged_anew(
@@ -278,10 +284,10 @@ async def test_what_the_model_says_is_freed_of_secrets_for_the_reader_and_for_it
     assert "tell-nobody-77" not in json.dumps(model.requests)
 
 
-async def test_what_is_fatal_goes_through_from_model_and_tool(thinks: Think, model: ScriptedModel) -> None:
+async def test_what_is_fatal_goes_through_from_model_and_tool(take_turn: TakeTurn, model: ScriptedModel) -> None:
     model.plays(calls(read("note")), refuses(401, "bad key"))
     with pytest.raises(ModelRefused):
-        await thinks()
+        await take_turn()
     model.plays(calls(read("disk")))
     with pytest.raises(StorageError):
-        await thinks()
+        await take_turn()

@@ -85,7 +85,7 @@ class EtiquetteOutbox:
     ) -> Notification:
         """Somebody's words reach us, now."""
         now = iso(self.clock.now())
-        heard = Notification(
+        received = Notification(
             uri=uri(author, f"k{next(self._keys)}"),
             cid="cid",
             author=Actor(did(author), f"{author}.example", is_bot=is_bot),
@@ -95,8 +95,8 @@ class EtiquetteOutbox:
             indexed_at=now,
             reply=ReplyRefs(ref(parent or root), ref(root or parent)) if parent or root else None,
         )
-        await self.pending.take_in([heard])
-        return heard
+        await self.pending.take_in([received])
+        return received
 
     async def verdicts(self, draft: ProposedAction) -> dict[str, Verdict]:
         """What the rules would say now."""

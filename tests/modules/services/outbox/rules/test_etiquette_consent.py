@@ -40,8 +40,8 @@ def act(kind: IntentKind, target: str, *, root: str = "", by_owner: bool = False
 async def test_a_post_that_reached_us_may_be_answered_and_the_reason_is_recorded(
     etiquette_outbox: EtiquetteOutbox, kind: IntentKind, reason: str, said: str
 ) -> None:
-    heard = await etiquette_outbox.hear("ada", reason=reason)
-    verdict = (await etiquette_outbox.verdicts(act(kind, heard.uri)))["consent"]
+    received = await etiquette_outbox.hear("ada", reason=reason)
+    verdict = (await etiquette_outbox.verdicts(act(kind, received.uri)))["consent"]
     assert (verdict.says, verdict.reason, verdict.value) == ("pass", said, "did:plc:ada")
 
 
@@ -49,8 +49,8 @@ async def test_a_post_that_reached_us_may_be_answered_and_the_reason_is_recorded
 async def test_a_post_that_did_not_reach_us_is_left_alone_whatever_the_caller_claims(
     etiquette_outbox: EtiquetteOutbox, kind: IntentKind
 ) -> None:
-    heard = await etiquette_outbox.hear("ada")
-    draft = replace(act(kind, STRANGE, root=heard.uri), cause_id=heard.uri, urgent=True)
+    received = await etiquette_outbox.hear("ada")
+    draft = replace(act(kind, STRANGE, root=received.uri), cause_id=received.uri, urgent=True)
     assert await etiquette_outbox.blocked_by(draft) == {"consent"}
 
 
@@ -80,8 +80,8 @@ async def test_in_a_thread_of_ours_everybody_may_be_answered(etiquette_outbox: E
 
 async def test_a_like_is_in_a_thread_of_ours_only_if_a_row_says_so(etiquette_outbox: EtiquetteOutbox) -> None:
     ours = f"at://{OWN}/app.bsky.feed.post/1"
-    heard = await etiquette_outbox.hear("ada", reason="some newer word", root=ours)
-    assert (await etiquette_outbox.verdicts(like(heard.uri)))["consent"].reason == "the thread is ours"
+    received = await etiquette_outbox.hear("ada", reason="some newer word", root=ours)
+    assert (await etiquette_outbox.verdicts(like(received.uri)))["consent"].reason == "the thread is ours"
     assert await etiquette_outbox.blocked_by(act("like", STRANGE, root=ours)) == {"consent"}
 
 
@@ -141,8 +141,8 @@ async def test_what_notifies_nobody_needs_no_reason(etiquette_outbox: EtiquetteO
 async def test_only_those_may_be_named_or_quoted_who_spoke_with_us(
     etiquette_outbox: EtiquetteOutbox, kind: IntentKind, text: str, *, allowed: bool
 ) -> None:
-    heard = await etiquette_outbox.hear("ada")
-    draft = ProposedAction(PostBody(text=text)) if kind == "post" else reply_to(heard, text)
+    received = await etiquette_outbox.hear("ada")
+    draft = ProposedAction(PostBody(text=text)) if kind == "post" else reply_to(received, text)
     assert ("consent-by-name" in await etiquette_outbox.blocked_by(draft)) is not allowed
     assert not await etiquette_outbox.blocked_by(
         ProposedAction(PostBody(text=text), by_owner=True),
@@ -168,15 +168,15 @@ async def test_what_waits_for_the_owners_yes_anyway_is_the_owners_to_decide(etiq
 
 
 async def test_each_verdict_bears_the_name_of_a_rule_of_the_table(etiquette_outbox: EtiquetteOutbox) -> None:
-    heard = await etiquette_outbox.hear("ada", is_bot=True)
-    said = await etiquette_outbox.verdicts(reply_to(heard, "hello @ada.example"))
+    received = await etiquette_outbox.hear("ada", is_bot=True)
+    said = await etiquette_outbox.verdicts(reply_to(received, "hello @ada.example"))
     assert set(said) <= {manner.name for manner in ETIQUETTE_RULES}
     assert len(said) == 13
 
 
 async def test_the_journal_tells_which_rules_looked_and_what_they_found(etiquette_outbox: EtiquetteOutbox) -> None:
-    heard = await etiquette_outbox.hear("ada")
-    submitted = await etiquette_outbox.outbox.submit(reply_to(heard))
+    received = await etiquette_outbox.hear("ada")
+    submitted = await etiquette_outbox.outbox.submit(reply_to(received))
     (entry,) = [one.entry for one in await told_of(etiquette_outbox.journal, submitted.intent.id)]
     rules = {rule["rule"]: rule for rule in entry.data["rules"]}
     assert rules["consent"]["reason"] == "they mentioned us"

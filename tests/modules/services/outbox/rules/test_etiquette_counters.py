@@ -44,24 +44,24 @@ FULL = int(POINTS_PER_HOUR.limit)
 async def test_at_the_door_what_would_pass_the_points_is_refused(
     etiquette_outbox: EtiquetteOutbox, spent: int, ago_s: float, blocked: set[str]
 ) -> None:
-    heard = await etiquette_outbox.hear("ada")
+    received = await etiquette_outbox.hear("ada")
     await etiquette_outbox.spend(spent, ago_s=ago_s)
-    assert await etiquette_outbox.blocked_by(like(heard.uri)) == blocked
+    assert await etiquette_outbox.blocked_by(like(received.uri)) == blocked
 
 
 async def test_what_waits_counts_at_the_door_and_a_deletion_counts_least(etiquette_outbox: EtiquetteOutbox) -> None:
-    heard = await etiquette_outbox.hear("ada")
-    await etiquette_outbox.outbox.submit(like(heard.uri))
+    received = await etiquette_outbox.hear("ada")
+    await etiquette_outbox.outbox.submit(like(received.uri))
     await etiquette_outbox.spend(FULL - 4)
-    assert await etiquette_outbox.blocked_by(reply_to(heard)) == {"points-per-hour"}
+    assert await etiquette_outbox.blocked_by(reply_to(received)) == {"points-per-hour"}
     assert (
         await etiquette_outbox.blocked_by(ProposedAction(DeleteBody(uri=f"at://{OWN}/app.bsky.feed.post/1"))) == set()
     )
 
 
 async def test_what_was_admitted_waits_until_the_window_frees(etiquette_outbox: EtiquetteOutbox) -> None:
-    heard = await etiquette_outbox.hear("ada")
-    await etiquette_outbox.outbox.submit(like(heard.uri))
+    received = await etiquette_outbox.hear("ada")
+    await etiquette_outbox.outbox.submit(like(received.uri))
     await etiquette_outbox.spend(FULL - 2, ago_s=600)
     await etiquette_outbox.spend(100)
     began = etiquette_outbox.clock.now()
@@ -73,8 +73,8 @@ async def test_what_was_admitted_waits_until_the_window_frees(etiquette_outbox: 
 
 
 async def test_every_try_counts_and_not_only_the_acts(etiquette_outbox: EtiquetteOutbox) -> None:
-    heard = await etiquette_outbox.hear("ada")
-    submitted = await etiquette_outbox.outbox.submit(like(heard.uri))
+    received = await etiquette_outbox.hear("ada")
+    submitted = await etiquette_outbox.outbox.submit(like(received.uri))
     await etiquette_outbox.outbox.deliver_due()
     await etiquette_outbox.database.run(
         lambda connection: connection.execute(
@@ -87,11 +87,11 @@ async def test_every_try_counts_and_not_only_the_acts(etiquette_outbox: Etiquett
 
 async def test_at_ten_times_the_speed_the_windows_are_a_tenth(tmp_path: Path) -> None:
     async with open_etiquette_outbox(tmp_path, speed=10) as etiquette_outbox:
-        heard = await etiquette_outbox.hear("ada")
+        received = await etiquette_outbox.hear("ada")
         await etiquette_outbox.spend(FULL)
-        assert await etiquette_outbox.blocked_by(like(heard.uri)) == {"points-per-hour"}
+        assert await etiquette_outbox.blocked_by(like(received.uri)) == {"points-per-hour"}
         await etiquette_outbox.clock.advance(HOUR / 10 + 1)
-        assert await etiquette_outbox.blocked_by(like(heard.uri)) == set()
+        assert await etiquette_outbox.blocked_by(like(received.uri)) == set()
 
 
 @pytest.mark.parametrize(
@@ -174,9 +174,9 @@ async def test_while_strangers_wait_the_owner_does_not(tmp_path: Path) -> None:
         for number in range(6):
             assert await etiquette_outbox.answer(await etiquette_outbox.hear(f"p{number}"))
         await approved_late(etiquette_outbox, 0)
-        heard = await etiquette_outbox.hear("owner")
-        assert authority(heard.uri) == OWNER
-        assert await etiquette_outbox.answer(heard)
+        received = await etiquette_outbox.hear("owner")
+        assert authority(received.uri) == OWNER
+        assert await etiquette_outbox.answer(received)
 
 
 async def test_the_same_stranger_counts_once_however_often(etiquette_outbox: EtiquetteOutbox) -> None:

@@ -27,17 +27,17 @@ async def turns(etiquette_outbox: EtiquetteOutbox, *names: str, root: str, answe
     """Everybody in turn speaks in one thread; we answer each if we may. Returns the last post."""
     for name in names:
         subject = chr(0x4E00 + next(etiquette_outbox._keys)) * 20
-        heard = await etiquette_outbox.hear(name, f"{name}: {subject}", root=root, is_bot=name != "ada")
+        received = await etiquette_outbox.hear(name, f"{name}: {subject}", root=root, is_bot=name != "ada")
         await etiquette_outbox.clock.advance(61)
         if answered:
-            await etiquette_outbox.answer(heard)
+            await etiquette_outbox.answer(received)
             await etiquette_outbox.clock.advance(61)
-    return heard
+    return received
 
 
-async def runs(etiquette_outbox: EtiquetteOutbox, heard: Notification) -> tuple[float, float]:
+async def runs(etiquette_outbox: EtiquetteOutbox, received: Notification) -> tuple[float, float]:
     """How many automated turns stand in the thread, and between us and the author."""
-    said = await etiquette_outbox.verdicts(reply_to(heard))
+    said = await etiquette_outbox.verdicts(reply_to(received))
     thread, pair = said["loop-thread-soft"].value, said["loop-pair-soft"].value
     assert isinstance(thread, int)
     assert isinstance(pair, int)
@@ -141,21 +141,21 @@ async def test_what_a_bot_dates_back_does_not_hide_from_the_count(etiquette_outb
     root = uri("bot", "root")
     await turns(etiquette_outbox, "ada", root=root)
     for number in range(6):
-        heard = await etiquette_outbox.hear("bot", f"{number}", root=root, is_bot=True)
+        received = await etiquette_outbox.hear("bot", f"{number}", root=root, is_bot=True)
         await etiquette_outbox.clock.advance(60)
     await etiquette_outbox.database.run(
         lambda connection: connection.execute(
             "UPDATE pending_notifications SET indexed_at = '2020-01-01T00:00:00.000Z' WHERE author_did = ?",
-            (heard.author.did,),
+            (received.author.did,),
         )
     )
-    assert (await runs(etiquette_outbox, heard))[0] == 7
+    assert (await runs(etiquette_outbox, received))[0] == 7
 
 
 async def test_a_reply_that_still_waits_counts_as_a_turn(etiquette_outbox: EtiquetteOutbox) -> None:
-    heard = await etiquette_outbox.hear("bot", is_bot=True)
-    assert (await etiquette_outbox.outbox.submit(reply_to(heard))).accepted
-    assert await runs(etiquette_outbox, heard) == (2, 2)
+    received = await etiquette_outbox.hear("bot", is_bot=True)
+    assert (await etiquette_outbox.outbox.submit(reply_to(received))).accepted
+    assert await runs(etiquette_outbox, received) == (2, 2)
 
 
 def seen(notification: Notification, *names: str) -> list[Post]:
@@ -191,23 +191,23 @@ def seen(notification: Notification, *names: str) -> list[Post]:
 async def test_turns_of_third_bots_are_seen_in_the_thread_that_was_read(
     etiquette_outbox: EtiquetteOutbox, names: list[str], act: str
 ) -> None:
-    heard = await etiquette_outbox.hear("bot1", is_bot=True)
-    outlook = await etiquette_outbox.etiquette.before_reply(heard, seen(heard, *names))
+    received = await etiquette_outbox.hear("bot1", is_bot=True)
+    outlook = await etiquette_outbox.etiquette.before_reply(received, seen(received, *names))
     assert outlook.act == act
     assert outlook.reason.startswith("loop-thread") or act == "free"
 
 
 async def test_the_owner_is_met_whatever_bots_say(etiquette_outbox: EtiquetteOutbox) -> None:
-    heard = await etiquette_outbox.hear("owner")
-    assert await etiquette_outbox.etiquette.before_reply(heard, seen(heard, *["bot1"] * 20)) == ReplyAdvice()
+    received = await etiquette_outbox.hear("owner")
+    assert await etiquette_outbox.etiquette.before_reply(received, seen(received, *["bot1"] * 20)) == ReplyAdvice()
 
 
 async def test_before_anybody_thinks_the_rows_are_asked_too(tmp_path: Path) -> None:
     async with open_etiquette_outbox(tmp_path, born_at=None) as etiquette_outbox:
         for number in range(6):
             await etiquette_outbox.answer(await etiquette_outbox.hear(f"p{number}"))
-        heard = await etiquette_outbox.hear("ada")
-        outlook = await etiquette_outbox.etiquette.before_reply(heard, [])
+        received = await etiquette_outbox.hear("ada")
+        outlook = await etiquette_outbox.etiquette.before_reply(received, [])
         assert (outlook.act, outlook.retry_in_s) == ("later", 600)
         assert outlook.reason == "strangers-while-young: 6 people already, the limit is 6"
         assert await etiquette_outbox.etiquette.before_reply(await etiquette_outbox.hear("peer"), []) == ReplyAdvice()
@@ -262,8 +262,8 @@ async def test_the_owner_may_repeat_himself(etiquette_outbox: EtiquetteOutbox) -
 
 
 async def test_the_moments_of_the_rows_are_those_of_our_clock(etiquette_outbox: EtiquetteOutbox) -> None:
-    heard = await etiquette_outbox.hear("ada")
-    await etiquette_outbox.answer(heard)
+    received = await etiquette_outbox.hear("ada")
+    await etiquette_outbox.answer(received)
     rows = await etiquette_outbox.database.run(
         lambda connection: [tuple(row) for row in connection.execute("SELECT sent_at, first_sent_at FROM intents")]
     )
