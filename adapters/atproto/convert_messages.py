@@ -11,6 +11,7 @@ MESSAGE_MAX_BYTES = 10_000
 
 _DEFS = "chat.bsky.convo.defs#"
 _OF_A_PAIR = 2
+_MOST_MEMBERS = 100
 _EVENTS: dict[str, MessageEventKind] = {
     "logBeginConvo": "began",
     "logAcceptConvo": "accepted",
@@ -48,7 +49,7 @@ def conversation(view: Json) -> Conversation | None:
     """A conversation; None without id or revision."""
     if not text_of(view, "id") or not text_of(view, "rev"):
         return None
-    members = convert.items_of(view, "members", convert.actor)
+    members = convert.items_of(view, "members", convert.actor)[:_MOST_MEMBERS]
     return Conversation(
         id=text_of(view, "id"),
         rev=text_of(view, "rev"),

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from adapters.atproto import convert
+from adapters.atproto import convert, convert_messages
 from adapters.atproto.reads import resolve_reply_refs
 from adapters.atproto.types import Actor, FeedItem, Picture, Post, ReplyRefs, StrongRef, ThreadNode
 
@@ -20,7 +20,9 @@ REPLY = {"parent": {"uri": "at://p", "cid": "cp"}, "root": {"uri": "at://r", "ci
 REFS = ReplyRefs(parent=StrongRef("at://p", "cp"), root=StrongRef("at://r", "cr"))
 
 WORDS = """did handle uri cid author record text reply parent root replies post reason by facets features embed external
-media images image alt fullsize likeCount labels val ref $link $type"""
+media images image alt fullsize likeCount labels val ref $link $type
+id rev sender sentAt members unreadCount status kind lastMessage replyTo convoId
+message"""
 KEYS = st.sampled_from(WORDS.split())
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers() | st.text(max_size=4),
@@ -198,6 +200,10 @@ def test_no_json_whatever_makes_a_reader_fail(wire: dict[str, Any]) -> None:
         convert.thread,
         convert.blob,
         convert.record,
+        convert_messages.message,
+        convert_messages.is_unreadable,
+        convert_messages.conversation,
+        convert_messages.event,
     ):
         read(wire)
         convert.items_of({"items": [wire, wire]}, "items", read)
