@@ -251,6 +251,18 @@ _BY_KIND: dict[IntentKind, type[KnownBody]] = {
 }
 
 
+def parse_body(kind: IntentKind, text: str) -> IntentBody:
+    """The body of an intent of `kind` from the text that was stored; an `OpaqueBody` if it is not what that kind needs.
+
+    An `OpaqueBody` of a text that holds no JSON object is empty.
+    """
+    try:
+        stored = json.loads(text)
+    except (ValueError, RecursionError):
+        return OpaqueBody()
+    return read_body(kind, stored) if isinstance(stored, dict) else OpaqueBody()
+
+
 def read_body(kind: IntentKind, stored: Mapping[str, Any]) -> IntentBody:
     """The body of an intent of `kind` from its JSON object; an `OpaqueBody` if it is not what that kind needs."""
     try:

@@ -9,7 +9,7 @@ from collections.abc import Iterable
 from datetime import datetime, timedelta
 
 from common.clock import iso, parse_iso
-from modules.services.outbox.bodies import IntentKind, read_body
+from modules.services.outbox.bodies import IntentKind, parse_body
 from modules.services.outbox.types import ACTIVE_STATES, REPEATABLE, Intent, IntentState, ProposedAction, StoredBefore
 
 FEED_KEYS_MAX = 5000
@@ -257,4 +257,4 @@ def _values(intent: Intent) -> list[object]:
 def _intent(row: sqlite3.Row) -> Intent:
     fields = dict(row)
     flags = {name: bool(fields[name]) for name in ("urgent", "by_owner", "rejected")}
-    return Intent(**{**fields, **flags, "body": read_body(fields["kind"], json.loads(fields["body"]))})
+    return Intent(**{**fields, **flags, "body": parse_body(fields["kind"], fields["body"])})

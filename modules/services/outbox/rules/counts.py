@@ -17,6 +17,7 @@ from modules.services.inbox.received import Notice
 from modules.services.outbox.rules import rules
 from modules.services.outbox.types import NON_BLUESKY_KINDS
 
+_TEXT = "CASE WHEN json_valid(body) THEN json_extract(body, '$.text') END"
 _WAITS = "state IN ('pending', 'sending')"
 # NOTE(self): the plus keeps SQLite from looking by state, which most rows share.
 _MAY_LEAVE = "+state IN ('held', 'pending', 'sending', 'done')"
@@ -77,8 +78,8 @@ def waiting_replies(connection: sqlite3.Connection) -> list[str]:
 def reply_texts(connection: sqlite3.Connection, now: datetime, window: timedelta) -> list[str]:
     """The texts of the replies that left within the window, or may still leave."""
     rows = connection.execute(
-        "SELECT json_extract(body, '$.text') FROM intents WHERE kind = 'reply' AND sent_at >= ?"  # noqa: S608 - constants
-        f" AND {_MAY_LEAVE} UNION ALL SELECT json_extract(body, '$.text') FROM intents WHERE kind = 'reply'"
+        f"SELECT {_TEXT} FROM intents WHERE kind = 'reply' AND sent_at >= ?"  # noqa: S608 - constants
+        f" AND {_MAY_LEAVE} UNION ALL SELECT {_TEXT} FROM intents WHERE kind = 'reply'"
         " AND state IN ('held', 'pending') AND +sent_at IS NULL",
         (iso(now - window),),
     )

@@ -6,8 +6,10 @@ from adapters.atproto.client import Atproto
 from adapters.atproto.types import ReplyRefs, StrongRef
 from common.clock import parse_iso
 from common.result import ApiResult, Err, Ok
-from modules.services.outbox.bodies import FollowBody, IntentKind, LikeBody, PostBody, ReplyBody, RepostBody
+from modules.services.outbox.bodies import FollowBody, IntentKind, LikeBody, OpaqueBody, PostBody, ReplyBody, RepostBody
 from modules.services.outbox.types import Intent, Sent
+
+UNREADABLE = "its stored body cannot be read, so nothing is sent"
 
 COLLECTIONS: dict[IntentKind, str] = {
     "post": "app.bsky.feed.post",
@@ -31,6 +33,8 @@ class BlueskySender:
 
     async def send(self, intent: Intent) -> ApiResult[Sent]:
         """Write the record. The same intent writes the same record, never a second one."""
+        if isinstance(intent.body, OpaqueBody):
+            return Err(UNREADABLE, "invalid")
         if intent.kind == "delete":
             deleted = await self._atproto.delete_post(intent.target)
             return deleted if isinstance(deleted, Err) else Ok(Sent())

@@ -196,3 +196,12 @@ async def test_an_unheard_of_post_has_its_author_counted_too(etiquette_outbox: E
     )
     await etiquette_outbox.outbox.submit(asked)
     assert (await etiquette_outbox.verdicts(reply_to(await etiquette_outbox.hear("bea"))))["strangers"].value == 1
+
+
+@pytest.mark.parametrize("stored", ["{cut o", "7", "[]", ""])
+async def test_a_reply_whose_body_cannot_be_read_keeps_no_other_from_leaving(
+    etiquette_outbox: EtiquetteOutbox, stored: str
+) -> None:
+    assert await etiquette_outbox.answer(await etiquette_outbox.hear("ada"))
+    await etiquette_outbox.database.run(lambda rows: rows.execute("UPDATE intents SET body = ?", (stored,)))
+    assert await etiquette_outbox.answer(await etiquette_outbox.hear("bob"))
