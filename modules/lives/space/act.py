@@ -14,7 +14,6 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
 from adapters.space.client import SpaceClient
-from adapters.space.room_addressing import parse_addressed
 from adapters.space.types import HOST
 from common.clock import Clock
 from common.constants import SECOND_MS
@@ -25,7 +24,7 @@ from modules.lives.space.host_request import is_open
 from modules.lives.space.identity import IdentityPublisher
 from modules.lives.space.journal_reporter import JournalReporter, Note
 from modules.lives.space.perceive import Perceiver
-from modules.lives.space.policy import should_open
+from modules.lives.space.policy import should_open, wait_s
 from modules.lives.space.request_parser import conversation_thread_uri
 from modules.lives.space.respond import Case, Resolved, Responder
 from modules.lives.space.snapshot_builder import SnapshotBuilder
@@ -42,8 +41,6 @@ _ASK_FOR_LEAVE_S = 60.0
 _ALL_ARE_IN = timedelta(seconds=15)
 _TRACE_CHARS = 4000
 _ENDED = CheckResult("ended", "the host has ended the talk")
-# NOTE(self): a timer may end a rounding error before its moment; to wait for that again would never end.
-_CLOSE_S = 0.01
 _WAITS = "a message waits for its moment"
 _QUIET = CheckResult("quiet", "nothing new was said")
 _FAILED_LATELY = CheckResult("resting", "the mind failed a moment ago")
@@ -163,7 +160,7 @@ class Participation:
         if self.clock.monotonic() < self._spent_until:
             self._waiting.clear()
             return CheckResult("spent", "the day's budget allows no talk of our own")
-        if not self._waiting or any(parse_addressed(entry.content, (self.talk.state.me,)) for entry in self._waiting):
+        if not self._waiting or any(entry.addresses_me for entry in self._waiting):
             return None
         listens = self._listens_until is not None and now < self._listens_until
         return CheckResult("listening", "we had nothing to add a moment ago") if listens else None
@@ -278,16 +275,13 @@ class Participation:
         if isinstance(prepared, Spoken):
             return _unsaid(resolved.proposed, prepared, case)
         self._pending = prepared
-        return self._waits_until(prepared)
-
-    def _waits_until(self, waiting: WaitingMessage) -> CheckResult:
-        return CheckResult("waiting", _WAITS, max(_CLOSE_S, waiting.not_before - self.clock.monotonic()))
+        return CheckResult("waiting", _WAITS, wait_s(prepared.not_before, self.clock.monotonic()))
 
     async def _deliver(self, waiting: WaitingMessage, config: SpaceConfig) -> CheckResult:
         """Say the message that waited, if its moment has come; one that may not be said any more is dropped."""
         barred = self.speaker.dropped(waiting)
-        if barred is None and self.clock.monotonic() < waiting.not_before - _CLOSE_S:
-            return self._waits_until(waiting)
+        if barred is None and (left_s := wait_s(waiting.not_before, self.clock.monotonic())):
+            return CheckResult("waiting", _WAITS, left_s)
         self._pending = None
         if barred is None and not waiting.is_written:
             self._pending = await self.speaker.write(waiting)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 
-from common.schemas import Commitment, SpaceDecision
+from common.schemas import Commitment
 from modules.lives.space.commitment_filter import named_by_host, permitted
 from modules.lives.space.commitment_maker import conversation_of
 from modules.lives.space.config import SpaceConfig
@@ -97,19 +97,23 @@ class Responder:
         kept, taken = _kept(decided, case)
         if taken:
             return Resolved("overtaken", "a peer is at it already")
-        if not decided.message:
-            return _without_words(decision, kept, case)
         outcome = await self.validator.validate(decided.message, kept, case.snapshot)
         for mended in outcome.recovered:
             case.note(Note(_MENDED.get(mended, mended), outcome.signature, "info", dict(outcome.figures)))
         if outcome.ok:
             return Resolved("speak", proposed=ProposedMessage(outcome.message, kept, decision.reason))
-        rejected = {"act": "rejected", "check": outcome.check, "message": decided.message, **outcome.figures}
-        reason = f"{outcome.signature}: {outcome.reason}"
-        case.note(Note(f"Validation rejected ({outcome.tag})", reason, "warn", rejected))
-        if outcome.salvage and kept:
-            return _salvaged(decision, kept, case)
-        return Resolved("silent", outcome.reason)
+        if decided.message:
+            rejected = {"act": "rejected", "check": outcome.check, "message": decided.message, **outcome.figures}
+            reason = f"{outcome.signature}: {outcome.reason}"
+            case.note(Note(f"Validation rejected ({outcome.tag})", reason, "warn", rejected))
+        # NOTE(self): commitments without a message are kept of whoever wanted to speak, and of the owner in any case.
+        keeps = outcome.salvage and (decision.should_speak or case.snapshot.is_owner)
+        if keeps and (saved := salvage(kept, case.snapshot.social_only)):
+            case.note(Note("Salvaging commitments from rejected message", f"[SALVAGE] {saved.message}", "queue"))
+            salvaged = ProposedMessage(saved.message, saved.commitments, decision.reason, acts=True)
+            return Resolved("speak", proposed=salvaged)
+        silent = outcome.reason if decided.message else decision.reason or "the model stays silent"
+        return Resolved("silent", silent)
 
     async def _retried(self, case: Case, problem: str, *, asked: bool) -> Resolved:
         if should_retry(case.snapshot, new_messages=asked).code != "retry":
@@ -154,18 +158,3 @@ def _kept(decided: Decided, case: Case) -> tuple[tuple[Commitment, ...], bool]:
     for out in found.left_out:
         case.note(Note("Commitment dropped", out.line, "warn"))
     return found.kept, found.is_taken
-
-
-def _without_words(decision: SpaceDecision, kept: tuple[Commitment, ...], case: Case) -> Resolved:
-    """Commitments without words are kept of whoever wanted to speak, and of the owner in any case."""
-    if kept and (decision.should_speak or case.snapshot.is_owner):
-        return _salvaged(decision, kept, case)
-    return Resolved("silent", decision.reason or "the model stays silent")
-
-
-def _salvaged(decision: SpaceDecision, kept: tuple[Commitment, ...], case: Case) -> Resolved:
-    saved = salvage(kept, case.snapshot.social_only)
-    if saved is None:
-        return Resolved("silent", "Social-only: nothing is left to keep")
-    case.note(Note("Salvaging commitments from rejected message", f"[SALVAGE] {saved.message}", "queue"))
-    return Resolved("speak", proposed=ProposedMessage(saved.message, saved.commitments, decision.reason, acts=True))

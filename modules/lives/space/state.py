@@ -12,6 +12,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 
+from adapters.space.room_addressing import parse_addressed
 from adapters.space.types import Said, is_host
 from common.clock import parse_iso_or_none
 from common.constants import HOUR_MS, SPACE_IDLE_RESET_MS
@@ -272,6 +273,7 @@ def new_entries(state: ConversationState, said: Sequence[Said], now: datetime) -
                 is_me=one.name == state.me,
                 replayed=one.replayed,
                 addressed=one.addressed,
+                addresses_me=bool(parse_addressed(content, (state.me,))),
             )
         )
     return tuple(new)

@@ -71,7 +71,21 @@ class CheckResult:
 
 @dataclass(frozen=True, slots=True)
 class HistoryEntry:
-    """Words in the room as we keep them. `id` is unique in this process; `replayed`: said before we came."""
+    """A message in the room as it is kept.
+
+    Attributes:
+        id: unique in this process.
+        name: who said it.
+        content: its text, as far as it is read.
+        at: when, aware UTC.
+        is_host: whether the host said it.
+        is_me: whether we said it.
+        replayed: said before we came.
+        addressed: whom it addresses, by the room's word.
+        addresses_me: whether its text names us.
+        intent: what it means, of a message of the host; None while unknown.
+
+    """
 
     id: str
     name: str
@@ -81,6 +95,7 @@ class HistoryEntry:
     is_me: bool = False
     replayed: bool = False
     addressed: tuple[str, ...] = ()
+    addresses_me: bool = False
     intent: Intent | None = None
 
 

@@ -15,7 +15,6 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from adapters.space.room_addressing import parse_addressed
 from common.clock import Clock
 from common.errors import BudgetExceeded, Fatal, SoulError, Transient
 from common.facts import QuestionFacts, TurnFacts
@@ -161,11 +160,8 @@ def is_idle_talk(snapshot: RoomSnapshot) -> bool:
     """Whether all that is new are peers' words that call for nothing from us."""
     if not snapshot.batch or snapshot.opens or snapshot.needs_repo or snapshot.is_open or snapshot.follow_up != "none":
         return False
-    return not any(entry.is_host or _means(entry.content, snapshot.me) for entry in snapshot.batch)
-
-
-def _means(content: str, me: str) -> bool:
-    return bool(parse_addressed(content, (me,))) or me.casefold() in content.casefold()
+    me = snapshot.me.casefold()
+    return not any(entry.is_host or me in entry.content.casefold() for entry in snapshot.batch)
 
 
 def shown(history: Sequence[HistoryEntry]) -> list[str]:
