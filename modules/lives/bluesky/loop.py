@@ -86,6 +86,8 @@ class AwarenessLoop:
         first, self._first = self._first, None
         perceived = first if isinstance(first, Ok) else await self._read()
         await self.turns.recall()
+        for uri in await self.pending.drop_unreadable():
+            await self.reporter.tell_unreadable(uri)
         waiting = triage(
             await self.pending.waiting(),
             owner_did=self.owner_did,

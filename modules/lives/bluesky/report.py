@@ -81,6 +81,13 @@ class Reporter:
             )
         )
 
+    async def tell_unreadable(self, uri: str) -> None:
+        """Tell that a post was given up because its stored row cannot be read."""
+        reason = "what was stored of it cannot be read"
+        await self._journal.record(
+            Entry("error", self._loop, "Giving up on a post", line="error", reason=reason, trigger_uri=uri)
+        )
+
     async def tell_no_budget(self, item: Pending, importance: Importance, pause_s: float, error: Exception) -> None:
         """Tell that all whose posts matter as much have to wait, for at least `pause_s` seconds."""
         notification = item.notification

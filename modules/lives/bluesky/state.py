@@ -40,9 +40,18 @@ class PendingPosts:
         return await self._database.run(lambda connection: received.insert(connection, rows, now, state)) if rows else 0
 
     async def waiting(self) -> list[Pending]:
-        """All that still wait, oldest first."""
+        """All that still wait and can be read, oldest first."""
         rows = await self._database.run(received.waiting)
-        return [Pending(_notification(row.payload), row.received_at, row.attempts) for row in rows]
+        read = ((row, _notification(row.payload)) for row in rows)
+        return [Pending(post, row.received_at, row.attempts) for row, post in read if post is not None]
+
+    async def drop_unreadable(self) -> list[str]:
+        """Give up those that wait and cannot be read; returns their uris, oldest first."""
+        rows = await self._database.run(received.waiting)
+        unreadable = [row.uri for row in rows if _notification(row.payload) is None]
+        if unreadable:
+            await self.settle(unreadable, "dropped", "unreadable")
+        return unreadable
 
     async def count(self) -> int:
         """How many wait."""
@@ -68,7 +77,15 @@ def _payload(notification: Notification) -> dict[str, Any]:
     return data
 
 
-def _notification(data: dict[str, Any]) -> Notification:
+def _notification(stored: dict[str, Any]) -> Notification | None:
+    """The notification in its stored form; None if a part of it is missing or of another shape."""
+    try:
+        return _read(dict(stored))
+    except (AttributeError, KeyError, TypeError):
+        return None
+
+
+def _read(data: dict[str, Any]) -> Notification:
     kind = data.pop("reason")
     reply = data.pop("reply")
     refs = ReplyRefs(StrongRef(**reply["parent"]), StrongRef(**reply["root"])) if reply else None

@@ -15,11 +15,18 @@ from typing import Any, Literal
 
 from common.clock import iso
 
-_NOTICE = """SELECT uri, root_uri, author_did, coalesce(json_extract(payload, '$.author.handle'), '') AS author_handle,
-    coalesce(json_extract(payload, '$.reason'), '') AS reason, coalesce(json_extract(payload, '$.text'), '') AS text,
-    coalesce(json_extract(payload, '$.reply.parent.uri'), '') AS parent_uri,
-    coalesce(json_extract(payload, '$.author.is_bot'), 0) AS is_bot, received_at, indexed_at
-    FROM pending_notifications"""
+
+def _field(path: str) -> str:
+    """SQL for one field of the payload; NULL where the payload is no JSON."""
+    return f"CASE WHEN json_valid(payload) THEN json_extract(payload, '$.{path}') END"
+
+
+_HANDLE = _field("author.handle")
+_NOTICE = f"""SELECT uri, root_uri, author_did, coalesce({_HANDLE}, '') AS author_handle,
+    coalesce({_field("reason")}, '') AS reason, coalesce({_field("text")}, '') AS text,
+    coalesce({_field("reply.parent.uri")}, '') AS parent_uri,
+    coalesce({_field("author.is_bot")}, 0) AS is_bot, received_at, indexed_at
+    FROM pending_notifications"""  # noqa: S608 - constants
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,7 +155,7 @@ def from_account(connection: sqlite3.Connection, did: str, since: datetime) -> l
 
 def has_reached_us(connection: sqlite3.Connection, who: str, since: datetime) -> bool:
     """Whether `who` (a did, or a handle in lower case) reached us since then."""
-    mine = "author_did = ?" if who.startswith("did:") else "lower(json_extract(payload, '$.author.handle')) = ?"
+    mine = "author_did = ?" if who.startswith("did:") else f"lower({_HANDLE}) = ?"
     query = f"SELECT 1 FROM pending_notifications WHERE {mine} AND received_at > ? LIMIT 1"  # noqa: S608 - constants
     return connection.execute(query, (who, iso(since))).fetchone() is not None
 
@@ -166,10 +173,9 @@ def later_by_same_author(connection: sqlite3.Connection, uri: str) -> list[str]:
 
 def with_key(connection: sqlite3.Connection, tail: str) -> list[tuple[str, str]]:
     """The uris that end in `tail`, each with its author's handle ("" if that is not known)."""
-    query = """
-        SELECT uri, coalesce(json_extract(payload, '$.author.handle'), '') FROM pending_notifications
-        WHERE substr(uri, -length(:tail)) = :tail
-    """
+    query = f"""
+        SELECT uri, coalesce({_HANDLE}, '') FROM pending_notifications WHERE substr(uri, -length(:tail)) = :tail
+    """  # noqa: S608 - constants
     return [(str(row[0]), str(row[1])) for row in connection.execute(query, {"tail": tail})]
 
 
@@ -184,10 +190,10 @@ def latest_handle(connection: sqlite3.Connection, did: str) -> str:
 
 def last_did_of(connection: sqlite3.Connection, *, did: str, handle: str) -> tuple[str, str] | None:
     """The newest did and handle of whoever wrote to us under this did or this handle."""
-    query = """
-        SELECT author_did, json_extract(payload, '$.author.handle') AS handle FROM pending_notifications
+    query = f"""
+        SELECT author_did, {_HANDLE} AS handle FROM pending_notifications
         WHERE author_did = :did OR handle = :handle ORDER BY indexed_at DESC LIMIT 1
-    """
+    """  # noqa: S608 - constants
     row = connection.execute(query, {"did": did, "handle": handle}).fetchone()
     return (str(row[0]), str(row[1] or "")) if row else None
 
@@ -215,9 +221,18 @@ def words_of(connection: sqlite3.Connection, uri: str) -> tuple[str, str] | None
 def _rows(connection: sqlite3.Connection, where: str, *values: object) -> list[Row]:
     query = f"SELECT * FROM pending_notifications WHERE {where} ORDER BY indexed_at"  # noqa: S608 - constants
     return [
-        Row(**{**dict(row), "payload": json.loads(row["payload"]), "outcome": row["outcome"] or ""})
+        Row(**{**dict(row), "payload": _object(row["payload"]), "outcome": row["outcome"] or ""})
         for row in connection.execute(query, values)
     ]
+
+
+def _object(text: str) -> dict[str, Any]:
+    """The JSON object in `text`; empty if there is none."""
+    try:
+        found = json.loads(text)
+    except (ValueError, RecursionError):
+        return {}
+    return found if isinstance(found, dict) else {}
 
 
 def _notices(connection: sqlite3.Connection, where: str, *values: object) -> list[Notice]:

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import sqlite3
+
+import pytest
+
 from tests.running_town import RunningTown, awake
 
 
@@ -32,3 +36,30 @@ async def test_where_others_are_addressed_too_they_go_first_and_the_post_waits_i
         reasons = [item.entry.reason for item in await life.decisions()]
     assert len(running_town.texts("rowan")) == 1
     assert reasons[0] == "others are addressed too and go first"
+
+
+@pytest.mark.parametrize(
+    "stored", ["{cut o", "[]", '{"reason": 7}', '{"reason": "mention", "reply": 7, "author": null}']
+)
+async def test_a_stored_post_that_cannot_be_read_is_given_up_with_one_line_and_all_others_are_answered(
+    running_town: RunningTown, stored: str
+) -> None:
+    def spoil(rows: sqlite3.Connection) -> None:
+        rows.execute("UPDATE pending_notifications SET payload = ? WHERE uri = ?", (stored, spoilt))
+
+    def outcome(rows: sqlite3.Connection) -> tuple[str, str]:
+        found = rows.execute("SELECT state, outcome FROM pending_notifications WHERE uri = ?", (spoilt,))
+        return tuple(found.fetchone())
+
+    home = running_town.make_home("rowan")
+    spoilt, _ = running_town.network.post_as(running_town.account("kit"), "@rowan.test which roof is louder?")
+    running_town.network.post_as(running_town.account("wren"), "@rowan.test which moss grows on slate?")
+    async with awake(home) as life:
+        await life.app.lives.bluesky.awareness.read_first()
+        await life.app.services.database.run(spoil)
+        await life.look()
+        await life.look()
+        assert await life.app.services.database.run(outcome) == ("dropped", "unreadable")
+        told = [one.entry for one in await life.app.services.journal.recent(200) if one.entry.trigger_uri == spoilt]
+    assert [(one.summary, one.line) for one in told if one.line == "error"] == [("Giving up on a post", "error")]
+    assert len(running_town.texts("rowan")) == 1
