@@ -114,7 +114,7 @@ LOGINS = EtiquetteRule(
     "logins",
     DAY_S,
     f"{_LIMITS} for sessions: 300 a day",
-    "A session is kept and used again, so that a program that keeps dying does not hammer the door.",
+    "A session is kept and used again, so that a program that keeps crashing does not log in at each start.",
 )
 INJECTION = EtiquetteRule(
     "injection",
