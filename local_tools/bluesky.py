@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import json
 import random
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 from functools import partial
 from typing import Any
 
@@ -40,6 +40,8 @@ from modules.lives.bluesky.types import Act, ExpressionTurn, Published, ThreadTu
 from modules.services.agent.framing import Framer
 from modules.services.agent.skills.skills import Skills
 from modules.services.agent.tools.types import Effect, Tool, ToolResult, Turn
+from modules.services.rights.policy import may_stand_in_prompt
+from modules.services.rights.preferences import Preferences
 
 _FOLLOWS = "app.bsky.graph.follow/"
 _ERROR_LENGTH = 300
@@ -48,8 +50,11 @@ _ERROR_LENGTH = 300
 class BlueskyTools:
     """The handlers, with what they need."""
 
-    def __init__(self, *, atproto: Atproto, publisher: Publisher, skills: Skills, rng: random.Random) -> None:
+    def __init__(
+        self, atproto: Atproto, publisher: Publisher, preferences: Preferences, *, skills: Skills, rng: random.Random
+    ) -> None:
         self._atproto = atproto
+        self._preferences = preferences
         self._publisher = publisher
         self._skills = skills
         self._prompts = Prompts(skills)
@@ -173,16 +178,30 @@ class BlueskyTools:
 
     async def timeline(self, args: LimitInput, turn: Turn) -> ToolResult:
         page = await self._atproto.get_timeline(limit=args.limit)
-        return self._read(page if isinstance(page, Err) else [_brief(item) for item in page.data.items])
+        if isinstance(page, Err):
+            return self._read(page)
+        shown = await self._allowed(item.post.author for item in page.data.items)
+        return self._read([_brief(item) for item in page.data.items if item.post.author.did in shown])
 
     async def notifications(self, args: LimitInput, turn: Turn) -> ToolResult:
         page = await self._atproto.get_notifications(limit=args.limit)
         if isinstance(page, Err):
             return self._read(page)
         keys = ("uri", "cid", "kind", "text", "indexed_at")
+        told = page.data.notifications
+        shown = await self._allowed(item.author for item in told)
         return self._read(
-            [{**_named(item.author), **{key: getattr(item, key) for key in keys}} for item in page.data.notifications]
+            [
+                {**_named(item.author), **{key: getattr(item, key) for key in keys}}
+                for item in told
+                if item.author.did in shown
+            ]
         )
+
+    async def _allowed(self, authors: Iterable[Actor]) -> set[str]:
+        """Return the DIDs of those whose posts may stand in a prompt."""
+        preferences = await self._preferences.of(author.did for author in authors)
+        return {did for did, preference in preferences.items() if may_stand_in_prompt(preference)}
 
     async def profile(self, args: ActorInput, turn: Turn) -> ToolResult:
         if not _may_look_up(args.actor, turn):

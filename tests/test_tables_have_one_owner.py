@@ -17,6 +17,7 @@ from tests.project import ROOT
 
 SCHEMA = Path("modules/runtime/database/schema.py")
 OWNERS = {
+    "ai_preferences": "modules/services/rights",
     "archives": "modules/services/agent/sessions",
     "budget_days": "modules/runtime/budget",
     "feed_keys": "modules/services/outbox",

@@ -72,6 +72,20 @@ class PublicRepos:
                 break
         return Ok(tuple(found))
 
+    async def collections(self, did: str) -> ApiResult[tuple[str, ...]]:
+        """The names of the collections in the repo of `did`."""
+        server = await self._server(did)
+        if isinstance(server, Err):
+            return server
+        told = await self._json(f"{server.data}/xrpc/com.atproto.repo.describeRepo?{urlencode({'repo': did})}")
+        if isinstance(told, Err):
+            self._servers.pop(did, None)  # it may have moved
+            return told
+        names = told.data.get("collections")
+        if not isinstance(names, list):
+            return Err("the answer holds no list of collections", kind="transient")
+        return Ok(tuple(name for name in names if isinstance(name, str)))
+
     async def file_url(self, did: str, cid: str) -> ApiResult[str]:
         """Where a file of `did` can be fetched, by the name of its bytes."""
         server = await self._server(did)

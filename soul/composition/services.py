@@ -34,6 +34,7 @@ from modules.services.outbox.rules.secrets import SecretScan
 from modules.services.outbox.rules.types import World
 from modules.services.outbox.senders.bluesky import BlueskySender
 from modules.services.outbox.types import Pacing
+from modules.services.rights.preferences import Preferences
 from soul.composition.base import BaseServices
 from soul.composition.integrations import Integrations
 from soul.resources import SKILLS, template
@@ -72,6 +73,9 @@ class Services(BaseServices):
         )
         stack.push_async_callback(self.atproto.aclose)
         self.account = AccountContext(atproto=self.atproto, journal=journal, peers=settings.soul_peers)
+        self.preferences = Preferences(
+            self.repos, self.atproto, database, clock, owner_did=settings.owner_bluesky_social_handle_did
+        )
         self.integrations = Integrations(self)
         world = World(
             own_did=lambda: self.atproto.did,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Literal
 
@@ -20,6 +20,9 @@ from modules.services.agent.identity.identity import Me
 from modules.services.outbox.rules.etiquette import Etiquette
 from modules.services.outbox.rules.types import ReplyAdvice
 from modules.services.peers.accounts import Relationship, Relationships
+from modules.services.rights.policy import may_stand_in_prompt
+from modules.services.rights.preferences import Preferences
+from modules.services.rights.types import Preference
 
 THREAD_DEPTH = 6
 
@@ -33,13 +36,14 @@ class Case:
 
     Attributes:
         item: the waiting post.
-        thread: as it was read.
+        thread: as it was read, without the posts of people who deny that they stand in a prompt.
         own_did: our account.
         importance: how much the author matters, among those for whom the day's budget is kept.
         provenance: the owner's only where nobody else's words are in the thread.
         relationship: what is remembered of the author; None for somebody new.
         incoming: the post, as a conversation takes it in.
         advice: how an answer would fare of the outbox.
+        preference: what the author allows; None where it could not be read.
 
     """
 
@@ -51,6 +55,7 @@ class Case:
     relationship: Relationship | None
     incoming: Incoming
     advice: ReplyAdvice
+    preference: Preference | None
 
     @property
     def notification(self) -> Notification:
@@ -161,11 +166,20 @@ class Case:
 class CaseReader:
     """Reads what a decision about one post rests on: its thread, its author, and the rules of the outbox."""
 
-    def __init__(self, *, me: Me, atproto: Atproto, relationships: Relationships, etiquette: Etiquette) -> None:
+    def __init__(
+        self,
+        *,
+        me: Me,
+        atproto: Atproto,
+        relationships: Relationships,
+        etiquette: Etiquette,
+        preferences: Preferences,
+    ) -> None:
         self._me = me
         self._atproto = atproto
         self._relationships = relationships
         self._etiquette = etiquette
+        self._preferences = preferences
 
     @property
     def own_did(self) -> str:
@@ -178,7 +192,10 @@ class CaseReader:
         return "stranger" if self._etiquette.is_stranger(notification.author.did) else "mention"
 
     async def read_case(self, item: Pending) -> ApiResult[Case]:
-        """Read one case. Two requests at most: the post with what stands above and below it, and the root."""
+        """Read one case, with two requests: the post with what stands above and below it, and the root.
+
+        What each author allows is read once a day.
+        """
         notification = item.notification
         read = await self._read_thread(notification)
         if isinstance(read, Err):
@@ -186,10 +203,13 @@ class CaseReader:
         thread, importance = read.data, self.importance_of(notification)
         trusted = {self._me.owner_did, self._atproto.did}
         alone = importance == "owner" and all(post.author.did in trusted for post in thread.posts)
+        author_did = notification.author.did
+        preferences = await self._preferences.of({author_did, *(post.author.did for post in thread.posts)})
+        shown = tuple(post for post in thread.posts if may_stand_in_prompt(preferences.get(post.author.did)))
         return Ok(
             Case(
                 item=item,
-                thread=thread,
+                thread=replace(thread, posts=shown),
                 own_did=self._atproto.did,
                 importance=importance,
                 provenance=Provenance.OWNER if alone else Provenance.STRANGER,
@@ -198,6 +218,7 @@ class CaseReader:
                 ),
                 relationship=self._relationships.get(notification.author.handle),
                 advice=await self._etiquette.before_reply(notification, thread.posts),
+                preference=preferences.get(author_did),
             )
         )
 

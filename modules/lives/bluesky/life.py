@@ -53,6 +53,7 @@ from modules.services.outbox.rules.etiquette import Etiquette
 from modules.services.outbox.rules.rules import TURNS_PER_PERSON
 from modules.services.outbox.types import Intent
 from modules.services.peers.accounts import Relationships
+from modules.services.rights.preferences import Preferences
 
 
 def waiting_mentions(count: Callable[[], Awaitable[int]]) -> Source:
@@ -126,6 +127,7 @@ class BlueskyServices(Protocol):
     outbox: Outbox
     etiquette: Etiquette
     relationships: Relationships
+    preferences: Preferences
     identity: Identity
     skills: Skills
     knowledge: Knowledge
@@ -191,7 +193,11 @@ class BlueskyLife:
             home_url=services.settings.atproto_service_url if services.settings.on_loopback() else "",
         )
         reader = CaseReader(
-            me=me, atproto=services.atproto, relationships=services.relationships, etiquette=services.etiquette
+            me=me,
+            atproto=services.atproto,
+            relationships=services.relationships,
+            etiquette=services.etiquette,
+            preferences=services.preferences,
         )
         speed = AWARENESS_INTERVAL_MS / pace.awareness_ms
         turns = PersonTurns(TURNS_PER_PERSON, clock, speed, journal=journal, loop=AWARENESS)

@@ -10,13 +10,15 @@ from typing import Literal, Protocol
 
 from adapters.atproto.types import Notification
 from common.result import Decision
-from common.text.closings import is_emoji_only, is_low_value_closing, without_handles
+from common.text.closings import asks, is_emoji_only, is_low_value_closing, without_handles
 from modules.lives.bluesky.case import Case
 from modules.lives.bluesky.conversation_policy import ConversationDecision
 from modules.lives.bluesky.thread import CircularAnalysis, ThreadAnalysis
 from modules.lives.bluesky.types import Pending
 from modules.services.outbox.rules.types import ReplyAdvice
 from modules.services.peers.accounts import Relationship
+from modules.services.rights.policy import may_reply, may_stand_in_prompt
+from modules.services.rights.preferences import UNREADABLE_S
 
 _SHORT_CHARS = 15
 _QUOTE_CHARS = 30
@@ -130,7 +132,21 @@ def plan_case(post_case: Case, judged: ConversationDecision) -> Plan:
     """What to do about a post whose conversation was judged; only `answer` asks a model."""
     is_owner = post_case.is_owner
     screening = _screen(post_case.notification, is_owner=is_owner)
-    return plan_for(judged, screening, post_case.thread, post_case.advice, is_owner=is_owner)
+    plan = plan_for(judged, screening, post_case.thread, post_case.advice, is_owner=is_owner)
+    return _against_wishes(post_case) or plan if plan.code == "answer" else plan
+
+
+def _against_wishes(post_case: Case) -> Plan | None:
+    """Return what is done where the author does not allow an answer by a model; None where they do."""
+    preference, notification = post_case.preference, post_case.notification
+    if preference is None:
+        return Plan("later", "what the author allows could not be read", retry_in_s=UNREADABLE_S)
+    if not may_stand_in_prompt(preference):
+        return Plan("skip", "the author denies that their posts stand in a prompt")
+    asked = notification.kind == "mention" or asks(notification.text)
+    if not may_reply(preference, asked=asked):
+        return Plan("skip", "the author denies replies that they did not ask for")
+    return None
 
 
 def plan_for(

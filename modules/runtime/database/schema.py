@@ -283,4 +283,23 @@ ALTER TABLE intents ADD COLUMN rejected INTEGER NOT NULL DEFAULT 0;
 UPDATE intents SET rejected = 1 WHERE state = 'blocked' AND error GLOB 'the owner said no*';
 """
 
-MIGRATIONS = (_FIRST, _TRUST, _KNOWLEDGE, _THINKING, _RECHECKS, _UNDONE, _UNSPACED, _BY_OWNER, _FIRST_SENT)
+_AI_PREFERENCES = """
+CREATE TABLE ai_preferences (
+    did TEXT PRIMARY KEY,
+    preference TEXT NOT NULL,
+    read_at TEXT NOT NULL
+) STRICT;
+"""
+
+MIGRATIONS = (
+    _FIRST,
+    _TRUST,
+    _KNOWLEDGE,
+    _THINKING,
+    _RECHECKS,
+    _UNDONE,
+    _UNSPACED,
+    _BY_OWNER,
+    _FIRST_SENT,
+    _AI_PREFERENCES,
+)

@@ -33,6 +33,7 @@ class Web:
     records: list[Any] = field(default_factory=list)
     page: int = 100
     broken: Response | None = None
+    description: Any = None
     asked: list[str] = field(default_factory=list)
     clock: FakeClock = field(default_factory=FakeClock)
 
@@ -46,6 +47,10 @@ class Web:
     async def directory(self, request: Request) -> Response:
         self.asked.append(request.path_params["did"])
         return JSONResponse(self.document if self.document is not None else self.told())
+
+    async def describe(self, request: Request) -> Response:
+        self.asked.append(f"{request.query_params['repo']} described")
+        return JSONResponse(self.description)
 
     async def list_records(self, request: Request) -> Response:
         self.asked.append(f"{request.query_params['repo']} {request.query_params['collection']}")
@@ -72,6 +77,7 @@ async def web() -> AsyncIterator[Web]:
     web = Web()
     routes = [
         Route("/xrpc/com.atproto.repo.listRecords", web.list_records),
+        Route("/xrpc/com.atproto.repo.describeRepo", web.describe),
         Route("/{did}", web.directory),
     ]
     async with serve(Starlette(routes=routes)) as url:
@@ -89,6 +95,14 @@ async def test_the_document_says_where_the_records_lie_and_is_believed_for_an_ho
     await web.clock.advance(3600)
     ok(await repos.list_records(DID, KIND))
     assert web.asked.count(DID) == 2
+
+
+async def test_the_collections_of_a_repo_are_named_by_its_server(web: Web) -> None:
+    web.description = {"did": DID, "collections": [KIND, 7]}
+    assert ok(await web.repos().collections(DID)) == (KIND,)
+    web.description = {"did": DID}
+    assert err(await web.repos().collections(DID)).kind == "transient"
+    assert web.asked.count(f"{DID} described") == 2
 
 
 async def test_all_pages_are_read(web: Web) -> None:

@@ -21,6 +21,7 @@ from modules.lives.bluesky.thread import analyze_thread_view
 from modules.lives.bluesky.types import Pending
 from modules.services.agent.identity.self_mechanics import SocialMechanics
 from modules.services.outbox.rules.types import ReplyAdvice
+from modules.services.rights.types import Preference
 from tests.exploration import examples
 from tests.modules.lives.bluesky.bluesky_values import ME, START, at, chain, did, node, notification, uri
 
@@ -185,6 +186,7 @@ def test_a_plan_is_kept_with_the_conversation_that_it_leaves(
     post = notification("I do. Which of the two do you mean?", key="c1", minutes=1, root=talk[0].uri)
     thread = analyze_thread_view(node(talk), ME)
     post_case = Case(
+        preference=Preference(),
         item=Pending(post, at(1)),
         thread=thread,
         own_did=ME,

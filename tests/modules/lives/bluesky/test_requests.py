@@ -45,5 +45,6 @@ async def test_what_was_read_of_a_post_is_not_asked_for_again(tmp_path: Path) ->
     assert requests == {
         "listNotifications": 2,  # words, and reactions
         "getPostThread": 2,  # the post with what is above and below, and the root with its other answers
+        "describeRepo": 2,  # what each of the two people allows, once a day
         "putRecord": 1,
     }

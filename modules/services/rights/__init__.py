@@ -1,0 +1,1 @@
+"""What people allow to be done with what they write."""

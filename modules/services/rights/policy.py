@@ -1,0 +1,103 @@
+"""Which of a person's records holds for us, and what it allows. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Literal
+
+from adapters.atproto.records import POST
+from adapters.atproto.types import Record
+from modules.services.rights.types import Choice, Preference
+
+PREFERENCE = "community.lexicon.preference.ai"
+INTENTS = "org.user-intents.declaration"
+
+_FIELDS = {
+    "training": "training",
+    "inference": "inference",
+    "syntheticContent": "synthetic_content",
+    "embedding": "embedding",
+}
+_ENTITY_NAMES = ("entity", "did", "domain")
+Scope = Literal["entity", "collection", "global", "unknown", "other"]
+_RANK: Mapping[Scope, int] = {"entity": 0, "collection": 1, "global": 2, "unknown": 3}
+
+
+@dataclass(frozen=True, slots=True)
+class _Declared:
+    """The choices of one record, and how far they reach."""
+
+    scope: Scope
+    choices: Mapping[str, Choice]
+
+
+def preference_of(records: Iterable[Record], intents: Iterable[Record], us: Collection[str]) -> Preference:
+    """Return what a person's records say of their posts, for us.
+
+    Each field is taken from the narrowest record that sets it: one that names us, then one about posts, then one about
+    everything. Of a record whose reach is not understood only what it denies counts. The older declaration fills in
+    what no other record sets.
+
+    Args:
+        records: of the collection `PREFERENCE`, the newest first.
+        intents: of the older collection `INTENTS`.
+        us: our DID and our handle.
+
+    """
+    names = {name.lower() for name in us if name}
+    declared = [_declared(record, names) for record in records]
+    ranked = sorted((one for one in declared if one.scope in _RANK), key=lambda one: _RANK[one.scope])
+    chosen: dict[str, Choice] = {}
+    for one in ranked:
+        for field, choice in one.choices.items():
+            if choice != "unset" and (one.scope != "unknown" or choice == "deny"):
+                chosen.setdefault(field, choice)
+    for record in intents:
+        if (choice := _choice(record.value.get("syntheticContentGeneration"))) != "unset":
+            chosen.setdefault("synthetic_content", choice)
+    return Preference(**chosen)
+
+
+def may_stand_in_prompt(preference: Preference | None) -> bool:
+    """Return whether a person's post may stand in a prompt; None says that their choice could not be read."""
+    return preference is not None and preference.inference != "deny"
+
+
+def may_reply(preference: Preference, *, asked: bool) -> bool:
+    """Return whether a reply may be made from a person's post; `asked` says that they asked us directly."""
+    return asked or preference.synthetic_content != "deny"
+
+
+def _declared(record: Record, us: Collection[str]) -> _Declared:
+    held = record.value.get("preferences")
+    values = held if isinstance(held, dict) else record.value
+    choices = {field: _choice(values.get(name)) for name, field in _FIELDS.items()}
+    return _Declared(_scope(record, us), choices)
+
+
+def _scope(record: Record, us: Collection[str]) -> Scope:
+    scope = record.value.get("scope")
+    if scope is None:
+        return "global" if record.uri.endswith("/self") else "unknown"
+    if isinstance(scope, str):
+        return "global" if scope.rpartition("#")[2].startswith("global") else "unknown"
+    if not isinstance(scope, dict):
+        return "unknown"
+    if named := [*_texts(scope, _ENTITY_NAMES)]:
+        return "entity" if any(name in us for name in named) else "other"
+    if collections := [*_texts(scope, ("collection",))]:
+        return "collection" if POST.lower() in collections else "other"
+    return "global" if str(scope.get("$type", "")).rpartition("#")[2].startswith("global") else "unknown"
+
+
+def _texts(scope: Mapping[str, object], names: Iterable[str]) -> Iterator[str]:
+    yield from (value.lower() for value in map(scope.get, names) if isinstance(value, str) and value)
+
+
+def _choice(value: object) -> Choice:
+    """Return a choice, written as a bare truth value or as an object with `allow`."""
+    allowed = value.get("allow") if isinstance(value, dict) else value
+    if not isinstance(allowed, bool):
+        return "unset"
+    return "allow" if allowed else "deny"

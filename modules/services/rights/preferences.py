@@ -1,0 +1,94 @@
+"""Reads what people declared about the use of their posts by AI, and remembers it for a day.
+
+A row is written after each reading; a crash in between costs one more reading.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterable, Mapping
+from datetime import timedelta
+from functools import partial
+
+from cachetools import TTLCache
+
+from adapters.atproto.client import Atproto
+from adapters.atproto.public import PublicRepos
+from adapters.atproto.types import Record
+from common.clock import Clock
+from common.result import ApiResult, Err, Ok
+from modules.runtime.database.database import Database
+from modules.services.rights import store
+from modules.services.rights.policy import INTENTS, PREFERENCE, preference_of
+from modules.services.rights.types import Preference
+
+FRESH = timedelta(hours=24)
+UNREADABLE_S = 600.0
+
+_AT_ONCE = 4
+_MOST_UNREADABLE = 1_000
+_NOTHING_THERE = frozenset({"not_found", "invalid"})
+
+
+class Preferences:
+    """The preferences of people, by DID.
+
+    Args:
+        repos: reads the records of anybody.
+        atproto: says who we are.
+        database: keeps what was read.
+        clock: says when it is to be read again.
+        owner_did: the owner's account. Neither the owner nor we are asked about.
+
+    """
+
+    def __init__(
+        self, repos: PublicRepos, atproto: Atproto, database: Database, clock: Clock, *, owner_did: str
+    ) -> None:
+        self._repos = repos
+        self._atproto = atproto
+        self._database = database
+        self._clock = clock
+        self._owner_did = owner_did
+        self._unreadable = TTLCache[str, bool](_MOST_UNREADABLE, UNREADABLE_S, timer=clock.monotonic)
+        self._places = asyncio.Semaphore(_AT_ONCE)
+
+    async def of(self, dids: Iterable[str]) -> Mapping[str, Preference]:
+        """Return the preferences of these people; who is missing could not be read.
+
+        What was read within a day is not read again, and what cannot be read now holds as it was last known. Two
+        requests at most for each person who declared nothing.
+        """
+        ours = {self._owner_did, self._atproto.did}
+        asked = set(dids)
+        people = sorted(asked - ours)
+        known = await self._database.run(partial(store.get, dids=people)) if people else {}
+        now = self._clock.now()
+        due = [did for did in people if did not in known or now - known[did][1] >= FRESH]
+        read = await asyncio.gather(*(self._read(did) for did in due if did not in self._unreadable))
+        return (
+            {did: Preference() for did in asked & ours}
+            | {did: preference for did, (preference, _) in known.items()}
+            | {did: preference for did, preference in read if preference is not None}
+        )
+
+    async def _read(self, did: str) -> tuple[str, Preference | None]:
+        async with self._places:
+            found = await self._look(did)
+        if isinstance(found, Err):
+            self._unreadable[did] = True
+            return did, None
+        await self._database.run(partial(store.put, did=did, preference=found.data, now=self._clock.now()))
+        return did, found.data
+
+    async def _look(self, did: str) -> ApiResult[Preference]:
+        there = await self._repos.collections(did)
+        if isinstance(there, Err):
+            return Ok(Preference()) if there.kind in _NOTHING_THERE else there
+        records: dict[str, tuple[Record, ...]] = {PREFERENCE: (), INTENTS: ()}
+        for collection in records.keys() & set(there.data):
+            listed = await self._repos.list_records(did, collection)
+            if isinstance(listed, Err):
+                return listed
+            records[collection] = listed.data
+        return Ok(preference_of(records[PREFERENCE], records[INTENTS], (self._atproto.did, self._atproto.handle)))

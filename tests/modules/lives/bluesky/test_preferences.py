@@ -1,0 +1,126 @@
+"""What people declared about the use of their posts by AI is read at first contact, and honoured."""
+
+from __future__ import annotations
+
+from adapters.atproto.records import FOLLOW
+from common.provenance import Provenance
+from modules.services.agent.tools.types import Turn
+from modules.services.rights.policy import PREFERENCE
+from modules.services.rights.types import Preference
+from tests.running_town import RunningTown, awake
+from town.atproto.faults import Fault
+
+DESCRIBE = "com.atproto.repo.describeRepo"
+SECRET = "the heron at the weir counts to nine"
+
+
+def declare(running_town: RunningTown, name: str, **preferences: bool) -> None:
+    record = {"$type": PREFERENCE, "preferences": {field: {"allow": value} for field, value in preferences.items()}}
+    running_town.network.put(running_town.account(name), PREFERENCE, "self", record)
+
+
+def prompts(running_town: RunningTown) -> str:
+    """All that the model was ever shown."""
+    return "\n".join(str(request) for request in running_town.mind.asked)
+
+
+async def test_who_denies_inference_is_met_without_a_model(running_town: RunningTown) -> None:
+    home = running_town.make_home("rowan")
+    declare(running_town, "kit", inference=False)
+    running_town.network.post_as(running_town.account("kit"), f"@rowan.test {SECRET}, or does it?")
+    async with awake(home) as life:
+        await life.look()
+        (decision,) = await life.decisions()
+    assert decision.entry.reason == "the author denies that their posts stand in a prompt"
+    assert not running_town.mind.asked
+    assert running_town.texts("rowan") == []
+
+
+async def test_the_post_of_one_who_denies_inference_is_left_out_of_a_thread_that_others_ask_about(
+    running_town: RunningTown,
+) -> None:
+    home = running_town.make_home("rowan")
+    declare(running_town, "sam", inference=False)
+    top, _ = running_town.network.post_as(running_town.account("sam"), SECRET)
+    running_town.network.post_as(running_town.account("kit"), "What do you say, @rowan.test?", reply_to_uri=top)
+    async with awake(home) as life:
+        await life.look()
+    assert len(running_town.texts("rowan")) == 1
+    assert "What do you say" in prompts(running_town)
+    assert "heron" not in prompts(running_town)
+
+
+async def test_who_denies_synthetic_content_is_answered_only_where_they_asked(running_town: RunningTown) -> None:
+    home = running_town.make_home("rowan")
+    declare(running_town, "kit", syntheticContent=False)
+    mine, _ = running_town.network.post_as(running_town.account("rowan"), "Which roof is louder, tin or slate?")
+    running_town.network.post_as(
+        running_town.account("kit"),
+        "Slate, because each drop lands on stone that rings for a while.",
+        reply_to_uri=mine,
+    )
+    async with awake(home) as life:
+        await life.look()
+        (decision,) = await life.decisions()
+        assert decision.entry.reason == "the author denies replies that they did not ask for"
+        assert len(running_town.texts("rowan")) == 1
+        running_town.network.post_as(running_town.account("kit"), "@rowan.test and which one is cheaper?")
+        life.passes(60)
+        await life.look()
+    assert len(running_town.texts("rowan")) == 2
+
+
+async def test_what_a_person_allows_is_asked_once_a_day(running_town: RunningTown) -> None:
+    home = running_town.make_home("rowan", SOUL_SPEED="1")
+    kit = running_town.account("kit")
+    async with awake(home) as life:
+        preferences = life.app.services.preferences
+        assert await preferences.of({kit}) == {kit: Preference()}
+        declare(running_town, "kit", inference=False)
+        life.passes(23 * 3600)
+        assert await preferences.of({kit}) == {kit: Preference()}
+        life.passes(3600)
+        assert await preferences.of({kit}) == {kit: Preference(inference="deny")}
+
+
+async def test_what_was_known_holds_while_it_cannot_be_read(running_town: RunningTown) -> None:
+    home = running_town.make_home("rowan", SOUL_SPEED="1")
+    kit, wren = running_town.account("kit"), running_town.account("wren")
+    declare(running_town, "wren", inference=False)
+    async with awake(home) as life:
+        preferences = life.app.services.preferences
+        await preferences.of({wren})
+        life.passes(25 * 3600)
+        running_town.faults.arm(Fault("server_error", DESCRIBE, times=2))
+        assert await preferences.of({kit, wren}) == {wren: Preference(inference="deny")}
+
+
+async def test_a_post_waits_while_what_its_author_allows_cannot_be_read(running_town: RunningTown) -> None:
+    home = running_town.make_home("rowan", SOUL_SPEED="1")
+    running_town.network.post_as(running_town.account("kit"), "@rowan.test which roof is louder?")
+    running_town.faults.arm(Fault("server_error", DESCRIBE, times=1))
+    async with awake(home) as life:
+        await life.look()
+        assert not running_town.mind.asked
+        assert [item.entry.reason for item in await life.decisions()] == ["what the author allows could not be read"]
+        life.passes(601)
+        await life.look()
+    assert len(running_town.texts("rowan")) == 1
+
+
+async def test_the_timeline_of_the_owner_is_read_without_the_posts_of_those_who_deny_it(
+    running_town: RunningTown,
+) -> None:
+    home = running_town.make_home("rowan")
+    declare(running_town, "kit", inference=False)
+    for name, text in (("kit", SECRET), ("sam", "Slate it is.")):
+        running_town.network.post_as(running_town.account(name), text)
+        did = running_town.account(name)
+        follow = {"$type": FOLLOW, "subject": did, "createdAt": "2026-01-05T12:00:00.000Z"}
+        running_town.network.create(running_town.account("rowan"), FOLLOW, follow)
+    async with awake(home) as life:
+        tool = life.app.lives.mind.turn_runner.executor.registry.get("bluesky_get_timeline")
+        assert tool is not None
+        told = await tool.handler(tool.input_model(), Turn("owner", Provenance.OWNER))
+    assert "Slate it is." in told.content
+    assert "heron" not in told.content
