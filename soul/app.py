@@ -12,7 +12,6 @@ from common.clock import Clock
 from common.errors import DiskFull
 from common.redact import Redactor
 from common.settings import Settings
-from modules.lives.bluesky.account import log_in
 from modules.lives.bluesky.loop import OutboxLoop, warm_up
 from modules.runtime.console import Console
 from modules.runtime.control import Control
@@ -27,7 +26,7 @@ from modules.runtime.scheduler.types import Loop
 from modules.runtime.stages import Stage, Stages
 from modules.runtime.status import StatusBoard
 from modules.services.agent.sessions.loop import SessionLoop as TalksLoop
-from modules.services.outbox.account import settle_account
+from modules.services.outbox.account import log_in, settle_account
 from modules.services.peers.github_account import warn_of_account
 from soul.composition.lives import Lives
 from soul.composition.services import Services, build_services

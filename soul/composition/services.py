@@ -14,7 +14,6 @@ from adapters.web.client import WebClient
 from adapters.web.transport import http_transport_factory
 from common.clock import Clock, local
 from common.settings import Settings
-from modules.lives.bluesky.account import AccountContext
 from modules.runtime.budget.build import build_budget, load_prices
 from modules.runtime.budget.lost_ledger import count_again
 from modules.runtime.console import Console
@@ -25,6 +24,7 @@ from modules.runtime.llm.gateway import LLMGateway
 from modules.runtime.llm.usage import UsageLog
 from modules.services.agent.identity.keeper import SelfKeeper
 from modules.services.agent.knowledge import Knowledge, open_stores
+from modules.services.outbox.account import AccountContext
 from modules.services.outbox.bodies import IntentKind
 from modules.services.outbox.gates.pause import PauseGate
 from modules.services.outbox.outbox import Outbox

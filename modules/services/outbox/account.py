@@ -1,6 +1,8 @@
-"""Whose home this is: the Bluesky account by its DID, and what happens when `.env` names another.
+"""Our account on Bluesky: logging in, what the rules must know of it and of the listed peers, and whose home this is.
 
-What waits to leave was made for one account, and what may have left can be looked for only there.
+What waits to leave was made for one account, and what may have left can be looked for only there; so the account's DID
+is stored. The rest lives in memory, and each start asks anew: until it is told, the account counts as young, and a peer
+is known by handle.
 """
 
 from __future__ import annotations
@@ -10,9 +12,11 @@ from collections import Counter
 from collections.abc import Sequence
 from datetime import datetime
 
+from adapters.atproto.client import Atproto
 from adapters.atproto.types import Actor
-from common.clock import Clock, local, parse_iso
-from common.errors import ConfigError
+from common.clock import Clock, local, parse_iso, parse_iso_or_none
+from common.errors import Auth, ConfigError, Fatal, Transient
+from common.result import Err
 from modules.runtime.database import marks
 from modules.runtime.database.database import Database
 from modules.runtime.journal.journal import Journal
@@ -20,8 +24,84 @@ from modules.runtime.journal.types import Entry
 from modules.services.outbox import store
 from modules.services.outbox.types import NON_BLUESKY_KINDS, Intent, IntentState
 
+SESSION_RETRY_DELAYS_MS = (10_000, 30_000, 60_000)
+
+_MORE_TRIES = 240
 _DID, _HANDLE = "account_did", "account_handle"
 _OPEN: tuple[IntentState, ...] = ("held", "pending", "sending")
+
+
+class AccountContext:
+    """When our account was made, and who the listed peers are. Its answers may be asked for from any thread."""
+
+    def __init__(self, *, atproto: Atproto, journal: Journal, peers: Sequence[str]) -> None:
+        self._atproto = atproto
+        self._journal = journal
+        self._handles = tuple(peers)
+        self._peers = frozenset(peers)
+        self._born_at: datetime | None = None
+
+    def peers(self) -> frozenset[str]:
+        """Dids and handles of the listed peers."""
+        return self._peers
+
+    def born_at(self) -> datetime | None:
+        """When our account was made; None if nobody knows."""
+        return self._born_at
+
+    async def learn(self) -> None:
+        """Ask the network. What cannot be learnt now is told as a warning, and what was known stays."""
+        profile = await self._atproto.get_profile(self._atproto.did)
+        if isinstance(profile, Err):
+            await self._warn(f"The age of the account could not be read: {profile.error}")
+        elif profile.data.created_at:
+            self._born_at = parse_iso_or_none(profile.data.created_at)
+        dids: set[str] = set()
+        for handle in self._handles:
+            resolved = await self._atproto.resolve_handle(handle)
+            if isinstance(resolved, Err):
+                await self._warn(f"The peer @{handle} could not be found: {resolved.error}")
+            else:
+                dids.add(resolved.data)
+        self._peers |= dids
+
+    async def _warn(self, summary: str) -> None:
+        await self._journal.record(Entry("life", "start", summary, line="warn"))
+
+
+async def log_in(atproto: Atproto, journal: Journal, clock: Clock, *, username: str) -> Actor:
+    """Return the account that we are logged in as.
+
+    Raises:
+        Auth: the credentials of `username` are refused.
+        Fatal: the service refuses for good.
+        Transient: it could not be reached for hours.
+
+    """
+    delays = iter((*SESSION_RETRY_DELAYS_MS, *SESSION_RETRY_DELAYS_MS[-1:] * _MORE_TRIES))
+    notice = ""
+    while True:
+        result = await atproto.authenticate()
+        if atproto.session_notice != notice:
+            notice = atproto.session_notice
+            await journal.record(Entry("error", "start", notice, line="error"))
+        if not isinstance(result, Err):
+            await journal.record(Entry("life", "start", f"On Bluesky as @{result.data.handle}", line="done"))
+            return result.data
+        if result.kind in {"auth", "invalid", "not_found"}:
+            raise Auth(
+                f"Bluesky refuses the login of {username}: {result.error}",
+                remedy="Check AGENT_BLUESKY_USERNAME and AGENT_BLUESKY_PASSWORD (an app password) in .env.",
+            )
+        if result.kind == "fatal":
+            raise Fatal(f"Bluesky: {result.error}", remedy="Log in with the Bluesky app and see what it says.")
+        delay_ms = next(delays, None)
+        if delay_ms is None:
+            raise Transient(f"Bluesky could not be reached for hours: {result.error}")
+        delay = max(delay_ms / 1000, result.retry_after or 0)
+        summary = f"Bluesky cannot be reached ({result.error}); trying again in {delay:.0f} s"
+        await journal.record(Entry("error", "start", summary, line="warn"))
+        await clock.sleep(delay)
 
 
 async def settle_account(database: Database, journal: Journal, clock: Clock, *, account: Actor, timezone: str) -> None:

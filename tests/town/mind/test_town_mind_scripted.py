@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from common.facts import About, ExpressionFacts, MemoryFacts, QuestionFacts, RoomFacts, ToolOutcome
 from common.text.graphemes import grapheme_len
-from modules.lives.bluesky.invitation import check_invitation
+from modules.lives.bluesky.expression_policy import check_invitation
 from tests.exploration import examples
 from tests.town.mind.town_mind_prompts import (
     ANSWERS,

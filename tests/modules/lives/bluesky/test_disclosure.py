@@ -18,12 +18,12 @@ from common.clock import FakeClock
 from common.redact import Redactor
 from common.result import Err, Ok
 from common.text.graphemes import grapheme_len
-from modules.lives.bluesky.account import AccountContext
 from modules.lives.bluesky.disclosure import CONTACT, Disclosure, honest
 from modules.runtime.console import SilentConsole
 from modules.runtime.database.database import Database
 from modules.runtime.database.schema import MIGRATIONS
 from modules.runtime.journal.journal import Journal
+from modules.services.outbox.account import AccountContext
 from tests.loopback import to_loopback
 from town.atproto.faults import Fault, Faults
 from town.atproto.network import Network

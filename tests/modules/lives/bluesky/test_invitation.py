@@ -11,7 +11,12 @@ from hypothesis import strategies as st
 
 from common.constants import PORTABLE_MAX_GRAPHEMES
 from common.text.graphemes import grapheme_len
-from modules.lives.bluesky.invitation import InvitationKind, add_invitation, check_invitation, pick_invitation_prompt
+from modules.lives.bluesky.expression_policy import (
+    InvitationKind,
+    add_invitation,
+    check_invitation,
+    pick_invitation_prompt,
+)
 from modules.services.agent.skills.contracts import SKILL_CONTRACTS
 from modules.services.agent.skills.skills import Skills
 from tests.project import ROOT
