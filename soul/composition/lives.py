@@ -21,7 +21,7 @@ from modules.services.agent.identity.keeper import SelfChanged
 from modules.services.agent.mind import Mind
 from modules.services.agent.tools.registry import Registry
 from modules.services.commitments.announce import Announcer
-from modules.services.commitments.due import DueCommitments, active_work
+from modules.services.commitments.due import DueCommitments
 from modules.services.commitments.events import CommitmentAbandoned, CommitmentKept, CommitmentsReady
 from modules.services.commitments.fulfil import Fulfiller
 from modules.services.commitments.loop import CommitmentLoop
@@ -62,9 +62,7 @@ class Lives:
             services,
             build_registry(services, self.bluesky_state.publisher),
             self.attention_list,
-            waiting=self.bluesky_state.pending.count,
             bonds=services.relationships.closest,
-            work=(active_work(self.queue.live),),
         )
         writer = CommitmentWriter(
             agent_name=services.me.agent_name,

@@ -41,7 +41,7 @@ from modules.runtime.scheduler.attention import Attention
 from modules.runtime.scheduler.policy import get_agent_jitter
 from modules.runtime.scheduler.types import Loop
 from modules.services.agent.attention_list import Attention as Waiting
-from modules.services.agent.attention_list import Blocked, Source
+from modules.services.agent.attention_list import Item, Source
 from modules.services.agent.identity.identity import Identity, Me
 from modules.services.agent.knowledge import Knowledge
 from modules.services.agent.mind import Mind
@@ -74,7 +74,7 @@ def waiting_drafts(held: Callable[[], Awaitable[Sequence[Intent]]]) -> Source:
     async def drafts() -> Waiting:
         return Waiting(
             blocked=tuple(
-                Blocked(f"{draft.kind} {draft.id[:SHORT_ID_CHARS]}", draft.error or "", private=True, asked=True)
+                Item(f"{draft.kind} {draft.id[:SHORT_ID_CHARS]}", draft.error or "", private=True, asked=True)
                 for draft in await held()
             )
         )

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from datetime import datetime
+from operator import itemgetter
 
 from common.clock import local
 from common.text.untrusted import one_line
@@ -23,20 +24,21 @@ _CHARS = 300
 
 
 @dataclass(frozen=True, slots=True)
-class Due:
-    """Something with its hour: a commitment, or a ritual. `private`: only the owner may be told."""
+class Item:
+    """One thing that a SOUL should have in mind.
+
+    Attributes:
+        what: the thing itself.
+        note: how far it is, or why it does not get on; "" if there is nothing to say.
+        at: when it is due; None for a thing without an hour.
+        private: only the owner may be told.
+        asked: it waits for the owner's yes.
+
+    """
 
     what: str
-    at: datetime
-    private: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class Blocked:
-    """A task that does not get on. `private`: only the owner may be told; `asked`: it waits for the owner's yes."""
-
-    what: str
-    why: str
+    note: str = ""
+    at: datetime | None = None
     private: bool = False
     asked: bool = False
 
@@ -52,13 +54,17 @@ class Failing:
 
 @dataclass(frozen=True, slots=True)
 class Attention:
-    """What deserves attention now: `mentions` is how many posts wait to be met."""
+    """What deserves attention now: `mentions` is how many posts wait to be met.
 
-    commitments: tuple[Due, ...] = ()
+    `branches` are those in flight; they are told to a SOUL that wakes, and stand in no list.
+    """
+
+    commitments: tuple[Item, ...] = ()
     failing: tuple[Failing, ...] = ()
-    blocked: tuple[Blocked, ...] = ()
+    blocked: tuple[Item, ...] = ()
     mentions: int = 0
-    rituals: tuple[Due, ...] = ()
+    rituals: tuple[Item, ...] = ()
+    branches: tuple[Item, ...] = ()
 
     def __add__(self, other: Attention) -> Attention:
         return Attention(
@@ -67,6 +73,7 @@ class Attention:
             self.blocked + other.blocked,
             self.mentions + other.mentions,
             self.rituals + other.rituals,
+            self.branches + other.branches,
         )
 
 
@@ -88,11 +95,11 @@ def render_attention(attention: Attention, skills: Skills, *, timezone: str = ""
     def line(kind: str, **values: object) -> str:
         return skills.render(_SKILL, _SECTION, kind, **values)
 
-    def due(kind: str, things: tuple[Due, ...], form: str) -> list[str]:
-        seen = sorted((item for item in things if not (public and item.private)), key=lambda item: item.at)
+    def due(kind: str, things: tuple[Item, ...], form: str) -> list[str]:
+        seen = [(item.at, item.what) for item in things if item.at and not (public and item.private)]
         return [
-            line(kind, what=one_line(item.what, _CHARS), when=local(item.at, timezone).strftime(form))
-            for item in seen[:_MOST_OF_A_KIND]
+            line(kind, what=one_line(what, _CHARS), when=local(at, timezone).strftime(form))
+            for at, what in sorted(seen, key=itemgetter(0))[:_MOST_OF_A_KIND]
         ]
 
     stuck = [item for item in attention.blocked if not (public and item.private)][:_MOST_OF_A_KIND]
@@ -103,7 +110,9 @@ def render_attention(attention: Attention, skills: Skills, *, timezone: str = ""
             for item in attention.failing[:_MOST_OF_A_KIND]
         ),
         *(
-            line("Draft" if item.asked else "Blocked", what=one_line(item.what, _CHARS), why=one_line(item.why, _CHARS))
+            line(
+                "Draft" if item.asked else "Blocked", what=one_line(item.what, _CHARS), why=one_line(item.note, _CHARS)
+            )
             for item in stuck
         ),
         *([line("Mentions", count=attention.mentions)] if attention.mentions and not public else []),
@@ -136,21 +145,22 @@ class AttentionList:
         self._files = files
         self._timezone = timezone
 
+    async def read(self) -> Attention:
+        """Return what all sources say now."""
+        total = Attention()
+        for source in self._sources:
+            total += await source()
+        return total
+
     async def text(self, *, public: bool) -> str:
         """The lines for a turn; without what is private if others may read what comes of it."""
-        return self._rendered(await self._attention(), public=public)
+        return self._rendered(await self.read(), public=public)
 
     async def refresh(self) -> None:
         """Bring the file up to date, for the owner to look at. Raises what the workspace raises."""
-        text = self._rendered(await self._attention(), public=False)
+        text = self._rendered(await self.read(), public=False)
         if text != (await self._files.read(FILE) or "").strip():
             await self._files.write(FILE, f"{text}\n" if text else "")
 
     def _rendered(self, attention: Attention, *, public: bool) -> str:
         return render_attention(attention, self._skills, timezone=self._timezone, public=public)
-
-    async def _attention(self) -> Attention:
-        total = Attention()
-        for source in self._sources:
-            total += await source()
-        return total

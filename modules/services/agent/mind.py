@@ -43,7 +43,7 @@ from modules.services.agent.tools.executor import Executor
 from modules.services.agent.tools.registry import Registry
 from modules.services.agent.turn.facts import agent_facts
 from modules.services.agent.turn.runner import TurnRunner
-from modules.services.agent.wakeup.gathering import WakeupGathering, WorkSource
+from modules.services.agent.wakeup.gathering import WakeupGathering
 from modules.services.agent.wakeup.keeper import WakeupContext, wakeup_file
 from modules.services.outbox.outbox import Outbox
 
@@ -80,9 +80,7 @@ class Mind:
         services: what they use.
         registry: the tools.
         attention_list: what asks for attention.
-        waiting: counts the posts that wait for an answer.
         bonds: who matters, one line each, the closest first.
-        work: tell what is under way beside posts and drafts.
 
     """
 
@@ -92,19 +90,15 @@ class Mind:
         registry: Registry,
         attention_list: AttentionList,
         *,
-        waiting: Callable[[], Awaitable[int]],
         bonds: Callable[[], Sequence[str]],
-        work: Sequence[WorkSource] = (),
     ) -> None:
         self._services = services
-        self.wakeup_context = self._build_wakeup_context(waiting, bonds, work)
+        self.wakeup_context = self._build_wakeup_context(attention_list, bonds)
         self.prompter = self._build_prompter(registry, attention_list)
         self.turn_runner = self._build_turn_runner(registry)
         self.archivist = self._build_archivist()
 
-    def _build_wakeup_context(
-        self, waiting: Callable[[], Awaitable[int]], bonds: Callable[[], Sequence[str]], work: Sequence[WorkSource]
-    ) -> WakeupContext:
+    def _build_wakeup_context(self, attention_list: AttentionList, bonds: Callable[[], Sequence[str]]) -> WakeupContext:
         services, settings, stores = self._services, self._services.settings, self._services.knowledge.stores
         gathering = WakeupGathering(
             database=services.database,
@@ -114,10 +108,9 @@ class Mind:
             name=lambda: services.identity.display_name,
             extract=services.identity.extract,
             peers=settings.soul_peers,
-            waiting=waiting,
+            attention=attention_list.read,
             standing=services.control.standing,
             bonds=bonds,
-            work=work,
             timezone=settings.soul_timezone,
         )
         return WakeupContext(

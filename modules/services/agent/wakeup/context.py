@@ -12,8 +12,9 @@ from itertools import zip_longest
 
 from common.text.tokens import estimate_roughly
 from common.text.untrusted import one_line
+from modules.services.agent.attention_list import Item
 from modules.services.agent.wakeup.filter import kept
-from modules.services.agent.wakeup.state import LastSession, Line, Protocol, Task, WakeupState
+from modules.services.agent.wakeup.state import LastSession, Protocol, WakeupState
 
 Estimate = Callable[[str], int]
 Fits = Callable[[str], bool]
@@ -140,20 +141,16 @@ def _listing(label: str, items: Sequence[str], tokens: int, estimate: Estimate) 
 def _work(state: WakeupState, estimate: Estimate, *, public: bool) -> list[list[str]]:
     work, tokens = state.work, WORK_TOKENS // _ENTRIES_PER_CAP
 
-    def told(label: str, things: Iterable[Line]) -> list[str]:
-        seen = (thing.text for thing in things if not (public and thing.private))
-        return [_entry(label, text, tokens, estimate) for text in seen]
+    def told(label: str, things: Iterable[Item]) -> list[str]:
+        seen = (thing for thing in things if not (public and thing.private))
+        return [_entry(label, f"[{one.note}] {one.what}" if one.note else one.what, tokens, estimate) for one in seen]
 
     return [
-        told("Task: ", (_as_line(task) for task in work.tasks)),
+        told("Task: ", work.tasks),
         told("Branch: ", work.branches),
         told("Blocked: ", work.blockers),
         told("Next: ", work.next_actions),
     ]
-
-
-def _as_line(task: Task) -> Line:
-    return Line(f"[{task.status}] {task.what}", task.private)
 
 
 def _how(protocols: Sequence[Protocol], estimate: Estimate) -> list[list[str]]:

@@ -13,22 +13,12 @@ from datetime import timedelta
 from common.clock import Clock, local, parse_iso
 from modules.runtime.control import Standing
 from modules.runtime.database.database import Database
+from modules.services.agent.attention_list import Attention, Item
 from modules.services.agent.identity.self_document import SelfExtract
 from modules.services.agent.memory.types import Kind, Memory, MemoryStore
 from modules.services.agent.wakeup.past import Past, past
-from modules.services.agent.wakeup.state import (
-    LastSession,
-    Line,
-    OlderSession,
-    Protocol,
-    Task,
-    Teammate,
-    WakeupState,
-    Work,
-)
+from modules.services.agent.wakeup.state import LastSession, OlderSession, Protocol, Teammate, WakeupState, Work
 from modules.services.outbox.outbox import Outbox
-
-WorkSource = Callable[[], Awaitable[Work]]
 
 _TRUSTED = frozenset({"self", "owner"})
 _PROTOCOLS = 40
@@ -48,10 +38,9 @@ class WakeupGathering:
         name: as the SOUL is shown.
         extract: what SELF.md says.
         peers: handles of other SOULs, from the settings.
-        waiting: how many posts wait to be met.
+        attention: what is due, stuck or waiting.
         standing: whether the SOUL may act.
         bonds: who matters, one line each, the closest first.
-        work: what other lives have taken on: plans, rituals.
         timezone: of the SOUL's day.
 
     """
@@ -63,10 +52,9 @@ class WakeupGathering:
     name: Callable[[], str]
     extract: Callable[[], SelfExtract]
     peers: Sequence[str]
-    waiting: Callable[[], Awaitable[int]]
+    attention: Callable[[], Awaitable[Attention]]
     standing: Callable[[], Standing]
     bonds: Callable[[], Sequence[str]]
-    work: Sequence[WorkSource] = ()
     timezone: str = ""
 
     async def gather(self) -> WakeupState:
@@ -103,20 +91,19 @@ class WakeupGathering:
         )
 
     async def _work(self) -> Work:
-        """What the services have in hand, then what the lives have taken on."""
-        counts, held, waiting = await self.outbox.counts(), await self.outbox.held(), await self.waiting()
+        """Return what is on its way out, what was taken on, what does not get on, and what comes next."""
+        counts, attention = await self.outbox.counts(), await self.attention()
         leaving = counts.get("pending", 0) + counts.get("sending", 0)
-        own = Work(
-            tasks=(Task(f"{leaving} public acts", "on their way out"),) if leaving else (),
+        waiting = attention.mentions
+        return Work(
+            tasks=(*([Item(f"{leaving} public acts", "on their way out")] if leaving else ()), *attention.commitments),
+            branches=attention.branches,
             blockers=(
-                *(Line(reason, private=True) for reason in self.standing().reasons),
-                *(Line(f"a {item.kind} waits for the owner's yes: {item.error}", private=True) for item in held),
+                *(Item(reason, private=True) for reason in self.standing().reasons),
+                *(Item(_blocked(item), private=item.private) for item in attention.blocked),
             ),
-            next_actions=(Line(f"meet {waiting} waiting posts"),) if waiting else (),
+            next_actions=(Item(f"meet {waiting} waiting posts"),) if waiting else (),
         )
-        for source in self.work:
-            own += await source()
-        return own
 
     async def _last(self, before: Past) -> LastSession:
         """The newest stretch of life in which something was done or learned."""
@@ -157,3 +144,7 @@ def _role(handle: str, people: Sequence[Memory]) -> str:
     known = (item for item in people if not item.private)
     found = next((item.body for item in known if item.subject.casefold().lstrip("@") == wanted), "")
     return found.partition(". ")[0].strip().rstrip(".")
+
+
+def _blocked(item: Item) -> str:
+    return f"{item.what} waits for the owner's yes: {item.note}" if item.asked else f"{item.what}: {item.note}"

@@ -9,13 +9,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 
-
-@dataclass(frozen=True, slots=True)
-class Line:
-    """One thing worth one line."""
-
-    text: str
-    private: bool = False
+from modules.services.agent.attention_list import Item
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,30 +30,13 @@ class Protocol:
 
 
 @dataclass(frozen=True, slots=True)
-class Task:
-    """Something taken on, and how far it is."""
-
-    what: str
-    status: str
-    private: bool = False
-
-
-@dataclass(frozen=True, slots=True)
 class Work:
     """What is going on: tasks taken on, branches in flight, what stands in the way, what comes next."""
 
-    tasks: tuple[Task, ...] = ()
-    branches: tuple[Line, ...] = ()
-    blockers: tuple[Line, ...] = ()
-    next_actions: tuple[Line, ...] = ()
-
-    def __add__(self, other: Work) -> Work:
-        return Work(
-            self.tasks + other.tasks,
-            self.branches + other.branches,
-            self.blockers + other.blockers,
-            self.next_actions + other.next_actions,
-        )
+    tasks: tuple[Item, ...] = ()
+    branches: tuple[Item, ...] = ()
+    blockers: tuple[Item, ...] = ()
+    next_actions: tuple[Item, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from modules.runtime.home import Home
-from modules.services.agent.attention_list import FILE, Attention, AttentionList, Blocked, Due, render_attention
+from modules.services.agent.attention_list import FILE, Attention, AttentionList, Item, render_attention
 from modules.services.agent.owner_files import LocalOwnerFiles
 from modules.services.agent.skills.contracts import SKILL_CONTRACTS
 from modules.services.agent.skills.skills import Skills
@@ -29,10 +29,10 @@ def test_when_nothing_is_due_nothing_is_said(skills: Skills) -> None:
 
 def test_each_thing_is_one_line_and_the_earliest_comes_first(skills: Skills) -> None:
     attention = Attention(
-        commitments=(Due("send the bill", NOON), Due("call @kit.test\n# now", MORNING)),
-        blocked=(Blocked("mend the roof", "no nails"),),
+        commitments=(Item("send the bill", at=NOON), Item("call @kit.test\n# now", at=MORNING)),
+        blocked=(Item("mend the roof", "no nails"),),
         mentions=3,
-        rituals=(Due("evening walk", NOON),),
+        rituals=(Item("evening walk", at=NOON),),
     )
     assert render_attention(attention, skills, timezone="Europe/Lisbon").splitlines()[1:] == [
         "- Due 2026-01-05 08:00, you gave your word: call @kit.test # now",
@@ -44,29 +44,29 @@ def test_each_thing_is_one_line_and_the_earliest_comes_first(skills: Skills) -> 
 
 
 def test_what_waits_for_the_owners_yes_is_not_to_be_got_round(skills: Skills) -> None:
-    attention = Attention(blocked=(Blocked("reply 3fa9c1", "addressed to a stranger: kit.test", asked=True),))
+    attention = Attention(blocked=(Item("reply 3fa9c1", "addressed to a stranger: kit.test", asked=True),))
     (line,) = render_attention(attention, skills).splitlines()[1:]
     assert line.startswith("- Waits for your owner's yes: reply 3fa9c1 (addressed to a stranger: kit.test). ")
     assert line.endswith("Leave it to them; do not say it another way meanwhile.")
 
 
 def test_the_hour_is_told_in_the_time_zone_of_the_souls_day(skills: Skills) -> None:
-    text = render_attention(Attention(rituals=(Due("walk", NOON),)), skills, timezone="Asia/Tokyo")
+    text = render_attention(Attention(rituals=(Item("walk", at=NOON),)), skills, timezone="Asia/Tokyo")
     assert "Today, 21:00: walk" in text
 
 
 def test_what_is_private_is_told_only_to_the_owner(skills: Skills) -> None:
     attention = Attention(
-        commitments=(Due("canary one", NOON, private=True),),
-        blocked=(Blocked("canary two", "canary three", private=True),),
-        rituals=(Due("canary four", NOON, private=True),),
+        commitments=(Item("canary one", at=NOON, private=True),),
+        blocked=(Item("canary two", "canary three", private=True),),
+        rituals=(Item("canary four", at=NOON, private=True),),
     )
     assert render_attention(attention, skills, public=True) == ""
     assert render_attention(attention, skills).count("canary") == 4
 
 
 def test_of_many_things_only_ten_of_a_kind_are_told(skills: Skills) -> None:
-    many = tuple(Due(f"thing {number}", NOON) for number in range(50))
+    many = tuple(Item(f"thing {number}", at=NOON) for number in range(50))
     assert render_attention(Attention(commitments=many), skills).count("gave your word") == 10
 
 
@@ -74,7 +74,7 @@ async def test_all_sources_are_asked_and_the_file_follows_only_changes(skills: S
     waiting = [2]
 
     async def plans() -> Attention:
-        return Attention(blocked=(Blocked("mend the roof", "no nails", private=True),))
+        return Attention(blocked=(Item("mend the roof", "no nails", private=True),))
 
     async def posts() -> Attention:
         return Attention(mentions=waiting[0])

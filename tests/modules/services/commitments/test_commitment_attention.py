@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from common.clock import FakeClock
-from modules.services.agent.wakeup.state import Task
-from modules.services.commitments.due import DueCommitments, active_work
+from modules.services.agent.attention_list import Item
+from modules.services.commitments.due import DueCommitments
 from modules.services.commitments.queue import CommitmentQueue
 from tests.modules.services.commitments.commitment_values import taken
 
@@ -26,9 +26,8 @@ async def test_what_is_still_to_be_kept_deserves_attention_until_it_has_no_sense
     kept, waits = taken(queue, "One"), taken(queue, "Two", title="The second")
     queue.mark_completed(kept.id, {"issues": [], "count": 0})
     attention = await DueCommitments(queue.live, queue.get_commitment_outcome_patterns)()
-    assert [(due.what, due.at) for due in attention.commitments] == [("The second", clock.now() + timedelta(days=1))]
+    assert attention.commitments == (Item("The second", "pending", clock.now() + timedelta(days=1)),)
     assert waits.status == "pending"
-    assert (await active_work(queue.live)()).tasks == (Task("The second", "pending"),)
 
 
 async def test_what_failed_more_than_once_this_week_deserves_attention(tmp_path: Path, clock: FakeClock) -> None:

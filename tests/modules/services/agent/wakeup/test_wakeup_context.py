@@ -12,6 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from common.text.tokens import estimate_roughly
+from modules.services.agent.attention_list import Item
 from modules.services.agent.wakeup.context import (
     HOW_TOKENS,
     LAST_TOKENS,
@@ -22,10 +23,8 @@ from modules.services.agent.wakeup.context import (
 from modules.services.agent.wakeup.filter import left_out
 from modules.services.agent.wakeup.state import (
     LastSession,
-    Line,
     OlderSession,
     Protocol,
-    Task,
     Teammate,
     WakeupState,
     Work,
@@ -41,10 +40,10 @@ FULL = WakeupState(
     team=(Teammate("@kit.test", "reviewer"), Teammate("@mara.test")),
     protocols=(GIT, SECRET),
     work=Work(
-        tasks=(Task("mend the tin roof", "in progress"), Task("ask the owner's bank", "open", private=True)),
-        branches=(Line("feat/tin-roof, pull request open"),),
-        blockers=(Line("waits for nails"),),
-        next_actions=(Line("answer three posts"),),
+        tasks=(Item("mend the tin roof", "in progress"), Item("ask the owner's bank", "open", private=True)),
+        branches=(Item("feat/tin-roof, pull request open"),),
+        blockers=(Item("waits for nails"),),
+        next_actions=(Item("answer three posts"),),
     ),
     last=LastSession(
         "2026-01-04",
@@ -127,7 +126,7 @@ def test_a_long_entry_is_shortened_at_a_word_and_says_so() -> None:
 
 
 def test_a_section_that_is_full_says_how_many_lines_it_leaves_out() -> None:
-    tasks = tuple(Task(f"task number {number} of a long list", "open") for number in range(200))
+    tasks = tuple(Item(f"task number {number} of a long list", "open") for number in range(200))
     text = render_wakeup_context(replace(FULL, work=replace(FULL.work, tasks=tasks)))
     work = sections(text)["Active Work"]
     left = re.search(r"- \((\d+) more left out\)", work)
@@ -136,7 +135,7 @@ def test_a_section_that_is_full_says_how_many_lines_it_leaves_out() -> None:
 
 
 def test_many_tasks_push_out_neither_a_blocker_nor_the_next_action() -> None:
-    tasks = tuple(Task("t" * 300, "open") for _ in range(50))
+    tasks = tuple(Item("t" * 300, "open") for _ in range(50))
     work = sections(render_wakeup_context(replace(FULL, work=replace(FULL.work, tasks=tasks))))["Active Work"]
     assert "- Blocked: waits for nails" in work
     assert "- Next: answer three posts" in work
@@ -207,10 +206,10 @@ STATES = st.builds(
     protocols=st.lists(st.builds(Protocol, WORDS, WORDS, st.booleans()), max_size=30).map(tuple),
     work=st.builds(
         Work,
-        st.lists(st.builds(Task, WORDS, WORDS, st.booleans()), max_size=30).map(tuple),
-        st.lists(st.builds(Line, WORDS, st.booleans()), max_size=5).map(tuple),
-        st.lists(st.builds(Line, WORDS, st.booleans()), max_size=5).map(tuple),
-        st.lists(st.builds(Line, WORDS, st.booleans()), max_size=5).map(tuple),
+        st.lists(st.builds(Item, WORDS, WORDS, private=st.booleans()), max_size=30).map(tuple),
+        st.lists(st.builds(Item, WORDS, private=st.booleans()), max_size=5).map(tuple),
+        st.lists(st.builds(Item, WORDS, private=st.booleans()), max_size=5).map(tuple),
+        st.lists(st.builds(Item, WORDS, private=st.booleans()), max_size=5).map(tuple),
     ),
     last=st.builds(LastSession, st.just("2026-01-04"), LINES, LINES, LINES),
     older=st.lists(st.builds(OlderSession, st.just("2026-01-02"), WORDS), max_size=30).map(tuple),

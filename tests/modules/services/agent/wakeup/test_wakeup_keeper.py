@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import stat
 from collections.abc import AsyncIterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -22,13 +22,14 @@ from modules.runtime.database.schema import MIGRATIONS
 from modules.runtime.home import Home
 from modules.runtime.journal.journal import Journal
 from modules.runtime.journal.types import Entry
+from modules.services.agent.attention_list import Attention, Item
 from modules.services.agent.identity.self_document import extract_from_self
 from modules.services.agent.memory.sqlite_store import SqliteMemories
 from modules.services.agent.memory.types import NewMemory
 from modules.services.agent.sessions.archived import Distilled
 from modules.services.agent.wakeup.gathering import WakeupGathering
 from modules.services.agent.wakeup.keeper import WakeupContext
-from modules.services.agent.wakeup.state import Line, OlderSession, Task, Teammate, WakeupState, Work
+from modules.services.agent.wakeup.state import OlderSession, Teammate, WakeupState
 from modules.services.outbox.bodies import PostBody
 from modules.services.outbox.outbox import Outbox
 from modules.services.outbox.types import Intent, Pacing, ProposedAction, Sent
@@ -60,9 +61,8 @@ class WakeupHome:
     console: SilentConsole
     memories: SqliteMemories
     outbox: Outbox
-    waiting: int = 0
+    attention: Attention = field(default_factory=Attention)
     bonds: tuple[str, ...] = ()
-    more: list[Work] = field(default_factory=list)
 
     @property
     def path(self) -> Path:
@@ -72,11 +72,8 @@ class WakeupHome:
         return WakeupContext(self.path, gather=self.gather, journal=self.journal, export=export)
 
     async def gather(self) -> WakeupState:
-        async def waiting() -> int:
-            return self.waiting
-
-        async def more() -> Work:
-            return sum(self.more, Work())
+        async def attention() -> Attention:
+            return self.attention
 
         gathering = WakeupGathering(
             database=self.database,
@@ -86,10 +83,9 @@ class WakeupHome:
             name=lambda: "rowan",
             extract=lambda: extract_from_self(SELF),
             peers=("kit.test", "mara.test"),
-            waiting=waiting,
+            attention=attention,
             standing=Control(self.home.memory).standing,
             bonds=lambda: self.bonds,
-            work=(more,),
             timezone="UTC",
         )
         return await gathering.gather()
@@ -161,18 +157,22 @@ async def test_active_work_tells_what_leaves_what_is_held_what_waits_and_what_li
     wakeup_home: WakeupHome,
 ) -> None:
     await wakeup_home.outbox.submit(ProposedAction(PostBody(text="Tin sings.")))
-    await wakeup_home.outbox.submit(ProposedAction(PostBody(text="Slate."), hold="as you wished"))
     Control(wakeup_home.home.memory).pause("holiday")
-    wakeup_home.waiting = 3
-    wakeup_home.more = [Work(tasks=(Task("mend the roof", "claimed"),), branches=(Line("feat/roof"),))]
-    work = (await wakeup_home.gather()).work
-    assert work.tasks == (Task("1 public acts", "on their way out"), Task("mend the roof", "claimed"))
-    assert work.branches == (Line("feat/roof"),)
-    assert work.blockers == (
-        Line("paused by the owner: holiday", private=True),
-        Line("a post waits for the owner's yes: as you wished", private=True),
+    wakeup_home.attention = Attention(
+        commitments=(Item("mend the roof", "claimed"),),
+        blocked=(Item("post 3fa9c1", "as you wished", private=True, asked=True), Item("the gutter", "no nails")),
+        mentions=3,
+        branches=(Item("feat/roof"),),
     )
-    assert work.next_actions == (Line("meet 3 waiting posts"),)
+    work = (await wakeup_home.gather()).work
+    assert work.tasks == (Item("1 public acts", "on their way out"), Item("mend the roof", "claimed"))
+    assert work.branches == (Item("feat/roof"),)
+    assert work.blockers == (
+        Item("paused by the owner: holiday", private=True),
+        Item("post 3fa9c1 waits for the owner's yes: as you wished", private=True),
+        Item("the gutter: no nails"),
+    )
+    assert work.next_actions == (Item("meet 3 waiting posts"),)
 
 
 async def test_the_last_session_is_the_newest_life_in_which_something_came_of_it(wakeup_home: WakeupHome) -> None:
