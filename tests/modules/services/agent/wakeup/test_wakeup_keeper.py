@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import stat
 from collections.abc import AsyncIterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
