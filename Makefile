@@ -37,7 +37,7 @@ test-demo: .venv/.dev ## the demo, and the whole program in trouble, as a newcom
 	$(BIN)/python -m pytest tests/soul -m slow --ignore tests/soul/room_host --ignore-glob 'tests/soul/test_room_*'
 	$(BIN)/python -m pytest tests/soul/test_room_*.py -m slow -n 4
 
-test-room: .venv/.dev ## rooms with whole SOULs in them: wishes, talk, owners' settings, a day of ten
+test-room: .venv/.dev ## rooms with whole SOULs in them: requests, conversations, owners' settings, a day of ten
 	bash .ci/need iproute2
 	$(BIN)/python -m pytest tests/adapters tests/scenarios tests/soul/room_host -m slow $(SPREAD) --timeout 300 \
 		--ignore tests/scenarios/test_scenario_room_day.py

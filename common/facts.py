@@ -91,7 +91,7 @@ class RoomFacts:
         is_owner: whether that is the agent.
         role: the agent's part in it, for example `observer`.
         signal: `saturated`, `spoken`, `only_new` or `none`: how much was said since the host spoke.
-        follow_up: what the host asks about: `link` (it is done), `hurry` (it is promised) or `none`.
+        follow_up: what the host asks about: `link` (it is done), `wake_commitments` (it is queued) or `none`.
         links: where that which is done can be seen.
         repo: `owner/name` of the repository that is talked about; "" if none is known.
         needs_repo: whether the host is to be asked for one.

@@ -50,7 +50,7 @@ _ISSUE_NUMBER = re.compile(r"(?<![\w&#])#(\d{1,9})(?![\w;])")
 
 
 class Commitment(BaseModel):
-    """Something that a SOUL promises to do; `description` is the body of the artefact. Unknown fields are dropped."""
+    """A commitment; `description` is the body of the artefact. Unknown fields are dropped."""
 
     model_config = ConfigDict(frozen=True, extra="ignore", str_strip_whitespace=True)
 
@@ -108,7 +108,7 @@ class Commitment(BaseModel):
 
 
 class ExtractedCommitment(BaseModel):
-    """A promise found in words that were already said."""
+    """A commitment found in words that were already said."""
 
     model_config = ConfigDict(frozen=True, extra="ignore", str_strip_whitespace=True)
 
@@ -144,7 +144,7 @@ class SideFields(BaseModel):
 
 
 class SpaceDecision(SideFields):
-    """What a model decided: whether to speak, why, what, and what it promises with it."""
+    """What a model decided: whether to speak, why, what, and the commitments that it makes."""
 
     model_config = ConfigDict(frozen=True, extra="ignore", populate_by_name=True)
 
@@ -206,7 +206,7 @@ class Dropped:
 
 @dataclass(frozen=True, slots=True)
 class CommitmentValidation:
-    """What may be promised, in the order given, and what may not."""
+    """The commitments that may be made, in the order given, and those that may not."""
 
     valid: tuple[Commitment, ...]
     dropped: tuple[Dropped, ...]

@@ -1,4 +1,4 @@
-"""What a SOUL can do with its own notes: read them, and write them anew through their one door."""
+"""Tools to read and rewrite SELF.md; every change goes through `SelfKeeper`."""
 
 from __future__ import annotations
 

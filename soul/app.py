@@ -66,7 +66,7 @@ class App:
             prompt_notes=lambda: lives.mind.prompter.squeezed,
             room=services.integrations.room,
             github=services.integrations.github,
-            promised=lives.queue.live,
+            live_commitments=lives.queue.live,
         )
         self.control_watch = lives.bluesky.control_watch
         self.scheduler = Scheduler(

@@ -37,7 +37,8 @@ class StatusReport:
     """Asks the services.
 
     `model_budget` and `standing` say how the day's budget and the signs against acting stand, `cached_share` how much
-    of its input the model service had kept, `prompt_notes` what had no room in a prompt, `promised` what is to be kept.
+    of its input the model service had kept, `prompt_notes` what had no room in a prompt, `live_commitments` what
+    is still to be done.
     """
 
     database: Database
@@ -53,7 +54,7 @@ class StatusReport:
     prompt_notes: Callable[[], Sequence[str]]
     room: SpaceClient
     github: GitHub
-    promised: Callable[[], Sequence[QueuedCommitment]]
+    live_commitments: Callable[[], Sequence[QueuedCommitment]]
 
     async def gather(self) -> dict[str, Any]:
         """The fields of the status file that come from the services, in its camelCase."""
@@ -101,7 +102,7 @@ class StatusReport:
                     "status": one.status,
                     "createdAt": one.created_at,
                 }
-                for one in self.promised()
+                for one in self.live_commitments()
             ],
         }
 
@@ -126,7 +127,7 @@ def status_line(facts: dict[str, Any], timezone: str = "") -> str:
         f"next thought of a post {_planned(facts['nextExpressionAt'], timezone)}; "
         f"{_requests(budget)}; "
         f"tokens of today {tokens['used']:,.0f} of {tokens['cap']:,.0f}; {_company(facts['room'])}"
-        f"; {len(facts['promises'])} promises to keep"
+        f"; {len(facts['promises'])} open commitments"
         + "".join(f"; {reason}" for reason in facts["standing"]["reasons"])
     )
 

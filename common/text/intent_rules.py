@@ -113,7 +113,7 @@ NEEDED = _rule(
     rf"""\b{_any("I need|I want|I'd like|I would like|I require")}\ {_any(_SOMEBODY)}\ to\ {_phrase(_SOFTLY)}
     (?P<verb>{_any(VERBS)})\b"""
 )
-"""A4: a wish told to somebody."""
+"""A4: a request addressed to somebody."""
 URGED = _rule(rf"""{_any("please|kindly|go ahead and|go ahead|just|let's|okay,|okay")}\ (?P<verb>{_any(VERBS)})\b""")
 """A2: an imperative with a word before it."""
 IMPERATIVE = _rule(rf"(?P<verb>{_any(VERBS_PLUS)})\b")

@@ -82,7 +82,7 @@ def clean_value(value: Any) -> Any:  # noqa: ANN401 - any JSON-like value
 
 
 def one_line(text: str, length: int = 64) -> str:
-    """Foreign text that stands inside a sentence of ours, such as a display name: cleaned, on one line, short."""
+    """Return untrusted text for use inside a sentence of ours, such as a display name: cleaned, on one line, short."""
     return " ".join(clean(text).split())[:length]
 
 

@@ -1,4 +1,4 @@
-"""The owner's hand on the residents of the demo: the same doors that `soul why`, `soul drafts` and `soul pause` use.
+"""The owner's control of the residents of the demo, by the functions of `soul why`, `soul drafts` and `soul pause`.
 
 Each resident is a process of its own and goes on living meanwhile; nothing is kept here.
 """

@@ -39,7 +39,7 @@ async def _room(settings: Settings) -> Finding:
 async def _github(settings: Settings) -> Finding:
     login, token = settings.agent_github_username, settings.agent_github_token.get_secret_value()
     if not login and not token:
-        return Finding("GitHub", "ok", "not set: it promises nothing that needs GitHub")
+        return Finding("GitHub", "ok", "not set: it makes no commitment that needs GitHub")
     if not (login and token):
         missing = "AGENT_GITHUB_TOKEN" if login else "AGENT_GITHUB_USERNAME"
         return Finding("GitHub", "fail", f"{missing} is missing", "Set both in .env, or neither.")

@@ -98,7 +98,7 @@ async def _live(settings: Settings, home: Home, out: Outlet | None, *, social_on
 
 
 async def _until(ended: asyncio.Event, app: App, terminal: PlainConsole) -> None:
-    """Live until `ended`. The owner is heard from the first moment on, and answered once the SOUL is logged in."""
+    """Live until `ended`. The owner's lines are taken at once, and answered after the login."""
     talk = asyncio.create_task(_talk(app, terminal, ended), name="owner")
     try:
         if await _logs_in(app, ended):
@@ -192,11 +192,11 @@ async def _hear(app: App, answers: OwnerAnswers, terminal: PlainConsole, line: s
     try:
         await answers.hear(line)
     except DiskFull as error:
-        terminal.line("error", f"Not heard: {error}", error.remedy)
+        terminal.line("error", f"Not taken: {error}", error.remedy)
     except Fatal as error:
         app.scheduler.doom(error)
     except SoulError as error:
-        terminal.line("error", f"Not heard: {error}", error.remedy)
+        terminal.line("error", f"Not taken: {error}", error.remedy)
 
 
 async def obey(commands: Commands, terminal: PlainConsole, line: str) -> None:

@@ -150,7 +150,7 @@ def build_space(services: Services, mind: Mind, queue: CommitmentQueue, writer: 
 def build_commitments(
     services: Services, space: SpaceLife, queue: CommitmentQueue, writer: CommitmentWriter
 ) -> CommitmentLoop:
-    """Return the loop that keeps what was promised; what was promised in a room waits until the room is known."""
+    """Return the loop that fulfils commitments; those of a room wait until the room is known."""
     integrations, clock = services.integrations, services.clock
     sender, started = integrations.to_room, clock.monotonic()
     runner = CommitmentRunner(

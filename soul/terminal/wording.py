@@ -12,7 +12,7 @@ _DOING = {
     "expression-check": "thinking of something to post",
     "owner": "thinking about what you said",
     "sessions": "archiving what was said",
-    "commitment-fulfillment": "keeping a promise",
+    "commitment-fulfillment": "fulfilling a commitment",
     "space-participation": "following the room",
 }
 _LOOPS = {
@@ -25,7 +25,7 @@ _LOOPS = {
     "identity-watch": "checks SOUL.md",
     "control": "checks for a pause",
     "sessions": "archives talks",
-    "commitment-fulfillment": "keeps its promises",
+    "commitment-fulfillment": "fulfils its commitments",
     "space-participation": "follows the room",
 }
 _ROOM = re.compile(r"^\[space\] ")

@@ -1,4 +1,4 @@
-"""Other people's words cannot leave their frame, and what people write with survives the cleaning."""
+"""Untrusted text cannot leave its frame, and what people write with survives the cleaning."""
 
 # ruff: noqa: RUF001 - look-alike characters are what is tested here
 

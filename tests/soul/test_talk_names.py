@@ -42,7 +42,7 @@ async def notified(path: Path, *handles: str) -> None:
         (("kit.test", "bea.test"), f"bluesky:thread:{ROOT}", "a thread on Bluesky with @kit.test, @bea.test"),
         (("a", "b", "c", "d"), f"bluesky:thread:{ROOT}", "a thread on Bluesky with @a, @b, @c and others"),
         ((), "expression", "own posts"),
-        ((), "commitments", "keeping promises"),
+        ((), "commitments", "fulfilling commitments"),
         ((), "something-new", "something-new"),
     ],
 )

@@ -1,4 +1,4 @@
-"""Stored records as the values that the rest of the house reads: posts and thread trees."""
+"""Conversion of stored records to the values that the town shows: posts and thread trees."""
 
 from __future__ import annotations
 

@@ -32,7 +32,7 @@ def atproto_app(network: Network, *, limits: Limits | None = None, faults: Fault
     """The application that serves `network`; put it on loopback with `town.serving.serve`.
 
     What a client does wrong is answered as Bluesky's server does, and every answer carries `ratelimit-*` headers,
-    but for what is refused at the door. Only where `faults` is given can they be armed, in process or by
+    but for what is refused on arrival. Only where `faults` is given can they be armed, in process or by
     `POST /town/faults`.
     """
     service = _Service(network, limits or Limits(), faults if faults is not None else Faults())
@@ -82,7 +82,7 @@ class _Service:
             method = _method(nsid, request)
             call = self._call(method, request, content)
         except XrpcError as error:
-            return _refusal(error)  # NOTE(self): what is refused at the door costs nothing and tells no budget
+            return _refusal(error)  # NOTE(self): what is refused on arrival costs nothing and tells no budget
         standing = self._meter.charge(self._charges(method, call, request))
         try:
             if standing.refused:

@@ -1,4 +1,4 @@
-"""Taking part in a room: decides from how it stands whether to speak, what, and what to promise.
+"""Taking part in a room: decides from how it stands whether to speak, what, and to what to commit.
 
 Nothing is said that stands in the conversation already; who finds nothing new stays silent.
 """
@@ -60,7 +60,7 @@ def _answer(words: Words, room: RoomFacts) -> Json | None:
     lines = words.bank.room
     if room.follow_up == "link" and room.links:
         return _say(words, words.pick(lines["link"]).format(link=room.links[0]), "answer")
-    if room.follow_up == "hurry":
+    if room.follow_up == "wake_commitments":
         return _say(words, words.pick(lines["queued"]), "answer")
     if not room.without_github and not room.needs_repo:
         return None

@@ -1,4 +1,4 @@
-"""The page's server: files, one stream of events, and a few doors: what "you" write, say, ask, allow and stop.
+"""The page's server: files, one stream of events, and a few routes: what "you" write, say, ask, allow and stop.
 
 Loopback only. A foreign website can neither read it (no CORS, checked Host, so no rebinding either) nor post through
 the browser (JSON only, and the Origin must be ours). Nothing is kept here: the network holds the posts.

@@ -206,7 +206,7 @@ class Participation:
         self.snapshots.advance()
         batch = self._with_request(batch, before)
         snapshot = self.snapshots.build_snapshot(batch, opens=opens)
-        if snapshot.follow_up == "hurry":
+        if snapshot.follow_up == "wake_commitments":
             self.snapshots.queue.retry_now(snapshot.thread_uri)
             self.wake_commitments()
         if not (snapshot.batch or opens or snapshot.is_open):

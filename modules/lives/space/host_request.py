@@ -22,7 +22,7 @@ SPACE_CRITICAL_CYCLES = 2
 SPACE_MAX_REOPENS = 2
 SPACE_REPLAYED_REQUEST_MAX_AGE_MS = 10 * MINUTE_MS
 
-FollowUp = Literal["none", "urge", "link", "hurry"]
+FollowUp = Literal["none", "urge", "link", "wake_commitments"]
 """How a host is answered who asks what became of a request: act now; tell what was made; run what was promised."""
 
 CYCLE = timedelta(seconds=5)
@@ -122,7 +122,7 @@ def follow_up(state: HostRequest, latest_host: HistoryEntry | None, own: OwnWork
         return "urge"
     if own.completed:
         return "link"
-    return "hurry" if own.live else "none"
+    return "wake_commitments" if own.live else "none"
 
 
 def advance_host_request(  # noqa: PLR0917 - the order that all agents' authors know

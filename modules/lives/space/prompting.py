@@ -82,7 +82,7 @@ def _request(snapshot: RoomSnapshot, skills: Skills) -> Iterator[str]:
     if snapshot.follow_up == "link":
         links = ", ".join(one_line(link, _CRITICAL_CHARS) for link in snapshot.own_commitments.work.links)
         yield note(skills, "Notes", "Follow Up Done", links=links or "-")
-    elif snapshot.follow_up == "hurry":
+    elif snapshot.follow_up == "wake_commitments":
         yield note(skills, "Notes", "Follow Up Queued")
     if not snapshot.is_open:
         return

@@ -123,7 +123,7 @@ class RoomSnapshot:
     @property
     def is_settled(self) -> bool:
         """Whether the host asks about a request that we have met or promised: it is not met a second time."""
-        return self.follow_up in {"link", "hurry"}
+        return self.follow_up in {"link", "wake_commitments"}
 
     @property
     def is_met(self) -> bool:

@@ -270,7 +270,7 @@ class Budget:
     def _refusal(self, standing: _Standing, importance: Importance, purpose: str) -> BudgetExceeded:
         used, why = amounts_in_words(standing.spent, self._caps), reason_to_refuse(standing.step, importance)
         if purpose.startswith(ROOMS) and may_ask(standing.step, importance) and standing.step != "listen":
-            why = f"talk in rooms may use {ROOMS_PERCENT} % of it, wishes first, and has"
+            why = f"talk in rooms may use {ROOMS_PERCENT} % of it, the host's requests first, and has"
         if importance == "stranger" and may_ask(standing.step, importance):
             why = f"strangers may use {STRANGERS_PERCENT} % of it, and have"
         return BudgetExceeded(

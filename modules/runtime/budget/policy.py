@@ -34,7 +34,7 @@ _ALLOWED: dict[Step, frozenset[Importance]] = {
 ROOMS, ROOMS_PERCENT = "space-", 50
 """Talk in rooms, by the beginning of its purpose, and how much of a day it may use: it never ends by itself."""
 _ROOMS_TALK_PERCENT: dict[Importance, int] = {"own": 40, "mention": 45}
-"""Where talk for its own sake ends, and where talk with the host does, so that what a host wishes for is still met."""
+"""Where talk among peers ends, and where talk with the host does, so that a request of the host is still met."""
 
 STRANGERS_PERCENT = 60
 """How much of a day those may use who are neither owner nor peer, however many write."""

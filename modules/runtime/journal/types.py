@@ -17,7 +17,7 @@ class Entry:
     Attributes:
         kind: decision (something was weighed), model (a call was made), act (an intent moved), life (start,
             stop, heartbeat), error.
-        loop: the loop or door that speaks, for example `awareness` or `outbox`.
+        loop: the loop or service that writes the entry, for example `awareness` or `outbox`.
         summary: one line for the owner.
         line: how the terminal shows it; None keeps it out of the terminal.
         reason: why, in words.

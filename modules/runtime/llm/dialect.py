@@ -46,7 +46,7 @@ def takes_cache_key(model: str, base_url: str) -> bool:
 def sees_within_bounds(model: str) -> bool:
     """Whether a picture takes no more than anybody reckons with.
 
-    One family makes 25 501 tokens of a picture when a service on the way drops our wish for low detail.
+    One family makes 25 501 tokens of a picture when a service on the way drops our request for low detail.
     """
     return _DEAR_SIGHT.search(model) is None
 

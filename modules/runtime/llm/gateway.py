@@ -1,4 +1,4 @@
-"""The one door to the language model: deadlines, retries, and calm with what small models do.
+"""The only client of the language model: deadlines, retries, and calm with what small models do.
 
 Stateless between calls but for what the models taught about their service (a parameter that it refuses, pictures that
 it cannot see) and for how much of the latest prompts it had kept; both are forgotten at restart. A call that dies with

@@ -31,7 +31,7 @@ def is_path_safe(path: Path, home: Home) -> bool:
 def is_writable_path(path: Path, home: Home) -> bool:
     """Whether the SOUL may write there: memory but for database and store, work repositories, voice phrases.
 
-    SELF.md has a door of its own; SOUL.md, the settings and the code have none.
+    SELF.md is written by `SelfKeeper` only; SOUL.md, the settings and the code are never written.
     """
     return _writable(_real(path, home), home)
 

@@ -22,7 +22,7 @@ class Framer:
         """A block of kind `post`, `conversation` or `reading`."""
         return self._skills.render(
             "core",
-            "Foreign Text",
+            "Untrusted Text",
             kind=kind,
             boundary=self._boundary,
             author=_attribute(author),
@@ -32,5 +32,5 @@ class Framer:
 
 
 def _attribute(text: str) -> str:
-    """Foreign text inside the frame's own quotes: it can neither end them nor the tag."""
+    """Return untrusted text inside the frame's quotes; the text can close neither the quotes nor the tag."""
     return one_line(text, _ATTRIBUTE_LENGTH).translate(_QUOTES)

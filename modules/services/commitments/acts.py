@@ -29,8 +29,8 @@ SOCIAL_ONLY = "Social-only: this life does nothing on GitHub"
 _ABOUT_CHARS = 80
 _POST_CHARS = 300
 _FOUND = "found"
-_HELD_POST = "promised in a room that was only found on the network"
-_HELD_REQUEST = "promised to somebody on Bluesky, who is not the owner"
+_HELD_POST = "committed to in a room that was only found on the network"
+_HELD_REQUEST = "committed to for somebody on Bluesky who is not the owner"
 
 
 @dataclass(frozen=True, slots=True)

@@ -90,7 +90,7 @@ class Announcer:
     async def _on_bluesky(self, commitment: QueuedCommitment, url: str) -> Announced:
         ours = await self._commitment_post(commitment)
         if ours is None or self._writer is None:
-            return Announced(told=False, reason="the reply that held the promise does not stand there")
+            return Announced(told=False, reason="the reply that made the commitment is gone")
         if _settled(await self._outbox.by_target("reply", ours.result_uri or "")):
             return Announced(told=True)
         if not self._attention.free:

@@ -165,14 +165,14 @@ class CommitmentQueue:
         return True
 
     def mark_delivered(self, commitment_id: str) -> None:
-        """The room has heard the words in which it was made: it may be fulfilled."""
+        """Record that the room received the message that made it: it may be fulfilled."""
         commitment = self._known.get(commitment_id)
         if commitment is not None and policy.UNDELIVERED in commitment.params:
-            self._put(policy.delivered(commitment), "heard")
+            self._put(policy.delivered(commitment), "delivered")
             self._publish(CommitmentsReady())
 
     def withdraw_undelivered(self, commitment_id: str) -> bool:
-        """Give up a commitment whose words the room never heard, once it is too late for that; False before."""
+        """Withdraw a commitment whose message the room never received, once it is too late; False before."""
         commitment = self._known[commitment_id]
         late = not policy.may_still_be_delivered(commitment, self._clock.now())
         return late and self.withdraw(commitment_id, policy.NEVER_DELIVERED)

@@ -134,7 +134,7 @@ class ReplyCommitments:
             )
             enqueued = self.queue.enqueue_commitment(request)
         summary = (
-            f"Promised: {found.description}" if enqueued.new else f"Not taken as a commitment: {found.description}"
+            f"Committed: {found.description}" if enqueued.new else f"Not taken as a commitment: {found.description}"
         )
         reason = enqueued.reason or found.type
         line: LineKind | None = "act" if enqueued.new else None

@@ -142,7 +142,7 @@ class CommitmentRunner:
             self._queue.mark_delivered(commitment.id)
             return ""
         return (
-            NEVER_DELIVERED if self._queue.withdraw_undelivered(commitment.id) else "the room has not heard of it yet"
+            NEVER_DELIVERED if self._queue.withdraw_undelivered(commitment.id) else "the room has not received it yet"
         )
 
     async def _step(self, commitment: QueuedCommitment) -> None:

@@ -64,6 +64,6 @@ def done_line(commitment: QueuedCommitment, url: str) -> str:
 def _origin(commitment: QueuedCommitment) -> str:
     where = commitment.source_thread_uri
     if commitment.source == "space":
-        return f"*Promised in an agent space conversation ({where.rsplit('/', 1)[-1]}).*"
+        return f"*Committed in an agent space conversation ({where.rsplit('/', 1)[-1]}).*"
     link = web_url(where)
-    return f"*Promised in [a Bluesky thread]({link}).*" if link else "*Promised in a Bluesky thread.*"
+    return f"*Committed in [a Bluesky thread]({link}).*" if link else "*Committed in a Bluesky thread.*"

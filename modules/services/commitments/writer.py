@@ -178,7 +178,7 @@ class CommitmentWriter:
         asked = self.skills.render(
             SKILL,
             "Announcement Message",
-            promise=one_line(commitment.source_reply_text, _TITLE_CHARS),
+            said=one_line(commitment.source_reply_text, _TITLE_CHARS),
             what=one_line(title_of(commitment), _TITLE_CHARS),
         )
         result = await self.gateway.chat_with_tools(

@@ -86,7 +86,7 @@ class Decided:
 
 @dataclass(frozen=True, slots=True)
 class RuleSaid:
-    """What one rule at the door said: pass, hold or block; what it counted, and against what."""
+    """The verdict of one admission rule: pass, hold or block; what it counted, and against what."""
 
     rule: str
     says: str

@@ -39,7 +39,7 @@ _ENDS = {
 }
 _CAME = {"mention": "mentioned it", "reply": "replied to it", "quote": "quoted it"}
 _WORDS_OF = {
-    "stranger": "Other people's words were in it, so it could do only what those may cause",
+    "stranger": "Untrusted text was in it, so it could do only what such text may cause",
     "peer": "A peer's words were in it, so it could do only what those may cause",
     "self": "Only its own words were in it",
     "owner": "Only your words and its own were in it",

@@ -170,7 +170,7 @@ def backoff_s(tries: int) -> float:
 def after_send(intent: Intent, error: Err) -> Step:
     """What a failed try means.
 
-    Only a try whose outcome is unknown uses up an attempt: it left the house. A service that is down, or that does
+    Only a try whose outcome is unknown uses up an attempt: the request was sent. A service that is down, or that does
     not know us for the moment, may take its time; the intent lives until it expires.
     """
     match error.kind:
@@ -224,7 +224,7 @@ def admit(
         before.same_text, now, in_feed=before.in_feed
     )
     verdicts = [*said, Verdict("once", "block", reason) if reason else Verdict("once")]
-    # NOTE(self): what another rule says may quote the action, so of a withheld one nobody else is heard.
+    # NOTE(self): what another rule says may quote the action, so for a withheld one no other verdict is kept.
     withheld = [verdict for verdict in verdicts if verdict.says == "block" and verdict.withhold]
     verdicts = withheld or verdicts
     state, why = decide(verdicts, action.hold)
@@ -252,7 +252,7 @@ def admit(
 
 
 def decide(verdicts: Sequence[Verdict], hold: str) -> tuple[IntentState, str]:
-    """What becomes of an action of which all this is said, and why; `hold` is the action's own wish to wait."""
+    """What becomes of an action of which all this is said, and why; `hold` is why the action itself asks to wait."""
     block = next((verdict for verdict in verdicts if verdict.says == "block"), None)
     if block is not None:
         return "blocked", block.reason or block.rule

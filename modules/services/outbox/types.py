@@ -1,4 +1,4 @@
-"""Intents: the only way out of the house."""
+"""Intents: the only way by which the program acts in public."""
 
 from __future__ import annotations
 
@@ -229,7 +229,7 @@ class KeylessSender(Sender, Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """What one rule says of one action, for the door and for the journal.
+    """The verdict of one rule on one action, for admission and for the journal.
 
     Attributes:
         rule: the rule's name, for example `consent`.

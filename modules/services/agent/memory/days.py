@@ -64,7 +64,7 @@ def render_day(day: date, entries: Sequence[Memory], *, timezone: str, tell: Cal
 
 
 def in_file(memory: Memory, at: str) -> str:
-    """An entry as it stands in the file: other people's words cleaned, and quoted as theirs."""
+    """An entry as it stands in the file: untrusted text cleaned, and quoted with its author."""
     if words_of([memory]) is None:
         return f"- {at} {memory.kind}, {' '.join(memory.subject.split())}: {_below(memory.body.strip(), '  ')}"
     quoted = _below(clean(f"{memory.subject}\n{memory.body}"), "  > ")
@@ -74,7 +74,7 @@ def in_file(memory: Memory, at: str) -> str:
 def told_in_prompt(
     day: date, entries: Sequence[Memory], memory_renderer: MemoryRenderer
 ) -> tuple[str, Sequence[Memory]]:
-    """The page for a prompt, other people's words framed; and the entries in it."""
+    """The page for a prompt, untrusted text framed; and the entries in it."""
     newest = entries[-PROMPT_ENTRIES:]
     page = render_day(
         day, newest, timezone=memory_renderer.timezone, tell=lambda memory, _: memory_renderer.entry(memory)

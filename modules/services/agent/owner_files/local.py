@@ -99,7 +99,7 @@ def _move(source: Path, target: Path) -> None:
         source.replace(target)
         for folder in {source.parent, target.parent}:
             handle = os.open(folder, os.O_RDONLY)
-            with suppress(OSError):  # the names are as wished; only a power cut could still undo it
+            with suppress(OSError):  # the names are set; only a power cut could still undo it
                 os.fsync(handle)
             os.close(handle)
     except FileNotFoundError:

@@ -9,7 +9,7 @@ _NONE: frozenset[str] = frozenset()
 SKILL_CONTRACTS: Mapping[str, Mapping[str, frozenset[str]]] = {
     "core": {
         "Ground Rules": frozenset(),
-        "Foreign Text": frozenset({"kind", "author", "uri", "boundary", "text"}),
+        "Untrusted Text": frozenset({"kind", "author", "uri", "boundary", "text"}),
         "Probe": frozenset(),
         "Nudge": frozenset(),
     },
@@ -183,7 +183,7 @@ SKILL_CONTRACTS: Mapping[str, Mapping[str, frozenset[str]]] = {
     },
     "commitments": {
         "System Prompt": frozenset({"bluesky_username"}),
-        "Announcement Message": frozenset({"promise", "what"}),
+        "Announcement Message": frozenset({"said", "what"}),
         "Announcement Tool": frozenset(),
         "Extraction": frozenset({"agent_name"}),
         "Extraction Message": frozenset({"replies", "repo", "conversation"}),

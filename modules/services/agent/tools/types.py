@@ -29,7 +29,7 @@ class Turn:
         cause_id: what caused it: a notification's uri, or a name such as `expression`.
         subject: the life's own value, for its own tools.
         importance: for whom it is, as the budget sees it.
-        origin: whose wish the turn is; as `provenance` was when it began. Left out, it is taken from there.
+        origin: the provenance of who asked for the turn; by default what `provenance` was at its beginning.
         hold: set by the executor for one call: why what it does must wait for the owner's yes; "" if it need not.
 
     """
@@ -44,7 +44,7 @@ class Turn:
 
     @property
     def asked_by(self) -> Provenance:
-        """Whose wish the turn is."""
+        """The provenance of who asked for the turn."""
         return self.provenance if self.origin is None else self.origin
 
 
@@ -72,7 +72,7 @@ class Tool:
         description: as the model reads it.
         input_model: validates what the model sent; its JSON Schema is what the model sees.
         capability: `social` tools are the only ones in a social-only life, besides `self`.
-        needs: the least provenance at which the tool exists. A `look` asks whose wish the turn is; an `act` asks for
+        needs: the least provenance at which the tool exists. A `look` is judged by who asked for the turn, an `act` by
             the least trusted text in it.
         handler: does it.
         subject: the kind of turn in which it has a meaning, by the type of `Turn.subject`; None for any.

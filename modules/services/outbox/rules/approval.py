@@ -43,7 +43,7 @@ def judge(approval: Approval, act: ProposedAction | Intent, circle: TrustCircle)
         return Verdict(_NAME)
     said_there = act.kind == "space_chat" and approval != "drafts"
     if act.by_owner or said_there:
-        reason = "the owner asked for it" if act.by_owner else "said in the room where it was promised"
+        reason = "the owner asked for it" if act.by_owner else "said in the room of its commitment"
         return Verdict(_NAME, reason=reason)
     if approval == "drafts":
         return Verdict(_NAME, "hold", "all that becomes public waits for the owner's yes", value=approval)

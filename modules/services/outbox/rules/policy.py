@@ -113,13 +113,13 @@ def consent_by_commitment(action: ProposedAction, circle: TrustCircle) -> Verdic
     in_room = body.source == "space"
     by_host = in_room and (body.host_named or body.host_request)
     if action.kind == "space_chat" or by_host:
-        return Verdict(name, reason="it was promised in the agent space", value=place)
+        return Verdict(name, reason="it is a commitment of the agent space", value=place)
     if is_ours(place, circle):
-        return Verdict(name, reason="it was promised, and the repository is ours or the owner's", value=place)
+        return Verdict(name, reason="it is a commitment, and the repository is ours or the owner's", value=place)
     if in_room:
-        reason = "promised in the agent space, for a repository of somebody else that the host did not name"
+        reason = "a commitment of the agent space for a repository of somebody else that the host did not name"
     else:
-        reason = "promised to somebody who is neither a peer nor the owner, for a repository of somebody else"
+        reason = "a commitment to somebody who is neither a peer nor the owner, for a repository of somebody else"
     return Verdict(name, "hold", reason, value=place)
 
 

@@ -34,7 +34,7 @@ CONSENT_BY_NAME = EtiquetteRule(
     "other words",
 )
 CONSENT_BY_COMMITMENT = EtiquetteRule(
-    "consent-by-promise",
+    "consent-by-commitment",
     1,
     "reason",
     None,

@@ -29,7 +29,7 @@ from modules.services.outbox.bodies import SpaceChatBody
 from modules.services.outbox.types import Intent, Sent, Wait
 
 ABSENT = "the agent space is not connected"
-OTHER_ROOM = "it was promised in another room"
+OTHER_ROOM = "its commitment belongs to another room"
 
 _KEPT = 500
 _ECHO_WAIT_S = 10.0
@@ -55,7 +55,7 @@ class Speaker(Protocol):
 
 
 class EchoLog:
-    """What the room heard from the SOUL `name`, under whichever of its names, live and replayed, the latest 500."""
+    """The latest 500 messages of the SOUL that the room received, under any of its names, live and replayed."""
 
     def __init__(self, name: str) -> None:
         self._names = frozenset((name, *aliases(name)))
@@ -89,7 +89,7 @@ class EchoLog:
         return self._places.get(words.strip(), "")
 
     def contains(self, words: str, since: datetime, room_id: str = "") -> bool:
-        """Whether the room heard these words since then, as far as its clock can be compared with ours.
+        """Return whether the room received these words since then, as far as its clock can be compared with ours.
 
         With `room_id` no room counts that is known to be another.
         """
@@ -125,7 +125,7 @@ class SpaceSender:
         return Wait(why_not, _ASK_AGAIN_S) if why_not else None
 
     def was_delivered(self, words: str, since: datetime, room_id: str = "") -> bool:
-        """Whether the room has heard these words of ours since then, live or by its record; as `EchoLog.contains`."""
+        """Return whether the room received these words of ours since then; see `EchoLog.contains`."""
         return self._echo_log.contains(words, since, room_id)
 
     def where(self, words: str) -> str:
@@ -156,7 +156,7 @@ class SpaceSender:
         return Ok(await self._arrived(intent))
 
     async def find(self, intent: Intent) -> ApiResult[Sent | None]:
-        """Whether the room has heard it."""
+        """Return whether the room received it."""
         if why_not := self._absent(intent):
             return Err(why_not, "transient")
         since = parse_iso(intent.first_sent_at or intent.created_at)

@@ -209,8 +209,8 @@ def test_the_same_words_after_we_gave_up_are_a_new_request() -> None:
     [
         (ASKED, NOTHING, "urge"),
         (committed(ASKED), OwnWork(completed=1, live=1, links=("https://x",)), "link"),
-        (committed(ASKED), OwnWork(live=1), "hurry"),
-        (committed(ASKED), OwnWork(live=1, failed_last=True), "hurry"),
+        (committed(ASKED), OwnWork(live=1), "wake_commitments"),
+        (committed(ASKED), OwnWork(live=1, failed_last=True), "wake_commitments"),
         (committed(ASKED), NOTHING, "none"),
     ],
     ids=["open", "made", "queued", "waiting for its next try", "a peer's"],

@@ -43,7 +43,7 @@ async def test_a_room_that_talked_away_its_half_of_the_day_is_refused_and_everyb
     async with process(path, rules) as one:
         await one.budget.settle(await one.ask(request(), "mention", "space-participation"), Usage(49_000, 1_000), 0)
     async with process(path, rules) as one:
-        with pytest.raises(BudgetExceeded, match="talk in rooms may use 50 % of it, wishes first"):
+        with pytest.raises(BudgetExceeded, match="talk in rooms may use 50 % of it, the host's requests first"):
             await one.ask(request(), "mention", "space-judgement")
         await one.ask(request(), "own", "expression")
         await one.clock.advance(86_400)

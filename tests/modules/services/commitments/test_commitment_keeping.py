@@ -1,4 +1,4 @@
-"""The whole way of a promise: from the queue through the door to GitHub, and the news back into the room."""
+"""The whole way of a commitment: from the queue through the outbox to GitHub, and the news back into the room."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ async def test_a_committed_issue_is_opened_once_and_told_once(soul_in_town: Soul
         assert issue.author.login == LOGIN
         assert issue.title == "Release checklist"
         assert (issue.body or "").startswith(
-            "## Why\nNobody knows.\n\n---\n\n> I'll open it now.\n\n*Promised in an agent"
+            "## Why\nNobody knows.\n\n---\n\n> I'll open it now.\n\n*Committed in an agent"
         )
         assert "<!-- soul:intent=" in (issue.body or "")
         url = f"{soul_in_town.town.url}/acme/site/issues/1"
@@ -354,7 +354,7 @@ async def test_the_story_of_an_issue_holds_the_words_of_the_commitment(soul_in_t
     begun = next(entry for entry in entries if entry.data.get("act") == "begun")
     assert "I'll open it now." in begun.reason
     rules = next(entry.data["rules"] for entry in entries if "rules" in entry.data)
-    assert "it was promised in the agent space" in json.dumps(rules)
+    assert "it is a commitment of the agent space" in json.dumps(rules)
     assert mark(row.id) in (soul_in_town.town.issues()[0].body or "")
 
 

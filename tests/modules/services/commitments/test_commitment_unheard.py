@@ -16,7 +16,7 @@ async def test_what_the_room_never_heard_is_given_up_and_not_done(soul_in_town: 
     one = await soul_in_town.enqueue(wanted(text=WORDS, unheard=True))
     await soul_in_town.live(60, step_s=5)
     assert soul_in_town.status(one).status == "pending"
-    assert any("the room has not heard of it yet" in line for line in soul_in_town.told())
+    assert any("the room has not received it yet" in line for line in soul_in_town.told())
     await soul_in_town.live(600, step_s=15)
     assert (soul_in_town.status(one).status, soul_in_town.status(one).error) == ("abandoned", NEVER_DELIVERED)
     assert soul_in_town.town.issues() == []

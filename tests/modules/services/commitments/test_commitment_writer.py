@@ -225,7 +225,7 @@ async def test_a_reply_on_bluesky_that_commitments_something_is_remembered(
     assert (one.source, one.source_thread_uri, one.type) == ("bluesky", THREAD, "create_issue")
     assert one.params["count"] == 2
     assert one.params["description"] == body
-    assert any(line.startswith("Promised: Open two issues") for line in soul_in_town.told())
+    assert any(line.startswith("Committed: Open two issues") for line in soul_in_town.told())
     model.plays(says(json.dumps(FOUND[:1])), says(body))
     assert await queued_commitments.note_reply("I'll open two issues.", to_uri=THREAD) == []
 

@@ -54,7 +54,7 @@ async def test_only_the_commitment_is_looked_at_and_no_points_are_counted(tmp_pa
     async with open_etiquette_outbox(tmp_path) as etiquette_outbox:
         await etiquette_outbox.spend(int(POINTS_PER_HOUR.limit) + 10)
         verdicts = await etiquette_outbox.verdicts(draft(promise="c", source="space", repo="a/b", host_named=True))
-        assert {name: verdict.says for name, verdict in verdicts.items()} == {"consent-by-promise": "pass"}
+        assert {name: verdict.says for name, verdict in verdicts.items()} == {"consent-by-commitment": "pass"}
 
 
 async def test_what_goes_elsewhere_takes_nothing_from_the_points_of_bluesky(tmp_path: Path) -> None:
