@@ -14,7 +14,9 @@ from town.atproto.network import Network
 from town.atproto.values import Account, Json, StoredRecord, XrpcError, invalid
 from town.atproto.views import Views
 
-Access = Literal["open", "session", "main_password", "refresh"]
+Access = Literal["open", "session", "main_password", "refresh", "chat"]
+"""Who may call: anybody, any session, one of the account's own password, the holder of a refresh token, or a session
+that may read direct messages."""
 
 
 @dataclass(frozen=True, slots=True)

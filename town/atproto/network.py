@@ -17,12 +17,14 @@ from adapters.atproto.tid import TidSource
 from adapters.atproto.types import Actor, Post, ThreadNode
 from common.clock import Clock, iso, parse_iso
 from town.atproto import pages
+from town.atproto.chat import DECLARATION, Chat, policy_in
 from town.atproto.cids import blob_cid, record_cid
 from town.atproto.index import Index, root_uri
 from town.atproto.lexicon import fits
 from town.atproto.schemas import check_record, typed_record
 from town.atproto.sessions import Sessions
 from town.atproto.values import (
+    BLOCK,
     POST,
     PROFILE,
     Account,
@@ -86,6 +88,13 @@ class Network:
         self._listeners: list[Listener] = []
         self._seq = 0
         self._tids = TidSource()
+        self.chat = Chat(
+            clock,
+            self.next_tid,
+            policy_of=lambda did: policy_in(self._value(did, DECLARATION, "self")),
+            follows=lambda did, other: self.index.follows.between(did, other) is not None,
+            blocks=lambda did, other: any(r.value.get("subject") == other for r in self.records(did, BLOCK)),
+        )
 
     # Accounts
 
@@ -222,6 +231,10 @@ class Network:
         """A record as it stands."""
         home = self._homes.get(did)
         return home.records[collection].get(rkey) if home else None
+
+    def _value(self, did: str, collection: str, rkey: str) -> Json | None:
+        found = self.record(did, collection, rkey)
+        return found.value if found else None
 
     def records(self, did: str, collection: str) -> list[StoredRecord]:
         """All records of a collection, by key from the last to the first."""

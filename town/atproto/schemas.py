@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from town.atproto.chat import DECLARATION
 from town.atproto.lexicon import (
     Anything,
+    Boolean,
     Fields,
     File,
     Integer,
@@ -83,6 +85,7 @@ _RECORDS: dict[str, tuple[str, Fields]] = {
     ),
     LIKE: ("TID string", Fields({"subject": _STRONG_REF, "createdAt": _TIME})),
     REPOST: ("TID string", Fields({"subject": _STRONG_REF, "createdAt": _TIME})),
+    DECLARATION: ("self", Fields({"allowIncoming": Text()}, {"allowGroupInvites": Text()})),
     FOLLOW: ("TID string", Fields({"subject": _DID, "createdAt": _TIME})),
     PROFILE: (
         "self",
@@ -100,6 +103,14 @@ _RECORDS: dict[str, tuple[str, Fields]] = {
     ),
 }
 
+CHAT_MESSAGE = Fields(
+    {"text": Text(max_bytes=10_000, max_graphemes=1000)},
+    {
+        "facets": Listing(_FACET),
+        "embed": Variant({"app.bsky.embed.record": _QUOTE}),
+        "replyTo": Fields({"messageId": Text()}),
+    },
+)
 _COLLECTION = Text("NSID")
 _RKEY = Text("record key")
 _REPO = {"repo": Text("AT identifier")}
@@ -126,7 +137,7 @@ APPLY_WRITES = Fields(
 )
 CREATE_SESSION = Fields({"identifier": Text(), "password": Text()})
 CREATE_ACCOUNT = Fields({"handle": Text("handle")}, {"email": Text(), "password": Text()})
-APP_PASSWORD = Fields({"name": Text()})
+APP_PASSWORD = Fields({"name": Text()}, {"privileged": Boolean()})
 UPDATE_SEEN = Fields({"seenAt": _TIME})
 PREFERENCES = Fields({"preferences": Listing(Anything())})
 

@@ -73,7 +73,9 @@ def _delete_session(call: Call) -> None:
 
 
 def _create_app_password(call: Call) -> Json:
-    return call.network.sessions.create_app_password(call.did, call.body["name"])
+    return call.network.sessions.create_app_password(
+        call.did, call.body["name"], is_privileged=call.body.get("privileged", False)
+    )
 
 
 def _list_app_passwords(call: Call) -> Json:

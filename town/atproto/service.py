@@ -10,6 +10,8 @@ from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
 from town.atproto.bsky_methods import BSKY_METHODS
+from town.atproto.chat import CHAT_SERVICE
+from town.atproto.chat_methods import CHAT_METHODS
 from town.atproto.faults import Fault, Faults
 from town.atproto.lexicon import MismatchError, check_data_model
 from town.atproto.limits import Charge, Limits, Meter, Standing
@@ -23,6 +25,7 @@ from town.faults import bad_gateway
 from town.serving import drop, until_gone
 
 _METHODS = {method.nsid: method for method in (*SERVER_METHODS, *REPO_METHODS, *BSKY_METHODS)}
+_CHAT_METHODS = {method.nsid: method for method in CHAT_METHODS}
 _LOGIN = "com.atproto.server.createSession"
 _PICTURE_SIZES = {"avatar", "banner", "feed_thumbnail", "feed_fullsize"}
 _PICTURE_FORMATS = {"", "jpeg", "webp"}
@@ -112,8 +115,10 @@ class _Service:
             raise XrpcError(400, "InvalidToken", "Unexpected authorization type")
         if method.access == "refresh":
             return "", token  # NOTE(self): what a refresh token is still good for depends on the method
-        only_main = method.access == "main_password"
-        return self._network.sessions.did_of_access(token, main_password_only=only_main), token
+        did = self._network.sessions.did_of_access(
+            token, main_password_only=method.access == "main_password", for_chat=method.access == "chat"
+        )
+        return did, token
 
     def _charges(self, method: Method, call: Call, request: Request) -> list[Charge]:
         limits, client = self._limits, request.client.host if request.client else ""
@@ -140,12 +145,29 @@ class _Service:
 
 
 def _method(nsid: str, request: Request) -> Method:
-    method = _METHODS.get(nsid)
+    method = _CHAT_METHODS.get(nsid) if _is_for_chat(nsid, request) else _METHODS.get(nsid)
     if method is None:
         return Method(nsid, _nowhere if "authorization" in request.headers else _nobody, "open")
     if request.method != method.verb:
         raise invalid(f"Incorrect HTTP method ({request.method}) expected {method.verb}")
     return method
+
+
+def _is_for_chat(nsid: str, request: Request) -> bool:
+    """Whether a call goes on to the chat service, as the header `atproto-proxy` asks. Raises `XrpcError`."""
+    wanted = request.headers.get("atproto-proxy")
+    if not wanted or nsid in _METHODS:
+        return False  # NOTE(self): what the server does itself it does whatever the header says
+    did, _, service = wanted.partition("#")
+    if not did:
+        raise invalid("no did specified in proxy header")
+    if not service:
+        raise invalid("no service id specified in proxy header")
+    if did != CHAT_SERVICE.partition("#")[0]:
+        raise invalid("could not resolve proxy did")
+    if wanted != CHAT_SERVICE:
+        raise invalid("could not resolve proxy did service url")
+    return True
 
 
 def _nowhere(_: Call) -> None:

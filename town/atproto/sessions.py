@@ -17,8 +17,9 @@ from typing import Literal, NamedTuple
 from common.clock import Clock, iso
 from town.atproto.values import Account, Json, XrpcError, internal
 
-Scope = Literal["com.atproto.access", "com.atproto.appPass", "com.atproto.refresh"]
-_KINDS = {"com.atproto.access": "at+jwt", "com.atproto.appPass": "at+jwt", "com.atproto.refresh": "refresh+jwt"}
+Scope = Literal["com.atproto.access", "com.atproto.appPass", "com.atproto.appPassPrivileged", "com.atproto.refresh"]
+_ACCESS: tuple[Scope, ...] = ("com.atproto.access", "com.atproto.appPassPrivileged", "com.atproto.appPass")
+_KINDS = dict.fromkeys(_ACCESS, "at+jwt") | {"com.atproto.refresh": "refresh+jwt"}
 _GRACE = timedelta(hours=2)
 
 
@@ -35,6 +36,15 @@ class _Refresh:
     app_password: str | None
     expires: datetime
     successor: str | None = None
+
+
+class _AppPassword(NamedTuple):
+    password: str
+    created_at: str
+    is_privileged: bool
+
+    def told(self) -> Json:
+        return {"createdAt": self.created_at, "privileged": self.is_privileged}
 
 
 class Sessions:
@@ -55,14 +65,14 @@ class Sessions:
         self.access_lifetime = timedelta(seconds=access_lifetime_s)
         self.refresh_lifetime = timedelta(seconds=refresh_lifetime_s)
         self._refresh: dict[str, _Refresh] = {}
-        self._app_passwords: dict[str, dict[str, tuple[str, str]]] = {}
+        self._app_passwords: dict[str, dict[str, _AppPassword]] = {}
 
     def login(self, account: Account, password: str) -> Tokens:
         """A new session. Raises `XrpcError` 401 for a wrong password."""
         if _same(password, account.password):
             return self._open(account.did, None)
-        for name, (known, _) in self._app_passwords.get(account.did, {}).items():
-            if _same(password, known):
+        for name, known in self._app_passwords.get(account.did, {}).items():
+            if _same(password, known.password):
                 return self._open(account.did, name)
         raise wrong_login()
 
@@ -79,27 +89,29 @@ class Sessions:
         claims = self._claims(token, ("com.atproto.refresh",), allow_expired=True)
         self._refresh.pop(str(claims["jti"]), None)
 
-    def did_of_access(self, token: str, *, main_password_only: bool = False) -> str:
+    def did_of_access(self, token: str, *, main_password_only: bool = False, for_chat: bool = False) -> str:
         """Whose access token this is. Raises `XrpcError` 400 `ExpiredToken` or `InvalidToken`."""
-        claims = self._claims(token, ("com.atproto.access", "com.atproto.appPass"))
+        claims = self._claims(token, _ACCESS)
         if main_password_only and claims["scope"] != "com.atproto.access":
             raise XrpcError(400, "InvalidToken", "Bad token scope")
+        if for_chat and claims["scope"] == "com.atproto.appPass":
+            raise XrpcError(400, "InvalidToken", "Bad token method")
         return str(claims["sub"])
 
-    def create_app_password(self, did: str, name: str) -> Json:
-        """A new app password, told this once."""
+    def create_app_password(self, did: str, name: str, *, is_privileged: bool = False) -> Json:
+        """A new app password, told this once; a privileged one may read and write direct messages."""
         named = self._app_passwords.setdefault(did, {})
         if name in named:
             raise internal()
         letters = "abcdefghijklmnopqrstuvwxyz234567"
         password = "-".join("".join(secrets.choice(letters) for _ in range(4)) for _ in range(4))
-        named[name] = (password, iso(self._clock.now()))
-        return {"name": name, "password": password, "createdAt": named[name][1], "privileged": False}
+        named[name] = _AppPassword(password, iso(self._clock.now()), is_privileged)
+        return {"name": name, "password": password, **named[name].told()}
 
     def app_passwords(self, did: str) -> list[Json]:
         """The names and dates of an account's app passwords, newest first."""
         named = self._app_passwords.get(did, {})
-        return [{"name": n, "createdAt": at, "privileged": False} for n, (_, at) in reversed(named.items())]
+        return [{"name": name, **one.told()} for name, one in reversed(named.items())]
 
     def revoke_app_password(self, did: str, name: str) -> None:
         """Forget an app password and end the sessions that it opened."""
@@ -118,10 +130,15 @@ class Sessions:
         key = key or secrets.token_urlsafe(32)
         now = self._clock.now()
         self._refresh.setdefault(key, _Refresh(did, app_password, now + self.refresh_lifetime))
-        scope: Scope = "com.atproto.appPass" if app_password else "com.atproto.access"
-        access = self._sign({"scope": scope, "sub": did}, now, self.access_lifetime)
+        access = self._sign({"scope": self._scope(did, app_password), "sub": did}, now, self.access_lifetime)
         claims = {"scope": "com.atproto.refresh", "sub": did, "jti": key}
         return Tokens(access, self._sign(claims, now, self.refresh_lifetime))
+
+    def _scope(self, did: str, app_password: str | None) -> Scope:
+        if app_password is None:
+            return "com.atproto.access"
+        known = self._app_passwords.get(did, {}).get(app_password)
+        return "com.atproto.appPassPrivileged" if known and known.is_privileged else "com.atproto.appPass"
 
     def _sign(self, claims: Json, now: datetime, lifetime: timedelta) -> str:
         kind = _KINDS[claims["scope"]]

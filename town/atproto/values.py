@@ -12,6 +12,7 @@ POST = "app.bsky.feed.post"
 LIKE = "app.bsky.feed.like"
 REPOST = "app.bsky.feed.repost"
 FOLLOW = "app.bsky.graph.follow"
+BLOCK = "app.bsky.graph.block"
 PROFILE = "app.bsky.actor.profile"
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from common.clock import iso
+from town.atproto.chat import DECLARATION
 from town.atproto.index import parent_uri, root_uri, subject_of
 from town.atproto.network import Network
 from town.atproto.values import REPOST, Json, Notice, StoredRecord
@@ -31,6 +32,7 @@ class Views:
             "did": did,
             "handle": actor.handle,
             **_given(displayName=actor.display_name, avatar=picture, createdAt=about.get("createdAt")),
+            **_given(associated=self._associated(did)),
             "viewer": self._about_us(did),
             "labels": _self_labels(record),
         }
@@ -147,6 +149,12 @@ class Views:
         record = self.network.index.posts.get(uri)
         return {"$type": f"{_DEFS}#postView", **self.post(record)} if record else _gone(uri)
 
+    def _associated(self, did: str) -> Json | None:
+        declared = self.network.record(did, DECLARATION, "self")
+        if declared is None:
+            return None
+        return {"chat": {key: text for key, text in declared.value.items() if key != "$type"}}
+
     def _about_us(self, did: str) -> Json:
         if self.viewer is None:
             return {}
@@ -180,6 +188,10 @@ class Views:
                 quoted = {"record": self._quoted(embed["record"]["record"]["uri"], depth)}
                 return {**view, "record": quoted, "media": media} if media else None
         return None
+
+    def quote(self, uri: str) -> Json:
+        """A post as it is shown inside a message."""
+        return {"$type": "app.bsky.embed.record#view", "record": self._quoted(uri, _QUOTE_DEPTH)}
 
     def _image(self, did: str, image: Json) -> Json:
         return {

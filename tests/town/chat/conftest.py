@@ -1,0 +1,68 @@
+"""A network with direct messages on loopback, and people in it."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack
+from typing import Any
+
+import pytest
+from atproto import AsyncClient
+
+from tests.town.chat.chat_people import LogIn, Meet, Person
+from town.atproto.faults import Faults
+from town.atproto.network import Network
+from town.atproto.service import atproto_app
+from town.serving import serve
+
+
+@pytest.fixture
+def faults() -> Faults:
+    return Faults()
+
+
+@pytest.fixture
+async def url(network: Network, faults: Faults) -> AsyncIterator[str]:
+    async with serve(atproto_app(network, faults=faults)) as address:
+        yield address
+
+
+@pytest.fixture
+async def log_in(url: str) -> AsyncIterator[LogIn]:
+    """The SDK's client of an account, and its namespace of conversations."""
+    async with AsyncExitStack() as stack:
+
+        async def logged_in(handle: str, password: str) -> tuple[AsyncClient, Any]:
+            client = AsyncClient(base_url=f"{url}/xrpc")
+            await client.login(handle, password)
+            chatting = client.with_bsky_chat_proxy()
+            for one in (client, chatting):
+                stack.push_async_callback(one.request.close)
+            return client, chatting.chat.bsky.convo
+
+        yield logged_in
+
+
+@pytest.fixture
+def meet(network: Network, log_in: LogIn) -> Meet:
+    """Somebody new, by a name."""
+
+    async def met(name: str) -> Person:
+        account = network.create_account(f"{name}.test", f"{name}-pass", display_name=name.title())
+        client, chat = await log_in(account.handle, account.password)
+        return Person(account.did, client, network, chat)
+
+    return met
+
+
+@pytest.fixture
+async def kit(meet: Meet) -> Person:
+    return await meet("kit")
+
+
+@pytest.fixture
+async def ada(meet: Meet) -> Person:
+    """Takes messages from everybody."""
+    person = await meet("ada")
+    person.allows("all")
+    return person
