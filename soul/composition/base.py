@@ -24,6 +24,7 @@ from modules.services.agent.identity.identity import Identity, Me
 from modules.services.agent.skills.contracts import SKILL_CONTRACTS
 from modules.services.agent.skills.skills import Skills
 from modules.services.peers.accounts import Relationships
+from modules.services.peers.loop import open_registry
 
 
 @dataclass(kw_only=True, eq=False)
@@ -58,4 +59,5 @@ class BaseServices:
         self.attention = Attention()
         self.identity = Identity(home=home, agent_name=settings.agent_name)
         self.relationships = Relationships(home.memory / "relationships.json", clock)
+        self.peer_registry = open_registry(home.memory, settings, clock)
         self.me = Me.of(settings)

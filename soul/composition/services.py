@@ -84,6 +84,7 @@ class Services(BaseServices):
             peers=self.account.peers,
             follows_us=self.relationships.follows_us,
             born_at=self.account.born_at,
+            found=self.peer_registry.found,
             github=[name for name in (settings.agent_github_username, settings.owner_github_username) if name],
         )
         self.etiquette = Etiquette(world=world, database=database, clock=clock, speed=settings.soul_speed)

@@ -53,6 +53,9 @@ from modules.services.outbox.rules.etiquette import Etiquette
 from modules.services.outbox.rules.rules import TURNS_PER_PERSON
 from modules.services.outbox.types import Intent
 from modules.services.peers.accounts import Relationships
+from modules.services.peers.discovery import PeerDiscovery
+from modules.services.peers.loop import build_peer_loop, ourselves_of
+from modules.services.peers.registry import PeerRegistry
 from modules.services.rights.preferences import Preferences
 
 
@@ -128,6 +131,7 @@ class BlueskyServices(Protocol):
     etiquette: Etiquette
     relationships: Relationships
     preferences: Preferences
+    peer_registry: PeerRegistry
     identity: Identity
     skills: Skills
     knowledge: Knowledge
@@ -155,6 +159,7 @@ class BlueskyLife:
     def __init__(self, services: BlueskyServices, state: BlueskyState, mind: Mind, replies: ReplyCommitments) -> None:
         me, clock, rng, pace, journal = services.me, services.clock, services.rng, services.pace, services.journal
         self._services = services
+        self._prompter = mind.prompter
         self._replies = replies
         self.expression = Expression(
             me=me,
@@ -172,6 +177,9 @@ class BlueskyLife:
             keep_hours=services.settings.soul_speed == 1,
             standing=services.control.standing,
         )
+        self.discovery = PeerDiscovery(
+            services.peer_registry, ourselves_of(services.settings), lambda: services.atproto.did
+        )
         perceiver = Perceiver(
             atproto=services.atproto,
             pending=state.pending,
@@ -181,6 +189,7 @@ class BlueskyLife:
             journal=journal,
             clock=clock,
             owner_did=me.owner_did,
+            peers=self.discovery,
         )
         pictures = Pictures(
             web=services.web,
@@ -279,6 +288,7 @@ class BlueskyLife:
             self.awareness,
             NotificationLoop(self.awareness),
             ExpressionLoop(services.pace, self.expression, ready=is_settled),
+            build_peer_loop(services, self._prompter, is_settled=is_settled),
         ]
 
     async def _note_commitments(self, met: Pending, intent_id: str) -> None:

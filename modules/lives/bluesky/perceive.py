@@ -22,6 +22,7 @@ from modules.runtime.journal.journal import Journal
 from modules.runtime.journal.types import Entry
 from modules.services.agent.identity.identity import Identity
 from modules.services.peers.accounts import Relationships
+from modules.services.peers.discovery import PeerDiscovery
 
 NOTIFICATION_FETCH_LIMIT = 50
 NOTIFICATION_MAX_PAGES = 4
@@ -55,6 +56,7 @@ class Perceiver:
         journal: Journal,
         clock: Clock,
         owner_did: str,
+        peers: PeerDiscovery,
     ) -> None:
         self._atproto = atproto
         self._pending = pending
@@ -64,6 +66,7 @@ class Perceiver:
         self._journal = journal
         self._clock = clock
         self._owner_did = owner_did
+        self._peers = peers
         self._unreadable = 0
 
     async def look(self) -> ApiResult[Perceived]:
@@ -85,6 +88,7 @@ class Perceiver:
         with self._relationships.one_save():
             for notification in fresh:
                 self._relationships.record_interaction(notification)
+        self._peers.note_notifications(fresh)
         ranked = prioritize_notifications(
             fresh,
             owner_did=self._owner_did,

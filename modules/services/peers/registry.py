@@ -49,6 +49,11 @@ class PeerRegistry:
             return frozenset()
         return policy.standing(self._file.records, self._clock.now(), self._speed)
 
+    def is_peer_handle_only(self, handle: str) -> bool:
+        """Whether a handle is a candidate's."""
+        key = policy.key_of(self._file.records, handle)
+        return key is not None and not self._file.records[key].is_linked
+
     def get(self, key: str) -> Peer | None:
         """An entry by GitHub username or, of a candidate, by handle."""
         return self._file.records.get(key.lower())

@@ -190,6 +190,15 @@ SKILL_CONTRACTS: Mapping[str, Mapping[str, frozenset[str]]] = {
         "Enrichment": frozenset(),
         "Enrichment Message": frozenset({"title", "repo", "description", "conversation"}),
     },
+    "peer-awareness": {
+        "System Prompt": frozenset({"bluesky_username"}),
+        "Introduction": frozenset({"github_username"}),
+        "Introduction Tool": _NONE,
+        "Announcement": frozenset({"handle", "github_username", "met"}),
+        "Announcement Tool": _NONE,
+        "Named By Owner": _NONE,
+        "Met At Work": _NONE,
+    },
     "commissioning": {
         "System Prompt": frozenset({"owner_handle", "today"}),
         "Opening": frozenset(),

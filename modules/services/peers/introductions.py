@@ -1,0 +1,188 @@
+"""Follows and announces peers, each once: one follow and one announcement a cycle at most.
+
+What was done is read from the outbox and from our own records before anything is proposed, so that neither a restart
+nor a lost `.memory` repeats it. An owner's no is final.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from datetime import datetime, timedelta
+from typing import Literal
+
+from adapters.atproto.client import Atproto
+from adapters.atproto.types import Record
+from common.clock import Clock, local, parse_iso
+from common.pace import Pace
+from common.result import Err
+from modules.runtime.journal.journal import Journal
+from modules.runtime.journal.types import Entry
+from modules.runtime.scheduler.attention import Attention
+from modules.runtime.scheduler.policy import is_quiet_hours
+from modules.services.outbox.bodies import FollowBody, PostBody
+from modules.services.outbox.outbox import Outbox
+from modules.services.outbox.types import Intent, ProposedAction
+from modules.services.peers.identity_post import github_url
+from modules.services.peers.own_identity import LOOP
+from modules.services.peers.own_records import FOLLOWS, POSTS, find_own_record, text_of
+from modules.services.peers.policy import retry_after
+from modules.services.peers.registry import PeerRegistry
+from modules.services.peers.types import Peer
+from modules.services.peers.voice import PeerVoice
+
+CAUSE = "peer-announcement"
+ANNOUNCEMENTS_PER_DAY = 3
+_OPEN = frozenset({"held", "pending", "sending"})
+Stage = Literal["done", "under_way", "waits", "free"]
+
+
+class Introductions:
+    """Proposes the next follow and the next announcement. `keep_hours`: nothing is announced at night."""
+
+    def __init__(
+        self,
+        *,
+        atproto: Atproto,
+        outbox: Outbox,
+        registry: PeerRegistry,
+        voice: PeerVoice,
+        attention: Attention,
+        journal: Journal,
+        clock: Clock,
+        pace: Pace,
+        timezone: str = "",
+        speed: float = 1,
+    ) -> None:
+        self._atproto = atproto
+        self._outbox = outbox
+        self._registry = registry
+        self._voice = voice
+        self._attention = attention
+        self._journal = journal
+        self._clock = clock
+        self._pace = pace
+        self._timezone = timezone
+        self._speed = speed
+        self._wordless: dict[str, tuple[int, datetime | None]] = {}
+
+    async def follow_next(self) -> bool:
+        """Follow the first peer that is to be followed now; returns whether a follow was proposed."""
+        for peer in self._registry.get_unfollowed_peers():
+            did = peer.bluesky_did or ""
+            stage = self._stage(await self._outbox.by_target("follow", did))
+            if stage == "free":
+                follows = await find_own_record(self._atproto, FOLLOWS, _subject_is(did))
+                if isinstance(follows, Err):
+                    return False
+                stage = "done" if follows.data else "free"
+            if stage == "done":
+                self._registry.mark_peer_followed(peer.github_username)
+            elif stage == "free":
+                submitted = await self._outbox.submit(ProposedAction(FollowBody(did=did), cause_id=LOOP))
+                if submitted.accepted:
+                    await self._tell(f"Follows @{peer.bluesky_handle}", peer, submitted.intent, "followed")
+                return submitted.accepted
+        return False
+
+    async def announce_next(self) -> bool:
+        """Tell of the first peer that is to be told of now; returns whether an announcement was proposed.
+
+        Raises:
+            SoulError: the model or the budget does not allow it now.
+
+        """
+        told = await self._outbox.by_cause(CAUSE)
+        for peer in self._registry.get_unannounced_peers():
+            stage = self._stage([one for one in told if one.dedup_key == f"once:{_once(peer)}"])
+            if stage == "free" and self._waits_for_words(peer):
+                continue
+            if stage == "free":
+                if not await self._may_post(told):
+                    return False
+                posts = await find_own_record(self._atproto, POSTS, _tells_of(peer))
+                if isinstance(posts, Err):
+                    return False
+                stage = "done" if posts.data else "free"
+            if stage == "done":
+                self._registry.mark_peer_announced(peer.github_username)
+            elif stage == "under_way":
+                return False
+            elif stage == "free":
+                return await self._announce(peer)
+        return False
+
+    async def _announce(self, peer: Peer) -> bool:
+        async with self._attention.take(LOOP):
+            text = await self._voice.announce(peer)
+        if not text:
+            tries = self._wordless.get(_once(peer), (0, None))[0] + 1
+            self._wordless[_once(peer)] = tries, self._clock.now() + retry_after(tries) / self._speed
+            summary = f"No word about @{peer.bluesky_handle}: the model found none"
+            await self._journal.record(Entry("decision", LOOP, summary, line="warn", reason="will retry"))
+            return False
+        submitted = await self._outbox.submit(ProposedAction(PostBody(text=text), once=_once(peer), cause_id=CAUSE))
+        if submitted.accepted:
+            await self._tell(f"Tells of @{peer.bluesky_handle}", peer, submitted.intent, "posted")
+        return submitted.accepted
+
+    async def _may_post(self, told: Sequence[Intent]) -> bool:
+        """Whether the post lane is free: an announcement never keeps a thought or another announcement waiting."""
+        now = self._clock.now()
+        if self._speed == 1 and is_quiet_hours(local(now, self._timezone).hour):
+            return False
+        since = now - timedelta(days=1) / self._speed
+        if sum(one.state not in {"failed", "blocked"} and parse_iso(one.created_at) > since for one in told) >= (
+            ANNOUNCEMENTS_PER_DAY
+        ):
+            return False
+        last = await self._outbox.last_done_or_accepted("post")
+        return last is None or (now - last).total_seconds() >= self._pace.post_cooldown_s
+
+    def _stage(self, intents: Sequence[Intent]) -> Stage:
+        """How far an act is, by all its intents, newest first; after failures the next try comes later each time."""
+        if any(intent.state == "done" or intent.rejected for intent in intents):
+            return "done"
+        if any(intent.state in _OPEN for intent in intents):
+            return "under_way"
+        if not intents:
+            return "free"
+        since = self._clock.now() - parse_iso(intents[0].created_at)
+        return "free" if since >= retry_after(len(intents)) / self._speed else "waits"
+
+    def _waits_for_words(self, peer: Peer) -> bool:
+        _, until = self._wordless.get(_once(peer), (0, None))
+        return until is not None and self._clock.now() < until
+
+    async def _tell(self, summary: str, peer: Peer, intent: Intent, act: str) -> None:
+        reason = f"a peer by identity posts on both sides: github.com/{peer.github_username}"
+        await self._journal.record(
+            Entry(
+                "decision",
+                LOOP,
+                summary,
+                line="social",
+                reason=reason,
+                author=peer.bluesky_handle,
+                intent_id=intent.id,
+                data={"act": act},
+            )
+        )
+
+
+def _once(peer: Peer) -> str:
+    return f"{CAUSE}:{peer.bluesky_did}"
+
+
+def _subject_is(did: str) -> Callable[[Record], bool]:
+    return lambda record: record.value.get("subject") == did
+
+
+def _tells_of(peer: Peer) -> Callable[[Record], bool]:
+    """Whether a post of ours names the handle and the address on GitHub of a peer already."""
+    handle, url = f"@{peer.bluesky_handle}".lower(), github_url(peer.github_username).lower()
+
+    def matches(record: Record) -> bool:
+        text = text_of(record).lower()
+        return "reply" not in record.value and handle in text and url in text
+
+    return matches

@@ -1,0 +1,160 @@
+"""When SOULs are looked for; and the service of peers put together, for whoever composes a SOUL."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Protocol
+
+from adapters.atproto.client import Atproto
+from common.clock import Clock
+from common.constants import TIMER_JITTER_PERCENT
+from common.errors import BudgetExceeded, Transient
+from common.pace import Pace
+from common.settings import Settings
+from modules.runtime.control import Control, Standing
+from modules.runtime.home import Home
+from modules.runtime.journal.journal import Journal
+from modules.runtime.llm.gateway import LLMGateway
+from modules.runtime.scheduler.attention import Attention
+from modules.runtime.scheduler.types import Outcome
+from modules.services.agent.identity.identity import Me
+from modules.services.agent.prompt.prompter import Prompter
+from modules.services.agent.skills.skills import Skills
+from modules.services.outbox.outbox import Outbox
+from modules.services.peers.discovery import Ourselves
+from modules.services.peers.introductions import Introductions
+from modules.services.peers.own_identity import LOOP, OwnIdentity
+from modules.services.peers.registry import PeerRegistry
+from modules.services.peers.scanner import PeerScanner
+from modules.services.peers.types import Sighting
+from modules.services.peers.voice import PeerVoice
+
+_REGISTRY, _IDENTITY_POST = "discovered_peers.json", "identity_post.json"
+_LISTED = "SOUL_PEERS"
+
+
+@dataclass(slots=True)
+class PeerLoop:
+    """Says who we are, looks for identity posts, follows and announces. Runs in every mode.
+
+    Nothing happens before `ready`, and nothing is said or done in public while `standing` forbids it. `listed` are the
+    handles of the peers in the owner's settings.
+    """
+
+    own: OwnIdentity
+    registry: PeerRegistry
+    scanner: PeerScanner
+    introductions: Introductions
+    pace: Pace
+    listed: tuple[str, ...]
+    standing: Callable[[], Standing]
+    ready: Callable[[], bool]
+    name: str = LOOP
+    jitter: float = TIMER_JITTER_PERCENT
+    needs_idle: bool = False
+    social_only: bool = True
+    at_start: bool = True
+
+    @property
+    def interval_ms(self) -> float:
+        return self.pace.peers_ms
+
+    async def run(self) -> Outcome:
+        if not self.ready():
+            wait_s = self.pace.atproto_spacing_ms / 1000
+            return Outcome(ran=False, reason="its own feed is still to be read", next_in_s=wait_s)
+        self.registry.ensure_peer_registry_clean()
+        listed, self.listed = self.listed, ()
+        self.registry.register_peer_by_bluesky_handle(Sighting(one, "owner_mention", _LISTED) for one in listed)
+        linked = await self.scanner.scan_due()
+        may_act = self.standing().may_act
+        try:
+            own = await self.own.ensure(may_speak=may_act)
+            may_meet = may_act and self.registry.is_mutual
+            followed = may_meet and await self.introductions.follow_next()
+            announced = may_meet and await self.introductions.announce_next()
+        except (BudgetExceeded, Transient) as error:
+            return Outcome(ran=True, reason=f"{linked} linked; no words for now: {error}")
+        did = ", ".join(word for word, done in (("followed one", followed), ("announced one", announced)) if done)
+        return Outcome(ran=True, reason=f"{linked} linked; {own}{'; ' + did if did else ''}")
+
+
+class PeerServices(Protocol):
+    """What the service is built from."""
+
+    settings: Settings
+    me: Me
+    home: Home
+    clock: Clock
+    pace: Pace
+    journal: Journal
+    attention: Attention
+    control: Control
+    atproto: Atproto
+    outbox: Outbox
+    skills: Skills
+    gateway: LLMGateway
+    peer_registry: PeerRegistry
+
+
+def ourselves_of(settings: Settings) -> Ourselves:
+    """Return who is never a peer."""
+    return Ourselves(
+        handle=settings.agent_bluesky_username,
+        owner_handle=settings.owner_bluesky_social_handle,
+        owner_did=settings.owner_bluesky_social_handle_did,
+        github=(settings.agent_github_username, settings.owner_github_username),
+    )
+
+
+def open_registry(memory: Path, settings: Settings, clock: Clock) -> PeerRegistry:
+    """Return the registry of the home whose `.memory` folder is given."""
+    return PeerRegistry(
+        memory / _REGISTRY,
+        clock,
+        listed=settings.soul_peers,
+        reserved=ourselves_of(settings).github,
+        speed=settings.soul_speed,
+    )
+
+
+def build_peer_loop(services: PeerServices, prompter: Prompter, *, is_settled: Callable[[], bool]) -> PeerLoop:
+    """Return the loop; it does nothing before `is_settled`."""
+    settings, registry, clock, journal = services.settings, services.peer_registry, services.clock, services.journal
+    voice = PeerVoice(services.me.bluesky_username, services.gateway, prompter, services.skills, clock)
+    return PeerLoop(
+        own=OwnIdentity(
+            username=settings.agent_github_username,
+            path=services.home.memory / _IDENTITY_POST,
+            atproto=services.atproto,
+            outbox=services.outbox,
+            voice=voice,
+            registry=registry,
+            attention=services.attention,
+            journal=journal,
+            clock=clock,
+            speed=settings.soul_speed,
+        ),
+        registry=registry,
+        scanner=PeerScanner(
+            atproto=services.atproto, registry=registry, ourselves=ourselves_of(settings), journal=journal
+        ),
+        introductions=Introductions(
+            atproto=services.atproto,
+            outbox=services.outbox,
+            registry=registry,
+            voice=voice,
+            attention=services.attention,
+            journal=journal,
+            clock=clock,
+            pace=services.pace,
+            timezone=settings.soul_timezone,
+            speed=settings.soul_speed,
+        ),
+        pace=services.pace,
+        listed=settings.soul_peers,
+        standing=services.control.standing,
+        ready=is_settled,
+    )

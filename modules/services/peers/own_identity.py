@@ -1,0 +1,173 @@
+"""The SOUL's own identity post: there exactly once for the GitHub username in its settings.
+
+`.memory/identity_post.json` remembers where it stands. The network decides: what the file says is looked at there, and
+nothing is written while the network cannot be read. An intent that is on its way counts as the post.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from adapters.atproto.client import Atproto
+from adapters.atproto.types import Record
+from common.clock import Clock
+from common.result import ApiResult, Err, Ok
+from common.state import keep, load_state, save_state
+from modules.runtime.journal.journal import Journal
+from modules.runtime.journal.types import Entry
+from modules.runtime.scheduler.attention import Attention
+from modules.services.outbox.bodies import PostBody
+from modules.services.outbox.outbox import Outbox
+from modules.services.outbox.senders.bluesky import record_uri
+from modules.services.outbox.types import Intent, ProposedAction
+from modules.services.peers.identity_post import IDENTITY_POST_MARKER, extract_github_username_from_text, github_url
+from modules.services.peers.own_records import POSTS, find_own_record, text_of
+from modules.services.peers.policy import VERIFY_AFTER, retry_after
+from modules.services.peers.registry import PeerRegistry
+from modules.services.peers.voice import PeerVoice
+
+LOOP = "peers"
+CAUSE = "identity-post"
+_URI, _NAME = "uri", "githubUsername"
+_OPEN = frozenset({"held", "pending", "sending"})
+
+
+class OwnIdentity:
+    """Sees to it that the identity post stands, and tells the registry whether it does."""
+
+    def __init__(
+        self,
+        *,
+        username: str,
+        path: Path,
+        atproto: Atproto,
+        outbox: Outbox,
+        voice: PeerVoice,
+        registry: PeerRegistry,
+        attention: Attention,
+        journal: Journal,
+        clock: Clock,
+        speed: float = 1,
+    ) -> None:
+        self._username = username
+        self._path = path
+        self._atproto = atproto
+        self._outbox = outbox
+        self._voice = voice
+        self._registry = registry
+        self._attention = attention
+        self._journal = journal
+        self._clock = clock
+        self._speed = speed
+        loaded = load_state(path, {}, migrate=keep)
+        self.notice = loaded.notice
+        self._state = loaded.data
+        self._seen_at: float | None = None
+        self._failures = 0
+        self._retry_at = 0.0
+
+    async def ensure(self, *, may_speak: bool) -> str:
+        """Look whether the post stands, and propose it if it does not and `may_speak`; returns how things stand.
+
+        Raises:
+            SoulError: the model or the budget does not allow it now.
+
+        """
+        if not self._username:
+            return "no account on GitHub is set"
+        now = self._clock.monotonic()
+        if self._seen_at is not None and now - self._seen_at < VERIFY_AFTER.total_seconds() / self._speed:
+            return "the identity post stands"
+        intents = await self._intents()
+        found = await self._look(intents)
+        if isinstance(found, Err):
+            return f"whether the identity post stands could not be read: {found.error}"
+        self._registry.is_mutual = found.data is not None
+        if found.data:
+            await self._remember(found.data)
+            self._seen_at = now
+            return "the identity post stands"
+        return await self._write(intents, may_speak=may_speak)
+
+    async def _write(self, intents: list[Intent], *, may_speak: bool) -> str:
+        if any(intent.rejected for intent in intents):
+            return "the owner does not want an identity post"
+        if any(intent.state in _OPEN for intent in intents):
+            return "the identity post is on its way"
+        if not may_speak or self._clock.monotonic() < self._retry_at:
+            return "the identity post waits"
+        return await self._propose(sum(intent.state == "done" for intent in intents))
+
+    async def _propose(self, gone: int) -> str:
+        """`gone` identity posts of ours were sent and stand no more."""
+        self._failures += 1
+        self._retry_at = self._clock.monotonic() + retry_after(self._failures).total_seconds() / self._speed
+        async with self._attention.take(LOOP):
+            text = await self._voice.introduce(self._username)
+        if not text:
+            summary = "No identity post: the model's words cannot be one"
+            await self._journal.record(Entry("decision", LOOP, summary, line="warn", reason="will retry"))
+            return "the identity post waits for its words"
+        submitted = await self._outbox.submit(
+            ProposedAction(PostBody(text=text), once=f"{self._key}:{gone}", cause_id=CAUSE)
+        )
+        if not submitted.accepted:
+            return f"the identity post was refused: {submitted.reason}"
+        self._failures, self._retry_at = 0, 0.0
+        await self._journal.record(
+            Entry(
+                "decision",
+                LOOP,
+                f"Says who it is: github.com/{self._username}",
+                line="social",
+                reason=submitted.reason or "so that other SOULs can find it",
+                intent_id=submitted.intent.id,
+                data={"act": "posted"},
+            )
+        )
+        return "the identity post is on its way"
+
+    async def _look(self, intents: list[Intent]) -> ApiResult[str | None]:
+        """Where the post stands; `Ok(None)` only if the network says that it stands nowhere."""
+        known = [str(self._state.get(_URI, "")), *(self._uri(one) for one in intents if one.state == "done")]
+        for uri in dict.fromkeys(known):
+            if not uri.startswith(f"at://{self._atproto.did}/"):
+                continue
+            got = await self._atproto.get_record(uri)
+            if isinstance(got, Err):
+                return got
+            if got.data and self._is_ours(got.data):
+                return Ok(uri)
+        found = await find_own_record(self._atproto, POSTS, self._is_ours)
+        if isinstance(found, Err):
+            return found
+        return Ok(found.data.uri if found.data else None)
+
+    async def _remember(self, uri: str) -> None:
+        if self._state.get(_URI) == uri and self._state.get(_NAME) == self._username:
+            return
+        self._state |= {_URI: uri, _NAME: self._username}
+        save_state(self._path, self._state)
+        summary = f"Its identity post stands: github.com/{self._username}"
+        await self._journal.record(Entry("life", LOOP, summary, line="mem", trigger_uri=uri))
+
+    async def _intents(self) -> list[Intent]:
+        """Those that were to be this post, newest first."""
+        prefix = f"once:{self._key}:"
+        return [one for one in await self._outbox.by_cause(CAUSE) if one.dedup_key.startswith(prefix)]
+
+    @property
+    def _key(self) -> str:
+        return f"{CAUSE}:{self._atproto.did}:{self._username.lower()}"
+
+    def _uri(self, intent: Intent) -> str:
+        return intent.result_uri or record_uri(self._atproto.did, intent)
+
+    def _is_ours(self, record: Record) -> bool:
+        text = text_of(record)
+        name = extract_github_username_from_text(text) or ""
+        return (
+            "reply" not in record.value
+            and text.lstrip().startswith(IDENTITY_POST_MARKER)
+            and github_url(name).lower() == github_url(self._username).lower()
+        )

@@ -1,0 +1,93 @@
+"""Reads the feeds of candidates, and of known peers once a day: only there an account says who it is."""
+
+from __future__ import annotations
+
+from adapters.atproto.client import Atproto
+from adapters.atproto.types import Post
+from common.result import ApiResult, Err, Ok
+from modules.runtime.journal.journal import Journal
+from modules.runtime.journal.types import Entry
+from modules.services.peers.discovery import Ourselves
+from modules.services.peers.identity_post import extract_github_username_from_text, find_identity_post
+from modules.services.peers.own_identity import LOOP
+from modules.services.peers.registry import PeerRegistry
+from modules.services.peers.types import Claim, Linked, Peer
+
+FEED_FETCH_LIMIT = 50
+_FEEDS_PER_CYCLE = 5
+_NO_HANDLE = "handle.invalid"
+_GONE = frozenset({"not_found", "invalid"})
+_DOUBTS: dict[Linked, str] = {
+    "contested": "two accounts claim it; it is nobody's until one is in SOUL_PEERS or takes its claim back",
+    "taken": "it belongs to a peer that the owner listed",
+    "reserved": "it is ours or the owner's",
+}
+
+
+class PeerScanner:
+    """Looks for identity posts on the feeds that are due."""
+
+    def __init__(self, *, atproto: Atproto, registry: PeerRegistry, ourselves: Ourselves, journal: Journal) -> None:
+        self._atproto = atproto
+        self._registry = registry
+        self._ourselves = ourselves
+        self._journal = journal
+
+    async def scan_due(self) -> int:
+        """Read the feeds that are due, a few at a time; returns how many peers were newly linked."""
+        linked = 0
+        for peer in self._registry.due_for_scan(_FEEDS_PER_CYCLE):
+            key = peer.github_username.lower()
+            found = await self._identity_post_of(peer)
+            if isinstance(found, Err):
+                self._registry.mark_unread(key)
+                if found.kind == "transient":
+                    break
+                continue
+            if found.data is None:
+                self._registry.mark_identity_not_found(key)
+                await self._tell_missing(peer)
+                continue
+            linked += await self._link(found.data)
+        return linked
+
+    async def _identity_post_of(self, peer: Peer) -> ApiResult[Claim | None]:
+        """What the identity post of an account says; `Ok(None)` where it has none, or is gone itself."""
+        handle = peer.bluesky_handle or ""
+        feed = await self._atproto.get_author_feed(
+            peer.bluesky_did or handle, limit=FEED_FETCH_LIMIT, filter="posts_no_replies"
+        )
+        if isinstance(feed, Err):
+            return Ok(None) if feed.kind in _GONE else feed
+        post = find_identity_post(feed.data.items)
+        username = extract_github_username_from_text(post.text) if post else None
+        if not (post and username and self._is_of(post, peer)):
+            return Ok(None)
+        named = post.author.handle if post.author.handle not in {"", _NO_HANDLE} else handle
+        return Ok(Claim(named, post.author.did, username))
+
+    def _is_of(self, post: Post, peer: Peer) -> bool:
+        """Whether the post is by the account that was asked for, which is neither ours nor the owner's."""
+        if not self._ourselves.may_be_peer(post.author, self._atproto.did):
+            return False
+        if peer.bluesky_did:
+            return post.author.did == peer.bluesky_did
+        return post.author.handle.lower() == peer.bluesky_handle
+
+    async def _link(self, claim: Claim) -> bool:
+        outcome = self._registry.link_bluesky_handle_to_github(claim)
+        if outcome == "linked":
+            summary = f"Linked @{claim.handle} → github.com/{claim.username}"
+            await self._journal.record(Entry("life", LOOP, summary, line="social", author=claim.handle))
+        elif outcome != "known":
+            summary = f"@{claim.handle} is not linked to github.com/{claim.username}"
+            entry = Entry("decision", LOOP, summary, line="warn", reason=_DOUBTS[outcome], author=claim.handle)
+            await self._journal.record(entry)
+        return outcome == "linked"
+
+    async def _tell_missing(self, peer: Peer) -> None:
+        summary = "Peer identity post not found — will retry"
+        reason = f"none of the newest {FEED_FETCH_LIMIT} posts of @{peer.bluesky_handle} is one"
+        await self._journal.record(
+            Entry("decision", LOOP, summary, line=None, reason=reason, author=peer.bluesky_handle)
+        )

@@ -1,0 +1,132 @@
+"""Asks the model for the SOUL's own words about itself and about a peer, and puts the fixed parts around them.
+
+Keeps nothing. Each call is one request with its deadline at the gateway.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import Literal
+
+from adapters.atproto.richtext import detect_mentions, detect_urls
+from common.clock import Clock
+from common.facts import QuestionFacts, TurnFacts
+from common.provenance import Provenance
+from common.text.graphemes import fit_post_text, grapheme_len, leading_sentences, truncate_graphemes
+from common.text.untrusted import one_line
+from modules.runtime.llm.gateway import LLMGateway
+from modules.runtime.llm.types import Message, NamedTool, ToolSpec
+from modules.services.agent.prompt.prompter import Prompter
+from modules.services.agent.skills.skills import Skills
+from modules.services.peers.identity_post import (
+    IDENTITY_POST_MARKER,
+    build_identity_post_text,
+    extract_github_username_from_text,
+    github_url,
+)
+from modules.services.peers.types import Peer
+
+SKILL = "peer-awareness"
+_SENTENCE = {"type": "object", "properties": {"sentence": {"type": "string"}}, "required": ["sentence"]}
+_TOKENS = 300
+_LEAST_WORDS = 3
+_MOST_GRAPHEMES = 200
+_MAX_CHARS = 1_000
+_BARE_LINK = re.compile(r"\b(?:www\.)?github\.com/\S*", re.IGNORECASE)
+_EDGES = " \"'`\u201c\u201d\u2014-:"
+
+
+@dataclass(frozen=True, slots=True)
+class PeerVoice:
+    """What the SOUL says of itself and of its peers."""
+
+    bluesky_username: str
+    gateway: LLMGateway
+    prompter: Prompter
+    skills: Skills
+    clock: Clock
+
+    async def introduce(self, username: str) -> str:
+        """The identity post; "" if what the model wrote cannot be one.
+
+        Raises:
+            SoulError: as `LLMGateway.chat_with_tools`.
+
+        """
+        asked = self.skills.render(SKILL, "Introduction", github_username=username)
+        said = await self._ask(asked, "say_who_you_are", "Introduction Tool", "introduction")
+        words = fitting_words(said.replace(f"`{username}`", " "))
+        text = build_identity_post_text(username, words) if words else ""
+        return text if is_identity_text(text, username) else ""
+
+    async def announce(self, peer: Peer) -> str:
+        """The post that tells of `peer`; "" if what the model wrote cannot be one.
+
+        Raises:
+            SoulError: as `LLMGateway.chat_with_tools`.
+
+        """
+        handle, url = peer.bluesky_handle or "", github_url(peer.github_username)
+        named = {"owner_mention"} & {peer.discovered_via, *peer.vias}
+        met = self.skills.section(SKILL, "Named By Owner" if named else "Met At Work")
+        asked = self.skills.render(
+            SKILL, "Announcement", handle=handle, github_username=peer.github_username, met=met.strip()
+        )
+        said = await self._ask(asked, "tell_of_peer", "Announcement Tool", "peer-announcement")
+        words = fitting_words(said, handle)
+        if not words:
+            return ""
+        return fit_post_text(words if f"@{handle}" in words.lower() else f"@{handle} {words}", url)
+
+    async def _ask(
+        self, asked: str, tool: str, description: str, what: Literal["introduction", "peer-announcement"]
+    ) -> str:
+        prompt = await self.prompter.prompt(
+            skill=SKILL,
+            variables={"bluesky_username": self.bluesky_username},
+            audience="bluesky",
+            session_key=SKILL,
+            now=self.clock.now(),
+            least=Provenance.SELF,
+            bare=True,
+        )
+        result = await self.gateway.chat_with_tools(
+            [Message("user", asked)],
+            system=prompt.blocks,
+            tools=[ToolSpec(tool, self.skills.section(SKILL, description), _SENTENCE)],
+            tool_choice=NamedTool(tool),
+            max_tokens=_TOKENS,
+            purpose=SKILL,
+            importance="own",
+            facts=TurnFacts(QuestionFacts(what)),
+        )
+        called = next((call for call in result.tool_calls if call.name == tool and not call.malformed), None)
+        return str(called.input.get("sentence", "")) if called else result.text
+
+
+def fitting_words(said: str, handle: str = "") -> str:
+    """The model's words on one line, at most 200 characters; "" if fewer than three words are left.
+
+    No link, marker or backtick stays in them, and nobody is named but `handle`.
+    """
+    words = one_line(said, _MAX_CHARS).replace(IDENTITY_POST_MARKER, " ").replace("`", "")
+    for span in reversed(detect_urls(words)):
+        words = words[: span.start] + words[span.end :]
+    words = _BARE_LINK.sub(" ", words)
+    for span in reversed(detect_mentions(words)):
+        if span.value.lower() != handle.lower():
+            words = words[: span.start] + words[span.start :].replace("@", "", 1)
+    words = " ".join(words.split()).strip(_EDGES)
+    if grapheme_len(words) > _MOST_GRAPHEMES:
+        words = leading_sentences(words, _MOST_GRAPHEMES) or truncate_graphemes(words, _MOST_GRAPHEMES)
+    return words if len(words.split()) >= _LEAST_WORDS else ""
+
+
+def is_identity_text(text: str, username: str) -> bool:
+    """Whether a text keeps the form that others read: marker, the username in backticks, the link last."""
+    return (
+        text.startswith(f"{IDENTITY_POST_MARKER}`{username}`")
+        and text.endswith(github_url(username))
+        and extract_github_username_from_text(text) == username
+    )

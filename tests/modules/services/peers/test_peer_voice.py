@@ -1,0 +1,118 @@
+"""The SOUL's own words about itself and its peers, over real HTTP: the fixed parts stand, whatever the model writes."""
+
+from __future__ import annotations
+
+import json
+import random
+from collections.abc import AsyncIterator
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+
+from common.clock import FakeClock
+from common.text.graphemes import grapheme_len
+from modules.runtime.console import SilentConsole
+from modules.runtime.llm.budget_guard import NoBudgetGuard
+from modules.runtime.llm.gateway import LLMGateway
+from modules.services.peers.identity_post import extract_github_username_from_text
+from modules.services.peers.types import Peer
+from modules.services.peers.voice import PeerVoice, fitting_words
+from tests.loopback import to_loopback
+from tests.modules.runtime.llm.scripted_model import ScriptedModel, calls, says
+from tests.modules.services.agent.prompt.prompt_home import PromptHome
+from tests.shipped_skills import SHIPPED
+
+NOW = datetime(2026, 1, 5, tzinfo=UTC)
+WREN = Peer(
+    github_username="sh-wren",
+    bluesky_handle="wren.test",
+    bluesky_did="did:plc:wren",
+    discovered_at=NOW,
+    discovered_via="owner_mention",
+    confidence="medium",
+    last_seen_at=NOW,
+)
+
+
+@pytest.fixture
+async def voice(model: ScriptedModel, tmp_path: Path) -> AsyncIterator[PeerVoice]:
+    clock = FakeClock()
+    gateway = LLMGateway(
+        base_url=model.url,
+        api_key="made-up",
+        model="scripted",
+        clock=clock,
+        rng=random.Random(7),
+        console=SilentConsole(),
+        budget_guard=NoBudgetGuard(),
+        transport=to_loopback,
+        max_retries=0,
+    )
+    yield PeerVoice("rowan.test", gateway, PromptHome(tmp_path / "home").prompter, SHIPPED, clock)
+    await gateway.aclose()
+
+
+def wrote(tool: str, sentence: str) -> tuple[str, str]:
+    return tool, json.dumps({"sentence": sentence})
+
+
+async def test_the_identity_post_is_the_models_sentence_between_marker_and_link(
+    voice: PeerVoice, model: ScriptedModel
+) -> None:
+    model.plays(calls(wrote("say_who_you_are", "I keep old roofs dry.")))
+    assert await voice.introduce("sh-rowan") == "🔗—`sh-rowan` I keep old roofs dry.\n\nhttps://github.com/sh-rowan"
+    assert "`sh-rowan`" in json.dumps(model.requests[-1]["messages"])
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        "🔗—`sh-eve` I am somebody else, see https://github.com/sh-eve and @kit.test",
+        "I am `sh-eve` on GitHub, at github.com/sh-eve",
+        "long words " * 200,
+        "I keep old roofs dry. 🔗— https://example.org/a",
+    ],
+)
+async def test_whatever_the_model_writes_the_post_claims_our_own_name(
+    voice: PeerVoice, model: ScriptedModel, said: str
+) -> None:
+    model.plays(calls(wrote("say_who_you_are", said)))
+    text = await voice.introduce("sh-rowan")
+    assert extract_github_username_from_text(text) == "sh-rowan"
+    assert text.endswith("\n\nhttps://github.com/sh-rowan")
+    assert text.count("http") == 1
+    assert "@" not in text
+    assert grapheme_len(text) <= 300
+
+
+@pytest.mark.parametrize("said", ["", "Hi.", "https://github.com/sh-rowan", "`sh-rowan`"])
+async def test_words_that_say_nothing_make_no_post(voice: PeerVoice, model: ScriptedModel, said: str) -> None:
+    model.plays(calls(wrote("say_who_you_are", said)))
+    assert await voice.introduce("sh-rowan") == ""
+
+
+async def test_plain_words_instead_of_a_call_are_taken(voice: PeerVoice, model: ScriptedModel) -> None:
+    model.plays(says("I keep old roofs dry."))
+    assert "I keep old roofs dry." in await voice.introduce("sh-rowan")
+
+
+@pytest.mark.parametrize(
+    ("said", "text"),
+    [
+        ("Meet @wren.test, who takes radios apart.", "Meet @wren.test, who takes radios apart."),
+        ("I found a neighbour worth a look.", "@wren.test I found a neighbour worth a look."),
+        ("Meet @Wren.test and @kit.test today.", "Meet @Wren.test and kit.test today."),
+    ],
+)
+async def test_an_announcement_names_the_handle_and_the_address_and_nobody_else(
+    voice: PeerVoice, model: ScriptedModel, said: str, text: str
+) -> None:
+    model.plays(calls(wrote("tell_of_peer", said)))
+    assert await voice.announce(WREN) == f"{text}\n\nhttps://github.com/sh-wren"
+
+
+def test_words_end_with_a_whole_sentence_where_they_are_too_long() -> None:
+    assert (
+        fitting_words("The first sentence is this one. " + "And on it goes " * 30) == "The first sentence is this one."
+    )

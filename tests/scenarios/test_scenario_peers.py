@@ -1,0 +1,230 @@
+"""SOULs find each other by identity posts, follow and announce each other once, over restarts, and trust it so far."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from contextlib import AsyncExitStack
+
+from modules.runtime.home import Home
+from modules.runtime.journal.types import Entry
+from modules.services.peers.identity_post import IDENTITY_POST_MARKER
+from tests.hasty_clock import HastyClock
+from tests.journals import told_of
+from tests.running_town import RunningSoul, RunningTown, awake, call
+from town.atproto.faults import Fault
+from town.model.types import ChatRequest, Completion
+
+NAMES = ("rowan", "wren", "marlow")
+CYCLES = 8
+QUARTER_HOUR_S = 5
+"""More than enough at the speed at which a test lives."""
+
+
+def speaking(request: ChatRequest) -> Completion:
+    """Has words for what is asked of it, and is silent in threads."""
+    names = {offer.name for offer in request.offers}
+    if "say_who_you_are" in names:
+        return call("say_who_you_are", sentence="I keep notes on how old houses stay dry.")
+    if "tell_of_peer" in names:
+        return call("tell_of_peer", sentence="I found a neighbour who is worth a look.")
+    return call("bluesky_like" if "bluesky_like" in names else "stay_silent", reason="nothing to add")
+
+
+def home_of(town: RunningTown, name: str, **more: str) -> Home:
+    return town.make_home(name, AGENT_GITHUB_USERNAME=f"sh-{name}", **more)
+
+
+async def cycle(soul: RunningSoul) -> None:
+    """A quarter of an hour of one SOUL: it reads, looks for peers, and all that it wants to do leaves."""
+    soul.passes(QUARTER_HOUR_S)
+    await soul.look()
+    await soul.app.scheduler.run_guarded("peers")
+    await soul.send()
+
+
+async def live(home: Home, cycles: int = 4, clock: HastyClock | None = None) -> list[Entry]:
+    """Some quarters of an hour of one SOUL; returns what its journal tells of peers, oldest first."""
+    async with awake(home, clock=clock or HastyClock()) as soul:
+        for _ in range(cycles):
+            await cycle(soul)
+        stored = await soul.app.services.journal.recent(1000)
+        return [one.entry for one in reversed(stored) if one.entry.loop == "peers"]
+
+
+def introduces_itself(town: RunningTown, name: str, username: str = "") -> str:
+    """Let an account that is no SOUL of ours write an identity post; returns the uri."""
+    username = username or f"sh-{name}"
+    text = f"{IDENTITY_POST_MARKER}`{username}` Hello from me. https://github.com/{username}"
+    return town.network.post_as(town.account(name), text)[0]
+
+
+def identity_posts(town: RunningTown, name: str) -> list[str]:
+    return [text for text in town.texts(name) if text.startswith(IDENTITY_POST_MARKER)]
+
+
+def announcements(town: RunningTown, name: str) -> list[str]:
+    return [text for text in town.texts(name) if not text.startswith(IDENTITY_POST_MARKER)]
+
+
+def follows(town: RunningTown, name: str) -> list[str]:
+    records = town.network.records(town.account(name), "app.bsky.graph.follow")
+    return sorted(town.network.actor(str(record.value["subject"])).handle for record in records)
+
+
+async def test_three_souls_that_the_owner_names_find_follow_and_announce_each_other_once(
+    running_town: RunningTown,
+) -> None:
+    town = running_town
+    town.mind.answer = speaking
+    homes = {name: home_of(town, name) for name in NAMES}
+    named = " ".join(f"@{name}.test" for name in NAMES)
+    town.network.post_as(town.account("owner"), f"{named} here is a thought about a rain garden.")
+    clock = HastyClock()
+    for _ in range(CYCLES):
+        async with AsyncExitStack() as stack:
+            for name in NAMES:
+                await cycle(await stack.enter_async_context(awake(homes[name], clock=clock)))
+    for name in NAMES:
+        others = sorted(other for other in NAMES if other != name)
+        (identity,) = identity_posts(town, name)
+        assert identity.startswith(f"{IDENTITY_POST_MARKER}`sh-{name}` I keep notes")
+        assert identity.endswith(f"https://github.com/sh-{name}")
+        assert follows(town, name) == [f"{other}.test" for other in others]
+        told = announcements(town, name)
+        assert len(told) == len(others)
+        for other in others:
+            (text,) = [text for text in told if f"@{other}.test" in text]
+            assert f"https://github.com/sh-{other}" in text
+
+
+async def test_an_identity_post_beyond_the_newest_fifty_is_found_by_a_home_that_lost_everything(
+    running_town: RunningTown,
+) -> None:
+    running_town.mind.answer = speaking
+    introduces_itself(running_town, "rowan")
+    for number in range(130):
+        running_town.network.post_as(running_town.account("rowan"), f"Thought number {number} about slates.")
+    home = home_of(running_town, "rowan")
+    told = await live(home)
+    assert len(identity_posts(running_town, "rowan")) == 1
+    assert "Its identity post stands: github.com/sh-rowan" in [entry.summary for entry in told]
+    remembered = json.loads((home.memory / "identity_post.json").read_text())
+    assert remembered["githubUsername"] == "sh-rowan"
+    assert not running_town.mind.asked
+
+
+async def test_nothing_is_written_while_our_own_posts_cannot_be_read(running_town: RunningTown) -> None:
+    running_town.mind.answer = speaking
+    home, clock = home_of(running_town, "rowan"), HastyClock()
+    async with awake(home, clock=clock) as soul:
+        running_town.faults.arm(Fault("bad_gateway", "com.atproto.repo.listRecords", times=100))
+        for _ in range(3):
+            await cycle(soul)
+        assert identity_posts(running_town, "rowan") == []
+        running_town.faults.clear()
+        for _ in range(3):
+            await cycle(soul)
+    assert len(identity_posts(running_town, "rowan")) == 1
+
+
+async def test_a_home_that_lost_everything_neither_follows_nor_announces_again(running_town: RunningTown) -> None:
+    running_town.mind.answer = speaking
+    introduces_itself(running_town, "wren")
+    clock = HastyClock()
+    await live(home_of(running_town, "rowan", SOUL_PEERS="wren.test"), 5, clock)
+    assert len(announcements(running_town, "rowan")) == 1
+    shutil.rmtree(running_town.root / "rowan")
+    clock.ahead += 60
+    await live(home_of(running_town, "rowan", SOUL_PEERS="wren.test"), 5, clock)
+    assert len(announcements(running_town, "rowan")) == 1
+    assert follows(running_town, "rowan") == ["wren.test"]
+    assert len(identity_posts(running_town, "rowan")) == 1
+
+
+async def test_a_stranger_that_says_who_it_is_is_linked_and_followed_only_once_the_owner_names_it(
+    running_town: RunningTown,
+) -> None:
+    running_town.mind.answer = speaking
+    home, clock = home_of(running_town, "rowan"), HastyClock()
+    introduces_itself(running_town, "wren")
+    running_town.network.post_as(running_town.account("wren"), "@rowan.test I'm sh-wren on GitHub, and you?")
+    told = await live(home, clock=clock)
+    assert [entry.summary for entry in told if "Linked" in entry.summary] == ["Linked @wren.test → github.com/sh-wren"]
+    assert follows(running_town, "rowan") == announcements(running_town, "rowan") == []
+    running_town.network.post_as(running_town.account("owner"), "@rowan.test do you know @wren.test ?")
+    await live(home, clock=clock)
+    assert follows(running_town, "rowan") == ["wren.test"]
+    assert len(announcements(running_town, "rowan")) == 1
+
+
+async def test_somebody_without_an_identity_post_stays_a_candidate_whoever_names_them(
+    running_town: RunningTown,
+) -> None:
+    running_town.mind.answer = speaking
+    running_town.account("kit")
+    home = home_of(running_town, "rowan")
+    running_town.network.post_as(running_town.account("owner"), "@rowan.test and @kit.test, what a day!")
+    told = await live(home)
+    assert "Peer identity post not found — will retry" in [entry.summary for entry in told]
+    assert follows(running_town, "rowan") == announcements(running_town, "rowan") == []
+
+
+async def test_a_soul_without_an_account_on_github_says_nothing_and_follows_nobody(
+    running_town: RunningTown,
+) -> None:
+    running_town.mind.answer = speaking
+    introduces_itself(running_town, "wren")
+    await live(running_town.make_home("rowan", SOUL_PEERS="wren.test"))
+    assert running_town.texts("rowan") == []
+    assert follows(running_town, "rowan") == []
+
+
+async def test_two_that_claim_one_name_are_neither_followed_nor_announced(running_town: RunningTown) -> None:
+    running_town.mind.answer = speaking
+    home = home_of(running_town, "rowan")
+    for name in ("wren", "eve"):
+        introduces_itself(running_town, name, "sh-wren")
+    running_town.network.post_as(running_town.account("owner"), "@rowan.test meet @wren.test and @eve.test !")
+    told = await live(home)
+    assert follows(running_town, "rowan") == announcements(running_town, "rowan") == []
+    assert any(entry.line == "warn" and "two accounts claim it" in entry.reason for entry in told)
+
+
+async def test_the_follow_stands_in_the_journal_with_its_consent(running_town: RunningTown) -> None:
+    running_town.mind.answer = speaking
+    home = home_of(running_town, "rowan")
+    introduces_itself(running_town, "wren")
+    running_town.network.post_as(running_town.account("owner"), "@rowan.test meet @wren.test !")
+    async with awake(home, clock=HastyClock()) as soul:
+        for _ in range(4):
+            await cycle(soul)
+        (intent,) = await soul.app.services.outbox.by_target("follow", running_town.account("wren"))
+        told = await told_of(soul.app.services.journal, intent.id)
+    verdicts = [verdict for one in told for verdict in one.entry.data.get("rules", [])]
+    assert [verdict["reason"] for verdict in verdicts if verdict["rule"] == "consent"] == [
+        "they are a peer, by identity posts on both sides"
+    ]
+
+
+async def test_what_the_owner_refused_is_not_asked_again(running_town: RunningTown) -> None:
+    running_town.mind.answer = speaking
+    async with awake(home_of(running_town, "rowan", SOUL_APPROVAL="drafts"), clock=HastyClock()) as soul:
+        await cycle(soul)
+        (draft,) = await soul.app.services.outbox.held()
+        await cycle(soul)
+        assert await soul.app.services.outbox.held() == [draft]
+        await soul.app.services.outbox.reject(draft.id, "not now")
+        for _ in range(3):
+            await cycle(soul)
+        assert await soul.app.services.outbox.held() == []
+    assert running_town.texts("rowan") == []
+
+
+async def test_while_paused_it_neither_says_who_it_is_nor_asks_the_model(running_town: RunningTown) -> None:
+    home = home_of(running_town, "rowan")
+    async with awake(home, clock=HastyClock()) as soul:
+        (home.memory / "PAUSE").touch()
+        for _ in range(3):
+            await cycle(soul)
+    assert not running_town.mind.asked
