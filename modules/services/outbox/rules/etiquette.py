@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
 from datetime import datetime, timedelta
 
 from adapters.atproto.types import Actor, Notification, Post, StrongRef
@@ -88,8 +89,7 @@ class _Look:
         yield from self._consents(action, notice)
         waiting = counts.points_waiting(self._rows)
         for rule in _POINTS:
-            spent = counts.points_spent(self._rows, self._now, self._window(rule))
-            yield policy.held_to(rule, spent + waiting, adds=policy.cost(action.kind))
+            yield self._points(rule, waiting, policy.cost(action.kind))
         if action.kind == "reply":
             yield from self._strangers(policy.addressee(action))
             yield from self._replies(policy.addressee(action), action)
@@ -127,6 +127,16 @@ class _Look:
                 if not policy.known_as(who, self._circle) and not received.has_reached_us(self._rows, who, since)
             ]
             yield policy.consent_by_name(action, unknown)
+
+    def _points(self, rule: EtiquetteRule, waiting: float, cost: float) -> Verdict:
+        """Whether `cost` more points fit beside those spent and those `waiting`; if not, when enough are free again."""
+        window = self._window(rule)
+        counted = counts.points_spent(self._rows, self._now, window) + waiting
+        verdict = policy.held_to(rule, counted, adds=cost)
+        if verdict.says != "block":
+            return verdict
+        spent = counts.departures(self._rows, self._now, window)
+        return replace(verdict, retry_in_s=policy.frees_in_s(spent, counted + cost - rule.limit, window, self._now))
 
     def _strangers(self, who: str) -> Iterator[Verdict]:
         if not self._circle.is_stranger(who):

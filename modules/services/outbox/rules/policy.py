@@ -223,12 +223,16 @@ def frees_in_s(spent: Sequence[tuple[datetime, float]], excess: float, window: t
 
 
 def with_advice(verdict: Verdict, *, speed: float) -> Verdict:
-    """The verdict; if it forbids, with what its rule would have done instead."""
+    """The verdict; if it forbids, with what its rule would have done instead.
+
+    A verdict of a rule with `later` that does not know when to try again gets the mean pause between two acts.
+    """
     if verdict.says != "block":
         return verdict
     rule = _BY_NAME[verdict.rule]
-    retry_in_s = (rule.window_s or 0) / speed / rule.limit if rule.instead == "later" else 0.0
-    return replace(verdict, instead=rule.instead, retry_in_s=retry_in_s)
+    if rule.instead == "later" and not verdict.retry_in_s:
+        verdict = replace(verdict, retry_in_s=(rule.window_s or 0) / speed / rule.limit)
+    return replace(verdict, instead=rule.instead)
 
 
 def reply_advice(verdicts: Iterable[Verdict]) -> ReplyAdvice:

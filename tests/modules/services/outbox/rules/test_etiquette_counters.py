@@ -49,6 +49,23 @@ async def test_at_the_door_what_would_pass_the_points_is_refused(
     assert await etiquette_outbox.blocked_by(like(received.uri)) == blocked
 
 
+@pytest.mark.parametrize("speed", [1, 10])
+async def test_what_would_pass_the_points_is_to_be_tried_again_when_enough_are_free(
+    tmp_path: Path, speed: float
+) -> None:
+    async with open_etiquette_outbox(tmp_path, speed=speed) as etiquette_outbox:
+        received = await etiquette_outbox.hear("ada")
+        await etiquette_outbox.spend(10, ago_s=600 / speed)
+        await etiquette_outbox.spend(FULL - 10)
+        advice = await etiquette_outbox.etiquette.before_reply(received, [])
+        assert (advice.act, round(advice.retry_in_s)) == ("later", (HOUR - 600) / speed)
+        submitted = await etiquette_outbox.outbox.submit(reply_to(received))
+        not_before = submitted.advice.not_before
+        assert not_before is not None
+        etiquette_outbox.clock.jump((not_before - etiquette_outbox.clock.now()).total_seconds())
+        assert (await etiquette_outbox.outbox.submit(reply_to(received))).accepted
+
+
 async def test_what_waits_counts_at_the_door_and_a_deletion_counts_least(etiquette_outbox: EtiquetteOutbox) -> None:
     received = await etiquette_outbox.hear("ada")
     await etiquette_outbox.outbox.submit(like(received.uri))
