@@ -21,8 +21,7 @@ REFS = ReplyRefs(parent=StrongRef("at://p", "cp"), root=StrongRef("at://r", "cr"
 
 WORDS = """did handle uri cid author record text reply parent root replies post reason by facets features embed external
 media images image alt fullsize likeCount labels val ref $link $type
-id rev sender sentAt members unreadCount status kind lastMessage replyTo convoId
-message"""
+id rev sender sentAt members unreadCount status kind lastMessage replyTo convoId message"""
 KEYS = st.sampled_from(WORDS.split())
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers() | st.text(max_size=4),
