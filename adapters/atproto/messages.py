@@ -79,7 +79,8 @@ class Messenger(Writer):
     async def get_conversation_with(self, did: str) -> ApiResult[Conversation]:
         """The conversation with one other account, which is made if there is none; asking again finds the same.
 
-        `Err` of kind `invalid` if they do not take messages from us; with ourselves there is none.
+        `Err` of kind `invalid` if they do not take messages from us, `not_found` if there is no such account. There is
+        none with ourselves (`invalid`).
         """
         if not did.startswith("did:") or did == self.did:
             return Err(f"there is no conversation with {did or 'nobody'}", kind="invalid")
