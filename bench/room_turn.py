@@ -92,7 +92,7 @@ async def whole(root: Path, skills: Skills, snapshot: RoomSnapshot, estimator: E
         tell=tell,
     )
     prompt = await prompter.prompt(
-        skill=SKILL, variables={"agent_name": ME}, audience="space", session_key="space:room", now=snapshot.now
+        skill=SKILL, variables={"agent_name": ME}, audience="space", session_key="space:agent-space", now=snapshot.now
     )
     relationships = PeerRelationships(home.memory / "peer_relationships.json", SystemClock())
     prompting = PromptWriter(skills, relationships, random.Random(1), estimator.estimate, "UTC")

@@ -19,6 +19,7 @@ from modules.lives.space.verdicts import FirstLook, Verdicts
 from modules.services.agent.attention_list import AttentionList
 from modules.services.agent.identity.keeper import SelfChanged
 from modules.services.agent.mind import Mind
+from modules.services.agent.session_keys import room_session
 from modules.services.agent.tools.registry import Registry
 from modules.services.commitments.announce import Announcer
 from modules.services.commitments.due import DueCommitments
@@ -116,7 +117,8 @@ def build_space(services: Services, mind: Mind, queue: CommitmentQueue, writer: 
     def is_trusted_room() -> bool:
         return bool(services.settings.space_url) or is_on_this_machine(integrations.room.url)
 
-    experiences = Experiences(memories, services.journal, clock, zone, is_trusted_room)
+    session_key = room_session(services.settings.space_name)
+    experiences = Experiences(memories, services.journal, clock, session_key, zone, is_trusted_room)
     services.events.subscribe(CommitmentKept, experiences.keep_commitment)
     return build_space_life(
         SpaceServices(
@@ -138,6 +140,7 @@ def build_space(services: Services, mind: Mind, queue: CommitmentQueue, writer: 
             rng=services.rng,
             estimate=services.knowledge.stores.estimator.estimate,
             mute_reason=integrations.mute_reason,
+            session_key=session_key,
             wake_commitments=lambda: services.events.publish(CommitmentsReady()),
             experience=experiences.keep,
             timezone=zone,

@@ -18,6 +18,7 @@ from typing import Any
 import pytest
 
 from common.clock import SystemClock
+from modules.runtime.database.file import reading
 from soul import cli
 from tests.fixtures.kept_home import FILES, FIXTURES, expected, kept_of, set_up, words_of
 from tests.fixtures.kept_town import NAME, done_by_soul, places_of, town_of
@@ -200,3 +201,6 @@ async def test_a_home_of_an_earlier_version_is_lived_in_on_and_nothing_is_lost(
         await lives(visit)
         assert "Good morning, Rowan." in visit.asked()
         await holds_all(visit)
+        with reading(root / ".memory" / "soul.db") as connection:
+            keys = {row["key"] for row in connection.execute("SELECT key FROM sessions WHERE key LIKE 'space:%'")}
+        assert keys == {"space:agent-space"}

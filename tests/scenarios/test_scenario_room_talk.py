@@ -112,7 +112,7 @@ async def test_every_nth_message_is_remembered_and_what_was_learned_is_told_to_t
         kept = [one for one in await store.listed(kinds=["episode"]) if "connection_formed" in one.tags]
         assert len(kept) >= 2
         assert len({one.subject for one in kept}) == len(kept)
-        assert {(one.source, one.trust) for one in kept} == {("space:room", "peer")}
+        assert {(one.source, one.trust) for one in kept} == {("space:agent-space", "peer")}
         assert any(society.said(by="marvin")[0] in one.body for one in kept)
         assert any("host: " in one.body for one in kept)
         learned = "I learned that the rooms of others are louder than mine. Tin is not the only roof that sings."

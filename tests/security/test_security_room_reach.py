@@ -126,7 +126,7 @@ async def test_a_host_whom_nobody_vouched_for_asks_as_a_stranger(room: Room) -> 
         (queued_commitments,) = marvin.queued_commitments()
         (turn,) = [one.entry for one in await marvin.life.app.services.journal.recent(50) if one.entry.kind == "model"]
         sessions = marvin.life.app.services.knowledge.sessions
-        rows = await sessions.rows((await sessions.open("space:room")).id)
+        rows = await sessions.rows((await sessions.open("space:agent-space")).id)
     assert queued_commitments.params[FOUND_ROOM] is True
     assert turn.data["provenance"] == "stranger"
     assert turn.data["importance"] == "own"

@@ -40,7 +40,6 @@ from modules.services.agent.turn.runner import TurnRunner
 
 ACTION_SKILL = "space-action"
 LOOP = "space"
-SESSION = "space:room"
 
 _ROUNDS = 2
 _QUERY_CHARS = 500
@@ -107,6 +106,7 @@ class Decider:
         turn_runner: the mind.
         clock: tells when.
         social_only: whether this life has no GitHub.
+        session_key: of the session in which the talk of the room is kept.
         is_trusted_room: whether the owner named the room; else those in it are strangers of no precedence.
 
     """
@@ -117,6 +117,7 @@ class Decider:
     turn_runner: TurnRunner
     clock: Clock
     social_only: bool
+    session_key: str
     is_trusted_room: Callable[[], bool] = lambda: True
 
     async def decide(self, snapshot: RoomSnapshot, config: SpaceConfig, *, problem: str | None = None) -> Decided:
@@ -165,7 +166,7 @@ class Decider:
             skill=skill,
             variables={"agent_name": snapshot.me},
             audience="space",
-            session_key=SESSION,
+            session_key=self.session_key,
             query=about[:_QUERY_CHARS],
             now=self.clock.now(),
             least=turn.provenance,
@@ -177,7 +178,7 @@ class Decider:
         said = "\n".join(told(replace(entry, content=entry.content[:_KEPT_CHARS])) for entry in snapshot.batch)
         if not said:
             return ""
-        return await self.turn_runner.sessions.add_once(SESSION, Message("user", said), turn.provenance)
+        return await self.turn_runner.sessions.add_once(self.session_key, Message("user", said), turn.provenance)
 
     async def _run_turn(
         self, turn: Turn, system: TurnPrompt, text: str, purpose: str, about: RoomFacts, *, session_id: str = ""

@@ -47,9 +47,10 @@ async def no_experience(kind: str, what: str) -> None:
 class SpaceServices:
     """What the life is given.
 
-    `mute_reason` says why nothing may be said in the room just now, "" if something may. `wake_commitments` lets
-    commitments be kept at once. `experience` hears of a kind of experience and what happened. `is_trusted_room` says
-    whether the owner named the room. `first_look` decides cheaply where there is nothing to say.
+    `mute_reason` says why nothing may be said in the room just now, "" if something may. `session_key` names the
+    session in which the talk of the room is kept. `wake_commitments` lets commitments be fulfilled at once.
+    `experience` receives a kind of experience and what happened. `is_trusted_room` says whether the owner named the
+    room. `first_look` decides cheaply where there is nothing to say.
     """
 
     home: Home
@@ -69,6 +70,7 @@ class SpaceServices:
     rng: random.Random
     estimate: Callable[[str], int]
     mute_reason: Callable[[], str]
+    session_key: str
     wake_commitments: Callable[[], None] = lambda: None
     experience: Callable[[str, str], Awaitable[None]] = no_experience
     timezone: str = ""
@@ -112,7 +114,14 @@ def build_space_life(given: SpaceServices, *, social_only: bool) -> SpaceLife:
     snapshots = SnapshotBuilder(given.client, talk, given.intents, given.queue, given.clock, social_only)
     prompting = PromptWriter(given.skills, relationships, given.rng, given.estimate, given.timezone)
     decider = Decider(
-        given.prompter, prompting, given.skills, given.turn_runner, given.clock, social_only, given.is_trusted_room
+        given.prompter,
+        prompting,
+        given.skills,
+        given.turn_runner,
+        given.clock,
+        social_only,
+        given.session_key,
+        given.is_trusted_room,
     )
     validator = MessageValidator(given.judge, OwnLines(given.journal, given.clock))
     responder = Responder(decider, validator, talk, given.writer, given.timezone)

@@ -26,7 +26,6 @@ from common.text.untrusted import clean, one_line
 from modules.lives.space.commitment_filter import PlannedCommitment, still_to_make
 from modules.lives.space.commitment_maker import CLAIM_ANSWER_S, CommitmentMaker
 from modules.lives.space.config import SpaceConfig
-from modules.lives.space.decide import SESSION
 from modules.lives.space.journal_reporter import LOOP, JournalReporter
 from modules.lives.space.perceive import Perceiver
 from modules.lives.space.prompting import alone_without_github
@@ -263,6 +262,7 @@ class Experiences:
         store: of memories.
         journal: hears what could not be kept.
         clock: tells when.
+        session_key: of the session in which the talk of the room is kept.
         timezone: the SOUL's own; "" for the machine's.
         is_trusted_room: whether the owner named the room; else its words are strangers'.
 
@@ -271,6 +271,7 @@ class Experiences:
     store: MemoryStore
     journal: Journal
     clock: Clock
+    session_key: str
     timezone: str = ""
     is_trusted_room: Callable[[], bool] = lambda: True
 
@@ -279,7 +280,9 @@ class Experiences:
         now = self.clock.now()
         try:
             whose = Provenance.PEER if self.is_trusted_room() else Provenance.STRANGER
-            await self.store.save(experience_of(kind, what, now, self.timezone, whose), now)
+            await self.store.save(
+                experience_of(kind, what, now, Words(whose, whose, self.session_key), self.timezone), now
+            )
         except (PolicyBlocked, Transient) as error:
             summary = "[space] An experience could not be remembered"
             await self.journal.record(Entry("error", LOOP, summary, line="warn", reason=str(error)))
@@ -290,10 +293,7 @@ class Experiences:
             await self.keep("helped_someone", title_of(event.commitment))
 
 
-def experience_of(
-    kind: str, what: str, now: datetime, timezone: str = "", whose: Provenance = Provenance.PEER
-) -> NewMemory:
+def experience_of(kind: str, what: str, now: datetime, words: Words, timezone: str = "") -> NewMemory:
     """The memory that an experience becomes: an episode of its own, whatever was remembered before."""
     subject = f"{_SUBJECTS.get(kind, kind)}, {local(now, timezone):%Y-%m-%d %H:%M:%S}"
-    memory = NewMemory("episode", subject, what[:BODY_LENGTH], ("experience", kind), _IMPORTANCE)
-    return admitted(memory, Words(whose, whose, SESSION))
+    return admitted(NewMemory("episode", subject, what[:BODY_LENGTH], ("experience", kind), _IMPORTANCE), words)

@@ -2,10 +2,20 @@
 
 from __future__ import annotations
 
+from adapters.space.advertise import DEFAULT_NAME
+
 MAIN_PREFIX = "owner:"
 OWNER_SESSION = "owner:terminal"
+ROOM_PREFIX = "space:"
+FORMER_ROOM_SESSION = "space:room"
+"""Where version 0.1.0 kept the talk of every room."""
 
 
 def is_main(session_key: str) -> bool:
     """Whether a session is between the SOUL and its owner alone."""
     return session_key.startswith(MAIN_PREFIX)
+
+
+def room_session(room_name: str) -> str:
+    """Return the session of the room of that name, as the owner's settings give it."""
+    return f"{ROOM_PREFIX}{room_name.strip() or DEFAULT_NAME}"

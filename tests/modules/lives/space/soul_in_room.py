@@ -30,6 +30,7 @@ from modules.runtime.events import EventBus
 from modules.runtime.home import Home
 from modules.runtime.journal.types import Entry, StoredEntry
 from modules.runtime.scheduler.types import Outcome
+from modules.services.agent.session_keys import room_session
 from modules.services.agent.tools.executor import Executor
 from modules.services.agent.tools.registry import Registry
 from modules.services.agent.turn.runner import TurnRunner
@@ -348,6 +349,7 @@ def _agent(life: RunningSoul, client: SpaceClient, *, social_only: bool) -> Agen
             clock=clock,
             rng=random.Random(3),
             estimate=keeping.estimator.estimate,
+            session_key=room_session(""),
             mute_reason=lambda: "; ".join(mute_reason),
             experience=experience,
             timezone="UTC",

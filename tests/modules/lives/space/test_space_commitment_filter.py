@@ -7,12 +7,15 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
+from common.provenance import Provenance
 from common.schemas import Commitment
 from modules.lives.space.commitment_filter import PlannedCommitment, claim_target, permitted, request_of, still_to_make
 from modules.lives.space.snapshot import RoomSnapshot
 from modules.lives.space.speak import experience_of
 from modules.lives.space.types import HistoryEntry, HostRequest, Intent, PeerEvent
+from modules.services.agent.memory.admission import Words
 
+WORDS = Words(Provenance.PEER, Provenance.PEER, "space:room")
 NOON = datetime(2026, 1, 5, 12, 0, tzinfo=UTC)
 ISSUE = Commitment(type="create_issue", repo="acme/site", title="Clock stops at midnight", description="It stops.")
 OTHER = Commitment(type="create_issue", repo="acme/site", title="Gutter leaks", description="It drips.")
@@ -95,8 +98,8 @@ def test_a_request_is_met_until_the_host_speaks_of_something_else(
 
 
 def test_an_experience_is_an_episode_of_its_own_that_rests_on_the_words_of_peers() -> None:
-    first = experience_of("connection_formed", "host: hello | marvin: hello", NOON, "UTC")
-    later = experience_of("connection_formed", "x" * 9000, NOON + timedelta(seconds=1), "UTC")
+    first = experience_of("connection_formed", "host: hello | marvin: hello", NOON, WORDS, "UTC")
+    later = experience_of("connection_formed", "x" * 9000, NOON + timedelta(seconds=1), WORDS, "UTC")
     assert (first.kind, first.source, first.trust, first.private) == ("episode", "space:room", "peer", True)
     assert first.subject == "A talk in the room, 2026-01-05 12:00:00"
     assert first.subject != later.subject

@@ -84,7 +84,7 @@ async def test_the_whole_prompt_is_sent_unless_the_first_look_surely_finds_nothi
             (declined,) = [one.entry for one in await marvin.entries() if one.entry.kind == "decision"]
             assert declined.reason == "a first look found nothing to add"
             sessions = marvin.life.app.services.knowledge.sessions
-            kept = await sessions.rows((await sessions.open("space:room")).id)
+            kept = await sessions.rows((await sessions.open("space:agent-space")).id)
             assert "Tin is loud." in str(kept[-1].message.content), "it is remembered all the same"
 
 

@@ -44,7 +44,7 @@ async def test_an_opinion_is_answered_in_the_souls_own_words_and_the_journal_say
         marvin.later(30)
         assert (await marvin.check()).reason == "nothing new was said"
         sessions = marvin.life.app.services.knowledge.sessions
-        kept = await sessions.rows((await sessions.open("space:room")).id)
+        kept = await sessions.rows((await sessions.open("space:agent-space")).id)
     assert entry.reason == "a test"
     assert (entry.trigger_uri or "").startswith("space://conversation/")
     assert entry.data["message"] == TIN

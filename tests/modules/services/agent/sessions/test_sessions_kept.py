@@ -27,6 +27,26 @@ async def test_a_conversation_goes_on_under_its_key_until_it_is_ended(session_ho
     assert await session_home.table("SELECT id FROM sessions WHERE ended_at IS NOT NULL") == [{"id": first.id}]
 
 
+async def test_a_session_goes_on_under_the_key_that_it_is_given(session_home: SessionHome) -> None:
+    sessions = session_home.sessions
+    over = await sessions.open("space:room")
+    await sessions.add(over.id, [(Message("user", "hello"), Provenance.PEER)])
+    await session_home.archivist.reset("space:room")
+    kept = await sessions.open("space:room")
+    await sessions.rename("space:room", "space:salon")
+    assert (await sessions.open("space:salon")).id == kept.id
+    assert await session_home.table("SELECT DISTINCT session_key FROM archives") == [{"session_key": "space:salon"}]
+    assert await session_home.table("SELECT id FROM sessions WHERE key = 'space:room'") == []
+
+
+async def test_a_session_that_goes_on_under_a_key_is_never_displaced(session_home: SessionHome) -> None:
+    sessions = session_home.sessions
+    old, new = await sessions.open("space:room"), await sessions.open("space:salon")
+    await sessions.rename("space:room", "space:salon")
+    assert (await sessions.open("space:salon")).id == new.id
+    assert (await sessions.open("space:room")).id == old.id
+
+
 async def test_conversations_that_begin_in_one_instant_have_ids_of_their_own(session_home: SessionHome) -> None:
     ids = set()
     for _ in range(3):
