@@ -200,8 +200,9 @@ class BlueskyTools:
 
     async def _allowed(self, authors: Iterable[Actor]) -> set[str]:
         """Return the DIDs of those whose posts may stand in a prompt."""
+        muted = await self._preferences.muted()
         preferences = await self._preferences.of(author.did for author in authors)
-        return {did for did, preference in preferences.items() if may_stand_in_prompt(preference)}
+        return {did for did, preference in preferences.items() if did not in muted and may_stand_in_prompt(preference)}
 
     async def profile(self, args: ActorInput, turn: Turn) -> ToolResult:
         if not _may_look_up(args.actor, turn):

@@ -149,6 +149,22 @@ def drafts(
 
 
 @app.command(cls=Command)
+def mute(
+    did: Annotated[
+        str, typer.Argument(metavar="DID", help="Whom: the DID of an account; left out, all are listed.")
+    ] = "",
+    *,
+    off: Annotated[bool, typer.Option("--off", help="End the mute.")] = False,
+    home: Home = Path(),
+    json: Json = False,
+) -> None:
+    """Whom it leaves alone: it says nothing to them, and does not read their posts; also while it runs."""
+    from soul.commands.mute import run_mute  # noqa: PLC0415 - only this command needs it
+
+    run_mute(home, did, off=off, as_json=json)
+
+
+@app.command(cls=Command)
 def talks(
     action: Annotated[TalkAction, typer.Argument(help="What to do.", metavar="ACTION")] = TalkAction.LIST,
     talk_id: Annotated[str, typer.Argument(metavar="ID", help="Which: an id, or its first characters.")] = "",

@@ -36,13 +36,14 @@ class Case:
 
     Attributes:
         item: the waiting post.
-        thread: as it was read, without the posts of people who deny that they stand in a prompt.
+        thread: as it was read, without the posts of those who are muted or deny that they stand in a prompt.
         own_did: our account.
         importance: how much the author matters, among those for whom the day's budget is kept.
         provenance: the owner's only where nobody else's words are in the thread.
         relationship: what is remembered of the author; None for somebody new.
         incoming: the post, as a conversation takes it in.
         advice: how an answer would fare of the outbox.
+        is_muted: whether the owner muted the author.
         preference: what the author allows; None where it could not be read.
 
     """
@@ -56,6 +57,7 @@ class Case:
     incoming: Incoming
     advice: ReplyAdvice
     preference: Preference | None
+    is_muted: bool = False
 
     @property
     def notification(self) -> Notification:
@@ -204,8 +206,13 @@ class CaseReader:
         trusted = {self._me.owner_did, self._atproto.did}
         alone = importance == "owner" and all(post.author.did in trusted for post in thread.posts)
         author_did = notification.author.did
+        muted = await self._preferences.muted()
         preferences = await self._preferences.of({author_did, *(post.author.did for post in thread.posts)})
-        shown = tuple(post for post in thread.posts if may_stand_in_prompt(preferences.get(post.author.did)))
+        shown = tuple(
+            post
+            for post in thread.posts
+            if post.author.did not in muted and may_stand_in_prompt(preferences.get(post.author.did))
+        )
         return Ok(
             Case(
                 item=item,
@@ -219,6 +226,7 @@ class CaseReader:
                 relationship=self._relationships.get(notification.author.handle),
                 advice=await self._etiquette.before_reply(notification, thread.posts),
                 preference=preferences.get(author_did),
+                is_muted=author_did in muted,
             )
         )
 

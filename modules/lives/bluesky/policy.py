@@ -130,6 +130,8 @@ def should_respond_to(notification: Notification, owner_did: str, *, skip_acknow
 
 def plan_case(post_case: Case, judged: ConversationDecision) -> Plan:
     """What to do about a post whose conversation was judged; only `answer` asks a model."""
+    if post_case.is_muted:
+        return Plan("skip", "the owner muted the author")
     is_owner = post_case.is_owner
     screening = _screen(post_case.notification, is_owner=is_owner)
     plan = plan_for(judged, screening, post_case.thread, post_case.advice, is_owner=is_owner)

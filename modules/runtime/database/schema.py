@@ -291,6 +291,13 @@ CREATE TABLE ai_preferences (
 ) STRICT;
 """
 
+_MUTED_PEOPLE = """
+CREATE TABLE muted_people (
+    did TEXT PRIMARY KEY,
+    since TEXT NOT NULL
+) STRICT;
+"""
+
 MIGRATIONS = (
     _FIRST,
     _TRUST,
@@ -302,4 +309,5 @@ MIGRATIONS = (
     _BY_OWNER,
     _FIRST_SENT,
     _AI_PREFERENCES,
+    _MUTED_PEOPLE,
 )

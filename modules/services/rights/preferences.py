@@ -53,6 +53,10 @@ class Preferences:
         self._unreadable = TTLCache[str, bool](_MOST_UNREADABLE, UNREADABLE_S, timer=clock.monotonic)
         self._places = asyncio.Semaphore(_AT_ONCE)
 
+    async def muted(self) -> frozenset[str]:
+        """Return the DIDs of those whom the owner muted."""
+        return frozenset(await self._database.run(store.muted))
+
     async def of(self, dids: Iterable[str]) -> Mapping[str, Preference]:
         """Return the preferences of these people; who is missing could not be read.
 

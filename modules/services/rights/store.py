@@ -1,4 +1,7 @@
-"""The preferences that were read, as rows of `soul.db`. Each function is one step of a transaction of its caller."""
+"""What is known of people's wishes, as rows of `soul.db`: the preferences that were read, and whom the owner muted.
+
+Each function is one step of a transaction that its caller opened.
+"""
 
 from __future__ import annotations
 
@@ -30,3 +33,20 @@ def put(connection: sqlite3.Connection, did: str, preference: Preference, now: d
         (did, json.dumps(asdict(preference)), iso(now)),
     )
     connection.execute("DELETE FROM ai_preferences WHERE read_at < ?", (iso(now - _KEPT),))
+
+
+def mute(connection: sqlite3.Connection, did: str, now: datetime) -> bool:
+    """Mute a person. Return whether that is news."""
+    done = connection.execute("INSERT OR IGNORE INTO muted_people (did, since) VALUES (?, ?)", (did, iso(now)))
+    return done.rowcount > 0
+
+
+def unmute(connection: sqlite3.Connection, did: str) -> bool:
+    """End a mute. Return whether there was one."""
+    return connection.execute("DELETE FROM muted_people WHERE did = ?", (did,)).rowcount > 0
+
+
+def muted(connection: sqlite3.Connection) -> dict[str, str]:
+    """Return the DIDs of all who are muted, each with the moment since when (ISO-8601 UTC), the oldest first."""
+    rows = connection.execute("SELECT did, since FROM muted_people ORDER BY since, did")
+    return {str(row[0]): str(row[1]) for row in rows}

@@ -1,0 +1,62 @@
+"""Whom the owner muted is left alone, whether the SOUL was awake when that was said or not."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+
+import pytest
+
+from common.errors import UsageError
+from modules.services.outbox.bodies import FollowBody
+from modules.services.outbox.types import ProposedAction
+from soul.commands.mute import run_mute
+from tests.running_town import RunningTown, awake
+
+
+async def test_a_muted_account_gets_nothing_until_the_mute_ends(running_town: RunningTown) -> None:
+    home, kit = running_town.make_home("rowan"), running_town.account("kit")
+    async with awake(home) as life:
+        await asyncio.to_thread(run_mute, home.root, kit, off=False, as_json=False)
+        running_town.network.post_as(kit, "@rowan.test which roof is louder?")
+        await life.look()
+        (decision,) = await life.decisions()
+        assert decision.entry.reason == "the owner muted the author"
+        assert not running_town.mind.asked
+        outbox = life.app.services.outbox
+        refused = await outbox.submit(ProposedAction(FollowBody(did=kit)))
+        assert (refused.accepted, refused.advice.code) == (False, "silence")
+        assert (await outbox.submit(ProposedAction(FollowBody(did=kit), by_owner=True))).accepted
+        await asyncio.to_thread(run_mute, home.root, kit, off=True, as_json=False)
+        running_town.network.post_as(kit, "@rowan.test and which one is cheaper?")
+        life.passes(60)
+        await life.look()
+    assert len(running_town.texts("rowan")) == 1
+
+
+async def test_the_posts_of_a_muted_account_are_left_out_of_a_thread(running_town: RunningTown) -> None:
+    home, sam = running_town.make_home("rowan"), running_town.account("sam")
+    top, _ = running_town.network.post_as(sam, "The heron at the weir counts to nine.")
+    running_town.network.post_as(running_town.account("kit"), "What do you say, @rowan.test?", reply_to_uri=top)
+    async with awake(home) as life:
+        await asyncio.to_thread(run_mute, home.root, sam, off=False, as_json=False)
+        await life.look()
+    assert len(running_town.texts("rowan")) == 1
+    assert "heron" not in "".join(str(request) for request in running_town.mind.asked)
+
+
+async def test_who_is_muted_is_listed(running_town: RunningTown, capsys: pytest.CaptureFixture[str]) -> None:
+    home = running_town.make_home("rowan")
+    async with awake(home):
+        for _ in range(2):
+            await asyncio.to_thread(run_mute, home.root, "did:plc:kit", off=False, as_json=False)
+        capsys.readouterr()
+        await asyncio.to_thread(run_mute, home.root, "", off=False, as_json=True)
+        (one,) = json.loads(capsys.readouterr().out)
+        assert one["did"] == "did:plc:kit"
+
+
+@pytest.mark.parametrize(("did", "off"), [("", True), ("kit.test", False)])
+def test_a_wrong_name_is_refused(running_town: RunningTown, did: str, *, off: bool) -> None:
+    with pytest.raises(UsageError):
+        run_mute(running_town.make_home("rowan").root, did, off=off, as_json=False)
