@@ -7,7 +7,6 @@ from datetime import datetime
 from typing import Literal
 
 from adapters.atproto.client import Atproto
-from adapters.atproto.richtext import detect_mentions
 from adapters.atproto.types import Notification, Post
 from common.facts import PostFacts, SaidLine
 from common.provenance import Provenance
@@ -70,7 +69,7 @@ class Case:
     @property
     def addresses_others(self) -> bool:
         """Whether the post names somebody beside us."""
-        return names_several(self.notification)
+        return self.item.names_several
 
     @property
     def events(self) -> tuple[Event, ...]:
@@ -239,11 +238,6 @@ class CaseReader:
             root = await self._atproto.get_post_thread(notification.root.uri, THREAD_DEPTH, 0)
             root_node = None if isinstance(root, Err) else root.data
         return Ok(analyze_thread_view(focal.data, self._atproto.did, root_node))
-
-
-def names_several(notification: Notification) -> bool:
-    """Whether a post names more than one account."""
-    return len(detect_mentions(notification.text)) > 1
 
 
 def incoming_of(

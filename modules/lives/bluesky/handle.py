@@ -13,7 +13,7 @@ from typing import Literal
 from common.clock import Clock
 from common.errors import BudgetExceeded, Fatal, Transient
 from common.result import Err
-from modules.lives.bluesky.case import CaseReader, names_several
+from modules.lives.bluesky.case import CaseReader
 from modules.lives.bluesky.conversations import Conversations
 from modules.lives.bluesky.perceive import NOTIFICATION_MAX_AGE_MS
 from modules.lives.bluesky.publish import Publisher
@@ -129,7 +129,7 @@ class Handler:
                 act, held = _DONE_BEFORE.get(intent.kind, "left"), intent.state == "held"
                 return Disposition(act, "done before the last restart", intent.id, held=held)
         others_first_s = (item.received + self._others_first - now).total_seconds()
-        if others_first_s > 0 and names_several(notification):
+        if others_first_s > 0 and item.names_several:
             return Disposition("later", "others are addressed too and go first", retry_in_s=others_first_s)
         if self._reader.importance_of(notification) != "stranger":
             return None

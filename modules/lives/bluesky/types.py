@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Literal, TypeAlias
 
+from adapters.atproto.richtext import detect_mentions
 from adapters.atproto.types import Notification, StrongRef
 from common.clock import parse_iso
 from common.constants import DAY_MS
@@ -55,6 +56,11 @@ class Pending:
     def received(self) -> datetime:
         """When the row was written."""
         return parse_iso(self.received_at)
+
+    @property
+    def names_several(self) -> bool:
+        """Whether the post names more than one account."""
+        return len(detect_mentions(self.notification.text)) > 1
 
     @property
     def uris(self) -> tuple[str, ...]:

@@ -40,7 +40,7 @@ SENDER_DEADLINE_S = 420.0
 
 
 class Outbox:
-    """Accepts drafts, keeps them, and lets them out at their pace, each exactly once."""
+    """Admits proposed actions, stores them as intents, and sends each exactly once, at its pace."""
 
     def __init__(
         self,
