@@ -73,8 +73,8 @@ async def test_messages_of_many_pages_are_read_back_to_the_one_that_is_known(tow
 
 
 @pytest.mark.parametrize(
-    ("kind", "arrives"),
-    [("lost_answer", True), ("lost_request", False), ("server_error", False), ("bad_gateway", False)],
+    ("kind", "arrived"),
+    [("lost_answer", 1), ("lost_request", 0), ("server_error", 0), ("bad_gateway", 0)],
 )
 async def test_after_an_unknown_outcome_a_look_tells_whether_the_message_arrived(
     town: AtprotoTown, kind: FaultKind, arrived: int
