@@ -51,7 +51,7 @@ class BlueskyTools:
     """The handlers, with what they need."""
 
     def __init__(
-        self, atproto: Atproto, publisher: Publisher, preferences: Preferences, *, skills: Skills, rng: random.Random
+        self, atproto: Atproto, publisher: Publisher, preferences: Preferences, skills: Skills, rng: random.Random
     ) -> None:
         self._atproto = atproto
         self._preferences = preferences

@@ -88,9 +88,7 @@ class Lives:
 def build_registry(services: Services, publisher: Publisher) -> Registry:
     """Return all tools that a model may be offered."""
     knowledge = services.knowledge
-    on_bluesky = BlueskyTools(
-        services.atproto, publisher, services.preferences, skills=services.skills, rng=services.rng
-    )
+    on_bluesky = BlueskyTools(services.atproto, publisher, services.preferences, services.skills, services.rng)
     memory = MemoryTools(
         store=knowledge.stores.memories,
         profiles=knowledge.profiles,

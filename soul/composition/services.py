@@ -74,9 +74,7 @@ class Services(BaseServices):
         )
         stack.push_async_callback(self.atproto.aclose)
         self.account = AccountContext(atproto=self.atproto, journal=journal, peers=settings.soul_peers)
-        self.preferences = Preferences(
-            self.repos, self.atproto, database, clock, owner_did=settings.owner_bluesky_social_handle_did
-        )
+        self.preferences = Preferences(self.repos, self.atproto, database, clock, self.me.owner_did)
         self.integrations = Integrations(self)
         world = World(
             own_did=lambda: self.atproto.did,

@@ -42,9 +42,7 @@ class Preferences:
 
     """
 
-    def __init__(
-        self, repos: PublicRepos, atproto: Atproto, database: Database, clock: Clock, *, owner_did: str
-    ) -> None:
+    def __init__(self, repos: PublicRepos, atproto: Atproto, database: Database, clock: Clock, owner_did: str) -> None:
         self._repos = repos
         self._atproto = atproto
         self._database = database
