@@ -110,7 +110,7 @@ class BlueskyTools:
             return "repeats them"
         spoken = self._publisher.has_spoken(thread.root) and not asks(thread.notification.text)
         may_thank = closing or thread.is_owner or spoken
-        return reply_problem(text, thread.said, thread.scaffold, may_thank=may_thank)
+        return reply_problem(text, thread.said, thread.scaffold, may_thank=may_thank, peers_said=thread.peers_said)
 
     async def _send_back(self, code: ReplyProblem, thread: ThreadTurn, turn: Turn, target: StrongRef) -> ToolResult:
         """A reply that must not leave is asked for once more, then becomes a like, or silence."""

@@ -19,6 +19,7 @@ from modules.services.agent.identity.identity import Me
 from modules.services.outbox.rules.etiquette import Etiquette
 from modules.services.outbox.rules.types import ReplyAdvice
 from modules.services.peers.accounts import Relationship, Relationships
+from modules.services.peers.discovery import PeerDiscovery
 from modules.services.rights.policy import may_stand_in_prompt
 from modules.services.rights.preferences import Preferences
 from modules.services.rights.types import Preference
@@ -27,6 +28,7 @@ THREAD_DEPTH = 6
 
 _DEEP_THREAD = 10
 _MANY_REPLIES = 3
+_MANY_PEER_POSTS = 2
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,6 +46,7 @@ class Case:
         advice: how an answer would fare of the outbox.
         is_muted: whether the owner muted the author.
         preference: what the author allows; None where it could not be read.
+        peers: dids of the peers who wrote in the thread, beside the author of the post.
 
     """
 
@@ -57,6 +60,7 @@ class Case:
     advice: ReplyAdvice
     preference: Preference | None
     is_muted: bool = False
+    peers: frozenset[str] = frozenset()
 
     @property
     def notification(self) -> Notification:
@@ -92,11 +96,18 @@ class Case:
 
     @property
     def earlier_lines(self) -> str:
-        """The other posts of the thread, a line each, oldest first; "" if there are none."""
-        return "\n".join(
-            f"{'YOU' if one.author.did == self.own_did else f'@{one.author.handle}'}: {' '.join(one.text.split())}"
-            for one in self._others
-        )
+        """The other posts of the thread, a line each, oldest first, those of peers marked; "" if there are none."""
+        return "\n".join(f"{self._speaker(one)}: {' '.join(one.text.split())}" for one in self._others)
+
+    def _speaker(self, post: Post) -> str:
+        if post.author.did == self.own_did:
+            return "YOU"
+        return f"@{post.author.handle} (peer)" if post.author.did in self.peers else f"@{post.author.handle}"
+
+    @property
+    def peer_posts(self) -> list[Post]:
+        """What peers said in the thread, oldest first; the author of the post to be met is none of them."""
+        return [post for post in self._others if post.author.did in self.peers]
 
     @property
     def acquaintance(self) -> Literal["Owner", "New", "Known"]:
@@ -113,7 +124,9 @@ class Case:
             "Own Replies": self.thread.agent_reply_count >= _MANY_REPLIES,
             "Last Word": self.thread.is_agent_last_reply,
             "Circling": self.thread.circular.is_circular,
-            "Several Addressed": self.addresses_others,
+            "Several Addressed": self.addresses_others and not self.peer_posts,
+            "Peers Spoke": bool(self.peer_posts),
+            "Peers Said Much": len(self.peer_posts) >= _MANY_PEER_POSTS,
         }
         return [name for name, applies in applying.items() if applies]
 
@@ -126,6 +139,8 @@ class Case:
             "own_replies": self.thread.agent_reply_count,
             "interactions": len(known.interactions) if known else 0,
             "sentiment": known.sentiment if known else "unknown",
+            "peers": ", ".join(dict.fromkeys(f"@{post.author.handle}" for post in self.peer_posts)),
+            "peer_posts": len(self.peer_posts),
         }
 
     @property
@@ -161,6 +176,7 @@ class Case:
             seen={post.uri: post.ref for post in posts} | {notification.uri: notification.ref},
             said=tuple(post.text for post in posts),
             is_unanswered=not self.thread.is_answered,
+            peers_said=tuple(post.text for post in self.peer_posts),
         )
 
 
@@ -175,12 +191,14 @@ class CaseReader:
         relationships: Relationships,
         etiquette: Etiquette,
         preferences: Preferences,
+        peers: PeerDiscovery,
     ) -> None:
         self._me = me
         self._atproto = atproto
         self._relationships = relationships
         self._etiquette = etiquette
         self._preferences = preferences
+        self._peers = peers
 
     @property
     def own_did(self) -> str:
@@ -195,7 +213,7 @@ class CaseReader:
     async def read_case(self, item: Pending) -> ApiResult[Case]:
         """Read one case, with two requests: the post with what stands above and below it, and the root.
 
-        What each author allows is read once a day.
+        What each author allows is read once a day. Who in the thread may be another SOUL is noted.
         """
         notification = item.notification
         read = await self._read_thread(notification)
@@ -212,6 +230,8 @@ class CaseReader:
             for post in thread.posts
             if post.author.did not in muted and may_stand_in_prompt(preferences.get(post.author.did))
         )
+        self._peers.note_posts(shown)
+        present = {post.author.did for post in shown if self._etiquette.is_peer(post.author)}
         return Ok(
             Case(
                 item=item,
@@ -226,6 +246,7 @@ class CaseReader:
                 advice=await self._etiquette.before_reply(notification, thread.posts),
                 preference=preferences.get(author_did),
                 is_muted=author_did in muted,
+                peers=frozenset(present - {author_did, *trusted}),
             )
         )
 

@@ -207,6 +207,7 @@ class BlueskyLife:
             relationships=services.relationships,
             etiquette=services.etiquette,
             preferences=services.preferences,
+            peers=self.discovery,
         )
         speed = AWARENESS_INTERVAL_MS / pace.awareness_ms
         turns = PersonTurns(TURNS_PER_PERSON, clock, speed, journal=journal, loop=AWARENESS)

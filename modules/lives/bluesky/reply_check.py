@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from common.text.closings import content_words, is_low_value_closing, only_acknowledges
-from common.text.echo import find_said_already, find_semantic_echo
+from common.text.echo import find_said_already, find_semantic_echo, find_semantic_echo_ensemble
 from common.text.stems import plain_words
 from common.text.strings import normalize_post_text
 
@@ -85,16 +85,19 @@ def _line(piece: str) -> re.Pattern[str] | None:
     return re.compile(named + gap.join(re.escape(part) for part in (first, *rest)))
 
 
-ReplyProblem = Literal["instructions", "repeats", "repeats them", "thanks"]
+ReplyProblem = Literal["instructions", "repeats", "repeats them", "thanks", "peers"]
 """A subsection of `Answers` in the `bluesky-tools` skill."""
 
 _ECHO_FROM = 0.8
+_NOVELTY = 0.25
 _QUOTED_WORDS = 5
 _OWN_WORDS = 5
 _CHOSEN_WORDS = 3
 
 
-def reply_problem(text: str, said: Sequence[str], scaffold: Scaffold, *, may_thank: bool) -> ReplyProblem | None:
+def reply_problem(
+    text: str, said: Sequence[str], scaffold: Scaffold, *, may_thank: bool, peers_said: Sequence[str] = ()
+) -> ReplyProblem | None:
     """Why a reply must not leave as it is; None if it may.
 
     Args:
@@ -102,6 +105,7 @@ def reply_problem(text: str, said: Sequence[str], scaffold: Scaffold, *, may_tha
         said: the posts of its thread, ours included, oldest first.
         scaffold: the words that only our own prompt has.
         may_thank: whether thanks alone are enough.
+        peers_said: what peers wrote in the thread: a reply must say something that none of them said.
 
     """
     if scaffold.is_in(text, said):
@@ -110,6 +114,8 @@ def reply_problem(text: str, said: Sequence[str], scaffold: Scaffold, *, may_tha
         return "repeats"
     if not may_thank and (is_low_value_closing(text) or only_acknowledges(text)):
         return "thanks"
+    if peers_said and find_semantic_echo_ensemble(text, peers_said, peers_said, novelty_threshold=_NOVELTY).is_echo:
+        return "peers"
     return None
 
 

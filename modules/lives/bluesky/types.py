@@ -104,7 +104,7 @@ class ThreadTurn:
     `seen` holds every post shown to the model: the only ones its tools may touch; `said` their texts, oldest first, and
     `scaffold` the words that only our own prompt has. `told_too_long` remembers that a shorter text was asked
     for, `sent_back` that a better one was. `is_unanswered`: the thread was read, and no reply of ours stands under the
-    post.
+    post. `peers_said` is what peers wrote in the thread, oldest first.
     """
 
     notification: Notification
@@ -116,6 +116,7 @@ class ThreadTurn:
     told_too_long: bool = False
     sent_back: bool = False
     is_unanswered: bool = False
+    peers_said: tuple[str, ...] = ()
 
 
 @dataclass(slots=True)

@@ -36,7 +36,7 @@ SKILL_CONTRACTS: Mapping[str, Mapping[str, frozenset[str]]] = {
             }
         ),
         "Relationship": frozenset({"interactions", "sentiment"}),
-        "Notes": frozenset({"depth", "own_replies"}),
+        "Notes": frozenset({"depth", "own_replies", "peers", "peer_posts"}),
         "No Conversation": frozenset(),
     },
     "bluesky-tools": {
@@ -65,6 +65,7 @@ SKILL_CONTRACTS: Mapping[str, Mapping[str, frozenset[str]]] = {
         "Answers / repeats": _NONE,
         "Answers / repeats them": _NONE,
         "Answers / thanks": _NONE,
+        "Answers / peers": _NONE,
         "Answers / No Reply": _NONE,
         "Answers / Liked Instead": frozenset({"reason"}),
         "Answers / No Closing Message": _NONE,

@@ -48,6 +48,11 @@ class Etiquette:
         """Whether somebody is neither owner nor peer."""
         return self._world.circle().is_stranger(did)
 
+    def is_peer(self, actor: Actor) -> bool:
+        """Whether somebody is a peer, listed by the owner or found."""
+        circle = self._world.circle()
+        return any(circle.is_peer(who) for who in (actor.did, actor.handle.lower()))
+
     def is_automated(self, actor: Actor) -> bool:
         """Whether a program speaks for an account."""
         return self._world.circle().is_automated(actor.did, is_bot=actor.is_bot)

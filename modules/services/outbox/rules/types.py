@@ -58,6 +58,10 @@ class TrustCircle:
         """Whether `who` (a did, or a handle in lower case) is neither owner nor listed peer nor ourselves."""
         return not any(who in known for known in (self.own, self.owner, self.peers))
 
+    def is_peer(self, who: str) -> bool:
+        """Whether `who` (a did, or a handle in lower case) is a listed or a found peer."""
+        return who in self.peers or who in self.found
+
     def is_automated(self, did: str, *, is_bot: bool) -> bool:
         """Whether a program speaks for `did`, whose profile says so if `is_bot`. The owner is a person."""
         return did not in self.owner and (is_bot or any(did in known for known in (self.own, self.peers, self.found)))

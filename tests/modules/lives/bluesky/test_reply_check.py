@@ -72,3 +72,25 @@ def test_words_of_our_prompt_that_a_post_said_too_may_be_said() -> None:
 def test_a_place_for_a_variable_ends_a_run() -> None:
     assert word_runs(["one two three {{four}} five six seven"]) == frozenset()
     assert len(word_runs(["one two three four five six"])) == 2
+
+
+PEERS = ("Slate hums all night, because the battens underneath carry the rain.", "A felt layer makes tin quiet.")
+
+
+@pytest.mark.parametrize(
+    ("text", "problem"),
+    [
+        ("All night the slate hums: rain is carried by the battens underneath.", "peers"),
+        ("With a felt layer underneath, tin is made quiet.", "peers"),
+        ("Ask what stands below: over a bedroom I would pay for slate, over a shed for tin.", None),
+        ("Slate does not hum all night, and the battens carry no rain.", None),
+        ("Slate.", None),
+    ],
+)
+def test_what_peers_said_is_not_said_again(text: str, problem: str | None) -> None:
+    assert reply_problem(text, [QUESTION, *PEERS], SCAFFOLD, may_thank=False, peers_said=PEERS) == problem
+
+
+def test_words_that_others_used_may_be_said_where_no_peer_did() -> None:
+    text = "All night the slate hums: rain is carried by the battens underneath."
+    assert reply_problem(text, [QUESTION], SCAFFOLD, may_thank=False) is None

@@ -1,0 +1,86 @@
+"""SOULs in one thread: each is told what its peers said there, and says something else, or likes."""
+
+from __future__ import annotations
+
+from modules.runtime.home import Home
+from tests.hasty_clock import HastyClock
+from tests.running_town import RunningTown, awake, call
+from town.model.types import ChatRequest, Completion
+
+PEER_SAID = "Slate hums all night, because the battens underneath carry the rain."
+SAME = "All night the slate hums: rain is carried by the battens underneath."
+OTHER = "Ask what stands below: over a bedroom I would pay for slate, over a shed for tin."
+
+
+def thread(town: RunningTown, *, author: str = "kit", peers: str = "wren.test") -> tuple[Home, str]:
+    """A question to two SOULs that one of them has answered; returns the home of the other and the question's uri."""
+    for name in (author, "wren"):
+        town.account(name)
+    home = town.make_home("rowan", SOUL_PEERS=peers)
+    uri, _ = town.network.post_as(town.account(author), "@rowan.test @wren.test which roof is louder in the rain?")
+    town.network.post_as(town.account("wren"), PEER_SAID, reply_to_uri=uri)
+    return home, uri
+
+
+def answers(town: RunningTown, *texts: str) -> None:
+    """Let the model reply with these, one after the other, and with the last of them from then on."""
+    left = list(texts)
+
+    def complete(request: ChatRequest) -> Completion:
+        names = {offer.name for offer in request.offers}
+        if "bluesky_reply" not in names:
+            return Completion(text="ok")
+        return call("bluesky_reply", text=left.pop(0) if len(left) > 1 else left[0])
+
+    town.mind.answer = complete
+
+
+async def live(home: Home) -> None:
+    async with awake(home, clock=HastyClock()) as soul:
+        for _ in range(3):
+            soul.passes(5)
+            await soul.look()
+
+
+async def test_the_prompt_says_which_peers_spoke_and_marks_their_lines(running_town: RunningTown) -> None:
+    home, _ = thread(running_town)
+    answers(running_town, OTHER)
+    await live(home)
+    (asked,) = running_town.mind.asked
+    prompt = asked.messages[-1].text
+    assert f"@wren.test (peer): {PEER_SAID}" in prompt
+    assert "have spoken here: @wren.test" in prompt
+    assert running_town.texts("rowan") == [OTHER]
+
+
+async def test_an_echo_of_a_peer_is_sent_back_once_with_the_wish_for_another_angle(running_town: RunningTown) -> None:
+    home, _ = thread(running_town)
+    answers(running_town, SAME, OTHER)
+    await live(home)
+    assert running_town.texts("rowan") == [OTHER]
+    assert "a peer of yours has said this" in running_town.mind.asked[-1].messages[-1].text
+
+
+async def test_who_has_nothing_to_add_likes(running_town: RunningTown) -> None:
+    home, uri = thread(running_town)
+    answers(running_town, SAME)
+    await live(home)
+    assert running_town.texts("rowan") == []
+    assert running_town.likers(uri) == ["rowan.test"]
+    assert len(running_town.mind.asked) == 2
+
+
+async def test_strangers_are_no_peers_and_may_be_agreed_with(running_town: RunningTown) -> None:
+    home, _ = thread(running_town, peers="")
+    answers(running_town, SAME)
+    await live(home)
+    assert "(peer)" not in running_town.mind.asked[0].messages[-1].text
+    assert running_town.texts("rowan") == [SAME]
+
+
+async def test_a_peer_that_asks_us_is_answered_about_what_it_said(running_town: RunningTown) -> None:
+    home, _ = thread(running_town, author="wren")
+    answers(running_town, SAME)
+    await live(home)
+    assert "(peer)" not in running_town.mind.asked[0].messages[-1].text
+    assert running_town.texts("rowan") == [SAME]
