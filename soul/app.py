@@ -25,7 +25,6 @@ from modules.runtime.scheduler.scheduler import LoopsChanged, Scheduler
 from modules.runtime.scheduler.types import Loop
 from modules.runtime.stages import Stage, Stages
 from modules.runtime.status import StatusBoard
-from modules.services.agent.session_keys import FORMER_ROOM_SESSION, room_session
 from modules.services.agent.sessions.loop import SessionLoop as TalksLoop
 from modules.services.outbox.account import log_in, settle_account
 from modules.services.peers.github_account import warn_of_account
@@ -106,7 +105,6 @@ class App:
         await self.control_watch.tell()
         await services.self_keeper.wake()
         await services.knowledge.wake()
-        await services.knowledge.sessions.rename(FORMER_ROOM_SESSION, room_session(settings.space_name))
         await self.lives.mind.archivist.finish_prepared()
         await self.lives.mind.wakeup_context.read()
         journal, clock = services.journal, services.clock

@@ -19,7 +19,6 @@ from modules.lives.space.verdicts import FirstLook, Verdicts
 from modules.services.agent.attention_list import AttentionList
 from modules.services.agent.identity.keeper import SelfChanged
 from modules.services.agent.mind import Mind
-from modules.services.agent.session_keys import room_session
 from modules.services.agent.tools.registry import Registry
 from modules.services.commitments.announce import Announcer
 from modules.services.commitments.due import DueCommitments
@@ -115,8 +114,7 @@ def build_space(services: Services, mind: Mind, queue: CommitmentQueue, writer: 
     def is_trusted_room() -> bool:
         return bool(services.settings.space_url) or is_on_this_machine(integrations.room.url)
 
-    session_key = room_session(services.settings.space_name)
-    experiences = Experiences(memories, services.journal, clock, session_key, zone, is_trusted_room)
+    experiences = Experiences(memories, services.journal, clock, services.knowledge.room_session, zone, is_trusted_room)
     services.events.subscribe(CommitmentKept, experiences.keep_commitment)
     return build_space_life(
         SpaceServices(
@@ -138,7 +136,7 @@ def build_space(services: Services, mind: Mind, queue: CommitmentQueue, writer: 
             rng=services.rng,
             estimate=services.knowledge.stores.estimator.estimate,
             mute_reason=integrations.mute_reason,
-            session_key=session_key,
+            session_key=services.knowledge.room_session,
             wake_commitments=lambda: services.events.publish(CommitmentsReady()),
             experience=experiences.keep,
             timezone=zone,

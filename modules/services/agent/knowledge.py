@@ -31,7 +31,7 @@ from modules.services.agent.memory.view_sync import DayFiles, MemoryFile
 from modules.services.agent.onboarding import Onboarding
 from modules.services.agent.owner_files import LocalOwnerFiles, OwnerFiles, StoredOwnerFiles
 from modules.services.agent.prompt.estimate import Estimator
-from modules.services.agent.session_keys import OWNER_SESSION
+from modules.services.agent.session_keys import FORMER_ROOM_SESSION, OWNER_SESSION, room_session
 from modules.services.agent.sessions.sessions import Sessions
 from modules.services.agent.skills.local import LocalSkills
 from modules.services.agent.skills.skills import Skills
@@ -80,6 +80,7 @@ class Knowledge:
         self.memory_file = MemoryFile(store=memories, database=database, files=files, clock=clock)
         self.day_files = DayFiles(store=memories, files=files, clock=clock, timezone=zone)
         self.sessions = Sessions(database, clock, redactor, estimate)
+        self.room_session = room_session(settings.space_name)
         self.onboarding = Onboarding(database=database, files=files, journal=journal, clock=clock)
         self.recovery = Recovery(
             database=database,
@@ -98,9 +99,10 @@ class Knowledge:
         self._skills = skills
 
     async def wake(self) -> None:
-        """At start: bring back what a damaged file lost, and take in what hands wrote."""
+        """At start: bring back what a damaged file lost, take in what hands wrote, move what older versions kept."""
         await self.recovery.wake()
         await self.onboarding.wake()
+        await self.sessions.rename(FORMER_ROOM_SESSION, self.room_session)
         try:
             await self.refresh()
         except (PolicyBlocked, Transient) as error:
