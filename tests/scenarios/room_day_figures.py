@@ -13,9 +13,9 @@ from adapters.space.types import HOST, Said
 from common.clock import parse_iso
 from common.constants import ENSEMBLE_ECHO_THRESHOLD
 from common.text.echo import find_semantic_echo_ensemble, novelty_threshold
+from common.text.phrases import check_echo_opener, check_empty_promise, check_list
 from common.text.stems import tokenize_with_stemming
 from modules.lives.space.host_request import is_done_chat
-from modules.lives.space.phrases import check_echo_opener, check_empty_promise, check_list
 from modules.lives.space.request_parser import conversation_thread_uri
 from modules.services.commitments.types import QueuedCommitment
 from tests.scenarios.room_day_clock import MORNING

@@ -15,10 +15,10 @@ from common.text.graphemes import fit_post_text, grapheme_len, leading_sentences
 from common.text.host_intent import classify_host_intent_structural
 from common.text.lookalikes import shape, skeleton
 from common.text.markdown import is_meaningful, split_sections
+from common.text.phrases import count_sentences, has_list, plain
 from common.text.stems import tokenize_with_stemming
 from common.text.strings import create_slug, dedup_key, normalize_post_text
 from common.text.untrusted import clean
-from modules.lives.space.phrases import count_sentences, has_list, plain
 from modules.lives.space.request_parser import repo_in
 from modules.runtime.llm.salvage import looks_cut, parse_arguments, without_thinking
 from modules.services.agent.identity.self_document import extract_from_self

@@ -27,7 +27,7 @@ from modules.lives.space.perceive import Perceiver
 from modules.lives.space.policy import should_open, wait_s
 from modules.lives.space.request_parser import conversation_thread_uri
 from modules.lives.space.respond import Case, Resolved, Responder
-from modules.lives.space.snapshot_builder import SnapshotBuilder
+from modules.lives.space.snapshot import SnapshotBuilder
 from modules.lives.space.speak import ProposedMessage, Speaker, Spoken, WaitingMessage
 from modules.lives.space.state import Conversation, EndingNoted, Engaged, Opened
 from modules.lives.space.types import CheckCode, CheckResult, HistoryEntry

@@ -36,22 +36,6 @@ from modules.runtime.journal.journal import Journal
 from modules.runtime.journal.types import Entry
 
 
-class IntentClassifier(Protocol):
-    """Says what the host's messages mean."""
-
-    async def classify_host_messages(self, contents: Sequence[str]) -> Sequence[Intent]:
-        """What each means, in the order given."""
-        ...
-
-    def get_cached_intent(self, content: str) -> Intent | None:
-        """What it was understood to mean; None if that is not settled."""
-        ...
-
-    def clear(self) -> None:
-        """Forget what was understood: another conversation begins."""
-        ...
-
-
 class EchoJudge(Protocol):
     """Says whether words repeat others."""
 

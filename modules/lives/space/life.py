@@ -12,7 +12,7 @@ from adapters.space.client import SpaceClient
 from common.clock import Clock
 from common.redact import Redactor
 from modules.lives.space.act import Participation
-from modules.lives.space.classifiers import EchoJudge, IntentClassifier
+from modules.lives.space.classifiers import EchoJudge
 from modules.lives.space.commitment_maker import CommitmentMaker
 from modules.lives.space.config import SpaceConfigFile
 from modules.lives.space.decide import Decider
@@ -22,9 +22,10 @@ from modules.lives.space.loop import ParticipationLoop
 from modules.lives.space.perceive import Perceiver
 from modules.lives.space.prompting import PromptWriter
 from modules.lives.space.respond import Responder
-from modules.lives.space.snapshot_builder import SnapshotBuilder
+from modules.lives.space.snapshot import SnapshotBuilder
 from modules.lives.space.speak import Speaker
 from modules.lives.space.state import Conversation
+from modules.lives.space.types import IntentClassifier
 from modules.lives.space.validator import MessageValidator
 from modules.lives.space.verdicts import FirstLook
 from modules.runtime.home import Home, SoulDocument

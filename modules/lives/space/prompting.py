@@ -12,11 +12,11 @@ from dataclasses import dataclass
 import regex
 
 from common.clock import local, spoken
+from common.text.phrases import check_echo_opener
 from common.text.untrusted import one_line
 from modules.lives.space.config import SpaceConfig, format_space_config_for_prompt
 from modules.lives.space.host_request import is_claimed
 from modules.lives.space.identity import sanitized
-from modules.lives.space.phrases import check_echo_opener
 from modules.lives.space.snapshot import RoomSnapshot
 from modules.lives.space.transcript import listed as listed_names
 from modules.lives.space.transcript import shown, transcript

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Literal
+from typing import Literal, Protocol
 
 from common.schemas import Commitment
 
@@ -209,3 +209,19 @@ class Salvaged:
 
     message: str
     commitments: tuple[Commitment, ...]
+
+
+class IntentClassifier(Protocol):
+    """Says what the host's messages mean."""
+
+    async def classify_host_messages(self, contents: Sequence[str]) -> Sequence[Intent]:
+        """What each means, in the order given."""
+        ...
+
+    def get_cached_intent(self, content: str) -> Intent | None:
+        """What it was understood to mean; None if that is not settled."""
+        ...
+
+    def clear(self) -> None:
+        """Forget what was understood: another conversation begins."""
+        ...

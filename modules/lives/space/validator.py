@@ -16,11 +16,7 @@ from datetime import timedelta
 from common.constants import ENSEMBLE_ECHO_THRESHOLD, SECOND_MS
 from common.schemas import Commitment
 from common.text.echo import find_said_already, find_semantic_echo_ensemble, novelty_threshold
-from common.text.stems import tokenize_with_stemming
-from common.text.utf16 import u16_len
-from modules.lives.space.classifiers import EchoJudge, judge_wanted
-from modules.lives.space.journal_reporter import OwnLines
-from modules.lives.space.phrases import (
+from common.text.phrases import (
     auto_trim,
     check_action_language,
     check_deference,
@@ -33,6 +29,10 @@ from modules.lives.space.phrases import (
     count_sentences,
     without_opener,
 )
+from common.text.stems import tokenize_with_stemming
+from common.text.utf16 import u16_len
+from modules.lives.space.classifiers import EchoJudge, judge_wanted
+from modules.lives.space.journal_reporter import OwnLines
 from modules.lives.space.policy import COMPARED_CHARS, observer_threshold, role_budget
 from modules.lives.space.snapshot import RoomSnapshot
 from modules.lives.space.types import Check, HistoryEntry, Mode, ValidationOutcome

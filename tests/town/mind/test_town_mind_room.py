@@ -9,7 +9,7 @@ import pytest
 
 from common.facts import QuestionFacts, RoomFacts, SaidLine, TurnFacts
 from common.schemas import SPACE_DECISION_SCHEMA, parse_space_decision, validate_commitments
-from modules.lives.space.phrases import check_echo_opener, check_list
+from common.text.phrases import check_echo_opener, check_list
 from modules.services.commitments.writer import Extraction, read_extracted
 from tests.town.mind.town_mind_prompts import BY_NAME, WORDS, facts, only_call
 from town.mind.room import title_of

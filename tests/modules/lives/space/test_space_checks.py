@@ -6,8 +6,8 @@ from collections.abc import Callable
 
 import pytest
 
-from modules.lives.space import phrases
-from modules.lives.space.phrases import without_first
+from common.text import phrases
+from common.text.phrases import without_first
 from modules.lives.space.request_parser import quoted, repo_in, requested_type
 from tests.cpu_time import cpu_s
 

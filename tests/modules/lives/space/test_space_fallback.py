@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from common.schemas import Commitment
+from common.text.phrases import check_empty_promise
 from modules.lives.space.fallback import (
     FORCED_MESSAGE,
     build_forced_commitment,
@@ -19,7 +20,6 @@ from modules.lives.space.fallback import (
     should_retry,
 )
 from modules.lives.space.host_request import count_rejection
-from modules.lives.space.phrases import check_empty_promise
 from modules.lives.space.snapshot import RoomSnapshot
 from modules.lives.space.types import HostRequest
 

@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from common.text import phrases
+from common.text.phrases import without_first
 from common.text.utf16 import u16_len
-from modules.lives.space import phrases
-from modules.lives.space.phrases import without_first
 
 SUBSTANCE = (
     "Nightly backups verify checksums before rotating archives offsite, retention windows shrink storage bills, "

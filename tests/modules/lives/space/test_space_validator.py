@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 
 from adapters.space.types import Claimed, Presence
 from common.schemas import VALID_COMMITMENT_TYPES, Commitment
-from modules.lives.space import phrases, validator
+from common.text import phrases
+from modules.lives.space import validator
 from modules.lives.space.commitment_filter import permitted
 from modules.lives.space.host_request import is_open
 from modules.lives.space.snapshot import Room, RoomSnapshot
