@@ -7,7 +7,9 @@ from collections.abc import Mapping
 from common.facts import ExpressionFacts
 from common.text.graphemes import grapheme_len
 from town.mind.bank import ANY, Idea
+from town.mind.turn import Turn
 from town.mind.words import MAX_GRAPHEMES, Words, fit, is_sentence, lower_first
+from town.model.types import Completion
 
 _OWN_LINE = 0.35
 _INVITES = 0.35
@@ -17,6 +19,21 @@ _FORMS: Mapping[str, int] = {"note": 3, "idea": 4, "idea and question": 3, "ques
 """How often a post takes each form. A good post may end without asking anything."""
 _STATEMENTS = {"values", "patterns", "learnings"}
 _LISTS = {"explorations", "currentFocus"}
+
+
+def express(turn: Turn, about: ExpressionFacts) -> Completion:
+    """A post of one's own; a second try says it otherwise."""
+    tried, last = turn.tried, turn.last
+    words = turn.words(text=" ".join(about.lines), earlier=(*about.recent, *(() if last and last.draft else tried)))
+    if "bluesky_post" not in turn.offers:
+        return turn.anything(words)
+    if last is None:
+        text = post(words, about)
+    elif not last.failed:
+        return Completion(words.line("owner", "done"))
+    else:
+        text = revised(words, last.draft) if last.draft else post_of_two(words, about)
+    return turn.call("bluesky_post", {"text": text})
 
 
 def post(words: Words, about: ExpressionFacts) -> str:

@@ -5,7 +5,10 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Mapping
 
+from common.facts import QuestionFacts
 from town.mind.bank import stems
+from town.mind.turn import Turn
+from town.model.types import Completion
 
 _SAME_SHARE = 0.7
 _ASKED_BEFORE = re.compile(r"\b(?:i asked|asked for|waiting|yet\?|so far|answered)", re.IGNORECASE)
@@ -50,7 +53,7 @@ def _asks_for_work(line: str) -> bool:
     return asks is not None and _WORK.search(line, asks.end()) is not None
 
 
-QUESTIONS: Mapping[str, Callable[[Fields], str]] = {
+_QUESTIONS: Mapping[str, Callable[[Fields], str]] = {
     "Judge": _judged,
     "Confirm": _judged,
     "First Look": _worth_an_answer,
@@ -58,3 +61,11 @@ QUESTIONS: Mapping[str, Callable[[Fields], str]] = {
     "extraction": lambda _: "[]",
 }
 """By the name of the question; any other gets a sentence."""
+
+
+def answer_question(turn: Turn, about: QuestionFacts) -> Completion:
+    """The answer in plain text."""
+    if answer := _QUESTIONS.get(about.question):
+        return Completion(answer(about.fields))
+    words = turn.words(text="\n".join(text for texts in about.fields.values() for text in texts))
+    return Completion(words.line("ground")) if about.question == "grounding" else turn.anything(words)

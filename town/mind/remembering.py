@@ -6,7 +6,8 @@ import re
 from collections.abc import Collection, Iterator
 
 from common.facts import MemoryFacts
-from town.model.types import Json
+from town.mind.turn import Turn
+from town.model.types import Completion, Json, ToolUse
 
 _SENTENCE = re.compile(r"(?<=[.!?])\s+")
 _LIKES = re.compile(r"\b(?:i|we) (?:really )?(?:like|love|prefer|want|hate)\b", re.IGNORECASE)
@@ -16,7 +17,16 @@ _SUBJECT_WORDS = 5
 _QUOTED_CHARS = 160
 
 
-def keep(about: MemoryFacts, lists: Collection[str]) -> Json:
+def remember(turn: Turn, about: MemoryFacts) -> Completion:
+    """The call of the tool that keeps memories."""
+    offer = turn.first_offer
+    if offer is None:
+        return turn.anything(turn.words())
+    lists = (offer.parameters.get("properties") or {}).keys()
+    return Completion(calls=(ToolUse(offer.name, _kept(about, lists)),))
+
+
+def _kept(about: MemoryFacts, lists: Collection[str]) -> Json:
     """The call: what was said first and last in a summary, and what people told of themselves in the lists offered."""
     earlier = [line.text for line in about.said if line.who]
     own = [line.text for line in about.said if not line.who]

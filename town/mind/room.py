@@ -12,8 +12,9 @@ from adapters.space.types import HOST
 from common.facts import RoomFacts, SaidLine
 from town.mind.bank import ANY, COMMON
 from town.mind.replies import answer_freely
+from town.mind.turn import Turn
 from town.mind.words import Words, lower_first
-from town.model.types import Json
+from town.model.types import Completion, Json, ToolUse
 
 _NUMBER = re.compile(r"(?:#|\bissue )(\d+)\b", re.IGNORECASE)
 _PLAN = re.compile(r"\bplan\b", re.IGNORECASE)
@@ -37,7 +38,15 @@ _FEW_LETTERS = 2
 Why = Literal["own", "asked", "said", "quiet", "answer"]
 
 
-def decide(words: Words, room: RoomFacts) -> Json:
+def take_part(turn: Turn, about: RoomFacts) -> Completion:
+    """The decision on a room, as the arguments of its tool."""
+    latest = next((line.text for line in reversed(about.said) if line.who), "")
+    words = turn.words(text=latest, earlier=tuple(line.text for line in about.said))
+    offer = turn.first_offer
+    return Completion(calls=(ToolUse(offer.name, _decide(words, about)),)) if offer else turn.anything(words)
+
+
+def _decide(words: Words, room: RoomFacts) -> Json:
     """The arguments of the tool; `words` are about what somebody else said last."""
     if room.is_owner and room.request and not room.needs_repo:
         return _promise(words, room)

@@ -1,0 +1,63 @@
+"""Answers to somebody: to a post on Bluesky, and to a line that the owner typed."""
+
+from __future__ import annotations
+
+import re
+
+from common.facts import ExpressionFacts, OwnerFacts, PostFacts
+from town.mind.bank import ANY
+from town.mind.choosing import TOOLS, Choice, choose
+from town.mind.posts import post
+from town.mind.replies import answer_freely, reply
+from town.mind.turn import Turn
+from town.mind.words import fit
+from town.model.types import Completion, Json
+
+_POST_THIS = re.compile(
+    r"^(?:please |could you |can you )*(?:post|publish|share|say)\b(?: this| that)?[:,]?\s*(.*)$",
+    re.IGNORECASE | re.DOTALL,
+)
+_VAGUE = re.compile(r"^(?:something|anything|a (?:post|thought)|what|your)\b|^$", re.IGNORECASE)
+_STATUS = re.compile(
+    r"\b(status|how (?:do )?things stand|how (?:are|is) (?:you|it|things)|what'?s up|report)\b", re.IGNORECASE
+)
+
+
+def answer_post(turn: Turn, about: PostFacts) -> Completion:
+    """One act about a post: a reply, a like, a farewell or silence."""
+    thread = tuple(line.text for line in about.thread)
+    words = turn.words(text=about.text, earlier=(*thread, about.text, *turn.tried))
+    choice = choose(about, turn.facts.agent.handle, turn.bank, turn.rng)
+    if (last := turn.last) and last.failed and last.act == "silent":
+        choice = Choice("silent")
+    act = next((act for act in (choice.act, *TOOLS) if turn.may(TOOLS[act])), None)
+    if act is None:
+        return turn.anything(words)
+    known: Json = {"post_uri": about.uri, "post_cid": about.cid, "uri": about.uri, "cid": about.cid}
+    if act == "reply":
+        is_first = all(line.who for line in about.thread)
+        known["text"] = reply(words, choice, is_first=is_first, pictures=about.pictures)
+    elif choice.intent and choice.intent.act == act and choice.intent.say:
+        known["reason"] = words.say(choice.intent.say)
+    else:
+        known["reason"] = words.line("reasons", act)
+    return turn.call(TOOLS[act], known | {"closing_type": "like"})
+
+
+def answer_owner(turn: Turn, about: OwnerFacts) -> Completion:
+    """What the owner is answered, or the post that the owner asked for."""
+    words = turn.words(text=about.line, earlier=(*turn.tried, about.line), situation=about.situation)
+    if last := turn.last:
+        return Completion(words.line("owner", "failed" if last.failed else "done"))
+    if turn.force:
+        return turn.anything(words)
+    if "bluesky_post" in turn.offers and (asked := _POST_THIS.match(about.line)):
+        text = asked[1].strip().strip("\"“”'")
+        given = post(words, ExpressionFacts()) if _VAGUE.match(text) else fit(text)
+        return turn.call("bluesky_post", {"text": given})
+    if about.situation and _STATUS.search(about.line):
+        return Completion(words.line("owner", "status"))
+    replying = (one for one in turn.bank.intents if one.act == "reply" and one.match.search(about.line))
+    if intent := next(replying, None):
+        return Completion(words.say(intent.say))
+    return Completion(answer_freely(words, {ANY: turn.bank.lines["owner"]["plain"]}))
