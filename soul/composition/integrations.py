@@ -16,7 +16,6 @@ from common.result import ApiResult
 from common.text.untrusted import one_line
 from common.version import __version__
 from modules.lives.space.config import SpaceConfigFile
-from modules.lives.space.identity import RoomJoined
 from modules.lives.space.journal_reporter import SpaceLines
 from modules.lives.space.life import CONFIG
 from modules.runtime.console import LineKind
@@ -25,6 +24,7 @@ from modules.services.outbox.bodies import IntentKind
 from modules.services.outbox.senders.github import GitHubSender
 from modules.services.outbox.senders.space import EchoLog, SpaceSender
 from modules.services.outbox.types import Sender
+from modules.services.peers.room_identity import RoomJoined
 from soul.composition.base import BaseServices
 
 _CAPABILITIES = ("social", "github", "code", OWNS_ADDRESSED)

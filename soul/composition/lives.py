@@ -12,7 +12,6 @@ from local_tools.space_tool import space_tools
 from modules.lives.bluesky.life import BlueskyLife, BlueskyState, waiting_drafts, waiting_mentions
 from modules.lives.bluesky.publish import Publisher
 from modules.lives.space.classifiers import ModelEchoJudge, ModelIntentClassifier
-from modules.lives.space.identity import RoomJoined
 from modules.lives.space.life import SpaceLife, SpaceServices, build_space_life, is_on_this_machine
 from modules.lives.space.speak import Experiences
 from modules.lives.space.verdicts import FirstLook, Verdicts
@@ -30,6 +29,7 @@ from modules.services.commitments.queue import CommitmentQueue
 from modules.services.commitments.replies import ReplyCommitments
 from modules.services.commitments.runner import CommitmentRunner
 from modules.services.commitments.writer import CommitmentWriter
+from modules.services.peers.room_identity import RoomJoined
 from soul.composition.services import Services
 
 _COMES_IN_WITHIN_S = 30.0

@@ -21,7 +21,6 @@ from common.errors import BudgetExceeded, Fatal, SoulError
 from modules.lives.space.config import SpaceConfig, SpaceConfigFile
 from modules.lives.space.decide import Decided, Decider
 from modules.lives.space.host_request import is_open
-from modules.lives.space.identity import IdentityPublisher
 from modules.lives.space.journal_reporter import JournalReporter, Note
 from modules.lives.space.perceive import Perceiver
 from modules.lives.space.policy import should_open, wait_s
@@ -34,6 +33,7 @@ from modules.lives.space.types import CheckCode, CheckResult, HistoryEntry
 from modules.lives.space.verdicts import FirstLook
 from modules.services.commitments.policy import is_of_room
 from modules.services.commitments.types import QueuedCommitment
+from modules.services.peers.room_identity import IdentityPublisher
 
 _PAUSE_S, _LONGEST_PAUSE_S = 5.0, 300.0
 _MOST_TRIES = 3

@@ -16,7 +16,6 @@ from modules.lives.space.classifiers import EchoJudge
 from modules.lives.space.commitment_maker import CommitmentMaker
 from modules.lives.space.config import SpaceConfigFile
 from modules.lives.space.decide import Decider
-from modules.lives.space.identity import IdentityPublisher
 from modules.lives.space.journal_reporter import JournalReporter, OwnLines
 from modules.lives.space.loop import ParticipationLoop
 from modules.lives.space.perceive import Perceiver
@@ -35,6 +34,7 @@ from modules.services.agent.skills.skills import Skills
 from modules.services.agent.turn.runner import TurnRunner
 from modules.services.commitments.queue import CommitmentQueue
 from modules.services.commitments.writer import CommitmentWriter
+from modules.services.peers.room_identity import IdentityPublisher
 from modules.services.peers.room_members import PeerRelationships
 
 CONFIG, RELATIONSHIPS = "space-config.json", "peer_relationships.json"

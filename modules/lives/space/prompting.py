@@ -16,13 +16,13 @@ from common.text.phrases import check_echo_opener
 from common.text.untrusted import one_line
 from modules.lives.space.config import SpaceConfig, format_space_config_for_prompt
 from modules.lives.space.host_request import is_claimed
-from modules.lives.space.identity import sanitized
 from modules.lives.space.snapshot import RoomSnapshot
 from modules.lives.space.transcript import listed as listed_names
 from modules.lives.space.transcript import shown, transcript
 from modules.services.agent.framing import Framer
 from modules.services.agent.skills.skills import Skills, interpolate
 from modules.services.commitments.types import QueuedCommitment
+from modules.services.peers.room_identity import sanitized
 from modules.services.peers.room_members import PeerRelationships
 
 SPACE_DIGEST_ABOVE_TOKENS = 60_000

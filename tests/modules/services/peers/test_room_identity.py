@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from adapters.space.types import IdentitySummary
-from modules.lives.space.identity import build_identity_summary, reflection_summary, sanitized
+from modules.services.peers.room_identity import build_identity_summary, reflection_summary, sanitized
 from soul.resources import template
 
 SELF = """# Marvin

@@ -16,7 +16,6 @@ from common.constants import HOUR_MS
 from common.redact import LEAK, Redactor
 from common.text.markdown import split_at, without_headings
 from common.text.untrusted import one_line
-from modules.lives.space.journal_reporter import LOOP
 from modules.runtime.events import Event
 from modules.runtime.home import Home, SoulDocument, read_self
 from modules.runtime.journal.journal import Journal
@@ -156,7 +155,9 @@ class IdentityPublisher:
         self_md = await asyncio.to_thread(read_self, self.home)
         summary = build_identity_summary(self_md, self.soul.text, work)
         if self.redactor.finds_in(list(asdict(summary).values())):
-            await self.journal.record(Entry("error", LOOP, f"[space] Not introduced: {LEAK}", line="error"))
+            await self.journal.record(
+                Entry("error", "space-participation", f"[space] Not introduced: {LEAK}", line="error")
+            )
             return
         await self.client.send_identity(summary)
 
