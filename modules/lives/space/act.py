@@ -43,7 +43,7 @@ _TRACE_CHARS = 4000
 _ENDED = CheckResult("ended", "the host has ended the talk")
 _WAITS = "a message waits for its moment"
 _QUIET = CheckResult("quiet", "nothing new was said")
-_FAILED_LATELY = CheckResult("resting", "the mind failed a moment ago")
+_FAILED_LATELY = CheckResult("resting", "the model failed a moment ago")
 _COMING_IN = CheckResult("listening", "others may still be coming in")
 
 
@@ -54,7 +54,7 @@ class Participation:
     Attributes:
         client: our place in the room.
         config: our pace.
-        talk: what we keep in mind of the room.
+        talk: the state of the conversation.
         perceiver: hears.
         snapshots: says how things stand.
         decider: asks the model.

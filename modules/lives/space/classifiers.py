@@ -261,7 +261,7 @@ def judge_wanted(
     """
     near = echo.score >= ECHO_JUDGE_BORDERLINE_LOW and echo.novelty < ECHO_JUDGE_NOVELTY_HIGH
     refusals = (
-        (commitments > 0, "it promises something"),
+        (commitments > 0, "it makes a commitment"),
         (echo.is_echo, "it is an echo already"),
         (partners < _FEWEST_ANSWERS, "too little was said to repeat"),
         (not near and len(answers) < _FEWEST_ANSWERS, "few have answered the host yet"),

@@ -73,7 +73,7 @@ class LeftOut:
 
 @dataclass(frozen=True, slots=True)
 class Filtered:
-    """What may be promised, in the order given and each with its repository, and what may not."""
+    """What may be committed to, in the order given and each with its repository, and what may not."""
 
     kept: tuple[Commitment, ...]
     left_out: tuple[LeftOut, ...]

@@ -56,7 +56,7 @@ class CommitmentMaker:
 
     Attributes:
         client: our place in the room.
-        talk: what we keep in mind of it.
+        talk: the state of the conversation.
         queue: takes commitments in.
         writer: writes the body of a thin commitment, and finds commitments in words that were said without any.
         relationships: hears of work on a peer's issue.

@@ -103,7 +103,7 @@ class Decider:
         prompter: says who the SOUL is, and what it knows.
         prompting: says how things stand in the room.
         skills: have the words.
-        turn_runner: the mind.
+        turn_runner: calls the model with its tools.
         clock: tells when.
         social_only: whether this life has no GitHub.
         session_key: of the session in which the talk of the room is kept.

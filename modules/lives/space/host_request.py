@@ -23,7 +23,7 @@ SPACE_MAX_REOPENS = 2
 SPACE_REPLAYED_REQUEST_MAX_AGE_MS = 10 * MINUTE_MS
 
 FollowUp = Literal["none", "urge", "link", "wake_commitments"]
-"""How a host is answered who asks what became of a request: act now; tell what was made; run what was promised."""
+"""How a host is answered who asks what became of a request: act now; tell what was made; run what was committed to."""
 
 CYCLE = timedelta(seconds=5)
 _CLAIM = timedelta(milliseconds=SPACE_CLAIM_TTL_MS)
@@ -88,7 +88,7 @@ def next_request(state: HostRequest, event: Looked | RequestEvent) -> HostReques
 
 
 def is_open(state: HostRequest) -> bool:
-    """Whether something was asked for that nobody has promised or delivered, and that is not given up."""
+    """Whether something was asked for that nobody has committed to or delivered, and that is not given up."""
     return bool(state.content) and not state.fulfilled and not state.given_up
 
 
@@ -143,7 +143,7 @@ def advance_host_request(  # noqa: PLR0917 - the order that all agents' authors 
         latest_action: the host's newest message that asks for something to be done, if any.
         latest_host: the host's newest message.
         now: aware UTC, of the same clock as the messages' times.
-        own_commitments: what we promised for this request's conversation.
+        own_commitments: our commitments in this request's conversation.
         peer_events: what peers did, at least since the last look. For a request that was replayed, all of the record,
             our own of a former life among them.
         owner: who is elected to act on it.

@@ -57,12 +57,12 @@ class JournalReporter:
 
     async def decided(self, snapshot: RoomSnapshot, *notes: Note) -> None:
         """Record what was decided about `snapshot`, in order."""
-        heard = [
+        said = [
             f"{shown(entry.name, is_host=entry.is_host)}: {one_line(entry.content[: 4 * _CHARS], _CHARS)}"
             for entry in snapshot.batch[-_HEARD:]
         ]
         about = {
-            "heard": heard,
+            "heard": said,
             "mode": snapshot.mode,
             "owner": snapshot.owner or "",
             "role": snapshot.role,

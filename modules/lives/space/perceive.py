@@ -43,7 +43,7 @@ class Perceiver:
 
     Attributes:
         client: our place in the room.
-        talk: what we keep in mind of it.
+        talk: the state of the conversation.
         relationships: whom we talked with.
         queue: commitments; one whose claim was lost is withdrawn.
         clock: tells when.
@@ -93,7 +93,7 @@ class Perceiver:
                 self.relationships.remember_strengths(name, identity.expertise)
 
     def _leave_to(self, peer_event: PeerEvent) -> None:
-        """What a peer has made we do not make again, though we had promised it: nobody knew, or our try failed."""
+        """Withdraw our commitments to what a peer has made: nobody knew of them, or our try failed."""
         for one in self.queue.live():
             made = parse_iso_or_none(one.created_at)
             is_that = one.type == peer_event.action and same_target(claim_target(one), peer_event.target)
@@ -108,7 +108,7 @@ class Perceiver:
         return any(one.status in LIVE for one in made)
 
     def _awaits_delivery(self, now: datetime) -> bool:
-        """Whether the host's request is open and nobody came to it, as when no mind answers for a while."""
+        """Whether the host's request is open and nobody came to it, as when no model answers for a while."""
         request = self.talk.state.request
         young = request.requested_at is not None and now - request.requested_at < _WAITS_FOR_A_MIND
         return is_open(request) and not request.attempts and request.claimed_until is None and young

@@ -129,7 +129,7 @@ _PROMISES = regex.compile(
 
 
 def own_context(snapshot: RoomSnapshot, skills: Skills) -> str:
-    """What we said and promised, and what is pinned; "" if there is nothing."""
+    """What we said and committed to, and what is pinned; "" if there is nothing."""
     said = [entry.content for entry in snapshot.history if entry.is_me][-_OWN_SHOWN:]
     parts = [
         listed(skills, "Own Messages", (one_line(text[: 4 * _LONG], _LONG) for text in said)),

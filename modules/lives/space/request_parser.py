@@ -70,8 +70,8 @@ def quoted(request: str) -> str:
 def answers(action: str, request: str, *, by_owner: bool) -> bool:
     """Whether an action of a peer can be what the request asked for.
 
-    Whoever owns the request answers it with whatever is promised; others only complement it, unless they make the very
-    thing.
+    Whoever owns the request answers it with whatever it commits to; others only complement it, unless they make the
+    very thing.
     """
     kinds = GITHUB_COMMITMENT_TYPES | {"post_bluesky"}
     made = {"create_issue", "create_plan", requested_type(request)}

@@ -68,7 +68,7 @@ class Responder:
     Attributes:
         decider: asks the model again where it owes an action.
         validator: checks messages.
-        talk: what we keep in mind of the room; the request's counters move there.
+        talk: the state of the conversation; the request's counters move there.
         writer: writes the body of what is made without a decision of the model.
         timezone: of the SOUL's day; "" for the machine's own.
 

@@ -161,12 +161,12 @@ class RoomSnapshot:
 
     @property
     def is_settled(self) -> bool:
-        """Whether the host asks about a request that we have met or promised: it is not met a second time."""
+        """Whether the host asks about a request that we have met or committed to: it is not met a second time."""
         return self.follow_up in {"link", "wake_commitments"}
 
     @property
     def is_met(self) -> bool:
-        """Whether the host's request is promised, done or given up, and the host has asked for nothing since."""
+        """Whether the host's request is committed to, done or given up, and the host has asked for nothing since."""
         latest = next((entry for entry in reversed(self.history) if entry.is_host), None)
         if latest is None or not self.request.content or self.is_open:
             return False
@@ -190,7 +190,7 @@ class SnapshotBuilder:
 
     Attributes:
         client: our place in it.
-        talk: what we keep in mind of it; its request moves on here.
+        talk: the state of the conversation; its request moves on here.
         intents: say what the host's words mean.
         queue: our commitments.
         clock: tells when.
@@ -319,7 +319,7 @@ class SnapshotBuilder:
         return None if owner == self.talk.state.me and self.social_only and need == "github" else owner
 
     def _work(self, content: str, since: datetime | None) -> OwnWork:
-        """What we promised for that request, and what came of it since it was made."""
+        """Our commitments to that request, and what came of them since it was made."""
         if not content:
             return OwnWork()
         made = self.queue.in_conversation(conversation_thread_uri(HOST, content), self.client.room_id)

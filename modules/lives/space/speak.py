@@ -73,7 +73,7 @@ class WaitingMessage:
         not_before: when it may be said, in seconds of the monotonic clock.
         joins: how often we had joined a room then; it is said in no other room.
         settles: the words alone answer the host's request.
-        is_written: what is promised has its whole bodies.
+        is_written: the commitments have their whole bodies.
 
     """
 
@@ -105,7 +105,7 @@ class Speaker:
 
     Attributes:
         client: our place in the room.
-        talk: what we keep in mind of it.
+        talk: the state of the conversation.
         perceiver: hears what is said meanwhile.
         snapshots: say how things then stand.
         commitment_maker: makes the commitments.
@@ -135,7 +135,7 @@ class Speaker:
     async def prepare(
         self, proposed: ProposedMessage, snapshot: RoomSnapshot, config: SpaceConfig
     ) -> WaitingMessage | Spoken:
-        """Claim what is promised, and show that we type; a message that may be said waits as long as typing takes."""
+        """Claim the commitments, and show that we type; a message that may be said waits as long as typing takes."""
         if barred := self.barred(proposed):
             return barred
         planned = self.commitment_maker.plan(proposed.commitments, snapshot)
@@ -158,7 +158,7 @@ class Speaker:
         )
 
     async def write(self, waiting: WaitingMessage) -> WaitingMessage:
-        """The same message, where what is promised and still claimed is written out in full."""
+        """The same message, where the commitments that are still claimed have their whole bodies."""
         held = self.commitment_maker.still_claimed(waiting.planned)
         if not held:
             return replace(waiting, is_written=True)

@@ -1,4 +1,4 @@
-"""What a SOUL keeps in mind of a room while it lives: who said what, what was asked, and what was answered.
+"""The state of a conversation in a room while the process lives: who said what, what was asked and answered.
 
 One pure reducer, `next_state`, tells what each event makes of the state; `Conversation` holds it, and nobody else
 assigns it. Nothing here survives a crash, and nothing needs to: the room replays its record to whoever joins,

@@ -107,7 +107,7 @@ class HostRequest:
         content: its words; "" when there is none.
         entry_id: of the message that held it.
         requested_at: when it was said.
-        fulfilled: whether somebody has promised or delivered it, or nothing was asked.
+        fulfilled: whether somebody has committed to it or delivered it, or nothing was asked.
         cycles: how often we have looked at it unfulfilled.
         owner_rejections: how often our own try for it came to nothing.
         attempts: tries of the model that were completed since.

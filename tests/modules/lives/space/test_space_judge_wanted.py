@@ -29,7 +29,7 @@ def test_one_more_answer_to_the_same_words_is_judged_though_it_shares_no_word() 
 @pytest.mark.parametrize(
     ("message", "answers", "echo", "partners", "commitments", "reason"),
     [
-        (MESSAGE, ANSWERS, NEAR, 2, 1, "it promises something"),
+        (MESSAGE, ANSWERS, NEAR, 2, 1, "it makes a commitment"),
         (MESSAGE, ANSWERS, ECHO, 2, 0, "it is an echo already"),
         (MESSAGE, ANSWERS[:1], NEAR, 1, 0, "too little was said to repeat"),
         (MESSAGE, ANSWERS[:1], FAR, 5, 0, "few have answered the host yet"),

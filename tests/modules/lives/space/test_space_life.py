@@ -187,7 +187,7 @@ async def test_what_the_mind_could_not_answer_is_answered_later(room: Room) -> N
         await room.says(QUESTION, marvin)
         assert (await marvin.check()).ran is False
         assert "Check failed" in marvin.lines()
-        assert (await marvin.check()).reason == "the mind failed a moment ago"
+        assert (await marvin.check()).reason == "the model failed a moment ago"
         room.running_town.mind.answer = lambda _: speaks(TIN)
         marvin.later(60)
         await marvin.check()
