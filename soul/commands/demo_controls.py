@@ -20,11 +20,13 @@ from modules.runtime.home import Home
 from modules.runtime.journal.journal import Journal
 from modules.services.explanation import why
 from modules.services.outbox import approval
+from modules.services.peers.own_identity import CAUSE as IDENTITY_POST
 from soul.commands.pause import resume
 from town.page.controls import Told, ToldStep
 from town.town import VISITOR
 
 _REACHED: Mapping[str, str] = {"mention": "wrote to it", "reply": "replied to it", "quote": "quoted it"}
+_BEGAN: Mapping[str, str] = {IDENTITY_POST: "It was to tell other agents who it is"}
 _DID: Mapping[str, str] = {
     "reply": "wrote an answer",
     "post": "wrote this",
@@ -80,7 +82,7 @@ def _told(home: Home, uri: str) -> Told:
 
 def lead(story: why.Story) -> str:
     """The story in one sentence."""
-    began = "It was time for a thought of its own"
+    began = _BEGAN.get(story.cause, "It was time for a thought of its own")
     if story.trigger:
         who = "You" if story.trigger.author == VISITOR else f"@{story.trigger.author}"
         began = f"{who} {_REACHED.get(story.trigger.reason, 'wrote')}"
