@@ -47,10 +47,10 @@ class Limit:
 
 
 WALKS = (
-    Limit("a notification", "modules/lives/bluesky/loop.py:AwarenessLoop._take_on:item", 55, 26),
-    Limit("a proposed action", "modules/services/outbox/outbox.py:Outbox.submit:action", 8, 3),
-    Limit("a batch of room talk", "modules/lives/space/act.py:Participation._check:batch", 78, 56),
-    Limit("what is said in a room", "modules/lives/space/speak.py:Speaker.say:waiting", 24, 10),
+    Limit("a notification", "modules/lives/bluesky/loop.py:AwarenessLoop._take_on:item", 50, 21),
+    Limit("a proposed action", "modules/services/outbox/outbox.py:Outbox.submit:action", 7, 3),
+    Limit("a batch of room talk", "modules/lives/space/act.py:Participation._check:batch", 70, 50),
+    Limit("what is said in a room", "modules/lives/space/speak.py:Speaker.say:waiting", 18, 5),
     Limit("a message of the owner", "modules/services/agent/owner/owner.py:OwnerTalk._answer:message", 24, 10),
 )
 
