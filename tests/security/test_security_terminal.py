@@ -59,6 +59,7 @@ ARGUMENTS: dict[str, list[Sequence[str]]] = {
     "prompt": [(), ("--text",), ("--about", HOSTILE), ("--for", "bluesky", "--text")],
     "doctor": [(), ("--security",)],
     "drafts": [(), ("show", "{draft}"), ("approve", HOSTILE), ("reject", "abcd"), (HOSTILE,), ("reject", "{draft}")],
+    "mute": [(), (HOSTILE,), (f"did:plc:{HOSTILE}",), ("did:plc:kit",), ("did:plc:kit", "--off")],
     "talks": [(), ("show", "5e55"), ("show", HOSTILE)],
     "pause": [(HOSTILE,)],
     "resume": [()],

@@ -23,7 +23,7 @@ from modules.services.rights.policy import INTENTS, PREFERENCE, preference_of
 from modules.services.rights.types import Preference
 
 FRESH = timedelta(hours=24)
-UNREADABLE_S = 600.0
+UNREADABLE_S = 60.0
 
 _AT_ONCE = 4
 _MOST_UNREADABLE = 1_000

@@ -103,7 +103,7 @@ async def test_a_post_waits_while_what_its_author_allows_cannot_be_read(running_
         await life.look()
         assert not running_town.mind.asked
         assert [item.entry.reason for item in await life.decisions()] == ["what the author allows could not be read"]
-        life.passes(601)
+        life.passes(61)
         await life.look()
     assert len(running_town.texts("rowan")) == 1
 
