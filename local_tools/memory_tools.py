@@ -105,8 +105,8 @@ class MemoryTools:
         if not subject or not body or len(body) > BODY_LENGTH:
             return self.words.error("Memory Form", most=BODY_LENGTH)
         tags = tuple(filter(None, (one_line(tag, TAG_LENGTH) for tag in args.tags)))[:MOST_TAGS]
-        wish = NewMemory(args.kind, subject, body, tags, args.importance, shareable=args.share)
-        number = await self._store.save(admitted(wish, words), self._clock.now())
+        proposed = NewMemory(args.kind, subject, body, tags, args.importance, shareable=args.share)
+        number = await self._store.save(admitted(proposed, words), self._clock.now())
         kept = await self._store.get(number)
         seen = kept is not None and self._may_see(kept, turn)
         return self.words.done("Remembered As", number=number) if seen else self.words.done("Remembered")

@@ -59,7 +59,7 @@ EMPTY_PROMISE = _whole(
     r"I(?:'m| am) happy to create",
     rf"about to (?:{_MADE})",
 )
-"""Work that is promised and not committed. What is only going to be said is no work."""
+"""Matches an announcement of work without a commitment; what is only going to be said is no work."""
 
 NON_OWNER_ACTION = _whole(
     _I_WILL, _LET_ME, _GOING_TO, rf"I(?:'m| am) (?:{_MAKING})", rf"about to (?:{_MADE}|make|post)"

@@ -158,7 +158,7 @@ def _owner(seen: _Seen) -> Iterator[Finding]:
     )
 
 
-def _manners(seen: _Seen) -> Iterator[Finding]:
+def _etiquette(seen: _Seen) -> Iterator[Finding]:
     settings = seen.settings
     if settings.soul_bot_label:
         yield Finding("bot-label-off", "ok", "its profile says that it is a bot")
@@ -220,7 +220,7 @@ _CHECKS: tuple[Callable[[_Seen], Iterator[Finding]], ...] = (
     _process,
     _network,
     _owner,
-    _manners,
+    _etiquette,
     _cost,
     _secrets,
     _standing,

@@ -129,8 +129,8 @@ def _loop(loop: dict[str, Any], timezone: str) -> str:
 
 def _room(status: dict[str, Any]) -> list[str]:
     """Return lines for the room and the open commitments; none for what an older version did not write."""
-    room, promises = status.get("room"), status.get("promises", [])
-    if not room and not promises:
+    room, commitments = status.get("room"), status.get("promises", [])
+    if not room and not commitments:
         return []
     from common.text.untrusted import one_line  # noqa: PLC0415 - takes time to load
 
@@ -138,7 +138,7 @@ def _room(status: dict[str, Any]) -> list[str]:
     if room and room["status"] in {"joined", "draining"}:
         names = ", ".join(one_line(name) for name in room["peers"])
         lines.append(f"  in the room {room['url']}" + (f" with {names}" if names else ", alone"))
-    lines += [f"  commitment: {one_line(one['what'])} ({one['type']}, {one['status']})" for one in promises]
+    lines += [f"  commitment: {one_line(one['what'])} ({one['type']}, {one['status']})" for one in commitments]
     return lines
 
 

@@ -36,8 +36,8 @@ def test_every_rule_that_can_speak_has_words() -> None:
         "repost-likeness",
         "repost-short",
     }
-    manners = {value.name for value in vars(rules).values() if isinstance(value, EtiquetteRule)} - numbers_only
-    assert [name for name in manners | {"approval"} if rule(name) == name] == []
+    etiquette_rules = {value.name for value in vars(rules).values() if isinstance(value, EtiquetteRule)} - numbers_only
+    assert [name for name in etiquette_rules | {"approval"} if rule(name) == name] == []
 
 
 def test_what_has_no_words_keeps_its_name() -> None:

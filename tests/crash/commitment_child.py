@@ -1,9 +1,9 @@
-"""Lives that keep promises, each a process of its own, to be killed at any moment.
+"""Lives that keep commitments, each a process of its own, to be killed at any moment.
 
 Usage: python -m tests.crash.commitment_child FOLDER GITHUB_URL TOKEN SPACE_PORT
 
 Loads everything once, then forks a life for each line on stdin (`DIE_AT_TRANSACTION inside|after`, or nothing). One
-hears `born PID`, `awake`, `ended CODE`. A life promises what `FOLDER/wanted.jsonl` says and it has not promised yet,
+hears `born PID`, `awake`, `ended CODE`. A life commits to what is new in `FOLDER/wanted.jsonl`,
 and ends with code 0 when all of that is kept and told in the room.
 """
 

@@ -1,4 +1,4 @@
-"""Promises kept by a process that is killed again and again: one issue each, told once each, none forgotten."""
+"""Commitments kept by a process that is killed again and again: one issue each, told once each, none forgotten."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ LAST_LIFE_S = 120.0
 
 @dataclass
 class Work:
-    """What is promised, and what came of it."""
+    """What is committed to, and what came of it."""
 
     folder: Path
     repo: StoredRepo

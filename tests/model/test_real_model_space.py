@@ -1,4 +1,4 @@
-"""A small real model takes part in a room: it answers in prose, promises what it owns, and nothing that it does not.
+"""A small real model takes part in a room: it answers in prose, commits to what it owns, and nothing that it does not.
 
 `pytest -rP` shows what it said.
 """

@@ -1,4 +1,4 @@
-"""What a day in a room comes to, in figures: who spoke, who repeated what, what became of wishes, the cost. Pure."""
+"""What a day in a room comes to, in figures: who spoke, who repeated what, what became of requests, the cost. Pure."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ class Echo:
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What became of one wish: the promises made for it, and the lines that told of it."""
+    """What became of one request: the commitments made for it, and the lines that told of it."""
 
     request: Line
     queued_commitments: tuple[QueuedCommitment, ...]
@@ -84,7 +84,7 @@ class Day:
         return talks
 
     def is_talk(self, said: Said) -> bool:
-        """Words of an agent that stand for themselves: no announcement, no promise."""
+        """Words of an agent that stand for themselves: no announcement, no commitment."""
         return not (said.by_host or is_done_chat(said.content) or (said.name, said.content) in self._promising)
 
     def per_third(self) -> dict[str, tuple[int, ...]]:
@@ -159,7 +159,7 @@ class Day:
         return [after - before for before, after in pairwise(moments)]
 
     def outcomes(self) -> list[Outcome]:
-        """Of each wish of the host."""
+        """Of each request of the host."""
         return [self._outcome(line) for line in self.record.lines if line.kind in REQUESTS]
 
     def _outcome(self, request: Line) -> Outcome:
@@ -182,7 +182,7 @@ class Day:
         )
 
     def answers_to(self, follow_up: Line) -> list[str]:
-        """What an agent said of a wish within a minute after it was asked for it: its link, or that it is in hand."""
+        """What an agent said of a request within a minute after the question: its link, or that it is in hand."""
         asked = MORNING + timedelta(seconds=follow_up.at)
         outcome = next(one for one in self.outcomes() if one.request.text == follow_up.asks)
         links = [link for commitment in outcome.queued_commitments for link in _links(commitment)]

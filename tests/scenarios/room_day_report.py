@@ -31,7 +31,7 @@ def table(day: Day) -> str:
         "echoes of all talk / longest chain": f"{sum(map(bool, talk))} of {len(talk)} / {day.longest_chain()}",
         "near-verbatim repeats in a conversation": len(day.repeats()),
         "openers / least time between": f"{len(openers)} / {min(day.between_openers(), default='-')}",
-        "wishes / met and told once / waiting plans": f"{len(outcomes)} / {met} / {waiting}",
+        "requests / met and told once / waiting plans": f"{len(outcomes)} / {met} / {waiting}",
         "errors in journals": len(day.errors()),
         "model calls": sum(sum(counts.values()) for counts in calls.values()),
         "tokens per thought": round(sum(tokens.values()) / max(1, sum(sum(one.values()) for one in calls.values()))),

@@ -1,4 +1,4 @@
-"""What the host of the room says in a day, and when: opinions, remarks, thanks, wishes, questions after them."""
+"""What the host of the room says in a day, and when: opinions, remarks, thanks, requests, questions after them."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ REQUESTS: frozenset[Kind] = frozenset({"issue", "comment", "post", "plan"})
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """Words of the host; `at` is in seconds of the day. `asks`: the words of the wish that it asks about."""
+    """Words of the host; `at` is in seconds of the day. `asks`: the words of the request that it asks about."""
 
     at: float
     kind: Kind
@@ -113,7 +113,7 @@ _TABLE: tuple[tuple[str, Kind, str], ...] = (
 
 
 def script() -> tuple[Line, ...]:
-    """The day's lines in their order; a follow-up asks about the wish before it."""
+    """The day's lines in their order; a follow-up asks about the request before it."""
     lines: list[Line] = []
     request = ""
     for clock, kind, text in _TABLE:

@@ -166,7 +166,7 @@ def talkative(name: str, names: Sequence[str]) -> Decide:
 
 
 def diligent(asked: Asked) -> Completion:
-    """Promises what is its own to promise, and is silent otherwise."""
+    """Commits to what is its own, and is silent otherwise."""
     if asked.is_owner:
         return says("The clock at midnight is mine, and I describe how to see it.", an_issue())
     return quiet("it is not mine")
@@ -348,7 +348,7 @@ async def _live(soul: Soul) -> None:
 
 
 async def _live_quickly(soul: Soul) -> None:
-    """The loops of the room and of promises, each again and again in its own rhythm, until the end."""
+    """The loops of the room and of commitments, each again and again in its own rhythm, until the end."""
     app = soul.app
     scheduler, clock = app.scheduler, app.services.clock
     app.stages.reach(Stage.LOGGED_IN)

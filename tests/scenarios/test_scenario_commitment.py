@@ -1,4 +1,4 @@
-"""A promise made on Bluesky is kept on GitHub, told in the thread where it was made, and the owner can ask why."""
+"""A commitment made on Bluesky is kept on GitHub, told in the thread where it was made, and the owner can ask why."""
 
 from __future__ import annotations
 

@@ -89,8 +89,8 @@ def test_who_committed_something_kept_it(day: Day) -> None:
 
 
 def test_a_host_who_asks_after_a_request_hears_of_it_within_a_minute(day: Day) -> None:
-    unheard = [line.text for line in day.record.lines if line.kind == "follow_up" and not day.answers_to(line)]
-    assert unheard == []
+    unanswered = [line.text for line in day.record.lines if line.kind == "follow_up" and not day.answers_to(line)]
+    assert unanswered == []
 
 
 def test_talk_ends_where_enough_was_said(day: Day) -> None:

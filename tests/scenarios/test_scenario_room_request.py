@@ -1,4 +1,4 @@
-"""A host's wish in a room of whole SOULs: one artefact, told once, whatever the minds and the host do."""
+"""A host's request in a room of whole SOULs: one artefact, told once, whatever the minds and the host do."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ async def all_in(stack: AsyncExitStack, society: Society, *names: str) -> None:
 
 
 def eager(asked: Asked) -> Completion:
-    """Promises whatever the notes say."""
+    """Commits whatever the notes say."""
     return says(f"The clock is on my desk already, says {asked.name}.", an_issue())
 
 

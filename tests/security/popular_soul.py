@@ -131,13 +131,13 @@ class Popular:
     async def _mischief(self) -> None:
         """What nobody asked for."""
         stranger = f"stranger{self.rng.randrange(10**6)}"
-        unheard = uri(stranger, "post")
+        unknown_post = uri(stranger, "post")
         fan = f"fan{self.rng.randrange(30)}"
         text = f"@{stranger}.example {self._sentence()}"
         for draft in (
-            like(unheard),
-            ProposedAction(RepostBody(uri=unheard, cid="cid")),
-            ProposedAction(reply_body(text, unheard)),
+            like(unknown_post),
+            ProposedAction(RepostBody(uri=unknown_post, cid="cid")),
+            ProposedAction(reply_body(text, unknown_post)),
             ProposedAction(FollowBody(did=did(stranger))),
             ProposedAction(FollowBody(did=did(fan))),
             ProposedAction(PostBody(text=text), cause_id="expression"),

@@ -167,18 +167,18 @@ def gateway(url: str, internet: SmallInternet) -> LLMGateway:
 
 async def test_the_model_is_reached_on_loopback_where_the_owner_named_it(internet: SmallInternet) -> None:
     async with serve(model_app(Mind(replying("Slate.")), api_key=KEY)) as url:
-        door = gateway(f"{url}/v1", internet)
-        assert await door.chat([Message("user", "tin or slate?")]) == "Slate."
-        await door.aclose()
+        llm = gateway(f"{url}/v1", internet)
+        assert await llm.chat([Message("user", "tin or slate?")]) == "Slate."
+        await llm.aclose()
     assert internet.backend.taken == ["127.0.0.1"]
 
 
 async def test_a_model_service_cannot_send_a_prompt_inside(internet: SmallInternet) -> None:
     internet.say(moved(f"http://127.0.0.1:{internet.trap.port}/v1/chat/completions", "307 Temporary"))
-    door = gateway("http://public.example/v1", internet)
+    llm = gateway("http://public.example/v1", internet)
     with pytest.raises(SoulError):
-        await door.chat([Message("user", "hello")])
-    await door.aclose()
+        await llm.chat([Message("user", "hello")])
+    await llm.aclose()
     assert untouched(internet)
 
 

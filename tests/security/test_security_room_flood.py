@@ -269,8 +269,8 @@ async def test_one_chat_freezes_neither_the_room_nor_its_terminal(tmp_path: Path
     clock = FakeClock()
     with shown.open("w", encoding="utf-8") as file:
         out = Outlet(file)
-        desk = HostConsole(LineScreen(out, until_eof=False, timezone="UTC"), Roster(), clock)
-        server = SpaceServer(None, desk, clock=clock)
+        console = HostConsole(LineScreen(out, until_eof=False, timezone="UTC"), Roster(), clock)
+        server = SpaceServer(None, console, clock=clock)
         assert isinstance(await server.start(0), Ok)
         try:
             async with connect(f"ws://127.0.0.1:{server.port}", proxy=None) as socket:

@@ -87,7 +87,7 @@ def left_in(folder: Path) -> list[str]:
 
 
 def seen(threads: list[list[dict[str, Any]]]) -> set[str]:
-    """Which of the promised things the page shows."""
+    """Which of the announced things the page shows."""
     residents = {resident.handle for resident in RESIDENTS}
     shown = {f"post by {posts[0]['author']['handle']}" for posts in threads}
     for posts in threads:

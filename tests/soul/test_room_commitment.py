@@ -1,4 +1,4 @@
-"""A host has what was asked for without waiting for a timer, and a SOUL killed over a promise keeps it once."""
+"""A host has what was asked for without waiting for a timer, and a SOUL killed over a commitment keeps it once."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ async def test_a_request_becomes_an_issue_and_a_commitment_is_taken_up_without_w
         assert len(society.issues()) == 1 + COMMITMENTS
     with capfd.disabled():
         sys.stdout.write(
-            f"\nthe wish was an issue, and told, after {done_s:.1f} s; {COMMITMENTS} promises were taken up "
+            f"\nthe request was an issue, and told, after {done_s:.1f} s; {COMMITMENTS} commitments were taken up "
             f"after {statistics.median(waits):.2f} s (median), {p95:.2f} s (p95), {max(waits):.2f} s (longest)\n"
         )
 

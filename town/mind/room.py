@@ -49,7 +49,7 @@ def take_part(turn: Turn, about: RoomFacts) -> Completion:
 def _decide(words: Words, room: RoomFacts) -> Json:
     """The arguments of the tool; `words` are about what somebody else said last."""
     if room.is_owner and room.request and not room.needs_repo:
-        return _promise(words, room)
+        return _commitment(words, room)
     if answer := _answer(words, room):
         return answer
     if held := _held_back(room):
@@ -152,7 +152,7 @@ def _new_thought(words: Words) -> tuple[str, bool]:
     return next((said for said in words.field.general if words.fresh(said)), ""), False
 
 
-def _promise(words: Words, room: RoomFacts) -> Json:
+def _commitment(words: Words, room: RoomFacts) -> Json:
     """The work itself, as far as words go."""
     lines = words.bank.room
     request = " ".join(room.request.split())

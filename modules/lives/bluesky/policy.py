@@ -135,10 +135,10 @@ def plan_case(post_case: Case, judged: ConversationDecision) -> Plan:
     is_owner = post_case.is_owner
     screening = _screen(post_case.notification, is_owner=is_owner)
     plan = plan_for(judged, screening, post_case.thread, post_case.advice, is_owner=is_owner)
-    return _against_wishes(post_case) or plan if plan.code == "answer" else plan
+    return _against_preferences(post_case) or plan if plan.code == "answer" else plan
 
 
-def _against_wishes(post_case: Case) -> Plan | None:
+def _against_preferences(post_case: Case) -> Plan | None:
     """Return what is done where the author does not allow an answer by a model; None where they do."""
     preference, notification = post_case.preference, post_case.notification
     if preference is None:

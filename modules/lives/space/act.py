@@ -213,11 +213,11 @@ class Participation:
             return CheckResult("quiet", "nothing is open")
         case = Case(snapshot, config)
         try:
-            return await self._think(case)
+            return await self._run_turn(case)
         finally:
             await self.reporter.decided(case.snapshot, *case.notes)
 
-    async def _think(self, case: Case) -> CheckResult:
+    async def _run_turn(self, case: Case) -> CheckResult:
         """Ask the model where it is needed, and prepare what follows."""
         snapshot = case.snapshot
         if self.first_look and (nothing := await self.first_look.reason_for_silence(snapshot)):

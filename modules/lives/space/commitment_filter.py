@@ -161,20 +161,20 @@ def _checked(  # noqa: PLR0911 - one line for each rule
     is_made_once = one.type in made_once(snapshot.request.content)
     if is_made_once and snapshot.is_open and not snapshot.is_owner:
         return LeftOut(one, "non_owner", f"{one.type}: somebody else was elected to act on the host's request")
-    placed = assign_repo(one, snapshot)
-    if placed is None:
+    assigned = assign_repo(one, snapshot)
+    if assigned is None:
         why = f"nobody named {one.repo}" if one.repo else "no repository is known"
         return LeftOut(one, "unnamed_repo", f"{one.type}: {why}")
     if snapshot.is_settled:
         return LeftOut(one, "settled", "the host asks about what is committed to already")
     if is_made_once and snapshot.is_met:
         return LeftOut(one, "made", f"{one.type}: the host's request is taken care of")
-    target = claim_target(placed, snapshot.repo)
+    target = claim_target(assigned, snapshot.repo)
     if is_made_once and (made := alike(snapshot.peer_results, one.type, target)):
         return LeftOut(one, "made", f"{shown(made.name)} has made {made.target}")
     if rival := alike(snapshot.room.claims, one.type, target):
         return LeftOut(one, "claimed", f"{shown(rival.name)} works at {rival.target}")
-    return placed
+    return assigned
 
 
 def made_once(request: str) -> frozenset[CommitmentType]:

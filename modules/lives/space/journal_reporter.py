@@ -36,7 +36,7 @@ LOOP = "space-participation"
 SPOKE = "spoke"
 """Marks the entry of a message that we said."""
 
-_HEARD, _CHARS = 10, 200
+_MESSAGES, _CHARS = 10, 200
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +59,7 @@ class JournalReporter:
         """Record what was decided about `snapshot`, in order."""
         said = [
             f"{shown(entry.name, is_host=entry.is_host)}: {one_line(entry.content[: 4 * _CHARS], _CHARS)}"
-            for entry in snapshot.batch[-_HEARD:]
+            for entry in snapshot.batch[-_MESSAGES:]
         ]
         about = {
             "heard": said,

@@ -121,7 +121,7 @@ def _quotable(text: str, length: int) -> str:
 _OWN_SHOWN = 5
 _OTHERS_SHOWN = 10
 _LONG, _SHORT, _LINE = 300, 80, 120
-_PROMISES = regex.compile(
+_COMMITMENTS = regex.compile(
     r"\b(?:I['\u2019]ll|I\ can|Let\ me|opening|creating|I\ will|I['\u2019]m\ going\ to|I\ am\ going\ to|posting"
     r"|commenting|writing\ up|documenting|filing|submitting)\b",
     regex.IGNORECASE | regex.VERBOSE,
@@ -147,7 +147,7 @@ def foreign_context(snapshot: RoomSnapshot, skills: Skills, relationships: PeerR
         listed(skills, "Peers", _peers(snapshot, skills, relationships)),
         listed(skills, "Workspaces", _workspaces(snapshot, skills)),
         listed(skills, "Peer Results", _results(snapshot)),
-        listed(skills, "Peer Claims", (*_claims(snapshot), *_promises(snapshot))),
+        listed(skills, "Peer Claims", (*_claims(snapshot), *_commitments(snapshot))),
         listed(skills, "Points", (one_line(point, _LINE) for point in snapshot.points)),
         listed(skills, "Echoes", _echoes(snapshot)),
     )
@@ -210,11 +210,11 @@ def _claims(snapshot: RoomSnapshot) -> Iterator[str]:
         yield f"{shown(claim.name)}: {one_line(claim.action)} {one_line(claim.target, _LINE)}"
 
 
-def _promises(snapshot: RoomSnapshot) -> Iterator[str]:
+def _commitments(snapshot: RoomSnapshot) -> Iterator[str]:
     """By their words alone, of those who claimed nothing."""
     claiming = {claim.name for claim in snapshot.room.claims}
     peers = [entry for entry in snapshot.history if not (entry.is_host or entry.is_me or entry.name in claiming)]
-    for entry in [entry for entry in peers if _PROMISES.search(entry.content)][-_OTHERS_SHOWN:]:
+    for entry in [entry for entry in peers if _COMMITMENTS.search(entry.content)][-_OTHERS_SHOWN:]:
         yield f'{shown(entry.name)}: "{one_line(entry.content[: 4 * _LINE], _LINE)}"'
 
 

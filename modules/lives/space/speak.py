@@ -249,7 +249,7 @@ def _with_commitments(proposed: ProposedMessage, planned: Sequence[PlannedCommit
     return replace(proposed, commitments=tuple(one.commitment for one in planned))
 
 
-_SUBJECTS = {"connection_formed": "A talk in the room", "helped_someone": "A promise kept"}
+_SUBJECTS = {"connection_formed": "A talk in the room", "helped_someone": "A commitment fulfilled"}
 _IMPORTANCE = 2
 
 

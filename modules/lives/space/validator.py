@@ -180,7 +180,7 @@ CHEAP: tuple[Row, ...] = (
         _words(check_list),
     ),
     Row(
-        Stop("empty_promise", "Empty promise", "empty promise", "announces work and commits to none"),
+        Stop("empty_promise", "Empty commitment", "empty commitment", "announces work and commits to none"),
         _words(check_empty_promise),
         uncommitted_only=True,
     ),

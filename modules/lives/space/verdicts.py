@@ -112,7 +112,7 @@ def _fields(page: str) -> dict[str, list[str]]:
 
 
 def quoted(text: str) -> str:
-    """Foreign text as a quotation on one line, which nothing in it can end."""
+    """Return untrusted text as a quotation on one line; nothing in the text can close the quotation."""
     return f'"{one_line(text, _MOST_CHARS).translate(_QUOTES)}"'
 
 

@@ -1,4 +1,4 @@
-"""What is known of people's wishes, as rows of `soul.db`: the preferences that were read, and whom the owner muted.
+"""The rows of `soul.db` about people's preferences: those that were read, and whom the owner muted.
 
 Each function is one step of a transaction that its caller opened.
 """

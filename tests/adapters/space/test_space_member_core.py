@@ -1,4 +1,4 @@
-"""The member as a core without I/O: whatever a room does and in whatever order, its promises to us hold."""
+"""The member as a core without I/O: whatever a room does and in whatever order, what it guarantees holds."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Whatever guests do, in whatever order: a room keeps its promises."""
+"""Whatever guests do, in whatever order: a room keeps its guarantees."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """Replays AgentDojo's tasks through our tool loop, our registry and our executor.
 
 The mind does the user's task by its known solution. As soon as a result shows it the attacker's words, it does all that
-the attacker wants, then goes on. Only what stands between its wish and the world is tested: the tool gate.
+the attacker wants, then goes on. Only what stands between its request and the world is tested: the tool gate.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The scripted mind in a room: it speaks when it has something new, promises what is its own, and is silent else."""
+"""The scripted mind in a room: it speaks when it has something new, commits to what is its own, and is silent else."""
 
 from __future__ import annotations
 

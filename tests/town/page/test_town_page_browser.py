@@ -196,7 +196,7 @@ async def test_the_budget_is_a_bar_that_moves_and_says_its_step(page: Page, squa
     await expect(card).to_contain_text("24,310 of 150,000 tokens")
     dollars = {"used": 0.87, "cap": 1.0}
     square.status("maren", modelBudget=BUDGET | {"step": "pressing", "usd": dollars})
-    await expect(bar).to_have_attribute("aria-valuetext", "87 % used, thinks only for you, mentions and promises")
+    await expect(bar).to_have_attribute("aria-valuetext", "87 % used, works only for you, mentions and commitments")
     await expect(card).to_contain_text("$0.8700 of $1.00")
 
 

@@ -7,7 +7,7 @@ import { el, setText, until } from "./dom.js";
 const STEPS = new Map(Object.entries({
   normal: "all is well",
   cheaper: "a cheaper model thinks, if there is one",
-  pressing: "thinks only for you, mentions and promises",
+  pressing: "works only for you, mentions and commitments",
   owner_only: "thinks only for you",
   listen: "only listens until the next day",
 }));

@@ -156,5 +156,5 @@ async def _migrate(cursor: Cursor) -> None:
 
 def _one(row: DictRow | None) -> DictRow:
     if row is None:
-        raise AssertionError("a row was promised")
+        raise AssertionError("the query returned no row")
     return row

@@ -54,7 +54,7 @@ CHECKS: dict[str, tuple[Check, list[str], list[str]]] = {
             "",
         ],
     ),
-    "empty promise": (
+    "empty commitment": (
         phrases.check_empty_promise,
         [
             "I'll open it",

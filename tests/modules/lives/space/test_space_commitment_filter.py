@@ -1,4 +1,4 @@
-"""One artefact for one wish: what the host's wish has got already, and what a peer made lately, is not made again."""
+"""One artefact for one request: what it has got already, and what a peer made lately, is not made again."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A SOUL acts on a host's wish, end to end: one promise, by whom it belongs to, whatever its mind does in between."""
+"""A SOUL acts on a host's request, end to end: one commitment, by its owner, whatever the model does in between."""
 
 from __future__ import annotations
 

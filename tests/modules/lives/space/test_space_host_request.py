@@ -1,4 +1,4 @@
-"""A wish of the host grows urgent while nobody takes it, rests while somebody does, and is never asked twice."""
+"""A request of the host grows urgent while nobody takes it, rests while somebody does, and is never asked twice."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ from modules.lives.space.types import HistoryEntry, HostRequest, Intent, OwnWork
 NOW = datetime(2026, 1, 5, 12, tzinfo=UTC)
 NOTHING = OwnWork()
 S = timedelta(seconds=1)
-DeedKind = Literal["claim", "success", "failure", "done_chat"]
+EventKind = Literal["claim", "success", "failure", "done_chat"]
 
 
 def host(
@@ -44,7 +44,7 @@ def replayed(*, s: float) -> HistoryEntry:
     return replace(host(s=s), replayed=True)
 
 
-def peer_event(kind: DeedKind, s: float, action: str = "create_issue", name: str = "rebecca") -> PeerEvent:
+def peer_event(kind: EventKind, s: float, action: str = "create_issue", name: str = "rebecca") -> PeerEvent:
     return PeerEvent(kind, name, NOW + s * S, action)
 
 
@@ -321,7 +321,7 @@ def test_an_announcement_is_known_by_its_first_words(content: str, *, done: bool
     assert is_done_chat(content) is done
 
 
-DEEDS = st.lists(
+PEER_EVENTS = st.lists(
     st.builds(
         PeerEvent,
         st.sampled_from(["claim", "success", "failure", "done_chat"]),
@@ -335,7 +335,7 @@ OWN = st.builds(OwnWork, st.integers(0, 2), st.integers(0, 2), st.booleans())
 INTENTS: st.SearchStrategy[Intent] = st.sampled_from(["action_request", "discussion", "follow_up"])
 
 
-@given(s=st.integers(0, 300), peer_events=DEEDS, own=OWN, intent=INTENTS, frozen=st.booleans())
+@given(s=st.integers(0, 300), peer_events=PEER_EVENTS, own=OWN, intent=INTENTS, frozen=st.booleans())
 def test_a_look_opens_what_is_fulfilled_only_for_a_question_that_nobody_can_answer(
     s: int, peer_events: list[PeerEvent], own: OwnWork, intent: Intent, *, frozen: bool
 ) -> None:
@@ -346,7 +346,7 @@ def test_a_look_opens_what_is_fulfilled_only_for_a_question_that_nobody_can_answ
     assert after.fulfilled or (nothing and (own.failed_last or not by_peers))
 
 
-@given(st.lists(st.tuples(st.integers(0, 120), DEEDS, OWN, INTENTS, st.booleans()), max_size=12))
+@given(st.lists(st.tuples(st.integers(0, 120), PEER_EVENTS, OWN, INTENTS, st.booleans()), max_size=12))
 def test_a_second_look_at_the_same_moment_changes_nothing(
     looks: list[tuple[int, list[PeerEvent], OwnWork, Intent, bool]],
 ) -> None:

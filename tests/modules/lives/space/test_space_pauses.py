@@ -1,4 +1,4 @@
-"""What a pause costs and what it keeps: peers are heard out, a wish is not forgotten for want of a mind or of talk."""
+"""What a pause costs and what it keeps: peers may finish, and a request is not forgotten without a model or talk."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ async def test_who_was_silent_hears_peers_out_before_it_thinks_again_unless_it_i
 async def test_each_silence_makes_the_next_pause_longer_until_the_host_speaks(room: Room) -> None:
     async with room.member("rebecca") as rebecca, room.soul("marvin", lambda _: declines()) as marvin:
 
-        async def thinks_again_after(seconds: float) -> bool:
+        async def asks_again_after(seconds: float) -> bool:
             marvin.later(seconds)
             model_calls = len(room.running_town.mind.asked)
             words = f"Slate is quieter by {model_calls} and {seconds}."
@@ -52,10 +52,10 @@ async def test_each_silence_makes_the_next_pause_longer_until_the_host_speaks(ro
             await marvin.check()
             return len(room.running_town.mind.asked) > model_calls
 
-        assert [await thinks_again_after(wait) for wait in (0, 11, 11, 11)] == [True, True, False, True]
+        assert [await asks_again_after(wait) for wait in (0, 11, 11, 11)] == [True, True, False, True]
         await room.says(QUESTION, marvin)
         await marvin.check()
-        assert [await thinks_again_after(wait) for wait in (5, 6)] == [False, True]
+        assert [await asks_again_after(wait) for wait in (5, 6)] == [False, True]
 
 
 async def test_a_day_on_which_talk_is_spent_still_meets_the_hosts_request(room: Room) -> None:

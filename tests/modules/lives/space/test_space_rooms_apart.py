@@ -1,4 +1,4 @@
-"""A wish of the host belongs to the room where it was made, wherever that listens, and to no other at its address."""
+"""A request of the host belongs to the room where it was made, and to no other room at the same address."""
 
 from __future__ import annotations
 

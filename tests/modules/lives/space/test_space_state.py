@@ -77,10 +77,10 @@ def test_the_rooms_echo_of_our_own_words_is_not_kept_twice() -> None:
 
 def test_who_is_named_is_found_once_for_each_message() -> None:
     talk = Conversation("marvin")
-    heard = hear(
+    entries = hear(
         talk, [said("ann", "@Marvin, well?", 1), said("ann", "marvinella knows", 2), said("ann", "hm", 3)], NOW
     )
-    assert [entry.addresses_me for entry in heard] == [True, False, False]
+    assert [entry.addresses_me for entry in entries] == [True, False, False]
 
 
 def test_a_departed_agent_stays_an_agent_and_the_host_a_host() -> None:

@@ -1,4 +1,4 @@
-"""A promise has one name wherever it is claimed, and two that mean the same are known as such."""
+"""A commitment has one name wherever it is claimed, and two that mean the same are known as such."""
 
 from __future__ import annotations
 

@@ -83,7 +83,7 @@ ROWS = [
     (context("x" * 50_001), "length", "Too long", "too long", True),
     (context("a. " * 1_001), "length", "Too long", "too long", True),
     (context("- one\n- two"), "list", "Contains list", "list", True),
-    (context("I'll open it", is_owner=True), "empty_promise", "Empty promise", "empty promise", False),
+    (context("I'll open it", is_owner=True), "empty_promise", "Empty commitment", "empty commitment", False),
     (context("Great point."), "echo_opener", "Echo", "echo", True),
     (context(counts=Counts(4, 4)), "role_budget", "Role message budget exceeded", "budget", False),
     (context("once rebecca opens it"), "deference", "Deference", "deference", True),

@@ -1,4 +1,4 @@
-"""What is promised in mere words is taken in all the same, and work on a peer's issue counts as work together."""
+"""What is committed to in mere words is taken in all the same, and work on a peer's issue counts as work together."""
 
 from __future__ import annotations
 

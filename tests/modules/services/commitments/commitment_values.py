@@ -1,4 +1,4 @@
-"""Promises to test with."""
+"""Commitments to test with."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A world, and one SOUL in it that keeps its promises."""
+"""A world, and one SOUL in it that keeps its guarantees."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The news of a kept promise is said in the room once, also by a life that does not remember having said it."""
+"""The news of a kept commitment is said in the room once, also by a life that does not remember having said it."""
 
 from __future__ import annotations
 

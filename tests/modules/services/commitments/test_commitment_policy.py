@@ -1,4 +1,4 @@
-"""When two promises are the same, when one is tried, and when it is given up."""
+"""When two commitments are the same, when one is tried, and when it is given up."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The file of promises: what it looks like, and what it survives."""
+"""The file of commitments: what it looks like, and what it survives."""
 
 from __future__ import annotations
 

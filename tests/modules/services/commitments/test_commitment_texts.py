@@ -1,4 +1,4 @@
-"""What a promise says in public, and which words may hold one."""
+"""What a commitment says in public, and which words may hold one."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the model is asked about promises, over real HTTP, and what becomes of its answers."""
+"""What the model is asked about commitments, over real HTTP, and what becomes of its answers."""
 
 from __future__ import annotations
 
@@ -240,7 +240,7 @@ async def test_a_social_only_life_makes_no_such_commitment(
 
 
 async def committed_on_bluesky(soul_in_town: SoulInTown, writer: CommitmentWriter) -> str:
-    """A reply of ours stands in a thread, and what it promised is in the queue; the reply's uri."""
+    """A reply of ours stands in a thread, and its commitment is in the queue; the reply's uri."""
     soul_in_town.writer = writer
     await soul_in_town.restart()
     draft = ProposedAction(reply_body("I'll file it.", THREAD), by_owner=True)

@@ -1,4 +1,4 @@
-"""Proves that a file of promises that grew beyond all measure costs its start nothing, and is lost to nobody."""
+"""Proves that a file of commitments that grew beyond all measure costs its start nothing, and is lost to nobody."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from modules.services.commitments.lines import (
 from modules.services.commitments.queue import FILE, CommitmentQueue
 from tests.cpu_time import cpu_s
 
-_PROMISE = {"id": "c1", "createdAt": "2026-01-05T12:00:00.000Z", "description": "Roofs", "type": "create_issue"}
+_COMMITMENT = {"id": "c1", "createdAt": "2026-01-05T12:00:00.000Z", "description": "Roofs", "type": "create_issue"}
 
 
 @pytest.mark.parametrize(
@@ -48,8 +48,8 @@ def test_one_that_is_too_large_is_set_aside_whole_at_once(tmp_path: Path, conten
 
 def test_a_line_that_is_too_long_is_set_aside_and_the_others_are_read(tmp_path: Path) -> None:
     path = tmp_path / FILE
-    long = json.dumps({**_PROMISE, "id": "c2", "description": "x" * COMMITMENT_LINE_MAX_BYTES})
-    path.write_text(f"{long}\n{json.dumps(_PROMISE)}\n")
+    long = json.dumps({**_COMMITMENT, "id": "c2", "description": "x" * COMMITMENT_LINE_MAX_BYTES})
+    path.write_text(f"{long}\n{json.dumps(_COMMITMENT)}\n")
     read = read_commitments(path)
     assert [one.id for one in read.commitments] == ["c1"]
     assert "1 commitments cannot be read" in read.notice

@@ -105,7 +105,7 @@ def _as(role: str, url: str) -> str:
     return url.replace(f"://{url.split('://')[1].split('@', maxsplit=1)[0]}@", f"://{role}@")
 
 
-async def _house_of(url: str, name: str, role: str) -> str:
+async def _database_of(url: str, name: str, role: str) -> str:
     """A database with tables, in which `role` may read and write; the address for that role."""
     own = await _own_database(url, name)
     async with postgres_place(own) as store:
@@ -160,7 +160,7 @@ async def test_a_server_where_we_may_not_write_is_a_passing_trouble_with_its_rem
 async def test_a_fault_of_the_server_passes_when_it_is_mended(
     postgres_url: str, name: str, breaks: str, mends: str, said: str
 ) -> None:
-    url = await _house_of(postgres_url, name, name)
+    url = await _database_of(postgres_url, name, name)
     admin = postgres_url.replace("/postgres?", f"/{name}?")
     await _execute(admin, breaks)
     async with postgres_place(url) as store:
@@ -184,7 +184,7 @@ async def test_tables_that_go_while_we_are_connected_are_a_passing_trouble(postg
 
 
 async def test_a_recall_is_not_lost_where_it_cannot_be_counted(postgres_url: str) -> None:
-    url = await _house_of(postgres_url, "reading_room", "reader")
+    url = await _database_of(postgres_url, "reading_room", "reader")
     async with postgres_place(url, "recalls") as store:
         await store.save(TEA, NOW)
         await _execute(

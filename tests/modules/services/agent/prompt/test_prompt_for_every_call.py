@@ -1,4 +1,4 @@
-"""Who asks a model: for thinking, for condensing, for the words of a promise, always with a prompt of the prompter; one
+"""Who asks a model, for a turn, a summary or the words of a commitment, always with a prompt of the prompter; one
 probe; and one room that asks for a single word about a single message, and tells nothing of the SOUL."""
 
 from __future__ import annotations

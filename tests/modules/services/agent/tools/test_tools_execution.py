@@ -51,7 +51,7 @@ def turn(provenance: Provenance = Provenance.STRANGER) -> Turn:
     return Turn("test", provenance)
 
 
-HOUSE = [
+TOOLS = [
     tool("echo"),
     tool("merge", capability="github", needs=Provenance.PEER),
     tool("run", capability="code", needs=Provenance.OWNER),
@@ -73,16 +73,16 @@ HOUSE = [
 async def test_a_tool_exists_only_where_mode_and_provenance_allow_and_the_executor_refuses_again(
     provenance: Provenance, names: list[str], *, social_only: bool
 ) -> None:
-    registry = Registry(HOUSE, social_only=social_only)
+    registry = Registry(TOOLS, social_only=social_only)
     assert [spec.name for spec in registry.specs(turn(provenance))] == names
-    for each in HOUSE:
+    for each in TOOLS:
         result = await Executor(registry, SHIPPED).execute(ToolCall("1", each.name, {"text": "hi"}), turn(provenance))
         assert result.is_error == (each.name not in names)
         assert result.content.startswith("Blocked:") == (each.name not in names)
 
 
 async def test_a_turn_narrowed_by_name_offers_and_executes_nothing_else() -> None:
-    registry = Registry(HOUSE, social_only=False)
+    registry = Registry(TOOLS, social_only=False)
     owner = turn(Provenance.OWNER)
     assert [spec.name for spec in registry.specs(owner, {"run"})] == ["run"]
     result = await Executor(registry, SHIPPED).execute(ToolCall("1", "echo", {"text": "hi"}), owner, {"run"})

@@ -1,4 +1,4 @@
-"""Acts on GitHub and in the agent space: they need a promise, and they cost nothing on Bluesky."""
+"""Acts on GitHub and in the agent space: they need a commitment, and they cost nothing on Bluesky."""
 
 from __future__ import annotations
 

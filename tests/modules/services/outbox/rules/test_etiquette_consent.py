@@ -170,7 +170,7 @@ async def test_what_waits_for_the_owners_yes_anyway_is_the_owners_to_decide(etiq
 async def test_each_verdict_bears_the_name_of_a_rule_of_the_table(etiquette_outbox: EtiquetteOutbox) -> None:
     received = await etiquette_outbox.hear("ada", is_bot=True)
     said = await etiquette_outbox.verdicts(reply_to(received, "hello @ada.example"))
-    assert set(said) <= {manner.name for manner in ETIQUETTE_RULES}
+    assert set(said) <= {etiquette_rule.name for etiquette_rule in ETIQUETTE_RULES}
     assert len(said) == 13
 
 

@@ -94,8 +94,8 @@ def test_a_record_belongs_to_its_authority(uri: str, whose: str) -> None:
     assert policy.authority(uri) == whose
 
 
-def block(manner: str) -> Verdict:
-    return Verdict(manner, "block", "why")
+def block(etiquette_rule: str) -> Verdict:
+    return Verdict(etiquette_rule, "block", "why")
 
 
 @pytest.mark.parametrize(
@@ -117,10 +117,10 @@ def test_the_strongest_rule_decides_what_becomes_of_a_reply(verdicts: list[Verdi
     assert policy.reply_advice(policy.with_advice(one, speed=2) for one in verdicts) == outlook
 
 
-@pytest.mark.parametrize("manner", rules.ETIQUETTE_RULES, ids=lambda manner: manner.name)
-def test_the_last_one_that_fits_passes_and_the_next_does_not(manner: EtiquetteRule) -> None:
-    assert policy.held_to(manner, manner.limit - 1).says == "pass"
-    refused = policy.held_to(manner, manner.limit)
-    assert (refused.says, refused.value, refused.limit) == ("block", manner.limit, manner.limit)
-    assert policy.held_to(manner, manner.limit, exempt="the owner asked for it").says == "pass"
-    assert policy.held_to(manner, manner.limit, adds=0).says == "pass"
+@pytest.mark.parametrize("etiquette_rule", rules.ETIQUETTE_RULES, ids=lambda etiquette_rule: etiquette_rule.name)
+def test_the_last_one_that_fits_passes_and_the_next_does_not(etiquette_rule: EtiquetteRule) -> None:
+    assert policy.held_to(etiquette_rule, etiquette_rule.limit - 1).says == "pass"
+    refused = policy.held_to(etiquette_rule, etiquette_rule.limit)
+    assert (refused.says, refused.value, refused.limit) == ("block", etiquette_rule.limit, etiquette_rule.limit)
+    assert policy.held_to(etiquette_rule, etiquette_rule.limit, exempt="the owner asked for it").says == "pass"
+    assert policy.held_to(etiquette_rule, etiquette_rule.limit, adds=0).says == "pass"

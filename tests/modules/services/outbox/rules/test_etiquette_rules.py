@@ -11,13 +11,13 @@ PAGE = ROOT / "docs" / "manners.md"
 SPANS = {None: "–", 3600.0: "an hour", 86_400.0: "a day", 14 * 86_400.0: "14 days", 30 * 86_400.0: "30 days"}  # noqa: RUF001
 
 
-def as_row(manner: EtiquetteRule) -> tuple[str, ...]:
+def as_row(etiquette_rule: EtiquetteRule) -> tuple[str, ...]:
     return (
-        f"`{manner.name}`",
-        f"{manner.limit:,g} {manner.unit}",
-        SPANS[manner.window_s],
-        manner.explanation,
-        manner.source,
+        f"`{etiquette_rule.name}`",
+        f"{etiquette_rule.limit:,g} {etiquette_rule.unit}",
+        SPANS[etiquette_rule.window_s],
+        etiquette_rule.explanation,
+        etiquette_rule.source,
     )
 
 
@@ -27,15 +27,15 @@ def rows() -> list[tuple[str, ...]]:
 
 
 def test_the_page_shows_every_rule_as_it_is_and_no_other() -> None:
-    assert rows() == [as_row(manner) for manner in ETIQUETTE_RULES]
+    assert rows() == [as_row(etiquette_rule) for etiquette_rule in ETIQUETTE_RULES]
 
 
 def test_every_rule_has_a_name_of_its_own_a_number_a_source_and_a_reason() -> None:
-    assert len({manner.name for manner in ETIQUETTE_RULES}) == len(ETIQUETTE_RULES)
-    for manner in ETIQUETTE_RULES:
-        assert manner.limit > 0
-        assert manner.source
-        assert len(manner.explanation) > 20
+    assert len({etiquette_rule.name for etiquette_rule in ETIQUETTE_RULES}) == len(ETIQUETTE_RULES)
+    for etiquette_rule in ETIQUETTE_RULES:
+        assert etiquette_rule.limit > 0
+        assert etiquette_rule.source
+        assert len(etiquette_rule.explanation) > 20
 
 
 def test_what_is_published_is_used_only_to_four_fifths() -> None:

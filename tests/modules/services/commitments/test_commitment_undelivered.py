@@ -1,4 +1,4 @@
-"""Proves that nothing is done for a promise whose words the room never heard."""
+"""Proves that nothing is done for a commitment whose words the room never heard."""
 
 from __future__ import annotations
 
