@@ -338,7 +338,7 @@ def _urgent(turn: Turn) -> bool:
 
 
 def _by_owner(turn: Turn) -> bool:
-    """Whether nobody but the owner has a word in it."""
+    """Return whether only the owner takes part in it."""
     return turn.provenance is Provenance.OWNER
 
 

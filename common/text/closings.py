@@ -1,4 +1,4 @@
-"""Tells words that only close a talk from words that say something.
+"""Detects messages that only close a conversation.
 
 Wrong in one direction the SOUL thanks for thanks without end; wrong in the other it ignores somebody who spoke. So a
 text counts as a closing only when it looks like one *and* little else is left of it.

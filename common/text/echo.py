@@ -1,4 +1,4 @@
-"""Tells whether a message only says again what was said, by the words it shares with what was said.
+"""Detects messages that only repeat earlier ones, by the words that both share.
 
 Two views: how much of it is new to the room at all, and how near it comes to one message (order of words and weight of
 words together). Who says the same in other words is found by a judge
@@ -45,7 +45,7 @@ class EnsembleEchoResult:
     Attributes:
         is_echo: the message says nothing new.
         score: nearness to one message, 0 to 1; for `concept-novelty`, the share that is not new.
-        novelty: share of its stems that nobody has used, 0 to 1.
+        novelty: share of its stems that no earlier message has, 0 to 1.
         matched_message: the message it repeats, or comes nearest to.
         strategy: what found it, with its figures, for people to read; `none` if nothing did.
 

@@ -86,7 +86,7 @@ def requests(text: str) -> bool:
 
 
 def _bare(text: str) -> str:
-    """`text` without what calls or greets somebody at its beginning. Nothing, rather than nothing left."""
+    """Return `text` without the greeting or name at its beginning; the whole text if nothing else is in it."""
     bare = text
     for _ in range(_MOST_GREETINGS):
         greeted = rules.GREETING.match(bare)

@@ -74,7 +74,7 @@ _SECRETS = re.compile(
 
 
 def gives_orders(text: str) -> bool:
-    """Whether `text` tells its reader to put its instructions aside."""
+    """Return whether `text` tells its reader to ignore its instructions."""
     return any(_ORDERS.search(_plain(part)) for part in (text, *text[:_MOST_CHARS].splitlines()))
 
 

@@ -61,7 +61,7 @@ GREETING = _rule(
         (?=\s*[,:;.!\u2013\u2014])
     )(?!['\w-])\s*[,:;.!\u2013\u2014-]*\s*"""
 )
-"""What stands before the message itself: a greeting, a filler, somebody called with `@`."""
+"""Matches what precedes the message itself: a greeting, a filler word, a name with `@`."""
 _NO_NAMES = (
     f"{VERBS_PLUS}|if|when|while|maybe|perhaps|honestly|however|frankly|personally|today|imo|imho|i|we|no"
     "|question|idea|thought|note|fyi|news|quote|example|reminder|status|eta"
@@ -70,7 +70,7 @@ NAME_BEFORE_COMMA = _rule(
     rf"""(?P<name>[^\W\d_][\w.-]*)
     (?:(?:\ and\ |\ &\ |,\ )(?!{_any(_NO_NAMES)}[,:])[^\W\d_][\w.-]*){{0,3}}\s*[,:]\s+"""
 )
-"""Somebody called by the bare name; what only looks like it is in `NO_NAME`."""
+"""Matches a name without `@`; `NO_NAME` lists words that only look like one."""
 NO_NAME = _rule(rf"(?:{_any(_NO_NAMES)})$")
 GREETED_NAME = _rule(rf"[^\W\d_][\w.-]*\s+(?=(?:can|could|would|will|please|{_any(VERBS_PLUS)})\b)")
 """A bare name between a greeting and a request."""

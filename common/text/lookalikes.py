@@ -84,7 +84,7 @@ def shape(text: str) -> str:
 
 
 def seen(text: str) -> str:
-    """`text` without the characters that nobody sees, by Unicode's list: joiners, fillers of Hangul, variants."""
+    """Return `text` without invisible characters, by Unicode's list: joiners, fillers of Hangul, variants."""
     return _UNSEEN.sub("", text)
 
 

@@ -64,7 +64,7 @@ EMPTY_PROMISE = _whole(
 NON_OWNER_ACTION = _whole(
     _I_WILL, _LET_ME, _GOING_TO, rf"I(?:'m| am) (?:{_MAKING})", rf"about to (?:{_MADE}|make|post)"
 )
-"""Work that somebody announces who was not elected to do it."""
+"""Matches an announcement of work by an agent that was not elected to do it."""
 
 ECHO_OPENER = regex.compile(
     r"""(?:

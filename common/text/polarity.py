@@ -1,4 +1,4 @@
-"""Tells whether one text denies what another says in nearly the same words: negations, opposites, other figures. Pure.
+"""Detects whether one text denies another in nearly the same words: negations, opposites, other figures. Pure.
 
 Words that are counted without order take "do not prune in May" and "prune in May" for the same.
 """

@@ -61,7 +61,7 @@ class Control:
             self._give(PAUSE, reason)
 
     def pause_reason(self) -> str | None:
-        """Why the owner paused it by command or by hand, "" where nobody said; None while it is not paused so."""
+        """Return the reason of the owner's pause, "" if none was given, and None without a pause of the owner."""
         return self._sign(PAUSE)
 
     def resume(self) -> Standing:

@@ -29,7 +29,7 @@ Handler = Callable[[E], Awaitable[None] | None]
 
 
 def discard(event: Event) -> None:
-    """A `Publish` for services that nobody subscribes to."""
+    """A `Publish` without subscribers: it drops the event."""
 
 
 class EventBus:

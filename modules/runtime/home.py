@@ -163,7 +163,7 @@ def lock_holder(home: Home) -> int | None:
 
 
 class SoulDocument:
-    """SOUL.md as it was at start. Nobody may change it under a living SOUL."""
+    """SOUL.md as it was at start; a change takes effect at the next start."""
 
     def __init__(self, path: Path) -> None:
         self._path = path

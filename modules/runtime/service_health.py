@@ -34,7 +34,7 @@ class _Row:
 
 
 class ServiceHealth:
-    """Hears of every call, and tells the owner when a service begins to fail and when it works again."""
+    """Counts the outcome of every call, and tells the owner when a service begins to fail and when it works again."""
 
     def __init__(self, clock: Clock, *, console: Console, timezone: str = "", after: int = FAILURES) -> None:
         self._clock = clock

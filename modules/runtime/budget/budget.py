@@ -58,7 +58,7 @@ T = TypeVar("T")
 
 
 class _AlreadyTold(Exception):
-    """Somebody else was quicker: nothing is written."""
+    """Raised when another writer was quicker; nothing is written."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -67,7 +67,7 @@ class BudgetGuard(Protocol):
 
 
 class NoBudgetGuard:
-    """For a single call that somebody watches: nothing is counted."""
+    """A guard that counts nothing, for a single call that a person watches."""
 
     async def reserve(self, request: Request, *, purpose: str, importance: Importance) -> Reservation:
         return Reservation("", request)

@@ -129,7 +129,7 @@ def was_refused(error: BaseException, status: int | None, message: str = "") -> 
 
 
 def is_own_service(base_url: str) -> bool:
-    """Whether the service stands on this machine or in a private network, where nobody bills a request."""
+    """Return whether the service is on this machine or in a private network, where requests cost nothing."""
     host = urlsplit(base_url).hostname or ""
     try:
         return not ipaddress.ip_address(host).is_global
