@@ -26,6 +26,9 @@ from modules.services.commitments.types import LIVE, CommitmentStatus, QueuedCom
 COMMITMENTS_MAX_LINES = 20_000
 COMMITMENT_LINE_MAX_BYTES = 1024 * 1024
 
+_RENAMED_PARAMS = {"hostWish": "hostRequest", "unheard": "undelivered"}
+"""Keys of `params` as versions up to 0.1.0 wrote them, and as they are now."""
+
 
 class _Line(BaseModel):
     model_config = ConfigDict(alias_generator=to_camel, populate_by_name=True, extra="ignore")
@@ -154,4 +157,5 @@ def _commitment(line: str) -> QueuedCommitment | None:
         read = _Line.model_validate_json(line)
     except ValidationError:
         return None
+    read.params = {_RENAMED_PARAMS.get(name, name): value for name, value in read.params.items()}
     return QueuedCommitment(**{name: getattr(read, name) for name in _Line.model_fields})

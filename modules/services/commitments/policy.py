@@ -26,7 +26,7 @@ COMMITMENT_RETRY_DELAYS_MS = (MINUTE_MS, 5 * MINUTE_MS)
 COMMITMENT_RETENTION_MS = 7 * DAY_MS
 COMMITMENT_REPEAT_WINDOW_MS = DAY_MS
 
-HOST_REQUEST = "hostWish"
+HOST_REQUEST = "hostRequest"
 """Key of `params`: true when the host of a room asked for it."""
 
 HOST_NAMED = "hostNamedRepo"
@@ -35,7 +35,7 @@ HOST_NAMED = "hostNamedRepo"
 FOUND_ROOM = "foundRoom"
 """Key of `params`: true when it was made in a room that we came upon and the owner never named."""
 
-UNDELIVERED = "unheard"
+UNDELIVERED = "undelivered"
 """Key of `params`: true until the room has echoed the words in which it was made."""
 
 ROOM_ID = "roomId"

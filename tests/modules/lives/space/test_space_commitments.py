@@ -40,7 +40,7 @@ async def test_a_request_becomes_a_claim_words_and_a_commitment_on_the_disk(room
         (commitment,) = marvin.queued_commitments()
         assert commitment.params["target"] == "acme/site#Clock stops"
         assert (commitment.params["owner"], commitment.params["repoName"]) == ("acme", "site")
-        assert commitment.params["hostWish"] is True
+        assert commitment.params["hostRequest"] is True
         assert UNDELIVERED not in commitment.params
         assert [(claim.action, claim.target) for claim in room.server.claims] == [
             ("create_issue", "acme/site#Clock stops")

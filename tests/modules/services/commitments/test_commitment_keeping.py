@@ -64,7 +64,7 @@ async def test_a_new_commitment_is_looked_at_within_a_second(soul_in_town: SoulI
 
 async def test_several_issues_are_opened_one_after_the_other_each_once(soul_in_town: SoulInTown) -> None:
     soul_in_town.town.faults.arm(Fault("unavailable", "POST /repos/*/issues", times=1))
-    one = await soul_in_town.enqueue(wanted("Two issues for the tests", title="Flaky test", count=3, hostWish=True))
+    one = await soul_in_town.enqueue(wanted("Two issues for the tests", title="Flaky test", count=3, hostRequest=True))
     await soul_in_town.live(60)
     assert [issue.title for issue in soul_in_town.town.issues()] == [f"Flaky test ({n}/3)" for n in (1, 2, 3)]
     assert soul_in_town.status(one).status == "completed"
@@ -170,7 +170,7 @@ async def test_news_that_nobody_could_hear_for_six_hours_are_not_told_any_more(t
 async def test_what_the_owner_must_see_first_waits_without_an_attempt(tmp_path: Path, town: Town) -> None:
     soul_in_town = SoulInTown(tmp_path, town, approval="strangers", with_room=False)
     await soul_in_town.wake()
-    asked = await soul_in_town.enqueue(wanted("One", hostWish=True))
+    asked = await soul_in_town.enqueue(wanted("One", hostRequest=True))
     waits, refused = await soul_in_town.enqueue(wanted("Two")), await soul_in_town.enqueue(wanted("Three"))
     await soul_in_town.live(30)
     assert soul_in_town.status(asked).status == "completed"

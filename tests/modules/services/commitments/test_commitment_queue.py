@@ -23,7 +23,7 @@ from common.schemas import VALID_COMMITMENT_TYPES
 from common.version import __version__
 from modules.runtime.events import Event, Publish
 from modules.services.commitments.events import CommitmentAbandoned, CommitmentsReady
-from modules.services.commitments.policy import COMMITMENT_MAX_ATTEMPTS
+from modules.services.commitments.policy import COMMITMENT_MAX_ATTEMPTS, HOST_REQUEST, UNDELIVERED
 from modules.services.commitments.queue import FILE, CommitmentQueue
 from modules.services.commitments.types import LIVE, QueuedCommitment
 from tests.exploration import examples
@@ -54,6 +54,19 @@ def audited(folder: Path) -> list[str]:
 @pytest.fixture
 def clock() -> FakeClock:
     return FakeClock()
+
+
+def test_the_marks_of_an_earlier_version_are_read_and_written_under_their_present_names(
+    tmp_path: Path, clock: FakeClock
+) -> None:
+    taken(CommitmentQueue(tmp_path, clock), "Release checklist")
+    (line,) = lines(tmp_path)
+    line["params"] = {"title": "Release checklist", "hostWish": True, "unheard": True}
+    (tmp_path / FILE).write_text(f"{json.dumps(line)}\n")
+    (kept,) = CommitmentQueue(tmp_path, clock).all()
+    now = {"title": "Release checklist", HOST_REQUEST: True, UNDELIVERED: True}
+    assert kept.params == now
+    assert [one["params"] for one in lines(tmp_path)] == [now]
 
 
 def test_a_commitment_is_one_line_with_the_keys_that_other_programs_know(tmp_path: Path, clock: FakeClock) -> None:

@@ -55,12 +55,12 @@ def test_the_room_hears_the_title_and_never_the_body() -> None:
 
 @pytest.mark.parametrize(("count", "drafts"), [(None, 1), (0, 1), (3, 3), ("2", 2), (99, 5), (True, 1), ("many", 1)])
 def test_a_commitment_makes_five_issues_at_most_and_several_only_for_host_or_owner(count: object, drafts: int) -> None:
-    assert len(work_of(queued(count=count, hostWish=True)).actions) == drafts
+    assert len(work_of(queued(count=count, hostRequest=True)).actions) == drafts
     assert len(work_of(queued(count=count)).actions) == 1
 
 
 def test_every_act_of_a_commitment_has_a_target_of_its_own_and_names_the_commitment() -> None:
-    one = queued(count=2, memo=True, hostWish=True)
+    one = queued(count=2, memo=True, hostRequest=True)
     work = work_of(one)
     assert [draft.target for draft in work.actions] == [f"{one.id}#1", f"{one.id}#2"]
     for draft in work.actions:

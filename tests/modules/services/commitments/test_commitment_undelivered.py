@@ -13,7 +13,7 @@ WORDS = "I'll open the checklist now."
 
 
 async def test_what_the_room_never_heard_is_given_up_and_not_done(soul_in_town: SoulInTown) -> None:
-    one = await soul_in_town.enqueue(wanted(text=WORDS, unheard=True))
+    one = await soul_in_town.enqueue(wanted(text=WORDS, undelivered=True))
     await soul_in_town.live(60, step_s=5)
     assert soul_in_town.status(one).status == "pending"
     assert any("the room has not received it yet" in line for line in soul_in_town.told())
@@ -27,7 +27,7 @@ async def test_what_the_rooms_record_holds_is_done_though_its_echo_was_missed(
     soul_in_town: SoulInTown, *, restarted: bool
 ) -> None:
     async with listening(soul_in_town.town) as marvin:
-        one = await soul_in_town.enqueue(wanted(text=WORDS, unheard=True))
+        one = await soul_in_town.enqueue(wanted(text=WORDS, undelivered=True))
         assert soul_in_town.room is not None
         await soul_in_town.room.send_chat(WORDS)
         await marvin.hears(1)

@@ -191,7 +191,7 @@ def test_a_decision_becomes_a_commitment_with_all_that_the_queue_needs() -> None
         "repoName": "site",
         "issueNumber": 4,
         "target": "acme/site#4",
-        "hostWish": True,
+        "hostRequest": True,
     }
 
 
