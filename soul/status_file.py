@@ -73,5 +73,5 @@ _FIELDS: Mapping[str, _Fits] = {
     "decisions": _list_of(_record(at=_text, summary=_text, reason=_text)),
     "loops": _list_of(_record(name=_text, nextAt=_or_nothing(_text), lastOutcome=_text)),
     "room": _or_nothing(_record(status=_text, url=_text, peers=_list_of(_text))),
-    "promises": _list_of(_record(what=_text, type=_text, status=_text)),
+    "commitments": _list_of(_record(what=_text, type=_text, status=_text)),
 }

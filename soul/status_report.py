@@ -94,7 +94,7 @@ class StatusReport:
             "drafts": [_draft(intent) for intent in await self.outbox.held()],
             "room": {"status": self.room.status, "url": self.room.url, "peers": list(self.room.peers())},
             "github": {"remaining": rate.remaining, "limit": rate.limit, "resetAt": rate.reset_at} if rate else None,
-            "promises": [
+            "commitments": [
                 {
                     "id": one.id,
                     "type": one.type,
@@ -127,7 +127,7 @@ def status_line(facts: dict[str, Any], timezone: str = "") -> str:
         f"next thought of a post {_planned(facts['nextExpressionAt'], timezone)}; "
         f"{_requests(budget)}; "
         f"tokens of today {tokens['used']:,.0f} of {tokens['cap']:,.0f}; {_company(facts['room'])}"
-        f"; {len(facts['promises'])} open commitments"
+        f"; {len(facts['commitments'])} open commitments"
         + "".join(f"; {reason}" for reason in facts["standing"]["reasons"])
     )
 

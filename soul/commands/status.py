@@ -129,7 +129,7 @@ def _loop(loop: dict[str, Any], timezone: str) -> str:
 
 def _room(status: dict[str, Any]) -> list[str]:
     """Return lines for the room and the open commitments; none for what an older version did not write."""
-    room, commitments = status.get("room"), status.get("promises", [])
+    room, commitments = status.get("room"), status.get("commitments", [])
     if not room and not commitments:
         return []
     from common.text.untrusted import one_line  # noqa: PLC0415 - takes time to load

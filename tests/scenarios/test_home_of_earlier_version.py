@@ -90,7 +90,7 @@ async def lives(visit: Visit) -> None:
         await until(process, NOON)
         status = await visit.told("status")
         assert status["standing"]["reasons"] == ["paused by the owner: away until Monday"]
-        assert [_part(one, kept["promises"]) for one in status["promises"]] == kept["promises"]
+        assert [_part(one, kept["promises"]) for one in status["commitments"]] == kept["promises"]
         drafts = await visit.told("drafts")
         assert [_part(one, kept["drafts"]) for one in drafts] == kept["drafts"]
         ids = [one["id"] for one in drafts]
@@ -108,7 +108,7 @@ async def lives(visit: Visit) -> None:
         await ends(process)
     assert done(town) == wanted + Counter([("reply", AGAIN)])
     plans = [one for one in kept["promises"] if one["type"] == "create_plan"]
-    queued_commitments = [_part(one, kept["promises"]) for one in (await visit.told("status"))["promises"]]
+    queued_commitments = [_part(one, kept["promises"]) for one in (await visit.told("status"))["commitments"]]
     assert [one for one in plans if one not in queued_commitments] == []
 
 

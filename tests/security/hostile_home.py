@@ -193,7 +193,7 @@ def _status() -> dict[str, Any]:
         "decisions": [],
         "loops": [{"name": "awareness", "nextAt": _LATER, "lastOutcome": "nothing new"}],
         "room": {"status": "joined", "url": "ws://127.0.0.1:7777", "peers": ["kit"]},
-        "promises": [{"id": "1", "type": "issue", "what": "write it down", "status": "pending", "createdAt": _NOW}],
+        "commitments": [{"id": "1", "type": "issue", "what": "write it down", "status": "pending", "createdAt": _NOW}],
     }
 
 

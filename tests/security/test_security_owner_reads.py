@@ -102,7 +102,7 @@ def _with(value: Any, at: tuple[Any, ...], odd: Any) -> Any:
     "change",
     [
         {"promptNotes": [None]}, {"updatedAt": 5}, {"counts": None}, {"pendingIntents": "9"}, {"lastDecision": "x"},
-        {"promises": [True]}, {"room": []}, {"mode": []}, {"loops": [1]}, {"cachedShare": "x"}, {"handle": {}},
+        {"commitments": [True]}, {"room": []}, {"mode": []}, {"loops": [1]}, {"cachedShare": "x"}, {"handle": {}},
         {"updatedAt": "9999-12-31T23:59:59-12:00"}, {"updatedAt": "0001-01-01T00:00:00+12:00"}, {"ownerMessages": []},
     ],
     ids=str,
