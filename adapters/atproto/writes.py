@@ -90,16 +90,18 @@ class Writer(Reader):
         """Take a follow back, by the uri that following returned."""
         return await self.delete_post(follow_uri)
 
-    async def put_profile(self, record: records.WireRecord, *, swap: str | None) -> ApiResult[StrongRef]:
-        """Replace our own profile record, if it still is the one whose cid is `swap` (None: if there is none).
+    async def put_own_record(
+        self, collection: str, record: records.WireRecord, *, swap: str | None
+    ) -> ApiResult[StrongRef]:
+        """Replace our record `self` of `collection`, if it still is the one whose cid is `swap` (None: there is none).
 
         If it is another by now the `Err` is a `ServiceErr` named `InvalidSwap`.
         """
         body = {
             "repo": self.did,
-            "collection": records.PROFILE,
+            "collection": collection,
             "rkey": "self",
-            "record": {"$type": records.PROFILE, **record},
+            "record": {"$type": collection, **record},
             "swapRecord": swap,
         }
         return await self._put_body(body)

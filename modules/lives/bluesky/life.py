@@ -17,7 +17,6 @@ from common.pace import Pace
 from common.settings import Settings
 from modules.lives.bluesky.case import CaseReader
 from modules.lives.bluesky.conversations import Conversations
-from modules.lives.bluesky.disclosure import Disclosure
 from modules.lives.bluesky.expression import Expression
 from modules.lives.bluesky.handle import Handler
 from modules.lives.bluesky.loop import AWARENESS, AwarenessLoop, ExpressionLoop, NotificationLoop, SessionLoop
@@ -56,6 +55,8 @@ from modules.services.peers.accounts import Relationships
 from modules.services.peers.discovery import PeerDiscovery
 from modules.services.peers.loop import build_peer_loop, ourselves_of
 from modules.services.peers.registry import PeerRegistry
+from modules.services.presence.disclosure import Disclosure
+from modules.services.presence.policy import operator_of
 from modules.services.rights.preferences import Preferences
 
 
@@ -257,7 +258,7 @@ class BlueskyLife:
             journal=journal,
             clock=clock,
             label=services.settings.soul_bot_label,
-            contact=services.settings.operator_contact,
+            operator=operator_of(services.settings),
         )
         self.control_watch = ControlLoop(
             control=services.control,

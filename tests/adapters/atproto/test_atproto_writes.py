@@ -160,13 +160,15 @@ async def test_the_own_profile_is_replaced_only_as_it_was_read(town: AtprotoTown
     address = f"at://{alice.did}/{PROFILE}/self"
     stands = ok(await alice.get_record(address))
     assert stands
-    changed = ok(await alice.put_profile({**stands.value, "description": "hi", "x-mine": {"a": 1}}, swap=stands.cid))
+    changed = ok(
+        await alice.put_own_record(PROFILE, {**stands.value, "description": "hi", "x-mine": {"a": 1}}, swap=stands.cid)
+    )
     again = ok(await alice.get_record(address))
     assert again
     assert again.cid == changed.cid
     assert again.value == {**stands.value, "description": "hi", "x-mine": {"a": 1}}
     for stale in (stands.cid, None):
-        refused = err(await alice.put_profile({"description": "stale"}, swap=stale))
+        refused = err(await alice.put_own_record(PROFILE, {"description": "stale"}, swap=stale))
         assert isinstance(refused, ServiceErr)
         assert (refused.name, refused.kind) == ("InvalidSwap", "invalid")
 
@@ -174,7 +176,7 @@ async def test_the_own_profile_is_replaced_only_as_it_was_read(town: AtprotoTown
 async def test_an_account_without_a_profile_record_gets_one(town: AtprotoTown) -> None:
     account = town.network.create_account("dora.test", "dora-pass")
     dora = await town.logged_in("dora")
-    made = ok(await dora.put_profile({"displayName": "Dora"}, swap=None))
+    made = ok(await dora.put_own_record(PROFILE, {"displayName": "Dora"}, swap=None))
     assert made.uri == f"at://{account.did}/{PROFILE}/self"
     assert (await dora.get_profile(dora.did)) == (await dora.get_profile("dora.test"))
     assert ok(await dora.get_profile(dora.did)).display_name == "Dora"

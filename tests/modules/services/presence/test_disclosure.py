@@ -18,13 +18,15 @@ from common.clock import FakeClock
 from common.redact import Redactor
 from common.result import Err, Ok
 from common.text.graphemes import grapheme_len
-from modules.lives.bluesky.disclosure import CONTACT, Disclosure, honest
 from modules.runtime.console import SilentConsole
 from modules.runtime.database.database import Database
 from modules.runtime.database.schema import MIGRATIONS
 from modules.runtime.journal.journal import Journal
 from modules.services.outbox.account import AccountContext
+from modules.services.presence.disclosure import Disclosure
+from modules.services.presence.policy import AUTONOMY, CONTACT, Level, Operator, autonomous, honest, operator_of
 from tests.loopback import to_loopback
+from tests.running_town import settings_of, write_home
 from town.atproto.faults import Fault, Faults
 from town.atproto.network import Network
 from town.atproto.service import atproto_app
@@ -33,6 +35,7 @@ from town.serving import serve
 
 BOT = {"$type": "com.atproto.label.defs#selfLabels", "values": [{"val": "bot"}]}
 BOTH = {**BOT, "values": [{"val": "!no-unauthenticated"}, {"val": "bot"}]}
+OWNER = "did:plc:ownerownerownerownerowne"
 PUT, GET = "com.atproto.repo.putRecord", "com.atproto.repo.getRecord"
 
 
@@ -48,20 +51,24 @@ class Account:
     journal: Journal
     atproto: Atproto
 
-    def disclosure(self, *, label: bool = True, contact: str = "") -> Disclosure:
+    def disclosure(self, *, label: bool = True, contact: str = "", level: Level = "automated") -> Disclosure:
         return Disclosure(
             atproto=self.atproto,
             database=self.database,
             journal=self.journal,
             clock=self.clock,
             label=label,
-            contact=contact,
+            operator=Operator("owner.test", OWNER, contact, level),
         )
 
     def profile(self) -> Json:
         record = self.network.profile(self.atproto.did)
         assert record
         return record.value
+
+    def autonomy(self) -> Json | None:
+        record = self.network.record(self.atproto.did, AUTONOMY, "self")
+        return record.value if record else None
 
     def put(self, **profile: Any) -> None:
         self.network.put(self.atproto.did, PROFILE, "self", profile)
@@ -104,7 +111,7 @@ async def test_an_account_without_a_profile_gets_one_that_says_bot(account: Acco
     assert await account.disclosure(contact="@owner.test").ensure() == Ok("written")
     assert account.profile()["labels"] == BOT
     assert account.profile()["description"] == f"{CONTACT}@owner.test"
-    assert await account.points() == [3]
+    assert await account.points() == [3, 3]
 
 
 async def test_what_stands_is_kept_and_nothing_is_written_twice(account: Account) -> None:
@@ -121,7 +128,7 @@ async def test_what_stands_is_kept_and_nothing_is_written_twice(account: Account
         "pinnedPost": {"x": ["y"]},
     }
     assert await disclosure.ensure() == Ok("stands")
-    assert await account.points() == [2]
+    assert await account.points() == [2, 3]
     shown = await account.atproto.get_profile("rowan.test")
     assert isinstance(shown, Ok)
     assert "bot" in shown.data.labels
@@ -146,6 +153,7 @@ async def test_turned_off_it_leaves_the_profile_alone_and_warns(account: Account
     before = account.profile()
     assert await account.disclosure(label=False, contact="someone@example.com").ensure() == Ok("off")
     assert account.profile() == before
+    assert account.autonomy() is None
     assert len(account.warnings()) == 1
     assert await account.points() == []
 
@@ -176,7 +184,7 @@ async def test_what_failed_is_tried_again_ever_more_rarely_and_told_only_when_it
         await disclosure.ensure_once()
         await account.clock.advance(60)
     assert account.profile()["labels"] == BOT
-    assert await account.points() == [2]
+    assert await account.points() == [2, 3]
     assert [kind for kind, _, _ in account.console.lines] == ["warn", "done"]
 
 
@@ -192,9 +200,10 @@ async def test_what_stands_is_not_looked_at_again_in_the_same_life(account: Acco
 async def test_a_write_whose_answer_is_lost_is_looked_at_before_it_is_repeated(account: Account) -> None:
     account.put(displayName="Rowan")
     account.faults.arm(Fault("lost_answer", request=PUT))
-    assert await account.disclosure().ensure() == Ok("stands")
+    assert await account.disclosure().ensure() == Ok("written")
     assert account.profile()["labels"] == BOT
-    assert await account.points() == [2]
+    assert await account.points() == [2, 3]
+    assert await account.disclosure().ensure() == Ok("stands")
 
 
 async def test_a_change_by_somebody_else_meanwhile_is_not_overwritten(account: Account) -> None:
@@ -208,7 +217,53 @@ async def test_a_change_by_somebody_else_meanwhile_is_not_overwritten(account: A
             await account.clock.advance(1)
     assert await ensuring == Ok("written")
     assert account.profile() == {"$type": PROFILE, "displayName": "Rowan of the roofs", "labels": BOT}
-    assert await account.points() == [2, 2]
+    assert await account.points() == [2, 2, 3]
+
+
+async def test_a_record_for_programs_says_who_answers_for_the_account(account: Account) -> None:
+    assert await account.disclosure(contact="someone@example.com").ensure() == Ok("written")
+    said = account.autonomy()
+    assert said
+    assert said == {
+        "$type": AUTONOMY,
+        "createdAt": said["createdAt"],
+        "level": "automated",
+        "usesGenerativeAI": True,
+        "responsibleParty": {"name": "@owner.test", "did": OWNER, "contact": "someone@example.com"},
+    }
+    await account.clock.advance(86_400)
+    assert await account.disclosure(contact="someone@example.com").ensure() == Ok("stands")
+    assert account.autonomy() == said
+
+
+async def test_what_else_stands_in_the_record_for_programs_stays(account: Account) -> None:
+    own = {"level": "human", "disclosureUrl": "https://owner.test/bot", "externalServices": ["a"]}
+    account.network.put(account.atproto.did, AUTONOMY, "self", {**own, "responsibleParty": {"type": "person"}})
+    assert await account.disclosure(level="collaborative").ensure() == Ok("written")
+    assert account.autonomy() == {
+        "$type": AUTONOMY,
+        **own,
+        "level": "collaborative",
+        "usesGenerativeAI": True,
+        "responsibleParty": {"type": "person", "name": "@owner.test", "did": OWNER},
+    }
+
+
+@pytest.mark.parametrize(
+    ("approval", "level"), [("drafts", "collaborative"), ("strangers", "automated"), ("off", "automated")]
+)
+def test_where_each_post_waits_for_the_owner_the_account_is_not_automated(
+    tmp_path: Path, approval: str, level: Level
+) -> None:
+    home = write_home(
+        tmp_path,
+        "rowan",
+        OWNER_BLUESKY_SOCIAL_HANDLE_DID=OWNER,
+        SOUL_APPROVAL=approval,
+        OPERATOR_CONTACT="a  b",
+        SOUL_SPEED="1",
+    )
+    assert operator_of(settings_of(home)) == Operator("owner.test", OWNER, "a b", level)
 
 
 PROFILES: list[tuple[Json, str, Json, int]] = [
@@ -242,6 +297,15 @@ JSON = st.recursive(
     max_leaves=6,
 )
 FIELDS = st.dictionaries(st.sampled_from(["labels", "displayName", "avatar", "x"]), JSON)
+
+
+@given(st.dictionaries(st.sampled_from(["level", "usesGenerativeAI", "responsibleParty", "x"]), JSON))
+def test_the_record_for_programs_is_complete_whatever_stood_there(stood: Json) -> None:
+    operator = Operator("owner.test", OWNER, "someone@example.com")
+    record = autonomous(stood, operator)
+    assert autonomous(record, operator) == record
+    assert record["responsibleParty"]["did"] == OWNER
+    assert record.get("x") == stood.get("x")
 
 
 @given(FIELDS, st.text(max_size=300), st.text(max_size=80).map(lambda text: " ".join(text.split())))

@@ -1,0 +1,126 @@
+"""Says openly what we are: the label `bot` and an operator's contact on our profile, and a record for programs.
+
+What stands is never cut: each record is read, changed where it must be, and written back only if nobody changed it
+meanwhile. Nothing is written where all stands already, so a crash at any point costs at most two more looks.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from adapters.atproto.client import Atproto
+from adapters.atproto.records import PROFILE
+from adapters.atproto.types import ServiceErr
+from common.clock import Clock, iso
+from common.result import ApiResult, Err, Ok
+from modules.runtime.database.database import Database
+from modules.runtime.journal.journal import Journal
+from modules.runtime.journal.types import Entry
+from modules.services.outbox.rules.counts import note_write
+from modules.services.outbox.rules.rules import COST_CREATE, COST_UPDATE
+from modules.services.presence.policy import AUTONOMY, Operator, autonomous, honest
+
+_TRIES = 3
+_FIRST_PAUSE_S = 600.0
+_LONGEST_PAUSE_S = 3600.0
+
+
+@dataclass(frozen=True, slots=True)
+class _Statement:
+    """A record of ours under the key `self`; `said` returns it as it should be, and why it cannot say all of it."""
+
+    collection: str
+    said: Callable[[Mapping[str, Any]], tuple[dict[str, Any], tuple[str, ...]]]
+
+
+class Disclosure:
+    """Keeps the account honest. `label` off leaves it alone; an empty contact of `operator` leaves the bio alone."""
+
+    def __init__(
+        self, *, atproto: Atproto, database: Database, journal: Journal, clock: Clock, label: bool, operator: Operator
+    ) -> None:
+        self._atproto = atproto
+        self._database = database
+        self._journal = journal
+        self._clock = clock
+        self._label = label
+        self._operator = operator
+        self._statements = (
+            _Statement(PROFILE, lambda stands: honest(stands, contact=operator.contact)),
+            _Statement(AUTONOMY, lambda stands: (autonomous(stands, operator), ())),
+        )
+        self._settled = False
+        self._failing = False
+        self._pause_s = _FIRST_PAUSE_S
+        self._not_before = clock.monotonic()
+
+    async def ensure_once(self) -> None:
+        """`ensure`, until it succeeds once in this life; what failed is tried again after ever longer pauses."""
+        now = self._clock.monotonic()
+        if self._settled or now < self._not_before:
+            return
+        self._not_before = now + self._pause_s
+        self._pause_s = min(2 * self._pause_s, _LONGEST_PAUSE_S)
+        self._settled = isinstance(await self.ensure(), Ok)
+
+    async def ensure(self) -> ApiResult[str]:
+        """Make the account say it: "off", "stands" or "written". The first failure in a row is told as a warning."""
+        if not self._label:
+            await self._warn("SOUL_BOT_LABEL is off: the profile does not say that this is a bot, against the customs")
+            return Ok("off")
+        result = await self._all_written()
+        failed_before, self._failing = self._failing, isinstance(result, Err)
+        if isinstance(result, Err):
+            if not failed_before:
+                await self._warn(f"The profile could not be made to say that this is a bot: {result.error}")
+        elif failed_before or result.data == "written":
+            summary = "The profile says that this is a bot"
+            data = {"contact": self._operator.contact, "level": self._operator.level}
+            await self._journal.record(Entry("act", "start", summary, line="done", data=data))
+        return result
+
+    async def _all_written(self) -> ApiResult[str]:
+        outcome = "stands"
+        for statement in self._statements:
+            written = await self._written(statement)
+            if isinstance(written, Err):
+                return written
+            outcome = "written" if "written" in {outcome, written.data} else "stands"
+        return Ok(outcome)
+
+    async def _written(self, statement: _Statement) -> ApiResult[str]:
+        address = f"at://{self._atproto.did}/{statement.collection}/self"
+        tried: Err = Err("it kept changing meanwhile", kind="transient")
+        for _ in range(_TRIES):
+            found = await self._atproto.get_record(address)
+            if isinstance(found, Err):
+                return found
+            stands = found.data.value if found.data else {"createdAt": iso(self._clock.now())}
+            record, problems = statement.said(stands)
+            if record != stands:
+                await self._count((COST_UPDATE if found.data else COST_CREATE).limit)
+                swap = found.data.cid if found.data else None
+                written = await self._atproto.put_own_record(statement.collection, record, swap=swap)
+                if isinstance(written, Err):
+                    if not _deserves_another_look(written):
+                        return written
+                    tried = written
+                    continue
+            for problem in problems:
+                await self._warn(problem)
+            return Ok("stands" if record == stands else "written")
+        return tried
+
+    async def _count(self, points: float) -> None:
+        now = self._clock.now()
+        await self._database.run(lambda connection: note_write(connection, now, "profile", points))
+
+    async def _warn(self, summary: str) -> None:
+        await self._journal.record(Entry("life", "start", summary, line="warn"))
+
+
+def _deserves_another_look(error: Err) -> bool:
+    """Whether it was changed meanwhile, or may have been written all the same."""
+    return error.kind == "unknown_outcome" or (isinstance(error, ServiceErr) and error.name == "InvalidSwap")

@@ -1,0 +1,86 @@
+"""What our account says about us: records from records, pure."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from adapters.atproto.convert import BOT_LABEL
+from common.constants import PROFILE_BIO_MAX_BYTES
+from common.settings import Settings
+from common.text.graphemes import grapheme_len
+
+PROFILE_BIO_MAX_GRAPHEMES = 256
+AUTONOMY = "studio.voyager.account.autonomy"
+CONTACT = "Bot operator: "
+
+_SELF_LABELS = "com.atproto.label.defs#selfLabels"
+_MAX_LABELS = 10
+
+Level = Literal["collaborative", "automated"]
+"""How far the account acts by itself: with a person's yes for all that it says in public, or without."""
+
+
+@dataclass(frozen=True, slots=True)
+class Operator:
+    """Who answers for the account, as the account says it: handle, did and, unless it is "", how to reach them."""
+
+    handle: str
+    did: str
+    contact: str = ""
+    level: Level = "automated"
+
+
+def operator_of(settings: Settings) -> Operator:
+    """Return who answers for the SOUL with these settings."""
+    return Operator(
+        handle=settings.owner_bluesky_social_handle,
+        did=settings.owner_bluesky_social_handle_did,
+        contact=" ".join(settings.operator_contact.split()),
+        level="collaborative" if settings.soul_approval == "drafts" else "automated",
+    )
+
+
+def autonomous(record: Mapping[str, Any], operator: Operator) -> dict[str, Any]:
+    """Return the record of `AUTONOMY` that says what we are. What else stood in it stays."""
+    stood = record.get("responsibleParty")
+    party = {**(stood if isinstance(stood, dict) else {}), "name": f"@{operator.handle}", "did": operator.did}
+    if operator.contact:
+        party["contact"] = operator.contact
+    return {**record, "level": operator.level, "usesGenerativeAI": True, "responsibleParty": party}
+
+
+def honest(profile: Mapping[str, Any], *, contact: str) -> tuple[dict[str, Any], tuple[str, ...]]:
+    """A profile record that says what we are, and why it could not say all of it. What it said before stays."""
+    labels, label_problem = _with_label(profile.get("labels"))
+    bio, bio_problem = _with_contact(profile.get("description"), contact)
+    changed = {**profile, **({"labels": labels} if labels else {}), **({"description": bio} if bio else {})}
+    return changed, tuple(problem for problem in (label_problem, bio_problem) if problem)
+
+
+def _with_label(labels: object) -> tuple[dict[str, Any] | None, str]:
+    if labels is None:
+        return {"$type": _SELF_LABELS, "values": [{"val": BOT_LABEL}]}, ""
+    values = labels.get("values") if isinstance(labels, dict) else None
+    if not isinstance(labels, dict) or not isinstance(values, list):
+        return None, "The profile's labels are of an unknown kind: the label bot could not be put beside them"
+    if any(isinstance(value, dict) and value.get("val") == BOT_LABEL for value in values):
+        return labels, ""
+    if len(values) >= _MAX_LABELS:
+        return labels, f"The profile has {len(values)} labels already: there is no room for the label bot"
+    return {**labels, "values": [*values, {"val": BOT_LABEL}]}, ""
+
+
+def _with_contact(description: object, contact: str) -> tuple[str, str]:
+    bio = description if isinstance(description, str) else ""
+    if not contact:
+        return bio, ""
+    lines = bio.split("\n") if bio else []
+    ours = [number for number, line in enumerate(lines) if line.startswith(CONTACT)]
+    kept = [line for number, line in enumerate(lines) if number not in ours]
+    kept.insert(ours[0] if ours else len(kept), CONTACT + contact)
+    changed = "\n".join(kept)
+    if grapheme_len(changed) > PROFILE_BIO_MAX_GRAPHEMES or len(changed.encode()) > PROFILE_BIO_MAX_BYTES:
+        return bio, "There is no room in the bio for OPERATOR_CONTACT; shorten the bio, or the contact"
+    return changed, ""
