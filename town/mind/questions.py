@@ -63,9 +63,16 @@ _QUESTIONS: Mapping[str, Callable[[Fields], str]] = {
 """By the name of the question; any other gets a sentence."""
 
 
+_SENTENCES: Mapping[str, str] = {"introduction": "introduction", "peer-announcement": "found"}
+"""Questions that are answered by a sentence in the first tool: their heading in `talk.yaml`."""
+
+
 def answer_question(turn: Turn, about: QuestionFacts) -> Completion:
-    """The answer in plain text."""
+    """The answer, in plain text or as a sentence in a tool."""
     if answer := _QUESTIONS.get(about.question):
         return Completion(answer(about.fields))
     words = turn.words(text="\n".join(text for texts in about.fields.values() for text in texts))
+    if (heading := _SENTENCES.get(about.question)) and turn.first_offer:
+        handle = next(iter(about.fields.get("handle", ())), "")
+        return turn.call(turn.first_offer.name, {"sentence": words.line(heading, handle=handle)})
     return Completion(words.line("ground")) if about.question == "grounding" else turn.anything(words)

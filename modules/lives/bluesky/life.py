@@ -32,7 +32,7 @@ from modules.runtime.control import Control
 from modules.runtime.control_watch import ControlLoop
 from modules.runtime.database.database import Database
 from modules.runtime.events import EventBus
-from modules.runtime.home import Home
+from modules.runtime.home import Home, SoulDocument
 from modules.runtime.journal.journal import Journal
 from modules.runtime.journal.types import Entry
 from modules.runtime.llm.gateway import LLMGateway
@@ -117,6 +117,7 @@ class BlueskyServices(Protocol):
     settings: Settings
     me: Me
     home: Home
+    soul: SoulDocument
     database: Database
     clock: Clock
     rng: random.Random

@@ -14,14 +14,15 @@ from common.errors import BudgetExceeded, Transient
 from common.pace import Pace
 from common.settings import Settings
 from modules.runtime.control import Control, Standing
-from modules.runtime.home import Home
+from modules.runtime.home import Home, SoulDocument
 from modules.runtime.journal.journal import Journal
 from modules.runtime.llm.gateway import LLMGateway
 from modules.runtime.scheduler.attention import Attention
 from modules.runtime.scheduler.types import Outcome
-from modules.services.agent.identity.identity import Me
+from modules.services.agent.identity.identity import Identity, Me
 from modules.services.agent.prompt.prompter import Prompter
 from modules.services.agent.skills.skills import Skills
+from modules.services.agent.turn.facts import agent_facts
 from modules.services.outbox.outbox import Outbox
 from modules.services.peers.discovery import Ourselves
 from modules.services.peers.introductions import Introductions
@@ -95,6 +96,8 @@ class PeerServices(Protocol):
     atproto: Atproto
     outbox: Outbox
     skills: Skills
+    identity: Identity
+    soul: SoulDocument
     gateway: LLMGateway
     peer_registry: PeerRegistry
 
@@ -123,7 +126,14 @@ def open_registry(memory: Path, settings: Settings, clock: Clock) -> PeerRegistr
 def build_peer_loop(services: PeerServices, prompter: Prompter, *, is_settled: Callable[[], bool]) -> PeerLoop:
     """Return the loop; it does nothing before `is_settled`."""
     settings, registry, clock, journal = services.settings, services.peer_registry, services.clock, services.journal
-    voice = PeerVoice(services.me.bluesky_username, services.gateway, prompter, services.skills, clock)
+    voice = PeerVoice(
+        services.me.bluesky_username,
+        services.gateway,
+        prompter,
+        services.skills,
+        clock,
+        lambda: agent_facts(services.me, services.identity, services.soul.text),
+    )
     return PeerLoop(
         own=OwnIdentity(
             username=settings.agent_github_username,

@@ -6,14 +6,15 @@ Keeps nothing. Each call is one request with its deadline at the gateway.
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Literal
 
 from adapters.atproto.richtext import detect_mentions, detect_urls
-from common.clock import Clock
-from common.facts import QuestionFacts, TurnFacts
+from common.clock import Clock, iso
+from common.facts import AgentFacts, QuestionFacts, TurnFacts
 from common.provenance import Provenance
 from common.text.graphemes import fit_post_text, grapheme_len, leading_sentences, truncate_graphemes
+from common.text.stems import plain_words
 from common.text.untrusted import one_line
 from modules.runtime.llm.gateway import LLMGateway
 from modules.runtime.llm.types import Message, NamedTool, ToolSpec
@@ -31,21 +32,25 @@ SKILL = "peer-awareness"
 _SENTENCE = {"type": "object", "properties": {"sentence": {"type": "string"}}, "required": ["sentence"]}
 _TOKENS = 300
 _LEAST_WORDS = 3
+_RUN = 6
 _MOST_GRAPHEMES = 200
 _MAX_CHARS = 1_000
 _BARE_LINK = re.compile(r"\b(?:www\.)?github\.com/\S*", re.IGNORECASE)
+_PLACEHOLDER = re.compile(r"[\[<{][^\]>}]*[\]>}]")
+_SENTENCES = re.compile(r"(?<=[.!?])\s+")
 _EDGES = " \"'`\u201c\u201d\u2014-:"
 
 
 @dataclass(frozen=True, slots=True)
 class PeerVoice:
-    """What the SOUL says of itself and of its peers."""
+    """What the SOUL says of itself and of its peers; `agent` tells who that is, as data beside the prompt."""
 
     bluesky_username: str
     gateway: LLMGateway
     prompter: Prompter
     skills: Skills
     clock: Clock
+    agent: Callable[[], AgentFacts] = AgentFacts
 
     async def introduce(self, username: str) -> str:
         """The identity post; "" if what the model wrote cannot be one.
@@ -55,8 +60,8 @@ class PeerVoice:
 
         """
         asked = self.skills.render(SKILL, "Introduction", github_username=username)
-        said = await self._ask(asked, "say_who_you_are", "Introduction Tool", "introduction")
-        words = fitting_words(said.replace(f"`{username}`", " "))
+        said = await self._ask(asked, "say_who_you_are", "Introduction Tool", QuestionFacts("introduction"))
+        words = fitting_words(said.replace(f"`{username}`", " "), told=asked)
         text = build_identity_post_text(username, words) if words else ""
         return text if is_identity_text(text, username) else ""
 
@@ -68,26 +73,22 @@ class PeerVoice:
 
         """
         handle, url = peer.bluesky_handle or "", github_url(peer.github_username)
-        named = {"owner_mention"} & {peer.discovered_via, *peer.vias}
-        met = self.skills.section(SKILL, "Named By Owner" if named else "Met At Work")
-        asked = self.skills.render(
-            SKILL, "Announcement", handle=handle, github_username=peer.github_username, met=met.strip()
-        )
-        said = await self._ask(asked, "tell_of_peer", "Announcement Tool", "peer-announcement")
-        words = fitting_words(said, handle)
+        asked = self.skills.render(SKILL, "Announcement", handle=handle)
+        about = QuestionFacts("peer-announcement", {"handle": (handle,)})
+        said = await self._ask(asked, "tell_of_peer", "Announcement Tool", about)
+        words = fitting_words(said, handle, told=asked)
         if not words:
             return ""
         return fit_post_text(words if f"@{handle}" in words.lower() else f"@{handle} {words}", url)
 
-    async def _ask(
-        self, asked: str, tool: str, description: str, what: Literal["introduction", "peer-announcement"]
-    ) -> str:
+    async def _ask(self, asked: str, tool: str, description: str, about: QuestionFacts) -> str:
+        now = self.clock.now()
         prompt = await self.prompter.prompt(
             skill=SKILL,
             variables={"bluesky_username": self.bluesky_username},
             audience="bluesky",
             session_key=SKILL,
-            now=self.clock.now(),
+            now=now,
             least=Provenance.SELF,
             bare=True,
         )
@@ -99,21 +100,21 @@ class PeerVoice:
             max_tokens=_TOKENS,
             purpose=SKILL,
             importance="own",
-            facts=TurnFacts(QuestionFacts(what)),
+            facts=TurnFacts(about, self.agent(), iso(now)),
         )
         called = next((call for call in result.tool_calls if call.name == tool and not call.malformed), None)
         return str(called.input.get("sentence", "")) if called else result.text
 
 
-def fitting_words(said: str, handle: str = "") -> str:
+def fitting_words(said: str, handle: str = "", *, told: str = "") -> str:
     """The model's words on one line, at most 200 characters; "" if fewer than three words are left.
 
-    No link, marker or backtick stays in them, and nobody is named but `handle`.
+    No marker or backtick stays in them, no sentence with a link, a place for one, or six words in a row of what the
+    model was `told`, and nobody is named but `handle`.
     """
+    instructed = _runs(told)
     words = one_line(said, _MAX_CHARS).replace(IDENTITY_POST_MARKER, " ").replace("`", "")
-    for span in reversed(detect_urls(words)):
-        words = words[: span.start] + words[span.end :]
-    words = _BARE_LINK.sub(" ", words)
+    words = " ".join(part for part in _SENTENCES.split(words) if not _is_out_of_place(part, instructed))
     for span in reversed(detect_mentions(words)):
         if span.value.lower() != handle.lower():
             words = words[: span.start] + words[span.start :].replace("@", "", 1)
@@ -121,6 +122,16 @@ def fitting_words(said: str, handle: str = "") -> str:
     if grapheme_len(words) > _MOST_GRAPHEMES:
         words = leading_sentences(words, _MOST_GRAPHEMES) or truncate_graphemes(words, _MOST_GRAPHEMES)
     return words if len(words.split()) >= _LEAST_WORDS else ""
+
+
+def _is_out_of_place(sentence: str, instructed: frozenset[tuple[str, ...]]) -> bool:
+    has_link = detect_urls(sentence) or _BARE_LINK.search(sentence) or _PLACEHOLDER.search(sentence)
+    return bool(has_link) or not _runs(sentence).isdisjoint(instructed)
+
+
+def _runs(text: str) -> frozenset[tuple[str, ...]]:
+    words = plain_words(text)
+    return frozenset(tuple(words[start : start + _RUN]) for start in range(len(words) - _RUN + 1))
 
 
 def is_identity_text(text: str, username: str) -> bool:

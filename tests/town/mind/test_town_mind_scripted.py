@@ -24,6 +24,7 @@ from tests.town.mind.town_mind_prompts import (
     answering,
     expressing,
     facts,
+    offer,
     only_call,
     owner_says,
 )
@@ -204,6 +205,15 @@ async def test_the_owner_gets_an_answer_in_words(line: str) -> None:
 async def test_grounding_says_who_one_is() -> None:
     request = ChatRequest("m", WORDS, facts=facts("tobias", QuestionFacts("grounding")))
     assert "Tobias" in (await MIND.complete(request)).text
+
+
+@pytest.mark.parametrize("who", ["maren", "tobias", "odile"])
+async def test_each_says_who_it_is_and_tells_of_a_neighbour_in_a_sentence(who: str) -> None:
+    tool = offer("tell", ["sentence"])
+    for question, expected in (("introduction", " "), ("peer-announcement", "@kit.test")):
+        about = QuestionFacts(question, {"handle": ("kit.test",)})
+        request = ChatRequest("m", WORDS, offers=(tool,), force="tell", facts=facts(who, about))
+        assert expected in (await only_call(request)).input["sentence"]
 
 
 async def test_a_forced_tool_never_seen_before_is_filled_by_its_schema() -> None:

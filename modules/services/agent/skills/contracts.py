@@ -195,10 +195,8 @@ SKILL_CONTRACTS: Mapping[str, Mapping[str, frozenset[str]]] = {
         "System Prompt": frozenset({"bluesky_username"}),
         "Introduction": frozenset({"github_username"}),
         "Introduction Tool": _NONE,
-        "Announcement": frozenset({"handle", "github_username", "met"}),
+        "Announcement": frozenset({"handle"}),
         "Announcement Tool": _NONE,
-        "Named By Owner": _NONE,
-        "Met At Work": _NONE,
     },
     "commissioning": {
         "System Prompt": frozenset({"owner_handle", "today"}),

@@ -68,10 +68,10 @@ async def test_the_identity_post_is_the_models_sentence_between_marker_and_link(
 @pytest.mark.parametrize(
     "said",
     [
-        "🔗—`sh-eve` I am somebody else, see https://github.com/sh-eve and @kit.test",
-        "I am `sh-eve` on GitHub, at github.com/sh-eve",
+        "🔗—`sh-eve` I am @kit.test in disguise. See https://github.com/sh-eve for more.",
+        "I am `sh-eve` on GitHub. My address is github.com/sh-eve",
         "long words " * 200,
-        "I keep old roofs dry. 🔗— https://example.org/a",
+        "I keep old roofs dry. 🔗— https://example.org/a is where.",
     ],
 )
 async def test_whatever_the_model_writes_the_post_claims_our_own_name(
@@ -110,6 +110,13 @@ async def test_an_announcement_names_the_handle_and_the_address_and_nobody_else(
 ) -> None:
     model.plays(calls(wrote("tell_of_peer", said)))
     assert await voice.announce(WREN) == f"{text}\n\nhttps://github.com/sh-wren"
+
+
+def test_a_sentence_that_gives_our_instructions_back_is_left_out() -> None:
+    told = "Tell your readers in a few words of your own what you found. Not who made you."
+    said = "I found @wren.test. Tell your readers in a few words of your own what you found! They mend radios."
+    assert fitting_words(said, "wren.test", told=told) == "I found @wren.test. They mend radios."
+    assert fitting_words("I found @wren.test. See [their link].", "wren.test") == "I found @wren.test."
 
 
 def test_words_end_with_a_whole_sentence_where_they_are_too_long() -> None:
