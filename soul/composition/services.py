@@ -34,7 +34,7 @@ from modules.services.outbox.rules.secrets import SecretScan
 from modules.services.outbox.rules.types import World
 from modules.services.outbox.senders.bluesky import BlueskySender
 from modules.services.outbox.types import Pacing
-from modules.services.rights.mute import mute_rule
+from modules.services.rights.mute import mute_gate, mute_rule
 from modules.services.rights.preferences import Preferences
 from soul.composition.base import BaseServices
 from soul.composition.integrations import Integrations
@@ -95,7 +95,7 @@ class Services(BaseServices):
             senders={**dict.fromkeys(_KINDS, BlueskySender(self.atproto)), **self.integrations.senders()},
             pacing=Pacing.of(self.pace),
             rules=(SecretScan(redactor), self.etiquette, mute_rule, approval),
-            gates=(PauseGate(self.control), self.integrations.to_room.gate, self.etiquette.gate),
+            gates=(PauseGate(self.control), self.integrations.to_room.gate, self.etiquette.gate, mute_gate),
             at_departure=(approval.at_departure,),
             own_did=lambda: self.atproto.did,
         )

@@ -8,7 +8,7 @@ import json
 import pytest
 
 from common.errors import UsageError
-from modules.services.outbox.bodies import FollowBody
+from modules.services.outbox.bodies import FollowBody, LikeBody
 from modules.services.outbox.types import ProposedAction
 from soul.commands.mute import run_mute
 from tests.running_town import RunningTown, awake
@@ -32,6 +32,27 @@ async def test_a_muted_account_gets_nothing_until_the_mute_ends(running_town: Ru
         life.passes(60)
         await life.look()
     assert len(running_town.texts("rowan")) == 1
+
+
+async def test_what_was_accepted_before_the_mute_stays_in_until_it_ends(running_town: RunningTown) -> None:
+    home, kit = running_town.make_home("rowan"), running_town.account("kit")
+    uri, cid = running_town.network.post_as(kit, "@rowan.test which roof is louder?")
+    async with awake(home) as life:
+        await life.look()
+        outbox = life.app.services.outbox
+        accepted = await outbox.submit(ProposedAction(LikeBody(uri=uri, cid=cid), cause_id=uri))
+        assert accepted.accepted
+        await asyncio.to_thread(run_mute, home.root, kit, off=False, as_json=False)
+        life.passes(600)
+        await outbox.deliver_due()
+        kept = await outbox.get(accepted.intent.id)
+        assert kept is not None
+        assert kept.state == "pending"
+        await asyncio.to_thread(run_mute, home.root, kit, off=True, as_json=False)
+        await life.send()
+        sent = await outbox.get(accepted.intent.id)
+        assert sent is not None
+        assert sent.state == "done"
 
 
 async def test_the_posts_of_a_muted_account_are_left_out_of_a_thread(running_town: RunningTown) -> None:
