@@ -147,9 +147,9 @@ def test_a_peer_who_claims_for_ever_keeps_the_others_from_acting_for_ten_minutes
 def test_ten_thousand_names_do_not_push_out_a_friend(tmp_path: Path) -> None:
     clock = FakeClock()
     known = PeerRelationships(tmp_path / "peers.json", clock)
-    known.talked_with(["rebecca"])
-    known.issue_co_created("rebecca")
+    known.record_space_interaction(["rebecca"])
+    known.record_co_creation("rebecca")
     for thousand in range(10):
-        known.talked_with([f"nobody-{thousand}-{number}" for number in range(1_000)])
+        known.record_space_interaction([f"nobody-{thousand}-{number}" for number in range(1_000)])
     assert known.get("rebecca") is not None
     assert (tmp_path / "peers.json").stat().st_size < 300_000

@@ -69,7 +69,7 @@ async def live_a_while(running_town: RunningTown) -> Home:
         )
         assert queue.enqueue_commitment(wanted).new
         Cooldowns(home.memory).add([RepoCooldown("kit", "roofs", "2027-01-01T00:00:00.000Z", "busy")], now)
-        life.app.lives.space.relationships.talked_with(["maren"])
+        life.app.lives.space.relationships.record_space_interaction(["maren"])
         with History(home).alone() as history:
             history.hold(Held("# Rowan\n", "a thought", (), "2026-01-05T12:00:00.000Z", "a stranger was there"))
         ended = asyncio.Event()

@@ -200,9 +200,9 @@ class CommitmentMaker:
         for link, name in self.talk.state.issues.items():
             end = link.casefold().rstrip("/")
             if end.endswith(f"{place}/issues/{number}"):
-                self.relationships.issue_co_created(name)
+                self.relationships.record_co_creation(name)
             elif end.endswith(f"{place}/pull/{number}"):
-                self.relationships.pull_request_reviewed(name)
+                self.relationships.record_pr_review(name)
 
 
 def conversation_of(snapshot: RoomSnapshot) -> str:

@@ -76,7 +76,7 @@ class Perceiver:
         peer_events = tuple(peer_events_in(events, me, self.client.agent_id, now))
         self.talk.handle(MessagesArrived(new, now, peer_events, dict(_issues(events, me))))
         if names := [entry.name for entry in new if not (entry.is_host or entry.is_me or entry.replayed)]:
-            self.relationships.talked_with(names)
+            self.relationships.record_space_interaction(names)
             self._note_strengths(names)
         for action, target in self.client.lost_claims():
             self.queue.withdraw_claimed(action, target, _LOST)
@@ -90,7 +90,7 @@ class Perceiver:
         identities = self.client.identities()
         for name in dict.fromkeys(names):
             if (identity := identities.get(name)) is not None and identity.expertise:
-                self.relationships.remember_strengths(name, identity.expertise)
+                self.relationships.record_complementary_strengths(name, identity.expertise)
 
     def _leave_to(self, peer_event: PeerEvent) -> None:
         """Withdraw our commitments to what a peer has made: nobody knew of them, or our try failed."""

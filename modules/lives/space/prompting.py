@@ -168,7 +168,7 @@ def _peers(snapshot: RoomSnapshot, skills: Skills, relationships: PeerRelationsh
     for name, presence in snapshot.room.peers.items():
         identity = snapshot.room.identities.get(name) or presence.identity
         reflected = snapshot.room.reflections.get(name)
-        relationship = relationships.context(name, skills)
+        relationship = relationships.get_peer_relationship_context(name, skills)
         if identity is None and reflected is None and relationship is None:
             continue
         card = sanitized(identity) if identity else None

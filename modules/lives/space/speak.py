@@ -240,7 +240,7 @@ class Speaker:
         )
         peer = next((one for one in reversed(last) if not (one.is_host or one.is_me)), None)
         if peer:
-            self.relationships.remember_exchange(peer.name, peer.content)
+            self.relationships.record_memorable_exchange(peer.name, peer.content)
         await self.experience("connection_formed", told)
         await self.reporter.happened("space_participation", f"{talk.spoken} messages spoken")
 

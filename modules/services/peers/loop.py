@@ -79,7 +79,9 @@ class PeerLoop:
         except (BudgetExceeded, Transient) as error:
             return Outcome(ran=True, reason=f"{linked} linked; no words for now: {error}")
         did = ", ".join(word for word, done in (("followed one", followed), ("announced one", announced)) if done)
-        return Outcome(ran=True, reason=f"{linked} linked; {own}{'; ' + did if did else ''}")
+        known = self.registry.get_peer_announcement_summary()
+        peers = f"{known.linked} peers, {known.candidates} candidates, {linked} newly linked"
+        return Outcome(ran=True, reason=f"{peers}; {own}{'; ' + did if did else ''}")
 
 
 class PeerServices(Protocol):

@@ -67,7 +67,7 @@ class PeerRelationships:
         """What we remember of `name`, in any case."""
         return self._peers.get(name.lower())
 
-    def talked_with(self, names: Iterable[str]) -> None:
+    def record_space_interaction(self, names: Iterable[str]) -> None:
         """They spoke where we are. It counts as one conversation for as long as nobody pauses for long."""
         now = self._clock.now()
         for name in {name.lower(): name for name in names}.values():
@@ -76,26 +76,26 @@ class PeerRelationships:
             self._put(known, space_conversations=known.space_conversations + more, last_interaction=iso(now))
         self._save()
 
-    def issue_co_created(self, name: str) -> None:
+    def record_co_creation(self, name: str) -> None:
         """We worked on an issue together."""
         known = self._known(name)
         self._put(known, issues_co_created=known.issues_co_created + 1)
         self._save()
 
-    def pull_request_reviewed(self, name: str) -> None:
+    def record_pr_review(self, name: str) -> None:
         """One of us looked at the other's pull request."""
         known = self._known(name)
         self._put(known, prs_reviewed=known.prs_reviewed + 1)
         self._save()
 
-    def remember_exchange(self, name: str, text: str) -> None:
+    def record_memorable_exchange(self, name: str, text: str) -> None:
         """Words between us that are worth keeping; the newest five are."""
         known = self._known(name)
         exchanges = (*known.memorable_exchanges, one_line(text, _MAX_CHARS))[-_KEPT_EXCHANGES:]
         self._put(known, memorable_exchanges=exchanges)
         self._save()
 
-    def remember_strengths(self, name: str, texts: Iterable[str]) -> None:
+    def record_complementary_strengths(self, name: str, texts: Iterable[str]) -> None:
         """Remember what they are good at: the first three of these, and of the earlier ones as many as still fit."""
         known = self._known(name)
         told = [one_line(text, _MAX_CHARS) for text in texts]
@@ -104,7 +104,7 @@ class PeerRelationships:
             self._put(known, complementary_strengths=kept)
             self._save()
 
-    def context(self, name: str, skills: Skills) -> str | None:
+    def get_peer_relationship_context(self, name: str, skills: Skills) -> str | None:
         """What a prompt is told about us two; None if we never talked."""
         known = self.get(name)
         if known is None or not known.space_conversations:

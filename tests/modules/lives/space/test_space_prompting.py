@@ -68,7 +68,7 @@ def skills() -> Skills:
 @pytest.fixture
 def prompting(skills: Skills, tmp_path: Path) -> PromptWriter:
     known = PeerRelationships(tmp_path / "peer_relationships.json", FakeClock())
-    known.talked_with(["rebecca"])
+    known.record_space_interaction(["rebecca"])
     return PromptWriter(
         skills=skills,
         relationships=known,

@@ -32,15 +32,15 @@ def skills() -> Skills:
 async def test_a_conversation_counts_once_until_there_is_a_long_pause(path: Path, clock: FakeClock) -> None:
     store = PeerRelationships(path, clock)
     for _ in range(3):
-        store.talked_with(["Rebecca"])
+        store.record_space_interaction(["Rebecca"])
         await clock.advance(60)
     store = PeerRelationships(path, clock)
-    store.talked_with(["rebecca"])
+    store.record_space_interaction(["rebecca"])
     known = store.get("REBECCA")
     assert known is not None
     assert known.space_conversations == 1
     await clock.advance(301)
-    store.talked_with(["Rebecca", "peterben"])
+    store.record_space_interaction(["Rebecca", "peterben"])
     again, new = store.get("rebecca"), store.get("peterben")
     assert again is not None
     assert new is not None
@@ -51,8 +51,8 @@ async def test_a_conversation_counts_once_until_there_is_a_long_pause(path: Path
 def test_the_newest_exchanges_and_strengths_are_kept_in_one_line(path: Path, clock: FakeClock) -> None:
     store = PeerRelationships(path, clock)
     for number in range(7):
-        store.remember_exchange("rebecca", f"exchange\n{number}")
-        store.remember_strengths("rebecca", [f"strength\n{number % 4}"])
+        store.record_memorable_exchange("rebecca", f"exchange\n{number}")
+        store.record_complementary_strengths("rebecca", [f"strength\n{number % 4}"])
     known = store.get("rebecca")
     assert known is not None
     assert known.memorable_exchanges == tuple(f"exchange {number}" for number in range(2, 7))
@@ -61,13 +61,13 @@ def test_the_newest_exchanges_and_strengths_are_kept_in_one_line(path: Path, clo
 
 def test_a_prompt_is_told_what_there_is_and_nothing_of_strangers(path: Path, clock: FakeClock, skills: Skills) -> None:
     store = PeerRelationships(path, clock)
-    assert store.context("rebecca", skills) is None
-    store.issue_co_created("rebecca")
-    assert store.context("rebecca", skills) is None
-    store.talked_with(["rebecca"])
-    store.pull_request_reviewed("rebecca")
-    store.remember_exchange("rebecca", "moss grows on the north side")
-    assert store.context("rebecca", skills) == (
+    assert store.get_peer_relationship_context("rebecca", skills) is None
+    store.record_co_creation("rebecca")
+    assert store.get_peer_relationship_context("rebecca", skills) is None
+    store.record_space_interaction(["rebecca"])
+    store.record_pr_review("rebecca")
+    store.record_memorable_exchange("rebecca", "moss grows on the north side")
+    assert store.get_peer_relationship_context("rebecca", skills) == (
         "1 conversations with you · 1 issues written together · 1 pull requests reviewed"
         ' · you remember: "moss grows on the north side"'
     )
@@ -89,7 +89,7 @@ def test_what_others_wrote_into_the_file_stays(path: Path, clock: FakeClock) -> 
     )
     store = PeerRelationships(path, clock)
     assert "1 entries" in store.notice
-    store.talked_with(["rebecca"])
+    store.record_space_interaction(["rebecca"])
     kept = json.loads(path.read_text(encoding="utf-8"))
     assert kept["relationships"]["rebecca"]["spaceConversations"] == 5
     assert kept["relationships"]["rebecca"]["nickname"] == "Becky"
