@@ -1,1 +1,1 @@
-"""The life in the agent space: what is heard there, and when to speak."""
+"""The life in the agent space: reads what is said there, and decides when to speak."""

@@ -1,4 +1,4 @@
-"""One check of the room, in its order: hear, classify, decide, validate, and say it when its moment has come.
+"""One check of the room: read, classify, decide, validate, and send the message at its time.
 
 Nobody waits inside a check: a message that is to be said later waits here, and the next check comes back for it.
 
@@ -52,20 +52,10 @@ class Participation:
     """Takes part in one room, one check at a time.
 
     Attributes:
-        client: our place in the room.
-        config: our pace.
-        talk: the state of the conversation.
-        perceiver: hears.
-        snapshots: says how things stand.
-        decider: asks the model.
-        responder: makes of its decision what may be said.
-        speaker: says it.
-        reporter: tells the owner.
-        clock: tells when.
-        mute_reason: why nothing may be said just now, "" if something may. Listening goes on.
-        wake_commitments: lets commitments be kept at once.
-        identity_publisher: tells who we are, as soon as something may be said.
-        first_look: decides cheaply where there is nothing to say; None: the whole prompt always decides.
+        mute_reason: returns why nothing may be said now, or "". New messages are still read meanwhile.
+        wake_commitments: wakes the loop that fulfils commitments.
+        identity_publisher: sends our identity to the room as soon as something may be said.
+        first_look: decides with a short prompt that nothing is to be said; None if only the whole prompt decides.
 
     """
 
@@ -94,7 +84,7 @@ class Participation:
     _spent_until: float = field(default=0.0, init=False)
 
     async def check(self) -> CheckResult:
-        """Look once, and say something if there is something to say."""
+        """Run one check of the room: deliver the message that waits, or read what is new and answer it."""
         config = self.config.load_space_config()
         await self._note(self.config.notice)
         if self._pending is not None:
@@ -102,7 +92,7 @@ class Participation:
         return await self._look(config)
 
     async def _look(self, config: SpaceConfig) -> CheckResult:
-        """Hear what is new, and think about it if we are to."""
+        """Read what is new, and decide about it unless something holds that back."""
         if not self.client.is_active:
             return CheckResult("absent", "not in a room")
         if muted := self.mute_reason():
@@ -166,7 +156,7 @@ class Participation:
         return CheckResult("listening", "we had nothing to add a moment ago") if listens else None
 
     def _hears_out(self, case: Case) -> None:
-        """We had nothing to say: we hear peers out before we think again, each time longer, until the host speaks."""
+        """Pause after a decision to say nothing; each further pause is longer, until the host speaks."""
         self._silences = 1 if case.snapshot.from_host else self._silences + 1
         pause_ms = min(case.config.cooldown_min_ms * 2 ** (self._silences - 1), _LONGEST_PAUSE_S * SECOND_MS)
         self._listens_until = self.clock.now() + timedelta(milliseconds=pause_ms)
@@ -298,7 +288,7 @@ class Participation:
         return result
 
     async def _hear_meanwhile(self) -> None:
-        """Hear what was said while the model was asked; it counts too, and stays to be answered."""
+        """Take in what was said while the model was asked; it stays to be answered."""
         new = self.perceiver.look()
         self._hear(new)
         if any(entry.is_host for entry in new):
@@ -306,7 +296,7 @@ class Participation:
         self.snapshots.advance()
 
     async def _ask_for_repo(self, case: Case) -> CheckResult:
-        """Once for a request, in the model's own words; who finds none in a few tries lets it be."""
+        """Ask the host for a repository, once for each request; given up after `_MOST_TRIES` tries of the model."""
         asked = case.snapshot.request.entry_id
         case.snapshot = self.snapshots.build_snapshot(case.snapshot.batch, needs_repo=True)
         decided = await self.decider.decide(case.snapshot, case.config)
@@ -323,7 +313,7 @@ class Participation:
         self._waiting = [entry for entry in self._waiting if entry.id not in done]
 
     async def _spent(self, error: BudgetExceeded, batch: Sequence[HistoryEntry]) -> None:
-        """No talk of our own until there is a budget again; what the host says and asks is still tried."""
+        """Say nothing unasked until there is a budget again; the host's messages are still answered."""
         self._answered(batch)
         self._spent_until = self.clock.monotonic() + (error.retry_after or _LONGEST_PAUSE_S)
         await self._put_off(error, _ASK_FOR_LEAVE_S)

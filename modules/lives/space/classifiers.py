@@ -57,12 +57,9 @@ _MOST_TRIES = 3
 
 
 class ModelIntentClassifier:
-    """Understands by form, then by the skill `space-judgement`.
+    """Classifies the host's messages by their form, and in doubt by the skill `space-judgement`.
 
-    Args:
-        verdicts: who is asked.
-        journal: hears what the model decided, and of its failures.
-
+    What the model decided, and its failures, go to `journal`.
     """
 
     def __init__(self, verdicts: Verdicts, journal: Journal) -> None:
@@ -137,14 +134,9 @@ MOST_AT_ONCE = 5
 
 
 class ModelEchoJudge:
-    """Judges by the skill `space-judgement`.
+    """Judges by the skill `space-judgement` whether a message repeats one of the peers'.
 
-    Args:
-        verdicts: who is asked.
-        journal: hears of a judge who failed.
-        clock: measures the deadline.
-        timeout_s: how long both looks together may take, in seconds.
-
+    A failure goes to `journal`. `timeout_s` is the limit for both calls of the model together, in seconds.
     """
 
     def __init__(

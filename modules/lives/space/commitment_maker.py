@@ -55,14 +55,9 @@ class CommitmentMaker:
     """Makes commitments for one SOUL in one room.
 
     Attributes:
-        client: our place in the room.
-        talk: the state of the conversation.
-        queue: takes commitments in.
-        writer: writes the body of a thin commitment, and finds commitments in words that were said without any.
-        relationships: hears of work on a peer's issue.
-        reporter: tells the owner.
-        clock: tells when.
-        is_trusted_room: whether the owner named the room that we are in.
+        writer: writes missing bodies, and finds commitments in a message that was said without any.
+        relationships: counts work on a peer's issue.
+        is_trusted_room: returns whether the owner named the room that we are in.
 
     """
 
@@ -110,7 +105,7 @@ class CommitmentMaker:
     async def write_out(
         self, planned: Sequence[PlannedCommitment], snapshot: RoomSnapshot
     ) -> tuple[PlannedCommitment, ...]:
-        """With whole bodies, and a name that stays; a model writes those that say too little, if it is quick enough."""
+        """Return them with whole bodies and final titles; a model writes missing bodies, within `BODY_WAIT_S`."""
         talk, bodies = conversation_of(snapshot), {one.commitment: one.commitment.description for one in planned}
         try:
             async with asyncio.timeout(BODY_WAIT_S):
@@ -127,9 +122,9 @@ class CommitmentMaker:
     async def enqueue(
         self, planned: Sequence[PlannedCommitment], spoken: str, *, delivered: bool
     ) -> tuple[QueuedCommitment, ...]:
-        """What the queue took, or holds already, of the commitments of the message `spoken`.
+        """Queue the commitments of the message `spoken`; returns those that the queue took or already had.
 
-        `delivered`: the room has heard it; else nothing is done before `settle` or the room's record tells that it has.
+        `delivered`: the room has received it; else they wait until `settle` or the room's record says that it has.
         """
         taken: list[QueuedCommitment] = []
         for one in planned:
@@ -144,7 +139,7 @@ class CommitmentMaker:
     def settle(self, made: Sequence[QueuedCommitment], *, echoed: bool) -> None:
         """The message in which they were made was sent: work on a peer's issue is remembered.
 
-        `echoed`: the room has heard the message, and they may be fulfilled; else the room's record tells later.
+        `echoed`: the room has received the message, and they may be fulfilled; else the room's record tells later.
         """
         for one in made:
             self._note_shared_work(one)

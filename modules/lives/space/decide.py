@@ -97,17 +97,12 @@ class Decided:
 
 @dataclass(frozen=True, slots=True)
 class Decider:
-    """Asks.
+    """Asks the model what to do in the room.
 
     Attributes:
-        prompter: says who the SOUL is, and what it knows.
-        prompting: says how things stand in the room.
-        skills: have the words.
-        turn_runner: calls the model with its tools.
-        clock: tells when.
         social_only: whether this life has no GitHub.
-        session_key: of the session in which the talk of the room is kept.
-        is_trusted_room: whether the owner named the room; else those in it are strangers of no precedence.
+        session_key: of the session that keeps the talk of the room.
+        is_trusted_room: returns whether the owner named the room; if not, all members count as strangers.
 
     """
 

@@ -1,4 +1,4 @@
-"""Follows what the host asked for from the moment it is heard until it is done or given up. Pure.
+"""Follows what the host asked for from the moment it is received until it is done or given up. Pure.
 
 Looking at an open request makes it more urgent, at most once in five seconds: first a note, then CRITICAL, then its
 owner acts without the model (`modules/lives/space/fallback.py`). What peers claim and deliver counts as well as our own

@@ -51,7 +51,7 @@ class Note:
 
 @dataclass(frozen=True, slots=True)
 class JournalReporter:
-    """Tells `journal`."""
+    """Writes the entries of this life to `journal`."""
 
     journal: Journal
 
@@ -62,7 +62,7 @@ class JournalReporter:
             for entry in snapshot.batch[-_MESSAGES:]
         ]
         about = {
-            "heard": said,
+            "received": said,
             "mode": snapshot.mode,
             "owner": snapshot.owner or "",
             "role": snapshot.role,
@@ -94,11 +94,11 @@ class JournalReporter:
         await self.decided(snapshot, *notes)
 
     async def happened(self, summary: str, reason: str, *, line: LineKind = "info") -> None:
-        """Something that is no decision."""
+        """Record an event that is no decision."""
         await self.journal.record(Entry("life", LOOP, f"[space] {summary}", line=line, reason=reason))
 
     async def trouble(self, summary: str, reason: str, *, trace: str = "") -> None:
-        """Something went wrong."""
+        """Record a failure; `trace` is the traceback of an unexpected one."""
         data = {"trace": trace} if trace else {}
         await self.journal.record(Entry("error", LOOP, f"[space] {summary}", line="warn", reason=reason, data=data))
 

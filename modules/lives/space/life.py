@@ -41,12 +41,12 @@ CONFIG, RELATIONSHIPS = "space-config.json", "peer_relationships.json"
 
 
 async def no_experience(kind: str, what: str) -> None:
-    """Nobody keeps experiences."""
+    """Keep no experience."""
 
 
 @dataclass(frozen=True, slots=True)
 class SpaceServices:
-    """What the life is given.
+    """What the life is built from.
 
     `mute_reason` says why nothing may be said in the room just now, "" if something may. `session_key` names the
     session in which the talk of the room is kept. `wake_commitments` lets commitments be fulfilled at once.
@@ -100,7 +100,7 @@ class SpaceLife:
 
 
 def build_space_life(given: SpaceServices, *, social_only: bool) -> SpaceLife:
-    """Build it. The file of the pace is laid out for the owner, if there is none. Raises `StorageError`."""
+    """Build the life, and write the default file of its pace if there is none. Raises `StorageError`."""
     memory = given.home.memory
     config = given.config
     config.ensure()

@@ -23,15 +23,9 @@ _SOON_SHARE = 0.2
 
 @dataclass(slots=True)
 class ParticipationLoop:
-    """Takes part in the room, again and again.
+    """Checks the room at an interval, and sooner when there is news.
 
-    Attributes:
-        participation: one check.
-        client: our place in the room.
-        config: the interval, which the owner may change at any time.
-        clock: tells when.
-        agent_name: by which our own rhythm is reckoned.
-
+    `config` holds the interval, which the owner may change at any time; `agent_name` decides how ours varies.
     """
 
     participation: Participation

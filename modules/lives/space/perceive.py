@@ -39,16 +39,9 @@ _GUESTS_KEPT = 2_000
 
 @dataclass(slots=True)
 class Perceiver:
-    """Looks, and keeps the talk up to date.
+    """Reads what came from the room, and brings the state of the conversation up to date.
 
-    Attributes:
-        client: our place in the room.
-        talk: the state of the conversation.
-        relationships: whom we talked with.
-        queue: commitments; one whose claim was lost is withdrawn.
-        clock: tells when.
-        on_reset: hears that another conversation begins.
-
+    A commitment whose claim was lost is withdrawn from `queue`. `on_reset` is called when another conversation begins.
     """
 
     client: SpaceClient
@@ -101,7 +94,7 @@ class Perceiver:
                 self.queue.withdraw(one.id, f"{peer_event.name} has made it")
 
     def _at_work(self) -> bool:
-        """Whether we still keep what the host asked for: the request is not forgotten while its end is open."""
+        """Whether a commitment to the host's request is still open; until it ends, the request is not forgotten."""
         request = self.talk.state.request.content
         thread = conversation_thread_uri(HOST, request)
         made = self.queue.in_conversation(thread, self.client.room_id) if request else ()
@@ -114,7 +107,7 @@ class Perceiver:
         return is_open(request) and not request.attempts and request.claimed_until is None and young
 
     def _enter(self, now: datetime) -> None:
-        """Since the last look we came into a room, perhaps into another one."""
+        """Note that we joined since the last look; another room begins another conversation."""
         if self.client.joins == self._joins:
             return
         if self._joins and self.client.fresh_room:

@@ -205,12 +205,12 @@ def saturation_threshold(connected: int, mode: Mode) -> int:
 
 
 def warning_threshold(threshold: int) -> int:
-    """From which count on only new thoughts are wanted."""
+    """Return from how many messages of agents on only a new thought is wanted."""
     return math.ceil(threshold / 2)
 
 
 def saturation_signal(counts: Counts, threshold: int) -> Signal:
-    """The strongest that holds."""
+    """Return what the model is told about how much was said: the strongest signal that applies, or `none`."""
     if counts.agents >= threshold:
         return "saturated"
     if counts.own >= _SPOKEN_ENOUGH:

@@ -63,14 +63,12 @@ class Case:
 
 @dataclass(frozen=True, slots=True)
 class Responder:
-    """Resolves.
+    """Turns a decision of the model into what may be said, or into a reason for silence.
 
     Attributes:
-        decider: asks the model again where it owes an action.
-        validator: checks messages.
-        talk: the state of the conversation; the request's counters move there.
-        writer: writes the body of what is made without a decision of the model.
-        timezone: of the SOUL's day; "" for the machine's own.
+        decider: is asked once more where the host's request is ours and no commitment was made.
+        writer: writes the body of a commitment that is made without a decision of the model.
+        timezone: IANA name, of the SOUL's day; "" for the machine's own.
 
     """
 
@@ -81,7 +79,7 @@ class Responder:
     timezone: str = ""
 
     async def resolve(self, decided: Decided | None, case: Case) -> Resolved:
-        """What comes of a decision; None where the model was not asked."""
+        """Return what comes of a decision; `decided` is None if the model was not asked."""
         first = await self._first(decided, case) if decided else Resolved("silent", "nothing new was said")
         if first.code != "silent" or not case.snapshot.is_owner:
             return first

@@ -186,17 +186,7 @@ _REMEMBERED = timedelta(milliseconds=DAY_MS)
 
 @dataclass(frozen=True, slots=True)
 class SnapshotBuilder:
-    """Surveys one room.
-
-    Attributes:
-        client: our place in it.
-        talk: the state of the conversation; its request moves on here.
-        intents: say what the host's words mean.
-        queue: our commitments.
-        clock: tells when.
-        social_only: whether this life has no GitHub.
-
-    """
+    """Builds the snapshots of one room. `social_only`: whether this life has no GitHub."""
 
     client: SpaceClient
     talk: Conversation
@@ -206,7 +196,7 @@ class SnapshotBuilder:
     social_only: bool
 
     def room(self) -> Room:
-        """What the room shows just now."""
+        """Return what the room shows now."""
         return Room(
             peers=self.client.peers(),
             typing=tuple(self.client.typing()),

@@ -88,7 +88,7 @@ class WaitingMessage:
 
 @dataclass(frozen=True, slots=True)
 class Spoken:
-    """What became of it, `reason` why it was not said; `new` is what others said meanwhile."""
+    """What became of a message: `reason` tells why it was not said, `new` is what others said meanwhile."""
 
     code: Speech
     reason: str = ""
@@ -101,21 +101,11 @@ _TAKEN = "a peer is at it already"
 
 @dataclass(frozen=True, slots=True)
 class Speaker:
-    """Speaks for one SOUL in one room.
+    """Sends the messages of one SOUL in one room, with their commitments.
 
     Attributes:
-        client: our place in the room.
-        talk: the state of the conversation.
-        perceiver: hears what is said meanwhile.
-        snapshots: say how things then stand.
-        commitment_maker: makes the commitments.
-        relationships: hears of exchanges worth keeping.
-        reporter: tells the owner.
-        redactor: knows what must not be said.
-        clock: tells when.
-        rng: draws delays.
-        mute_reason: why nothing may be said just now, "" if something may.
-        experience: hears of every N-th message with its talk.
+        mute_reason: returns why nothing may be said now, or "".
+        experience: receives every N-th message with the talk around it.
 
     """
 
@@ -198,9 +188,9 @@ class Speaker:
         return _GONE if elsewhere else self.barred(waiting.proposed)
 
     async def _send(self, waiting: WaitingMessage, now: RoomSnapshot, config: SpaceConfig) -> Spoken:
-        """Make the commitments, send the message, and take in that the room has heard it.
+        """Make the commitments, send the message, and wait until the room has received it.
 
-        A message that the room never heard leaves nothing behind, neither in the talk nor in the queue.
+        A message that the room never received leaves nothing behind, neither in the talk nor in the queue.
         """
         proposed, snapshot = waiting.proposed, waiting.snapshot
         sent_at = self.clock.now()
@@ -213,7 +203,7 @@ class Speaker:
             delivery = Err(f"the room did not send it back within {DELIVERY_WAIT_S:g} s", "transient")
         if isinstance(delivery, Err):
             self.commitment_maker.withdraw(made)
-            return Spoken("failed", f"not heard: {delivery.error}")
+            return Spoken("failed", f"not delivered: {delivery.error}")
         self.talk.handle(Spoke(proposed.message, sent_at))
         if waiting.settles or (made and snapshot.is_open):
             self.talk.handle("committed")
@@ -255,15 +245,12 @@ _IMPORTANCE = 2
 
 @dataclass(frozen=True, slots=True)
 class Experiences:
-    """Keeps them in `store`.
+    """Keeps experiences of the room as memories.
 
     Attributes:
-        store: of memories.
-        journal: hears what could not be kept.
-        clock: tells when.
-        session_key: of the session in which the talk of the room is kept.
-        timezone: the SOUL's own; "" for the machine's.
-        is_trusted_room: whether the owner named the room; else its words are strangers'.
+        session_key: of the session that keeps the talk of the room.
+        timezone: IANA name, the SOUL's own; "" for the machine's.
+        is_trusted_room: returns whether the owner named the room; if not, its words count as strangers'.
 
     """
 
@@ -275,7 +262,7 @@ class Experiences:
     is_trusted_room: Callable[[], bool] = lambda: True
 
     async def keep(self, kind: str, what: str) -> None:
-        """Remember it, or say why not."""
+        """Save an experience; a failure goes to the journal."""
         now = self.clock.now()
         try:
             whose = Provenance.PEER if self.is_trusted_room() else Provenance.STRANGER

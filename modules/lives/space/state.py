@@ -142,7 +142,7 @@ class MessagesArrived:
 
 @dataclass(frozen=True, slots=True)
 class Spoke:
-    """The room has heard what we said; it becomes the last of the history."""
+    """The room has received what we said; it becomes the last of the history."""
 
     content: str
     at: datetime
@@ -150,7 +150,7 @@ class Spoke:
 
 @dataclass(frozen=True, slots=True)
 class Delivered:
-    """The room heard what we said last; until then we only listen."""
+    """The room has received what we said last; until `rests_until` we only listen."""
 
     rests_until: datetime
 

@@ -1,4 +1,4 @@
-"""What the life in the agent space weighs and decides. Frozen values; times are aware UTC, durations ms."""
+"""Values that the life in the agent space decides by. Frozen; times are aware UTC, durations ms."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ CheckCode = Literal[
     "undecided",  # the model gave no decision that can be read
     "declined",  # we decided to say nothing
     "overtaken",  # a peer or the host was first
-    "unsaid",  # it could not be said, or the room never heard it
+    "unsaid",  # it could not be said, or the room never received it
     "spoke",
     "spent",  # the budget allows no call of a model
     "failed",  # something went wrong; it is tried again
@@ -200,7 +200,7 @@ Resolution = Literal["speak", "silent", "overtaken", "needs_repo"]
 """What follows from a decision of the model: words, nothing, nothing since a peer was first, or a question."""
 
 Speech = Literal["spoke", "muted", "absent", "overtaken", "failed"]
-"""What became of words: said; not allowed; no room; others were first; never heard."""
+"""What became of words: said; not allowed; no room; others were first; never received."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -80,8 +80,8 @@ class Row:
     """A check.
 
     Attributes:
-        stop: what is told.
-        hits: whether this message, in this situation, is stopped.
+        stop: what is recorded of a message that this check stops.
+        hits: returns whether a message is stopped in the situation of a snapshot.
         action_only: asked only while the room acts.
         uncommitted_only: asked only of words without commitments.
         mend: words that may be said instead; "" if there are none.
@@ -360,7 +360,7 @@ def _figures(message: str, commitments: Sequence[Commitment], snapshot: RoomSnap
 
 @dataclass(frozen=True, slots=True)
 class MessageValidator:
-    """Weighs for a SOUL whose lines of the last days are `own_lines`."""
+    """Validates messages; `own_lines` are what this SOUL said within the last days."""
 
     judge: EchoJudge
     own_lines: OwnLines
@@ -368,7 +368,7 @@ class MessageValidator:
     async def validate(
         self, message: str, commitments: tuple[Commitment, ...], snapshot: RoomSnapshot
     ) -> ValidationOutcome:
-        """What becomes of `message`, said with `commitments`."""
+        """Return whether `message` may be said with `commitments`, by all checks. Raises `Fatal` as the gateway."""
         outcome = validate_space_message(message, commitments, snapshot)
         if outcome.ok and not commitments and await self.own_lines.hold(outcome.message):
             return repeated(outcome)

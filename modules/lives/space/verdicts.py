@@ -57,7 +57,7 @@ class Verdicts:
     importance: Importance = "own"
 
     async def ask(self, question: str, *, examples: str = "", **foreign: str | Sequence[str]) -> str:
-        """The answer, upper case.
+        """Return the model's answer in upper case.
 
         Args:
             question: names two sections, `… System Prompt` and `… Message`.

@@ -48,7 +48,7 @@ async def test_an_opinion_is_answered_in_the_souls_own_words_and_the_journal_say
     assert entry.reason == "a test"
     assert (entry.trigger_uri or "").startswith("space://conversation/")
     assert entry.data["message"] == TIN
-    assert entry.data["heard"] == [f"host: {QUESTION}"]
+    assert entry.data["received"] == [f"host: {QUESTION}"]
     assert [row.role for row in kept] == ["user", "assistant", "toolResult"]
     assert QUESTION in str(kept[0].message.content)
     (request,) = room.running_town.mind.asked

@@ -1,4 +1,4 @@
-"""Proves that nothing is done for a commitment whose words the room never heard."""
+"""Proves that nothing is done for a commitment whose words the room never received."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from tests.modules.services.commitments.soul_in_town import SoulInTown, listenin
 WORDS = "I'll open the checklist now."
 
 
-async def test_what_the_room_never_heard_is_given_up_and_not_done(soul_in_town: SoulInTown) -> None:
+async def test_what_the_room_never_received_is_given_up_and_not_done(soul_in_town: SoulInTown) -> None:
     one = await soul_in_town.enqueue(wanted(text=WORDS, undelivered=True))
     await soul_in_town.live(60, step_s=5)
     assert soul_in_town.status(one).status == "pending"
