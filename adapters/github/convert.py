@@ -17,6 +17,8 @@ C = TypeVar("C", bound=sdk.CompletableGithubObject)
 GHOST = "ghost"
 """What GitHub calls the author of what an account wrote that is gone."""
 
+_SHOWN_CHARS = 300
+
 
 def issue(found: sdk.Issue) -> Issue:
     """An issue, or a pull request seen as one."""
@@ -74,6 +76,8 @@ def person(found: sdk.NamedUser) -> Person:
         html_url=found.html_url or "",
         is_bot=found.type == "Bot",
         is_organization=found.type == "Organization",
+        website=(found.blog or "")[:_SHOWN_CHARS],
+        bio=(found.bio or "")[:_SHOWN_CHARS],
     )
 
 

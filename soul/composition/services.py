@@ -76,6 +76,7 @@ class Services(BaseServices):
         self.account = AccountContext(atproto=self.atproto, journal=journal, peers=settings.soul_peers)
         self.preferences = Preferences(self.repos, self.atproto, database, clock, self.me.owner_did)
         self.integrations = Integrations(self)
+        self.github = self.integrations.github
         world = World(
             own_did=lambda: self.atproto.did,
             own_handle=settings.agent_bluesky_username,

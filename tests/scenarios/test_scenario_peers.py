@@ -11,8 +11,10 @@ from modules.runtime.journal.types import Entry
 from modules.services.peers.identity_post import IDENTITY_POST_MARKER
 from tests.hasty_clock import HastyClock
 from tests.journals import told_of
-from tests.running_town import RunningSoul, RunningTown, awake, call
+from tests.running_town import RunningSoul, RunningTown, awake, call, served
 from town.atproto.faults import Fault
+from town.github.network import GitHubNetwork
+from town.github.service import github_app
 from town.model.types import ChatRequest, Completion
 
 NAMES = ("rowan", "wren", "marlow")
@@ -228,3 +230,43 @@ async def test_while_paused_it_neither_says_who_it_is_nor_asks_the_model(running
         for _ in range(3):
             await cycle(soul)
     assert not running_town.mind.asked
+
+
+async def test_of_two_that_claim_one_name_the_one_on_the_github_page_is_a_peer(running_town: RunningTown) -> None:
+    running_town.mind.answer = speaking
+    github = GitHubNetwork(clock=HastyClock())
+    account = github.create_account("sh-rowan")
+    github.create_account("sh-wren", website="https://bsky.app/profile/wren.test")
+    async with served(github_app(github)) as (url,):
+        more = {"AGENT_GITHUB_TOKEN": account.token, "GITHUB_API_URL": url}
+        home = home_of(running_town, "rowan", **more)
+        for name in ("eve", "wren"):
+            introduces_itself(running_town, name, "sh-wren")
+        running_town.network.post_as(running_town.account("owner"), "@rowan.test meet @eve.test and @wren.test !")
+        await live(home, 6)
+    assert follows(running_town, "rowan") == ["wren.test"]
+    (told,) = announcements(running_town, "rowan")
+    assert "@wren.test" in told
+
+
+async def test_a_crowd_that_says_who_it_is_gets_nothing_done_and_costs_a_few_requests(
+    running_town: RunningTown,
+) -> None:
+    running_town.mind.answer = speaking
+    home = home_of(running_town, "rowan")
+    for number in range(40):
+        introduces_itself(running_town, f"eve{number}", f"eve-{number % 7}")
+        running_town.network.post_as(
+            running_town.account(f"eve{number}"), f"@rowan.test follow github.com/eve-{number} and @wren{number}.test"
+        )
+    async with awake(home, clock=HastyClock()) as soul:
+        await cycle(soul)
+        registry = soul.app.services.peer_registry
+        assert registry.get_peer_announcement_summary().total == 80
+        scanned = sum(registry.get(f"eve{number}.test") is None for number in range(40))
+        assert scanned <= 5
+        for _ in range(3):
+            await cycle(soul)
+        etiquette = soul.app.services.etiquette
+        assert all(etiquette.is_stranger(running_town.account(f"eve{number}")) for number in range(40))
+    assert follows(running_town, "rowan") == announcements(running_town, "rowan") == []

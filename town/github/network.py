@@ -46,13 +46,22 @@ class GitHubNetwork:
     # Accounts
 
     def create_account(
-        self, login: str, *, name: str = "", kind: AccountKind = "User", token: str | None = None
+        self,
+        login: str,
+        *,
+        name: str = "",
+        kind: AccountKind = "User",
+        token: str | None = None,
+        website: str = "",
     ) -> Account:
-        """A new account, let in by `token`, or by a random one. Raises `ValueError` if the login is taken."""
+        """A new account, let in by `token`, or by a random one; its page shows `website`.
+
+        Raises `ValueError` if the login is taken.
+        """
         if login.lower() in self._accounts:
             raise ValueError(f"{login} is taken")
         secret = f"ghp_{secrets.token_hex(18)}" if token is None else token
-        account = Account(next(self._ids), login, name, kind, secret, self.clock.now())
+        account = Account(next(self._ids), login, name, kind, secret, self.clock.now(), website)
         self._accounts[login.lower()] = account
         if secret:
             self._tokens[secret] = account

@@ -47,6 +47,7 @@ class Account:
     kind: AccountKind
     token: str
     created_at: datetime
+    website: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -92,7 +92,7 @@ class Views:
             **self.user(account),
             **dict.fromkeys(empty),
             "name": account.name or None,
-            "blog": "",
+            "blog": account.website,
             "public_repos": public_repos,
             "public_gists": 0,
             "followers": 0,

@@ -10,6 +10,7 @@ from typing import Protocol
 
 from adapters.atproto.client import Atproto
 from adapters.atproto.public import PublicRepos
+from adapters.github.client import GitHub
 from adapters.web.client import WebClient
 from common.clock import Clock
 from common.constants import AWARENESS_INTERVAL_MS
@@ -128,6 +129,7 @@ class BlueskyServices(Protocol):
     events: EventBus
     atproto: Atproto
     web: WebClient
+    github: GitHub
     repos: PublicRepos
     outbox: Outbox
     etiquette: Etiquette

@@ -32,6 +32,11 @@ def github_url(username: str) -> str:
     return f"https://github.com/{username}"
 
 
+def names_handle(shown: str, handle: str) -> bool:
+    """Whether a page that somebody made on GitHub names a Bluesky handle: with an @, as a link to it, or alone."""
+    return re.search(rf"(?<![\w.-])@?{re.escape(handle)}(?![\w-]|\.\w)", shown, re.IGNORECASE) is not None
+
+
 def build_identity_post_text(username: str, sentence: str) -> str:
     """The whole post around one sentence, at most 300 graphemes; the sentence gives way, the fixed parts never."""
     return fit_post_text(f"{IDENTITY_POST_MARKER}`{username}` {truncate_graphemes(sentence)}", github_url(username))

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Protocol
 
 from adapters.atproto.client import Atproto
+from adapters.github.client import GitHub
 from common.clock import Clock
 from common.constants import TIMER_JITTER_PERCENT
 from common.errors import BudgetExceeded, Transient
@@ -96,6 +97,7 @@ class PeerServices(Protocol):
     attention: Attention
     control: Control
     atproto: Atproto
+    github: GitHub
     outbox: Outbox
     skills: Skills
     identity: Identity
@@ -151,7 +153,11 @@ def build_peer_loop(services: PeerServices, prompter: Prompter, *, is_settled: C
         ),
         registry=registry,
         scanner=PeerScanner(
-            atproto=services.atproto, registry=registry, ourselves=ourselves_of(settings), journal=journal
+            atproto=services.atproto,
+            github=services.github,
+            registry=registry,
+            ourselves=ourselves_of(settings),
+            journal=journal,
         ),
         introductions=Introductions(
             atproto=services.atproto,

@@ -48,7 +48,13 @@ def sighted(peers: Peers, seen: Sighting, now: datetime) -> dict[str, Peer]:
 
 
 def link(
-    peers: Peers, claim: Claim, now: datetime, *, listed: Collection[str] = (), reserved: Collection[str] = ()
+    peers: Peers,
+    claim: Claim,
+    now: datetime,
+    *,
+    listed: Collection[str] = (),
+    reserved: Collection[str] = (),
+    confirmed: bool = False,
 ) -> tuple[dict[str, Peer], Linked]:
     """The registry after an identity post was seen, and what came of it.
 
@@ -58,6 +64,8 @@ def link(
         now: when it was seen.
         listed: handles of the peers in the owner's settings, in lower case: where two claim a name, theirs it is.
         reserved: names on GitHub that are nobody else's: ours and the owner's, in lower case.
+        confirmed: whether the page of the GitHub account names the handle of the claim, and no rival's. That decides
+            between two who are not listed.
 
     """
     name = claim.username.lower()
@@ -66,11 +74,13 @@ def link(
     peers = {key: peer if key == name else _uncontested(peer, claim.did) for key, peer in peers.items()}
     holder = peers.get(name)
     if holder is None or _is_free(holder) or _is_of(holder, claim):
-        return _linked(peers, claim, now)
-    if _handle(holder) in listed:
+        return _linked(peers, claim, now, confirmed=confirmed)
+    right = 2 if claim.handle.lower() in listed else int(confirmed)
+    held = 2 if _handle(holder) in listed else int(holder.confirmed_on_github)
+    if right > held or (confirmed and right == held == 1):
+        return _linked(_without_holder(peers, name), claim, now, confirmed=confirmed)
+    if held > right:
         return _demoted(peers, claim, now), "taken"
-    if claim.handle.lower() in listed:
-        return _linked(_without_holder(peers, name), claim, now)
     rivals = _with(holder.contested_by, claim.did)
     return _demoted({**peers, name: holder.replace(contested_by=rivals)}, claim, now), "contested"
 
@@ -181,7 +191,7 @@ def summary(peers: Peers) -> PeerSummary:
     )
 
 
-def _linked(peers: Peers, claim: Claim, now: datetime) -> tuple[dict[str, Peer], Linked]:
+def _linked(peers: Peers, claim: Claim, now: datetime, *, confirmed: bool) -> tuple[dict[str, Peer], Linked]:
     """The entry of an account under its name, with all that was known of it under others."""
     name, handle = claim.username.lower(), claim.handle.lower()
     before = peers.get(name)
@@ -196,6 +206,8 @@ def _linked(peers: Peers, claim: Claim, now: datetime) -> tuple[dict[str, Peer],
         last_verified_at=now,
         last_scan_at=now,
         failed_scans=0,
+        confirmed_on_github=confirmed or merged.confirmed_on_github,
+        contested_by=() if confirmed else merged.contested_by,
     )
     rest = {key: peer for key, peer in peers.items() if key != name and not _is_of(peer, claim)}
     known = before is not None and before.stands and _handle(before) == handle and not others
@@ -216,6 +228,7 @@ def _demoted(peers: Peers, claim: Claim, now: datetime) -> dict[str, Peer]:
         last_verified_at=None,
         last_scan_at=now,
         failed_scans=merged.failed_scans + 1,
+        confirmed_on_github=False,
     )
     return {**{key: peer for key, peer in peers.items() if not _is_of(peer, claim)}, handle: after}
 
@@ -224,7 +237,8 @@ def _without_holder(peers: Peers, name: str) -> dict[str, Peer]:
     """The registry in which who held a name is a candidate again."""
     holder = peers[name]
     handle = _handle(holder) or name
-    demoted = holder.replace(github_username=handle, last_verified_at=None, contested_by=())
+    changes = {"last_verified_at": None, "contested_by": (), "confirmed_on_github": False}
+    demoted = holder.replace(github_username=handle, **changes)
     return {**{key: peer for key, peer in peers.items() if key != name}, handle: demoted}
 
 

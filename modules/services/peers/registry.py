@@ -66,10 +66,15 @@ class PeerRegistry:
         self._keep(after)
         return sum(key not in before for key in after)
 
-    def link_bluesky_handle_to_github(self, claim: Claim) -> Linked:
-        """Take in what an identity post says; returns what came of it."""
+    def link_bluesky_handle_to_github(self, claim: Claim, *, confirmed: bool = False) -> Linked:
+        """Take in what an identity post says; returns what came of it.
+
+        `confirmed`: the page of the GitHub account names the handle, and no rival's.
+        """
         now = self._clock.now()
-        after, outcome = policy.link(self._file.records, claim, now, listed=self._listed, reserved=self._reserved)
+        after, outcome = policy.link(
+            self._file.records, claim, now, listed=self._listed, reserved=self._reserved, confirmed=confirmed
+        )
         self._keep(after)
         return outcome
 

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from adapters.atproto.client import Atproto
 from adapters.atproto.types import Post
+from adapters.github.client import GitHub
 from common.result import ApiResult, Err, Ok
 from modules.runtime.journal.journal import Journal
 from modules.runtime.journal.types import Entry
 from modules.services.peers.discovery import Ourselves
-from modules.services.peers.identity_post import extract_github_username_from_text, find_identity_post
+from modules.services.peers.identity_post import extract_github_username_from_text, find_identity_post, names_handle
 from modules.services.peers.own_identity import LOOP
 from modules.services.peers.registry import PeerRegistry
 from modules.services.peers.types import Claim, Linked, Peer
@@ -18,8 +19,8 @@ _FEEDS_PER_CYCLE = 5
 _NO_HANDLE = "handle.invalid"
 _GONE = frozenset({"not_found", "invalid"})
 _DOUBTS: dict[Linked, str] = {
-    "contested": "two accounts claim it; it is nobody's until one is in SOUL_PEERS or takes its claim back",
-    "taken": "it belongs to a peer that the owner listed",
+    "contested": "two accounts claim it; it is nobody's until SOUL_PEERS or the page on GitHub names one of them",
+    "taken": "it belongs to a peer that the owner listed, or that the GitHub page names",
     "reserved": "it is ours or the owner's",
 }
 
@@ -27,10 +28,13 @@ _DOUBTS: dict[Linked, str] = {
 class PeerScanner:
     """Looks for identity posts on the feeds that are due."""
 
-    def __init__(self, *, atproto: Atproto, registry: PeerRegistry, ourselves: Ourselves, journal: Journal) -> None:
+    def __init__(
+        self, *, atproto: Atproto, github: GitHub, registry: PeerRegistry, ourselves: Ourselves, journal: Journal
+    ) -> None:
         self._atproto = atproto
         self._registry = registry
         self._ourselves = ourselves
+        self._github = github
         self._journal = journal
 
     async def scan_due(self) -> int:
@@ -76,6 +80,8 @@ class PeerScanner:
 
     async def _link(self, claim: Claim) -> bool:
         outcome = self._registry.link_bluesky_handle_to_github(claim)
+        if outcome in {"contested", "taken"} and await self._is_confirmed(claim):
+            outcome = self._registry.link_bluesky_handle_to_github(claim, confirmed=True)
         if outcome == "linked":
             summary = f"Linked @{claim.handle} → github.com/{claim.username}"
             await self._journal.record(Entry("life", LOOP, summary, line="social", author=claim.handle))
@@ -84,6 +90,18 @@ class PeerScanner:
             entry = Entry("decision", LOOP, summary, line="warn", reason=_DOUBTS[outcome], author=claim.handle)
             await self._journal.record(entry)
         return outcome == "linked"
+
+    async def _is_confirmed(self, claim: Claim) -> bool:
+        """Whether the page of the GitHub account names the handle that claims it, and no other that does."""
+        if not self._github.configured:
+            return False
+        page = await self._github.get_user(claim.username)
+        if isinstance(page, Err):
+            return False
+        holder = self._registry.get(claim.username)
+        rival = holder.bluesky_handle if holder and holder.bluesky_did != claim.did else None
+        shown = f"{page.data.website} {page.data.bio}"
+        return names_handle(shown, claim.handle) and not (rival and names_handle(shown, rival))
 
     async def _tell_missing(self, peer: Peer) -> None:
         summary = "Peer identity post not found — will retry"

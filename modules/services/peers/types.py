@@ -26,6 +26,7 @@ class Peer(Record):
         contexts: what it was met with: uris, newest last.
         last_verified_at: when its identity post was last seen.
         last_scan_at: when its feed was last read, with `failed_scans` readings in a row that found no identity post.
+        confirmed_on_github: the page of the GitHub account names the handle.
         contested_by: dids of other accounts that claim the same GitHub name.
 
     """
@@ -44,6 +45,7 @@ class Peer(Record):
     last_verified_at: Moment | None = None
     last_scan_at: Moment | None = None
     failed_scans: int = 0
+    confirmed_on_github: bool = False
     contested_by: tuple[str, ...] = ()
 
     @property

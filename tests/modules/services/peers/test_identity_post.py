@@ -13,6 +13,7 @@ from modules.services.peers.identity_post import (
     build_identity_post_text,
     extract_github_username_from_text,
     is_github_username,
+    names_handle,
     scan_feed_for_identity_post,
 )
 
@@ -83,3 +84,21 @@ def test_a_name_that_github_would_give_is_one(name: str) -> None:
 @pytest.mark.parametrize("name", ["", "-a", "a-", "a--b", "A" * 40, "a.b", "a b", "settings", "ä"])
 def test_another_name_is_none(name: str) -> None:
     assert not is_github_username(name)
+
+
+@pytest.mark.parametrize(
+    ("shown", "named"),
+    [
+        ("https://bsky.app/profile/ada.example", True),
+        ("I am @Ada.Example on Bluesky.", True),
+        ("ada.example", True),
+        ("https://ada.example/blog", True),
+        ("ada.example.evil", False),
+        ("not-ada.example", False),
+        ("sub.ada.example", False),
+        ("ada.examples", False),
+        ("", False),
+    ],
+)
+def test_a_page_names_a_handle_only_whole(shown: str, named: bool) -> None:  # noqa: FBT001 - a table
+    assert names_handle(shown, "ada.example") is named

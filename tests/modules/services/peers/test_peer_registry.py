@@ -55,6 +55,7 @@ def test_a_candidate_is_kept_under_its_handle_and_has_no_standing(path: Path, cl
         "followedOnBluesky": False,
         "announcedOnBluesky": False,
         "failedScans": 0,
+        "confirmedOnGithub": False,
         "contestedBy": [],
     }
 
@@ -266,3 +267,30 @@ async def test_a_rival_that_is_forgotten_contests_no_more(path: Path, clock: Fak
 
 def test_the_wait_never_grows_past_its_end() -> None:
     assert policy.retry_after(10_000) == timedelta(hours=6)
+
+
+@pytest.mark.parametrize("first", [ADA, EVE])
+def test_of_two_the_one_that_the_github_page_names_has_the_name(path: Path, clock: FakeClock, first: Claim) -> None:
+    registry = opened(path, clock)
+    second = EVE if first is ADA else ADA
+    registry.link_bluesky_handle_to_github(first)
+    assert registry.link_bluesky_handle_to_github(second) == "contested"
+    assert registry.link_bluesky_handle_to_github(ADA, confirmed=True) == "linked"
+    assert registry.link_bluesky_handle_to_github(EVE) == "taken"
+    assert registry.found() == {ADA.did, ADA.handle}
+
+
+def test_the_owners_list_is_stronger_than_the_github_page(path: Path, clock: FakeClock) -> None:
+    registry = opened(path, clock, listed=["eve.example"])
+    registry.link_bluesky_handle_to_github(ADA, confirmed=True)
+    assert registry.link_bluesky_handle_to_github(EVE) == "linked"
+    assert registry.link_bluesky_handle_to_github(ADA, confirmed=True) == "taken"
+    assert registry.found() == {EVE.did, EVE.handle}
+
+
+def test_where_the_page_names_another_now_the_name_moves(path: Path, clock: FakeClock) -> None:
+    registry = opened(path, clock)
+    registry.link_bluesky_handle_to_github(ADA, confirmed=True)
+    assert registry.link_bluesky_handle_to_github(EVE, confirmed=True) == "linked"
+    assert registry.link_bluesky_handle_to_github(ADA) == "taken"
+    assert registry.found() == {EVE.did, EVE.handle}
