@@ -12,7 +12,7 @@ from common.clock import Clock
 from common.errors import DiskFull
 from common.redact import Redactor
 from common.settings import Settings
-from modules.lives.bluesky.loop import OutboxLoop, warm_up
+from modules.lives.bluesky.loop import OutboxLoop
 from modules.runtime.console import Console
 from modules.runtime.control import Control
 from modules.runtime.control_watch import StandingChecked
@@ -174,13 +174,7 @@ class App:
         """Learn what the network knows of us and our peers, and read our own feed."""
         services = self.services
         await services.account.learn()
-        await warm_up(
-            atproto=services.atproto,
-            outbox=services.outbox,
-            expression=self.lives.bluesky.expression,
-            journal=services.journal,
-            timezone=services.settings.soul_timezone,
-        )
+        await self.lives.bluesky.warm_up()
         rhythm = {"rhythm": self.scheduler.describe_intervals()}
         await services.journal.record(Entry("life", "start", "Awake", line="sys", data=rhythm))
         self.stages.reach(Stage.SETTLED)

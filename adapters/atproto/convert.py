@@ -6,7 +6,9 @@ make it what it is, is left out; neither takes the rest of the page down.
 
 from __future__ import annotations
 
+import hashlib
 import itertools
+import json
 from collections.abc import Callable, Iterable
 from typing import Any, TypeVar
 
@@ -130,6 +132,7 @@ def post(view: Json) -> Post | None:
         like_count=count_of(view, "likeCount"),
         has_media=any(text_of(embed, "$type") in _MEDIA for embed in _embeds(record)),
         pictures=_pictures(record, view),
+        embed_digest=_digest(object_of(record, "embed"), or_else=ref.cid),
     )
 
 
@@ -240,6 +243,15 @@ def _picture(uploaded: Json, shown: Json) -> Picture:
 
 def _images(source: Json, kind: str) -> list[Json]:
     return next((_objects(embed, "images") for embed in _embeds(source) if text_of(embed, "$type") == kind), [])
+
+
+def _digest(embed: Json, *, or_else: str) -> str:
+    """The SHA-256 of an embed in hex, "" if it is empty; of `or_else` where it is nested too deeply to be written."""
+    try:
+        material = json.dumps(embed, sort_keys=True) if embed else ""
+    except RecursionError:
+        material = or_else
+    return hashlib.sha256(material.encode()).hexdigest() if material else ""
 
 
 def _embeds(record: Json) -> tuple[Json, Json]:

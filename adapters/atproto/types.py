@@ -73,7 +73,11 @@ class Picture:
 
 @dataclass(frozen=True, slots=True)
 class Post:
-    """A post. `created_at` and `indexed_at` are ISO-8601; `links` holds facet and embed URLs in full."""
+    """A post.
+
+    `created_at` and `indexed_at` are ISO-8601; `links` holds facet and embed URLs in full. `embed_digest` is the
+    SHA-256 of what is attached, in hex: equal only where the same is attached in the same way, "" where nothing is.
+    """
 
     uri: str
     cid: str
@@ -88,6 +92,7 @@ class Post:
     like_count: int = 0
     has_media: bool = False
     pictures: tuple[Picture, ...] = ()
+    embed_digest: str = ""
 
     @property
     def ref(self) -> StrongRef:

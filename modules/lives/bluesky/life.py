@@ -20,7 +20,14 @@ from modules.lives.bluesky.case import CaseReader
 from modules.lives.bluesky.conversations import Conversations
 from modules.lives.bluesky.expression import Expression
 from modules.lives.bluesky.handle import Handler
-from modules.lives.bluesky.loop import AWARENESS, AwarenessLoop, ExpressionLoop, NotificationLoop, SessionLoop
+from modules.lives.bluesky.loop import (
+    AWARENESS,
+    AwarenessLoop,
+    ExpressionLoop,
+    NotificationLoop,
+    SessionLoop,
+    warm_up,
+)
 from modules.lives.bluesky.perceive import Perceiver
 from modules.lives.bluesky.pictures import Pictures
 from modules.lives.bluesky.publish import Publisher
@@ -52,9 +59,11 @@ from modules.services.outbox.outbox import Outbox
 from modules.services.outbox.rules.etiquette import Etiquette
 from modules.services.outbox.rules.rules import TURNS_PER_PERSON
 from modules.services.outbox.types import Intent
+from modules.services.own_feed.feed import OwnFeed, OwnFeedLoop
+from modules.services.own_feed.pruning import Pruner
 from modules.services.peers.accounts import Relationships
 from modules.services.peers.discovery import PeerDiscovery
-from modules.services.peers.loop import build_peer_loop, ourselves_of
+from modules.services.peers.loop import build_own_identity, build_peer_loop, ourselves_of
 from modules.services.peers.registry import PeerRegistry
 from modules.services.presence.disclosure import Disclosure
 from modules.services.presence.policy import operator_of
@@ -181,6 +190,10 @@ class BlueskyLife:
             keep_hours=services.settings.soul_speed == 1,
             standing=services.control.standing,
         )
+        self._own_feed = OwnFeed(
+            services.atproto, services.outbox, Pruner(services.outbox, journal, services.control.standing)
+        )
+        self._own_identity = build_own_identity(services, mind.prompter)
         self.discovery = PeerDiscovery(
             services.peer_registry, ourselves_of(services.settings), lambda: services.atproto.did
         )
@@ -285,6 +298,16 @@ class BlueskyLife:
         )
         self.notices = (state.conversations.notice, services.relationships.notice, self.expression.notice)
 
+    async def warm_up(self) -> None:
+        """Read our own feed once, before anything of our own is said."""
+        await warm_up(
+            feed=self._own_feed,
+            identity=self._own_identity,
+            expression=self.expression,
+            journal=self._services.journal,
+            timezone=self._services.settings.soul_timezone,
+        )
+
     def loops(self, *, is_settled: Callable[[], bool]) -> list[Loop]:
         """Return the loops of this life. Posts of its own are thought of once `is_settled`."""
         services = self._services
@@ -293,7 +316,8 @@ class BlueskyLife:
             self.awareness,
             NotificationLoop(self.awareness),
             ExpressionLoop(services.pace, self.expression, ready=is_settled),
-            build_peer_loop(services, self._prompter, is_settled=is_settled),
+            build_peer_loop(services, self._prompter, self._own_identity, is_settled=is_settled),
+            OwnFeedLoop(services.pace, self._own_feed, ready=is_settled),
         ]
 
     async def _note_commitments(self, met: Pending, intent_id: str) -> None:

@@ -29,11 +29,12 @@ from modules.runtime.scheduler.attention import Attention
 from modules.runtime.scheduler.policy import awareness_skip_probability
 from modules.runtime.scheduler.types import Outcome
 from modules.services.outbox.outbox import Outbox
+from modules.services.own_feed.feed import OwnFeed
 from modules.services.peers.accounts import Relationships
+from modules.services.peers.own_identity import OwnIdentity
 
 SESSION_REFRESH_INTERVAL_MS = 15 * MINUTE_MS
 RESPONSE_BATCH = 5
-FEED_FETCH_LIMIT = 50
 
 AWARENESS = "awareness"
 
@@ -269,22 +270,28 @@ class OutboxLoop:
 
 
 async def warm_up(
-    *, atproto: Atproto, outbox: Outbox, expression: Expression, journal: Journal, timezone: str = ""
+    *, feed: OwnFeed, identity: OwnIdentity, expression: Expression, journal: Journal, timezone: str = ""
 ) -> None:
-    """One look at our own feed before anything starts: what we already said, and when we last spoke."""
-    feed = await atproto.get_author_feed(atproto.did, limit=FEED_FETCH_LIMIT)
-    if isinstance(feed, Err):
-        await journal.record(Entry("life", "start", f"Own feed could not be read: {feed.error}", line="warn"))
+    """One look at our own feed before anything starts.
+
+    It tells what we already said, whether our identity post stands, when we last spoke, and what repeats an older post.
+    """
+    read = await feed.read()
+    if isinstance(read, Err):
+        await journal.record(Entry("life", "start", f"Own feed could not be read: {read.error}", line="warn"))
         await expression.schedule()
         return
-    own = [item.post for item in feed.data.items if item.reposted_by is None and item.post.author.did == atproto.did]
-    await outbox.warm_up_from_feed((post.uri, post.text) for post in own)
+    own = read.data
+    await identity.note_feed(own)
     top_level = [post.created_at for post in own if post.reply is None]
     due = await expression.schedule(max(top_level, default=None))
     summary = (
         f"Read the {len(own)} newest posts of its own; it thinks of a next one at {local(due, timezone):%Y-%m-%d %H:%M}"
     )
     await journal.record(Entry("life", "start", summary, line="mem"))
+    if pruned := await feed.pruner.prune(own):
+        summary = f"Takes back {pruned} of its posts that only repeat older ones"
+        await journal.record(Entry("life", "start", summary, line="info"))
 
 
 def _read_words(new: int) -> str:

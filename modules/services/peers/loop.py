@@ -127,30 +127,29 @@ def open_registry(memory: Path, settings: Settings, clock: Clock) -> PeerRegistr
     )
 
 
-def build_peer_loop(services: PeerServices, prompter: Prompter, *, is_settled: Callable[[], bool]) -> PeerLoop:
+def build_own_identity(services: PeerServices, prompter: Prompter) -> OwnIdentity:
+    """Return what sees to our own identity post."""
+    return OwnIdentity(
+        username=services.settings.agent_github_username,
+        path=services.home.memory / _IDENTITY_POST,
+        atproto=services.atproto,
+        outbox=services.outbox,
+        voice=_voice(services, prompter),
+        registry=services.peer_registry,
+        attention=services.attention,
+        journal=services.journal,
+        clock=services.clock,
+        speed=services.settings.soul_speed,
+    )
+
+
+def build_peer_loop(
+    services: PeerServices, prompter: Prompter, own: OwnIdentity, *, is_settled: Callable[[], bool]
+) -> PeerLoop:
     """Return the loop; it does nothing before `is_settled`."""
     settings, registry, clock, journal = services.settings, services.peer_registry, services.clock, services.journal
-    voice = PeerVoice(
-        services.me.bluesky_username,
-        services.gateway,
-        prompter,
-        services.skills,
-        clock,
-        lambda: agent_facts(services.me, services.identity, services.soul.text),
-    )
     return PeerLoop(
-        own=OwnIdentity(
-            username=settings.agent_github_username,
-            path=services.home.memory / _IDENTITY_POST,
-            atproto=services.atproto,
-            outbox=services.outbox,
-            voice=voice,
-            registry=registry,
-            attention=services.attention,
-            journal=journal,
-            clock=clock,
-            speed=settings.soul_speed,
-        ),
+        own=own,
         registry=registry,
         scanner=PeerScanner(
             atproto=services.atproto,
@@ -163,7 +162,7 @@ def build_peer_loop(services: PeerServices, prompter: Prompter, *, is_settled: C
             atproto=services.atproto,
             outbox=services.outbox,
             registry=registry,
-            voice=voice,
+            voice=_voice(services, prompter),
             attention=services.attention,
             journal=journal,
             clock=clock,
@@ -175,4 +174,15 @@ def build_peer_loop(services: PeerServices, prompter: Prompter, *, is_settled: C
         listed=settings.soul_peers,
         standing=services.control.standing,
         ready=is_settled,
+    )
+
+
+def _voice(services: PeerServices, prompter: Prompter) -> PeerVoice:
+    return PeerVoice(
+        services.me.bluesky_username,
+        services.gateway,
+        prompter,
+        services.skills,
+        services.clock,
+        lambda: agent_facts(services.me, services.identity, services.soul.text),
     )

@@ -6,10 +6,11 @@ nothing is written while the network cannot be read. An intent that is on its wa
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from pathlib import Path
 
 from adapters.atproto.client import Atproto
-from adapters.atproto.types import Record
+from adapters.atproto.types import Post, Record
 from common.clock import Clock
 from common.result import ApiResult, Err, Ok
 from common.state import keep, load_state, save_state
@@ -20,7 +21,11 @@ from modules.services.outbox.bodies import PostBody
 from modules.services.outbox.outbox import Outbox
 from modules.services.outbox.senders.bluesky import record_uri
 from modules.services.outbox.types import Intent, ProposedAction
-from modules.services.peers.identity_post import IDENTITY_POST_MARKER, extract_github_username_from_text, github_url
+from modules.services.peers.identity_post import (
+    IDENTITY_POST_MARKER,
+    extract_github_username_from_text,
+    is_identity_post,
+)
 from modules.services.peers.own_records import POSTS, find_own_record, text_of
 from modules.services.peers.policy import VERIFY_AFTER, retry_after
 from modules.services.peers.registry import PeerRegistry
@@ -65,6 +70,14 @@ class OwnIdentity:
         self._seen_at: float | None = None
         self._failures = 0
         self._retry_at = 0.0
+
+    async def note_feed(self, posts: Iterable[Post]) -> None:
+        """Take it from our own feed that the post stands, where the feed shows it: then nobody need look for it."""
+        ours = [post for post in posts if is_identity_post(post) and self._names_us(post.text)]
+        if ours and self._username:
+            oldest = min(ours, key=lambda post: (post.created_at, post.uri))
+            self._registry.is_mutual, self._seen_at = True, self._clock.monotonic()
+            await self._remember(oldest.uri)
 
     async def ensure(self, *, may_speak: bool) -> str:
         """Look whether the post stands, and propose it if it does not and `may_speak`; returns how things stand.
@@ -165,9 +178,7 @@ class OwnIdentity:
 
     def _is_ours(self, record: Record) -> bool:
         text = text_of(record)
-        name = extract_github_username_from_text(text) or ""
-        return (
-            "reply" not in record.value
-            and text.lstrip().startswith(IDENTITY_POST_MARKER)
-            and github_url(name).lower() == github_url(self._username).lower()
-        )
+        return "reply" not in record.value and text.lstrip().startswith(IDENTITY_POST_MARKER) and self._names_us(text)
+
+    def _names_us(self, text: str) -> bool:
+        return (extract_github_username_from_text(text) or "").lower() == self._username.lower()

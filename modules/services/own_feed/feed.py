@@ -1,0 +1,65 @@
+"""Our own feed, read once for all that need it: what was said before, and what is to be taken back."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from adapters.atproto.client import Atproto
+from adapters.atproto.types import Post
+from common.constants import TIMER_JITTER_PERCENT
+from common.pace import Pace
+from common.result import ApiResult, Err, Ok
+from modules.runtime.scheduler.types import Outcome
+from modules.services.outbox.outbox import Outbox
+from modules.services.own_feed.policy import own_posts
+from modules.services.own_feed.pruning import Pruner
+
+FEED_FETCH_LIMIT = 50
+ENGAGEMENT = "engagement"
+
+
+@dataclass(frozen=True, slots=True)
+class OwnFeed:
+    """Reads the feed, and lets the outbox know of everything in it, so that nothing is said twice."""
+
+    atproto: Atproto
+    outbox: Outbox
+    pruner: Pruner
+
+    async def read(self) -> ApiResult[tuple[Post, ...]]:
+        """Our newest posts and replies, the newest first; reposts are left out."""
+        page = await self.atproto.get_author_feed(self.atproto.did, limit=FEED_FETCH_LIMIT)
+        if isinstance(page, Err):
+            return page
+        posts = own_posts(page.data.items, self.atproto.did)
+        await self.outbox.warm_up_from_feed((post.uri, post.text) for post in posts)
+        return Ok(posts)
+
+
+@dataclass(slots=True)
+class OwnFeedLoop:
+    """Looks at our own feed every quarter of an hour. Uses no model, and so takes no attention."""
+
+    pace: Pace
+    feed: OwnFeed
+    ready: Callable[[], bool]
+    name: str = ENGAGEMENT
+    jitter: float = TIMER_JITTER_PERCENT
+    needs_idle: bool = False
+    social_only: bool = True
+    at_start: bool = False
+
+    @property
+    def interval_ms(self) -> float:
+        return self.pace.engagement_ms
+
+    async def run(self) -> Outcome:
+        if not self.ready():
+            wait_s = self.pace.atproto_spacing_ms / 1000
+            return Outcome(ran=False, reason="its own feed is still to be read", next_in_s=wait_s)
+        posts = await self.feed.read()
+        if isinstance(posts, Err):
+            return Outcome(ran=False, reason=f"its own feed could not be read: {posts.error}")
+        pruned = await self.feed.pruner.prune(posts.data)
+        return Outcome(ran=True, reason=f"{len(posts.data)} posts read, {pruned} taken back")

@@ -1,0 +1,71 @@
+"""Takes back those of our posts that only repeat an older one, through the outbox like every other act."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from adapters.atproto.types import Post
+from modules.runtime.control import Standing
+from modules.runtime.journal.journal import Journal
+from modules.runtime.journal.types import Entry
+from modules.services.outbox.bodies import DeleteBody
+from modules.services.outbox.outbox import Outbox
+from modules.services.outbox.types import Intent, ProposedAction
+from modules.services.own_feed.policy import Deletion, Repeats, plan_deletions
+
+CAUSE = "feed-pruning"
+
+_LEAVES = frozenset({"pending", "sending", "done"})
+_DECIDED = frozenset({"held", "failed"})
+_SUMMARIES: dict[Repeats, str] = {
+    "duplicate": "Takes back a post that says the same as an older one",
+    "thank-you-chain": "Takes back thanks after thanks in one thread",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Pruner:
+    """Proposes the deletions. What the owner refused to delete, or was asked about, is not proposed again."""
+
+    outbox: Outbox
+    journal: Journal
+    standing: Callable[[], Standing] = Standing
+
+    async def prune(self, posts: Sequence[Post]) -> int:
+        """Look through our own `posts`; returns how many are taken back now, at most `MOST_DELETIONS`."""
+        if not self.standing().may_act or not plan_deletions(posts):
+            return 0
+        standing, undecided = [], set()
+        for post in posts:
+            before = await self.outbox.by_target("delete", post.uri)
+            if not any(intent.state in _LEAVES for intent in before):
+                standing.append(post)
+            if not any(_is_decided(intent) for intent in before):
+                undecided.add(post.uri)
+        proposed = [deletion for deletion in plan_deletions(standing) if deletion.uri in undecided]
+        return sum([await self._propose(deletion) for deletion in proposed])
+
+    async def _propose(self, deletion: Deletion) -> bool:
+        submitted = await self.outbox.submit(ProposedAction(DeleteBody(uri=deletion.uri), cause_id=CAUSE))
+        if not submitted.accepted:
+            return False
+        post, kept = deletion.post, deletion.kept
+        reason = f"{kept.uri} of {kept.created_at} stays; {post.like_count} likes, {post.reply_count} replies"
+        await self.journal.record(
+            Entry(
+                "decision",
+                CAUSE,
+                f"{_SUMMARIES[deletion.repeats]}: {' '.join(post.text.split())[:60]}",
+                line="queue",
+                reason=reason,
+                trigger_uri=post.uri,
+                intent_id=submitted.intent.id,
+                data={"act": "pruned", "destination": deletion.repeats, "kept": kept.uri},
+            )
+        )
+        return True
+
+
+def _is_decided(intent: Intent) -> bool:
+    return intent.rejected or intent.state in _DECIDED

@@ -1,0 +1,120 @@
+"""What a SOUL finds in its own feed: posts that repeat older ones are taken back, through the outbox, once."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from modules.runtime.home import Home
+from modules.runtime.journal.types import Entry
+from modules.services.own_feed.policy import MOST_DELETIONS
+from modules.services.peers.identity_post import IDENTITY_POST_MARKER
+from tests.running_town import RunningSoul, RunningTown, awake
+from town.atproto.faults import Fault
+
+SAID = "Slate remembers the rain longer than tin does."
+
+
+def writes(town: RunningTown, *texts: str, under: str | None = None) -> list[str]:
+    """Let the SOUL's account post these, oldest first; returns the uris."""
+    rowan = town.account("rowan")
+    return [town.network.post_as(rowan, text, reply_to_uri=under)[0] for text in texts]
+
+
+def standing(town: RunningTown, uris: Sequence[str]) -> list[bool]:
+    """Which of these posts are still there."""
+    return [town.network.index.posts.get(uri) is not None for uri in uris]
+
+
+async def pruned(soul: RunningSoul) -> list[Entry]:
+    """What was decided about our own posts, oldest first."""
+    return [one.entry for one in await soul.decisions() if one.entry.loop == "feed-pruning"]
+
+
+async def live(home: Home, passes: int = 1) -> list[Entry]:
+    """Wake, and look at the own feed so often; all that it wants to do leaves."""
+    async with awake(home) as soul:
+        await soul.send()
+        for _ in range(passes):
+            await soul.app.scheduler.run_guarded("engagement")
+            await soul.send()
+        return await pruned(soul)
+
+
+async def test_duplicates_and_thanks_after_thanks_are_gone_after_a_start(running_town: RunningTown) -> None:
+    home = running_town.make_home("rowan")
+    talk, _ = running_town.network.post_as(running_town.account("ada"), "Which roof would you take?")
+    uris = writes(running_town, SAID, "Tin sings at night.", SAID)
+    uris += writes(
+        running_town, "Thanks a lot!", "Sounds good, looking forward to it!", "Tin, for its sound.", under=talk
+    )
+    told = await live(home)
+    assert standing(running_town, uris) == [True, True, False, True, False, True]
+    assert [entry.data["destination"] for entry in told] == ["duplicate", "thank-you-chain"]
+    assert told[0].trigger_uri == uris[2]
+    assert uris[0] in told[0].reason
+    assert "0 likes" in told[0].reason
+
+
+async def test_a_pass_takes_back_ten_at_most_and_the_next_goes_on(running_town: RunningTown) -> None:
+    home = running_town.make_home("rowan")
+    uris = writes(running_town, *[SAID] * (MOST_DELETIONS + 3))
+    async with awake(home) as soul:
+        await soul.send()
+        assert sum(standing(running_town, uris)) == 3
+        await soul.app.scheduler.run_guarded("engagement")
+        await soul.send()
+        told = await pruned(soul)
+    assert standing(running_town, uris) == [True] + [False] * (len(uris) - 1)
+    assert len(told) == MOST_DELETIONS + 2
+
+
+async def test_what_the_owner_wants_to_keep_is_asked_about_once(running_town: RunningTown) -> None:
+    home = running_town.make_home("rowan", SOUL_APPROVAL="drafts")
+    uris = writes(running_town, SAID, SAID)
+    async with awake(home) as soul:
+        outbox = soul.app.services.outbox
+        await soul.app.scheduler.run_guarded("engagement")
+        (draft,) = await outbox.held()
+        await outbox.reject(draft.id)
+        await soul.app.scheduler.run_guarded("engagement")
+        assert await outbox.held() == []
+        assert len(await pruned(soul)) == 1
+    assert all(standing(running_town, uris))
+
+
+async def test_a_feed_that_cannot_be_read_at_the_start_is_looked_at_later(running_town: RunningTown) -> None:
+    home = running_town.make_home("rowan")
+    uris = writes(running_town, SAID, SAID)
+    running_town.faults.arm(Fault("bad_gateway", "app.bsky.feed.getAuthorFeed", times=100))
+    async with awake(home) as soul:
+        await soul.app.scheduler.run_guarded("engagement")
+        assert all(standing(running_town, uris))
+        running_town.faults.clear()
+        await soul.app.scheduler.run_guarded("engagement")
+        await soul.send()
+    assert standing(running_town, uris) == [True, False]
+
+
+async def test_a_paused_soul_takes_nothing_back(running_town: RunningTown) -> None:
+    home = running_town.make_home("rowan")
+    async with awake(home) as soul:
+        uris = writes(running_town, SAID, SAID)
+        (home.memory / "PAUSE").touch()
+        await soul.app.scheduler.run_guarded("engagement")
+        assert await pruned(soul) == []
+    assert all(standing(running_town, uris))
+
+
+async def test_the_feed_shows_our_identity_post_and_the_older_of_two_stays(
+    running_town: RunningTown,
+) -> None:
+    home = running_town.make_home("rowan", AGENT_GITHUB_USERNAME="sh-rowan")
+    text = f"{IDENTITY_POST_MARKER}`sh-rowan` Hello from me. https://github.com/sh-rowan"
+    uris = writes(running_town, text, text)
+    async with awake(home) as soul:
+        await soul.send()
+        await soul.app.scheduler.run_guarded("peers")
+        await soul.send()
+    assert standing(running_town, uris) == [True, False]
+    assert uris[0] in (home.memory / "identity_post.json").read_text()
+    assert not running_town.mind.asked
