@@ -147,6 +147,7 @@ class App:
         services, lives, stages = self.services, self.lives, self.stages
         chores = (
             Chore("list of conversations", lives.bluesky.tidying.run),
+            Chore("list of whose posts it is told of", lives.bluesky.subscriptions.ensure),
             Chore("journal", services.journal.prune),
             Chore("count of the budget", services.budget.tidy),
             Chore("daily copy of memory", services.knowledge.recovery.write_daily),

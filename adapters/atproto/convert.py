@@ -92,6 +92,7 @@ def profile(view: Json) -> Profile | None:
     who = actor(view)
     if who is None:
         return None
+    viewer, declared = object_of(view, "viewer"), object_of(object_of(view, "associated"), "activitySubscription")
     return Profile(
         did=who.did,
         handle=who.handle,
@@ -103,6 +104,10 @@ def profile(view: Json) -> Profile | None:
         posts_count=count_of(view, "postsCount"),
         labels=tuple(value for label in _objects(view, "labels") if (value := text_of(label, "val")))[:_MAX_LABELS],
         created_at=text_of(view, "createdAt"),
+        is_followed=bool(text_of(viewer, "following")),
+        follows_us=bool(text_of(viewer, "followedBy")),
+        allows_subscriptions=text_of(declared, "allowSubscriptions") or "followers",
+        is_subscribed=object_of(viewer, "activitySubscription").get("post") is True,
     )
 
 

@@ -21,7 +21,16 @@ class Actor:
 
 @dataclass(frozen=True, slots=True)
 class Profile:
-    """An account's own page; `created_at` (ISO-8601) is when the account was made, "" if that is not told."""
+    """An account's own page.
+
+    Attributes:
+        created_at: when the account was made, ISO-8601; "" if that is not told.
+        is_followed: whether we follow it.
+        follows_us: whether it follows us.
+        allows_subscriptions: who may be told of its new posts: "followers", "mutuals" or "none".
+        is_subscribed: whether we are told of its new posts.
+
+    """
 
     did: str
     handle: str
@@ -33,6 +42,10 @@ class Profile:
     posts_count: int = 0
     labels: tuple[str, ...] = ()
     created_at: str = ""
+    is_followed: bool = False
+    follows_us: bool = False
+    allows_subscriptions: str = "followers"
+    is_subscribed: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,7 +126,10 @@ class FeedItem:
 
 @dataclass(frozen=True, slots=True)
 class Notification:
-    """Something that happened to us. `kind` is `reason` on the wire: like, repost, follow, mention, reply or quote."""
+    """Something that happened to us. `kind` is `reason` on the wire: like, repost, follow, mention, reply or quote.
+
+    Or subscribed-post: an account posted to whose posts we subscribed. The network may send other kinds at any time.
+    """
 
     uri: str
     cid: str

@@ -120,6 +120,12 @@ class Writer(Reader):
         answer = await self._xrpc.procedure("app.bsky.notification.updateSeen", body, write=False)
         return answer if isinstance(answer, Err) else Ok(None)
 
+    async def subscribe_to_posts(self, did: str) -> ApiResult[None]:
+        """Ask to be told of the new posts of an account, but not of its replies; doing it again changes nothing."""
+        body = {"subject": did, "activitySubscription": {"post": True, "reply": False}}
+        answer = await self._xrpc.procedure("app.bsky.notification.putActivitySubscription", body, write=False)
+        return answer if isinstance(answer, Err) else Ok(None)
+
     async def _put_subject(
         self, collection: str, subject: StrongRef, rkey: str | None, created_at: datetime | None
     ) -> ApiResult[StrongRef]:

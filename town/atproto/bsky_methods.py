@@ -130,6 +130,15 @@ def _update_seen(call: Call) -> None:
     call.network.mark_seen(call.did, parse_iso(call.body["seenAt"]))
 
 
+def _put_activity_subscription(call: Call) -> Json:
+    subject, wanted = call.body["subject"], call.body["activitySubscription"]
+    if subject == call.did:
+        raise XrpcError(400, "InvalidRequest", "Cannot subscribe to own activity")
+    require_account(call.network, subject, "Profile not found")
+    call.network.subscribe_to_activity(call.did, subject, wanted)
+    return {"subject": subject, "activitySubscription": wanted}
+
+
 def _actor(call: Call, problem: str = "Profile not found") -> Account:
     actor = call.params["actor"]
     return require_account(call.network, actor, problem.format(actor))
@@ -206,5 +215,6 @@ BSKY_METHODS = (
         defaults=_PAGE_DEFAULTS,
     ),
     Method(f"{_A}notification.getUnreadCount", _get_unread_count, params=_UNREAD),
+    Method(f"{_A}notification.putActivitySubscription", _put_activity_subscription, body=schemas.ACTIVITY_SUBSCRIPTION),
     Method(f"{_A}notification.updateSeen", _update_seen, body=schemas.UPDATE_SEEN),
 )

@@ -121,6 +121,10 @@ class Index:
         standing = [n for n in self._notices[did] if n.subject is None or n.subject in self.posts]
         return sorted(standing, key=lambda notice: notice.record.order, reverse=True)
 
+    def tell_subscriber(self, did: str, post: StoredRecord) -> None:
+        """Tell `did` of a new post, beside whatever else it is told of it."""
+        self._notify({}, did, "subscribed-post", post, None)
+
     def post_count(self, did: str) -> int:
         return sum(1 for record in self._feeds[did].values() if record.at.collection == POST)
 

@@ -19,12 +19,13 @@ from common.clock import Clock, iso, parse_iso
 from town.atproto import pages
 from town.atproto.chat import DECLARATION, Chat, policy_in
 from town.atproto.cids import blob_cid, record_cid
-from town.atproto.index import Index, root_uri
+from town.atproto.index import Index, parent_uri, root_uri
 from town.atproto.lexicon import fits
 from town.atproto.schemas import check_record, typed_record
 from town.atproto.sessions import Sessions
 from town.atproto.values import (
     BLOCK,
+    NOTIFICATION_DECLARATION,
     POST,
     PROFILE,
     Account,
@@ -58,6 +59,7 @@ class _Home:
     records: dict[str, dict[str, StoredRecord]] = field(default_factory=lambda: defaultdict(dict))
     blobs: dict[str, StoredBlob] = field(default_factory=dict)
     preferences: list[Json] = field(default_factory=list)
+    subscriptions: dict[str, Json] = field(default_factory=dict)
     seen: tuple[datetime, int] | None = None
 
 
@@ -153,6 +155,24 @@ class Network:
         """The account's private settings, to be read or replaced in place."""
         return self._homes[did].preferences
 
+    def subscribe_to_activity(self, did: str, subject: str, wanted: Json) -> None:
+        """Tell `did` from now on of the posts or replies of `subject`, as far as that account allows it."""
+        self._homes[did].subscriptions[subject] = wanted
+
+    def activity_subscription(self, did: str, subject: str) -> Json | None:
+        """Of what `did` wants to be told from `subject`; None if of nothing."""
+        wanted = self._homes[did].subscriptions.get(subject, {})
+        return wanted if wanted.get("post") or wanted.get("reply") else None
+
+    def _tell_subscribers(self, post: StoredRecord) -> None:
+        author, kind = post.at.did, "reply" if parent_uri(post) else "post"
+        allowed = (self._value(author, NOTIFICATION_DECLARATION, "self") or {}).get("allowSubscriptions", "followers")
+        for did, home in self._homes.items():
+            follows = self.index.follows.between(did, author), self.index.follows.between(author, did)
+            may = {"followers": bool(follows[0]), "mutuals": all(follows)}.get(allowed, False)
+            if may and home.subscriptions.get(author, {}).get(kind):
+                self.index.tell_subscriber(did, post)
+
     # Repositories
 
     def create(
@@ -215,6 +235,8 @@ class Network:
             self.index.remove(old)
         home[rkey] = new
         self.index.add(new)
+        if collection == POST and not old:
+            self._tell_subscribers(new)
         self._tell(Event("updated" if old else "created", did, new.uri, collection, cid))
         return Written(new, validation)
 

@@ -16,7 +16,7 @@ from town.atproto.lexicon import (
     Variant,
     fits,
 )
-from town.atproto.values import FOLLOW, LIKE, POST, PROFILE, REPOST, Json, invalid
+from town.atproto.values import FOLLOW, LIKE, NOTIFICATION_DECLARATION, POST, PROFILE, REPOST, Json, invalid
 
 MAX_WRITES = 200
 MAX_BLOB_BYTES = 5 * 1024 * 1024
@@ -86,6 +86,7 @@ _RECORDS: dict[str, tuple[str, Fields]] = {
     LIKE: ("TID string", Fields({"subject": _STRONG_REF, "createdAt": _TIME})),
     REPOST: ("TID string", Fields({"subject": _STRONG_REF, "createdAt": _TIME})),
     DECLARATION: ("self", Fields({"allowIncoming": Text()}, {"allowGroupInvites": Text()})),
+    NOTIFICATION_DECLARATION: ("self", Fields({"allowSubscriptions": Text()})),
     FOLLOW: ("TID string", Fields({"subject": _DID, "createdAt": _TIME})),
     PROFILE: (
         "self",
@@ -138,6 +139,9 @@ APPLY_WRITES = Fields(
 CREATE_SESSION = Fields({"identifier": Text(), "password": Text()})
 CREATE_ACCOUNT = Fields({"handle": Text("handle")}, {"email": Text(), "password": Text()})
 APP_PASSWORD = Fields({"name": Text()}, {"privileged": Boolean()})
+ACTIVITY_SUBSCRIPTION = Fields(
+    {"subject": _DID, "activitySubscription": Fields({"post": Boolean(), "reply": Boolean()})}
+)
 UPDATE_SEEN = Fields({"seenAt": _TIME})
 PREFERENCES = Fields({"preferences": Listing(Anything())})
 

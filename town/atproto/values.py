@@ -14,6 +14,7 @@ REPOST = "app.bsky.feed.repost"
 FOLLOW = "app.bsky.graph.follow"
 BLOCK = "app.bsky.graph.block"
 PROFILE = "app.bsky.actor.profile"
+NOTIFICATION_DECLARATION = "app.bsky.notification.declaration"
 
 
 class XrpcError(Exception):
@@ -94,7 +95,7 @@ class StoredBlob:
     content: bytes
 
 
-NoticeKind = Literal["like", "repost", "follow", "mention", "reply", "quote"]
+NoticeKind = Literal["like", "repost", "follow", "mention", "reply", "quote", "subscribed-post"]
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,7 +8,7 @@ from common.clock import iso
 from town.atproto.chat import DECLARATION
 from town.atproto.index import parent_uri, root_uri, subject_of
 from town.atproto.network import Network
-from town.atproto.values import REPOST, Json, Notice, StoredRecord
+from town.atproto.values import NOTIFICATION_DECLARATION, REPOST, Json, Notice, StoredRecord
 
 _EPOCH = "1970-01-01T00:00:00.000Z"
 _DEFS = "app.bsky.feed.defs"
@@ -150,16 +150,23 @@ class Views:
         return {"$type": f"{_DEFS}#postView", **self.post(record)} if record else _gone(uri)
 
     def _associated(self, did: str) -> Json | None:
-        declared = self.network.record(did, DECLARATION, "self")
-        if declared is None:
-            return None
-        return {"chat": {key: text for key, text in declared.value.items() if key != "$type"}}
+        declared = {"chat": DECLARATION, "activitySubscription": NOTIFICATION_DECLARATION}
+        records = {name: self.network.record(did, collection, "self") for name, collection in declared.items()}
+        return {
+            name: {key: text for key, text in record.value.items() if key != "$type"}
+            for name, record in records.items()
+            if record
+        } or None
 
     def _about_us(self, did: str) -> Json:
         if self.viewer is None:
             return {}
         follows = self.network.index.follows
-        ties = _given(following=follows.between(self.viewer, did), followedBy=follows.between(did, self.viewer))
+        ties = _given(
+            following=follows.between(self.viewer, did),
+            followedBy=follows.between(did, self.viewer),
+            activitySubscription=self.network.activity_subscription(self.viewer, did),
+        )
         return {"muted": False, "blockedBy": False, **ties}
 
     def _our_marks(self, uri: str) -> Json:

@@ -67,6 +67,7 @@ from modules.services.peers.loop import build_own_identity, build_peer_loop, our
 from modules.services.peers.registry import PeerRegistry
 from modules.services.presence.disclosure import Disclosure
 from modules.services.presence.policy import operator_of
+from modules.services.presence.subscriptions import ActivitySubscriptions
 from modules.services.rights.preferences import Preferences
 
 
@@ -199,6 +200,7 @@ class BlueskyLife:
         )
         perceiver = Perceiver(
             atproto=services.atproto,
+            outbox=services.outbox,
             pending=state.pending,
             relationships=services.relationships,
             publisher=state.publisher,
@@ -275,6 +277,13 @@ class BlueskyLife:
             clock=clock,
             label=services.settings.soul_bot_label,
             operator=operator_of(services.settings),
+        )
+        self.subscriptions = ActivitySubscriptions(
+            atproto=services.atproto,
+            journal=journal,
+            clock=clock,
+            actors=(me.owner_did, *services.settings.soul_peers),
+            speed=services.settings.soul_speed,
         )
         self.control_watch = ControlLoop(
             control=services.control,

@@ -21,6 +21,7 @@ from modules.lives.bluesky.types import CONVERSATION_STALE_RETENTION_MS
 from modules.runtime.journal.journal import Journal
 from modules.runtime.journal.types import Entry
 from modules.services.agent.identity.identity import Identity
+from modules.services.outbox.outbox import Outbox
 from modules.services.peers.accounts import Relationships
 from modules.services.peers.discovery import PeerDiscovery
 
@@ -30,7 +31,9 @@ NOTIFICATION_MAX_AGE_MS = DAY_MS
 NOTIFICATION_MAX_BURST_PAGES = 40
 
 _WORDS = ("reply", "mention", "quote")
-_REACTIONS = ("like", "repost", "follow")
+_SEEN_POST = "subscribed-post"
+_REACTIONS = {"like": "liked a post of ours", "repost": "reposted a post of ours", "follow": "follows us"}
+_QUIET = (*_REACTIONS, _SEEN_POST)
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,6 +52,7 @@ class Perceiver:
         self,
         *,
         atproto: Atproto,
+        outbox: Outbox,
         pending: PendingPosts,
         relationships: Relationships,
         publisher: Publisher,
@@ -59,6 +63,7 @@ class Perceiver:
         peers: PeerDiscovery,
     ) -> None:
         self._atproto = atproto
+        self._outbox = outbox
         self._pending = pending
         self._relationships = relationships
         self._publisher = publisher
@@ -74,17 +79,22 @@ class Perceiver:
         words = await self._fetch_words()
         if isinstance(words, Err):
             return words
-        reactions = await self._fetch_reactions()
-        if isinstance(reactions, Err):
-            return reactions
+        quiet = await self._fetch_quiet()
+        if isinstance(quiet, Err):
+            return quiet
         known = await self._pending.known([item.uri for item in words.data])
         unmet = [item for item in words.data if item.uri not in known and item.author.did != self._atproto.did]
         floor = self._floor()
-        fresh = [item for item in unmet if _indexed(item) > floor] + reactions.data
+        reactions = [item for item in quiet.data if item.kind in _REACTIONS]
+        fresh = [item for item in unmet if _indexed(item) > floor] + reactions
         late = [item for item in unmet if _indexed(item) <= floor]
-        if not fresh and not late:
+        to_us = {item.uri for item in words.data}
+        seen_posts = [item for item in quiet.data if item.kind == _SEEN_POST and item.uri not in to_us]
+        if not fresh and not late and not quiet.data:
             return Ok(Perceived(0, 0, 0))
         await self._pass_over(late, self._too_late)
+        for item in (*reactions, *seen_posts):
+            await self._note(item)
         with self._relationships.one_save():
             for notification in fresh:
                 self._relationships.record_interaction(notification)
@@ -99,12 +109,12 @@ class Perceiver:
         answered = [item for item in fresh if item.uri not in unanswered and item.kind in _WORDS]
         await self._pass_over(answered, lambda _: "it has its answer already")
         perceived = await self._sort_out([item.notification for item in ranked if item.notification.kind in _WORDS])
-        self._relationships.advance_seen_at(max(item.indexed_at for item in (*fresh, *late)))
+        self._relationships.advance_seen_at(max(item.indexed_at for item in (*fresh, *late, *quiet.data)))
         seen = await self._atproto.update_seen_notifications()
         if isinstance(seen, Err):
             summary = f"Notifications could not be marked as seen: {seen.error}"
             await self._journal.record(Entry("error", "awareness", summary, line="warn"))
-        return Ok(Perceived(len(fresh), *perceived))
+        return Ok(Perceived(len(fresh) + len(seen_posts), *perceived))
 
     async def _sort_out(self, notifications: list[Notification]) -> tuple[int, int]:
         """Store what the model should see, let go of the rest; returns how many of each."""
@@ -160,15 +170,15 @@ class Perceiver:
             await self._journal.record(Entry("error", "awareness", summary, line="warn", reason="unreadable"))
         self._unreadable = count
 
-    async def _fetch_reactions(self) -> ApiResult[list[Notification]]:
-        """The latest likes, reposts and follows, for the memory of relationships; a burst may lose some."""
-        page = await self._atproto.get_notifications(NOTIFICATION_FETCH_LIMIT, reasons=_REACTIONS)
+    async def _fetch_quiet(self) -> ApiResult[list[Notification]]:
+        """The latest that asks for no answer: reactions, and posts that we subscribed to; a burst may lose some."""
+        page = await self._atproto.get_notifications(NOTIFICATION_FETCH_LIMIT, reasons=_QUIET)
         if isinstance(page, Err):
             return page
         floor = self._floor()
         if seen_at := self._relationships.seen_at:
             floor = max(floor, parse_iso(seen_at))
-        return Ok([item for item in page.data.notifications if item.kind in _REACTIONS and _indexed(item) > floor])
+        return Ok([item for item in page.data.notifications if item.kind in _QUIET and _indexed(item) > floor])
 
     async def _let_go(self, notification: Notification, decision: Screening) -> None:
         """Small words get a like, and end the conversation; the rest is simply noted."""
@@ -211,6 +221,31 @@ class Perceiver:
                 )
             )
         await self._pending.take_in(notifications, state="dropped")
+
+    async def _note(self, notification: Notification) -> None:
+        """Remember what asks for no answer; a reaction to a post of ours beside the act that made the post."""
+        handle, subject = notification.author.handle, notification.reason_subject or ""
+        made = await self._outbox.made(subject) if subject else None
+        if notification.kind == _SEEN_POST:
+            summary, reason = (
+                f"Saw a new post of @{handle}",
+                "it subscribes to their posts; this one does not address it",
+            )
+        else:
+            summary, reason = f"@{handle} {_REACTIONS[notification.kind]}", f"a {notification.kind} asks for no answer"
+        await self._journal.record(
+            Entry(
+                "decision",
+                "awareness",
+                summary,
+                line=None,
+                reason=reason,
+                trigger_uri=notification.uri,
+                author=handle,
+                intent_id=made.id if made else None,
+                data={"act": "noted", "kind": notification.kind, "subject": subject},
+            )
+        )
 
     def _floor(self) -> datetime:
         """What is older is not answered any more."""

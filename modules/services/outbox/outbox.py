@@ -143,6 +143,10 @@ class Outbox:
         """One intent."""
         return await self._database.run(lambda connection: store.get(connection, intent_id))
 
+    async def made(self, uri: str) -> Intent | None:
+        """The intent that made the record at `uri`."""
+        return await self._database.run(lambda connection: store.at_result(connection, uri))
+
     async def by_cause(self, cause_id: str) -> list[Intent]:
         """All intents of one cause, newest first."""
         return await self._database.run(lambda connection: store.by_cause(connection, cause_id))

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from adapters.atproto.convert import BOT_LABEL
+from adapters.atproto.types import Profile
 from common.constants import PROFILE_BIO_MAX_BYTES
 from common.settings import Settings
 from common.text.graphemes import grapheme_len
@@ -40,6 +41,17 @@ def operator_of(settings: Settings) -> Operator:
         contact=" ".join(settings.operator_contact.split()),
         level="collaborative" if settings.soul_approval == "drafts" else "automated",
     )
+
+
+def may_subscribe(profile: Profile) -> bool:
+    """Whether the account lets us be told of its new posts; what it declares in words that we do not know means no."""
+    match profile.allows_subscriptions:
+        case "followers":
+            return profile.is_followed
+        case "mutuals":
+            return profile.is_followed and profile.follows_us
+        case _:
+            return False
 
 
 def autonomous(record: Mapping[str, Any], operator: Operator) -> dict[str, Any]:

@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import json
 from datetime import timedelta
+from functools import partial
 
 from common.clock import SystemClock, iso
 from common.result import Err
 from modules.lives.bluesky.perceive import Perceived
+from modules.services.explanation.story import Story
+from modules.services.explanation.why import lines, story_of
 from tests.journals import told_of
 from tests.running_town import RunningSoul, RunningTown, awake
+from tests.security.spoiling_proxy import open_proxy
 from town.atproto.faults import Fault
 
 
@@ -132,3 +137,67 @@ async def test_what_was_answered_before_the_database_was_lost_is_passed_over_wit
         assert (await look(life)).waiting == 0
         (entry,) = await told_of(life.app.services.journal, uri)
     assert entry.entry.reason == "it has its answer already"
+
+
+INVENTED = (
+    "poke",
+    "verified",
+    "unverified",
+    "starterpack-joined",
+    "like-via-repost",
+    "repost-via-repost",
+    "contact-match",
+    "community-invite",
+    "",
+    "reply ",
+)
+
+
+async def test_kinds_that_nobody_knows_yet_never_break_the_loop(running_town: RunningTown) -> None:
+    home, kit = running_town.make_home("rowan"), running_town.account("kit")
+    running_town.network.post_as(kit, "@rowan.test which roof is louder?")
+    invented = [running_town.network.post_as(kit, f"@rowan.test number {number}")[0] for number in range(10)]
+
+    def with_invented_kinds(method: str, content: bytes) -> bytes:
+        if method != "app.bsky.notification.listNotifications":
+            return content
+        answer = json.loads(content)
+        for item in answer["notifications"]:
+            if item["uri"] in invented:
+                item["reason"] = INVENTED[invented.index(item["uri"])]
+                item["record"] = {"$type": "app.bsky.nobody.knows", "text": ["no", {"text": 1}], "createdAt": 7}
+        return json.dumps(answer).encode()
+
+    async with open_proxy(running_town.atproto_url) as proxy:
+        proxy.rewrite = with_invented_kinds
+        (home.env).write_text(home.env.read_text().replace(running_town.atproto_url, proxy.url))
+        async with awake(home) as life:
+            outcome = await life.app.scheduler.run_guarded("awareness")
+            assert outcome.ran, outcome.reason
+            assert await life.app.lives.bluesky.awareness.pending.known(invented) == set()
+            assert running_town.network.posts(1)[0].author.did == kit
+            await life.send()
+            assert len(running_town.texts("rowan")) == 1
+            assert await look(life) == Perceived(0, 0, 0)
+
+
+async def test_a_like_is_told_of_the_like_itself_and_of_the_post_that_it_is_for(running_town: RunningTown) -> None:
+    home, kit = running_town.make_home("rowan"), running_town.account("kit")
+    running_town.network.post_as(kit, "@rowan.test which roof is louder?")
+    async with awake(home) as life:
+        await life.look()
+        (ours,) = [post for post in running_town.network.posts(10) if post.author.did == running_town.account("rowan")]
+        made_at = iso(SystemClock().now())
+        like = {"subject": {"uri": ours.uri, "cid": ours.cid}, "createdAt": made_at}
+        liked = running_town.network.create(kit, "app.bsky.feed.like", like).record.uri
+        follow = {"subject": running_town.account("rowan"), "createdAt": made_at}
+        followed = running_town.network.create(kit, "app.bsky.graph.follow", follow).record.uri
+        assert await look(life) == Perceived(2, 0, 0)
+        database = life.app.services.database
+        stories = [await database.run(partial(story_of, what=what)) for what in (ours.uri, liked, followed)]
+    told = ["\n".join(lines(story)) for story in stories if isinstance(story, Story)]
+    assert len(told) == 3
+    assert "@kit.test liked a post of ours" in told[0]
+    assert "Why it did not answer @kit.test" in told[1]
+    assert "a like asks for no answer" in told[1]
+    assert "@kit.test follows us" in told[2]
