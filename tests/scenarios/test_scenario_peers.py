@@ -9,6 +9,7 @@ from contextlib import AsyncExitStack
 from modules.runtime.home import Home
 from modules.runtime.journal.types import Entry
 from modules.services.peers.identity_post import IDENTITY_POST_MARKER
+from modules.services.rights import store
 from tests.hasty_clock import HastyClock
 from tests.journals import told_of
 from tests.running_town import RunningSoul, RunningTown, awake, call, served
@@ -21,6 +22,8 @@ NAMES = ("rowan", "wren", "marlow")
 CYCLES = 8
 QUARTER_HOUR_S = 5
 """More than enough at the speed at which a test lives."""
+A_DAY_S = 90
+"""The same for a day."""
 
 
 def speaking(request: ChatRequest) -> Completion:
@@ -158,6 +161,54 @@ async def test_a_stranger_that_says_who_it_is_is_linked_and_followed_only_once_t
     await live(home, clock=clock)
     assert follows(running_town, "rowan") == ["wren.test"]
     assert len(announcements(running_town, "rowan")) == 1
+
+
+async def test_an_identity_post_far_down_a_feed_is_found_where_the_owner_named_its_author(
+    running_town: RunningTown,
+) -> None:
+    running_town.mind.answer = speaking
+    home = home_of(running_town, "rowan", SOUL_PEERS="wren.test")
+    introduces_itself(running_town, "wren")
+    for number in range(180):
+        running_town.network.post_as(running_town.account("wren"), f"Thought number {number} about slates.")
+    await live(home)
+    assert follows(running_town, "rowan") == ["wren.test"]
+
+
+async def test_a_peer_that_goes_on_writing_stays_one_and_who_takes_its_post_back_does_not(
+    running_town: RunningTown,
+) -> None:
+    home, clock = home_of(running_town, "rowan"), HastyClock()
+    introduces_itself(running_town, "rowan")
+    uri = introduces_itself(running_town, "wren")
+    running_town.network.post_as(running_town.account("wren"), "@rowan.test I'm sh-wren on GitHub.")
+    async with awake(home, clock=clock) as soul:
+        for _ in range(2):
+            await cycle(soul)
+        registry = soul.app.services.peer_registry
+        assert "wren.test" in registry.found()
+        for number in range(60):
+            running_town.network.post_as(running_town.account("wren"), f"Thought number {number} about slates.")
+        soul.passes(A_DAY_S)
+        await cycle(soul)
+        assert not registry.due_for_scan(5), "it was seen again"
+        assert "wren.test" in registry.found()
+        running_town.network.delete(*uri.removeprefix("at://").split("/"))
+        soul.passes(A_DAY_S)
+        await cycle(soul)
+        assert registry.found() == frozenset()
+
+
+async def test_whom_the_owner_muted_is_neither_followed_nor_announced(running_town: RunningTown) -> None:
+    running_town.mind.answer = speaking
+    home = home_of(running_town, "rowan", SOUL_PEERS="wren.test")
+    introduces_itself(running_town, "wren")
+    async with awake(home, clock=HastyClock()) as soul:
+        services, wren = soul.app.services, running_town.account("wren")
+        await services.database.run(lambda connection: store.mute(connection, wren, services.clock.now()))
+        for _ in range(4):
+            await cycle(soul)
+    assert follows(running_town, "rowan") == announcements(running_town, "rowan") == []
 
 
 async def test_somebody_without_an_identity_post_stays_a_candidate_whoever_names_them(

@@ -1,12 +1,12 @@
 """Follows and announces peers, each once: one follow and one announcement a cycle at most.
 
 What was done is read from the outbox and from our own records before anything is proposed, so that neither a restart
-nor a lost `.memory` repeats it. An owner's no is final.
+nor a lost `.memory` repeats it. An owner's no is final, and whom the owner muted is left alone.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Collection, Sequence
 from datetime import datetime, timedelta
 from typing import Literal
 
@@ -50,6 +50,7 @@ class Introductions:
         journal: Journal,
         clock: Clock,
         pace: Pace,
+        muted: Callable[[], Awaitable[Collection[str]]],
         timezone: str = "",
         speed: float = 1,
     ) -> None:
@@ -61,14 +62,18 @@ class Introductions:
         self._journal = journal
         self._clock = clock
         self._pace = pace
+        self._muted = muted
         self._timezone = timezone
         self._speed = speed
         self._wordless: dict[str, tuple[int, datetime | None]] = {}
 
     async def follow_next(self) -> bool:
         """Follow the first peer that is to be followed now; returns whether a follow was proposed."""
+        muted = await self._muted()
         for peer in self._registry.get_unfollowed_peers():
             did = peer.bluesky_did or ""
+            if did in muted:
+                continue
             stage = self._stage(await self._outbox.by_target("follow", did))
             if stage == "free":
                 follows = await find_own_record(self._atproto, FOLLOWS, _subject_is(did))
@@ -91,8 +96,10 @@ class Introductions:
             SoulError: the model or the budget does not allow it now.
 
         """
-        told = await self._outbox.by_cause(CAUSE)
+        told, muted = await self._outbox.by_cause(CAUSE), await self._muted()
         for peer in self._registry.get_unannounced_peers():
+            if peer.bluesky_did in muted:
+                continue
             stage = self._stage([one for one in told if one.dedup_key == f"once:{_once(peer)}"])
             if stage == "free" and self._waits_for_words(peer):
                 continue

@@ -32,6 +32,7 @@ from modules.services.peers.registry import PeerRegistry
 from modules.services.peers.scanner import PeerScanner
 from modules.services.peers.types import Sighting
 from modules.services.peers.voice import PeerVoice
+from modules.services.rights.preferences import Preferences
 
 _REGISTRY, _IDENTITY_POST = "discovered_peers.json", "identity_post.json"
 _LISTED = "SOUL_PEERS"
@@ -104,6 +105,7 @@ class PeerServices(Protocol):
     soul: SoulDocument
     gateway: LLMGateway
     peer_registry: PeerRegistry
+    preferences: Preferences
 
 
 def ourselves_of(settings: Settings) -> Ourselves:
@@ -167,6 +169,7 @@ def build_peer_loop(
             journal=journal,
             clock=clock,
             pace=services.pace,
+            muted=services.preferences.muted,
             timezone=settings.soul_timezone,
             speed=settings.soul_speed,
         ),

@@ -203,6 +203,7 @@ def _linked(peers: Peers, claim: Claim, now: datetime, *, confirmed: bool) -> tu
         github_username=claim.username,
         bluesky_handle=handle,
         bluesky_did=claim.did,
+        identity_uri=claim.uri or merged.identity_uri,
         last_verified_at=now,
         last_scan_at=now,
         failed_scans=0,

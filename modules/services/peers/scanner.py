@@ -3,19 +3,26 @@
 from __future__ import annotations
 
 from adapters.atproto.client import Atproto
-from adapters.atproto.types import Post
+from adapters.atproto.types import FeedPage, Post
 from adapters.github.client import GitHub
 from common.result import ApiResult, Err, Ok
 from modules.runtime.journal.journal import Journal
 from modules.runtime.journal.types import Entry
 from modules.services.peers.discovery import Ourselves
-from modules.services.peers.identity_post import extract_github_username_from_text, find_identity_post, names_handle
+from modules.services.peers.identity_post import (
+    extract_github_username_from_text,
+    find_identity_post,
+    is_identity_post,
+    names_handle,
+)
 from modules.services.peers.own_identity import LOOP
 from modules.services.peers.registry import PeerRegistry
 from modules.services.peers.types import Claim, Linked, Peer
 
 FEED_FETCH_LIMIT = 50
 _FEEDS_PER_CYCLE = 5
+_PAGES_FURTHER_BACK = 5
+_FURTHER_LIMIT = 100
 _NO_HANDLE = "handle.invalid"
 _GONE = frozenset({"not_found", "invalid"})
 _DOUBTS: dict[Linked, str] = {
@@ -57,18 +64,55 @@ class PeerScanner:
 
     async def _identity_post_of(self, peer: Peer) -> ApiResult[Claim | None]:
         """What the identity post of an account says; `Ok(None)` where it has none, or is gone itself."""
-        handle = peer.bluesky_handle or ""
-        feed = await self._atproto.get_author_feed(
-            peer.bluesky_did or handle, limit=FEED_FETCH_LIMIT, filter="posts_no_replies"
-        )
-        if isinstance(feed, Err):
-            return Ok(None) if feed.kind in _GONE else feed
-        post = find_identity_post(feed.data.items)
+        found = await self._find_post(peer)
+        if isinstance(found, Err):
+            return Ok(None) if found.kind in _GONE else found
+        post = found.data
         username = extract_github_username_from_text(post.text) if post else None
         if not (post and username and self._is_of(post, peer)):
             return Ok(None)
-        named = post.author.handle if post.author.handle not in {"", _NO_HANDLE} else handle
-        return Ok(Claim(named, post.author.did, username))
+        named = post.author.handle if post.author.handle not in {"", _NO_HANDLE} else peer.bluesky_handle or ""
+        return Ok(Claim(named, post.author.did, username, post.uri))
+
+    async def _find_post(self, peer: Peer) -> ApiResult[Post | None]:
+        """The newest identity post of an account: among its latest posts, where it was last seen, or further back.
+
+        Further back is read only for those who were introduced: most of the others are no SOULs.
+        """
+        first = await self._page(peer, FEED_FETCH_LIMIT, None)
+        if isinstance(first, Err):
+            return first
+        if post := find_identity_post(first.data.items):
+            return Ok(post)
+        seen = await self._seen_again(peer)
+        if isinstance(seen, Err) or seen.data:
+            return seen
+        return await self._further_back(peer, first.data.cursor) if peer.was_introduced else Ok(None)
+
+    async def _seen_again(self, peer: Peer) -> ApiResult[Post | None]:
+        """The identity post where it was last seen; `Ok(None)` if it is gone, or was never seen."""
+        if not peer.identity_uri:
+            return Ok(None)
+        thread = await self._atproto.get_post_thread(peer.identity_uri, depth=0, parent_height=0)
+        if isinstance(thread, Err):
+            return Ok(None) if thread.kind in _GONE else thread
+        return Ok(thread.data.post if is_identity_post(thread.data.post) else None)
+
+    async def _further_back(self, peer: Peer, cursor: str | None) -> ApiResult[Post | None]:
+        for _ in range(_PAGES_FURTHER_BACK):
+            if not cursor:
+                break
+            page = await self._page(peer, _FURTHER_LIMIT, cursor)
+            if isinstance(page, Err):
+                return page
+            if post := find_identity_post(page.data.items):
+                return Ok(post)
+            cursor = page.data.cursor
+        return Ok(None)
+
+    async def _page(self, peer: Peer, limit: int, cursor: str | None) -> ApiResult[FeedPage]:
+        actor = peer.bluesky_did or peer.bluesky_handle or ""
+        return await self._atproto.get_author_feed(actor, limit=limit, cursor=cursor, filter="posts_no_replies")
 
     def _is_of(self, post: Post, peer: Peer) -> bool:
         """Whether the post is by the account that was asked for, which is neither ours nor the owner's."""
@@ -105,7 +149,7 @@ class PeerScanner:
 
     async def _tell_missing(self, peer: Peer) -> None:
         summary = "Peer identity post not found — will retry"
-        reason = f"none of the newest {FEED_FETCH_LIMIT} posts of @{peer.bluesky_handle} is one"
+        reason = f"none of the newest posts of @{peer.bluesky_handle} is one"
         await self._journal.record(
             Entry("decision", LOOP, summary, line=None, reason=reason, author=peer.bluesky_handle)
         )

@@ -24,6 +24,7 @@ class Peer(Record):
         bluesky_did: its account; only a link that knows it counts.
         discovered_via: how it first came to our notice; `vias` holds every way.
         contexts: what it was met with: uris, newest last.
+        identity_uri: where its identity post stood when it was last seen.
         last_verified_at: when its identity post was last seen.
         last_scan_at: when its feed was last read, with `failed_scans` readings in a row that found no identity post.
         confirmed_on_github: the page of the GitHub account names the handle.
@@ -34,6 +35,7 @@ class Peer(Record):
     github_username: str
     bluesky_handle: str | None = None
     bluesky_did: str | None = None
+    identity_uri: str | None = None
     discovered_at: Moment
     discovered_via: Via
     vias: tuple[Via, ...] = ()
@@ -75,11 +77,15 @@ class Sighting:
 
 @dataclass(frozen=True, slots=True)
 class Claim:
-    """What the identity post on an account's own feed says: this did, with this handle, is `username` on GitHub."""
+    """What the identity post on an account's own feed says: this did, with this handle, is `username` on GitHub.
+
+    `uri` is where the post stands.
+    """
 
     handle: str
     did: str
     username: str
+    uri: str = ""
 
 
 @dataclass(frozen=True, slots=True)
