@@ -119,6 +119,34 @@ async def test_an_identity_post_beyond_the_newest_fifty_is_found_by_a_home_that_
     assert not running_town.mind.asked
 
 
+async def test_an_identity_post_that_was_deleted_by_hand_is_written_anew_once(running_town: RunningTown) -> None:
+    running_town.mind.answer = speaking
+    home, clock = home_of(running_town, "rowan"), HastyClock()
+    async with awake(home, clock=clock) as soul:
+        for _ in range(2):
+            await cycle(soul)
+        (post,) = [one for one in running_town.network.posts() if one.author.handle == "rowan.test"]
+        running_town.network.delete(*post.uri.removeprefix("at://").split("/"))
+        soul.passes(A_DAY_S)
+        for _ in range(3):
+            await cycle(soul)
+        assert len(identity_posts(running_town, "rowan")) == 1
+        assert soul.app.services.peer_registry.is_mutual
+
+
+async def test_words_that_make_no_post_are_asked_for_again_later(running_town: RunningTown) -> None:
+    running_town.mind.answer = lambda _: call("say_who_you_are", sentence="Hi.")
+    home = home_of(running_town, "rowan")
+    async with awake(home, clock=HastyClock()) as soul:
+        await cycle(soul)
+        await soul.app.scheduler.run_guarded("peers")
+        assert len(running_town.mind.asked) == 1
+        running_town.mind.answer = speaking
+        for _ in range(2):
+            await cycle(soul)
+    assert len(identity_posts(running_town, "rowan")) == 1
+
+
 async def test_nothing_is_written_while_our_own_posts_cannot_be_read(running_town: RunningTown) -> None:
     running_town.mind.answer = speaking
     home, clock = home_of(running_town, "rowan"), HastyClock()

@@ -37,8 +37,13 @@ class Ourselves:
         return actor.did not in {own_did, self.owner_did} and self.may_be_named(actor.handle)
 
     def may_be_named(self, handle: str) -> bool:
-        """Whether a handle is neither ours nor the owner's."""
-        return "." in handle and handle.lower() not in {self.handle.lower(), self.owner_handle.lower()}
+        """Whether a handle is one, and neither ours nor the owner's."""
+        return is_handle(handle) and handle.lower() not in {self.handle.lower(), self.owner_handle.lower()}
+
+
+def is_handle(name: str) -> bool:
+    """Whether a name has the form of a handle; a server that is not our own may call an account anything."""
+    return [span.value for span in detect_mentions(f"@{name}")] == [name.lower()]
 
 
 def workspaces_in(text: str, links: Iterable[str], owners: Collection[str]) -> list[str]:
