@@ -35,6 +35,7 @@ class Pace:
     outbox_drain_ms: float = OUTBOX_DRAIN_INTERVAL_MS
     peer_jitter_min_ms: float = c.PEER_JITTER_MIN_MS
     peer_jitter_span_ms: float = c.PEER_JITTER_SPAN_MS
+    peer_step_ms: float = c.PEER_STEP_MS
     atproto_spacing_ms: float = ATPROTO_MIN_SPACING_MS
     post_cooldown_s: float = PACING_POST_COOLDOWN_S
     reply_cooldown_s: float = PACING_REPLY_COOLDOWN_S

@@ -48,7 +48,7 @@ class Handler:
         turns: how many turns each stranger had of late.
         reporter: tells what became of each post.
         clock: the time.
-        others_first_ms: how long others who are addressed in the same post go first.
+        others_first_ms: how long others who are addressed in the same post go first, in ms.
         on_replied: called with each post that was answered, and the id of the intent of the answer.
 
     """
@@ -66,7 +66,7 @@ class Handler:
         turns: PersonTurns,
         reporter: Reporter,
         clock: Clock,
-        others_first_ms: float,
+        others_first_ms: Callable[[Pending], float],
         on_replied: Callable[[Pending, str], Awaitable[object]] | None = None,
     ) -> None:
         self._reader = reader
@@ -79,7 +79,7 @@ class Handler:
         self._turns = turns
         self._reporter = reporter
         self._clock = clock
-        self._others_first = timedelta(milliseconds=others_first_ms)
+        self._others_first_ms = others_first_ms
         self._on_replied = on_replied
 
     async def handle_post(self, item: Pending) -> Disposition:
@@ -128,8 +128,8 @@ class Handler:
                     self._conversations.record_our_reply(notification.root.uri, reply_uri)
                 act, held = _DONE_BEFORE.get(intent.kind, "left"), intent.state == "held"
                 return Disposition(act, "done before the last restart", intent.id, held=held)
-        others_first_s = (item.received + self._others_first - now).total_seconds()
-        if others_first_s > 0 and item.names_several:
+        others_first = timedelta(milliseconds=self._others_first_ms(item))
+        if (others_first_s := (item.received + others_first - now).total_seconds()) > 0:
             return Disposition("later", "others are addressed too and go first", retry_in_s=others_first_s)
         if self._reader.importance_of(notification) != "stranger":
             return None

@@ -10,6 +10,7 @@ from typing import Protocol
 
 from adapters.atproto.client import Atproto
 from adapters.atproto.public import PublicRepos
+from adapters.atproto.types import Actor
 from adapters.github.client import GitHub
 from adapters.web.client import WebClient
 from common.clock import Clock
@@ -45,7 +46,7 @@ from modules.runtime.journal.journal import Journal
 from modules.runtime.journal.types import Entry
 from modules.runtime.llm.gateway import LLMGateway
 from modules.runtime.scheduler.attention import Attention
-from modules.runtime.scheduler.policy import get_agent_jitter
+from modules.runtime.scheduler.policy import get_agent_jitter, get_peer_delay
 from modules.runtime.scheduler.types import Loop
 from modules.services.agent.attention_list import Attention as Waiting
 from modules.services.agent.attention_list import Item, Source
@@ -251,7 +252,7 @@ class BlueskyLife:
             turns=turns,
             reporter=reporter,
             clock=clock,
-            others_first_ms=get_agent_jitter(me.agent_name, pace.peer_jitter_min_ms, pace.peer_jitter_span_ms),
+            others_first_ms=self._others_first_ms,
             on_replied=self._note_commitments,
         )
         self.awareness = AwarenessLoop(
@@ -328,6 +329,17 @@ class BlueskyLife:
             build_peer_loop(services, self._prompter, self._own_identity, is_settled=is_settled),
             OwnFeedLoop(services.pace, self._own_feed, ready=is_settled),
         ]
+
+    def _others_first_ms(self, item: Pending) -> float:
+        """How long others go first: with peers of ours in the order that all of them reckon, else by our own name."""
+        if not item.names_several:
+            return 0.0
+        me, pace, etiquette = self._services.me, self._services.pace, self._services.etiquette
+        named = (handle for handle in item.named if handle.lower() != me.bluesky_username.lower())
+        if peers := [handle for handle in named if etiquette.is_peer(Actor("", handle))]:
+            root_uri = item.notification.root.uri
+            return get_peer_delay(me.bluesky_username, peers, root_uri, pace.peer_jitter_min_ms, pace.peer_step_ms)
+        return get_agent_jitter(me.agent_name, pace.peer_jitter_min_ms, pace.peer_jitter_span_ms)
 
     async def _note_commitments(self, met: Pending, intent_id: str) -> None:
         """Take in what an answer commits to; one that waits for the owner's yes commits to nothing yet."""

@@ -58,9 +58,14 @@ class Pending:
         return parse_iso(self.received_at)
 
     @property
+    def named(self) -> list[str]:
+        """The handles that the post names, in its order."""
+        return [span.value for span in detect_mentions(self.notification.text)]
+
+    @property
     def names_several(self) -> bool:
         """Whether the post names more than one account."""
-        return len(detect_mentions(self.notification.text)) > 1
+        return len(self.named) > 1
 
     @property
     def uris(self) -> tuple[str, ...]:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import hashlib
 import math
+from collections.abc import Iterable
 
-from common.constants import PEER_JITTER_MIN_MS, PEER_JITTER_SPAN_MS, TIMER_JITTER_PERCENT
+from common.constants import PEER_JITTER_MIN_MS, PEER_JITTER_SPAN_MS, PEER_STEP_MS, TIMER_JITTER_PERCENT
 
 QUIET_HOURS_START = 23
 QUIET_HOURS_END = 7
@@ -18,6 +20,18 @@ def get_agent_jitter(name: str, minimum_ms: float = PEER_JITTER_MIN_MS, span_ms:
     """How long this SOUL lets others go first, in ms: between `minimum_ms` and `minimum_ms + span_ms`."""
     share = abs(_hash(name, seed=0, factor=31)) % PEER_JITTER_SPAN_MS
     return round(minimum_ms + share * span_ms / PEER_JITTER_SPAN_MS)
+
+
+def get_peer_delay(
+    name: str, peers: Iterable[str], root_uri: str, first_ms: float = PEER_JITTER_MIN_MS, step_ms: float = PEER_STEP_MS
+) -> float:
+    """How long `name` lets `peers` go first in the thread that begins with `root_uri`, in ms.
+
+    All of them reckon the same order, another one for each thread, so that no two speak at the same moment.
+    """
+    hashes = {one.lower(): hashlib.sha256(f"{one.lower()}{root_uri}".encode()).digest() for one in (name, *peers)}
+    rank = sorted(hashes.values()).index(hashes[name.lower()])
+    return first_ms + rank * step_ms
 
 
 def get_timer_jitter(name: str, timer: str, base_ms: float, pct: float = TIMER_JITTER_PERCENT) -> int:

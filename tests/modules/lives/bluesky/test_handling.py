@@ -6,6 +6,7 @@ import sqlite3
 
 import pytest
 
+from modules.runtime.scheduler.policy import get_peer_delay
 from tests.running_town import RunningTown, awake
 
 
@@ -36,6 +37,27 @@ async def test_where_others_are_addressed_too_they_go_first_and_the_post_waits_i
         reasons = [item.entry.reason for item in await life.decisions()]
     assert len(running_town.texts("rowan")) == 1
     assert reasons[0] == "others are addressed too and go first"
+
+
+async def test_peers_that_are_named_together_go_twenty_seconds_apart_by_the_thread(running_town: RunningTown) -> None:
+    names = ("ada", "rowan", "wren")
+    handles = [f"{name}.test" for name in names]
+    listed = ",".join(handles)
+    homes = [running_town.make_home(name, SOUL_SPEED="1", SOUL_PEERS=listed) for name in names]
+    asked = " ".join(f"@{handle}" for handle in handles)
+    uri, _ = running_town.network.post_as(running_town.account("kit"), f"{asked} which roof is louder?")
+    waits = []
+    for home, handle in zip(homes, handles, strict=True):
+        async with awake(home) as life:
+            await life.app.lives.bluesky.awareness.read_first()
+            (item,) = await life.app.lives.bluesky.awareness.pending.waiting()
+            disposition = await life.app.lives.bluesky.awareness.handler.handle_post(item)
+            assert disposition.act == "later"
+            began = (life.app.services.clock.now() - item.received).total_seconds()
+            waits.append(disposition.retry_in_s + began)
+            reckoned = get_peer_delay(handle, handles, uri) / 1000
+            assert waits[-1] == pytest.approx(reckoned, abs=14)
+    assert [round((wait - 15) / 20) for wait in sorted(waits)] == [0, 1, 2]
 
 
 @pytest.mark.parametrize(

@@ -9,9 +9,12 @@ from hypothesis import strategies as st
 from modules.runtime.scheduler.policy import (
     awareness_skip_probability,
     get_agent_jitter,
+    get_peer_delay,
     get_timer_jitter,
     is_quiet_hours,
 )
+
+PEERS = ("ada.test", "kit.test", "wren.test")
 
 
 @pytest.mark.parametrize(
@@ -57,6 +60,29 @@ def test_a_name_in_any_script_waits_between_15_and_90_seconds(name: str) -> None
 def test_a_faster_life_waits_in_proportion(name: str, speed: int) -> None:
     fast = get_agent_jitter(name, minimum_ms=15_000 / speed, span_ms=75_000 / speed)
     assert fast == pytest.approx(get_agent_jitter(name) / speed, abs=1)
+
+
+@given(
+    names=st.lists(st.text(alphabet="abcdefgh.-", min_size=1, max_size=12), min_size=2, max_size=9, unique=True),
+    root=st.text(max_size=40),
+)
+def test_peers_in_a_thread_speak_twenty_seconds_apart_in_an_order_that_all_of_them_reckon(
+    names: list[str], root: str
+) -> None:
+    delays = [get_peer_delay(name, [one for one in names if one != name], root) for name in names]
+    assert sorted(delays) == [15_000 + 20_000 * rank for rank in range(len(names))]
+
+
+def test_nobody_goes_first_in_every_thread() -> None:
+    first = {min(PEERS, key=lambda name: get_peer_delay(name, PEERS, f"at://a/b/{number}")) for number in range(20)}
+    assert first == set(PEERS)
+
+
+def test_capital_letters_and_a_name_given_twice_change_no_order() -> None:
+    assert get_peer_delay("Ada.test", ["KIT.test", "kit.test", "ada.test"], "at://a") == get_peer_delay(
+        "ada.test", ["kit.test"], "at://a"
+    )
+    assert get_peer_delay("ada.test", [], "at://a", first_ms=15, step_ms=20) == 15
 
 
 @given(
