@@ -11,7 +11,7 @@ from atproto_client.exceptions import AtProtocolError, BadRequestError
 
 from common.clock import FakeClock
 from tests.loopback import NO_TLS
-from tests.town.chat.chat_people import SEND, LogIn, Meet, Person, bearer, posted
+from tests.town.atproto.chat_people import SEND, LogIn, Meet, Person, bearer, posted
 from town.atproto.faults import Fault, FaultKind, Faults
 
 # Limits

@@ -7,7 +7,7 @@ from atproto import models
 from atproto_client.exceptions import BadRequestError
 
 from common.clock import iso
-from tests.town.chat.chat_people import Meet, Person, name_of
+from tests.town.atproto.chat_people import Meet, Person, name_of
 from town.atproto.chat import LOG_PAGE
 from town.atproto.values import BLOCK
 

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from atproto import AsyncClient
 
-from tests.town.chat.chat_people import LogIn, Meet, Person
+from tests.town.atproto.chat_people import LogIn, Meet, Person
 from town.atproto.faults import Faults
 from town.atproto.network import Network
 from town.atproto.service import atproto_app
