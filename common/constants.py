@@ -34,6 +34,8 @@ ECHO_JUDGE_BORDERLINE_LOW = 0.35
 ECHO_SHORT_STEMS = 6
 
 # The agent space.
+SPACE_DEFAULT_NAME = "agent-space"
+"""The name of a room that was given none."""
 SPACE_DEFAULT_PORT = 7777
 SPACE_CLAIM_TTL_MS = MINUTE_MS
 SPACE_IDLE_RESET_MS = 5 * MINUTE_MS

@@ -18,10 +18,10 @@ from zeroconf import Error, IPVersion, NonUniqueNameException
 from zeroconf.asyncio import AsyncServiceInfo, AsyncZeroconf
 
 from adapters.space.browsing import SERVICE_TYPE
+from common.constants import SPACE_DEFAULT_NAME
 from common.result import ApiResult, Err, Ok
 from common.version import __version__
 
-DEFAULT_NAME = "agent-space"
 _HOST_TTL_S = 120
 _OTHER_TTL_S = 4_500
 _DEADLINE_S = 10.0
@@ -31,7 +31,7 @@ _EVERYWHERE = {"", "0.0.0.0", "::"}  # noqa: S104 - asked about, not bound
 
 def instance_label(name: str) -> str:
     """A room's name as one DNS label: dots become `-`, at most 63 bytes."""
-    label = (name.strip() or DEFAULT_NAME).replace(".", "-").encode()[:_LABEL_BYTES].decode(errors="ignore")
+    label = (name.strip() or SPACE_DEFAULT_NAME).replace(".", "-").encode()[:_LABEL_BYTES].decode(errors="ignore")
     return "".join(sign if sign.isprintable() else "-" for sign in label)
 
 

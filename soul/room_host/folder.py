@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from adapters.space.advertise import DEFAULT_NAME
+from common.constants import SPACE_DEFAULT_NAME
 from common.errors import ConfigError
 from common.files import storage_error, write_atomic
 from soul.terminal.text import one_line
@@ -79,7 +79,7 @@ def _check_name(folder: Path, name: str) -> None:
 def _folder_name(name: str) -> str:
     """Returns the name if it is a valid folder name; else its valid characters and a hash of the name."""
     left = "".join(char if char.isalnum() or char in "-_" else "-" for char in name).strip("-")
-    plain = left[:_MOST_CHARS].encode()[:_MOST_BYTES].decode(errors="ignore") or DEFAULT_NAME
+    plain = left[:_MOST_CHARS].encode()[:_MOST_BYTES].decode(errors="ignore") or SPACE_DEFAULT_NAME
     if plain == name:
         return plain
     mark = hashlib.sha256(name.encode(errors="surrogatepass")).hexdigest()

@@ -6,8 +6,7 @@ import ipaddress
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from adapters.space.advertise import DEFAULT_NAME
-from common.constants import SPACE_DEFAULT_PORT
+from common.constants import SPACE_DEFAULT_NAME, SPACE_DEFAULT_PORT
 from common.errors import UsageError
 from common.settings import RoomSettings
 
@@ -20,7 +19,7 @@ _MAX_NAME = 100
 class RoomOptions:
     """How to open a room. `port` 0 takes a free one; `bind` is an IP address."""
 
-    name: str = DEFAULT_NAME
+    name: str = SPACE_DEFAULT_NAME
     port: int = SPACE_DEFAULT_PORT
     bind: str = LOOPBACK
     token: str = field(default="", repr=False)
@@ -51,7 +50,7 @@ def resolve_room_options(
 
     """
     return RoomOptions(
-        (name or settings.space_name).strip()[:_MAX_NAME] or DEFAULT_NAME,
+        (name or settings.space_name).strip()[:_MAX_NAME] or SPACE_DEFAULT_NAME,
         settings.space_port if port is None else port,
         _address(bind),
         settings.space_token.get_secret_value() if token is None else token,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from adapters.space.advertise import DEFAULT_NAME
+from common.constants import SPACE_DEFAULT_NAME
 
 MAIN_PREFIX = "owner:"
 OWNER_SESSION = "owner:terminal"
@@ -18,4 +18,4 @@ def is_main(session_key: str) -> bool:
 
 def room_session(room_name: str) -> str:
     """Return the session of the room of that name, as the owner's settings give it."""
-    return f"{ROOM_PREFIX}{room_name.strip() or DEFAULT_NAME}"
+    return f"{ROOM_PREFIX}{room_name.strip() or SPACE_DEFAULT_NAME}"
