@@ -33,7 +33,7 @@ from local_tools.bluesky_inputs import (
 )
 from local_tools.words import ToolWords, failed
 from modules.lives.bluesky.expression import Prompts
-from modules.lives.bluesky.expression_policy import check_invitation
+from modules.lives.bluesky.expression_policy import add_invitation, check_invitation
 from modules.lives.bluesky.publish import Publisher, text_problem
 from modules.lives.bluesky.reply_check import ReplyProblem, repeats, reply_problem
 from modules.lives.bluesky.types import Act, ExpressionTurn, Published, ThreadTurn
@@ -65,12 +65,17 @@ class BlueskyTools:
         subject, text = turn.subject, fitted(args.text, turn)
         if isinstance(subject, ExpressionTurn) and subject.scaffold.is_in(text):
             return self.words.error("Post Not Sent")
-        if isinstance(subject, ExpressionTurn) and not text_problem(text) and not subject.revised:
+        if isinstance(subject, ExpressionTurn) and not text_problem(text):
             check = check_invitation(text)
-            if check.advice:
-                subject.revised = True
-                problem = self._skills.subsection("expression", "Advice", check.advice).strip()
-                return ToolResult(self._revision(text, problem), is_error=True, data={"draft": text})
+            if check.advice and not subject.revised:
+                subject.revised, subject.draft = True, text
+                subject.problem = self._skills.subsection("expression", "Advice", check.advice).strip()
+                return ToolResult(self._revision(text, subject.problem), is_error=True, data={"draft": text})
+            subject.invitation = check.confidence
+            if not check.has_invitation:
+                whole = add_invitation(text, self._prompts.invitations("Direct"))
+                subject.invitation = "none" if whole == text else "added"
+                text = whole
         published = await self._publisher.post(
             text, cause_id=turn.cause_id or turn.loop, urgent=_urgent(turn), by_owner=_by_owner(turn), hold=turn.hold
         )
@@ -272,8 +277,8 @@ class BlueskyTools:
             "Revision",
             draft=draft,
             problem=problem,
-            choice_example=self._prompts.invitation("Choice", self._rng),
-            bounded_example=self._prompts.invitation("Bounded", self._rng),
+            choice_example=self._rng.choice(self._prompts.invitations("Choice")),
+            bounded_example=self._rng.choice(self._prompts.invitations("Bounded")),
         )
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-import json
 
 import pytest
 
@@ -193,78 +192,6 @@ async def test_untrusted_words_reach_the_model_only_inside_their_frame(running_t
     assert "<|im_start|>" not in told
     assert "\u200b" not in told
     assert "{{uri}}" in told
-
-
-async def test_a_thought_without_an_invitation_is_revised_once_and_then_posted(running_town: RunningTown) -> None:
-    drafts = ["Tin sings.", "Tin sings. Do you prefer tin or slate?"]
-    running_town.mind.answer = lambda _: call("bluesky_post", text=drafts[len(running_town.mind.asked) - 1])
-    home = running_town.make_home("rowan")
-    async with awake(home) as life:
-        outcome = await life.app.lives.bluesky.expression.express()
-        await life.send()
-    assert outcome.ran
-    assert running_town.texts("rowan") == [drafts[1]]
-    assert drafts[0] in running_town.mind.asked[1].messages[-1].text
-
-
-@pytest.mark.parametrize(
-    "leak",
-    [
-        "Your latest posts, so that you say something else now: none yet. Which would you pick, tin or slate?",
-        "{label} Finding my voice, one post at a time. Which would you pick, tin or slate?",
-        "Close with a short question for the reader?",
-    ],
-)
-async def test_a_thought_in_the_words_of_the_prompt_is_sent_back(running_town: RunningTown, leak: str) -> None:
-    better = "Do you prefer tin or slate?"
-
-    def respond(request: ChatRequest) -> Completion:
-        if len(running_town.mind.asked) > 1:
-            return call("bluesky_post", text=better)
-        prompt = request.messages[-1].text.partition("\nprompt: ")[2]
-        return call("bluesky_post", text=leak.format(label=prompt.splitlines()[0]))
-
-    running_town.mind.answer = respond
-    async with awake(running_town.make_home("rowan")) as life:
-        await life.app.lives.bluesky.expression.express()
-        await life.send()
-    assert running_town.texts("rowan") == [better]
-    assert "words of your instructions" in running_town.mind.asked[1].messages[-1].text
-
-
-async def test_a_line_of_self_is_the_souls_own_to_say(running_town: RunningTown) -> None:
-    line = "The rain on the old tin roof keeps better time than I do."
-    home = running_town.make_home("rowan")
-    home.self_md.write_text(f"# SELF\n\n## Current Focus\n\n{line}\n")
-    running_town.mind.answer = replying(f"{line} Do you prefer tin or slate?")
-    async with awake(home) as life:
-        await life.app.lives.bluesky.expression.express()
-        await life.send()
-    assert running_town.texts("rowan") == [f"{line} Do you prefer tin or slate?"]
-
-
-async def test_the_same_thought_is_never_posted_twice_even_after_the_memory_is_lost(running_town: RunningTown) -> None:
-    running_town.mind.answer = replying("Do you prefer tin or slate?")
-    home = running_town.make_home("rowan")
-    async with awake(home) as life:
-        await life.app.lives.bluesky.expression.express()
-        await life.send()
-    home.database.unlink()
-    async with awake(home) as life:
-        await life.app.lives.bluesky.expression.express()
-        await life.send()
-    assert running_town.texts("rowan") == ["Do you prefer tin or slate?"]
-
-
-async def test_after_a_restart_the_next_thought_waits_for_its_time(running_town: RunningTown) -> None:
-    home = running_town.make_home("rowan", SOUL_SPEED="20", SOUL_TIMEZONE="UTC")
-    running_town.network.post_as(running_town.account("rowan"), "Said just now, in an earlier life.")
-    async with awake(home) as life:
-        outcome = await life.app.lives.bluesky.expression.run_if_due()
-        due = json.loads((home.memory / "expression_schedule.json").read_text())["nextExpression"]
-    assert not outcome.ran
-    assert due[:16].replace("T", " ") in outcome.reason
-    assert running_town.texts("rowan") == ["Said just now, in an earlier life."]
 
 
 async def test_the_owner_speaks_in_the_terminal_and_gets_a_thing_done(running_town: RunningTown) -> None:

@@ -6,6 +6,7 @@ read from the outbox, so that a crash between the two can never lead to a second
 
 from __future__ import annotations
 
+import hashlib
 import random
 import re
 from collections.abc import Callable, Sequence
@@ -27,6 +28,7 @@ from modules.lives.bluesky.expression_policy import (
     can_post_original,
     generate_expression_prompt,
     next_expression_time,
+    tone_of,
 )
 from modules.lives.bluesky.reply_check import Scaffold, scaffold_of
 from modules.lives.bluesky.respond import disposition_of
@@ -78,16 +80,17 @@ class Prompts:
         """The ending of each prompt."""
         return self._skills.section(_STARTING_POINTS, "Invitation Suffix").strip()
 
-    def invitation(self, kind: str, rng: random.Random) -> str:
-        """One example invitation: Choice, Bounded or Direct."""
+    def invitations(self, kind: str) -> list[str]:
+        """The example invitations of a kind: Choice, Bounded or Direct; those of the last fit any post."""
         section = self._skills.subsections(_STARTING_POINTS, "Invitation Prompts")[kind]
-        return rng.choice([match["text"] for match in _BULLET.finditer(section)])
+        return [match["text"] for match in _BULLET.finditer(section)]
 
 
 _SKILL = "expression"
 _CAUSE = "expression"
-_OWN_SECTIONS = ("System Prompt", "User Message Template", "Richness Note", "Revision", "Advice", "No Posts")
+_OWN_SECTIONS = ("System Prompt", "User Message Template", "Tones", "Richness Note", "Revision", "Advice", "No Posts")
 _RECENT_SHOWN = 5
+_SHOWN_CHARS = 60
 _TWO_MINUTES_MS = 2 * c.MINUTE_MS
 _TEN_MINUTES_MS = 10 * c.MINUTE_MS
 
@@ -188,13 +191,8 @@ class Expression:
             return Outcome(ran=False, reason=str(standing))
         source, prompt = self._starting_point()
         recent = await self._recent_posts()
-        turn = Turn(
-            loop=_CAUSE,
-            provenance=Provenance.SELF,
-            cause_id=_CAUSE,
-            subject=ExpressionTurn(source, prompt, self._scaffold(source, prompt)),
-            importance="own",
-        )
+        subject = ExpressionTurn(source, prompt, self._scaffold(source, prompt))
+        turn = Turn(loop=_CAUSE, provenance=Provenance.SELF, cause_id=_CAUSE, subject=subject, importance="own")
         await self._journal.record(Entry("life", _CAUSE, f"A thought from {source}", line="think", reason=prompt))
         try:
             turn_result = await self._turn_runner.run_turn(
@@ -220,6 +218,9 @@ class Expression:
         except BaseException:
             self._postpone()
             raise
+        if subject.revised:
+            summary = f"Asked for a better invitation: {' '.join(subject.draft.split())[:_SHOWN_CHARS]}"
+            await self._journal.record(Entry("life", _CAUSE, summary, line="think", reason=subject.problem))
         result = disposition_of(turn_result)
         if result.act != "posted":
             delay = self._postpone()
@@ -241,7 +242,12 @@ class Expression:
                 line="done",
                 reason=f"{result.reason or 'it was time for one'}; next at {local(due, self._me.timezone):%H:%M}",
                 intent_id=result.intent_id,
-                data={"act": "posted", "source": source, "rounds": turn_result.rounds},
+                data={
+                    "act": "posted",
+                    "source": source,
+                    "invitation": subject.invitation,
+                    "rounds": turn_result.rounds,
+                },
             )
         )
         return Outcome(ran=True, reason=f"posted ({source})")
@@ -259,10 +265,14 @@ class Expression:
         return Outcome(ran=False, reason=summary)
 
     def _starting_point(self) -> tuple[str, str]:
+        """The one that was planned, as long as SELF.md is the same as it was then."""
         source, prompt = self._state.get("source"), self._state.get("prompt")
-        if source and prompt:
+        if source and prompt and self._state.get("selfDigest", self._self_digest()) == self._self_digest():
             return str(source), str(prompt)
         return self._choose()
+
+    def _self_digest(self) -> str:
+        return hashlib.sha256(self._identity.text().encode(errors="replace")).hexdigest()
 
     def _choose(self) -> tuple[str, str]:
         prompt, source = generate_expression_prompt(
@@ -277,7 +287,8 @@ class Expression:
 
     def _plan(self, moment: datetime, last: datetime | None) -> None:
         source, prompt = self._choose()
-        self._state |= {"nextExpression": iso(moment), "source": source, "prompt": prompt}
+        planned = {"nextExpression": iso(moment), "source": source, "prompt": prompt}
+        self._state |= planned | {"selfDigest": self._self_digest()}
         if last:
             self._state["lastExpression"] = iso(last)
         save_state(self._path, self._state)
@@ -317,10 +328,12 @@ class Expression:
         return tuple(" ".join(text.split()) for text in own[:_RECENT_SHOWN])
 
     def _user_message(self, source: str, prompt: str, recent: Sequence[str]) -> str:
+        now = local(self._clock.now(), self._me.timezone)
         return self._skills.render(
             _SKILL,
             "User Message Template",
-            today=spoken(local(self._clock.now(), self._me.timezone)),
+            today=spoken(now),
+            tone=self._skills.subsection(_SKILL, "Tones", tone_of(now.hour)).strip(),
             source=source,
             prompt=prompt,
             recent_posts="\n".join(f"- {text}" for text in recent) or self._skills.section(_SKILL, "No Posts"),
@@ -330,7 +343,7 @@ class Expression:
 def _fits(state: Json) -> bool:
     """Whether a stored plan holds what `Expression` writes: moments, words, and a list of words."""
     moments = (state.get(name) for name in ("nextExpression", "lastExpression"))
-    words = (state.get(name) for name in ("source", "prompt"))
+    words = (state.get(name) for name in ("source", "prompt", "selfDigest"))
     recent = state.get("recentSources", [])
     return (
         all(moment is None or parse_iso_or_none(moment) is not None for moment in moments)

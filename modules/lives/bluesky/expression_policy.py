@@ -13,7 +13,7 @@ from common.constants import EXPRESSION_MAX_INTERVAL_MS, EXPRESSION_MIN_INTERVAL
 from common.errors import SkillError
 from common.result import Decision
 from common.text.graphemes import grapheme_len
-from common.text.strings import straighten
+from common.text.strings import dedup_key, straighten
 from modules.runtime.scheduler.policy import is_quiet_hours
 from modules.services.agent.identity.self_document import SelfExtract
 
@@ -110,8 +110,12 @@ def can_post_original(posts_today: int, local_hour: int) -> PostingDecision:
         return PostingDecision(should=False, reason=reason, code="daily_limit")
     if is_quiet_hours(local_hour):
         return PostingDecision(should=False, reason="quiet hours", code="quiet_hours")
-    tone = next(tone for until, tone in _TONE_UNTIL if local_hour < until)
-    return PostingDecision(should=True, reason="within limits", code="within_limits", tone=tone)
+    return PostingDecision(should=True, reason="within limits", code="within_limits", tone=tone_of(local_hour))
+
+
+def tone_of(local_hour: int) -> Tone:
+    """In which tone to speak at this local hour (0-23)."""
+    return next(tone for until, tone in _TONE_UNTIL if local_hour < until)
 
 
 def generate_expression_prompt(
@@ -206,7 +210,11 @@ def pick_invitation_prompt(
     return rng.choice(prompts[kind or rng.choices(_KINDS, _KIND_WEIGHTS)[0]])
 
 
-def add_invitation(draft: str, invitation: str) -> str:
-    """`draft` with `invitation` after it, if both fit a post; else `draft` as it is."""
-    whole = f"{draft.rstrip()} {invitation.strip()}"
-    return whole if grapheme_len(whole) <= PORTABLE_MAX_GRAPHEMES else draft
+def add_invitation(draft: str, invitations: Sequence[str]) -> str:
+    """`draft` with one of `invitations` after it, if one fits a post; else `draft` as it is.
+
+    The same words get the same invitation, so that they still count as said before.
+    """
+    wholes = [f"{draft.rstrip()} {one.strip()}" for one in invitations]
+    fitting = [whole for whole in wholes if grapheme_len(whole) <= PORTABLE_MAX_GRAPHEMES]
+    return fitting[int(dedup_key(draft), 16) % len(fitting)] if fitting else draft

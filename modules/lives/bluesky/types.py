@@ -126,15 +126,20 @@ class ThreadTurn:
 
 @dataclass(slots=True)
 class ExpressionTurn:
-    """One turn about a thought of our own. `revised` remembers that a better invitation was asked for.
+    """One turn about a thought of our own.
 
-    `scaffold` are the words that only our own prompt has.
+    `scaffold` are the words that only our own prompt has. `revised` remembers that a better invitation was asked for,
+    `draft` and `problem` which text lacked one, and what. `invitation` says of the text that was proposed how well it
+    invites answers: `strong`, `weak`, `none`, or `added` where one was put after it.
     """
 
     source: str
     prompt: str
     scaffold: Scaffold = field(default_factory=Scaffold)
     revised: bool = False
+    draft: str = ""
+    problem: str = ""
+    invitation: str = ""
     told_too_long: bool = False
 
 

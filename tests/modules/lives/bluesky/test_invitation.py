@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from common.constants import PORTABLE_MAX_GRAPHEMES
 from common.text.graphemes import grapheme_len
+from modules.lives.bluesky.expression import Prompts
 from modules.lives.bluesky.expression_policy import (
     InvitationKind,
     add_invitation,
@@ -106,12 +107,26 @@ def test_an_example_of_one_kind_can_be_asked_for(kind: InvitationKind) -> None:
     assert pick_invitation_prompt(PROMPTS, random.Random(0), kind) in PROMPTS[kind]
 
 
-@given(draft=st.text(max_size=400), invitation=st.text(min_size=1, max_size=60))
-def test_an_invitation_is_added_only_where_it_fits(draft: str, invitation: str) -> None:
-    whole = add_invitation(draft, invitation)
+@given(draft=st.text(max_size=400), invitations=st.lists(st.text(min_size=1, max_size=60), max_size=4))
+def test_an_invitation_is_added_only_where_it_fits(draft: str, invitations: list[str]) -> None:
+    whole = add_invitation(draft, invitations)
     assert whole == draft or grapheme_len(whole) <= PORTABLE_MAX_GRAPHEMES
 
 
 def test_an_added_invitation_follows_the_thought() -> None:
-    assert add_invitation("Rivers are patient.\n", " Are you? ") == "Rivers are patient. Are you?"
-    assert add_invitation("x" * 299, "Are you?") == "x" * 299
+    assert add_invitation("Rivers are patient.\n", [" Are you? "]) == "Rivers are patient. Are you?"
+    assert add_invitation("x" * 299, ["Are you?"]) == "x" * 299
+    assert add_invitation("x" * 290, ["Are you?", "And how do you see it?"]) == "x" * 290 + " Are you?"
+
+
+def test_the_same_thought_gets_the_same_invitation_and_others_get_others() -> None:
+    invitations = ["How about you?", "Anyone else?", "Does this resonate?"]
+    assert add_invitation("Rivers are patient.", invitations) == add_invitation("Rivers are patient.", invitations)
+    ends = {add_invitation(f"River {name} is patient.", invitations)[-6:] for name in "abcdefghijklmnop"}
+    assert len(ends) == len(invitations)
+
+
+def test_each_invitation_that_may_be_added_invites() -> None:
+    offered = Prompts(Skills.load(ROOT / "skills", SKILL_CONTRACTS)).invitations("Direct")
+    assert len(offered) >= 5
+    assert all(check_invitation(f"Rivers are patient. {one}").has_invitation for one in offered)
