@@ -72,6 +72,7 @@ bench: .venv/.dev ## how fast: start, memories, a prompt, a day's share for the 
 	$(BIN)/python bench/room_turn.py
 	$(BIN)/python bench/space_load.py
 	$(BIN)/python bench/echo.py
+	$(BIN)/python bench/word_rules.py
 
 coverage: .venv/.dev ## the fast tests, and branch coverage of the pure parts: at least 90 %
 	$(BIN)/coverage erase

@@ -15,14 +15,18 @@ _LAST_LABEL = r"[A-Za-z](?:[A-Za-z0-9-]{0,61}[A-Za-z0-9])?"
 _HANDLE = rf"(?:{_LABEL}\.)+{_LAST_LABEL}"
 _OPENS = r"(?<![^\s(])"
 _CLOSES = r"(?=\Z|[\s).,!?;:\-])"
-_URL_BODY = r"[^\s<>\"\]]+"
+# NOTE(self): where a writer ends a link: at a quote, a bracket or a full stop of any script, or before the next link.
+_ENDS = r"\s<>\"\]{}|`\u200b-\u200f\u2060\ufeff\u2018-\u201f\u00ab\u00bb\u2039\u203a\u2014\u2015\u2026"
+_ENDS += r"\u3001-\u3003\u3008-\u3011\u3014-\u301f"
+_ENDS += r"\uff01\uff08\uff09\uff0c\uff0e\uff1a\uff1b\uff1f\uff3b\uff3d\uff5b\uff5d\uff61-\uff64"
+_URL_BODY = rf"(?:(?![,;]+https?://)[^{_ENDS}])+"
 
 # Project pages that people name without a scheme, by top-level domain.
 _BARE_HOSTS = {"com": ("github", "gitlab", "npmjs"), "org": ("bitbucket", "pypi"), "io": ("crates",)}
 _BARE_HOST = "|".join(rf"(?:{'|'.join(names)})\.{tld}" for tld, names in _BARE_HOSTS.items())
 
-_URL = regex.compile(rf"https?://{_URL_BODY}", regex.IGNORECASE)
-_BARE_URL = regex.compile(rf"{_OPENS}(?:{_BARE_HOST})/{_URL_BODY}", regex.IGNORECASE)
+_URL = regex.compile(rf"(?<![\p{{L}}\p{{N}}])https?://{_URL_BODY}", regex.IGNORECASE)
+_BARE_URL = regex.compile(rf"(?<![\p{{L}}\p{{N}}@./:=&?#%+-])(?:{_BARE_HOST})/{_URL_BODY}", regex.IGNORECASE)
 _MENTION = regex.compile(rf"{_OPENS}@({_HANDLE})(?!\w)")
 _CASHTAG = regex.compile(rf"{_OPENS}\$([A-Z]{{1,6}}){_CLOSES}")
 _HASHTAG = regex.compile(rf"{_OPENS}#(\p{{L}}(?:[\p{{L}}\p{{M}}\p{{N}}_-]*[\p{{L}}\p{{M}}\p{{N}}_])?){_CLOSES}")
@@ -30,7 +34,10 @@ _POST_URL = regex.compile(
     rf"(?:https?://)?(?:www\.)?bsky\.app/profile/({_HANDLE}|did:[a-z]+:[A-Za-z0-9._:%-]+)"
     r"/post/([A-Za-z0-9._:~-]{1,512})/?(?:[?#].*)?",
 )
-_TRAILING = ".,;:!?"
+_PROJECT = regex.compile(rf"(?:https?://)?(?:www\.)?(?:{_BARE_HOST})/", regex.IGNORECASE)
+_CUT_OFF = regex.compile(r"\u2026|\.{2,}")
+_EMPHASIS = "*_~"
+_TRAILING = ".,;:!?'"
 _TAG_MAX_GRAPHEMES = 64
 _TAG_MAX_BYTES = 640
 
@@ -112,11 +119,20 @@ def _facet(text: str, span: Span, feature: dict[str, str]) -> dict[str, Any]:
 
 
 def _link(match: regex.Match[str], scheme: str) -> Span | None:
-    url = _without_trailing(match[0])
+    url = _without_trailing(_without_emphasis(match))
+    if _PROJECT.match(url) and _CUT_OFF.match(match.string, match.start() + len(url)):
+        return None
     body = url.split("/", 1)[-1].lstrip("/") if scheme else url.split("://", 1)[1]
     if not any(char.isalnum() for char in body):
         return None
     return Span(scheme + url, match.start(), match.start() + len(url))
+
+
+def _without_emphasis(match: regex.Match[str]) -> str:
+    """Without the signs behind it that stand before it, too: `**https://example.org**`."""
+    before = match.string[match.start() - 1 : match.start()]
+    url = match[0].rstrip(_TRAILING) if before and before in _EMPHASIS else match[0]
+    return url.rstrip(before) if before and before in _EMPHASIS else url
 
 
 def _without_trailing(url: str) -> str:

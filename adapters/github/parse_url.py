@@ -1,6 +1,7 @@
 """Where on GitHub a URL points. Pure.
 
-Bluesky shortens what it displays of a URL, so the whole one is sought in a post's links first, and in its text last.
+Bluesky shortens what it displays of a URL, so the whole one is sought in a post's links first, and in its text last;
+one that is cut off there ("issues/12…") names nothing.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ HOSTS = ("github.com", "www.github.com")
 _KINDS: dict[str, Kind] = {"issues": "issue", "pull": "pull", "discussions": "discussion"}
 _PATH = (
     r"/(?P<owner>[\w-]{1,100})/(?P<name>[\w.-]{1,100})/(?P<kind>issues|pull|discussions)/(?P<number>[1-9]\d{0,9})"
-    r"(?!(?!https?://|(?:www\.)?github\.com/)[\w-])"
+    r"(?!(?!https?://|(?:www\.)?github\.com/)[\w-])(?!\u2026|\.\.)"
 )
 _URL = re.compile(
     rf"(?:(?P<scheme>https?)://)?(?P<host>(?<![\w.-])[\w.-]{{1,253}}(?::\d{{1,5}})?){_PATH}", re.ASCII | re.IGNORECASE

@@ -14,12 +14,16 @@ from common.text.graphemes import CLUSTER
 from common.text.strings import straighten
 
 _STARTER_MAX_CHARS = 200
-_SUBSTANCE_WORDS = 14
+_SUBSTANCE_WORDS = 3
+_SUBSTANCE_WORDS_OF_ANOTHER_SENTENCE = 2
+_SUBSTANCE_WORDS_BESIDE_A_FAREWELL = 6
 _ENDING_MAX_CHARS = 200
 _ENDING_WORDS = 3
 
 _FENCE = "```"
-_LINK = regex.compile(r"https?://\S+|(?<![\w-])[\w-]{1,63}(?:\.[\w-]{1,63}){0,6}\.\p{L}{2,24}/\S*")
+# NOTE(self): a question mark at the end of a link is the writer's, one inside it is the link's.
+_LINK = regex.compile(r"https?://\S*[^\s?]|(?<![\w-])[\w-]{1,63}(?:\.[\w-]{1,63}){0,6}\.\p{L}{2,24}/(?:\S*[^\s?])?")
+_CODE = regex.compile(r"`[^`\n]+`")
 _HANDLE = regex.compile(r"@[\w.-]+")
 # NOTE(self): scripts written without spaces count two signs as one word.
 _LETTERS = regex.compile(r"[\p{L}\p{N}][\p{L}\p{M}\p{N}]*")
@@ -36,14 +40,65 @@ _INTENT = regex.compile(
     regex.VERBOSE | regex.IGNORECASE,
 )
 _STARTER = regex.compile(
-    r"""\W*(?:
-        thanks | thank\ you | thx | ty | appreciated? | perfect | sounds\ (?:good|great) | great | awesome | wonderful
-      | excellent | amazing | totally | deal | love\ it | all\ good | makes\ sense | aligned | nice | yep | agreed
-      | absolutely | definitely | exactly | for\ sure | likewise | same\ here | will\ do | on\ it | right\ on
-      | looking\ forward | excited\ (?:to|about)
-    )(?![\w'-])""",
+    r"""\W*(?:(?:ha)+|oh|ah|a+w+|hey|ok(?:ay)?|yes|yeah|well|much|so)?\W*(?:
+        thanks+ | thank\ you | thx | ty(?!\ \p{Lu}) | appreciated? | perfect | sounds\ (?:good|great) | great
+      | awesome | wonderful | excellent | amazing | totally | deal | love\ it | all\ good | makes\ sense
+      | aligned | nice | yep | agreed | absolutely | definitely | exactly | for\ sure | likewise | same\ here
+      | will\ do(?!\ (?:the|a|my|your)\b) | on\ it | right\ on | looking\ forward | excited\ (?:to|about)
+      | got\ it | cheers | congrat(?:s|ulations) | you're\ (?:very\ |most\ )?welcome | no\ (?:worries|problem)
+      | (?:it\ was\ )?my\ pleasure | (?:so\ |very\ )?(?:glad|happy)\ (?:it|that|to)\b | well\ said
+      | (?:this|that)(?:'s|\ is|\ was)\ (?:so\ |very\ |really\ )?(?:great|true|kind|lovely|wonderful|nice|sweet)
+      | take\ care | good\ night | sleep\ well | have\ a\ (?:good|great|nice|lovely|wonderful)
+      | enjoy\ (?:your|the) | brilliant | beautiful(?:ly)? | fantastic | lovely | incredible | gorgeous
+      | fabulous | superb | super | sweet | (?:cool|neat)(?=\W*$|[,.!]) | bravo | kudos | yay | hooray
+      | sure\ thing(?=[,.!]) | fair\ enough | indeed | noted | understood | alright | signing\ off
+      | talk\ (?:soon|later|to\ you) | until\ next\ time | couldn't\ agree\ more
+      | (?:i'm\ )?so\ (?:glad|happy|true|kind) | (?:same|right)\ back\ at\ you | same\ to\ you | you\ too
+      | any\ ?time | spot\ on | nailed\ it | love\ (?:this|that) | (?:good|best\ of)\ luck | safe\ travels
+      | catch\ you | ttyl | (?:i'm\ )?(?:so\ )?(?:grateful|honou?red|touched)
+      | what\ an?\ (?:great|lovely|nice|wonderful|beautiful|kind|sweet|fun|joy|pleasure|delight)
+    )(?![\w'-])(?!\ (?:is|are|was|were|has|have|try)\b)""",
     regex.VERBOSE | regex.IGNORECASE,
 )
+_CLAUSE_WORD = r"\ (?!(?:but|though|although|however|except|unless|yet)\b)[^\s.!,;:\u2014\u2013]+"
+_APPLAUDING_FIGURES = frozenset({"100", "110", "10", "24", "1000"})
+_SENTENCE_END = regex.compile(r"[.!;:\u2014\u2013\n]+\s|,\s")
+_THANKS = regex.compile(
+    r"\b(?:thanks+|thank you|thx|much appreciated|couldn't agree more|made my day|pleasure (?:is|was) mine)\b",
+    regex.IGNORECASE,
+)
+_POLITE = regex.compile(
+    rf"""(?<=(?:^|[.!,;:\u2014\u2013\n-])\W{{0,9}}(?:\p{{L}}{{1,9}}\W{{1,2}}){{0,3}})(?:
+        (?:thanks+|thank\ you|thx|ty|cheers|appreciated?)\b
+            (?!\ to\ (?!(?:you|everyone|all|both|each)\b|@)|\ for\ nothing)(?:{_CLAUSE_WORD}){{0,12}}
+      | (?:looking\ forward|can'?t\ wait|excited\ (?:to|about))\b(?:{_CLAUSE_WORD}){{0,8}}
+      | (?:(?:glad|happy)\ (?:it|that|to)|(?:there(?:'s|\ is)\ )?no\ (?:worries|problem|rush|hurry|pressure|need))\b
+            (?!\ (?:has|is|was|with|in)\b)(?:{_CLAUSE_WORD}){{0,4}}
+      | (?:couldn't\ agree\ more|can't\ (?:thank\ you\ enough|complain))\b
+    )""",
+    regex.VERBOSE | regex.IGNORECASE,
+)
+"""A polite phrase with what it is about, to the end of its clause."""
+_FAREWELL = regex.compile(
+    r"""\b(?:
+        wait\ for\ the\b.{0,60}?\bPRs? | tag\ \S+(?:\ [^\s.!,;:]+){1,6} | see\ you\ (?:on|in)(?:\ \S+){1,3}
+      | let'?s\ keep\ the\ rest\ in(?:\ \S+){1,4} | don'?t\ (?:keep\ )?loop(?:ing)? | can'?t\ wait
+    )\b""",
+    regex.VERBOSE | regex.IGNORECASE,
+)
+_OBJECTS = regex.compile(
+    r"""\b(?:
+        (?:but|though|although|however|except|unless|until|yet)\b(?=\W+\w) | wrong | false
+      | incorrect | corrections? | instead
+      | actually | not(?!\ at\ all) | never | nobody | none | cannot | disagree\w* | opposite | contrary | unlike | than
+      | (?:declin|refus|reject|doubt|oppos|hat|fail|crash)(?:e[sd]?|ing|s)?
+      | br[eo]ken? | breaks | dead | missing | typos? | errors?
+      | bugs? | \w+n't | still | now\ (?:the|please) | please\ (?!do\b)
+      | nothing | stop\ (?!here|there|for|it)\w+ | (?<!oh\ )no(?!\ (?:worries|problem|rush|hurry|pressure|need)) | only
+    )\b""",
+    regex.VERBOSE | regex.IGNORECASE,
+)
+"""What takes back, limits or asks for something: words after which a text says more than thanks."""
 _ENDING = regex.compile(
     r"""\b(?:
         (?:enough|all|it|done|finished|over|stop(?:\ (?:here|it))?)(?:,?\ (?:folks|everyone|all))?
@@ -86,6 +141,21 @@ _CLOSING_VOCABULARY = _words("""
     much nice ok okay perfect please really rest right same see sense soon sounds stop stopping sure tag thank thanks
     thx together totally ty wait waiting wonderful yeah yep yes
 """)
+_SOCIAL_VOCABULARY = _words("""
+    again along always anytime back believe best better bit bless blessed both breakdown brilliant bunch care chat
+    chatting cheering comment community company connecting conversation couldn day days delighted done encouraging
+    energy enjoy enjoyed evening ever every everybody everyone everything exchange explanation fantastic far feel
+    feeling folks follow following friend friends fun generous gold gracious grateful gratitude guys ha haha happy
+    heads hear heart hearts hello help helped helpful helps here hey honored honoured hope hugs idea incredible
+    insight insights inspired inspiring job keen kind know later laugh learning little lot lots lovely luck made
+    making mean means meantime million mine mood morning moving nailed need next night note noted one onto peace
+    plan plans pleased pleasure point post posted problem proud question quick read reading ready reply rooting safe
+    said say see seeing share shared sharing signing sleep smile smiling spot start started stay stellar stuff such
+    superb sure sweet take talk talked talking tell theirs thing things think thought thoughtful thoughts thread
+    thrilled time today tomorrow tonight touch touched travels true truly update useful vibes warm warmly way week
+    weekend welcome well while whole word words work worries write yay yours
+""")
+"""What people say around thanks and farewells; elsewhere these words do carry something."""
 _ACKNOWLEDGEMENTS = _words("""
     absolutely acknowledged agree agreed amazing appreciate appreciated awesome beautiful cheers comment cool
     definitely exactly excellent fair fascinating glad good great haha indeed insightful interesting kind lovely
@@ -103,18 +173,25 @@ _AROUND_ACKNOWLEDGEMENTS = _words("""
     das die der ein eine du dir euch für ist sehr wirklich je suis c est une très pour l de la le un muy por es una
     es per è dank wel
 """)
-_QUESTION_MARKS = ("?", "\uff1f", "\u061f", "\u2e2e")
+_QUESTION_MARKS = frozenset("?\uff1f\u061f\u2e2e\u2047\u2048\u2049\u203d\u2753\u2754\u055e\u1367\u037e")
 
 
 def is_low_value_closing(text: str) -> bool:
     """Whether `text` merely thanks, agrees or takes leave, so that a like answers it best. A question never does."""
     plain = straighten(text).strip()
-    if "?" in plain or _FENCE in plain:
+    if asks(plain) or _FENCE in plain or _DETAIL.search(plain):
         return False
-    intent = _INTENT.search(plain) is not None
-    if not intent and (len(plain) >= _STARTER_MAX_CHARS or not _STARTER.match(without_handles(plain))):
+    bare = without_handles(plain)
+    takes_leave = _INTENT.search(plain) is not None or ends_talk(plain)
+    if not takes_leave and (len(plain) >= _STARTER_MAX_CHARS or not (_STARTER.match(bare) or _says_thanks(bare))):
         return False
-    return not _DETAIL.search(plain) and len(content_words(plain)) < _SUBSTANCE_WORDS
+    rest = _FAREWELL.sub(" ", _POLITE.sub(" ", bare))
+    if _OBJECTS.search(rest):
+        return False
+    said = [_substance(sentence) for sentence in _SENTENCE_END.split(rest)]
+    if takes_leave:
+        return sum(said) < _SUBSTANCE_WORDS_BESIDE_A_FAREWELL
+    return sum(said) < _SUBSTANCE_WORDS and all(words < _SUBSTANCE_WORDS_OF_ANOTHER_SENTENCE for words in said[1:])
 
 
 def only_acknowledges(text: str) -> bool:
@@ -128,18 +205,28 @@ def only_acknowledges(text: str) -> bool:
     return not words or any(word in _ACKNOWLEDGEMENTS for word in words)
 
 
+def _says_thanks(text: str) -> bool:
+    return _THANKS.search(text) is not None or (any(char.isalpha() for char in text) and only_acknowledges(text))
+
+
+def _substance(text: str) -> int:
+    """How many words of `text` carry something in a text that is polite besides."""
+    said = [word for word in content_words(text) if word not in _SOCIAL_VOCABULARY]
+    return len(said) + sum(word.isdigit() and word not in _APPLAUDING_FIGURES for word in said)
+
+
 def ends_talk(text: str) -> bool:
     """Whether `text` says that the talk is over for now: "thanks, that is enough for today". A question never does."""
     plain = straighten(text[:_ENDING_MAX_CHARS]).strip()
-    if len(text) >= _ENDING_MAX_CHARS or "?" in plain or not _ENDING.search(plain):
+    if len(text) >= _ENDING_MAX_CHARS or asks(plain) or not _ENDING.search(plain):
         return False
     rest = _ENDING.sub(" ", plain)
     return _GOES_ON.search(rest) is None and len(content_words(rest)) < _ENDING_WORDS
 
 
 def asks(text: str) -> bool:
-    """Whether `text` holds a question, links apart."""
-    return any(mark in _LINK.sub(" ", text) for mark in _QUESTION_MARKS)
+    """Whether `text` holds a question mark of any script, links and quoted code apart."""
+    return not _QUESTION_MARKS.isdisjoint(_CODE.sub(" ", _LINK.sub(" ", text)))
 
 
 def is_emoji_only(text: str) -> bool:

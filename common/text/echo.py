@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from common.constants import ECHO_JUDGE_BORDERLINE_LOW, ECHO_SHORT_STEMS, ENSEMBLE_ECHO_THRESHOLD
 from common.text.corpus import Pool, Read, pool_of, read
 from common.text.measures import lcs_dice, lcs_length
-from common.text.polarity import contradicts
+from common.text.polarity import contradicts, swaps_roles
 from common.text.stems import plain_words, tokenize_for_comparison
 
 SEMANTIC_ECHO_THRESHOLD = 0.6
@@ -25,7 +25,7 @@ ECHO_SHORT_THRESHOLD = 0.70  # of a message with fewer stems, where one word mor
 
 _FEWEST_STEMS = _FEWEST_WORDS = 3
 _LCS_SHARE, _COSINE_SHARE = 0.4, 0.6
-_CONTRADICTED_FROM = 0.8
+_CONTRADICTED_FROM = 0.66
 _NOTHING = "none"
 
 
@@ -139,11 +139,11 @@ def _denied(candidate: Read, peers: Sequence[str], names: frozenset[str]) -> tup
 
 
 def _denies(candidate: Read, other: Read) -> bool:
-    """Whether `candidate` says the opposite of `other` in its words and their order."""
+    """Whether `candidate` says the opposite of `other` in its words and their order, or gives its parts other roles."""
     if len(candidate.kinds & other.kinds) < _CONTRADICTED_FROM * min(len(candidate.kinds), len(other.kinds)):
         return False
     both = len(candidate.stems) + len(other.stems)
-    return (
+    return swaps_roles(candidate.text, other.text) or (
         contradicts(candidate.text, other.text)
         and 2 * lcs_length(candidate.stems, other.stems) >= _CONTRADICTED_FROM * both
     )

@@ -1,4 +1,4 @@
-"""Detects whether one text denies another in nearly the same words: negations, opposites, other figures. Pure.
+"""Detects whether one text denies another in nearly the same words: negations, opposites, figures, roles. Pure.
 
 Words that are counted without order take "do not prune in May" and "prune in May" for the same.
 """
@@ -60,14 +60,24 @@ _OPPOSITES = """
     useful useless; keep stop; stop continue; usually seldom; usually rarely; always seldom; always rarely
     usually never; often never; many few; everybody few; everyone few; most few; pass fail; succeed fail
     success failure; full empty; simple complex
+    grow shrink; except including; in out; because although; begin end; build destroy; rich poor; old new; near far
     merge split; push pull; buy sell; morning evening; day night; summer winter; north south; above below
 """
 _PAIRS = frozenset(
     frozenset(common_stem(word) for word in pair.split()) for line in _OPPOSITES.split("\n") for pair in line.split(";")
     if len(pair.split()) > 1
 )  # fmt: skip
-_FUNCTION_WORDS_WITH_OPPOSITES = frozenset({"more", "most", "all"})
+_FUNCTION_WORDS_WITH_OPPOSITES = frozenset({"more", "most", "all", "in", "out"})
+_SYMMETRIC = frozenset({"and", "or", "nor", "with", "as", "well", "equals", "is", "are"})
+"""Words that may stand between two others that change places, and say the same."""
 _MESSAGES_REMEMBERED = 256
+_DENYING_WORD = regex.compile(r"n't\b|\bnever\b|(?<=\bcan)not\b")
+_EVER = regex.compile(r"\bever\b")
+_DENYING_PREFIX = regex.compile(
+    rf"\b(?!{'|'.join(_NOT_PREFIXED.split())})(?:un|non-?)(?=\p{{L}}{{{_SHORTEST_PREFIXED},}})"
+)
+_SWAPPED_WORD = regex.compile(r"[\p{L}\p{M}\p{N}']{1,60}")
+_SWAPPED_WORDS = 60
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,19 +100,49 @@ class _Said:
 def contradicts(message: str, other: str) -> bool:
     """Whether `message` denies what `other` affirms, or the other way round; for texts that share most words."""
     one, two = _read(message), _read(other)
+    if swaps_roles(message, other):
+        return True
     shared = one.stems & two.stems
     if one.opens_with_denial != two.opens_with_denial:
         return True
     if (one.figures and two.figures and not one.figures & two.figures) or _other_time(one, two):
         return True
-    if one.positive & (two.stems - one.stems) or two.positive & (one.stems - two.stems):
+    if (one.positive & (two.stems - one.stems)) - two.denied or (two.positive & (one.stems - two.stems)) - one.denied:
         return True
     # NOTE(self): a sentence turned round moves its "not" to other words, and has as many of them as before.
-    if one.denials != two.denials and shared & (one.denied ^ two.denied):
+    unsaid = (one.denied & two.positive) | (two.denied & one.positive)
+    if one.denials != two.denials and shared & (one.denied ^ two.denied) and not unsaid:
         return True
     return any(
         frozenset((mine, theirs)) in _PAIRS for mine in one.stems - two.stems for theirs in two.stems - one.stems
     )
+
+
+def swaps_roles(message: str, other: str) -> bool:
+    """Whether the only difference is that two parts changed places around a third: who does it to whom, or when.
+
+    A clause that moves to the other end says the same, and so do two things joined by "and".
+    """
+    one, two = (_SWAPPED_WORD.findall(normalize_quotes(text).lower())[:_SWAPPED_WORDS] for text in (message, other))
+    if one == two or sorted(one) != sorted(two):
+        return False
+    first = next(place for place, pair in enumerate(zip(one, two, strict=True)) if pair[0] != pair[1])
+    last = next(place for place in range(len(one), 0, -1) if one[place - 1] != two[place - 1])
+    one, two = one[first:last], two[first:last]
+    size = len(one)
+    for front in range(1, size):
+        for back in range(1, size - front):
+            middle = one[front : size - back]
+            turned = [*one[size - back :], *middle, *one[:front]] == two
+            if turned and not _SYMMETRIC.issuperset(middle):
+                return True
+    return False
+
+
+def spell_denials(text: str) -> str:
+    """`text` in lower case with each denial as the word "not", so that "unwise" and "not wise" share their words."""
+    plain = _DENYING_WORD.sub(" not ", _EVER.sub(" ", normalize_quotes(text).lower()))
+    return _DENYING_PREFIX.sub("not ", plain)
 
 
 def _other_time(one: _Said, two: _Said) -> bool:
@@ -136,7 +176,7 @@ def _read(text: str) -> _Said:
                 denied.add(stem)
                 left -= 1
         elif token in _FUNCTION_WORDS_WITH_OPPOSITES:
-            stems.add(token)
+            stems.add(common_stem(token))
     return _Said(
         stems=frozenset(stems),
         denied=frozenset(denied),

@@ -255,7 +255,7 @@ def _screened(code: ScreeningCode, *, should: bool) -> Screening:
 
 
 def _why_silent(kind: str, text: str, *, skip_acknowledgments: bool) -> ScreeningCode | None:
-    short = len(text) < _SHORT_CHARS and "?" not in text
+    short = len(text) < _SHORT_CHARS and not asks(text)
     is_small = skip_acknowledgments and short and _SMALL_WORDS.fullmatch(text) is not None
     rules: tuple[tuple[bool, ScreeningCode], ...] = (
         (kind in {"like", "follow"}, "reaction"),
@@ -269,7 +269,7 @@ def _why_silent(kind: str, text: str, *, skip_acknowledgments: bool) -> Screenin
 
 
 def _why_respond(kind: str, text: str) -> ScreeningCode:
-    if "?" in text:
+    if asks(text):
         return "question"
     if kind in {"mention", "reply"}:
         return "direct"

@@ -9,6 +9,7 @@ from typing import Literal
 
 from common.text.closings import content_words, is_low_value_closing, only_acknowledges
 from common.text.echo import find_said_already, find_semantic_echo, find_semantic_echo_ensemble
+from common.text.polarity import contradicts, spell_denials
 from common.text.stems import plain_words
 from common.text.strings import normalize_post_text
 
@@ -114,9 +115,7 @@ def reply_problem(
         return "repeats"
     if not may_thank and (is_low_value_closing(text) or only_acknowledges(text)):
         return "thanks"
-    if peers_said and find_semantic_echo_ensemble(text, peers_said, peers_said, novelty_threshold=_NOVELTY).is_echo:
-        return "peers"
-    return None
+    return "peers" if peers_said and _adds_nothing(text, peers_said) else None
 
 
 def repeats(text: str, original: str) -> bool:
@@ -126,9 +125,17 @@ def repeats(text: str, original: str) -> bool:
 
 
 def _echoes(text: str, said: Sequence[str]) -> bool:
-    if find_said_already(text, said) or find_semantic_echo(text, said, threshold=_ECHO_FROM).is_echo:
+    if find_said_already(text, said):
+        return True
+    # NOTE(self): "do not prune in May" has the words of "prune in May", and says the opposite.
+    if any(find_semantic_echo(text, [post], _ECHO_FROM).is_echo and not contradicts(text, post) for post in said):
         return True
     return any(_gives_back(text, post) for post in said)
+
+
+def _adds_nothing(text: str, peers_said: Sequence[str]) -> bool:
+    text, peers = spell_denials(text), [spell_denials(said) for said in peers_said]
+    return find_semantic_echo_ensemble(text, peers, peers, novelty_threshold=_NOVELTY).is_echo
 
 
 def _gives_back(text: str, post: str) -> bool:
@@ -137,4 +144,6 @@ def _gives_back(text: str, post: str) -> bool:
     if len(theirs) < _QUOTED_WORDS:
         return False
     whole, part = f" {' '.join(words)} ", f" {' '.join(theirs)} "
-    return part in whole and len(content_words(whole.replace(part, " ", 1))) < _OWN_WORDS
+    if part not in whole or contradicts(text, post):
+        return False
+    return len(content_words(whole.replace(part, " ", 1))) < _OWN_WORDS

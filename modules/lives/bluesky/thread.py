@@ -11,7 +11,7 @@ from typing import Literal
 
 from adapters.atproto.types import Post, ThreadNode
 from common.clock import parse_iso_or_none
-from common.text.closings import content_words, without_handles
+from common.text.closings import asks, content_words, without_handles
 from common.text.strings import straighten
 
 THREAD_MAX_POSTS = 40
@@ -60,7 +60,7 @@ def detect_circular_conversation(posts: Sequence[Post]) -> CircularAnalysis:
         return CircularAnalysis()
     recent = posts[-_WINDOW:]
     texts = [straighten(post.text) for post in recent]
-    if len({post.author.did for post in recent}) != 2 or any("?" in text for text in texts):  # noqa: PLR2004 - a pair
+    if len({post.author.did for post in recent}) != 2 or any(map(asks, texts)):  # noqa: PLR2004 - a pair
         return CircularAnalysis()
     thanking = [_GRATITUDE.match(without_handles(text)) is not None for text in texts]
     restating = [_RESTATEMENT.search(text) is not None for text in texts]

@@ -1,0 +1,24 @@
+"""The rules that read words decide the labelled cases as they were labelled, but for a few."""
+
+from __future__ import annotations
+
+import pytest
+
+from bench.word_rules import FLOORS, RULES, Split, read_cases, score
+
+CASES = read_cases()
+
+
+def test_the_table_is_large_and_half_of_it_hard() -> None:
+    assert len(CASES) >= 300
+    assert sum(case.hard for case in CASES) >= len(CASES) / 2
+    assert len({case.id for case in CASES}) == len({(case.rule, case.text, case.other) for case in CASES}) == len(CASES)
+    assert {case.rule for case in CASES} == set(RULES)
+
+
+@pytest.mark.parametrize("split", list(FLOORS))
+@pytest.mark.parametrize("rule", list(RULES))
+def test_a_rule_finds_what_it_should_and_little_else(rule: str, split: Split) -> None:
+    figures = score(case for case in CASES if case.rule == rule and case.split == split)
+    assert figures.cases >= 15
+    assert min(figures.precision, figures.recall) >= FLOORS[split]
