@@ -39,8 +39,8 @@ from modules.services.agent.memory.days import day_name
 from modules.services.agent.memory.recall import Recalled
 from modules.services.agent.memory.view_sync import DayText
 from modules.services.agent.owner_files import LocalOwnerFiles
+from modules.services.agent.prompt.cache_order import placed
 from modules.services.agent.prompt.core import Core
-from modules.services.agent.prompt.placing import placed
 from modules.services.agent.prompt.prompter import Notice, Prompter
 from modules.services.agent.prompt.sources import Sources
 from modules.services.agent.prompt.types import Audience

@@ -10,8 +10,8 @@ from pydantic import BaseModel
 from common.provenance import Provenance
 from local_tools.words import OWN_TOOLS, ToolWords
 from modules.runtime.home import Home, read_self
+from modules.services.agent.identity.entries import what_moved
 from modules.services.agent.identity.keeper import SelfKeeper
-from modules.services.agent.identity.story import what_moved
 from modules.services.agent.skills.skills import Skills
 from modules.services.agent.tools.types import Tool, ToolResult, Turn
 

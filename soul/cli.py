@@ -45,11 +45,11 @@ def run(arguments: list[str]) -> int:
 
 
 def _answer(arguments: list[str], *, as_json: bool) -> int:
-    from soul.asked import asked_status  # noqa: PLC0415 - after the quick way out
+    from soul.status_arguments import read_status_arguments  # noqa: PLC0415 - after the quick way out
 
     # NOTE(self): scripts ask for the status again and again, and to load what reads the arguments of all commands takes
     # longer than to answer.
-    if asked := asked_status(arguments):
+    if asked := read_status_arguments(arguments):
         from soul.commands.status import run_status  # noqa: PLC0415 - the same
 
         run_status(asked.home, as_json=asked.as_json)

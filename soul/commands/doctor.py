@@ -30,8 +30,8 @@ from modules.runtime.llm.gateway import LLMGateway
 from modules.runtime.llm.types import Message
 from modules.services.agent.skills.contracts import SKILL_CONTRACTS
 from modules.services.agent.skills.skills import Skills
-from soul.commands.doctor_keeping import examine_keeping
 from soul.commands.doctor_outside import examine_outside
+from soul.commands.doctor_storage import examine_keeping
 from soul.commands.findings import Finding, report, unknown_settings, unreadable
 from soul.resources import SKILLS
 

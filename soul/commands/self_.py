@@ -21,9 +21,9 @@ from modules.runtime.console import SilentConsole
 from modules.runtime.database.database import Database
 from modules.runtime.home import Home
 from modules.runtime.journal.journal import Journal
+from modules.services.agent.identity.entries import what_moved
 from modules.services.agent.identity.history import History, sha256
 from modules.services.agent.identity.keeper import SelfKeeper
-from modules.services.agent.identity.story import what_moved
 from modules.services.agent.identity.types import Change, Held, Version
 from soul.terminal.output import Colour, write_json, write_line, write_lines
 from soul.terminal.wording import moment

@@ -12,7 +12,7 @@ from adapters.storage.keys import skill_key, workspace_key
 from common.files import write_atomic
 from modules.runtime.home import Home
 from modules.services.agent.memory.types import NewMemory
-from modules.services.agent.prompt.placing import RULE
+from modules.services.agent.prompt.cache_order import RULE
 from modules.services.agent.prompt.types import Audience
 from modules.services.agent.session_keys import OWNER_SESSION
 from modules.services.outbox.bodies import PostBody

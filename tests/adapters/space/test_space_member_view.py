@@ -1,4 +1,4 @@
-"""What a member knows of its room: who is there, what they told, who works at what, and what it inbox."""
+"""What a member knows of its room: who is there, what they told, who works at what, and what came in."""
 
 from __future__ import annotations
 

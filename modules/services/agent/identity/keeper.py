@@ -17,7 +17,7 @@ from common.redact import Redactor
 from modules.runtime.events import Event, Publish, discard
 from modules.runtime.home import Home
 from modules.runtime.journal.journal import Journal
-from modules.services.agent.identity import policy, story
+from modules.services.agent.identity import entries, policy
 from modules.services.agent.identity.history import History
 from modules.services.agent.identity.types import Author, Change, Held, ProposedSelf, Version
 
@@ -49,7 +49,7 @@ class SelfKeeper:
         await self._alone(self._history.held)
         found = await self._alone(lambda: self._history.notice(self._clock.now()))
         if found is not None:
-            await self._journal.record(story.found(found))
+            await self._journal.record(entries.found(found))
 
     async def change(
         self, content: str, *, reason: str, by: Author, cites: Sequence[str] = (), hold: str = "", section: str = ""
@@ -102,7 +102,7 @@ class SelfKeeper:
 
         held = await self._alone(drop)
         if held is not None:
-            await self._journal.record(story.rejected(held))
+            await self._journal.record(entries.rejected(held))
         return held
 
     async def roll_back(self, version: Version) -> Change:
@@ -143,7 +143,7 @@ class SelfKeeper:
 
     async def _tell(self, proposed: ProposedSelf, change: Change) -> Change:
         if change.status != "unchanged":
-            await self._journal.record(story.told(proposed, change))
+            await self._journal.record(entries.told(proposed, change))
         if change.status == "changed":
             self._publish(SelfChanged())
         return change
@@ -158,5 +158,5 @@ class SelfKeeper:
         done = await asyncio.to_thread(run)
         if amiss := self._history.amiss:
             self._history.amiss = ""
-            await self._journal.record(story.unreadable(amiss))
+            await self._journal.record(entries.unreadable(amiss))
         return done

@@ -21,9 +21,9 @@ from modules.runtime.llm.types import GROUPS, CacheGroup, PromptBlock
 from modules.services.agent.memory.days import day_name
 from modules.services.agent.prompt import rows
 from modules.services.agent.prompt.bootstrap import assemble
+from modules.services.agent.prompt.cache_order import RULE
 from modules.services.agent.prompt.changes import Changes, Seen
 from modules.services.agent.prompt.core import Core
-from modules.services.agent.prompt.placing import RULE
 from modules.services.agent.prompt.rows import ROWS, rows_for
 from modules.services.agent.prompt.sources import Asked, Gathered, Sources, gather
 from modules.services.agent.prompt.types import Audience, BootstrapResult, PromptFile, PromptPart, SystemPrompt

@@ -16,8 +16,8 @@ from modules.runtime.journal.types import Entry
 from modules.runtime.llm.gateway import LLMGateway
 from modules.runtime.llm.types import Message, Text, ToolCall, ToolChoice
 from modules.services.agent.prompt.bootstrap import room_beside
+from modules.services.agent.prompt.cache_order import placed
 from modules.services.agent.prompt.estimate import tool_tokens
-from modules.services.agent.prompt.placing import placed
 from modules.services.agent.prompt.prompter import TurnPrompt
 from modules.services.agent.prompt.types import PromptPart, SystemPrompt
 from modules.services.agent.session_keys import is_main

@@ -16,7 +16,7 @@ from modules.runtime.database.database import Database
 from modules.services.agent.attention_list import Attention, Item
 from modules.services.agent.identity.self_document import SelfExtract
 from modules.services.agent.memory.types import Kind, Memory, MemoryStore
-from modules.services.agent.wakeup.past import Past, past
+from modules.services.agent.wakeup.recent_history import Past, past
 from modules.services.agent.wakeup.state import LastSession, OlderSession, Protocol, Teammate, WakeupState, Work
 from modules.services.outbox.outbox import Outbox
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from modules.runtime.llm.messages import convert_messages
 from modules.runtime.llm.types import Message, PromptBlock, Text, ToolAnswer, ToolCall
-from modules.services.agent.prompt.placing import placed
+from modules.services.agent.prompt.cache_order import placed
 
 STABLE = (PromptBlock("static", "Who I am."), PromptBlock("semi-static", "---\n\nWhat I know."))
 

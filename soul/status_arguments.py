@@ -10,14 +10,14 @@ from pathlib import Path
 
 
 @dataclass(frozen=True, slots=True)
-class StatusAsked:
+class StatusArguments:
     """Whose status, and whether it is for a program."""
 
     home: Path
     as_json: bool
 
 
-def asked_status(arguments: list[str]) -> StatusAsked | None:
+def read_status_arguments(arguments: list[str]) -> StatusArguments | None:
     """`status [--home DIR] [--json]` in any order; None for anything else, also for wrong usage and for help."""
     if arguments[:1] != ["status"]:
         return None
@@ -30,4 +30,4 @@ def asked_status(arguments: list[str]) -> StatusAsked | None:
             home = Path(folder)
         else:
             return None
-    return StatusAsked(home, as_json)
+    return StatusArguments(home, as_json)
