@@ -13,6 +13,7 @@ ASKS = {
     "modules/services/agent/turn/loop.py",
     "modules/services/agent/sessions/distiller.py",
     "modules/services/commitments/writer.py",
+    "modules/services/peers/voice.py",
     "modules/lives/space/verdicts.py",
     "soul/commands/doctor.py",
 }
@@ -21,6 +22,7 @@ PROMPTS = {
     "modules/lives/bluesky/respond.py",
     "modules/lives/bluesky/expression.py",
     "modules/services/commitments/writer.py",
+    "modules/services/peers/voice.py",
     "modules/lives/space/decide.py",
     "modules/services/agent/mind.py",
     "soul/commands/walk.py",
@@ -41,7 +43,8 @@ def calls(path: Path, *names: str) -> bool:
 def test_nobody_asks_a_model_past_the_prompter() -> None:
     asking = {path.relative_to(ROOT).as_posix() for path in files() if calls(path, "chat", "chat_with_tools")}
     assert asking == ASKS
-    thinking = {path.relative_to(ROOT).as_posix() for path in files() if calls(path, "think")}
+    running = {path.relative_to(ROOT).as_posix() for path in files() if calls(path, "run_turn")}
     prompting = {path.relative_to(ROOT).as_posix() for path in files() if calls(path, "prompt")}
-    assert thinking <= prompting
+    assert running
+    assert running <= prompting
     assert prompting >= PROMPTS
