@@ -87,9 +87,18 @@ def _person(network: Network, status: ResidentStatus) -> Json:
             else {"did": "", "handle": status.handle, "name": status.handle}
         ),
         "bio": str(profile.value.get("description", "")) if profile else "",
+        "follows": _follows(network, account.did) if account else [],
         "awake": status.awake,
         "life": {**status.life, **_drafts(network, status.life.get("drafts"))},
     }
+
+
+def _follows(network: Network, did: str) -> list[Json]:
+    """Whom an account follows, whoever of them is still there, in the order of the names."""
+    subjects = {str(record.value.get("subject")) for record in network.records(did, "app.bsky.graph.follow")}
+    return sorted(
+        (_actor(network.actor(one)) for one in subjects if network.find(one)), key=lambda one: str(one["name"])
+    )
 
 
 def _drafts(network: Network, drafts: object) -> Json:

@@ -7,6 +7,8 @@ from town.atproto.network import Network
 from town.page.residents import ResidentStatus
 from town.page.view import feed, people
 
+FOLLOW = "app.bsky.graph.follow"
+
 
 def test_a_draft_names_those_whose_posts_are_no_longer_shown() -> None:
     network = Network(clock=SystemClock())
@@ -21,3 +23,15 @@ def test_a_draft_names_those_whose_posts_are_no_longer_shown() -> None:
     [shown] = people(network, [ResidentStatus("odile.test", awake=True, life={"drafts": drafts})])
     assert asked
     assert [draft["named"] for draft in shown["life"]["drafts"]] == [{kit: "Kit"}, {}]
+
+
+def test_a_resident_is_shown_with_those_whom_it_follows_and_who_are_still_there() -> None:
+    network = Network(clock=SystemClock())
+    odile, tobias = (
+        network.create_account(f"{name}.test", "pw", display_name=name.title()).did for name in ("odile", "tobias")
+    )
+    for key, subject in (("3kfollow1", tobias), ("3kfollow2", "did:plc:gone")):
+        record = {"$type": FOLLOW, "subject": subject, "createdAt": "2026-01-05T12:00:00.000Z"}
+        network.put(odile, FOLLOW, key, record, validate=False)
+    (shown,) = people(network, [ResidentStatus("odile.test", awake=True)])
+    assert [one["name"] for one in shown["follows"]] == ["Tobias"]

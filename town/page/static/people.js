@@ -8,6 +8,7 @@ const DOING = new Map(Object.entries({
   awareness: "Reading what reached it",
   "expression-check": "Thinking of something to say",
   owner: "Talking with its owner",
+  peers: "Finding words for a neighbour",
 }));
 const ROOM = /^\[space\] /;
 const ASIDE = / \([^()]*\)$/;
@@ -56,6 +57,7 @@ export class People {
     const newest = [...decisions].sort((a, b) => Date.parse(b.at) - Date.parse(a.at)).slice(0, 3);
     return [
       person.bio ? el("p", { class: "bio" }, person.bio) : null,
+      person.follows?.length ? el("p", {}, `Found and follows ${person.follows.map(({ name }) => name).join(", ")}`) : null,
       counts ? el("dl", {}, ...COUNTS.map(([key, word]) =>
         el("div", {}, el("dt", {}, word), el("dd", {}, String(counts[key] ?? 0))))) : null,
       person.awake ? el("div", {}, el("h4", {}, "Next"), next) : null,
