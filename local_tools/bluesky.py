@@ -205,9 +205,12 @@ class BlueskyTools:
 
     async def _allowed(self, authors: Iterable[Actor]) -> set[str]:
         """Return the DIDs of those whose posts may stand in a prompt."""
-        muted = await self._preferences.muted()
-        preferences = await self._preferences.of(author.did for author in authors)
-        return {did for did, preference in preferences.items() if did not in muted and may_stand_in_prompt(preference)}
+        dids = {author.did for author in authors}
+        left_out = await self._preferences.muted(dids) | await self._preferences.forgotten(dids)
+        preferences = await self._preferences.of(dids)
+        return {
+            did for did, preference in preferences.items() if did not in left_out and may_stand_in_prompt(preference)
+        }
 
     async def profile(self, args: ActorInput, turn: Turn) -> ToolResult:
         if not _may_look_up(args.actor, turn):

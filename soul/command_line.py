@@ -11,8 +11,9 @@ import typer
 
 from common.version import __version__
 from soul.commands.help import Command, Group
-from soul.commands.options import DemoMind, DraftAction, Home, Json, Kinds, PromptAudience, SocialOnly, TalkAction
+from soul.commands.options import DemoMind, DraftAction, Home, Json, PromptAudience, SocialOnly, TalkAction, Who
 from soul.loading import loading
+from soul.memory_commands import remembered
 from soul.terminal.output import write_lines
 
 app = typer.Typer(
@@ -26,7 +27,6 @@ app = typer.Typer(
 )
 own = typer.Typer(help="How SELF.md changed, and your word on it.", cls=Group)
 app.add_typer(own, name="self")
-remembered = typer.Typer(help="What the SOUL remembers; also while it runs.", cls=Group)
 app.add_typer(remembered, name="memory")
 
 
@@ -165,6 +165,22 @@ def mute(
 
 
 @app.command(cls=Command)
+def know(who: Who, *, home: Home = Path(), json: Json = False) -> None:
+    """What it holds of somebody, store by store; also while it runs."""
+    from soul.commands.people import run_know  # noqa: PLC0415 - only this command needs it
+
+    run_know(home, who, as_json=json)
+
+
+@app.command(cls=Command)
+def forget(who: Who, *, home: Home = Path(), json: Json = False) -> None:
+    """Delete all that it holds of somebody. A SOUL that runs starts anew for it."""
+    from soul.commands.people import run_forget  # noqa: PLC0415 - only this command needs it
+
+    run_forget(home, who, as_json=json)
+
+
+@app.command(cls=Command)
 def talks(
     action: Annotated[TalkAction, typer.Argument(help="What to do.", metavar="ACTION")] = TalkAction.LIST,
     talk_id: Annotated[str, typer.Argument(metavar="ID", help="Which: an id, or its first characters.")] = "",
@@ -274,73 +290,6 @@ def self_reject(*, home: Home = Path()) -> None:
     from soul.commands.self_ import run_self_decide  # noqa: PLC0415 - only this command needs it
 
     run_self_decide(home, approve=False)
-
-
-@remembered.command("list", cls=Command)
-def memory_list(
-    *,
-    kind: Kinds = None,
-    since: Annotated[str, typer.Option("--since", help="Only from this day on, as 2026-01-31.")] = "",
-    limit: Annotated[int, typer.Option(help="At most so many.", min=1)] = 50,
-    home: Home = Path(),
-    json: Json = False,
-) -> None:
-    """What was remembered last, newest first."""
-    from soul.commands.memory import run_memory_list  # noqa: PLC0415 - only this command needs it
-
-    run_memory_list(home, kinds=[one.value for one in kind or ()], since=since, limit=limit, as_json=json)
-
-
-@remembered.command("search", cls=Command)
-def memory_search(
-    words: Annotated[list[str], typer.Argument(metavar="WORDS", help="Words that stand in it.")],
-    *,
-    kind: Kinds = None,
-    limit: Annotated[int, typer.Option(help="At most so many.", min=1, max=20)] = 8,
-    home: Home = Path(),
-    json: Json = False,
-) -> None:
-    """What is found by these words, best first."""
-    from soul.commands.memory import run_memory_search  # noqa: PLC0415 - only this command needs it
-
-    run_memory_search(home, " ".join(words), kinds=[one.value for one in kind or ()], limit=limit, as_json=json)
-
-
-@remembered.command("show", cls=Command)
-def memory_show(
-    memory_id: Annotated[int, typer.Argument(metavar="ID", help="Its number.")],
-    *,
-    home: Home = Path(),
-    json: Json = False,
-) -> None:
-    """One memory, and all that ever stood under its subject."""
-    from soul.commands.memory import run_memory_show  # noqa: PLC0415 - only this command needs it
-
-    run_memory_show(home, memory_id, as_json=json)
-
-
-@remembered.command("export", cls=Command)
-def memory_export(
-    file: Annotated[Path | None, typer.Argument(metavar="FILE", help="Where to; without one, the terminal.")] = None,
-    *,
-    home: Home = Path(),
-) -> None:
-    """All memories and profiles as lines of JSON."""
-    from soul.commands.memory import run_memory_export  # noqa: PLC0415 - only this command needs it
-
-    run_memory_export(home, file)
-
-
-@remembered.command("import", cls=Command)
-def memory_import(
-    file: Annotated[Path, typer.Argument(metavar="FILE", help="What `export` wrote; - for standard input.")],
-    *,
-    home: Home = Path(),
-) -> None:
-    """Take in an export: all of it or nothing, and each line once."""
-    from soul.commands.memory import run_memory_import  # noqa: PLC0415 - only this command needs it
-
-    run_memory_import(home, file)
 
 
 @app.command(cls=Command)

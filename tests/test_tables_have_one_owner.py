@@ -13,6 +13,7 @@ import pytest
 
 from modules.runtime.database.functions import add_functions
 from modules.runtime.database.schema import MIGRATIONS
+from modules.services.rights.people import HOLDERS, WITHOUT_PEOPLE
 from tests.project import ROOT
 
 SCHEMA = Path("modules/runtime/database/schema.py")
@@ -21,6 +22,7 @@ OWNERS = {
     "archives": "modules/services/agent/sessions",
     "budget_days": "modules/runtime/budget",
     "feed_keys": "modules/services/outbox",
+    "forgotten_people": "modules/services/rights",
     "intents": "modules/services/outbox",
     "journal": "modules/runtime/journal",
     "marks": "modules/runtime/database",
@@ -59,6 +61,11 @@ def named_in(source: str) -> Iterator[tuple[int, str]]:
 
 def test_every_table_has_an_owner() -> None:
     assert tables() == set(OWNERS)
+
+
+def test_every_table_says_what_it_holds_of_a_person_or_that_it_holds_nothing() -> None:
+    answered = [table for holder in HOLDERS for table in holder.tables]
+    assert sorted([*answered, *WITHOUT_PEOPLE]) == sorted(tables())
 
 
 @pytest.mark.parametrize("folder", PRODUCT)

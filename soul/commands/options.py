@@ -61,3 +61,4 @@ Kinds = Annotated[
 Home = Annotated[Path, typer.Option("--home", help="Where this SOUL lives (.env, SOUL.md, SELF.md, .memory).")]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON for programs.")]
 SocialOnly = Annotated[bool, typer.Option("--social-only", help="No code, no GitHub: only the social life.")]
+Who = Annotated[str, typer.Argument(metavar="WHO", help="The DID or the handle of an account.")]

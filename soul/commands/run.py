@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import random
 import shutil
 import signal
@@ -12,9 +13,9 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
-from common.clock import SystemClock, span
+from common.clock import Clock, SystemClock, span
 from common.env_keys import refuse_unknown_keys
-from common.errors import ConfigError, DiskFull, Fatal, SoulError
+from common.errors import ConfigError, DiskFull, Fatal, SoulError, Transient
 from common.files import storage_error, write_atomic
 from common.settings import Settings, load_settings
 from modules.runtime.home import Home, HomeLock
@@ -22,8 +23,10 @@ from modules.runtime.scheduler.attention import IDLE
 from modules.runtime.stages import Stage
 from modules.services.agent.memory.recovery import FORGOTTEN
 from modules.services.agent.owner.answers import OwnerAnswers
+from modules.services.rights.requests import ForgetRequests
 from soul.app import App, open_soul
 from soul.commands.owner_commands import OwnerCommands
+from soul.commands.people import carry_out_requests
 from soul.terminal.commands import Commands
 from soul.terminal.onboarding import somebody_listens
 from soul.terminal.outlet import Outlet
@@ -34,6 +37,9 @@ from soul.terminal.wording import doing
 _QUIT = {"exit", "quit"}
 _LAST_LINES_S = 1.0
 _ROOM_MIB = 16
+_FLUSH = "--flush-all"
+_LEAST_LIFE_S = 45.0
+_LOOK_S = 5.0
 
 
 def run_life(root: Path, *, social_only: bool, flush_all: bool) -> None:
@@ -43,15 +49,24 @@ def run_life(root: Path, *, social_only: bool, flush_all: bool) -> None:
     home = Home.at(root, settings.memory_dir)
     if flush_all:
         flush(home, settings)
+    if home.database.exists():
+        try:
+            carry_out_requests(settings, home)
+        except Transient as error:
+            write_lines(f"Somebody is not forgotten yet, and is at the next start: {error}")
     out = None if sys.stdout.isatty() else Outlet(sys.stdout)
+    starts_anew = False
     try:
-        asyncio.run(_live(settings, home, out, social_only=social_only))
+        starts_anew = asyncio.run(_live(settings, home, out, social_only=social_only))
     except DiskFull as error:
         remedy = f"Free {_ROOM_MIB} MiB and start again; what was accepted is kept."
         raise DiskFull(f"The disk is full: there is no room under {home.memory}", remedy=remedy) from error
     finally:
         if out is not None:
             out.finish(_LAST_LINES_S)
+    if starts_anew:
+        # NOTE(self): what is to be forgotten may also be in memory; the same process begins again without it.
+        os.execv(sys.executable, [sys.executable, *(word for word in sys.orig_argv[1:] if word != _FLUSH)])  # noqa: S606
 
 
 def flush(home: Home, settings: Settings) -> None:
@@ -81,7 +96,8 @@ def _is_memory(home: Home) -> bool:
     return any(path.name in known for path in home.memory.iterdir())
 
 
-async def _live(settings: Settings, home: Home, out: Outlet | None, *, social_only: bool) -> None:
+async def _live(settings: Settings, home: Home, out: Outlet | None, *, social_only: bool) -> bool:
+    """Live until the end; return whether to start anew, because somebody is to be forgotten."""
     clock = SystemClock()
     terminal = PlainConsole(clock, timezone=settings.soul_timezone, file=out)
     ended = asyncio.Event()
@@ -94,7 +110,27 @@ async def _live(settings: Settings, home: Home, out: Outlet | None, *, social_on
     ) as app:
         if social_only:
             terminal.line("sys", "Social-only: GitHub, code and self-improvement are off")
-        await _until(ended, app, terminal)
+        watching = _watch_requests(ForgetRequests(home.memory), ended, clock, settings.soul_speed)
+        watch = asyncio.create_task(watching, name="forget-requests")
+        try:
+            await _until(ended, app, terminal)
+        finally:
+            watch.cancel()
+            (found,) = await asyncio.gather(watch, return_exceptions=True)
+    return found is True
+
+
+async def _watch_requests(requests: ForgetRequests, ended: asyncio.Event, clock: Clock, speed: float) -> bool:
+    """End this life when somebody is to be forgotten, not sooner than it takes to be told from a crash; return True.
+
+    What could not be carried out at this start waits for the next one.
+    """
+    at_start = {request.name for request in requests.due(clock.now())}
+    await clock.sleep(_LEAST_LIFE_S / speed)
+    while not {request.name for request in requests.due(clock.now())} - at_start:
+        await clock.sleep(_LOOK_S / speed)
+    ended.set()
+    return True
 
 
 async def _until(ended: asyncio.Event, app: App, terminal: PlainConsole) -> None:

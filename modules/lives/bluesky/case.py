@@ -223,15 +223,17 @@ class CaseReader:
         trusted = {self._me.owner_did, self._atproto.did}
         alone = importance == "owner" and all(post.author.did in trusted for post in thread.posts)
         author_did = notification.author.did
-        muted = await self._preferences.muted()
-        preferences = await self._preferences.of({author_did, *(post.author.did for post in thread.posts)})
+        present = {author_did, *(post.author.did for post in thread.posts)}
+        muted = await self._preferences.muted(present)
+        left_out = muted | (await self._preferences.forgotten(present) - {author_did})
+        preferences = await self._preferences.of(present)
         shown = tuple(
             post
             for post in thread.posts
-            if post.author.did not in muted and may_stand_in_prompt(preferences.get(post.author.did))
+            if post.author.did not in left_out and may_stand_in_prompt(preferences.get(post.author.did))
         )
         self._peers.note_posts(shown)
-        present = {post.author.did for post in shown if self._etiquette.is_peer(post.author)}
+        peers = {post.author.did for post in shown if self._etiquette.is_peer(post.author)}
         return Ok(
             Case(
                 item=item,
@@ -246,7 +248,7 @@ class CaseReader:
                 advice=await self._etiquette.before_reply(notification, thread.posts),
                 preference=preferences.get(author_did),
                 is_muted=author_did in muted,
-                peers=frozenset(present - {author_did, *trusted}),
+                peers=frozenset(peers - {author_did, *trusted}),
             )
         )
 

@@ -69,7 +69,9 @@ from modules.services.peers.registry import PeerRegistry
 from modules.services.presence.disclosure import Disclosure
 from modules.services.presence.policy import operator_of
 from modules.services.presence.subscriptions import ActivitySubscriptions
+from modules.services.rights.forgotten import ForgottenPeople
 from modules.services.rights.preferences import Preferences
+from modules.services.rights.requests import ForgetRequests
 
 
 def waiting_mentions(count: Callable[[], Awaitable[int]]) -> Source:
@@ -210,6 +212,7 @@ class BlueskyLife:
             clock=clock,
             owner_did=me.owner_did,
             peers=self.discovery,
+            forgotten=ForgottenPeople(services.database, ForgetRequests(services.home.memory), clock),
         )
         pictures = Pictures(
             web=services.web,

@@ -1,6 +1,6 @@
 """What is new: fetches notifications, remembers who reached us, and stores what deserves a look by the model.
 
-Order matters for crashes: first the posts are stored, then they count as seen.
+ForgetRequest matters for crashes: first the posts are stored, then they count as seen.
 """
 
 from __future__ import annotations
@@ -24,6 +24,7 @@ from modules.services.agent.identity.identity import Identity
 from modules.services.outbox.outbox import Outbox
 from modules.services.peers.accounts import Relationships
 from modules.services.peers.discovery import PeerDiscovery
+from modules.services.rights.forgotten import ForgottenPeople
 
 NOTIFICATION_FETCH_LIMIT = 50
 NOTIFICATION_MAX_PAGES = 4
@@ -61,6 +62,7 @@ class Perceiver:
         clock: Clock,
         owner_did: str,
         peers: PeerDiscovery,
+        forgotten: ForgottenPeople,
     ) -> None:
         self._atproto = atproto
         self._outbox = outbox
@@ -72,6 +74,7 @@ class Perceiver:
         self._clock = clock
         self._owner_did = owner_did
         self._peers = peers
+        self._forgotten = forgotten
         self._unreadable = 0
 
     async def look(self) -> ApiResult[Perceived]:
@@ -85,20 +88,23 @@ class Perceiver:
         known = await self._pending.known([item.uri for item in words.data])
         unmet = [item for item in words.data if item.uri not in known and item.author.did != self._atproto.did]
         floor = self._floor()
-        reactions = [item for item in quiet.data if item.kind in _REACTIONS]
-        fresh = [item for item in unmet if _indexed(item) > floor] + reactions
-        late = [item for item in unmet if _indexed(item) <= floor]
+        quiet_items, _ = await self._forgotten.sift(quiet.data)
+        reactions = [item for item in quiet_items if item.kind in _REACTIONS]
+        kept, not_remembered = await self._forgotten.sift([*unmet, *reactions])
+        fresh = [item for item in kept if _indexed(item) > floor]
+        late = [item for item in kept if _indexed(item) <= floor]
         to_us = {item.uri for item in words.data}
-        seen_posts = [item for item in quiet.data if item.kind == _SEEN_POST and item.uri not in to_us]
-        if not fresh and not late and not quiet.data:
+        seen_posts = [item for item in quiet_items if item.kind == _SEEN_POST and item.uri not in to_us]
+        if not fresh and not late and not quiet_items:
             return Ok(Perceived(0, 0, 0))
         await self._pass_over(late, self._too_late)
         for item in (*reactions, *seen_posts):
             await self._note(item)
+        remembered = [item for item in fresh if item.author.did not in not_remembered]
         with self._relationships.one_save():
-            for notification in fresh:
+            for notification in remembered:
                 self._relationships.record_interaction(notification)
-        self._peers.note_notifications(fresh)
+        self._peers.note_notifications(remembered)
         ranked = prioritize_notifications(
             fresh,
             owner_did=self._owner_did,

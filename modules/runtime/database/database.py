@@ -15,6 +15,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import TypeVar
 
+from common.errors import Transient
 from common.files import storage_error
 from modules.runtime.database.file import (
     BUSY_TIMEOUT_S,
@@ -123,10 +124,32 @@ class Database:
 
         return await asyncio.to_thread(look)
 
+    async def rewrite(self) -> None:
+        """Write the file anew without what was deleted, and empty the log beside it.
+
+        Raises:
+            StorageError: the disk is full or refuses.
+            Transient: another process holds the file for longer than the busy time-out.
+
+        """
+        await asyncio.get_running_loop().run_in_executor(self._writer, self._rewrite)
+
     async def close(self) -> None:
         """Close the file; what was handed in before is finished first."""
         await asyncio.get_running_loop().run_in_executor(self._writer, self._connection.close)
         self._writer.shutdown()
+
+    def _rewrite(self) -> None:
+        try:
+            self._connection.execute("VACUUM")
+            busy = self._connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()[0]
+        except sqlite3.Error as error:
+            known = explain(self._path, error)
+            if known is None:
+                raise
+            raise known from error
+        if busy:
+            raise Transient(f"{self._path} is in use by another program")
 
     def _transact(self, fn: Callable[[sqlite3.Connection], T]) -> T:
         connection = self._connection

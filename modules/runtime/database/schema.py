@@ -298,6 +298,14 @@ CREATE TABLE muted_people (
 ) STRICT;
 """
 
+_FORGOTTEN_PEOPLE = """
+CREATE TABLE forgotten_people (
+    hash TEXT PRIMARY KEY,
+    since TEXT NOT NULL,
+    muted INTEGER NOT NULL DEFAULT 0
+) STRICT;
+"""
+
 MIGRATIONS = (
     _FIRST,
     _TRUST,
@@ -310,4 +318,5 @@ MIGRATIONS = (
     _FIRST_SENT,
     _AI_PREFERENCES,
     _MUTED_PEOPLE,
+    _FORGOTTEN_PEOPLE,
 )

@@ -188,6 +188,12 @@ def latest_handle(connection: sqlite3.Connection, did: str) -> str:
     return _text(connection.execute(query, (did,)).fetchone())
 
 
+def authors(connection: sqlite3.Connection) -> list[tuple[str, str, str]]:
+    """Return DID, handle in lower case and display name of each account that wrote to us, as often as they changed."""
+    query = f"SELECT DISTINCT author_did, {_HANDLE}, {_field('author.display_name')} FROM pending_notifications"  # noqa: S608 - constants
+    return [(str(row[0]), str(row[1] or "").lower(), str(row[2] or "")) for row in connection.execute(query)]
+
+
 def last_did_of(connection: sqlite3.Connection, *, did: str, handle: str) -> tuple[str, str] | None:
     """The newest did and handle of whoever wrote to us under this did or this handle."""
     query = f"""

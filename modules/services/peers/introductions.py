@@ -6,7 +6,7 @@ nor a lost `.memory` repeats it. An owner's no is final, and whom the owner mute
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Collection, Sequence
+from collections.abc import Awaitable, Callable, Collection, Iterable, Sequence
 from datetime import datetime, timedelta
 from typing import Literal
 
@@ -50,7 +50,7 @@ class Introductions:
         journal: Journal,
         clock: Clock,
         pace: Pace,
-        muted: Callable[[], Awaitable[Collection[str]]],
+        muted: Callable[[Iterable[str]], Awaitable[Collection[str]]],
         timezone: str = "",
         speed: float = 1,
     ) -> None:
@@ -69,8 +69,9 @@ class Introductions:
 
     async def follow_next(self) -> bool:
         """Follow the first peer that is to be followed now; returns whether a follow was proposed."""
-        muted = await self._muted()
-        for peer in self._registry.get_unfollowed_peers():
+        unfollowed = self._registry.get_unfollowed_peers()
+        muted = await self._muted(peer.bluesky_did or "" for peer in unfollowed)
+        for peer in unfollowed:
             did = peer.bluesky_did or ""
             if did in muted:
                 continue
@@ -96,8 +97,9 @@ class Introductions:
             SoulError: the model or the budget does not allow it now.
 
         """
-        told, muted = await self._outbox.by_cause(CAUSE), await self._muted()
-        for peer in self._registry.get_unannounced_peers():
+        told, unannounced = await self._outbox.by_cause(CAUSE), self._registry.get_unannounced_peers()
+        muted = await self._muted(peer.bluesky_did or "" for peer in unannounced)
+        for peer in unannounced:
             if peer.bluesky_did in muted:
                 continue
             stage = self._stage([one for one in told if one.dedup_key == f"once:{_once(peer)}"])

@@ -31,4 +31,4 @@ def _muted_addressee(connection: sqlite3.Connection, act: ProposedAction | Inten
     """Return the DID of the muted account that an act reaches; "" where it reaches none, or may reach it."""
     at = parse_at_uri(act.target)
     did = at.repo if at else act.target
-    return did if act.kind != "delete" and not act.by_owner and did in store.muted(connection) else ""
+    return did if act.kind != "delete" and not act.by_owner and store.muted_among(connection, [did]) else ""

@@ -18,7 +18,7 @@ from adapters.atproto.types import Record
 from common.clock import Clock
 from common.result import ApiResult, Err, Ok
 from modules.runtime.database.database import Database
-from modules.services.rights import store
+from modules.services.rights import store, tombstones
 from modules.services.rights.policy import INTENTS, PREFERENCE, preference_of
 from modules.services.rights.types import Preference
 
@@ -51,9 +51,13 @@ class Preferences:
         self._unreadable = TTLCache[str, bool](_MOST_UNREADABLE, UNREADABLE_S, timer=clock.monotonic)
         self._places = asyncio.Semaphore(_AT_ONCE)
 
-    async def muted(self) -> frozenset[str]:
-        """Return the DIDs of those whom the owner muted."""
-        return frozenset(await self._database.run(store.muted))
+    async def muted(self, dids: Iterable[str]) -> frozenset[str]:
+        """Return those of these people whom the owner muted."""
+        return await self._database.run(partial(store.muted_among, dids=frozenset(dids)))
+
+    async def forgotten(self, dids: Iterable[str]) -> frozenset[str]:
+        """Return those of these people who are forgotten: what they wrote to others is not read."""
+        return frozenset(await self._database.run(partial(tombstones.forgotten, dids=frozenset(dids))))
 
     async def of(self, dids: Iterable[str]) -> Mapping[str, Preference]:
         """Return the preferences of these people; who is missing could not be read.

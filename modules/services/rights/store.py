@@ -12,6 +12,7 @@ from dataclasses import asdict
 from datetime import datetime, timedelta
 
 from common.clock import iso, parse_iso
+from modules.services.rights import tombstones
 from modules.services.rights.types import Preference
 
 _KEPT = timedelta(days=30)
@@ -43,7 +44,14 @@ def mute(connection: sqlite3.Connection, did: str, now: datetime) -> bool:
 
 def unmute(connection: sqlite3.Connection, did: str) -> bool:
     """End a mute. Return whether there was one."""
-    return connection.execute("DELETE FROM muted_people WHERE did = ?", (did,)).rowcount > 0
+    ended = tombstones.unmute(connection, did)
+    return connection.execute("DELETE FROM muted_people WHERE did = ?", (did,)).rowcount > 0 or ended
+
+
+def muted_among(connection: sqlite3.Connection, dids: Iterable[str]) -> frozenset[str]:
+    """Return those of these accounts that are muted, the forgotten ones among them included."""
+    asked = frozenset(dids)
+    return asked & muted(connection).keys() | tombstones.muted(connection, asked)
 
 
 def muted(connection: sqlite3.Connection) -> dict[str, str]:

@@ -35,6 +35,8 @@ FORGOTTEN = "forgotten"
 """The file beside the database that says that its owner forgot on purpose: nothing is brought back."""
 
 _MARK, _DAY, _STATE = "recovery", "snapshot_day", "snapshot_state"
+SNAPSHOT_MARKS = (_DAY, _STATE)
+"""Without these marks a new snapshot is written at the next heartbeat."""
 _LOOP = "recovery"
 _OUT_OF_REACH = "What was remembered cannot be brought back yet: the store is out of reach"
 _LATER = {"transient", "auth"}

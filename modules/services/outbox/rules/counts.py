@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import sqlite3
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from datetime import datetime, timedelta
 
 from common.clock import iso, parse_iso
@@ -39,6 +39,15 @@ _LATER = "9999"
 def note_write(connection: sqlite3.Connection, now: datetime, what: str, points: float) -> None:
     """Count a write that was no intent, for example of the profile."""
     connection.execute("INSERT INTO other_writes (at, what, points) VALUES (?, ?, ?)", (iso(now), what, int(points)))
+
+
+def keep_points(connection: sqlite3.Connection, ids: Collection[str]) -> None:
+    """Count what these intents took as writes of their own, before the intents are deleted."""
+    connection.execute(
+        f"INSERT INTO other_writes (at, what, points) SELECT sent_at, kind, (1 + attempts + deferrals) * {_COST}"  # noqa: S608 - constants
+        " FROM intents WHERE sent_at IS NOT NULL AND id IN (SELECT value FROM json_each(?))",
+        (json.dumps(sorted(ids)),),
+    )
 
 
 def points_spent(connection: sqlite3.Connection, now: datetime, window: timedelta) -> float:

@@ -1,0 +1,40 @@
+"""What the received posts hold of a person. Each method is one step of a transaction that its caller opened."""
+
+from __future__ import annotations
+
+import sqlite3
+
+from common.person import Held, Trace
+
+_NAMED = "(author_did = ? OR names_person(uri, root_uri, payload, outcome))"
+
+
+class InboxPeople:
+    """The posts that a person wrote, and those of others that name them."""
+
+    store = "received posts"
+    tables = frozenset({"pending_notifications"})
+
+    def about(self, connection: sqlite3.Connection, trace: Trace) -> Held:
+        """Return the texts of these posts, the oldest first."""
+        query = (
+            "SELECT CASE WHEN json_valid(payload) THEN json_extract(payload, '$.text') END"  # noqa: S608 - constants
+            f" FROM pending_notifications WHERE {_NAMED} ORDER BY indexed_at"
+        )
+        rows = connection.execute(query, (trace.person.did,)).fetchall()
+        return Held(self.store, len(rows), tuple(str(row[0]) for row in rows if row[0]))
+
+    def forget(self, connection: sqlite3.Connection, trace: Trace) -> int:
+        """Delete the person's posts; return how many rows changed.
+
+        Of a post by somebody else only its address stays, so that it is not answered a second time.
+        """
+        theirs = connection.execute(
+            "DELETE FROM pending_notifications WHERE author_did = ? OR names_person(uri)", (trace.person.did,)
+        ).rowcount
+        emptied = connection.execute(
+            "UPDATE pending_notifications SET payload = '{}', root_uri = uri, outcome = 'forgotten',"
+            " state = CASE state WHEN 'pending' THEN 'dropped' ELSE state END"
+            " WHERE names_person(root_uri, payload, outcome)"
+        ).rowcount
+        return theirs + emptied

@@ -1,0 +1,43 @@
+"""What reaches us from somebody who is forgotten: what they did before is not read again, what they say to us now is.
+
+An answer needs a post, a conversation and an act for a while; so a request is given that deletes these a day later.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import timedelta
+from functools import partial
+
+from adapters.atproto.types import Notification
+from common.clock import Clock, parse_iso
+from common.person import Person, Trace
+from modules.runtime.database.database import Database
+from modules.services.rights import tombstones
+from modules.services.rights.requests import ForgetRequest, ForgetRequests
+
+SWEPT_AFTER = timedelta(hours=24)
+_WORDS = frozenset({"mention", "reply", "quote"})
+
+
+class ForgottenPeople:
+    """Sifts what is new by who is forgotten."""
+
+    def __init__(self, database: Database, requests: ForgetRequests, clock: Clock) -> None:
+        self._database = database
+        self._requests = requests
+        self._clock = clock
+
+    async def sift(self, fresh: Sequence[Notification]) -> tuple[list[Notification], frozenset[str]]:
+        """Return what is to be read, and the DIDs of the forgotten among its authors: they are not to be remembered."""
+        dids = frozenset(item.author.did for item in fresh)
+        since = await self._database.run(partial(tombstones.forgotten, dids=dids)) if dids else {}
+        kept = [
+            item
+            for item in fresh
+            if (at := since.get(item.author.did)) is None or (item.kind in _WORDS and parse_iso(item.indexed_at) > at)
+        ]
+        authors = {item.author.did: item.author.handle for item in kept if item.author.did in since}
+        for did, handle in authors.items():
+            self._requests.give(ForgetRequest(Trace(Person(did, (handle.lower(),))), self._clock.now() + SWEPT_AFTER))
+        return kept, frozenset(authors)

@@ -1,0 +1,74 @@
+"""What the records of rights hold of a person, and all stores in soul.db that hold anything of people.
+
+Each method is one step of a transaction that its caller opened.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from typing import Protocol
+
+from common.person import Held, Trace
+from modules.runtime.database.people import MarksPeople
+from modules.runtime.journal.people import JournalPeople
+from modules.services.agent.memory.people import MemoryPeople
+from modules.services.agent.sessions.people import SessionPeople
+from modules.services.inbox.people import InboxPeople
+from modules.services.outbox.people import OutboxPeople
+
+
+class Holder(Protocol):
+    """A store that can tell what it holds of a person, and delete it.
+
+    Attributes:
+        store: what it is called.
+        tables: the tables that it answers for.
+
+    """
+
+    store: str
+    tables: frozenset[str]
+
+    def about(self, connection: sqlite3.Connection, trace: Trace) -> Held:
+        """Return what it holds of the person; the connection knows `names_person`."""
+        ...
+
+    def forget(self, connection: sqlite3.Connection, trace: Trace) -> int:
+        """Delete it; return how many rows that were."""
+        ...
+
+
+class RightsPeople:
+    """What a person declared about AI, and whether the owner muted them. A mute goes with what is forgotten."""
+
+    store = "rights"
+    tables = frozenset({"ai_preferences", "muted_people", "forgotten_people"})
+
+    def about(self, connection: sqlite3.Connection, trace: Trace) -> Held:
+        """Return the declaration, and since when they are muted."""
+        did = (trace.person.did,)
+        words = [f"declared {row[0]}" for row in connection.execute(_DECLARED, did)]
+        words += [f"muted since {row[0]}" for row in connection.execute(_MUTED, did)]
+        return Held(self.store, len(words), tuple(words))
+
+    def forget(self, connection: sqlite3.Connection, trace: Trace) -> int:
+        """Delete both; that somebody is forgotten stays, as a hash (`modules/services/rights/tombstones.py`)."""
+        did = (trace.person.did,)
+        declared = connection.execute("DELETE FROM ai_preferences WHERE did = ?", did).rowcount
+        return declared + connection.execute("DELETE FROM muted_people WHERE did = ?", did).rowcount
+
+
+_DECLARED = "SELECT preference FROM ai_preferences WHERE did = ?"
+_MUTED = "SELECT since FROM muted_people WHERE did = ?"
+
+HOLDERS: tuple[Holder, ...] = (
+    InboxPeople(),
+    OutboxPeople(),
+    SessionPeople(),
+    MemoryPeople(),
+    RightsPeople(),
+    JournalPeople(),
+    MarksPeople(),
+)
+WITHOUT_PEOPLE = frozenset({"budget_days", "feed_keys", "model_calls"})
+"""Tables that hold counts, hashes and our own addresses only."""

@@ -1,0 +1,75 @@
+"""Requests to forget somebody: files in `.memory/forget/`, each until all of it is carried out.
+
+So a kill at any moment leaves the request, and the next start goes on with it. A request names the person, for the
+person is found by it; it is deleted last.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from dataclasses import asdict, dataclass
+from datetime import datetime
+from pathlib import Path
+
+from common.clock import iso, parse_iso
+from common.files import write_atomic
+from common.person import Person, Trace
+
+
+@dataclass(frozen=True, slots=True)
+class ForgetRequest:
+    """One request.
+
+    Attributes:
+        trace: the person, and what was found of them so far.
+        not_before: when it is to be carried out.
+
+    """
+
+    trace: Trace
+    not_before: datetime
+
+    @property
+    def name(self) -> str:
+        """Return the name of its file, which tells nothing of the person."""
+        person = self.trace.person
+        return f"{hashlib.sha256((person.did or ' '.join(person.handles)).encode()).hexdigest()[:16]}.json"
+
+
+class ForgetRequests:
+    """The requests of one home, in the folder `memory`."""
+
+    def __init__(self, memory: Path) -> None:
+        self._folder = memory / "forget"
+
+    def give(self, request: ForgetRequest) -> None:
+        """Keep a request; of two for the same person the earlier moment holds, and what either knows of them."""
+        before = next((one for one in self.all() if one.name == request.name), None)
+        if before is not None:
+            request = ForgetRequest(before.trace.joined(request.trace), min(before.not_before, request.not_before))
+        kept = {"not_before": iso(request.not_before), **asdict(request.trace)}
+        text = json.dumps(kept, default=sorted, indent=2)
+        write_atomic(self._folder / request.name, f"{text}\n", mode=0o600)
+
+    def all(self) -> list[ForgetRequest]:
+        """Return all of them, in the order of their names."""
+        return [_read(path) for path in sorted(self._folder.glob("*.json"))]
+
+    def due(self, now: datetime) -> list[ForgetRequest]:
+        """Return those whose moment has come."""
+        return [request for request in self.all() if request.not_before <= now]
+
+    def done(self, request: ForgetRequest) -> None:
+        """Delete what a kill may have left half-written, and then the request."""
+        for torn in self._folder.glob(".*"):
+            torn.unlink()
+        (self._folder / request.name).unlink(missing_ok=True)
+
+
+def _read(path: Path) -> ForgetRequest:
+    data = json.loads(path.read_text(encoding="utf-8"))
+    person = data["person"]
+    found = {name: frozenset(data[name]) for name in ("sessions", "intents", "posts", "words")}
+    known = Person(person["did"], tuple(person["handles"]), tuple(person["names"]))
+    return ForgetRequest(Trace(known, **found), parse_iso(data["not_before"]))

@@ -1,0 +1,124 @@
+"""`soul know` and `soul forget`: what the home holds of somebody, and its deletion."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import asdict
+from pathlib import Path
+
+from adapters.storage.store import Credentials, open_storage
+from common.clock import SystemClock
+from common.errors import UsageError
+from common.redact import Redactor
+from common.settings import Settings, load_settings
+from common.wording import number
+from modules.runtime.console import SilentConsole
+from modules.runtime.database.database import Database
+from modules.runtime.database.schema import MIGRATIONS
+from modules.runtime.home import Home, HomeLock, lock_holder
+from modules.runtime.journal.journal import Journal
+from modules.runtime.journal.types import Entry
+from modules.services.rights.forgetting import Forgetting, Forgotten
+from modules.services.rights.requests import ForgetRequest, ForgetRequests
+from soul.terminal.output import printable, write_json, write_lines
+
+_WORDS_SHOWN = 5
+_WORDS_CHARS = 160
+
+
+def run_know(root: Path, who: str, *, as_json: bool) -> None:
+    """Print what each store of the home holds of `who`. Raises `SoulError` where it cannot be read."""
+    settings = load_settings(root)
+    home = Home.at(root, settings.memory_dir)
+
+    async def know() -> None:
+        async with forgetting_beside(settings, home) as forgetting:
+            trace = await forgetting.trace(who)
+            held = await forgetting.about(trace)
+        if as_json:
+            write_json({"person": asdict(trace.person), "held": [asdict(one) for one in held]})
+            return
+        write_lines(f"{trace.person.did or 'no DID known'} {' '.join(f'@{one}' for one in trace.person.handles)}")
+        for one in held:
+            write_lines(f"{one.store:<16} {number(one.count)}")
+            write_lines(*(f"    {printable(words)[:_WORDS_CHARS]}" for words in one.words[:_WORDS_SHOWN]))
+
+    asyncio.run(know())
+
+
+def run_forget(root: Path, who: str, *, as_json: bool) -> None:
+    """Delete all that the home holds of `who`, or let the SOUL that lives there do so. Raises `SoulError`."""
+    settings = load_settings(root)
+    home = Home.at(root, settings.memory_dir)
+    clock = SystemClock()
+
+    async def request() -> None:
+        async with forgetting_beside(settings, home) as forgetting:
+            trace = await forgetting.trace(who)
+        person = trace.person
+        owner, own = settings.owner_bluesky_social_handle_did, settings.agent_bluesky_username.lower()
+        if person.did == owner or own in person.handles:
+            raise UsageError(f"{who} is the owner or the SOUL itself", remedy="`soul run --flush-all` forgets all.")
+        ForgetRequests(home.memory).give(ForgetRequest(trace, clock.now()))
+
+    # NOTE(self): asked before, since a SOUL that lives starts anew as soon as it sees the request.
+    is_awake = lock_holder(home) is not None
+    asyncio.run(request())
+    if is_awake:
+        text = "The SOUL is awake: it starts anew within two minutes, and forgets"
+        write_json({"done": False, "said": text}) if as_json else write_lines(text)
+        return
+    done = carry_out_requests(settings, home)
+    if as_json:
+        write_json({"done": True, "forgotten": [asdict(one) for one in done]})
+        return
+    for one in done:
+        write_lines(f"Forgotten: {number(one.rows)} rows, {number(one.files)} files and objects")
+        write_lines(*(f"Still named in {path}, which is yours to change" for path in one.left))
+
+
+def carry_out_requests(settings: Settings, home: Home) -> list[Forgotten]:
+    """Carry out the requests that are due, while the home is locked; return what came of each. Raises `SoulError`."""
+    clock = SystemClock()
+    requests = ForgetRequests(home.memory)
+    if not requests.due(clock.now()):
+        return []
+    with HomeLock(home, agent_name=settings.agent_name, started_at=clock.now()):
+        return asyncio.run(_carry_out(settings, home))
+
+
+async def _carry_out(settings: Settings, home: Home) -> list[Forgotten]:
+    clock = SystemClock()
+    database = await Database.open(home.database, MIGRATIONS)
+    try:
+        forgetting = _forgetting(settings, home, database)
+        done = [await forgetting.carry_out(request) for request in ForgetRequests(home.memory).due(clock.now())]
+        journal = Journal(database, SilentConsole(), clock, Redactor(settings.secrets))
+        for one in done:
+            data = {"act": "forgot", "rows": one.rows, "files": one.files}
+            reason = f"still named in {', '.join(one.left)}" if one.left else ""
+            await journal.record(Entry("life", "rights", "Somebody was forgotten", None, reason, data=data))
+    finally:
+        await database.close()
+    return done
+
+
+@asynccontextmanager
+async def forgetting_beside(settings: Settings, home: Home) -> AsyncIterator[Forgetting]:
+    """Yield what can look into a home in which a SOUL may be awake. Raises `SoulError`."""
+    database = await Database.beside(home.database)
+    try:
+        yield _forgetting(settings, home, database)
+    finally:
+        await database.close()
+
+
+def _forgetting(settings: Settings, home: Home, database: Database) -> Forgetting:
+    storage = open_storage(
+        settings.storage_url,
+        root=home.store,
+        credentials=Credentials(settings.storage_access_key_id, settings.storage_secret_access_key.get_secret_value()),
+    )
+    return Forgetting(home, database, storage, settings.agent_name, SystemClock())

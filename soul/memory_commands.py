@@ -1,0 +1,80 @@
+"""The commands of `soul memory`; what each does is in `soul/commands/memory.py`, loaded when it is needed."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from soul.commands.help import Command, Group
+from soul.commands.options import Home, Json, Kinds
+
+remembered = typer.Typer(help="What the SOUL remembers; also while it runs.", cls=Group)
+
+
+@remembered.command("list", cls=Command)
+def memory_list(
+    *,
+    kind: Kinds = None,
+    since: Annotated[str, typer.Option("--since", help="Only from this day on, as 2026-01-31.")] = "",
+    limit: Annotated[int, typer.Option(help="At most so many.", min=1)] = 50,
+    home: Home = Path(),
+    json: Json = False,
+) -> None:
+    """What was remembered last, newest first."""
+    from soul.commands.memory import run_memory_list  # noqa: PLC0415 - only this command needs it
+
+    run_memory_list(home, kinds=[one.value for one in kind or ()], since=since, limit=limit, as_json=json)
+
+
+@remembered.command("search", cls=Command)
+def memory_search(
+    words: Annotated[list[str], typer.Argument(metavar="WORDS", help="Words that stand in it.")],
+    *,
+    kind: Kinds = None,
+    limit: Annotated[int, typer.Option(help="At most so many.", min=1, max=20)] = 8,
+    home: Home = Path(),
+    json: Json = False,
+) -> None:
+    """What is found by these words, best first."""
+    from soul.commands.memory import run_memory_search  # noqa: PLC0415 - only this command needs it
+
+    run_memory_search(home, " ".join(words), kinds=[one.value for one in kind or ()], limit=limit, as_json=json)
+
+
+@remembered.command("show", cls=Command)
+def memory_show(
+    memory_id: Annotated[int, typer.Argument(metavar="ID", help="Its number.")],
+    *,
+    home: Home = Path(),
+    json: Json = False,
+) -> None:
+    """One memory, and all that ever stood under its subject."""
+    from soul.commands.memory import run_memory_show  # noqa: PLC0415 - only this command needs it
+
+    run_memory_show(home, memory_id, as_json=json)
+
+
+@remembered.command("export", cls=Command)
+def memory_export(
+    file: Annotated[Path | None, typer.Argument(metavar="FILE", help="Where to; without one, the terminal.")] = None,
+    *,
+    home: Home = Path(),
+) -> None:
+    """All memories and profiles as lines of JSON."""
+    from soul.commands.memory import run_memory_export  # noqa: PLC0415 - only this command needs it
+
+    run_memory_export(home, file)
+
+
+@remembered.command("import", cls=Command)
+def memory_import(
+    file: Annotated[Path, typer.Argument(metavar="FILE", help="What `export` wrote; - for standard input.")],
+    *,
+    home: Home = Path(),
+) -> None:
+    """Take in an export: all of it or nothing, and each line once."""
+    from soul.commands.memory import run_memory_import  # noqa: PLC0415 - only this command needs it
+
+    run_memory_import(home, file)

@@ -1,0 +1,180 @@
+"""After a forget the bytes of a home that has met a person hold nothing of them."""
+
+from __future__ import annotations
+
+import asyncio
+import gzip
+import json
+import signal
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from common.clock import SystemClock
+from common.errors import UsageError
+from modules.runtime.home import Home
+from modules.services.agent.memory.types import NewMemory
+from modules.services.agent.sessions.owner_inbox import OwnerInbox
+from modules.services.rights.forgotten import SWEPT_AFTER
+from modules.services.rights.requests import ForgetRequest, ForgetRequests
+from soul.commands.mute import run_mute
+from soul.commands.people import carry_out_requests, forgetting_beside, run_forget, run_know
+from tests.patience import HANG_S
+from tests.program import started, until
+from tests.project import ROOT
+from tests.running_town import RunningTown, awake, replying, settings_of
+
+WORDS = "Quagmire lanterns hum beside the seventh weir"
+
+
+def places_that_hold(root: Path, *needles: str) -> list[str]:
+    """The files below `root` that hold one of these, packed or not, in whatever case."""
+    found = []
+    for path in sorted(root.rglob("*")):
+        if path.is_file():
+            content = path.read_bytes()
+            content = gzip.decompress(content) if content.startswith(b"\x1f\x8b") else content
+            lower = (str(path.relative_to(root)).encode() + b"\n" + content).lower()
+            found += [f"{path.relative_to(root)}: {needle}" for needle in needles if needle.lower().encode() in lower]
+    return found
+
+
+async def live_with(town: RunningTown, home: Home, did: str) -> None:
+    """Let the SOUL meet somebody in all the ways in which a home comes to hold their words."""
+    other = town.account("sam")
+    town.mind.answer = replying(f"You say that {WORDS}. Which of them is the loudest?")
+    async with awake(home) as life:
+        services = life.app.services
+        town.network.post_as(did, f"@rowan.test {WORDS}: which roof is louder?")
+        top, _ = town.network.post_as(other, "@rowan.test which roof keeps the rain out?")
+        town.network.post_as(did, f"They do: {WORDS}", reply_to_uri=top)
+        await life.look()
+        town.network.post_as(other, "@rowan.test and what says @quillon.test of it?", reply_to_uri=top)
+        await life.look()
+        for source in (f"bluesky:thread:{top}", "owner:terminal"):
+            memory = NewMemory("person", "quillon.test", f"says that {WORDS} ({source})", source=source)
+            await services.knowledge.stores.memories.save(memory, services.clock.now())
+        kept = NewMemory("fact", "slate", "Slate is louder than tin.")
+        await services.knowledge.stores.memories.save(kept, services.clock.now())
+        inbox = OwnerInbox(services.database, services.knowledge.sessions, services.clock, services.redactor)
+        await inbox.add(f"What do you think of @quillon.test and {WORDS}?")
+        await services.knowledge.refresh()
+        for loop in ("heartbeat", "sessions"):
+            await life.app.scheduler.run_guarded(loop)
+        life.passes(26 * 3600)
+        for loop in ("heartbeat", "sessions", "heartbeat"):
+            await life.app.scheduler.run_guarded(loop)
+        await life.app.status.write("stopped")
+    (home.memory / "soul.db.corrupt-1").write_bytes(b"\x00SQLite @quillon.test\xff")
+
+
+async def test_after_a_forget_no_byte_of_the_home_tells_of_the_person(
+    running_town: RunningTown, capsys: pytest.CaptureFixture[str]
+) -> None:
+    home, did = running_town.make_home("rowan"), running_town.account("quillon")
+    await live_with(running_town, home, did)
+    needles = (did, "quillon", WORDS)
+    before = places_that_hold(home.root, *needles)
+    assert len(before) > 12
+    await asyncio.to_thread(run_know, home.root, "@quillon.test", as_json=True)
+    known = json.loads(capsys.readouterr().out)
+    assert known["person"]["did"] == did
+    counts = {held["store"]: held["count"] for held in known["held"]}
+    assert all(counts[store] for store in ("received posts", "acts", "conversations", "memories", "journal", "files"))
+    await asyncio.to_thread(run_forget, home.root, "@quillon.test", as_json=False)
+    assert places_that_hold(home.root, *needles) == []
+    async with awake(home) as life:
+        listed = await life.app.services.knowledge.stores.memories.listed()
+        assert "Slate is louder than tin." in [memory.body for memory in listed]
+        await life.look()
+    assert places_that_hold(home.root, *needles) == []
+
+
+async def test_a_soul_that_runs_starts_anew_and_has_forgotten(
+    running_town: RunningTown, capsys: pytest.CaptureFixture[str]
+) -> None:
+    home, did = running_town.make_home("rowan"), running_town.account("quillon")
+    async with awake(home) as life:
+        running_town.network.post_as(did, f"@rowan.test {WORDS}: which roof is louder?")
+        await life.look()
+    async with started("run", "--home", str(home.root)) as process:
+        await until(process, "Awake")
+        await asyncio.to_thread(run_forget, home.root, did, as_json=True)
+        assert json.loads(capsys.readouterr().out)["done"] is False
+        await until(process, "Awake")
+        assert ForgetRequests(home.memory).all() == []
+        process.send_signal(signal.SIGINT)
+        await asyncio.wait_for(process.communicate(), HANG_S)
+    assert process.returncode == 0
+    assert places_that_hold(home.root, did, "quillon", WORDS) == []
+
+
+async def test_a_kill_in_between_costs_nothing(running_town: RunningTown) -> None:
+    home, did = running_town.make_home("rowan"), running_town.account("quillon")
+    await live_with(running_town, home, did)
+    async with forgetting_beside(settings_of(home), home) as forgetting:
+        trace = await forgetting.trace(did)
+    ForgetRequests(home.memory).give(ForgetRequest(trace, SystemClock().now()))
+    killed = 0
+    for number in (1, 4, 8, 12, 16):
+        child = await asyncio.create_subprocess_exec(
+            sys.executable, "-m", "tests.crash.forget_child", str(home.root), str(number), cwd=ROOT
+        )
+        killed += await child.wait() == -signal.SIGKILL
+        if not ForgetRequests(home.memory).all():
+            break
+    assert killed > 1
+    await asyncio.to_thread(carry_out_requests, settings_of(home), home)
+    assert ForgetRequests(home.memory).all() == []
+    assert places_that_hold(home.root, did, "quillon", WORDS) == []
+
+
+async def test_somebody_forgotten_who_asks_again_is_answered_and_forgotten_again(running_town: RunningTown) -> None:
+    home, did = running_town.make_home("rowan"), running_town.account("quillon")
+    needles = (did, "quillon", WORDS)
+    running_town.network.post_as(did, f"@rowan.test {WORDS}: which roof is louder?")
+    async with awake(home) as life:
+        await life.look()
+    await asyncio.to_thread(run_forget, home.root, did, as_json=False)
+    async with awake(home) as life:
+        await life.look()
+        assert len(running_town.texts("rowan")) == 1
+        running_town.network.post_as(did, f"@rowan.test once more: {WORDS}. Which is cheaper?")
+        running_town.mind.answer = replying("Tin is cheaper, and it sings when it rains. Do you like that?")
+        await life.look()
+        assert life.app.services.relationships.get("quillon.test") is None
+    assert len(running_town.texts("rowan")) == 2
+    settings = settings_of(home)
+    (request,) = ForgetRequests(home.memory).all()
+    assert not await asyncio.to_thread(carry_out_requests, settings, home)
+    ForgetRequests(home.memory).give(replace(request, not_before=request.not_before - SWEPT_AFTER))
+    assert await asyncio.to_thread(carry_out_requests, settings, home)
+    assert places_that_hold(home.root, *needles) == []
+
+
+async def test_a_mute_outlives_the_forgetting(running_town: RunningTown) -> None:
+    home, did = running_town.make_home("rowan"), running_town.account("quillon")
+    async with awake(home):
+        await asyncio.to_thread(run_mute, home.root, did, off=False, as_json=False)
+    await asyncio.to_thread(run_forget, home.root, did, as_json=False)
+    assert places_that_hold(home.root, did, "quillon") == []
+    async with awake(home) as life:
+        running_town.network.post_as(did, "@rowan.test which roof is louder?")
+        await life.look()
+        await asyncio.to_thread(run_mute, home.root, did, off=True, as_json=False)
+        running_town.network.post_as(did, "@rowan.test and which one is cheaper?")
+        life.passes(60)
+        await life.look()
+    assert len(running_town.texts("rowan")) == 1
+
+
+@pytest.mark.parametrize("who", ["@owner.test", "rowan.test"])
+async def test_the_owner_and_the_soul_itself_are_not_forgotten(running_town: RunningTown, who: str) -> None:
+    home = running_town.make_home("rowan")
+    running_town.network.post_as(running_town.account("owner"), "@rowan.test are you there?")
+    async with awake(home) as life:
+        await life.look()
+    with pytest.raises(UsageError):
+        await asyncio.to_thread(run_forget, home.root, who, as_json=False)
