@@ -53,7 +53,7 @@ class Control:
         )
 
     def pause(self, reason: str = "") -> None:
-        """Nothing public leaves from now on; a pause that stands keeps its reason where none is given.
+        """Stop every public act from now on. A pause that stands keeps its reason if none is given.
 
         Raises `StorageError`.
         """

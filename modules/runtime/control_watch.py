@@ -27,7 +27,7 @@ _READ_S = 60.0
 
 @dataclass(frozen=True, slots=True)
 class StandingChecked(Event):
-    """It was looked up, after the login, whether the SOUL may act."""
+    """Published after each check, beginning with the login, of whether the SOUL may act."""
 
 
 @dataclass(slots=True)

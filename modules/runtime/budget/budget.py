@@ -176,7 +176,7 @@ class Budget:
         await self._after(work)
 
     async def unanswered(self, reservation: Reservation) -> None:
-        """No whole answer came: it goes on counting in full, as one that may have been billed."""
+        """Record that no whole answer came: the reservation stays counted in full, as the call may have been billed."""
         await self._database.run(lambda connection: ledger.note_unanswered(connection, reservation.id))
 
     async def report(self) -> Report:

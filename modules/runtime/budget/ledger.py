@@ -80,7 +80,7 @@ def settle(
 
 
 def note_unanswered(connection: sqlite3.Connection, call_id: str) -> None:
-    """No answer came, and it is no longer on its way; it counts in full unless it is settled."""
+    """Mark a call that ended without an answer; it counts in full unless it is settled later."""
     connection.execute("UPDATE model_calls SET unanswered = 1 WHERE id = ? AND state = 'reserved'", (call_id,))
 
 

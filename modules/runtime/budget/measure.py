@@ -43,7 +43,7 @@ _LIMITS = ("max_tokens", "max_completion_tokens")
 
 
 def input_bound(request: Request) -> int:
-    """No fewer tokens than the request can have."""
+    """Return an upper bound of the request's tokens."""
     messages, tools = len(request["messages"]), len(request.get("tools", ()))
     added = TOKENS_PER_REQUEST + TOKENS_PER_MESSAGE * messages + TOKENS_PER_TOOL * tools
     pictures = [url for url in map(_url, pictures_in(request["messages"])) if url.startswith(_DATA)]
@@ -63,7 +63,7 @@ def input_floor(request: Request) -> int:
 
 
 def output_floor(weight: int) -> int:
-    """The same for an answer of at most `weight` tokens: one for each byte, as it was streamed."""
+    """Return a lower bound of an answer's tokens; `weight` is its upper bound, one token for each byte streamed."""
     return weight // BYTES_PER_TOKEN_AT_MOST
 
 

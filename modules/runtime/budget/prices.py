@@ -44,7 +44,7 @@ class Price:
 
     @property
     def input_at_most(self) -> Fraction:
-        """For a token of input, whatever the service does with it."""
+        """Return the highest price of a token of input, cached or not."""
         return max(self.input, self.kept or self.input, self.stored or self.input)
 
     def cost(self, input_tokens: int, output_tokens: int, kept_tokens: int = 0) -> int:

@@ -54,15 +54,15 @@ class BudgetGuard(Protocol):
         ...
 
     async def settle(self, reservation: Reservation, usage: Usage | None, weight: int) -> int | None:
-        """It was answered, with `usage` or at most `weight` tokens of output: its cost in millionths of a dollar."""
+        """Settle an answered call by `usage`, else by `weight` tokens of output; returns millionths of a dollar."""
         ...
 
     async def release(self, reservation: Reservation, *, unanswered: bool = False) -> None:
-        """It cost nothing: it was refused before anything was done for it, or not one byte of an answer came."""
+        """Free the reservation of a call that cost nothing: it was refused, or no byte of an answer came."""
         ...
 
     async def unanswered(self, reservation: Reservation) -> None:
-        """No whole answer came, and it may have been billed all the same: it counts in full, and is told apart."""
+        """Keep the reservation of a call without a whole answer: it may have been billed, and is shown apart."""
         ...
 
 

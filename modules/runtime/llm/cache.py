@@ -12,7 +12,7 @@ REMEMBERED_CALLS = 200
 
 @dataclass(frozen=True, slots=True)
 class CacheRate:
-    """Of the latest calls that the service counted: how many they were, and their tokens of input."""
+    """The latest calls that the service counted: their number, and their tokens of input."""
 
     calls: int = 0
     input_tokens: int = 0

@@ -45,7 +45,7 @@ class Cooldowns:
         self._known = self._read()
 
     def standing(self, now: datetime) -> list[RepoCooldown]:
-        """Those that have not ended."""
+        """Return the cooldowns that have not ended."""
         return [one for one in self._known if not is_over(one, now)]
 
     def of(self, owner: str, repo: str, now: datetime) -> RepoCooldown | None:

@@ -83,7 +83,7 @@ def all_in(path: Path) -> list[QueuedCommitment]:
 
 
 def live_in(path: Path) -> list[QueuedCommitment]:
-    """Those that are still to be fulfilled, oldest first; nothing is written. Raises `StorageError`."""
+    """The live commitments of the file, oldest first; nothing is written. Raises `StorageError`."""
     return [one for one in all_in(path) if one.status in LIVE]
 
 
@@ -121,7 +121,7 @@ def append_line(path: Path, record: Mapping[str, Any], *, max_bytes: int, rotati
 
 
 class _TooLargeError(StorageError):
-    """No file of commitments grows so large; it would be read for minutes."""
+    """The file is larger than any that this program writes, and is not read."""
 
 
 def _parsed(path: Path) -> tuple[dict[str, QueuedCommitment], list[bytes]]:

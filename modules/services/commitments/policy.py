@@ -137,7 +137,7 @@ def due_in_s(commitment: QueuedCommitment, now: datetime) -> float | None:
 
 
 def started(commitment: QueuedCommitment, now: datetime) -> QueuedCommitment:
-    """A try begins."""
+    """Return the commitment as a try begins."""
     return replace(commitment, status="in_progress", last_attempt_at=iso(now), not_before=None)
 
 
@@ -149,12 +149,12 @@ def can_retry_now(commitment: QueuedCommitment, now: datetime) -> bool:
 
 
 def retried_now(commitment: QueuedCommitment) -> QueuedCommitment:
-    """It is tried at once."""
+    """Return the commitment, due at once."""
     return replace(commitment, last_attempt_at=None)
 
 
 def kept(commitment: QueuedCommitment, result: Mapping[str, Any]) -> QueuedCommitment:
-    """It is done."""
+    """Return the commitment as fulfilled, with what came of it."""
     attempts = commitment.attempt_count + 1
     return replace(commitment, status="completed", attempt_count=attempts, error=None, result=result)
 
@@ -198,7 +198,7 @@ def interrupted(commitment: QueuedCommitment) -> QueuedCommitment:
 
 
 def given_up(commitment: QueuedCommitment, reason: str) -> QueuedCommitment:
-    """It will not be kept."""
+    """Return the commitment as abandoned, with the reason."""
     return replace(commitment, status="abandoned", error=reason)
 
 

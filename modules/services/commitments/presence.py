@@ -53,7 +53,7 @@ class Presence:
         return (room.has_active_claim(commitment.type, claim_target(commitment)) or "") if room else ""
 
     async def begins(self, commitment: QueuedCommitment) -> None:
-        """A try begins."""
+        """Claim the commitment in the room, and show that we act."""
         if (room := self._listening()) is None:
             return
         await self._acts(room, commitment)
@@ -61,7 +61,7 @@ class Presence:
         self._begun_at[commitment.id] = self._claimed_at[commitment.id] = self._clock.monotonic()
 
     async def goes_on(self, commitment: QueuedCommitment) -> None:
-        """It is still worked at: the claim is renewed every 30 s, for ten minutes."""
+        """Renew the claim on a commitment that is worked at, every 30 s and for ten minutes at most."""
         room, last = self._listening(), self._claimed_at.get(commitment.id)
         now = self._clock.monotonic()
         if room is None or (last is not None and now - last < _RENEWED_EVERY_S):
@@ -83,7 +83,7 @@ class Presence:
             )
 
     def let_go(self, commitment: QueuedCommitment) -> None:
-        """It is not worked at for now: the claim runs out."""
+        """Stop renewing the claim, which then runs out: the commitment is not worked at for now."""
         self._begun_at.pop(commitment.id, None)
         self._claimed_at.pop(commitment.id, None)
 

@@ -90,7 +90,7 @@ class CommitmentQueue:
         return answer
 
     def get(self, commitment_id: str) -> QueuedCommitment | None:
-        """One commitment."""
+        """Return a commitment by its id, or None."""
         return self._known.get(commitment_id)
 
     def all(self) -> list[QueuedCommitment]:
@@ -98,7 +98,7 @@ class CommitmentQueue:
         return sorted(self._known.values(), key=lambda one: one.created_at)
 
     def live(self) -> list[QueuedCommitment]:
-        """Those that are still to be fulfilled, oldest first."""
+        """Return the commitments that are still to be fulfilled, oldest first."""
         return [one for one in self.all() if one.status in LIVE]
 
     def in_conversation(self, source_thread_uri: str, room_id: str = "") -> list[QueuedCommitment]:
@@ -107,17 +107,17 @@ class CommitmentQueue:
         return [one for one in made if policy.is_of_room(one, room_id)]
 
     def get_pending_commitments(self) -> list[QueuedCommitment]:
-        """Those that wait for a try, now or later, oldest first."""
+        """Return the commitments that wait for a try, now or later, oldest first."""
         now = self._clock.now()
         return [one for one in self.all() if policy.due_in_s(one, now) is not None]
 
     def due(self) -> list[QueuedCommitment]:
-        """Those whose try has come, oldest first."""
+        """Return the commitments that are to be tried now, oldest first."""
         now = self._clock.now()
         return [one for one in self.all() if policy.due_in_s(one, now) == 0]
 
     def get_recently_completed_commitments(self, window_ms: float) -> list[QueuedCommitment]:
-        """Those that were fulfilled within the window, newest first."""
+        """Return the commitments fulfilled within the last `window_ms` milliseconds, newest first."""
         since = iso(self._clock.now() - timedelta(milliseconds=window_ms))
         done = [one for one in self._known.values() if one.status == "completed"]
         return sorted((one for one in done if _ended(one) >= since), key=_ended, reverse=True)
@@ -127,22 +127,22 @@ class CommitmentQueue:
         return outcome_patterns(self._known.values(), self._clock.now())
 
     def mark_in_progress(self, commitment_id: str) -> QueuedCommitment:
-        """A try begins. Raises `KeyError` for an unknown commitment, as do its like below."""
+        """Begin a try. Raises `KeyError` for an unknown commitment, as do the methods below."""
         return self._put(policy.started(self._known[commitment_id], self._clock.now()), "in_progress")
 
     def mark_completed(self, commitment_id: str, result: Mapping[str, Any]) -> QueuedCommitment:
-        """It is fulfilled."""
+        """Mark a commitment as fulfilled; `result` is what came of it."""
         return self._put(policy.kept(self._known[commitment_id], result), "completed")
 
     def mark_failed(self, commitment_id: str, error: str, partial: Mapping[str, Any] | None = None) -> QueuedCommitment:
-        """A try failed for good reason; after the third the commitment is given up. What is over stays as it ended."""
+        """Count a failed try; after the third the commitment is abandoned. One that has ended stays as it is."""
         if self._known[commitment_id].status not in LIVE:
             return self._known[commitment_id]
         after = policy.failed(self._known[commitment_id], error, partial)
         return self._put(after, "auto_abandoned" if after.status == "abandoned" else "failed", error=error)
 
     def put_off(self, commitment_id: str, error: str, partial: Mapping[str, Any] | None = None) -> QueuedCommitment:
-        """A try came to nothing, and it was not the commitment's fault: no attempt is used. What is over stays so."""
+        """End a try without counting it as an attempt. A commitment that has ended stays as it is."""
         if self._known[commitment_id].status not in LIVE:
             return self._known[commitment_id]
         return self._put(policy.put_off(self._known[commitment_id], error, partial), "put_off", error=error)
@@ -150,14 +150,14 @@ class CommitmentQueue:
     def wait_until(
         self, commitment_id: str, not_before: datetime, partial: Mapping[str, Any] | None = None
     ) -> QueuedCommitment:
-        """Its act may not leave before then: no attempt is used, and it counts as no failure. What is over stays so."""
+        """Let a commitment wait until `not_before`; no attempt is counted. One that has ended stays as it is."""
         if self._known[commitment_id].status not in LIVE:
             return self._known[commitment_id]
         after = policy.waiting(self._known[commitment_id], not_before, self._clock.now(), partial)
         return self._put(after, "waits", not_before=after.not_before)
 
     def withdraw(self, commitment_id: str, reason: str) -> bool:
-        """Somebody else has it, or it was settled: it is dropped, and nobody is told. False once a try has begun."""
+        """Abandon a commitment without telling anybody. Returns False, and changes nothing, once a try has begun."""
         commitment = self._known.get(commitment_id)
         if commitment is None or commitment.status not in {"pending", "failed"}:
             return False
@@ -178,7 +178,7 @@ class CommitmentQueue:
         return late and self.withdraw(commitment_id, policy.NEVER_DELIVERED)
 
     def withdraw_claimed(self, action: str, target: str, reason: str) -> bool:
-        """The same for what was claimed as `action` on `target`, for example after a lost claim."""
+        """Withdraw the commitments claimed as `action` on `target`; returns whether there was one."""
         meant = [one for one in self.live() if (one.type, claim_target(one)) == (action, target)]
         return sum(self.withdraw(one.id, reason) for one in meant) > 0
 
@@ -188,20 +188,20 @@ class CommitmentQueue:
         return found[0] if found and found[0].status == "completed" else None
 
     def retry_now(self, source_thread_uri: str) -> None:
-        """Somebody asks after it: what waits for another try in that conversation is tried now."""
+        """Try again now what waits for another try in that conversation, because somebody asked after it."""
         now = self._clock.now()
         for one in self.in_conversation(source_thread_uri):
             if policy.can_retry_now(one, now):
                 self._put(policy.retried_now(one), "retried_now")
 
     def timeout_in_progress_commitments(self, except_ids: Collection[str] = ()) -> list[QueuedCommitment]:
-        """Tries that take too long have failed; those whose act is still on its way (`except_ids`) have not."""
+        """Count tries that take too long as failed, but for those whose act is still on its way (`except_ids`)."""
         now = self._clock.now()
         late = [one for one in self.all() if policy.is_timed_out(one, now) and one.id not in except_ids]
         return [self._timed_out(one) for one in late]
 
     def abandon_stale_commitments(self, except_ids: Collection[str] = ()) -> list[QueuedCommitment]:
-        """Give up what nobody waits for any more, but for what is on its way already (`except_ids`)."""
+        """Abandon commitments that are too old, but for those whose act is on its way (`except_ids`); returns them."""
         now = self._clock.now()
         stale = [one for one in self.all() if policy.is_stale(one, now) and one.id not in except_ids]
         return [self._put(policy.given_up(one, one.error or policy.STALE), "stale_abandoned") for one in stale]

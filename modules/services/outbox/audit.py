@@ -16,7 +16,7 @@ _FOR_PROPOSERS = {"instead", "retry_in_s"}
 
 
 def admission_entry(admission: Admission) -> Entry:
-    """It was accepted, kept for the owner, or refused; `data["rules"]` holds what the rules said of it."""
+    """Return the entry of an intent that was admitted, held or refused; `data["rules"]` holds each rule's verdict."""
     intent, verdicts = admission.intent, admission.verdicts
     match intent.state:
         case "blocked" if any(verdict.withhold for verdict in verdicts):
@@ -32,7 +32,7 @@ def admission_entry(admission: Admission) -> Entry:
 
 
 def held(intent: Intent) -> Entry:
-    """It waits for the owner's yes."""
+    """Return the entry of an intent that waits for the owner's yes."""
     short = intent.id[:SHORT_ID_CHARS]
     summary = f"Waits for your yes (/approve {short} or /reject {short}): {_what(intent)}"
     return _entry(intent, "act", summary, intent.error or "")
@@ -44,24 +44,24 @@ def approved(intent: Intent) -> Entry:
 
 
 def rejected(intent: Intent) -> Entry:
-    """The owner said no."""
+    """Return the entry of an intent that the owner refused."""
     return _entry(intent, "done", f"Rejected {_what(intent, PREVIEW_CHARS)}", intent.error or "")
 
 
 def kept_in(intent: Intent, wait: Wait) -> Entry:
-    """Its turn has come, but a gate is shut; for how long is told where that is known."""
+    """Return the entry of a due intent that a gate keeps in; it tells until when, where that is known."""
     reason = f"{wait.reason}; it can leave in {span(wait.seconds)}" if wait.ends else wait.reason
     return _entry(intent, "queue", f"Waiting to send {_what(intent, PREVIEW_CHARS)}", reason)
 
 
 def sending(intent: Intent) -> Entry:
-    """It sets out."""
+    """Return the entry of an intent that is sent now."""
     again = intent.attempts + intent.deferrals > 0 or intent.state == "sending"
     return _entry(intent, "queue", f"Sending {_what(intent, PREVIEW_CHARS)}", "again" if again else "")
 
 
 def done(intent: Intent, *, earlier: bool) -> Entry:
-    """It stands on the network; `earlier` when a try whose answer was lost had brought it there."""
+    """Return the entry of a delivered intent; `earlier`: by a former try whose answer was lost."""
     where = intent.result_uri or ""
     return _entry(
         intent, "social", f"Sent {_what(intent)}", f"{where} (an earlier try had arrived)" if earlier else where
@@ -69,7 +69,7 @@ def done(intent: Intent, *, earlier: bool) -> Entry:
 
 
 def put_off(intent: Intent, retry_in_s: float) -> Entry:
-    """It did not get through, or we do not know; it will be tried again."""
+    """Return the entry of an intent that will be tried again, as it failed or its outcome is unknown."""
     return _entry(intent, "warn", f"Retry of {_what(intent, PREVIEW_CHARS)} in {span(retry_in_s)}", intent.error or "")
 
 
@@ -86,7 +86,7 @@ def duplicates_closed(intent: Intent, count: int) -> Entry:
 
 
 def ended(intent: Intent) -> Entry:
-    """It failed for good, or lost its sense."""
+    """Return the entry of an intent that failed for good or is not wanted any more."""
     verb = "Expired" if intent.state == "expired" else "Failed"
     line: LineKind = "warn" if intent.state == "expired" else "error"
     return _entry(intent, line, f"{verb}: {_what(intent, PREVIEW_CHARS)}", intent.error or "")

@@ -140,7 +140,7 @@ class Outbox:
         return await self._database.run(lambda connection: store.add_feed_keys(connection, reversed(keys), now))
 
     async def get(self, intent_id: str) -> Intent | None:
-        """One intent."""
+        """Return an intent by its id, or None."""
         return await self._database.run(lambda connection: store.get(connection, intent_id))
 
     async def made(self, uri: str) -> Intent | None:

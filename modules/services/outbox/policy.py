@@ -183,7 +183,7 @@ def after_send(intent: Intent, error: Err) -> Step:
 
 
 def after_find(intent: Intent, error: Err) -> Step:
-    """What it means that we could not learn whether an earlier try arrived: nothing is given up, we ask again."""
+    """Return what follows a look that could not tell whether an earlier try arrived: it is looked for again."""
     refused = error.kind in {"invalid", "not_found"}
     if refused and intent.attempts + 1 >= OUTBOX_MAX_ATTEMPTS:
         return Step("failed", counts=True)

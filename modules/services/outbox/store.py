@@ -62,7 +62,7 @@ def update(connection: sqlite3.Connection, intent: Intent) -> None:
 
 
 def get(connection: sqlite3.Connection, intent_id: str) -> Intent | None:
-    """One intent."""
+    """Return an intent by its id, or None."""
     return next(iter(_select(connection, "id = ?", intent_id)), None)
 
 
@@ -94,12 +94,12 @@ def in_state(connection: sqlite3.Connection, state: IntentState) -> list[Intent]
 
 
 def due_for_recheck(connection: sqlite3.Connection, until: datetime) -> list[Intent]:
-    """Those that are done, and are to be looked at once more by then, newest first."""
+    """Return the delivered intents that are to be looked at once more by then, newest first."""
     return _select(connection, "state = 'done' AND not_before IS NOT NULL AND not_before <= ?", iso(until))
 
 
 def starting_with(connection: sqlite3.Connection, prefix: str) -> list[Intent]:
-    """Those whose id begins with `prefix` (hexadecimal digits), newest first."""
+    """Return the intents whose id begins with `prefix` (hexadecimal digits), newest first."""
     return _select(connection, "id GLOB ?", f"{prefix}*")
 
 

@@ -124,7 +124,7 @@ class History:
         return self._version(matches[0]) if name and len(matches) == 1 else None
 
     def read(self, version: Version) -> bytes:
-        """Its text. Raises `StorageError`."""
+        """Return the text of a version. Raises `StorageError`."""
         try:
             return read_bounded(self._text(version.name), SELF_MAX_BYTES)
         except OSError as error:
@@ -141,7 +141,7 @@ class History:
         save_state(self._held, asdict(held))
 
     def drop_held(self) -> None:
-        """Nothing waits any more."""
+        """Drop the change that waits for the owner's yes."""
         self._held.unlink(missing_ok=True)
 
     def _settle(self) -> None:
@@ -219,7 +219,7 @@ class History:
 
 
 def sha256(content: bytes) -> str:
-    """In hex."""
+    """Return the SHA-256 of `content` in hex."""
     return hashlib.sha256(content).hexdigest()
 
 

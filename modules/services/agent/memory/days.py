@@ -35,7 +35,7 @@ def day_span(day: date, timezone: str = "") -> tuple[datetime, datetime]:
 
 
 def of_day(day: date, memories: Iterable[Memory], timezone: str = "") -> list[Memory]:
-    """Those that belong to `day`, in the order in which they were remembered."""
+    """Return the memories of `day`, in the order in which they were made."""
     ours = [memory for memory in memories if _moment(memory, timezone).date() == day]
     return sorted(ours, key=lambda memory: (memory.updated_at, memory.id))
 

@@ -78,4 +78,4 @@ class SqliteMemories:
         )
 
     async def aclose(self) -> None:
-        """Nothing is the store's own: whoever opened the database closes it."""
+        """Do nothing: whoever opened the database closes it."""

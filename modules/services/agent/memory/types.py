@@ -114,7 +114,7 @@ class MemoryStore(Protocol):
         ...
 
     async def recalled(self, ids: Collection[int], now: datetime) -> None:
-        """These were shown to a model: count it."""
+        """Count that these memories were shown to a model."""
         ...
 
     async def retire(self, memory_id: int, now: datetime) -> bool:

@@ -50,7 +50,7 @@ def is_name(name: str) -> bool:
 
 
 def checked_name(name: str) -> str:
-    """That name. Raises `PolicyBlocked` if it is none."""
+    """Return the name of a file. Raises `PolicyBlocked` if it is not one."""
     if not is_name(name):
         raise PolicyBlocked(f"{name!r} is no name of a file in the workspace", remedy="Names look like GOALS.md.")
     return name
@@ -69,7 +69,7 @@ def too_large(etag: str | None = None) -> Found:
 
 
 def decoded(data: bytes, etag: str | None = None) -> Found:
-    """What these bytes are."""
+    """Return the text of a file's bytes, or the problem with them."""
     if len(data) > MAX_TEXT_BYTES:
         return too_large(etag)
     try:

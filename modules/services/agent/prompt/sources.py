@@ -114,7 +114,7 @@ class Sources:
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """For which turn a prompt is wanted.
+    """The turn for which a prompt is built.
 
     `query` is what it is about, in the words of whoever began it; `least`, whose words it may bring in at the least.
     """

@@ -20,7 +20,7 @@ class Archives:
         self._storage = storage
 
     async def listed(self, session_key: str | None = None, limit: int = 100) -> list[Archive]:
-        """Those whose bytes lie in the store, newest first."""
+        """Return the archives that lie in the store, newest first."""
         return await self._database.run(lambda connection: archives.done(connection, session_key, limit))
 
     async def read(self, archive: Archive) -> ApiResult[list[Line]]:

@@ -46,7 +46,7 @@ def due(connection: sqlite3.Connection) -> list[tuple[Remnant, str]]:
 
 
 def settled(connection: sqlite3.Connection, remnant: Remnant, session_key: str) -> None:
-    """That is cleared away."""
+    """Record that one remnant of a conversation is cleared away."""
     marks.remove(connection, _mark(remnant) + session_key)
 
 

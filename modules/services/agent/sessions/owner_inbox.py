@@ -59,11 +59,11 @@ class OwnerInbox:
         return await self._database.run(look)
 
     async def count(self) -> int:
-        """How many wait."""
+        """Return how many messages wait for an answer."""
         return await self._database.run(count)
 
     async def remove(self, message: OwnerMessage) -> None:
-        """It has its answer, or will never have one."""
+        """Remove a message that was answered or never will be."""
         await self._database.run(
             lambda connection: connection.execute("DELETE FROM owner_messages WHERE id = ?", (message.id,))
         )

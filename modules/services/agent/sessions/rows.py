@@ -34,7 +34,7 @@ def parts(message: Message) -> list[tuple[Role, Message]]:
 
 
 def blocks(message: Message) -> tuple[Block, ...]:
-    """Its content as blocks."""
+    """Return the content of a message as blocks."""
     return (Text(message.content),) if isinstance(message.content, str) else message.content
 
 
@@ -72,7 +72,7 @@ def redacted(message: Message, redactor: Redactor) -> Message:
 
 
 def tokens_of(message: Message, estimate: Callable[[str], int]) -> int:
-    """What it takes in a prompt, estimated."""
+    """Return the estimated tokens of a message in a prompt."""
     said = blocks(message)
     pictures = sum(isinstance(block, Image) for block in said)
     return estimate("\n".join(map(words_of, said))) + pictures * _PICTURE_TOKENS + _MESSAGE_TOKENS

@@ -114,7 +114,7 @@ def least_trusted(connection: sqlite3.Connection, session_id: str) -> Provenance
 
 
 def end(connection: sqlite3.Connection, session_id: str, now: datetime) -> None:
-    """Nothing more is said here; under the same key another conversation may begin."""
+    """End a conversation; another may begin under the same key."""
     connection.execute("UPDATE sessions SET ended_at = ? WHERE id = ? AND ended_at IS NULL", (iso(now), session_id))
 
 

@@ -42,7 +42,7 @@ class Registry:
         ]
 
     def specs(self, turn: Turn, only: Collection[str] | None = None) -> list[ToolSpec]:
-        """The same, as the model sees them."""
+        """Return the tools of a turn as the model sees them."""
         return [self._specs[tool.name] for tool in self.available(turn, only)]
 
     def __iter__(self) -> Iterator[Tool]:

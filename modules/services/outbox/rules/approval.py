@@ -31,7 +31,7 @@ class ApprovalRule:
         return [judge(self._approval, action, self._circle())]
 
     def at_departure(self, intent: Intent) -> Verdict:
-        """The same for what was admitted already, perhaps under another choice."""
+        """Decide the same for an admitted intent, as the owner's choice may have changed since."""
         if self._approval == "off":
             return Verdict(_NAME)
         return judge(self._approval, intent, self._circle())
