@@ -94,6 +94,10 @@ async def cost_ms(host: Host) -> float:
     return sum(after - began for after, began in zip(os.times()[:4], before[:4], strict=True)) * 1000
 
 
+# NOTE(self): a user of this process's own: the kernel counts the processes of a user over all that runs on the machine.
+ORDINARY_USER = 20_000 + os.getpid() % 20_000
+
+
 @pytest.mark.skipif(os.geteuid() != 0, reason="we are nobody special already")
 @pytest.mark.filterwarnings("ignore::DeprecationWarning")
 @pytest.mark.parametrize("script", ["id -u", "b() { b | b & }; b; sleep 9", "echo x > /proc/sys/kernel/core_pattern"])
@@ -103,14 +107,14 @@ async def test_an_ordinary_user_is_served_as_well_as_root(sandbox: None, tmp_pat
     for folder in (tmp_path, *tmp_path.parents):
         if not folder.stat().st_mode & 0o001:
             folder.chmod(0o755)
-    os.chown(work, 65534, 65534)
+    os.chown(work, ORDINARY_USER, ORDINARY_USER)
     ran = await asyncio.to_thread(as_nobody, ["sh", "-c", script], work)
     if script == "id -u":
-        assert ran["stdout"] == "1000\n", ran
+        assert ran.get("stdout") == "1000\n", ran
     elif "core" in script:
-        assert "cannot create" in str(ran["stderr"])
+        assert "cannot create" in str(ran.get("stderr")), ran
     else:
-        assert ran["ended"] == "processes", ran
+        assert ran.get("ended") == "processes", ran
 
 
 def as_nobody(command: list[str], work: Path) -> dict[str, object]:
@@ -124,8 +128,8 @@ def as_nobody(command: list[str], work: Path) -> dict[str, object]:
         return dict(eval(told))  # noqa: S307 - what the other half of this function wrote
     try:
         os.setgroups([])
-        os.setresgid(65534, 65534, 65534)
-        os.setresuid(65534, 65534, 65534)
+        os.setresgid(ORDINARY_USER, ORDINARY_USER, ORDINARY_USER)
+        os.setresuid(ORDINARY_USER, ORDINARY_USER, ORDINARY_USER)
         limits = bounded(processes=100)
         ran: Ran | SoulError
         try:
