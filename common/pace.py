@@ -19,6 +19,7 @@ PACING_REPLY_COOLDOWN_S = 60
 PACING_LIKE_COOLDOWN_S = 45
 PACING_FOLLOW_COOLDOWN_S = 3600
 PACING_ACTION_COOLDOWN_S = 10
+PACING_BREATH_S = 2
 ATPROTO_MIN_SPACING_MS = 5000
 
 
@@ -42,6 +43,7 @@ class Pace:
     like_cooldown_s: float = PACING_LIKE_COOLDOWN_S
     follow_cooldown_s: float = PACING_FOLLOW_COOLDOWN_S
     action_cooldown_s: float = PACING_ACTION_COOLDOWN_S
+    breath_s: float = PACING_BREATH_S
 
     def at(self, speed: float) -> Pace:
         """The same life, `speed` times as fast (speed > 0)."""

@@ -134,20 +134,35 @@ class Delivery:
 
     def _choose(self, connection: sqlite3.Connection, pending: list[Intent], now: datetime) -> policy.Choice:
         acts = store.last_acts(connection, now)
+        departures = store.last_departures(connection, now, self._pacing.per_tick)
         return policy.choose(
             pending,
-            lambda intent: self._pause_s(connection, intent, acts, now),
+            lambda intent: self._pause_s(connection, intent, acts, now, departures),
             lambda intent: policy.is_backlog(intent, self._free_since(intent)),
         )
 
     def _free_since(self, intent: Intent) -> datetime:
         return self._kept.get(intent.id, self._started)
 
-    def _pause_s(self, connection: sqlite3.Connection, intent: Intent, acts: policy.Acts, now: datetime) -> float:
+    def _pause_s(
+        self,
+        connection: sqlite3.Connection,
+        intent: Intent,
+        acts: policy.Acts,
+        now: datetime,
+        departures: Sequence[datetime] = (),
+    ) -> float:
         """Seconds until `intent` may leave. The gates are asked last, when nothing else keeps it."""
         pause = policy.retry_in_s(intent, now)
         if intent.state == "pending":
-            pace = policy.wait_s(intent, acts=acts, pacing=self._pacing, now=now, started=self._free_since(intent))
+            pace = policy.wait_s(
+                intent,
+                acts=acts,
+                pacing=self._pacing,
+                now=now,
+                started=self._free_since(intent),
+                departures=departures,
+            )
             pause = max(pause, pace, _wait_for_target(connection, intent))
         if pause <= 0 and (wait := self._ask_gates(connection, intent, now)) is not None:
             return wait.seconds

@@ -6,6 +6,7 @@ Pace is computed from the times of past acts, so it holds across restarts by its
 from __future__ import annotations
 
 import hashlib
+import zlib
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
@@ -100,23 +101,37 @@ def cooldown_s(kind: IntentKind, pacing: Pacing) -> float:
             return pacing.extra.get(kind, 0.0)
 
 
-def wait_s(intent: Intent, *, acts: Acts, pacing: Pacing, now: datetime, started: datetime) -> float:
-    """Seconds until the pace lets `intent` leave; 0 when it may.
+def wait_s(
+    intent: Intent,
+    *,
+    acts: Acts,
+    pacing: Pacing,
+    now: datetime,
+    started: datetime,
+    departures: Sequence[datetime] = (),
+) -> float:
+    """Seconds until the pace lets `intent` leave; 0 when it may. `departures` are the latest ones, newest first.
 
-    Urgent intents skip the lanes, and what does not go to Bluesky has but its own. Those that were already old when
-    they were set free (`started`: this process woke, or a gate opened) keep their distance from the last act of their
-    kind, urgent or not: a queue that was asleep wakes slowly.
+    Urgent intents only take a breath, and what does not go to Bluesky has but its own lane. Those that were already
+    old when they were set free (`started`: this process woke, or a gate opened) keep their distance from the last act
+    of their kind, urgent or not: a queue that was asleep wakes slowly.
     """
     waits = [0.0]
     if is_backlog(intent, started):
         waits.append(_left(acts.get(intent.kind), BACKLOG_SPACING_MS / 1000, now))
+    to_bluesky = intent.kind not in NON_BLUESKY_KINDS
+    last = max((at for kind, at in acts.items() if kind not in NON_BLUESKY_KINDS), default=None)
+    longer = 1 + pacing.spread * zlib.crc32(intent.id.encode()) / 2**32
+    if to_bluesky:
+        waits.append(_left(last, pacing.breath_s * longer, now))
     if not intent.urgent:
         lane: tuple[IntentKind, ...] = ("like", "repost") if intent.kind in {"like", "repost"} else (intent.kind,)
         last_in_lane = max((acts[kind] for kind in lane if kind in acts), default=None)
-        waits.append(_left(last_in_lane, cooldown_s(intent.kind, pacing), now))
-        if intent.kind not in NON_BLUESKY_KINDS:
-            last = max((at for kind, at in acts.items() if kind not in NON_BLUESKY_KINDS), default=None)
-            waits.append(_left(last, pacing.action_s, now))
+        waits.append(_left(last_in_lane, cooldown_s(intent.kind, pacing) * longer, now))
+        if to_bluesky:
+            waits.append(_left(last, pacing.action_s * longer, now))
+            if 0 < pacing.per_tick <= len(departures):
+                waits.append(_left(departures[pacing.per_tick - 1], pacing.tick_s * longer, now))
     return max(waits)
 
 

@@ -5,12 +5,20 @@ from __future__ import annotations
 import dataclasses
 import json
 import sqlite3
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from datetime import datetime, timedelta
 
 from common.clock import iso, parse_iso
 from modules.services.outbox.bodies import IntentKind, parse_body
-from modules.services.outbox.types import ACTIVE_STATES, REPEATABLE, Intent, IntentState, ProposedAction, StoredBefore
+from modules.services.outbox.types import (
+    ACTIVE_STATES,
+    NON_BLUESKY_KINDS,
+    REPEATABLE,
+    Intent,
+    IntentState,
+    ProposedAction,
+    StoredBefore,
+)
 
 FEED_KEYS_MAX = 5000
 
@@ -18,6 +26,7 @@ _FIELDS = tuple(field.name for field in dataclasses.fields(Intent))
 _COLUMNS = ", ".join(_FIELDS)
 _ACTIVE = f"state IN ({', '.join(repr(state) for state in sorted(ACTIVE_STATES))})"
 _REPEATABLE = f"kind IN ({', '.join(repr(kind) for kind in sorted(REPEATABLE))})"
+_NON_BLUESKY_KINDS = ", ".join(repr(kind) for kind in sorted(NON_BLUESKY_KINDS))
 _TICK = timedelta(milliseconds=1)
 
 
@@ -198,6 +207,16 @@ def last_acts(connection: sqlite3.Connection, now: datetime) -> dict[IntentKind,
     return {row[0]: parse_iso(row[1]) for row in rows}
 
 
+def last_departures(connection: sqlite3.Connection, now: datetime, most: int) -> list[datetime]:
+    """When the latest acts set out for Bluesky in the last day, at most so many, newest first; urgent ones aside."""
+    rows = connection.execute(
+        f"SELECT sent_at FROM intents WHERE sent_at BETWEEN ? AND ? AND +state IN ('sending', 'done')"  # noqa: S608 - constants
+        f" AND NOT urgent AND kind NOT IN ({_NON_BLUESKY_KINDS}) ORDER BY sent_at DESC LIMIT ?",
+        (iso(now - timedelta(days=1)), iso(now), most),
+    )
+    return [parse_iso(row[0]) for row in rows]
+
+
 def last_active(connection: sqlite3.Connection, kind: IntentKind) -> datetime | None:
     """When the latest living intent of a kind was accepted or, if it is later, set out."""
     query = f"SELECT max(max(created_at, coalesce(sent_at, ''))) FROM intents WHERE kind = ? AND {_ACTIVE}"  # noqa: S608 - a constant
@@ -219,6 +238,12 @@ def in_feed(connection: sqlite3.Connection, key: str) -> bool:
 def feed_shows(connection: sqlite3.Connection, uri: str) -> bool:
     """Whether our own feed showed this record."""
     return connection.execute("SELECT 1 FROM feed_keys WHERE uri = ?", (uri,)).fetchone() is not None
+
+
+def forget_feed(connection: sqlite3.Connection, still_shown: Sequence[str]) -> None:
+    """Forget what our own feed showed, but for the posts that it still shows."""
+    query = "DELETE FROM feed_keys WHERE uri NOT IN (SELECT value FROM json_each(?))"
+    connection.execute(query, (json.dumps(still_shown),))
 
 
 def add_feed_keys(connection: sqlite3.Connection, keys: Iterable[tuple[str, str]], at: datetime) -> int:

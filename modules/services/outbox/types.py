@@ -22,6 +22,10 @@ REPEATABLE: frozenset[IntentKind] = frozenset({"follow", "like", "repost"})
 """What may be done again to the same target once its record was deleted."""
 
 
+ACTS_PER_TICK = 3
+PACING_SPREAD = 0.25
+
+
 @dataclass(frozen=True, slots=True)
 class ProposedAction:
     """A public act that a life proposes. It becomes an intent when the outbox accepts it.
@@ -295,7 +299,15 @@ class Wait:
 
 @dataclass(frozen=True, slots=True)
 class Pacing:
-    """Seconds that must lie between acts: of the same lane, and between any two."""
+    """Seconds that must lie between acts: of the same lane, and between any two.
+
+    Attributes:
+        extra: the lanes of kinds that have none of their own.
+        breath_s: between any two acts on Bluesky, also where one is urgent.
+        tick_s: a span in which at most `per_tick` acts leave for Bluesky, urgent ones besides; 0 acts: no limit.
+        spread: each pause is longer by up to this share, for each act another, so that no rhythm can be seen.
+
+    """
 
     post_s: float
     reply_s: float
@@ -303,6 +315,10 @@ class Pacing:
     follow_s: float
     action_s: float
     extra: dict[str, float] = field(default_factory=dict)
+    breath_s: float = 0.0
+    tick_s: float = 0.0
+    per_tick: int = 0
+    spread: float = 0.0
 
     @classmethod
     def of(cls, pace: Pace) -> Pacing:
@@ -313,4 +329,8 @@ class Pacing:
             like_s=pace.like_cooldown_s,
             follow_s=pace.follow_cooldown_s,
             action_s=pace.action_cooldown_s,
+            breath_s=pace.breath_s,
+            tick_s=pace.awareness_ms / 1000,
+            per_tick=ACTS_PER_TICK,
+            spread=PACING_SPREAD,
         )

@@ -1,0 +1,76 @@
+"""No bot's rhythm: what leaves is looked at by the moments at which the service got it."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import AsyncIterator
+from datetime import datetime, timedelta
+from itertools import pairwise
+from pathlib import Path
+
+import pytest
+
+from common.clock import parse_iso
+from common.pace import Pace
+from modules.services.outbox.bodies import FollowBody
+from modules.services.outbox.types import ACTS_PER_TICK, Pacing, ProposedAction
+from tests.modules.services.outbox.running_outbox import RunningOutbox, like, open_running_outbox, post, reply
+
+TICK_S = 45
+
+
+@pytest.fixture
+async def paced(tmp_path: Path) -> AsyncIterator[RunningOutbox]:
+    async with open_running_outbox(tmp_path) as running_outbox:
+        running_outbox.pacing = Pacing.of(Pace())
+        await running_outbox.restart()
+        yield running_outbox
+
+
+def thread(number: int) -> str:
+    return f"at://did:plc:ada/app.bsky.feed.post/{number}"
+
+
+async def departures(paced: RunningOutbox, *actions: ProposedAction) -> list[datetime]:
+    """Propose all at once, let time go by until all have left, and return when each did, in order."""
+    for action in actions:
+        submitted = await paced.outbox.submit(action)
+        assert submitted.accepted, submitted.reason
+    while (report := await paced.outbox.deliver_due()).next_in_s is not None:
+        await paced.clock.advance(max(report.next_in_s, 0.001))
+    intents = await paced.outbox.recent(len(actions))
+    assert {intent.state for intent in intents} == {"done"}
+    return sorted(parse_iso(intent.sent_at) for intent in intents if intent.sent_at)
+
+
+async def test_like_reply_and_follow_never_leave_within_one_breath(paced: RunningOutbox) -> None:
+    follow = ProposedAction(FollowBody(did="did:plc:ada"))
+    moments = await departures(paced, like(thread(1)), reply(thread(1), "Tin."), follow, post("Slate."))
+    assert all(later - earlier >= timedelta(seconds=10) for earlier, later in pairwise(moments))
+
+
+async def test_even_answers_to_the_owner_leave_with_a_breath_between_them(paced: RunningOutbox) -> None:
+    urgent = [reply(thread(number), f"Answer number {number}.", urgent=True) for number in range(5)]
+    moments = await departures(paced, like(thread(9)), *urgent)
+    gaps = [(later - earlier).total_seconds() for earlier, later in pairwise(moments)]
+    assert all(gap >= 2 for gap in gaps)
+    assert sum(gap < 10 for gap in gaps) == 4
+
+
+async def test_at_most_three_acts_leave_within_a_tick(paced: RunningOutbox) -> None:
+    follows = [ProposedAction(FollowBody(did=f"did:plc:{number}")) for number in range(2)]
+    acts = [one for number in range(4) for one in (like(thread(number)), reply(thread(number), f"Answer {number}."))]
+    moments = await departures(paced, *follows, *acts, post("Slate."))
+    for first, fourth in zip(moments, moments[ACTS_PER_TICK:], strict=False):
+        assert fourth - first >= timedelta(seconds=TICK_S)
+
+
+async def test_no_second_of_the_minute_is_kept(paced: RunningOutbox) -> None:
+    moments = await departures(paced, *(reply(thread(number), f"Answer {number}.") for number in range(60)))
+    seconds = Counter(moment.second for moment in moments)
+    gaps = {round((later - earlier).total_seconds(), 1) for earlier, later in pairwise(moments)}
+    assert len(seconds) >= 20
+    assert max(seconds.values()) <= 10
+    assert len(gaps) >= 30
+    assert min(gaps) >= 60
+    assert max(gaps) <= 76
