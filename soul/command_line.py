@@ -10,6 +10,7 @@ from typing import Annotated
 import typer
 
 from common.version import __version__
+from soul.commands import options
 from soul.commands.help import Command, Group
 from soul.commands.options import DemoMind, DraftAction, Home, Json, PromptAudience, SocialOnly, TalkAction, Who
 from soul.loading import loading
@@ -133,10 +134,7 @@ def resume(*, home: Home = Path()) -> None:
 @app.command(cls=Command)
 def drafts(
     action: Annotated[DraftAction, typer.Argument(metavar="ACTION", help="What to do.")] = DraftAction.LIST,
-    ids: Annotated[
-        list[str] | None,
-        typer.Argument(metavar="ID", help="Which ones: ids, or their first 4 characters."),
-    ] = None,
+    ids: options.DraftIds = None,
     *,
     reason: Annotated[str, typer.Option("--reason", help="Why not, for the journal.")] = "",
     home: Home = Path(),
@@ -150,9 +148,7 @@ def drafts(
 
 @app.command(cls=Command)
 def mute(
-    did: Annotated[
-        str, typer.Argument(metavar="DID", help="Whom: the DID of an account; left out, all are listed.")
-    ] = "",
+    did: options.MutedDid = "",
     *,
     off: Annotated[bool, typer.Option("--off", help="End the mute.")] = False,
     home: Home = Path(),
@@ -162,6 +158,14 @@ def mute(
     from soul.commands.mute import run_mute  # noqa: PLC0415 - only this command needs it
 
     run_mute(home, did, off=off, as_json=json)
+
+
+@app.command("bluesky-reset", cls=Command)
+def bluesky_reset(*, home: Home = Path(), dry_run: options.DryRun = False) -> None:
+    """Delete all posts of its account, once you typed yes. Exit code 1 if some could not be deleted."""
+    from soul.commands.bluesky_reset import run_bluesky_reset  # noqa: PLC0415 - only this command needs it
+
+    raise typer.Exit(0 if run_bluesky_reset(home, dry_run=dry_run) else 1)
 
 
 @app.command(cls=Command)
