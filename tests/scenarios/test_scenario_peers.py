@@ -261,6 +261,21 @@ async def test_a_soul_without_an_account_on_github_says_nothing_and_follows_nobo
     assert follows(running_town, "rowan") == []
 
 
+async def test_a_name_that_github_would_not_give_is_never_said(running_town: RunningTown) -> None:
+    running_town.mind.answer = speaking
+    await live(running_town.make_home("rowan", AGENT_GITHUB_USERNAME="not-a-name-"))
+    assert running_town.texts("rowan") == []
+    assert not running_town.mind.asked
+
+
+async def test_a_soul_that_is_only_social_says_who_it_is_too(running_town: RunningTown) -> None:
+    running_town.mind.answer = speaking
+    async with awake(home_of(running_town, "rowan"), clock=HastyClock(), social_only=True) as soul:
+        for _ in range(2):
+            await cycle(soul)
+    assert len(identity_posts(running_town, "rowan")) == 1
+
+
 async def test_two_that_claim_one_name_are_neither_followed_nor_announced(running_town: RunningTown) -> None:
     running_town.mind.answer = speaking
     home = home_of(running_town, "rowan")

@@ -24,6 +24,7 @@ from modules.services.outbox.types import Intent, ProposedAction
 from modules.services.peers.identity_post import (
     IDENTITY_POST_MARKER,
     extract_github_username_from_text,
+    is_github_username,
     is_identity_post,
 )
 from modules.services.peers.own_records import POSTS, find_own_record, text_of
@@ -86,7 +87,7 @@ class OwnIdentity:
             SoulError: the model or the budget does not allow it now.
 
         """
-        if not self._username:
+        if not is_github_username(self._username):
             return "no account on GitHub is set"
         now = self._clock.monotonic()
         if self._seen_at is not None and now - self._seen_at < VERIFY_AFTER.total_seconds() / self._speed:
