@@ -57,11 +57,16 @@ class PostFacts:
 
 @dataclass(frozen=True, slots=True)
 class ExpressionFacts:
-    """A post of the agent's own: where it starts from, the lines of SELF.md that it is about, the latest own posts."""
+    """A post of the agent's own: where it starts from, the lines of SELF.md that it is about, the latest own posts.
+
+    `answered` and `unanswered` are sources from which earlier posts started, by what readers made of these.
+    """
 
     source: str = ""
     lines: tuple[str, ...] = ()
     recent: tuple[str, ...] = ()
+    answered: tuple[str, ...] = ()
+    unanswered: tuple[str, ...] = ()
     kind: Literal["expression"] = "expression"
 
 

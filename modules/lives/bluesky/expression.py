@@ -41,10 +41,14 @@ from modules.runtime.scheduler.types import Outcome
 from modules.services.agent.identity.identity import Identity, Me
 from modules.services.agent.identity.self_document import assess_self_richness, self_lines
 from modules.services.agent.prompt.prompter import Prompter
+from modules.services.agent.skills.contracts import SKILL_CONTRACTS
 from modules.services.agent.skills.skills import Skills
 from modules.services.agent.tools.types import Turn
 from modules.services.agent.turn.runner import TurnRunner
 from modules.services.outbox.outbox import Outbox
+from modules.services.outbox.senders.bluesky import record_uri
+from modules.services.own_feed.engagement_policy import get_engagement_patterns, unanswered_sources
+from modules.services.own_feed.expressions import Expressions
 
 MAX_EXPRESSION_ROUNDS = 6
 EXPRESSION_RETRY_MIN_MS = 15 * MINUTE_MS
@@ -88,7 +92,7 @@ class Prompts:
 
 _SKILL = "expression"
 _CAUSE = "expression"
-_OWN_SECTIONS = ("System Prompt", "User Message Template", "Tones", "Richness Note", "Revision", "Advice", "No Posts")
+_OWN_SECTIONS = tuple(dict.fromkeys(name.partition(" / ")[0] for name in SKILL_CONTRACTS[_SKILL]))
 _RECENT_SHOWN = 5
 _SHOWN_CHARS = 60
 _TWO_MINUTES_MS = 2 * c.MINUTE_MS
@@ -107,6 +111,7 @@ class Expression:
         *,
         me: Me,
         path: Path,
+        expressions: Expressions,
         atproto: Atproto,
         outbox: Outbox,
         identity: Identity,
@@ -122,6 +127,7 @@ class Expression:
     ) -> None:
         self._me = me
         self._path = path
+        self._expressions = expressions
         self._atproto = atproto
         self._outbox = outbox
         self._identity = identity
@@ -230,6 +236,7 @@ class Expression:
             )
             return Outcome(ran=True, reason=summary)
         self._failures = 0
+        await self._remember(source, prompt, result.intent_id)
         sources = [*self._state.get("recentSources", []), source][-EXPRESSION_SOURCES_REMEMBERED:]
         self._state["recentSources"] = sources
         self._state["lastExpression"] = iso(self._clock.now())
@@ -251,6 +258,12 @@ class Expression:
             )
         )
         return Outcome(ran=True, reason=f"posted ({source})")
+
+    async def _remember(self, source: str, prompt: str, intent_id: str | None) -> None:
+        """Write the thought down, to be looked at later where it stands, or will stand."""
+        if intent_id and (intent := await self._outbox.get(intent_id)):
+            uri, made = record_uri(self._atproto.did, intent), parse_iso(intent.created_at)
+            self._expressions.record(uri, intent.body.public_text, source=source, prompt=prompt, at=made)
 
     async def _economize(self, error: BudgetExceeded) -> Outcome:
         """No thought for want of budget is no failure: the same starting point, when there may be one again."""
@@ -281,6 +294,7 @@ class Expression:
             fallbacks=self._prompts.fallbacks(),
             suffix=self._prompts.suffix(),
             recent_sources=self._state.get("recentSources", []),
+            unanswered=unanswered_sources(self._expressions.all()),
             rng=self._rng,
         )
         return source, prompt
@@ -318,7 +332,14 @@ class Expression:
     def _facts(self, source: str, prompt: str, recent: Sequence[str]) -> ExpressionFacts:
         """What the thought starts from, as data beside the prompt: it is about the lines of SELF.md in `prompt`."""
         lines = (line for part in self_lines(self._identity.extract()).values() for line in part)
-        return ExpressionFacts(source, tuple(line for line in lines if line in prompt), tuple(recent))
+        patterns = get_engagement_patterns(self._expressions.all()).insights
+        return ExpressionFacts(
+            source,
+            tuple(line for line in lines if line in prompt),
+            tuple(recent),
+            answered=tuple(one.about.source for one in patterns if one.code != "Unanswered"),
+            unanswered=tuple(one.about.source for one in patterns if one.code == "Unanswered"),
+        )
 
     async def _recent_posts(self) -> tuple[str, ...]:
         """Our latest posts, each on one line, the newest first; none where they cannot be read."""
@@ -326,6 +347,12 @@ class Expression:
         items = () if isinstance(feed, Err) else feed.data.items
         own = [item.post.text for item in items if item.reposted_by is None and item.post.reply is None]
         return tuple(" ".join(text.split()) for text in own[:_RECENT_SHOWN])
+
+    def _answered(self) -> str:
+        """What readers made of earlier thoughts, a line for each pattern; "" while nothing is known."""
+        patterns = get_engagement_patterns(self._expressions.all()).insights
+        told = [self._skills.render(_SKILL, "What Was Answered", one.code, source=one.about.source) for one in patterns]
+        return "\n".join(line.strip() for line in told)
 
     def _user_message(self, source: str, prompt: str, recent: Sequence[str]) -> str:
         now = local(self._clock.now(), self._me.timezone)
@@ -336,6 +363,7 @@ class Expression:
             tone=self._skills.subsection(_SKILL, "Tones", tone_of(now.hour)).strip(),
             source=source,
             prompt=prompt,
+            answered=self._answered(),
             recent_posts="\n".join(f"- {text}" for text in recent) or self._skills.section(_SKILL, "No Posts"),
         )
 

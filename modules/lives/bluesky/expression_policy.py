@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Literal, NamedTuple
@@ -19,6 +19,7 @@ from modules.services.agent.identity.self_document import SelfExtract
 
 EXPRESSION_SOURCES_REMEMBERED = 3
 DAILY_POST_LIMIT = 12
+_BEHIND_SHARE = 0.75
 
 Tone = Literal["curious", "supportive", "reflective", "celebratory"]
 
@@ -126,8 +127,11 @@ def generate_expression_prompt(
     *,
     fallbacks: Sequence[tuple[str, str]],
     suffix: str,
+    unanswered: Collection[str] = (),
 ) -> ExpressionPrompt:
     """A starting point drawn from SELF.md by a random source, not one of the last three if that can be helped.
+
+    A source in `unanswered` comes behind all others three times in four.
 
     Args:
         extract: SELF.md by its parts.
@@ -136,6 +140,7 @@ def generate_expression_prompt(
         rng: chance.
         fallbacks: (text, source) for a SELF.md that says too little.
         suffix: ends every prompt.
+        unanswered: sources whose posts nobody answered.
 
     Raises:
         SkillError: neither a template nor a fallback can be used.
@@ -147,6 +152,8 @@ def generate_expression_prompt(
         if source in templates and all(parts := [[item for item in part if item] for part in read(extract)])
     ]
     rng.shuffle(offers)
+    behind = {one.source for one in offers if one.source in unanswered and rng.random() < _BEHIND_SHARE}
+    offers.sort(key=lambda one: one.source in behind)
     spare = [ExpressionPrompt(text, source) for text, source in fallbacks]
     rng.shuffle(spare)
     if not offers and not spare:

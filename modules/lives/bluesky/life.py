@@ -60,6 +60,8 @@ from modules.services.outbox.outbox import Outbox
 from modules.services.outbox.rules.etiquette import Etiquette
 from modules.services.outbox.rules.rules import TURNS_PER_PERSON
 from modules.services.outbox.types import Intent
+from modules.services.own_feed.engagement import EngagementWatch
+from modules.services.own_feed.expressions import Expressions
 from modules.services.own_feed.feed import OwnFeed, OwnFeedLoop
 from modules.services.own_feed.pruning import Pruner
 from modules.services.peers.accounts import Relationships
@@ -178,9 +180,12 @@ class BlueskyLife:
         self._services = services
         self._prompter = mind.prompter
         self._replies = replies
+        expressions = Expressions(services.home.memory / "expressions.json", clock)
+        self._watch = EngagementWatch(expressions, services.atproto, journal, clock, services.settings.soul_speed)
         self.expression = Expression(
             me=me,
             path=services.home.memory / "expression_schedule.json",
+            expressions=expressions,
             atproto=services.atproto,
             outbox=services.outbox,
             identity=services.identity,
@@ -309,7 +314,12 @@ class BlueskyLife:
             clock=clock,
             own_did=lambda: services.atproto.did,
         )
-        self.notices = (state.conversations.notice, services.relationships.notice, self.expression.notice)
+        self.notices = (
+            state.conversations.notice,
+            services.relationships.notice,
+            self.expression.notice,
+            expressions.notice,
+        )
 
     async def warm_up(self) -> None:
         """Read our own feed once, before anything of our own is said."""
@@ -330,7 +340,7 @@ class BlueskyLife:
             NotificationLoop(self.awareness),
             ExpressionLoop(services.pace, self.expression, ready=is_settled),
             build_peer_loop(services, self._prompter, self._own_identity, is_settled=is_settled),
-            OwnFeedLoop(services.pace, self._own_feed, ready=is_settled),
+            OwnFeedLoop(services.pace, self._own_feed, self._watch, ready=is_settled),
         ]
 
     def _others_first_ms(self, item: Pending) -> float:

@@ -12,11 +12,11 @@ from common.pace import Pace
 from common.result import ApiResult, Err, Ok
 from modules.runtime.scheduler.types import Outcome
 from modules.services.outbox.outbox import Outbox
+from modules.services.own_feed.engagement import ENGAGEMENT, EngagementWatch
 from modules.services.own_feed.policy import own_posts
 from modules.services.own_feed.pruning import Pruner
 
 FEED_FETCH_LIMIT = 50
-ENGAGEMENT = "engagement"
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,6 +43,7 @@ class OwnFeedLoop:
 
     pace: Pace
     feed: OwnFeed
+    watch: EngagementWatch
     ready: Callable[[], bool]
     name: str = ENGAGEMENT
     jitter: float = TIMER_JITTER_PERCENT
@@ -62,4 +63,5 @@ class OwnFeedLoop:
         if isinstance(posts, Err):
             return Outcome(ran=False, reason=f"its own feed could not be read: {posts.error}")
         pruned = await self.feed.pruner.prune(posts.data)
-        return Outcome(ran=True, reason=f"{len(posts.data)} posts read, {pruned} taken back")
+        seen = await self.watch.look(posts.data)
+        return Outcome(ran=True, reason=f"{len(posts.data)} posts read, {pruned} taken back, {seen} thoughts looked at")

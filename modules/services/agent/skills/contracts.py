@@ -141,8 +141,12 @@ SKILL_CONTRACTS: Mapping[str, Mapping[str, frozenset[str]]] = {
     },
     "expression": {
         "System Prompt": frozenset({"bluesky_username", "richness_note"}),
-        "User Message Template": frozenset({"today", "tone", "source", "prompt", "recent_posts"}),
+        "User Message Template": frozenset({"today", "tone", "source", "prompt", "recent_posts", "answered"}),
         **{f"Tones / {tone}": _NONE for tone in ("curious", "supportive", "reflective", "celebratory")},
+        **{
+            f"What Was Answered / {pattern}": frozenset({"source"})
+            for pattern in ("Answered", "Unanswered", "Two Lines")
+        },
         "Richness Note": frozenset(),
         "Revision": frozenset({"draft", "problem", "choice_example", "bounded_example"}),
         "Advice / Wide Question": _NONE,

@@ -180,3 +180,14 @@ def test_words_of_self_are_never_taken_for_a_template() -> None:
 def test_a_skill_that_offers_nothing_stops_the_process() -> None:
     with pytest.raises(SkillError):
         generate_expression_prompt(SelfExtract(), TEMPLATES, [], random.Random(0), fallbacks=[], suffix="")
+
+
+def test_a_source_that_nobody_answers_is_chosen_less_often() -> None:
+    counts = Counter(
+        generate_expression_prompt(
+            FULL, TEMPLATES, [], random.Random(seed), fallbacks=[], suffix="", unanswered={"values"}
+        ).source
+        for seed in range(2000)
+    )
+    others = [counts[source] for source in (*SINGLES, *PAIRS) if source != "values"]
+    assert 0 < counts["values"] < min(others) / 2

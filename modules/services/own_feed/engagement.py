@@ -1,0 +1,92 @@
+"""Looks three times at what became of each thought: after half an hour, after six hours and after a day."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from adapters.atproto.client import Atproto
+from adapters.atproto.types import Post
+from common.clock import Clock, parse_iso_or_none
+from common.result import ApiResult, Err, Ok
+from modules.runtime.journal.journal import Journal
+from modules.runtime.journal.types import Entry
+from modules.services.own_feed.engagement_policy import insight_of, is_due, is_last_look
+from modules.services.own_feed.expressions import Engagement, Expression, Expressions
+
+ENGAGEMENT = "engagement"
+_SHOWN_CHARS = 60
+
+
+@dataclass(frozen=True, slots=True)
+class EngagementWatch:
+    """Reads what others made of our thoughts. At `speed` 10 the looks come ten times as soon."""
+
+    expressions: Expressions
+    atproto: Atproto
+    journal: Journal
+    clock: Clock
+    speed: float = 1
+
+    async def look(self, posts: Iterable[Post]) -> int:
+        """Look at the thoughts that are due, in our feed `posts` or else one by one; returns how many were seen."""
+        due = [one for one in self.expressions.all() if is_due(one, self.clock.now(), speed=self.speed)]
+        shown = {post.uri: post for post in posts}
+        seen: list[Expression] = []
+        gone: list[str] = []
+        for expression in due:
+            known = shown.get(expression.post_uri)
+            read = Ok(known) if known else await self._read(expression.post_uri)
+            if isinstance(read, Ok):
+                seen.append(self._seen(expression, read.data))
+            elif read.kind == "not_found" and is_last_look(expression, self.clock.now(), speed=self.speed):
+                gone.append(expression.post_uri)
+        before = {one.post_uri: one for one in due}
+        self.expressions.keep(seen, gone)
+        await self._tell([(before[one.post_uri], one) for one in seen])
+        return len(seen)
+
+    def _seen(self, expression: Expression, post: Post) -> Expression:
+        """The thought after a look; one that left later than it was accepted may not be due for it yet."""
+        now = self.clock.now()
+        made = parse_iso_or_none(post.created_at)
+        if made is not None and expression.timestamp < made <= now:
+            expression = expression.replace(timestamp=made)
+        if not is_due(expression, now, speed=self.speed):
+            return expression
+        engagement = Engagement(
+            likes=post.like_count, replies=post.reply_count, reposts=post.repost_count, checked_at=now
+        )
+        return expression.replace(engagement=engagement, insight=insight_of(engagement) or expression.insight)
+
+    async def _read(self, uri: str) -> ApiResult[Post]:
+        found = await self.atproto.get_post_thread(uri, depth=0, parent_height=0)
+        return found if isinstance(found, Err) else Ok(found.data.post)
+
+    async def _tell(self, looks: list[tuple[Expression, Expression]]) -> None:
+        """One line for each thought that came to something it had not come to before, and one with all figures."""
+        for before, after in looks:
+            if after.insight and after.insight != before.insight:
+                words = " ".join(after.text.split())[:_SHOWN_CHARS]
+                await self.journal.record(
+                    Entry(
+                        "life",
+                        ENGAGEMENT,
+                        f"A thought was {after.insight}: {words}",
+                        line="social",
+                        reason=f"it started from {after.prompt_source}; {_figures([after])}",
+                        trigger_uri=after.post_uri,
+                        data={"insight": after.insight, "source": after.prompt_source},
+                    )
+                )
+        measured = [after for _, after in looks if after.engagement]
+        if any(one.engagement and (one.engagement.replies, one.engagement.likes) != (0, 0) for one in measured):
+            summary = f"What became of {len(measured)} of its thoughts: {_figures(measured)}"
+            await self.journal.record(Entry("life", ENGAGEMENT, summary, line="info"))
+
+
+def _figures(expressions: Iterable[Expression]) -> str:
+    seen = [one.engagement for one in expressions if one.engagement]
+    replies, likes, reposts = (sum(getattr(one, name) for one in seen) for name in ("replies", "likes", "reposts"))
+    counted = ((replies, "reply", "replies"), (likes, "like", "likes"), (reposts, "repost", "reposts"))
+    return ", ".join(f"{count} {one if count == 1 else many}" for count, one, many in counted)

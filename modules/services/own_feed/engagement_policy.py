@@ -1,0 +1,109 @@
+"""When a thought is looked at again, and what the looks tell about where thoughts should start. Pure."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Literal
+
+from modules.services.own_feed.expressions import Engagement, Expression
+
+LOOKS = (timedelta(minutes=30), timedelta(hours=6), timedelta(hours=24))
+
+Insight = Literal["answered", "liked"]
+PatternCode = Literal["Answered", "Unanswered", "Two Lines"]
+"""A subsection of `What Was Answered` in the `expression` skill."""
+
+_LIKED_FROM = 5
+_LIKE_SHARE = 0.1
+_PERFORMERS = 3
+_LITTLE = 0.3
+_ENOUGH_POSTS = 2
+
+
+@dataclass(frozen=True, slots=True)
+class SourceEngagement:
+    """The average replies and likes of the `posts` that started from one source."""
+
+    source: str
+    posts: int
+    replies: float
+    likes: float
+
+    @property
+    def score(self) -> float:
+        """What the sources are ranked by: replies, and a tenth of the likes."""
+        return self.replies + _LIKE_SHARE * self.likes
+
+
+@dataclass(frozen=True, slots=True)
+class Pattern:
+    """Something that the averages tell about one source."""
+
+    code: PatternCode
+    about: SourceEngagement
+
+
+@dataclass(frozen=True, slots=True)
+class EngagementPatterns:
+    """What was answered: the three best and the three worst sources, best and worst first, and what that tells."""
+
+    high_performers: tuple[SourceEngagement, ...] = ()
+    low_performers: tuple[SourceEngagement, ...] = ()
+    insights: tuple[Pattern, ...] = ()
+
+
+def is_due(expression: Expression, now: datetime, *, speed: float = 1) -> bool:
+    """Whether a thought is to be looked at: a time of `LOOKS` has passed since it was made, and no look has since."""
+    seen = expression.engagement.checked_at if expression.engagement else None
+    moments = [expression.timestamp + look / speed for look in LOOKS]
+    return any(now >= moment and (seen is None or seen < moment) for moment in moments)
+
+
+def is_last_look(expression: Expression, now: datetime, *, speed: float = 1) -> bool:
+    """Whether a look now is the last one."""
+    return now >= expression.timestamp + LOOKS[-1] / speed
+
+
+def insight_of(engagement: Engagement) -> Insight | None:
+    """What a look tells of one thought, if anything."""
+    if engagement.replies:
+        return "answered"
+    return "liked" if engagement.likes >= _LIKED_FROM else None
+
+
+def get_engagement_patterns(expressions: Iterable[Expression]) -> EngagementPatterns:
+    """Compare the sources of those thoughts that were looked at."""
+    ranked = sorted(_averages(expressions), key=lambda one: (-one.score, one.source))
+    if not ranked:
+        return EngagementPatterns()
+    best, worst = ranked[0], ranked[-1]
+    insights = [Pattern("Answered", best)] if best.replies >= 1 else []
+    if len(ranked) > 1 and worst.score < _LITTLE * best.score:
+        insights.append(Pattern("Unanswered", worst))
+    insights += [Pattern("Two Lines", one) for one in ranked if "+" in one.source and one.replies > 1 and one != best]
+    return EngagementPatterns(tuple(ranked[:_PERFORMERS]), tuple(ranked[::-1][:_PERFORMERS]), tuple(insights))
+
+
+def unanswered_sources(expressions: Iterable[Expression]) -> frozenset[str]:
+    """The sources from which several thoughts started, none of which anybody answered."""
+    averages = _averages(expressions)
+    return frozenset(one.source for one in averages if one.posts >= _ENOUGH_POSTS and not one.replies)
+
+
+def _averages(expressions: Iterable[Expression]) -> list[SourceEngagement]:
+    seen: defaultdict[str, list[Engagement]] = defaultdict(list)
+    for expression in expressions:
+        if expression.engagement:
+            seen[expression.prompt_source].append(expression.engagement)
+    return [
+        SourceEngagement(
+            source,
+            len(found),
+            sum(one.replies for one in found) / len(found),
+            sum(one.likes for one in found) / len(found),
+        )
+        for source, found in seen.items()
+    ]

@@ -1,0 +1,71 @@
+"""The SOUL's own thoughts of the last 60 days, and what became of them: `.memory/expressions.json`.
+
+Written atomically after each change; kept across versions. A thought is written down when it is accepted: where it will
+stand is known by then. One that never stood, or was taken back, is forgotten at its last look.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from datetime import datetime, timedelta
+from pathlib import Path
+
+from common.clock import Clock
+from modules.runtime.record_file import Moment, Record, RecordFile
+
+KEPT = timedelta(days=60)
+
+
+class Engagement(Record):
+    """What others made of a post, as it was at `checked_at`."""
+
+    likes: int
+    replies: int
+    reposts: int
+    checked_at: Moment
+
+
+class Expression(Record):
+    """One thought. `timestamp` is when it was accepted, and once it was seen on the network when it was made there.
+
+    `prompt_source` is where in SELF.md it started, `insight` a code: `answered` or `liked`.
+    """
+
+    timestamp: Moment
+    prompt: str
+    prompt_source: str
+    text: str
+    post_uri: str
+    engagement: Engagement | None = None
+    insight: str | None = None
+
+
+class Expressions:
+    """The store. `notice` is a line for the owner if the file was not as expected."""
+
+    def __init__(self, path: Path, clock: Clock) -> None:
+        self._clock = clock
+        self._file = RecordFile(path, "expressions", Expression)
+        self.notice = self._file.notice
+
+    def all(self) -> list[Expression]:
+        """Those that are kept, oldest first."""
+        return sorted(self._file.records.values(), key=lambda one: (one.timestamp, one.post_uri))
+
+    def record(self, uri: str, text: str, *, source: str, prompt: str, at: datetime) -> None:
+        """Write down a new thought. Raises `StorageError`."""
+        self.keep([Expression(timestamp=at, prompt=prompt, prompt_source=source, text=text, post_uri=uri)])
+
+    def keep(self, changed: Iterable[Expression], gone: Iterable[str] = ()) -> None:
+        """Write down what is new or changed, and forget the posts `gone` and all that is too old.
+
+        Raises `StorageError`.
+        """
+        before = dict(self._file.records)
+        self._file.records |= {one.post_uri: one for one in changed}
+        oldest = self._clock.now() - KEPT
+        old = [uri for uri, one in self._file.records.items() if one.timestamp < oldest]
+        for uri in (*gone, *old):
+            self._file.records.pop(uri, None)
+        if self._file.records != before:
+            self._file.save()

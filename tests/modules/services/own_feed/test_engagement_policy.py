@@ -1,0 +1,109 @@
+"""A thought is looked at three times, and what was answered tells where the next should start."""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from modules.services.own_feed.engagement_policy import (
+    LOOKS,
+    Pattern,
+    get_engagement_patterns,
+    insight_of,
+    is_due,
+    is_last_look,
+    unanswered_sources,
+)
+from modules.services.own_feed.expressions import Engagement, Expression
+from tests.modules.lives.bluesky.bluesky_values import START, uri
+
+
+def thought(source: str = "values", *, seen: datetime | None = None, replies: int = 0, likes: int = 0) -> Expression:
+    engagement = Engagement(likes=likes, replies=replies, reposts=0, checked_at=seen) if seen else None
+    return Expression(
+        timestamp=START,
+        prompt="A prompt.",
+        prompt_source=source,
+        text="A thought.",
+        post_uri=uri("me", "t1"),
+        engagement=engagement,
+    )
+
+
+def minutes(number: float) -> datetime:
+    return START + timedelta(minutes=number)
+
+
+@pytest.mark.parametrize(
+    ("now", "seen", "due"),
+    [
+        (29, None, False),
+        (30, None, True),
+        (31, 30, False),
+        (359, 31, False),
+        (360, 31, True),
+        (361, 360, False),
+        (1440, 361, True),
+        (1441, 1440, False),
+        (9000, 1441, False),
+        (9000, None, True),
+        (9000, 40, True),
+    ],
+)
+def test_a_thought_is_looked_at_once_after_each_time(now: float, seen: float | None, due: bool) -> None:  # noqa: FBT001
+    assert is_due(thought(seen=None if seen is None else minutes(seen)), minutes(now)) is due
+
+
+@given(st.lists(st.floats(min_value=1, max_value=3000), max_size=40), st.sampled_from([1, 60, 1000]))
+def test_however_often_one_asks_a_thought_is_looked_at_three_times_at_most(pauses: list[float], speed: int) -> None:
+    now, seen, looks = START, None, 0
+    for pause in pauses:
+        now += timedelta(minutes=pause) / speed
+        if is_due(thought(seen=seen), now, speed=speed):
+            seen, looks = now, looks + 1
+    assert looks <= len(LOOKS)
+
+
+def test_the_last_look_is_the_one_after_a_day() -> None:
+    assert not is_last_look(thought(), minutes(1439))
+    assert is_last_look(thought(), minutes(1440))
+    assert is_last_look(thought(), minutes(144), speed=10)
+
+
+@pytest.mark.parametrize(
+    ("replies", "likes", "insight"),
+    [(0, 0, None), (0, 4, None), (0, 5, "liked"), (1, 0, "answered"), (1, 9, "answered")],
+)
+def test_a_reply_or_five_likes_tell_something(replies: int, likes: int, insight: str | None) -> None:
+    assert insight_of(Engagement(likes=likes, replies=replies, reposts=0, checked_at=START)) == insight
+
+
+def test_sources_are_ranked_by_replies_and_a_tenth_of_the_likes() -> None:
+    seen = [
+        thought("questions", seen=START, replies=3),
+        thought("questions", seen=START, replies=1),
+        thought("values+patterns", seen=START, replies=2),
+        thought("values", seen=START, likes=9),
+        thought("purpose", seen=START),
+        thought("identity"),
+    ]
+    patterns = get_engagement_patterns(seen)
+    assert [one.source for one in patterns.high_performers] == ["questions", "values+patterns", "values"]
+    assert [one.source for one in patterns.low_performers] == ["purpose", "values", "values+patterns"]
+    assert patterns.high_performers[0].replies == 2
+    best, middle, worst = patterns.high_performers[0], patterns.high_performers[1], patterns.low_performers[0]
+    assert patterns.insights == (Pattern("Answered", best), Pattern("Unanswered", worst), Pattern("Two Lines", middle))
+
+
+def test_nothing_is_told_where_nothing_was_seen_or_nobody_answered() -> None:
+    assert get_engagement_patterns([thought(), thought("purpose")]).insights == ()
+    assert get_engagement_patterns([thought(seen=START), thought("purpose", seen=START)]).insights == ()
+
+
+def test_a_source_counts_as_unanswered_only_after_several_thoughts() -> None:
+    once, answered = thought("once", seen=START), thought("answered", seen=START, replies=1)
+    never = [thought("never", seen=START, likes=3)] * 2
+    assert unanswered_sources([once, answered, thought("answered", seen=START), *never]) == {"never"}

@@ -1,0 +1,115 @@
+"""A SOUL looks at what became of its thoughts, and the next one knows."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from modules.runtime.home import Home
+from tests.hasty_clock import HastyClock
+from tests.running_town import RunningSoul, RunningTown, awake, replying
+from town.atproto.faults import Fault
+
+HALF_HOUR_S, SIX_HOURS_S, DAY_S = 1_800, 21_600, 86_400
+SAID = "Do you prefer tin or slate?"
+
+
+def kept(home: Home) -> list[dict[str, Any]]:
+    """The thoughts that are written down."""
+    return list(json.loads((home.memory / "expressions.json").read_text())["expressions"].values())
+
+
+async def passes(soul: RunningSoul, seconds: float) -> None:
+    """Let so much time go by, and look at the own feed."""
+    soul.passes(seconds)
+    await soul.app.scheduler.run_guarded("engagement")
+
+
+async def express(soul: RunningSoul) -> None:
+    await soul.app.lives.bluesky.expression.express()
+    await soul.send()
+
+
+async def test_a_thought_is_looked_at_three_times_and_its_answers_are_told(running_town: RunningTown) -> None:
+    town, home = running_town, running_town.make_home("rowan", SOUL_SPEED="1")
+    home.self_md.write_text("# SELF\n\n## Values\n\n- Old roofs.\n")
+    town.mind.answer = replying(SAID)
+    async with awake(home, clock=HastyClock()) as soul:
+        await express(soul)
+        (thought,) = kept(home)
+        assert thought.keys() == {"timestamp", "prompt", "promptSource", "text", "postUri"}
+        assert (thought["text"], thought["promptSource"]) == (SAID, "values")
+        uri, ada = thought["postUri"], town.account("ada")
+        await passes(soul, 60)
+        assert "engagement" not in kept(home)[0]
+        await passes(soul, HALF_HOUR_S)
+        assert kept(home)[0]["engagement"] | {"checkedAt": ""} == {
+            "likes": 0,
+            "replies": 0,
+            "reposts": 0,
+            "checkedAt": "",
+        }
+        town.network.post_as(ada, "Slate, for the sound of it.", reply_to_uri=uri)
+        await passes(soul, 60)
+        assert kept(home)[0]["engagement"]["replies"] == 0
+        await passes(soul, SIX_HOURS_S)
+        assert (kept(home)[0]["engagement"]["replies"], kept(home)[0]["insight"]) == (1, "answered")
+        town.network.post_as(town.account("bob"), "Tin!", reply_to_uri=uri)
+        await passes(soul, DAY_S)
+        assert kept(home)[0]["engagement"]["replies"] == 2
+        told = [one.entry for one in await soul.app.services.journal.recent(200) if one.entry.loop == "engagement"]
+        assert [one.summary for one in told if one.trigger_uri == uri] == [f"A thought was answered: {SAID}"]
+        town.mind.answer = replying("Which bridge would you keep, the old one or the plain one?")
+        await express(soul)
+    prompt = town.mind.asked[-1].messages[-1].text
+    assert "Readers answered most what you wrote from values." in prompt
+
+
+async def test_what_is_not_in_the_newest_fifty_is_read_one_by_one(running_town: RunningTown) -> None:
+    home = running_town.make_home("rowan", SOUL_SPEED="1")
+    running_town.mind.answer = replying(SAID)
+    async with awake(home, clock=HastyClock()) as soul:
+        await express(soul)
+        for number in range(60):
+            running_town.network.post_as(running_town.account("rowan"), f"Thought number {number} about slates.")
+        await passes(soul, HALF_HOUR_S + 60)
+    assert kept(home)[0]["engagement"]["likes"] == 0
+
+
+async def test_a_thought_that_waits_for_the_owner_is_not_looked_at_and_one_that_never_stood_is_forgotten(
+    running_town: RunningTown,
+) -> None:
+    home = running_town.make_home("rowan", SOUL_SPEED="1", SOUL_APPROVAL="drafts")
+    running_town.mind.answer = replying(SAID)
+    async with awake(home, clock=HastyClock()) as soul:
+        await express(soul)
+        await passes(soul, SIX_HOURS_S)
+        assert "engagement" not in kept(home)[0]
+        await passes(soul, DAY_S)
+    assert kept(home) == []
+
+
+async def test_a_look_that_fails_is_made_up_for(running_town: RunningTown) -> None:
+    home = running_town.make_home("rowan", SOUL_SPEED="1")
+    running_town.mind.answer = replying(SAID)
+    async with awake(home, clock=HastyClock()) as soul:
+        await express(soul)
+        running_town.faults.arm(Fault("bad_gateway", "app.bsky.feed.getAuthorFeed", times=100))
+        await passes(soul, HALF_HOUR_S)
+        assert "engagement" not in kept(home)[0]
+        running_town.faults.clear()
+        await passes(soul, 60)
+    assert "engagement" in kept(home)[0]
+
+
+async def test_a_file_that_holds_something_else_is_kept_and_told_of(running_town: RunningTown) -> None:
+    home = running_town.make_home("rowan")
+    path = home.memory / "expressions.json"
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text('{"expressions": {"at://odd": {"timestamp": 7}}}')
+    running_town.mind.answer = replying(SAID)
+    async with awake(home) as soul:
+        await express(soul)
+        assert any("expressions.json" in one.entry.summary for one in await soul.app.services.journal.recent(100))
+    assert {"timestamp": 7} in kept(home)
+    assert len(kept(home)) == 2
