@@ -20,7 +20,7 @@ from modules.services.own_feed.policy import (
 from tests.modules.lives.bluesky.bluesky_values import ME, actor, at, post
 
 TALK, OTHER = post("ada", "A talk about weirs.", key="talk"), post("bob", "Another talk.", key="other")
-THANKS = "Thanks so much, that is a great way to put it. Stopping here so that we do not loop."
+THANKS = "Perfect, thank you! Stopping here, see you on Monday, and thanks again to all of you for this."
 
 
 def mine(text: str, number: int, parent: Post | None = None) -> Post:
