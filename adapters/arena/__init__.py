@@ -1,0 +1,1 @@
+"""Are.na: channels of pictures that people collect, read without an account."""
