@@ -314,12 +314,15 @@ class BlueskyLife:
             clock=clock,
             own_did=lambda: services.atproto.did,
         )
-        self.notices = (
-            state.conversations.notice,
-            services.relationships.notice,
-            self.expression.notice,
-            expressions.notice,
+        files = (
+            state.conversations,
+            services.relationships,
+            self.expression,
+            expressions,
+            services.peer_registry,
+            self._own_identity,
         )
+        self.notices = tuple(file.notice for file in files)
 
     async def warm_up(self) -> None:
         """Read our own feed once, before anything of our own is said."""

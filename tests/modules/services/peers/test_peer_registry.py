@@ -294,3 +294,12 @@ def test_where_the_page_names_another_now_the_name_moves(path: Path, clock: Fake
     assert registry.link_bluesky_handle_to_github(EVE, confirmed=True) == "linked"
     assert registry.link_bluesky_handle_to_github(ADA) == "taken"
     assert registry.found() == {EVE.did, EVE.handle}
+
+
+@pytest.mark.parametrize("content", ["", "[]", "{", '{"peers": []}', '{"peers": {"ada": 7}}'])
+def test_a_file_that_cannot_be_read_is_no_obstacle(path: Path, clock: FakeClock, content: str) -> None:
+    path.write_text(content)
+    registry = opened(path, clock)
+    assert registry.found() == frozenset()
+    assert registry.link_bluesky_handle_to_github(ADA) == "linked"
+    assert opened(path, clock).found() == {ADA.did, ADA.handle}
