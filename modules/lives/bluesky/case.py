@@ -46,6 +46,7 @@ class Case:
         advice: how an answer would fare of the outbox.
         is_muted: whether the owner muted the author.
         preference: what the author allows; None where it could not be read.
+        is_peer: whether the author is a peer.
         peers: dids of the peers who wrote in the thread, beside the author of the post.
 
     """
@@ -60,6 +61,7 @@ class Case:
     advice: ReplyAdvice
     preference: Preference | None
     is_muted: bool = False
+    is_peer: bool = False
     peers: frozenset[str] = frozenset()
 
     @property
@@ -71,6 +73,11 @@ class Case:
         return self.importance == "owner"
 
     @property
+    def is_project(self) -> bool:
+        """Whether the owner or a peer writes in a thread that is about work."""
+        return (self.is_owner or self.is_peer) and self.thread.names_work
+
+    @property
     def addresses_others(self) -> bool:
         """Whether the post names somebody beside us."""
         return self.item.names_several
@@ -80,7 +87,7 @@ class Case:
         """What the thread and the post say of the conversation: its root, our replies, and the post."""
         root, top = self.notification.root, self.thread.focal_path[0].author
         ours = (post.uri for post in self.thread.posts if post.author.did == self.own_did and post.reply)
-        return (Seen(root.cid, top.did, top.handle), *map(Replied, ours), Spoken(self.incoming))
+        return (Seen(root.cid, top.did, top.handle, self.is_project), *map(Replied, ours), Spoken(self.incoming))
 
     @property
     def author_name(self) -> str:
@@ -120,8 +127,9 @@ class Case:
     def notes(self) -> list[str]:
         """What is to be noted about the thread: subsections of `Notes` in the `bluesky-response` skill."""
         applying = {
-            "Deep Thread": self.thread.depth >= _DEEP_THREAD,
-            "Own Replies": self.thread.agent_reply_count >= _MANY_REPLIES,
+            "Project": self.is_project,
+            "Deep Thread": self.thread.depth >= _DEEP_THREAD and not self.is_project,
+            "Own Replies": self.thread.agent_reply_count >= _MANY_REPLIES and not self.is_project,
             "Last Word": self.thread.is_agent_last_reply,
             "Circling": self.thread.circular.is_circular,
             "Several Addressed": self.addresses_others and not self.peer_posts,
@@ -248,6 +256,7 @@ class CaseReader:
                 advice=await self._etiquette.before_reply(notification, thread.posts),
                 preference=preferences.get(author_did),
                 is_muted=author_did in muted,
+                is_peer=self._etiquette.is_peer(notification.author),
                 peers=frozenset(peers - {author_did, *trusted}),
             )
         )

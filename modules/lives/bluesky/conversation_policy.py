@@ -65,6 +65,7 @@ class Conversation(Record):
     """A thread that we follow.
 
     `concluded_by_silence`: nobody ended it, it only ran dry. `reengaged_at`: the time of the post that reopened it.
+    `is_project`: it is about work that is done together, and ends later.
     """
 
     root_uri: str
@@ -86,6 +87,7 @@ class Conversation(Record):
     source: Source = "notification"
     reengagement_count: int = 0
     reengaged_at: Moment | None = None
+    is_project: bool = False
 
     def is_expired(self, now: datetime, max_age_ms: float = CONVERSATION_RETENTION_MS) -> bool:
         """Whether it is old enough to be forgotten: `max_age_ms` after its end, or 30 days after it went stale."""
@@ -103,6 +105,7 @@ class Conversation(Record):
                     root_author_did=event.root_author_did or self.root_author_did,
                     root_author_handle=event.root_author_handle or self.root_author_handle,
                     last_checked=now,
+                    is_project=event.is_project or self.is_project,
                 )
             case Spoken(post):
                 after = self._after_post(post)
@@ -225,9 +228,11 @@ def judge_incoming(
     """
     if is_owner:
         return _yes("owner", "owner interaction"), [Reopened()]
+    is_project = has_workspace_context or conversation.is_project
+    limits = mechanics.in_project if is_project else mechanics
     reopened = []
     if conversation.state == "concluded":
-        if not _comes_back(conversation, incoming, agent_did, unlimited=has_workspace_context):
+        if not _comes_back(conversation, incoming, agent_did, unlimited=is_project):
             reason = f"Conversation concluded: {conversation.conclusion_reason}"
             return _no("concluded", reason, like=not incoming.is_closing), []
         if not conversation.concluded_by_silence:
@@ -235,7 +240,7 @@ def judge_incoming(
         reopened = [Reopened()]
     if conversation.reengaged_at == incoming.at:
         return _yes("reengaged", "Someone re-engaged after conclusion"), reopened
-    refusal = _enough(conversation, incoming, mechanics, agent_did, now)
+    refusal = _enough(conversation, incoming, limits, agent_did, now)
     return _yes("active", "Conversation is active") if refusal is None else refusal, reopened
 
 
@@ -245,6 +250,7 @@ def analyze_conversation(
     """Whether a conversation has run its course, with no new post at hand."""
     if conversation is None:
         return ConversationAnalysis("none", "Unknown conversation")
+    mechanics = mechanics.in_project if conversation.is_project else mechanics
     others = _others(conversation, agent_did)
     active = tuple(one.handle for one in others if not _is_silent(one, mechanics, now))
     disengaged = tuple(one.handle for one in others if _is_disengaged(one, mechanics, now))

@@ -139,8 +139,13 @@ def plan_case(post_case: Case, judged: ConversationDecision) -> Plan:
 
 
 def _against_preferences(post_case: Case) -> Plan | None:
-    """Return what is done where the author does not allow an answer by a model; None where they do."""
+    """Return what is done where the author does not allow an answer by a model; None where they do.
+
+    The owner, who runs the SOUL, is always answered.
+    """
     preference, notification = post_case.preference, post_case.notification
+    if post_case.is_owner:
+        return None
     if preference is None:
         return Plan("later", "what the author allows could not be read", retry_in_s=UNREADABLE_S)
     if not may_stand_in_prompt(preference):

@@ -34,6 +34,12 @@ _RESTATEMENT = re.compile(
     re.IGNORECASE,
 )
 _LINK = re.compile(r"https?://\S+")
+_REPO = r"\b(?:github|gitlab)\.com/[\w.-]{1,100}/[\w.-]{1,100}"
+_WORK = re.compile(
+    rf"\b(?:workspaces?|repositor(?:y|ies)|repos?|pull\ requests?|tasks?|issue\ ?\#?\d+"
+    rf"|(?:the|our|this|that|your|my|a|an|new|work|project|build)\ (?:\w+\ )?plans?)\b|{_REPO}",
+    re.IGNORECASE | re.VERBOSE,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,6 +120,11 @@ class ThreadAnalysis:
     posts: tuple[Post, ...]
     focal_path: tuple[Post, ...]
     circular: CircularAnalysis
+
+    @property
+    def names_work(self) -> bool:
+        """Whether a post of it names a workspace, a repository, a plan or a task."""
+        return any(_WORK.search(" ".join((post.text, *post.links))) for post in self.posts)
 
 
 def analyze_thread_view(thread: ThreadNode, agent_did: str, root_thread: ThreadNode | None = None) -> ThreadAnalysis:

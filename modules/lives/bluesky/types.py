@@ -190,11 +190,12 @@ class Incoming:
 
 @dataclass(frozen=True, slots=True)
 class Seen:
-    """The thread came up; what is told of its root replaces what was known."""
+    """The thread came up; what is told of its root replaces what was known. Once `is_project`, it stays about work."""
 
     root_cid: str | None = None
     root_author_did: str | None = None
     root_author_handle: str | None = None
+    is_project: bool = False
 
 
 @dataclass(frozen=True, slots=True)

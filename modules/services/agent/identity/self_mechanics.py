@@ -75,6 +75,17 @@ class SocialMechanics:
     skip_low_value_acknowledgments: bool = True
     warnings: tuple[str, ...] = ()
 
+    @property
+    def in_project(self) -> SocialMechanics:
+        """The measures of a thread about work: those of projects, or one's own where they are more patient."""
+        return replace(
+            self,
+            max_replies_before_exit=max(self.max_replies_before_exit, PROJECT_MAX_REPLIES_BEFORE_EXIT),
+            max_thread_depth=max(self.max_thread_depth, PROJECT_MAX_THREAD_DEPTH),
+            silence_threshold_ms=max(self.silence_threshold_ms, PROJECT_SILENCE_THRESHOLD_MS),
+            no_response_timeout_ms=max(self.no_response_timeout_ms, PROJECT_NO_RESPONSE_TIMEOUT_MS),
+        )
+
 
 PROJECT_MECHANICS = SocialMechanics(
     max_replies_before_exit=PROJECT_MAX_REPLIES_BEFORE_EXIT,

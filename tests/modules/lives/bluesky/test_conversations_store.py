@@ -80,6 +80,7 @@ def test_a_thread_is_written_as_others_know_it(path: Path) -> None:
         "concludedBySilence": False,
         "source": "notification",
         "reengagementCount": 0,
+        "isProject": False,
     }
 
 

@@ -1,0 +1,158 @@
+"""A thread about work that is done together ends later than a chat, and nobody's small talk becomes one."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from pathlib import Path
+
+import pytest
+
+from common.clock import FakeClock
+from common.provenance import Provenance
+from modules.lives.bluesky.case import Case, incoming_of
+from modules.lives.bluesky.conversations import Conversations
+from modules.lives.bluesky.policy import Plan
+from modules.lives.bluesky.thread import analyze_thread_view
+from modules.lives.bluesky.types import Pending
+from modules.runtime.llm.types import Importance
+from modules.services.agent.identity.self_mechanics import PROJECT_MECHANICS, SocialMechanics
+from modules.services.outbox.rules.types import ReplyAdvice
+from modules.services.rights.types import Preference
+from tests.modules.lives.bluesky.bluesky_values import ME, START, at, chain, node, notification
+
+WORK = "I opened a workspace for the weir, let us measure the gates there"
+CHAT = "The weir was loud last night, and the gates held well against it"
+SILENT_ON_AI = Preference()
+
+
+def case(
+    lines: tuple[tuple[str, str], ...],
+    minutes: float,
+    *,
+    importance: Importance = "mention",
+    is_peer: bool = False,
+    preference: Preference | None = SILENT_ON_AI,
+) -> Case:
+    """The last of `lines`, as it is met so many minutes after the start."""
+    talk = chain(*lines)
+    author, text = lines[-1]
+    key = f"k{minutes:g}"
+    post = notification(text, author=author, key=key, minutes=minutes, root=talk[0].uri, parent=talk[0].uri)
+    thread = analyze_thread_view(node(talk), ME)
+    return Case(
+        item=Pending(post, at(minutes)),
+        thread=thread,
+        own_did=ME,
+        importance=importance,
+        provenance=Provenance.STRANGER,
+        relationship=None,
+        incoming=incoming_of(post, START + timedelta(minutes=minutes), thread, is_automated=False),
+        advice=ReplyAdvice(),
+        preference=preference,
+        is_peer=is_peer,
+    )
+
+
+class Life:
+    """Conversations on a clock, and our replies in one of them."""
+
+    def __init__(self, folder: Path) -> None:
+        self.clock = FakeClock(START)
+        self.conversations = Conversations(folder / "bluesky_conversations.json", self.clock)
+
+    def meet(self, post_case: Case) -> Plan:
+        return self.conversations.plan_case(post_case, SocialMechanics())
+
+    def reply(self, root_uri: str, *, first: int, last: int) -> None:
+        """Reply at each tenth minute, `first` to `last`."""
+        for number in range(first, last + 1):
+            self.clock.jump(600)
+            self.conversations.record_our_reply(root_uri, f"at://{ME}/app.bsky.feed.post/{number}")
+
+
+@pytest.fixture
+def life(tmp_path: Path) -> Life:
+    return Life(tmp_path)
+
+
+@pytest.mark.parametrize(("text", "replies"), [(WORK, 10), (CHAT, 4)])
+def test_a_peer_who_names_work_is_answered_ten_times_and_one_who_chats_four_times(
+    life: Life, text: str, replies: int
+) -> None:
+    lines = (("wren", "Good morning from the river"), ("wren", text))
+    root_uri = chain(*lines)[0].uri
+    assert life.meet(case(lines, 0, is_peer=True)).code == "answer"
+    life.reply(root_uri, first=1, last=replies - 1)
+    assert life.meet(case(lines, replies * 10 + 1, is_peer=True)).code == "answer"
+    life.reply(root_uri, first=replies, last=replies)
+    over = life.meet(case(lines, replies * 10 + 31, is_peer=True))
+    assert (over.code, over.like) == ("conclude", True)
+
+
+def test_a_stranger_makes_no_project_of_a_thread_but_takes_part_in_one(life: Life) -> None:
+    lines = (("ada", "Good morning from the river"), ("ada", WORK))
+    root_uri = chain(*lines)[0].uri
+    life.meet(case(lines, 0))
+    known = life.conversations.get_conversation(root_uri)
+    assert known is not None
+    assert not known.is_project
+    life.meet(case((*lines, ("wren", CHAT)), 1, is_peer=True))
+    life.reply(root_uri, first=1, last=5)
+    assert life.meet(case(lines, 90)).code == "answer"
+
+
+def test_a_project_is_waited_for_eight_hours_and_a_chat_one(life: Life) -> None:
+    lines = (("wren", "Good morning from the river"), ("wren", WORK))
+    root_uri = chain(*lines)[0].uri
+    life.meet(case(lines, 0, is_peer=True))
+    life.reply(root_uri, first=1, last=1)
+    life.conversations.record_our_reply("at://chat", "at://ours")
+    life.clock.jump(61 * 60)
+    assert [over.root_uri for over in life.conversations.sweep(ME)] == ["at://chat"]
+    life.clock.jump(7 * 60 * 60)
+    assert [over.root_uri for over in life.conversations.sweep(ME)] == [root_uri]
+
+
+def test_one_who_comes_back_to_a_project_is_answered_each_time(life: Life) -> None:
+    lines = (("wren", "Good morning from the river"), ("wren", WORK))
+    root_uri = chain(*lines)[0].uri
+    for round_ in (1, 2, 3):
+        life.conversations.mark_conversation_concluded(root_uri, "done for now")
+        life.clock.jump(3600)
+        assert life.meet(case(lines, round_ * 60 + 1, is_peer=True)).code == "answer"
+
+
+def test_the_owner_is_answered_whatever_ended_before_and_whatever_a_record_says(life: Life) -> None:
+    lines = (("wren", "Good morning from the river"), ("owner", "ok"))
+    root_uri = chain(*lines)[0].uri
+    life.reply(root_uri, first=1, last=12)
+    life.conversations.mark_conversation_concluded(root_uri, "enough")
+    assert life.meet(case(lines, 200, importance="owner", preference=None)).code == "answer"
+
+
+@pytest.mark.parametrize(
+    ("text", "names"),
+    [
+        ("look at github.com/ada/moss", True),
+        ("the task is done", True),
+        ("Our plan needs a second reader.", True),
+        ("issue #12 is open", True),
+        ("I plan to sleep", False),
+        ("What a repose", False),
+        ("Good morning from the river", False),
+    ],
+)
+def test_a_thread_is_about_work_where_a_post_names_some(text: str, *, names: bool) -> None:
+    assert analyze_thread_view(node(chain(("ada", "Hello"), ("bob", text))), ME).names_work is names
+
+
+def test_measures_of_ones_own_stay_where_they_are_more_patient() -> None:
+    assert SocialMechanics().in_project == PROJECT_MECHANICS
+    assert SocialMechanics(max_replies_before_exit=20).in_project.max_replies_before_exit == 20
+
+
+def test_the_model_is_told_to_stay_with_the_work_instead_of_to_leave_soon() -> None:
+    talk = (("wren", WORK), *(("me", "Measured one."), ("wren", "Next gate, please.")) * 4)
+    assert "Own Replies" in case(talk, 0).notes
+    assert "Project" in case(talk, 0, is_peer=True).notes
+    assert "Own Replies" not in case(talk, 0, is_peer=True).notes
