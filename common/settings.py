@@ -169,6 +169,8 @@ class Settings(RoomSettings):
     owner_github_username: str = ""
     github_api_url: HttpUrl = "https://api.github.com"
 
+    arena_api_url: HttpUrl = "https://api.are.na/v2"
+
     space_url: SpaceUrl = ""
     space_discovery: bool = True
 
@@ -224,6 +226,10 @@ class Settings(RoomSettings):
     def on_loopback(self) -> bool:
         """Whether the social network is on this machine."""
         return urlparse(self.atproto_service_url).hostname in _LOOPBACK
+
+    def home_service_url(self) -> str:
+        """The social network where it is on this machine; "" where it is not."""
+        return self.atproto_service_url if self.on_loopback() else ""
 
 
 def load_settings(home: Path) -> Settings:

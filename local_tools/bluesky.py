@@ -77,9 +77,13 @@ class BlueskyTools:
                 subject.invitation = "none" if whole == text else "added"
                 text = whole
         published = await self._publisher.post(
-            text, cause_id=turn.cause_id or turn.loop, urgent=_urgent(turn), by_owner=_by_owner(turn), hold=turn.hold
+            text,
+            cause_id=turn.cause_id or turn.loop,
+            urgent=is_urgent(turn),
+            by_owner=is_by_owner(turn),
+            hold=turn.hold,
         )
-        return self._answer(published, "posted", ends=isinstance(subject, ExpressionTurn))
+        return self.answered(published, "posted", ends=isinstance(subject, ExpressionTurn))
 
     async def reply(self, args: ReplyInput, turn: Turn) -> ToolResult:
         target = self._target(args.post_uri, args.post_cid, turn)
@@ -95,15 +99,15 @@ class BlueskyTools:
             target,
             root=thread.root if thread else None,
             cause_id=turn.cause_id,
-            urgent=_urgent(turn),
-            by_owner=_by_owner(turn),
+            urgent=is_urgent(turn),
+            by_owner=is_by_owner(turn),
             hold=turn.hold,
             is_unanswered=thread is not None and thread.is_unanswered and target == thread.notification.ref,
         )
         if published.status == "liked_instead":
             data = _data("liked", published.reason, published)
             return self.words.end("Liked Instead", data, is_error=True, reason=published.reason)
-        return self._answer(published, "replied", ends=thread is not None)
+        return self.answered(published, "replied", ends=thread is not None)
 
     def _problem(self, text: str, thread: ThreadTurn, *, closing: bool = False) -> ReplyProblem | None:
         """Why these words must not stand in the thread; None if they may.
@@ -123,7 +127,7 @@ class BlueskyTools:
         if not thread.sent_back:
             thread.sent_back = True
             return self.words.error("Reply Not Sent", problem=problem)
-        liked = await self._publisher.like(target, cause_id=turn.cause_id, by_owner=_by_owner(turn), hold=turn.hold)
+        liked = await self._publisher.like(target, cause_id=turn.cause_id, by_owner=is_by_owner(turn), hold=turn.hold)
         act: Act = "silent" if liked.status == "blocked" else "liked"
         data = _data(act, f"no reply, twice: {problem}", liked)
         return self.words.end("No Reply", data, is_error=True)
@@ -149,14 +153,14 @@ class BlueskyTools:
                 root=thread.root,
                 cause_id=turn.cause_id,
                 urgent=thread.is_owner,
-                by_owner=_by_owner(turn),
+                by_owner=is_by_owner(turn),
                 is_unanswered=thread.is_unanswered,
             )
             like = None if said.status in {"accepted", "held"} else target
         else:
             like = target
         left = await self._publisher.conclude(
-            thread.root, args.reason, like=like, cause_id=turn.cause_id, by_owner=_by_owner(turn)
+            thread.root, args.reason, like=like, cause_id=turn.cause_id, by_owner=is_by_owner(turn)
         )
         data = _data("left", args.reason, left)
         return self.words.end("Left", data)
@@ -169,17 +173,17 @@ class BlueskyTools:
 
     async def follow(self, args: DidInput, turn: Turn) -> ToolResult:
         published = await self._publisher.follow(
-            args.did, cause_id=turn.cause_id, by_owner=_by_owner(turn), hold=turn.hold
+            args.did, cause_id=turn.cause_id, by_owner=is_by_owner(turn), hold=turn.hold
         )
-        return self._answer(published, "followed", ends=False)
+        return self.answered(published, "followed", ends=False)
 
     async def unfollow(self, args: UriInput, turn: Turn) -> ToolResult:
         if _FOLLOWS not in args.follow_uri:
             return self.words.error("No Follow Record")
         published = await self._publisher.delete(
-            args.follow_uri, cause_id=turn.cause_id, by_owner=_by_owner(turn), hold=turn.hold
+            args.follow_uri, cause_id=turn.cause_id, by_owner=is_by_owner(turn), hold=turn.hold
         )
-        return self._answer(published, "unfollowed", ends=False)
+        return self.answered(published, "unfollowed", ends=False)
 
     async def timeline(self, args: LimitInput, turn: Turn) -> ToolResult:
         page = await self._atproto.get_timeline(limit=args.limit)
@@ -242,16 +246,20 @@ class BlueskyTools:
         target = self._target(args.post_uri, args.post_cid, turn)
         if isinstance(target, ToolResult):
             return target
-        published = await act(target, cause_id=turn.cause_id, by_owner=_by_owner(turn), hold=turn.hold)
-        return self._answer(published, name, ends=isinstance(turn.subject, ThreadTurn))
+        published = await act(target, cause_id=turn.cause_id, by_owner=is_by_owner(turn), hold=turn.hold)
+        return self.answered(published, name, ends=isinstance(turn.subject, ThreadTurn))
 
     def _read(self, result: Err | object) -> ToolResult:
         """What was read, as JSON inside a frame: it is untrusted text."""
         if isinstance(result, Err):
             return failed(one_line(result.error, _ERROR_LENGTH))
+        return self.framed(result, uri="Bluesky")
+
+    def framed(self, result: object, *, uri: str) -> ToolResult:
+        """Return what was read at `uri` as JSON inside a frame: it is untrusted text, unless it is empty."""
         text = json.dumps(clean_value(result), ensure_ascii=False)
-        framed = Framer(self._skills, self._rng).frame("reading", author="several", uri="Bluesky", text=text)
-        return ToolResult(framed, provenance=Provenance.STRANGER if result else None)
+        content = Framer(self._skills, self._rng).frame("reading", author="several", uri=uri, text=text)
+        return ToolResult(content, provenance=Provenance.STRANGER if result else None)
 
     def _target(self, uri: str, cid: str, turn: Turn) -> StrongRef | ToolResult:
         """The post meant, or an error. In a thread turn only posts that were shown may be touched."""
@@ -261,7 +269,8 @@ class BlueskyTools:
             return turn.subject.seen.get(uri) or self.words.error("Not In Thread")
         return StrongRef(uri, cid) if uri and cid else self.words.error("Post Unnamed")
 
-    def _answer(self, published: Published, act: Act, *, ends: bool) -> ToolResult:
+    def answered(self, published: Published, act: Act, *, ends: bool) -> ToolResult:
+        """Return what became of an act that was handed to the publisher."""
         if published.status == "blocked":
             problem = published.problem
             reason = self.words.answer(problem.code, **problem.values) if problem else published.reason
@@ -341,11 +350,12 @@ def fitted(text: str, turn: Turn) -> str:
     return text
 
 
-def _urgent(turn: Turn) -> bool:
+def is_urgent(turn: Turn) -> bool:
+    """Return whether what the turn does goes ahead of the pace: it answers the owner."""
     return turn.provenance is Provenance.OWNER or (isinstance(turn.subject, ThreadTurn) and turn.subject.is_owner)
 
 
-def _by_owner(turn: Turn) -> bool:
+def is_by_owner(turn: Turn) -> bool:
     """Return whether only the owner takes part in it."""
     return turn.provenance is Provenance.OWNER
 
@@ -356,7 +366,7 @@ def _may_look_up(actor: str, turn: Turn) -> bool:
     A handle is looked up at an address that its holder owns: beside untrusted text, a made-up one could carry away
     what the turn has seen.
     """
-    return _by_owner(turn) or actor.startswith("did:plc:")
+    return is_by_owner(turn) or actor.startswith("did:plc:")
 
 
 def _data(act: Act, reason: str, published: Published) -> dict[str, Any]:

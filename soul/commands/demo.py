@@ -125,6 +125,7 @@ def make_home(root: Path, resident: Resident, town: Town, speed: float, tokens_p
         "AGENT_GITHUB_USERNAME": resident.name,
         "AGENT_GITHUB_TOKEN": town.github_tokens[resident.name],
         "GITHUB_API_URL": town.github_url,
+        "ARENA_API_URL": f"{town.gallery_url}/v2",
         "SOUL_PEERS": ",".join(peers),
         "SOUL_APPROVAL": "strangers" if resident.name == _CAUTIOUS else "off",
         "SOUL_ALLOW_PRIVATE_NET": "on",

@@ -28,6 +28,7 @@ from modules.services.peers.room_identity import RoomJoined
 from soul.composition.base import BaseServices
 
 _CAPABILITIES = ("social", "github", "code", OWNS_ADDRESSED)
+_ON_BLUESKY: tuple[IntentKind, ...] = ("post", "reply", "like", "repost", "follow", "delete")
 _SOCIAL = ("social", OWNS_ADDRESSED)
 _DRAFTS = "SOUL_APPROVAL=drafts: nothing is said in a room without the owner's yes, and talk cannot wait for it"
 
@@ -65,10 +66,11 @@ class Integrations:
         )
         self.to_room = SpaceSender(self.room, self._echo_log, base.journal)
 
-    def senders(self) -> Mapping[IntentKind, Sender]:
-        """Return who carries the intents that do not go to Bluesky."""
-        to_github = GitHubSender(self.github)
-        return {"issue": to_github, "issue_comment": to_github, "space_chat": self.to_room}
+    def senders(self, to_bluesky: Sender) -> Mapping[IntentKind, Sender]:
+        """Return who carries each kind of intent."""
+        senders: dict[IntentKind, Sender] = dict.fromkeys(_ON_BLUESKY, to_bluesky)
+        senders |= dict.fromkeys(("issue", "issue_comment"), GitHubSender(self.github))
+        return senders | {"space_chat": self.to_room}
 
     def mute_reason(self) -> str:
         """Return why nothing may be shown or said in a room just now, "" if something may."""

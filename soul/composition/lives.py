@@ -6,6 +6,7 @@ from dataclasses import replace
 
 from local_tools.bluesky import BlueskyTools, bluesky_tools
 from local_tools.memory_tools import MemoryTools, memory_tools
+from local_tools.pictures import picture_tools
 from local_tools.self_tools import SelfTools, self_tools
 from local_tools.skill_tools import skill_tools
 from local_tools.space_tool import space_tools
@@ -102,7 +103,8 @@ def build_registry(services: Services, publisher: Publisher) -> Registry:
     )
     own_notes = self_tools(SelfTools(home=services.home, keeper=services.self_keeper, skills=services.skills))
     known = (*memory_tools(memory), *skill_tools(knowledge.local_skills, services.skills))
-    tools = (*bluesky_tools(on_bluesky), *own_notes, *known, *space_tools(services.skills))
+    shared = picture_tools(services.pictures, publisher, on_bluesky, services.skills, services.rng)
+    tools = (*bluesky_tools(on_bluesky), *shared, *own_notes, *known, *space_tools(services.skills))
     return Registry(tools, social_only=services.social_only)
 
 

@@ -25,7 +25,6 @@ from modules.runtime.llm.usage import UsageLog
 from modules.services.agent.identity.keeper import SelfKeeper
 from modules.services.agent.knowledge import Knowledge, open_stores
 from modules.services.outbox.account import AccountContext
-from modules.services.outbox.bodies import IntentKind
 from modules.services.outbox.gates.pause import PauseGate
 from modules.services.outbox.outbox import Outbox
 from modules.services.outbox.rules.approval import ApprovalRule
@@ -34,6 +33,7 @@ from modules.services.outbox.rules.secrets import SecretScan
 from modules.services.outbox.rules.types import World
 from modules.services.outbox.senders.bluesky import BlueskySender
 from modules.services.outbox.types import Pacing
+from modules.services.pictures.pictures import open_pictures
 from modules.services.rights.mute import mute_gate, mute_rule
 from modules.services.rights.preferences import Preferences
 from soul.composition.base import BaseServices
@@ -41,8 +41,6 @@ from soul.composition.integrations import Integrations
 from soul.resources import SKILLS, template
 
 ATPROTO_MAX_ANSWER_BYTES = 16 * 1024 * 1024
-
-_KINDS: tuple[IntentKind, ...] = ("post", "reply", "like", "repost", "follow", "delete")
 
 
 @dataclass(kw_only=True, eq=False)
@@ -58,8 +56,7 @@ class Services(BaseServices):
         )
         self.web = WebClient(to_bluesky())
         stack.push_async_callback(self.web.aclose)
-        home_url = settings.atproto_service_url if settings.on_loopback() else ""
-        self.repos = public_repos(self.web, clock=clock, home_url=home_url)
+        self.repos = public_repos(self.web, clock=clock, home_url=settings.home_service_url())
         self.atproto = Atproto(
             service_url=settings.atproto_service_url,
             identifier=settings.agent_bluesky_username,
@@ -73,6 +70,7 @@ class Services(BaseServices):
             transport=to_bluesky,
         )
         stack.push_async_callback(self.atproto.aclose)
+        self.pictures = open_pictures(settings, home.memory, clock=clock, journal=journal, stack=stack)
         self.account = AccountContext(atproto=self.atproto, journal=journal, peers=settings.soul_peers)
         self.preferences = Preferences(self.repos, self.atproto, database, clock, self.me.owner_did)
         self.integrations = Integrations(self)
@@ -93,7 +91,7 @@ class Services(BaseServices):
             database=database,
             journal=journal,
             clock=clock,
-            senders={**dict.fromkeys(_KINDS, BlueskySender(self.atproto)), **self.integrations.senders()},
+            senders=self.integrations.senders(BlueskySender(self.atproto, self.pictures)),
             pacing=Pacing.of(self.pace),
             rules=(SecretScan(redactor), self.etiquette, mute_rule, approval),
             gates=(PauseGate(self.control), self.integrations.to_room.gate, self.etiquette.gate, mute_gate),

@@ -32,6 +32,7 @@ from modules.services.outbox.outbox import Outbox
 from modules.services.outbox.senders.bluesky import BlueskySender
 from modules.services.outbox.types import Pacing, ProposedAction
 from tests.loopback import to_loopback
+from tests.modules.services.pictures.sharing import pictures_in
 
 T = TypeVar("T")
 
@@ -81,11 +82,12 @@ async def live(folder: Path, service_url: str, handle: str, password: str, die_a
         min_spacing_s=0,
         read_timeout_s=_READ_TIMEOUT_S,
     )
+    journal = Journal(database, SilentConsole(), clock, Redactor())
     outbox = Outbox(
         database=database,
-        journal=Journal(database, SilentConsole(), clock, Redactor()),
+        journal=journal,
         clock=clock,
-        senders=dict.fromkeys(_KINDS, BlueskySender(atproto)),
+        senders=dict.fromkeys(_KINDS, BlueskySender(atproto, pictures_in(folder, clock, journal))),
         pacing=Pacing(post_s=0, reply_s=0, like_s=0, follow_s=0, action_s=0),
         own_did=lambda: atproto.did,
     )

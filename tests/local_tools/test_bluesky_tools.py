@@ -25,8 +25,21 @@ ANYONE = {
     "memory_history",
     "memory_save",
 }
-OWN = ANYONE | {"bluesky_post", "bluesky_repost", "self_read", "self_update", "skill_load"}
+PICTURES = {
+    "arena_search",
+    "arena_fetch_channel",
+    "arena_post_image",
+    "bluesky_post_with_image",
+    "lookup_post_context",
+    "get_posts_needing_attribution",
+    "format_source_attribution",
+}
+OWN = ANYONE | PICTURES | {"bluesky_post", "bluesky_repost", "self_read", "self_update", "skill_load"}
 OWNER = OWN | {
+    "web_browse_images",
+    "curl_fetch",
+    "mark_attribution_followup",
+    "update_post_attribution",
     "bluesky_follow",
     "bluesky_unfollow",
     "bluesky_get_timeline",
@@ -94,7 +107,7 @@ async def test_among_others_words_every_act_of_the_owner_s_turn_waits_for_a_yes(
     async with awake(running_town.make_home("rowan")) as life:
         executor = life.app.lives.mind.turn_runner.executor
         acts = {tool.name for tool in executor.registry.available(mixed) if tool.effect == "act"}
-        assert {name for name in acts if name.startswith("bluesky")} == set(requests)
+        assert {name for name in acts if name.startswith("bluesky")} == {*requests, "bluesky_post_with_image"}
         for name, arguments in requests.items():
             result = await executor.execute(ToolCall("1", name, arguments), mixed)
             assert result.content == "HELD: it waits for your owner's yes. Do not try again."

@@ -33,8 +33,16 @@ FOR_ANYONE = {
     "memory_save",  # as a stranger's word, of the kinds that such words may teach
 }
 LEAVES_NO_ACT = {"graceful_exit", "stay_silent", "memory_save"}
-THE_OWNERS_OWN_WORDS = {"profile_update", "complete_commissioning"}
-"""Changes that rest on what the owner wrote, word for word: among others' words they are refused, not held."""
+THE_OWNERS_OWN_WORDS = {
+    "profile_update",
+    "complete_commissioning",
+    "web_browse_images",
+    "curl_fetch",
+    "mark_attribution_followup",
+    "update_post_attribution",
+}
+"""Changes that rest on what the owner wrote, word for word, and requests to an address: among others' words they are
+refused, not held."""
 
 
 class Anything(BaseModel):

@@ -227,7 +227,7 @@ class BlueskyLife:
             rng=rng,
             journal=journal,
             sees=services.gateway.sees,
-            home_url=services.settings.atproto_service_url if services.settings.on_loopback() else "",
+            home_url=services.settings.home_service_url(),
         )
         reader = CaseReader(
             me=me,

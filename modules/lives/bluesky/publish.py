@@ -5,6 +5,7 @@ Each accepted reply is recorded with its conversation at once: its address is kn
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 from adapters.atproto.client import Atproto
@@ -18,7 +19,16 @@ from modules.lives.bluesky.conversations import Conversations
 from modules.lives.bluesky.types import Problem, Published
 from modules.runtime.journal.journal import Journal
 from modules.runtime.journal.types import Entry
-from modules.services.outbox.bodies import DeleteBody, FollowBody, LikeBody, PostBody, RecordRef, ReplyBody, RepostBody
+from modules.services.outbox.bodies import (
+    AttachedPicture,
+    DeleteBody,
+    FollowBody,
+    LikeBody,
+    PostBody,
+    RecordRef,
+    ReplyBody,
+    RepostBody,
+)
 from modules.services.outbox.outbox import Outbox
 from modules.services.outbox.senders.bluesky import record_uri
 from modules.services.outbox.types import ACTIVE_STATES, ProposedAction, Submitted
@@ -53,14 +63,22 @@ class Publisher:
         self._journal = journal
 
     async def post(
-        self, text: str, *, cause_id: str, urgent: bool = False, by_owner: bool = False, hold: str = ""
+        self,
+        text: str,
+        *,
+        pictures: Sequence[AttachedPicture] = (),
+        cause_id: str,
+        urgent: bool = False,
+        by_owner: bool = False,
+        hold: str = "",
     ) -> Published:
-        """A post of our own."""
+        """A post of our own, with pictures that were made ready (`Pictures.attach`)."""
         text = clean(text)
         if problem := text_problem(text):
             return _refused(problem)
+        body, media = PostBody(text=text, **_attached(pictures)), _media_id(pictures)
         return await self._submit(
-            ProposedAction(PostBody(text=text), cause_id=cause_id, urgent=urgent, by_owner=by_owner, hold=hold)
+            ProposedAction(body, media_id=media, cause_id=cause_id, urgent=urgent, by_owner=by_owner, hold=hold)
         )
 
     async def reply(
@@ -69,6 +87,7 @@ class Publisher:
         parent: StrongRef,
         *,
         root: StrongRef | None,
+        pictures: Sequence[AttachedPicture] = (),
         cause_id: str | None,
         urgent: bool = False,
         by_owner: bool = False,
@@ -92,9 +111,8 @@ class Publisher:
             root = found.data.root
         self._conversations.track_conversation(root.uri, cid=root.cid)
         refs = {"parent": RecordRef(uri=parent.uri, cid=parent.cid), "root": RecordRef(uri=root.uri, cid=root.cid)}
-        draft = ProposedAction(
-            ReplyBody(text=text, **refs), cause_id=cause_id, urgent=urgent, by_owner=by_owner, hold=hold
-        )
+        body, media = ReplyBody(text=text, **refs, **_attached(pictures)), _media_id(pictures)
+        draft = ProposedAction(body, media_id=media, cause_id=cause_id, urgent=urgent, by_owner=by_owner, hold=hold)
         if self.has_spoken(root) and (is_low_value_closing(text) or only_acknowledges(text)):
             why = "we already spoke in this thread and the draft only closes it"
             return await self._like_instead(SELF_CHECK, draft, parent, root, why)
@@ -192,6 +210,15 @@ class Publisher:
             return Published("blocked", submitted.reason, intent_id=intent.id)
         uri = "" if intent.kind == "delete" else record_uri(self._atproto.did, intent)
         return Published("held" if submitted.held else "accepted", submitted.reason, uri, intent.id)
+
+
+def _attached(pictures: Sequence[AttachedPicture]) -> dict[str, tuple[AttachedPicture, ...]]:
+    """The field of a body; none where there are no pictures, so that the body is stored as it always was."""
+    return {"pictures": tuple(pictures)} if pictures else {}
+
+
+def _media_id(pictures: Sequence[AttachedPicture]) -> str | None:
+    return "+".join(picture.sha256 for picture in pictures) or None
 
 
 def _refused(problem: Problem) -> Published:

@@ -71,32 +71,77 @@ class RecordRef(_Stored):
     cid: StrictStr
 
 
-class PostBody(_OfCommitment):
-    """A post of our own."""
+class PictureSource(_Stored):
+    """Where a picture was found; "" for what is not known. Written to the post log as it stands.
 
-    kind: ClassVar[Literal["post"]] = "post"
+    `image_url` is the picture itself, `page_url` the page that shows it, `original_url` where its maker shows it.
+    """
+
+    type: Literal["arena", "web", "url", "generated", "other"] = "url"
+    image_url: StrictStr = ""
+    page_url: StrictStr = ""
+    page_title: StrictStr = ""
+    original_url: StrictStr = ""
+    source_provider: StrictStr = ""
+    filename: StrictStr = ""
+    channel_url: StrictStr = ""
+    block_id: int = 0
+    block_url: StrictStr = ""
+    block_title: StrictStr = ""
+    arena_user: StrictStr = ""
+
+
+class AttachedPicture(_Stored):
+    """A picture of a post: a file of ours, by its hash, which is uploaded when the post leaves.
+
+    `sha256` is in hexadecimal digits, `size` in bytes, `width` and `height` in pixels. `alt` says what it shows, for
+    those who cannot see it; `why` says why it was picked.
+    """
+
+    sha256: Annotated[StrictStr, Field(pattern=r"^[0-9a-f]{64}$")]
+    mime_type: StrictStr
+    size: int
+    width: int
+    height: int
+    alt: Annotated[StrictStr, Field(min_length=1)]
+    why: StrictStr = ""
+    source: PictureSource = PictureSource()
+
+
+class _WithPictures(_OfCommitment):
     text: StrictStr
+    pictures: Annotated[tuple[AttachedPicture, ...], Field(max_length=4)] = ()
 
     @property
     def public_text(self) -> str:
         return self.text
 
+    @property
+    def preview(self) -> str:
+        """The text, and a line for each picture: what it shows, and where it was found."""
+        return "\n".join((self.text, *map(_picture_line, self.pictures)))
 
-class ReplyBody(_OfCommitment):
-    """A reply to `parent` in the thread that begins with `root`."""
+    @property
+    def short_preview(self) -> str:
+        return self.text
+
+
+class PostBody(_WithPictures):
+    """A post of our own, with the pictures that it shows."""
+
+    kind: ClassVar[Literal["post"]] = "post"
+
+
+class ReplyBody(_WithPictures):
+    """A reply to `parent` in the thread that begins with `root`, with the pictures that it shows."""
 
     kind: ClassVar[Literal["reply"]] = "reply"
-    text: StrictStr
     parent: RecordRef
     root: RecordRef
 
     @property
     def subject(self) -> str:
         return self.parent.uri
-
-    @property
-    def public_text(self) -> str:
-        return self.text
 
 
 class _OnRecord(_Body):
@@ -269,6 +314,12 @@ def read_body(kind: IntentKind, stored: Mapping[str, Any]) -> IntentBody:
         return _BY_KIND[kind].model_validate(stored, by_alias=True, by_name=False)
     except ValidationError:
         return OpaqueBody(stored)
+
+
+def _picture_line(picture: AttachedPicture) -> str:
+    source = picture.source
+    place = source.original_url or source.block_url or source.page_url or source.image_url
+    return f"[picture: {picture.alt}]" + (f" from {place}" if place else "")
 
 
 def _json_of(stored: Mapping[str, Any]) -> str:

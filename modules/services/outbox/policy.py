@@ -235,8 +235,10 @@ def admit(
         now: when it is proposed.
 
     """
-    reason = repeated_reason(action.kind, before.same_act) or duplicate_reason(
-        before.same_text, now, in_feed=before.in_feed
+    reason = (
+        repeated_reason(action.kind, before.same_act)
+        or duplicate_reason(before.same_text, now, in_feed=before.in_feed)
+        or picture_reason(before.same_picture)
     )
     verdicts = [*said, Verdict("once", "block", reason) if reason else Verdict("once")]
     # NOTE(self): what another rule says may quote the action, so for a withheld one no other verdict is kept.
@@ -306,6 +308,15 @@ def repeated_reason(kind: IntentKind, earlier: Intent | None) -> str:
         return ""
     where = {"done": "done", "held": _waits_for(earlier)}.get(earlier.state, "on its way")
     return f"Already {where}: {kind} to {earlier.target}"
+
+
+def picture_reason(earlier: Intent | None) -> str:
+    """Why a picture may not be shown again, or ""."""
+    if earlier is None:
+        return ""
+    return f"The same picture as in a {earlier.kind} that " + (
+        "stands" if earlier.state == "done" else _waits_for(earlier)
+    )
 
 
 def _waits_for(intent: Intent) -> str:

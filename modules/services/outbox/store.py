@@ -9,7 +9,7 @@ from collections.abc import Iterable, Sequence
 from datetime import datetime, timedelta
 
 from common.clock import iso, parse_iso
-from modules.services.outbox.bodies import IntentKind, parse_body
+from modules.services.outbox.bodies import IntentKind, PostBody, ReplyBody, parse_body
 from modules.services.outbox.types import (
     ACTIVE_STATES,
     NON_BLUESKY_KINDS,
@@ -38,6 +38,7 @@ def stored_before(connection: sqlite3.Connection, action: ProposedAction, now: d
         same_text=active_duplicate(connection, key) if key else None,
         in_feed=in_feed(connection, key) if key else False,
         created_at=unique_created_at(connection, now),
+        same_picture=active_with_picture(connection, action),
     )
 
 
@@ -194,6 +195,17 @@ def active_duplicate(connection: sqlite3.Connection, dedup_key: str) -> Intent |
 def active_on_target(connection: sqlite3.Connection, kind: IntentKind, target: str) -> Intent | None:
     """The intent that does or did the same to the same target, and was not undone."""
     return next(iter(_select(connection, f"kind = ? AND target = ? AND undone = 0 AND {_ACTIVE}", kind, target)), None)
+
+
+def active_with_picture(connection: sqlite3.Connection, action: ProposedAction) -> Intent | None:
+    """The newest active post or reply that shows a picture of `action`; None if none does."""
+    if not isinstance(action.body, PostBody | ReplyBody):
+        return None
+    for picture in action.body.pictures:
+        holds = f"kind IN ('post', 'reply') AND instr(body, ?) > 0 AND {_ACTIVE}"
+        if found := _select(connection, holds, f'"sha256":"{picture.sha256}"', limit=1):
+            return found[0]
+    return None
 
 
 def last_acts(connection: sqlite3.Connection, now: datetime) -> dict[IntentKind, datetime]:

@@ -126,6 +126,7 @@ class StoredBefore:
         same_act: the active intent that does or did the same to the same target.
         same_text: the newest active intent with the same words.
         in_feed: whether our feed shows the words already.
+        same_picture: an active intent that shows one of its pictures.
         created_at: the moment to store the action under; no intent has it yet.
 
     """
@@ -134,6 +135,7 @@ class StoredBefore:
     same_text: Intent | None
     in_feed: bool
     created_at: datetime
+    same_picture: Intent | None = None
 
 
 AdviceCode = Literal["admitted", "held", "like_instead", "later", "other_words", "silence", "refused"]

@@ -85,6 +85,33 @@ SKILL_CONTRACTS: Mapping[str, Mapping[str, frozenset[str]]] = {
         "Answers / Answered Already": _NONE,
         "Answers / Not Your Record": _NONE,
     },
+    "picture-tools": {
+        **{
+            f"Descriptions / {tool}": _NONE
+            for tool in (
+                "arena_search",
+                "arena_fetch_channel",
+                "arena_post_image",
+                "web_browse_images",
+                "curl_fetch",
+                "bluesky_post_with_image",
+                "lookup_post_context",
+                "get_posts_needing_attribution",
+                "format_source_attribution",
+                "mark_attribution_followup",
+                "update_post_attribution",
+            )
+        },
+        "Answers / No Channel": _NONE,
+        "Answers / Nothing Left": _NONE,
+        "Answers / No Alt Text": _NONE,
+        "Answers / No Such Picture": _NONE,
+        "Answers / Too Long": frozenset({"length", "most"}),
+        "Answers / Shown Before": _NONE,
+        "Answers / Unusable": frozenset({"problem"}),
+        "Answers / Not Logged": _NONE,
+        "Answers / Noted": _NONE,
+    },
     "tool-calls": {
         "Answers / Not Available": frozenset({"tool", "names"}),
         "Answers / Unknown": frozenset({"tool", "names"}),

@@ -2,11 +2,22 @@
 
 from __future__ import annotations
 
+from typing import Protocol
+
 from adapters.atproto.client import Atproto
-from adapters.atproto.types import ReplyRefs, StrongRef
+from adapters.atproto.types import Image, ReplyRefs, StrongRef
 from common.clock import parse_iso
 from common.result import ApiResult, Err, Ok
-from modules.services.outbox.bodies import FollowBody, IntentKind, LikeBody, OpaqueBody, PostBody, ReplyBody, RepostBody
+from modules.services.outbox.bodies import (
+    AttachedPicture,
+    FollowBody,
+    IntentKind,
+    LikeBody,
+    OpaqueBody,
+    PostBody,
+    ReplyBody,
+    RepostBody,
+)
 from modules.services.outbox.types import Intent, Sent
 
 UNREADABLE = "its stored body cannot be read, so nothing is sent"
@@ -25,11 +36,27 @@ def record_uri(did: str, intent: Intent) -> str:
     return f"at://{did}/{COLLECTIONS[intent.kind]}/{intent.rkey}"
 
 
-class BlueskySender:
-    """Sends posts, replies, likes, reposts, follows and deletions."""
+class PictureKeeper(Protocol):
+    """Keeps the files of pictures that wait, and records those that were shown."""
 
-    def __init__(self, atproto: Atproto) -> None:
+    async def load(self, picture: AttachedPicture) -> ApiResult[bytes]:
+        """The file of a picture; `Err` of kind `invalid` if it is gone or is another."""
+        ...
+
+    async def posted(self, intent: Intent, sent: Sent) -> None:
+        """Record that the pictures of an intent stand on the network. The same intent again changes nothing."""
+        ...
+
+
+class BlueskySender:
+    """Sends posts, replies, likes, reposts, follows and deletions.
+
+    Pictures are uploaded when their post leaves, at each try: the same bytes are the same file there.
+    """
+
+    def __init__(self, atproto: Atproto, pictures: PictureKeeper) -> None:
         self._atproto = atproto
+        self._pictures = pictures
 
     async def send(self, intent: Intent) -> ApiResult[Sent]:
         """Write the record. The same intent writes the same record, never a second one."""
@@ -39,7 +66,9 @@ class BlueskySender:
             deleted = await self._atproto.delete_post(intent.target)
             return deleted if isinstance(deleted, Err) else Ok(Sent())
         written = await self._write(intent)
-        return written if isinstance(written, Err) else Ok(Sent(written.data.uri, written.data.cid))
+        if isinstance(written, Err):
+            return written
+        return Ok(await self._arrived(intent, Sent(written.data.uri, written.data.cid)))
 
     async def find(self, intent: Intent) -> ApiResult[Sent | None]:
         """Whether the record is there (for a deletion: whether it is gone)."""
@@ -49,16 +78,23 @@ class BlueskySender:
             return found
         if deletion:
             return Ok(None if found.data else Sent())
-        return Ok(Sent(found.data.uri, found.data.cid) if found.data else None)
+        return Ok(await self._arrived(intent, Sent(found.data.uri, found.data.cid)) if found.data else None)
+
+    async def _arrived(self, intent: Intent, sent: Sent) -> Sent:
+        if isinstance(intent.body, PostBody | ReplyBody) and intent.body.pictures:
+            await self._pictures.posted(intent, sent)
+        return sent
 
     async def _write(self, intent: Intent) -> ApiResult[StrongRef]:
         created_at = parse_iso(intent.first_sent_at or intent.created_at)
         match intent.body:
-            case PostBody(text=text):
-                return await self._atproto.create_post(text, rkey=intent.rkey, created_at=created_at)
-            case ReplyBody(text=text, parent=parent, root=root):
-                refs = ReplyRefs(StrongRef(parent.uri, parent.cid), StrongRef(root.uri, root.cid))
-                return await self._atproto.create_post(text, refs, rkey=intent.rkey, created_at=created_at)
+            case PostBody() | ReplyBody() as body:
+                uploaded = await self._uploaded(body.pictures)
+                if isinstance(uploaded, Err):
+                    return uploaded
+                return await self._atproto.create_post(
+                    body.text, _refs(body), uploaded.data, rkey=intent.rkey, created_at=created_at
+                )
             case LikeBody(uri=uri, cid=cid):
                 return await self._atproto.like_post(uri, cid, rkey=intent.rkey, created_at=created_at)
             case RepostBody(uri=uri, cid=cid):
@@ -67,3 +103,22 @@ class BlueskySender:
                 return await self._atproto.follow_user(did, rkey=intent.rkey, created_at=created_at)
             case _:
                 return Err(f"an intent of kind {intent.kind} with such a body cannot go to Bluesky", "invalid")
+
+    async def _uploaded(self, pictures: tuple[AttachedPicture, ...]) -> ApiResult[list[Image]]:
+        """The pictures as the service took them. An upload without an answer is done again: it is not public yet."""
+        images: list[Image] = []
+        for picture in pictures:
+            data = await self._pictures.load(picture)
+            if isinstance(data, Err):
+                return data
+            blob = await self._atproto.upload_blob(data.data, picture.mime_type)
+            if isinstance(blob, Err):
+                return blob
+            images.append(Image(blob.data, picture.alt, picture.width, picture.height))
+        return Ok(images)
+
+
+def _refs(body: PostBody | ReplyBody) -> ReplyRefs | None:
+    if isinstance(body, PostBody):
+        return None
+    return ReplyRefs(StrongRef(body.parent.uri, body.parent.cid), StrongRef(body.root.uri, body.root.cid))

@@ -21,6 +21,7 @@ from modules.services.outbox.types import Intent, Pacing, ProposedAction
 from tests.adapters.atproto.atproto_town import AtprotoTown, open_atproto_town
 from tests.adapters.shared_server import SharedServer
 from tests.modules.services.outbox.body_values import body_of
+from tests.modules.services.pictures.sharing import pictures_in
 from town.serving import serve
 
 KINDS: tuple[IntentKind, ...] = ("post", "reply", "like", "repost", "follow", "delete")
@@ -63,11 +64,13 @@ async def outbox_in_town(tmp_path: Path) -> AsyncIterator[OutboxInTown]:
         async with open_atproto_town(server, tmp_path) as town:
             atproto = await town.logged_in("alice")
             database = await Database.open(tmp_path / "soul.db", MIGRATIONS)
+            journal = Journal(database, console, town.clock, Redactor())
+            pictures = pictures_in(tmp_path / "memory", town.clock, journal)
             outbox = Outbox(
                 database=database,
-                journal=Journal(database, console, town.clock, Redactor()),
+                journal=journal,
                 clock=town.clock,
-                senders=dict.fromkeys(KINDS, BlueskySender(atproto)),
+                senders=dict.fromkeys(KINDS, BlueskySender(atproto, pictures)),
                 pacing=Pacing(post_s=0, reply_s=0, like_s=0, follow_s=0, action_s=0),
                 own_did=lambda: atproto.did,
             )

@@ -1,0 +1,294 @@
+"""What a SOUL can do with pictures: find one, post it with words and source, and look up where a shared one came from.
+
+A picture is fetched from an address that the model chose only in a turn that holds the owner's words alone. One that a
+page or a channel listed may be posted by its address: whoever reads the request learns nothing by it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import dataclasses
+import json
+import random
+from collections.abc import Sequence
+from functools import partial
+from typing import Any
+
+from pydantic import BaseModel
+
+from adapters.arena.client import parse_channel_url
+from adapters.arena.types import Channel
+from adapters.atproto.types import StrongRef
+from common.constants import PORTABLE_MAX_GRAPHEMES
+from common.provenance import Provenance
+from common.result import Err
+from common.text.graphemes import fit_post_text, grapheme_len, truncate_graphemes
+from common.text.untrusted import clean, one_line
+from local_tools.bluesky import BlueskyTools, is_by_owner, is_urgent
+from local_tools.picture_inputs import (
+    ArenaChannelInput,
+    ArenaPostInput,
+    ArenaSearchInput,
+    AttributionInput,
+    BrowseInput,
+    FetchImageInput,
+    FollowUpInput,
+    ImagePostInput,
+    SharedPostInput,
+    WaitingInput,
+)
+from local_tools.words import ToolWords, failed
+from modules.lives.bluesky.publish import Publisher
+from modules.lives.bluesky.types import Published
+from modules.services.agent.skills.skills import Skills
+from modules.services.agent.tools.types import Effect, Tool, ToolResult, Turn
+from modules.services.outbox.bodies import AttachedPicture, PictureSource
+from modules.services.pictures.finding import PictureFinder, place_of, source_of
+from modules.services.pictures.pictures import Pictures
+from modules.services.pictures.post_log import Json, format_source_attribution, generate_post_context
+
+_ERROR_LENGTH = 300
+_MEGABYTE = 1024 * 1024
+_TEXT_CHARS = 300
+_ALT_CHARS = 1000
+_DESCRIPTION_CHARS = 500
+_TIME_LIMIT_S = 120.0
+
+
+class PictureTools:
+    """The handlers, with what they need."""
+
+    def __init__(
+        self, pictures: Pictures, publisher: Publisher, on_bluesky: BlueskyTools, finder: PictureFinder, skills: Skills
+    ) -> None:
+        self._pictures = pictures
+        self._publisher = publisher
+        self._on_bluesky = on_bluesky
+        self._finder = finder
+        self.words = ToolWords(skills, "picture-tools")
+
+    async def search(self, args: ArenaSearchInput, turn: Turn) -> ToolResult:
+        found = await self._pictures.arena.search_channels(args.query, args.page, args.per)
+        if isinstance(found, Err):
+            return _failed(found)
+        told = [_told(channel) for channel in found.data.channels]
+        return self._read({"channels": told, "total_results": found.data.total_results} if told else {}, "Are.na")
+
+    async def channel(self, args: ArenaChannelInput, turn: Turn) -> ToolResult:
+        named = parse_channel_url(args.channel_url)
+        if named is None:
+            return self.words.error("No Channel")
+        found = await self._finder.channel(*named, args.page)
+        if isinstance(found, Err):
+            return _failed(found)
+        blocks = [
+            {
+                "id": block.id,
+                "title": one_line(block.title, _TEXT_CHARS),
+                "description": truncate_graphemes(block.description, PORTABLE_MAX_GRAPHEMES),
+                "image_url": block.image_url,
+                "source_url": block.source_url,
+                "connected_at": block.connected_at,
+            }
+            for block in found.data.image_blocks
+        ]
+        channel = _told(found.data.channel)
+        return self._read({"channel": channel, "total_blocks": found.data.total_blocks, "blocks": blocks}, "Are.na")
+
+    async def browse(self, args: BrowseInput, turn: Turn) -> ToolResult:
+        found = await self._finder.browse(args.url, args.min_width)
+        if isinstance(found, Err):
+            return _failed(found)
+        shown = [dataclasses.asdict(image) for image in found.data.images[: args.max_results]]
+        told = {"page_title": found.data.title, "page_url": args.url, "images": shown}
+        counts = {"total_found": len(found.data.images), "filtered_out": found.data.left_out}
+        return self._read(told | counts, args.url)
+
+    async def download(self, args: FetchImageInput, turn: Turn) -> ToolResult:
+        fetched = await self._finder.fetch(args.url, args.max_size_mb * _MEGABYTE)
+        if isinstance(fetched, Err):
+            return _failed(fetched)
+        data, mime_type, source = fetched.data
+        path = await self._pictures.files.keep_download(data, mime_type, source)
+        told = {"success": True, "file_path": str(path), "size": len(data), "mime_type": mime_type, "is_image": True}
+        return ToolResult(json.dumps(told))
+
+    async def post(self, args: ImagePostInput, turn: Turn) -> ToolResult:
+        """Publish a picture that was downloaded, or that a page or a channel listed."""
+        if not args.alt_text.strip():
+            return self.words.error("No Alt Text")
+        found = await self._file(args.image_path)
+        if isinstance(found, ToolResult):
+            return found
+        data, source = found
+        text = _with_source(args.text, place_of(source))
+        if (length := grapheme_len(text)) > PORTABLE_MAX_GRAPHEMES:
+            most = grapheme_len(args.text.strip()) - (length - PORTABLE_MAX_GRAPHEMES)
+            return self.words.error("Too Long", length=grapheme_len(args.text.strip()), most=max(0, most))
+        alt = truncate_graphemes(clean(args.alt_text).strip(), _ALT_CHARS)
+        attached = await self._pictures.attach(data, alt=alt, why=turn.cause_id or turn.loop, source=source)
+        if isinstance(attached, Err):
+            return self._unusable(attached)
+        published = await self._publish(text, attached.data, args.post_uri, args.post_cid, turn)
+        return self._on_bluesky.answered(published, "posted", ends=False)
+
+    async def post_from_channel(self, args: ArenaPostInput, turn: Turn) -> ToolResult:
+        """Publish any picture of a channel that was not shown before."""
+        named = parse_channel_url(args.channel_url)
+        if named is None:
+            return self.words.error("No Channel")
+        picked = await self._finder.pick(*named)
+        if isinstance(picked, Err):
+            return self.words.error("Nothing Left") if picked.kind == "not_found" else _failed(picked)
+        block, channel = picked.data.block, picked.data.channel
+        fetched = await self._pictures.arena.fetch_picture(block)
+        if isinstance(fetched, Err):
+            return _failed(fetched)
+        source = source_of(block, channel)
+        title = source.block_title or one_line(channel.title, _TEXT_CHARS)
+        said = truncate_graphemes(one_line(block.description, _DESCRIPTION_CHARS), _DESCRIPTION_CHARS)
+        attached = await self._pictures.attach(
+            fetched.data.body,
+            alt=f"{title}. {said}" if said else title,
+            why=turn.cause_id or turn.loop,
+            source=source,
+        )
+        if isinstance(attached, Err):
+            return self._unusable(attached)
+        text = _fitted(args.text.strip() or title, block.source_url, block.url)
+        published = await self._publish(text, attached.data, args.post_uri, args.post_cid, turn)
+        answer = self._on_bluesky.answered(published, "posted", ends=False)
+        if published.status != "accepted":
+            return answer
+        told = {"success": True, "uri": published.uri, "state": "queued", "block_id": block.id}
+        told |= {"channel": channel.url, "remaining_unposted": picked.data.remaining}
+        return dataclasses.replace(answer, content=json.dumps(told))
+
+    async def lookup(self, args: SharedPostInput, turn: Turn) -> ToolResult:
+        entry = await self._entry(args.post)
+        if entry is None:
+            return self.words.error("Not Logged")
+        context = generate_post_context(entry, self._pictures.now())
+        return self._read({"context": context, "entry": entry}, args.post)
+
+    async def attribution(self, args: SharedPostInput, turn: Turn) -> ToolResult:
+        entry = await self._entry(args.post)
+        if entry is None:
+            return self.words.error("Not Logged")
+        return self._read({"attribution": format_source_attribution(entry)}, args.post)
+
+    async def waiting(self, args: WaitingInput, turn: Turn) -> ToolResult:
+        found = await asyncio.to_thread(self._pictures.log.get_posts_needing_attribution_followup, args.limit)
+        return self._read(found, "the post log")
+
+    async def follow_up(self, args: FollowUpInput, turn: Turn) -> ToolResult:
+        mark = partial(self._pictures.log.mark_post_needs_attribution_followup, args.post_uri, notes=args.notes)
+        found = await asyncio.to_thread(mark, needs=args.needs_followup == "yes")
+        return self.words.done("Noted") if found else self.words.error("Not Logged")
+
+    async def update(self, args: AttributionInput, turn: Turn) -> ToolResult:
+        log = self._pictures.log
+        found = await asyncio.to_thread(log.update_post_attribution, args.post_uri, args.original_url, args.notes)
+        return self.words.done("Noted") if found else self.words.error("Not Logged")
+
+    async def _file(self, path: str) -> tuple[bytes, PictureSource] | ToolResult:
+        if self._finder.is_listed(path):
+            fetched = await self._finder.fetch(path)
+            if isinstance(fetched, Err):
+                return _failed(fetched)
+            data, _, source = fetched.data
+            return data, source
+        found = await self._pictures.files.read_download(path)
+        return self.words.error("No Such Picture") if isinstance(found, Err) else found.data
+
+    async def _publish(self, text: str, picture: AttachedPicture, uri: str, cid: str, turn: Turn) -> Published:
+        cause, by_owner, urgent = turn.cause_id or turn.loop, is_by_owner(turn), is_urgent(turn)
+        if not uri:
+            return await self._publisher.post(
+                text, pictures=(picture,), cause_id=cause, urgent=urgent, by_owner=by_owner, hold=turn.hold
+            )
+        return await self._publisher.reply(
+            text,
+            StrongRef(uri, cid),
+            root=None,
+            pictures=(picture,),
+            cause_id=cause,
+            urgent=urgent,
+            by_owner=by_owner,
+            hold=turn.hold,
+        )
+
+    async def _entry(self, post: str) -> Json | None:
+        log = self._pictures.log
+        look = log.lookup_post_by_uri if post.startswith("at://") else log.lookup_post_by_bsky_url
+        return await asyncio.to_thread(look, post)
+
+    def _unusable(self, problem: Err) -> ToolResult:
+        if problem.kind == "conflict":
+            return self.words.error("Shown Before")
+        return self.words.error("Unusable", problem=one_line(problem.error, _ERROR_LENGTH))
+
+    def _read(self, result: object, uri: str) -> ToolResult:
+        return self._on_bluesky.framed(result, uri=uri)
+
+
+def picture_tools(
+    pictures: Pictures, publisher: Publisher, on_bluesky: BlueskyTools, skills: Skills, rng: random.Random
+) -> Sequence[Tool]:
+    """The family, as the registry takes it."""
+    tools = PictureTools(pictures, publisher, on_bluesky, PictureFinder(pictures, rng), skills)
+
+    def tool(
+        name: str,
+        model: type[BaseModel],
+        handler: Any,  # noqa: ANN401 - each handler takes its own input model
+        *,
+        effect: Effect = "look",
+        needs: Provenance = Provenance.SELF,
+        holdable: bool = False,
+    ) -> Tool:
+        made = tools.words.tool(name, model, "social", needs, handler, effect=effect, holdable=holdable)
+        return dataclasses.replace(made, time_limit_s=_TIME_LIMIT_S)
+
+    share = partial(tool, effect="act", holdable=True)
+    # NOTE(self): these cannot wait for a yes, so they need the owner's own words and nobody else's.
+    act = partial(tool, effect="act", needs=Provenance.OWNER)
+    return (
+        tool("arena_search", ArenaSearchInput, tools.search),
+        tool("arena_fetch_channel", ArenaChannelInput, tools.channel),
+        share("arena_post_image", ArenaPostInput, tools.post_from_channel),
+        act("web_browse_images", BrowseInput, tools.browse),
+        act("curl_fetch", FetchImageInput, tools.download),
+        share("bluesky_post_with_image", ImagePostInput, tools.post),
+        tool("lookup_post_context", SharedPostInput, tools.lookup),
+        tool("get_posts_needing_attribution", WaitingInput, tools.waiting),
+        tool("format_source_attribution", SharedPostInput, tools.attribution),
+        act("mark_attribution_followup", FollowUpInput, tools.follow_up),
+        act("update_post_attribution", AttributionInput, tools.update),
+    )
+
+
+def _told(channel: Channel) -> dict[str, object]:
+    return {
+        "title": one_line(channel.title, _TEXT_CHARS),
+        "slug": channel.slug,
+        "block_count": channel.length,
+        "owner": channel.owner,
+        "channel_url": channel.url,
+    }
+
+
+def _with_source(text: str, place: str) -> str:
+    """The text with the address of its picture, unless it holds it already."""
+    text = text.strip()
+    return text if not place or place in text else f"{text}\n\nSource: {place}"
+
+
+def _fitted(text: str, source: str, block: str) -> str:
+    """The text, shortened where it must be, with the address of its picture: the one of its source, if it is short."""
+    place = source if source and grapheme_len(source) <= PORTABLE_MAX_GRAPHEMES // 2 else block
+    return text if place in text else fit_post_text(text, f"Source: {place}")
+
+
+def _failed(problem: Err) -> ToolResult:
+    return failed(one_line(problem.error, _ERROR_LENGTH))

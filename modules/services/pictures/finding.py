@@ -1,0 +1,124 @@
+"""Finds and fetches pictures to share: in channels of Are.na, and on pages. Fetches keep within fixed bounds."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from dataclasses import dataclass
+
+from cachetools import LRUCache
+
+from adapters.arena.types import Block, Channel, ChannelPage
+from adapters.web.types import Fetched
+from common.result import ApiResult, Err, Ok
+from common.text.untrusted import one_line
+from modules.services.outbox.bodies import PictureSource
+from modules.services.pictures.page_images import PageImages, find_images
+from modules.services.pictures.pictures import Pictures
+from modules.services.pictures.processing import SOURCE_MAX_BYTES
+
+_LISTED_MOST = 500
+_PAGE_MAX_BYTES = 1024 * 1024
+_DEADLINE_S = 30.0
+_TEXT_CHARS = 300
+_SIGNS = {b"\xff\xd8\xff": "image/jpeg", b"\x89PNG\r\n\x1a\n": "image/png", b"GIF8": "image/gif"}
+
+
+@dataclass(frozen=True, slots=True)
+class Picked:
+    """A picture of a channel that was not shown before, and how many such pictures are left beside it."""
+
+    block: Block
+    channel: Channel
+    remaining: int
+
+
+class PictureFinder:
+    """Looks for pictures. Those that it has listed may be fetched by their address, whoever names it."""
+
+    def __init__(self, pictures: Pictures, rng: random.Random) -> None:
+        self._pictures = pictures
+        self._rng = rng
+        self._listed: LRUCache[str, PictureSource] = LRUCache(_LISTED_MOST)
+
+    async def channel(self, owner: str, slug: str, page: int) -> ApiResult[ChannelPage]:
+        """One page of a channel; its pictures are listed."""
+        found = await self._pictures.arena.fetch_channel(owner, slug, page)
+        if isinstance(found, Ok):
+            for block in found.data.image_blocks:
+                self._listed[block.image_url] = source_of(block, found.data.channel)
+        return found
+
+    async def pick(self, owner: str, slug: str) -> ApiResult[Picked]:
+        """Any picture of a channel that was not shown before. `Err` of kind `not_found` if none is left."""
+
+        def is_new(block: Block) -> bool:
+            return not self._pictures.was_posted(PictureSource(block_id=block.id))
+
+        found = await self._pictures.arena.find_images(owner, slug, is_new)
+        if isinstance(found, Err):
+            return found
+        blocks = found.data.image_blocks
+        if not blocks:
+            return Err("every picture of the channel was shown before", "not_found")
+        return Ok(Picked(self._rng.choice(blocks), found.data.channel, len(blocks) - 1))
+
+    async def browse(self, url: str, min_width: int) -> ApiResult[PageImages]:
+        """The pictures of a page that were not shown before; they are listed."""
+        page = await self._pictures.web.fetch(
+            url, kinds=("text/html", "application/xhtml+xml"), max_bytes=_PAGE_MAX_BYTES, deadline_s=_DEADLINE_S
+        )
+        if isinstance(page, Err):
+            return page
+        found = await asyncio.to_thread(find_images, page.data.text, page.data.url, min_width=min_width)
+        for image in found.images:
+            self._listed[image.url] = PictureSource(
+                type="web", image_url=image.url, page_url=page.data.url, page_title=one_line(found.title, _TEXT_CHARS)
+            )
+        new = [image for image in found.images if not self._pictures.was_posted(self._listed[image.url])]
+        return Ok(PageImages(found.title, new, found.left_out + len(found.images) - len(new)))
+
+    def is_listed(self, url: str) -> bool:
+        """Whether a channel or a page that was read shows this picture."""
+        return url in self._listed
+
+    async def fetch(self, url: str, max_bytes: int = SOURCE_MAX_BYTES) -> ApiResult[tuple[bytes, str, PictureSource]]:
+        """The file of a picture, its media type, and what is known of its source."""
+        fetched = await self._pictures.web.fetch(url, kinds=("*",), max_bytes=max_bytes, deadline_s=_DEADLINE_S)
+        if isinstance(fetched, Err):
+            return fetched
+        mime_type = _media_type(fetched.data)
+        if not mime_type:
+            return Err(f"the answer is {fetched.data.kind or 'of no stated type'}, not a picture", "invalid")
+        source = self._listed.get(url) or PictureSource(image_url=url)
+        return Ok((fetched.data.body, mime_type, source))
+
+
+def source_of(block: Block, channel: Channel) -> PictureSource:
+    """Where a block comes from, in words that are safe to keep."""
+    return PictureSource(
+        type="arena",
+        image_url=block.image_url,
+        page_title=one_line(block.source_title, _TEXT_CHARS),
+        original_url=block.source_url,
+        source_provider=one_line(block.provider, _TEXT_CHARS),
+        filename=one_line(block.filename, _TEXT_CHARS),
+        channel_url=channel.url,
+        block_id=block.id,
+        block_url=block.url,
+        block_title=one_line(block.title, _TEXT_CHARS),
+        arena_user=one_line(block.username, _TEXT_CHARS),
+    )
+
+
+def place_of(source: PictureSource) -> str:
+    """The address by which readers find a picture; "" if none is known."""
+    return source.original_url or source.page_url or source.block_url or source.image_url
+
+
+def _media_type(fetched: Fetched) -> str:
+    """What the first bytes say that it is; "" for what is no picture that can be shared."""
+    body = fetched.body
+    if body[:4] == b"RIFF" and body[8:12] == b"WEBP":
+        return "image/webp"
+    return next((mime for sign, mime in _SIGNS.items() if body.startswith(sign)), "")
