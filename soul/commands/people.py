@@ -7,6 +7,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import asdict
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from adapters.storage.store import Credentials, open_storage
 from common.clock import SystemClock
@@ -23,6 +24,9 @@ from modules.runtime.journal.types import Entry
 from modules.services.rights.forgetting import Forgetting, Forgotten
 from modules.services.rights.requests import ForgetRequest, ForgetRequests
 from soul.terminal.output import printable, write_json, write_lines
+
+if TYPE_CHECKING:
+    from modules.services.agent.memory.postgres_people import PostgresPeople
 
 _WORDS_SHOWN = 5
 _WORDS_CHARS = 160
@@ -92,8 +96,9 @@ def carry_out_requests(settings: Settings, home: Home) -> list[Forgotten]:
 async def _carry_out(settings: Settings, home: Home) -> list[Forgotten]:
     clock = SystemClock()
     database = await Database.open(home.database, MIGRATIONS)
+    server = _server(settings)
     try:
-        forgetting = _forgetting(settings, home, database)
+        forgetting = _forgetting(settings, home, database, server)
         done = [await forgetting.carry_out(request) for request in ForgetRequests(home.memory).due(clock.now())]
         journal = Journal(database, SilentConsole(), clock, Redactor(settings.secrets))
         for one in done:
@@ -102,6 +107,8 @@ async def _carry_out(settings: Settings, home: Home) -> list[Forgotten]:
             await journal.record(Entry("life", "rights", "Somebody was forgotten", None, reason, data=data))
     finally:
         await database.close()
+        if server is not None:
+            await server.aclose()
     return done
 
 
@@ -109,16 +116,28 @@ async def _carry_out(settings: Settings, home: Home) -> list[Forgotten]:
 async def forgetting_beside(settings: Settings, home: Home) -> AsyncIterator[Forgetting]:
     """Yield what can look into a home in which a SOUL may be awake. Raises `SoulError`."""
     database = await Database.beside(home.database)
+    server = _server(settings)
     try:
-        yield _forgetting(settings, home, database)
+        yield _forgetting(settings, home, database, server)
     finally:
         await database.close()
+        if server is not None:
+            await server.aclose()
 
 
-def _forgetting(settings: Settings, home: Home, database: Database) -> Forgetting:
+def _server(settings: Settings) -> PostgresPeople | None:
+    url = settings.database_url.get_secret_value()
+    if not url:
+        return None
+    from modules.services.agent.memory.postgres_people import PostgresPeople  # noqa: PLC0415 - an optional library
+
+    return PostgresPeople(url, settings.agent_name)
+
+
+def _forgetting(settings: Settings, home: Home, database: Database, server: PostgresPeople | None) -> Forgetting:
     storage = open_storage(
         settings.storage_url,
         root=home.store,
         credentials=Credentials(settings.storage_access_key_id, settings.storage_secret_access_key.get_secret_value()),
     )
-    return Forgetting(home, database, storage, settings.agent_name, SystemClock())
+    return Forgetting(home, database, storage, settings.agent_name, SystemClock(), server=server)

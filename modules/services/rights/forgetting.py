@@ -11,14 +11,14 @@ import sqlite3
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 from adapters.storage.keys import agent_prefix, media_prefix
 from adapters.storage.store import Storage
 from common.clock import Clock
 from common.errors import Transient
 from common.files import write_atomic
-from common.person import Held, Trace
+from common.person import Held, Trace, needles
 from common.result import ApiResult, Err
 from modules.runtime.database import marks
 from modules.runtime.database.database import Database
@@ -30,6 +30,9 @@ from modules.services.rights import scrub, store, tombstones
 from modules.services.rights.identify import identify, trace_of
 from modules.services.rights.people import HOLDERS
 from modules.services.rights.requests import ForgetRequest, ForgetRequests
+
+if TYPE_CHECKING:
+    from modules.services.agent.memory.postgres_people import PostgresPeople
 
 T = TypeVar("T")
 
@@ -56,15 +59,26 @@ class Forgetting:
         storage: where archives, copies and media lie.
         agent_id: whose they are.
         clock: the time.
+        server: memories that lie on a server instead of in soul.db.
 
     """
 
-    def __init__(self, home: Home, database: Database, storage: Storage, agent_id: str, clock: Clock) -> None:
+    def __init__(
+        self,
+        home: Home,
+        database: Database,
+        storage: Storage,
+        agent_id: str,
+        clock: Clock,
+        *,
+        server: PostgresPeople | None = None,
+    ) -> None:
         self._home = home
         self._database = database
         self._storage = storage
         self._prefix = agent_prefix(agent_id)
         self._clock = clock
+        self._server = server
         self._requests = ForgetRequests(home.memory)
 
     async def trace(self, who: str) -> Trace:
@@ -81,6 +95,7 @@ class Forgetting:
             return [holder.about(connection, trace) for holder in HOLDERS]
 
         held = await self._database.run(rows)
+        held += [await self._server.about(trace)] if self._server else []
         stored = await self._stored(trace)
         files = await asyncio.to_thread(lambda: [(path, content) for path, content in self._files(trace)])
         words = [f"{path}: {said}" for path, content in files for said in scrub.passages(path.name, content, trace)]
@@ -98,7 +113,8 @@ class Forgetting:
         self._requests.give(replace(request, trace=trace))
         stored = await self._scrub_store(trace)
         changed = await asyncio.to_thread(self._scrub_files, trace)
-        rows = await self._database.run(lambda connection: self._delete_rows(connection, trace))
+        on_server = await self._server.forget(trace) if self._server else 0
+        rows = on_server + await self._database.run(lambda connection: self._delete_rows(connection, trace))
         await self._database.rewrite()
         left = await asyncio.to_thread(lambda: tuple(self._left(trace)))
         self._requests.done(request)
@@ -107,7 +123,10 @@ class Forgetting:
     async def _complete(self, trace: Trace) -> Trace:
         named = [key for key in await self._stored(trace) if key.startswith(self._prefix + _ARCHIVES)]
         found = await self._database.run(lambda connection: trace_of(connection, trace.person, named))
-        return trace.joined(found)
+        whole = trace.joined(found)
+        if self._server is None:
+            return whole
+        return replace(whole, words=whole.words | needles(await self._server.bodies(whole)))
 
     async def _stored(self, trace: Trace) -> list[str]:
         """Return the keys of the objects that name the person."""

@@ -5,8 +5,10 @@ from __future__ import annotations
 import asyncio
 import gzip
 import json
+import os
 import signal
 import sys
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
@@ -21,6 +23,7 @@ from modules.services.rights.forgotten import SWEPT_AFTER
 from modules.services.rights.requests import ForgetRequest, ForgetRequests
 from soul.commands.mute import run_mute
 from soul.commands.people import carry_out_requests, forgetting_beside, run_forget, run_know
+from tests.modules.services.agent.memory.memory_places import PROGRAMS, programs, server
 from tests.patience import HANG_S
 from tests.program import started, until
 from tests.project import ROOT
@@ -168,6 +171,32 @@ async def test_a_mute_outlives_the_forgetting(running_town: RunningTown) -> None
         life.passes(60)
         await life.look()
     assert len(running_town.texts("rowan")) == 1
+
+
+@pytest.fixture(scope="module")
+def postgres_url() -> Iterator[str]:
+    """A server that ends with the tests of this file."""
+    if programs() is None:
+        assert not os.environ.get("SOUL_NEED_POSTGRES"), "PostgreSQL must be tried here, and is not installed"
+        pytest.skip(f"needs PostgreSQL's programs under {PROGRAMS}")
+    with server() as url:
+        yield url
+
+
+async def test_memories_on_a_server_go_too(running_town: RunningTown, postgres_url: str) -> None:
+    home, did = running_town.make_home("rowan", DATABASE_URL=postgres_url), running_town.account("quillon")
+    async with awake(home) as life:
+        running_town.network.post_as(did, f"@rowan.test {WORDS}: which roof is louder?")
+        await life.look()
+        services = life.app.services
+        for subject in ("quillon.test", "slate"):
+            memory = NewMemory("fact", subject, f"Something of {subject} that is remembered.")
+            await services.knowledge.stores.memories.save(memory, services.clock.now())
+    await asyncio.to_thread(run_forget, home.root, "quillon.test", as_json=False)
+    async with awake(home) as life:
+        listed = await life.app.services.knowledge.stores.memories.listed()
+    assert [memory.subject for memory in listed] == ["slate"]
+    assert places_that_hold(home.root, did, "quillon", WORDS) == []
 
 
 @pytest.mark.parametrize("who", ["@owner.test", "rowan.test"])
