@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import random
 from collections.abc import Awaitable, Callable
+from dataclasses import replace
 from pathlib import Path
 
 from common.clock import SystemClock
@@ -89,6 +90,13 @@ async def _express(app: App) -> Outcome:
         return await app.lives.bluesky.expression.express()
 
 
+async def _engage(app: App) -> Outcome:
+    outcome = await app.scheduler.run_guarded("engagement")
+    resonated = app.lives.bluesky.answered_sources()
+    told = f"; readers answered most: {', '.join(resonated)}" if resonated else ""
+    return replace(outcome, reason=f"{outcome.reason}{told}")
+
+
 async def _drain(app: App) -> Outcome:
     return await app.scheduler.run_guarded("outbox")
 
@@ -101,6 +109,7 @@ _STEPS: dict[str, Step] = {
     "Grounding": _ground,
     "Awareness": _look,
     "Expression": _express,
+    "Engagement": _engage,
     "Outbox": _drain,
     "Summary": _sum_up,
 }

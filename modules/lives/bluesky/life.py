@@ -61,6 +61,7 @@ from modules.services.outbox.rules.etiquette import Etiquette
 from modules.services.outbox.rules.rules import TURNS_PER_PERSON
 from modules.services.outbox.types import Intent
 from modules.services.own_feed.engagement import EngagementWatch
+from modules.services.own_feed.engagement_policy import get_engagement_patterns
 from modules.services.own_feed.expressions import Expressions
 from modules.services.own_feed.feed import OwnFeed, OwnFeedLoop
 from modules.services.own_feed.pruning import Pruner
@@ -323,6 +324,11 @@ class BlueskyLife:
             self._own_identity,
         )
         self.notices = tuple(file.notice for file in files)
+
+    def answered_sources(self) -> list[str]:
+        """Return where in SELF.md those thoughts started that readers answered most, the most answered first."""
+        best = get_engagement_patterns(self._watch.expressions.all()).high_performers
+        return [one.source for one in best if one.replies]
 
     async def warm_up(self) -> None:
         """Read our own feed once, before anything of our own is said."""

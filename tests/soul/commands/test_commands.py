@@ -215,7 +215,7 @@ async def test_walk_does_each_thing_once_and_ends(running_town: RunningTown) -> 
     running_town.network.post_as(running_town.account("kit"), "@rowan.test which roof is louder?")
     walked = await soul("walk", "--home", str(home.root))
     assert walked.code == 0, walked.output
-    steps = ["Grounding", "Awareness", "Expression", "Outbox", "Summary"]
+    steps = ["Grounding", "Awareness", "Expression", "Engagement", "Outbox", "Summary"]
     assert [line for line in steps if re.search(rf"done +{line}", walked.output)] == steps
     assert len(running_town.texts("rowan")) >= 1
 
