@@ -106,11 +106,6 @@ class CommitmentQueue:
         made = [one for one in self.all() if one.source_thread_uri == source_thread_uri]
         return [one for one in made if policy.is_of_room(one, room_id)]
 
-    def get_pending_commitments(self) -> list[QueuedCommitment]:
-        """Return the commitments that wait for a try, now or later, oldest first."""
-        now = self._clock.now()
-        return [one for one in self.all() if policy.due_in_s(one, now) is not None]
-
     def due(self) -> list[QueuedCommitment]:
         """Return the commitments that are to be tried now, oldest first."""
         now = self._clock.now()
