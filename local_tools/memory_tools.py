@@ -58,7 +58,7 @@ class MemoryTools:
         store: the memories.
         profiles: the two profiles.
         skills: the words in which entries are told.
-        journal: hears of each change of a profile, and of each that was refused.
+        journal: records each change of a profile, and of each that was refused.
         clock: the time at which something is remembered.
         rng: draws the boundary of frames.
         session_of: the key of the session in which a turn takes place, or what else it is about; "" for the SOUL's own.

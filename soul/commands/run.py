@@ -194,7 +194,7 @@ async def _talk(app: App, terminal: PlainConsole, ended: asyncio.Event) -> None:
             elif line.startswith("/"):
                 await obey(commands, terminal, line)
             else:
-                await _hear(app, answers, terminal, line)
+                await _receive(app, answers, terminal, line)
 
 
 def _lines(app: App, ended: asyncio.Event) -> AsyncIterator[str]:
@@ -224,9 +224,9 @@ class _Sign:
         return f"Enter says it to {name}, /help lists what else there is, Ctrl-C ends this life"
 
 
-async def _hear(app: App, answers: OwnerAnswers, terminal: PlainConsole, line: str) -> None:
+async def _receive(app: App, answers: OwnerAnswers, terminal: PlainConsole, line: str) -> None:
     try:
-        await answers.hear(line)
+        await answers.receive(line)
     except DiskFull as error:
         terminal.line("error", f"Not taken: {error}", error.remedy)
     except Fatal as error:

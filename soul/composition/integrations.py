@@ -84,7 +84,7 @@ class Integrations:
         return _SOCIAL if self._base.social_only or not self.github.configured else _CAPABILITIES
 
     def _on_event(self, event: Event) -> None:
-        self._echo_log.hear(event, self.room.url)
+        self._echo_log.receive(event, self.room.url)
         self._lines.show(event)
 
     async def _joined(self) -> None:

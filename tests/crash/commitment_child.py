@@ -80,7 +80,7 @@ async def live(folder: Path, github_url: str, token: str, port: int, die_at: int
         discover=_at(port),
         clock=FastClock(),
         rng=random.Random(1),
-        on_event=echo_log.hear,
+        on_event=echo_log.receive,
     )
     to_github, to_room = GitHubSender(github), SpaceSender(room, echo_log, journal)
     outbox = Outbox(

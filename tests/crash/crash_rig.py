@@ -160,11 +160,11 @@ class Nursery:
         """A new life; its process id."""
         assert self.process.stdin is not None
         self.process.stdin.write(f"{fate}\n".encode())
-        born, pid = (await self.hear()).split()
+        born, pid = (await self.receive()).split()
         assert born == "born"
         return int(pid)
 
-    async def hear(self, timeout_s: float = 30.0) -> str:
+    async def receive(self, timeout_s: float = 30.0) -> str:
         """The next words: `awake`, or `ended CODE`."""
         assert self.process.stdout is not None
         return (await asyncio.wait_for(self.process.stdout.readline(), timeout_s)).decode().strip()

@@ -100,10 +100,10 @@ async def test_a_process_killed_at_random_keeps_every_commitment_once_and_tells_
         faults.clear()
         lives += 1
         await nursery.birth()
-        assert await nursery.hear() == "awake"
-        assert await nursery.hear(LAST_LIFE_S) == "ended 0"
+        assert await nursery.receive() == "awake"
+        assert await nursery.receive(LAST_LIFE_S) == "ended 0"
         server.broadcast_from_host("that is all")
-        await marvin.hears_from(HOST)
+        await marvin.receives_from(HOST)
         once = Counter(one.description for one in work.wanted)
         with capfd.disabled():
             sys.stdout.write(
@@ -121,12 +121,12 @@ async def _live_and_die(watch: Watch, nursery: Nursery, moment: Moment, rng: ran
     pid = await nursery.birth(f"{rng.randint(1, 60)} {fate}" if fate else "")
     if moment in {"request arrived", "request answered"}:
         watch.set(moment, rng.randint(1, 6), lambda: kill(pid))
-    word = await nursery.hear()
+    word = await nursery.receive()
     if word == "awake":
         try:
-            word = await nursery.hear(rng.uniform(0, 1.5) if moment == "any time" else LIFE_S)
+            word = await nursery.receive(rng.uniform(0, 1.5) if moment == "any time" else LIFE_S)
         except TimeoutError:
             kill(pid)
-            word = await nursery.hear()
+            word = await nursery.receive()
     watch.forget()
     return word == f"ended -{signal.SIGKILL}"

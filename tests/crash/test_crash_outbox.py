@@ -72,8 +72,8 @@ async def test_a_process_killed_at_random_does_every_act_exactly_once(
             await work.owner_decides()
             figures.lives += 1
             await nursery.birth()
-            assert await nursery.hear() == "awake"
-            assert await nursery.hear(LAST_LIFE_S) == "ended 0"
+            assert await nursery.receive() == "awake"
+            assert await nursery.receive(LAST_LIFE_S) == "ended 0"
         work.count(figures)
         with capfd.disabled():
             sys.stdout.write(f"\n{figures} ({work}); {world.watch.requests} requests, seed {SEED}\n")
@@ -200,13 +200,13 @@ async def _live_and_die(world: Rig, nursery: Nursery, moment: Moment, rng: rando
     pid = await nursery.birth(f"{rng.randint(1, 25)} {fate}" if fate else "")
     if moment in {"request arrived", "request answered"}:
         world.watch.set(moment, rng.randint(1, 8), lambda: kill(pid))
-    word = await nursery.hear()
+    word = await nursery.receive()
     if word == "awake":
         try:
-            word = await nursery.hear(rng.uniform(0, 0.3) if moment == "any time" else LIFE_S)
+            word = await nursery.receive(rng.uniform(0, 0.3) if moment == "any time" else LIFE_S)
         except TimeoutError:
             kill(pid)
-            word = await nursery.hear()
+            word = await nursery.receive()
     world.watch.forget()
     return word == f"ended -{signal.SIGKILL}"
 

@@ -104,7 +104,7 @@ async def live_and_die(nursery: Nursery, rng: random.Random, figures: Figures) -
     end = asyncio.get_running_loop().time() + (rng.uniform(0, 0.5) if moment == "any time" else LIFE_S)
     while True:
         try:
-            word = await nursery.hear(max(0.0, end - asyncio.get_running_loop().time()))
+            word = await nursery.receive(max(0.0, end - asyncio.get_running_loop().time()))
         except TimeoutError:
             kill(pid)
             end += 30

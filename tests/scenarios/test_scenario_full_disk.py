@@ -70,10 +70,10 @@ async def test_what_the_owner_said_is_answered_once_there_is_room(running_town: 
         talk = OwnerAnswers(
             app.owner, console=life.console, say=answers.append, clock=app.services.clock, timezone="UTC"
         )
-        await talk.hear("tin or slate?")
+        await talk.receive("tin or slate?")
         await fill(life)
         with pytest.raises(DiskFull):
-            await talk.hear("and " + "moss " * 2000)
+            await talk.receive("and " + "moss " * 2000)
         answering = asyncio.create_task(talk.run(greet=False))
         async with asyncio.timeout(HANG_S):
             while not told(life, "A full disk allows no answer now"):  # noqa: ASYNC110 - a line is all there is

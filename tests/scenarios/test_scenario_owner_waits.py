@@ -68,13 +68,13 @@ async def test_what_is_said_while_the_model_is_down_is_answered_in_order_once_it
 ) -> None:
     async with awake(running_town.make_home("rowan")) as life, talking(life) as (answers, shown):
         running_town.mind_faults.arm(DOWN)
-        await answers.hear("I saw a heron.")
+        await answers.receive("I saw a heron.")
         await told(life, "The model does not answer now; 1 of your messages waits and will be answered")
-        await answers.hear("It stood at the weir.")
+        await answers.receive("It stood at the weir.")
         await told(life, "Kept; 2 of your messages wait for an answer")
         assert shown.empty()
         running_town.mind_faults.clear()
-        await answers.hear("Now to the mill.")
+        await answers.receive("Now to the mill.")
         assert [await shown.get() for _ in range(3)] == ["So: heron.", "So: weir.", "So: mill."]
         assert await life.app.owner.waiting() == 0
     for number, words in enumerate(("heron.", "weir.", "mill."), 1):
@@ -100,7 +100,7 @@ async def test_what_waits_is_answered_after_a_restart_and_stands_once_in_the_tal
         running_town.mind_faults.arm(DOWN)
         with pytest.raises(Transient):
             await life.app.owner.answer("I saw a heron.")
-        await life.app.owner.hear("It stood at the weir.")
+        await life.app.owner.receive("It stood at the weir.")
     running_town.mind_faults.clear()
     async with awake(home) as life, talking(life) as (_, shown):
         assert [await shown.get() for _ in range(2)] == ["So: heron.", "So: weir."]
@@ -160,10 +160,10 @@ async def test_the_talk_is_not_archived_over_what_waits(running_town: RunningTow
 async def test_a_message_that_can_never_be_answered_keeps_none_behind_it_waiting(running_town: RunningTown) -> None:
     async with awake(running_town.make_home("rowan")) as life, talking(life) as (answers, shown):
         running_town.mind.models = ("another",)
-        await answers.hear("I saw a heron.")
+        await answers.receive("I saw a heron.")
         await told(life, "No answer: The model service rejects the request")
         running_town.mind.models = ("test-mind",)
-        await answers.hear("It stood at the weir.")
+        await answers.receive("It stood at the weir.")
         assert await shown.get() == "So: weir."
         assert await life.app.owner.waiting() == 0
 
@@ -171,7 +171,7 @@ async def test_a_message_that_can_never_be_answered_keeps_none_behind_it_waiting
 async def test_secrets_do_not_wait_in_the_open(running_town: RunningTown) -> None:
     home = running_town.make_home("rowan", AI_GATEWAY_API_KEY="model-key-for-tests")
     async with awake(home) as life:
-        await life.app.owner.hear("the key is model-key-for-tests, the weir.")
+        await life.app.owner.receive("the key is model-key-for-tests, the weir.")
         (text,) = await life.app.services.database.run(
             lambda connection: connection.execute("SELECT text FROM owner_messages").fetchone()
         )

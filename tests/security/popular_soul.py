@@ -105,7 +105,7 @@ class Popular:
 
     async def _reach_us(self, name: str, text: str, *, is_bot: bool, root: str = "", parent: str = "") -> None:
         reason = "reply" if root else "mention"
-        post = await self.etiquette_outbox.hear(name, text, reason=reason, root=root, parent=parent, is_bot=is_bot)
+        post = await self.etiquette_outbox.receive(name, text, reason=reason, root=root, parent=parent, is_bot=is_bot)
         self.received.append(ReceivedPost(post, self.etiquette_outbox.clock.now(), is_bot))
         await self._meet(post)
 

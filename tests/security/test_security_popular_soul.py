@@ -94,7 +94,7 @@ async def test_a_storm_of_likes_stops_just_below_the_points_of_an_hour(folder: P
     async with open_etiquette_outbox(folder) as etiquette_outbox:
         await etiquette_outbox.spend(3_000)
         for _ in range(400):
-            received = await etiquette_outbox.hear("owner")
+            received = await etiquette_outbox.receive("owner")
             await etiquette_outbox.outbox.submit(like(received.uri))
         await etiquette_outbox.drain(3600, step_s=600)
         left = etiquette_outbox.sender.departures

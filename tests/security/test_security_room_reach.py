@@ -104,7 +104,7 @@ async def test_only_where_the_hosts_own_words_named_a_repository_is_it_marked_so
         room.soul("marvin", lambda _: speaks("Both.", there, elsewhere)) as marvin,
     ):
         await eve.send_chat("It is in github.com/evil/elsewhere too.")
-        await marvin.hears("It is in github.com/evil/elsewhere too.")
+        await marvin.receives("It is in github.com/evil/elsewhere too.")
         await room.says(f"marvin: {REQUEST}", marvin)
         await marvin.check()
         marks = {one.params["repoName"]: one.params.get(HOST_NAMED) for one in marvin.queued_commitments()}
@@ -214,7 +214,7 @@ async def test_the_talk_of_a_room_is_not_carried_to_a_repository_that_only_a_gue
     async with room.member("eve", ()) as eve, room.soul("marvin", lambda _: declines()) as marvin:
         await room.says(secret, marvin)
         await eve.send_chat(link)
-        await marvin.hears(link)
+        await marvin.receives(link)
         await room.says(host_request, marvin)
         for _ in range(8):
             await marvin.check()

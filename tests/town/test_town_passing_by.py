@@ -21,7 +21,7 @@ async def test_it_comes_in_speaks_and_leaves(tmp_path: Path) -> None:
         guest(room.url, "maren") as maren,
     ):
         await look_in(room.url, "Only looking in. Glass or sky?", clock, random.Random(1), stay_s=0.1)
-        assert (await maren.hear("chat"))["content"] == "Only looking in. Glass or sky?"
+        assert (await maren.receive("chat"))["content"] == "Only looking in. Glass or sky?"
         kinds = [row["kind"] for row in room.view.rows() if row["by"]["handle"] == "kit.test"]
         assert kinds == ["joined", "said", "left"]
         assert [one["name"] for one in room.view.present()] == ["maren"]

@@ -39,7 +39,7 @@ class Pictures:
         media: draws pictures anew, and keeps them.
         skills: has the words.
         rng: draws the boundary of untrusted text.
-        journal: hears of what could not be had.
+        journal: records what could not be had.
         sees: whether there is anybody to see it; if not, nothing is fetched.
         home_url: the service, where it is on this machine: the only place from which a picture may come without TLS.
         deadline_s: seconds for one picture, from asking to being kept.

@@ -103,7 +103,7 @@ class Participation:
         now = self.clock.now()
         if resting := self._rests(now):
             return resting
-        self._hear(self.perceiver.look())
+        self._receive(self.perceiver.look())
         talk = self.talk.handle(EndingNoted())
         if ended := talk.is_ended(now):
             self._waiting.clear()
@@ -121,14 +121,14 @@ class Participation:
         return self._pending is not None
 
     def given_up(self, commitment: QueuedCommitment) -> None:
-        """A commitment was abandoned: its request is open again, a few times; the room hears nothing of it."""
+        """A commitment was abandoned: its request is open again, a few times; the room is not told."""
         request = self.talk.state.request
         asked = request.content and commitment.source_thread_uri == conversation_thread_uri(HOST, request.content)
         if asked and is_of_room(commitment, self.client.room_id):
             self.talk.handle("abandoned")
             self.talk.handle(Engaged(self.clock.now()))
 
-    def _hear(self, new: Sequence[HistoryEntry]) -> None:
+    def _receive(self, new: Sequence[HistoryEntry]) -> None:
         kept = {entry.id for entry in self.talk.state.history}
         self._waiting = [entry for entry in self._waiting if entry.id in kept] + list(new)
 
@@ -155,7 +155,7 @@ class Participation:
         listens = self._listens_until is not None and now < self._listens_until
         return CheckResult("listening", "we had nothing to add a moment ago") if listens else None
 
-    def _hears_out(self, case: Case) -> None:
+    def _pause_after_silence(self, case: Case) -> None:
         """Pause after a decision to say nothing; each further pause is longer, until the host speaks."""
         self._silences = 1 if case.snapshot.from_host else self._silences + 1
         pause_ms = min(case.config.cooldown_min_ms * 2 ** (self._silences - 1), _LONGEST_PAUSE_S * SECOND_MS)
@@ -213,7 +213,7 @@ class Participation:
         if self.first_look and (nothing := await self.first_look.reason_for_silence(snapshot)):
             await self.decider.keep(snapshot)
             self._answered(snapshot.batch)
-            self._hears_out(case)
+            self._pause_after_silence(case)
             return _silent(Resolved("silent", nothing), case)
         if snapshot.opens:
             self.talk.handle(Opened(snapshot.now))
@@ -223,7 +223,7 @@ class Participation:
             return await self._carry_out(None, case)
         if decided.decision is None:
             return CheckResult("undecided", "no decision")
-        await self._hear_meanwhile()
+        await self._receive_meanwhile()
         case.snapshot = self.snapshots.build_snapshot(snapshot.batch, opens=snapshot.opens)
         return await self._carry_out(decided, case)
 
@@ -259,7 +259,7 @@ class Participation:
             if decided is None:
                 return CheckResult("overtaken" if resolved.code == "overtaken" else "declined", resolved.reason)
             if not case.snapshot.is_open:
-                self._hears_out(case)
+                self._pause_after_silence(case)
             return _silent(resolved, case)
         prepared = await self.speaker.prepare(resolved.proposed, case.snapshot, case.config)
         if isinstance(prepared, Spoken):
@@ -278,7 +278,7 @@ class Participation:
             return await self._deliver(self._pending, config)
         case = Case(waiting.snapshot, config)
         spoken = barred or await self.speaker.say(waiting, config)
-        self._hear(spoken.new)
+        self._receive(spoken.new)
         if spoken.code == "spoke":
             if waiting.snapshot.needs_repo and waiting.snapshot.request.entry_id == self.talk.state.request.entry_id:
                 self.talk.handle("repo_asked")
@@ -287,10 +287,10 @@ class Participation:
         await self.reporter.decided(case.snapshot, *case.notes)
         return result
 
-    async def _hear_meanwhile(self) -> None:
+    async def _receive_meanwhile(self) -> None:
         """Take in what was said while the model was asked; it stays to be answered."""
         new = self.perceiver.look()
-        self._hear(new)
+        self._receive(new)
         if any(entry.is_host for entry in new):
             await self.snapshots.understand()
         self.snapshots.advance()
@@ -300,7 +300,7 @@ class Participation:
         asked = case.snapshot.request.entry_id
         case.snapshot = self.snapshots.build_snapshot(case.snapshot.batch, needs_repo=True)
         decided = await self.decider.decide(case.snapshot, case.config)
-        await self._hear_meanwhile()
+        await self._receive_meanwhile()
         case.snapshot = self.snapshots.build_snapshot(case.snapshot.batch, needs_repo=True)
         result = await self._carry_out(decided, case)
         self._questions[asked] += 1

@@ -40,7 +40,7 @@ CheckCode = Literal[
     "ended",  # the host has ended the talk
     "quiet",  # nothing is new and nothing is open
     "waiting",  # what is to be said waits for its moment
-    "listening",  # something is new, and we hear others out first
+    "listening",  # something is new, and we let others finish first
     "undecided",  # the model gave no decision that can be read
     "declined",  # we decided to say nothing
     "overtaken",  # a peer or the host was first

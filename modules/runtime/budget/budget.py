@@ -77,7 +77,7 @@ class Budget:
     Args:
         database: holds the ledger.
         clock: says what day it is.
-        journal: hears of each step, once a day.
+        journal: records each step, once a day.
         caps: what a day may take.
         prices: of the models in use, as far as they are known. Without a cap in dollars they are first asked for at
             the first request, in a thread: that may take long.

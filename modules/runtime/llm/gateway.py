@@ -96,7 +96,7 @@ class LLMGateway:
         model: the model's name there.
         clock: for waits between attempts and for measuring.
         rng: for jitter, and for ids that a service forgot.
-        console: hears about retries.
+        console: shows retries.
         budget_guard: what each attempt must pass, and is counted by.
         redactor: masks the secrets that somebody wrote into what the model is told.
         on_usage: called once per answered call with the result and its purpose.

@@ -74,7 +74,7 @@ class ReplyCommitments:
     Attributes:
         queue: where commitments are stored.
         writer: finds them.
-        journal: hears of each.
+        journal: records each.
         social_only: whether this life keeps away from GitHub.
         default_repo: the repository that is worked in, if there is one.
 

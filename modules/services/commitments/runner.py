@@ -41,7 +41,7 @@ class CommitmentRunner:
         fulfiller: turns them into acts.
         announcer: tells that they are fulfilled.
         presence: what the room sees of it.
-        journal: hears everything.
+        journal: records each step.
         publish: receives `CommitmentKept`.
         knows_room: whether we know what others in the room made while we were away.
         was_delivered: whether the room with this id ("" is any) is known to have received these words of ours since.

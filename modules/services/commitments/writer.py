@@ -90,7 +90,7 @@ class CommitmentWriter:
         gateway: the model.
         prompter: tells it who it is, where it speaks in public.
         skills: has the words.
-        journal: hears what could not be asked, and what of an answer was not taken.
+        journal: records what could not be asked, and what of an answer was not taken.
         clock: tells when.
         rng: draws the boundaries of untrusted text.
 

@@ -31,7 +31,7 @@ class Visit:
     async def tell(self, **frame: Any) -> None:
         await self.socket.send(json.dumps(frame, ensure_ascii=False, separators=(",", ":")))
 
-    async def hear(self, kind: str | None = None) -> Frame:
+    async def receive(self, kind: str | None = None) -> Frame:
         """The next frame, or the next of a kind."""
         while True:
             frame: Frame = json.loads(await self.socket.recv())
@@ -41,7 +41,7 @@ class Visit:
 
     async def welcome(self, *, entries: list[Frame] | None = None, agents: list[Frame] | None = None) -> None:
         """Take the member in, as the first server did: join, presence, record, presence."""
-        self.me = await self.hear("join")
+        self.me = await self.receive("join")
         me = {key: self.me[key] for key in ("name", "id", "version")}
         present = [*(agents or []), present_as(**me)]
         await self.tell(type="join", **me)
@@ -59,7 +59,7 @@ class Visit:
         """Listen, and say nothing, until the member is gone."""
         try:
             while True:
-                await self.hear()
+                await self.receive()
         except ConnectionClosed:
             return
 

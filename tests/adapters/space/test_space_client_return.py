@@ -144,7 +144,7 @@ async def test_two_messages_without_an_echo_and_we_come_in_anew() -> None:
 
 async def test_an_invalid_join_is_told_with_the_rooms_own_words() -> None:
     async def refuse(visit: Visit) -> None:
-        await visit.hear("join")
+        await visit.receive("join")
         await visit.tell(type="error", message="Invalid join: the name host is taken")
         await visit.socket.close(4003, "Invalid join message")
 
@@ -184,8 +184,8 @@ async def teststays_while_the_room_closes_and_says_what_is_left() -> None:
     async def close_in_order(visit: Visit) -> None:
         await visit.welcome()
         await visit.tell(type="shutdown", reason="Server shutting down", timestamp=AT)
-        await visit.echo(await visit.hear("chat"))
-        await visit.hear("action_result")
+        await visit.echo(await visit.receive("chat"))
+        await visit.receive("action_result")
         await visit.socket.close(1001, "Server shutting down")
 
     room = ScriptedRoom(close_in_order, stay)
@@ -226,7 +226,7 @@ async def test_looks_for_a_room_again_and_again_and_says_once_that_there_is_none
 async def test_words_wait_through_a_short_loss_but_not_for_ever() -> None:
     async def deaf(visit: Visit) -> None:
         await visit.welcome()
-        await visit.hear("chat")
+        await visit.receive("chat")
         await visit.socket.close(4002)
 
     room = ScriptedRoom(deaf)

@@ -115,7 +115,7 @@ async def test_the_record_comes_once_per_join_and_is_marked() -> None:
         await visit.welcome(entries=old)
         if visit.number == 0:
             await visit.chat("bob", "of today")
-            await visit.hear("typing")
+            await visit.receive("typing")
             await visit.socket.close(1011)
             return
         await visit.tell(type="history_response", entries=[*old, entry("chat", "bob", "of today")])
@@ -141,7 +141,7 @@ async def test_the_record_comes_once_per_join_and_is_marked() -> None:
 async def test_a_claim_that_somebody_else_made_first_is_told_as_lost() -> None:
     async def script(visit: Visit) -> None:
         await visit.welcome(agents=[present_as("bob")])
-        claim = await visit.hear("claim")
+        claim = await visit.receive("claim")
         await visit.tell(type="error", message=f"Claim conflict: bob holds {claim['target']} and was first, not ada")
         await visit.until_gone()
 
@@ -233,10 +233,10 @@ async def test_there_must_be_something_to_say(words: str) -> None:
 async def test_news_wake_whoever_waits_for_them_and_silence_does_not() -> None:
     async def script(visit: Visit) -> None:
         await visit.welcome(agents=[present_as("bob")])
-        await visit.hear("typing")
+        await visit.receive("typing")
         await visit.tell(type="typing", name="bob", id="bob-1", timestamp=AT)
         await visit.chat("ada", "our own echo")
-        await visit.hear("state")
+        await visit.receive("state")
         await visit.chat("bob", "news")
         await visit.until_gone()
 
@@ -279,7 +279,7 @@ async def test_the_owner_is_told_once_what_the_room_refuses_or_says_without_sens
 async def test_introduces_itself_after_each_join_and_survives_a_broken_introduction() -> None:
     async def script(visit: Visit) -> None:
         await visit.welcome()
-        await visit.hear("identity")
+        await visit.receive("identity")
         await visit.socket.close(1011)
 
     room = ScriptedRoom(script)

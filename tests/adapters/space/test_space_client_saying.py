@@ -13,7 +13,7 @@ from tests.adapters.space.scripted_room import ScriptedRoom, Visit, entry, until
 async def _echo(visit: Visit) -> None:
     await visit.welcome()
     while True:
-        await visit.echo(await visit.hear("chat"))
+        await visit.echo(await visit.receive("chat"))
 
 
 async def test_two_messages_in_a_row_are_said_one_after_the_other() -> None:
@@ -44,9 +44,9 @@ async def test_two_messages_in_a_row_are_said_one_after_the_other() -> None:
 async def test_what_the_limiter_refused_is_said_again() -> None:
     async def script(visit: Visit) -> None:
         await visit.welcome()
-        await visit.hear("chat")
+        await visit.receive("chat")
         await visit.tell(type="error", message="Rate limited: wait 3 seconds")
-        await visit.echo(await visit.hear("chat"))
+        await visit.echo(await visit.receive("chat"))
         await visit.until_gone()
 
     room = ScriptedRoom(script)
@@ -66,7 +66,7 @@ async def test_a_message_that_the_room_keeps_refusing_is_reported_as_not_said() 
     async def script(visit: Visit) -> None:
         await visit.welcome()
         while True:
-            await visit.hear("chat")
+            await visit.receive("chat")
             await visit.tell(type="error", message="Rate limited")
 
     room = ScriptedRoom(script)
@@ -91,12 +91,12 @@ async def test_words_that_were_on_their_way_when_the_room_died_are_in_its_record
     async def script(visit: Visit) -> None:
         if visit.number == 0:
             await visit.welcome()
-            await visit.hear("chat")
+            await visit.receive("chat")
             visit.socket.transport.abort()
             return
         await visit.welcome(entries=[entry("chat", "ada", "one")] if recorded else [])
         while True:
-            await visit.echo(await visit.hear("chat"))
+            await visit.echo(await visit.receive("chat"))
 
     room = ScriptedRoom(script)
     async with room.open():

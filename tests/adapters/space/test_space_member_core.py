@@ -107,7 +107,7 @@ class AnyRoom(RuleBasedStateMachine):
 
     @precondition(lambda self: self.opened)
     @rule(event=_events)
-    def hears(self, event: Event) -> None:
+    def receives(self, event: Event) -> None:
         self.member.received(event)
 
     @precondition(lambda self: self.connected)

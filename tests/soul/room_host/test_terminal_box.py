@@ -7,7 +7,7 @@ from pathlib import Path
 from websockets.asyncio.client import connect
 
 from tests.soul.room_host.pseudo_terminal import Terminal, hosted
-from tests.soul.room_host.test_terminal_room import hear, tell
+from tests.soul.room_host.test_terminal_room import receive, tell
 
 UP, DOWN, RIGHT, LEFT = "\x1b[A", "\x1b[B", "\x1b[C", "\x1b[D"
 HOME, END, DELETE, BACKSPACE = "\x1b[H", "\x1b[F", "\x1b[3~", "\x7f"
@@ -64,7 +64,7 @@ async def test_each_key_does_what_is_expected_of_it(tmp_path: Path) -> None:
         await tell(marvin, "join", name="marvin", id="m", version="1")
         for case, (keys, _) in TYPED.items():
             terminal.type(f"{keys}\r")
-            said[case] = (await hear(marvin, "chat"))["content"]
+            said[case] = (await receive(marvin, "chat"))["content"]
     assert said == {case: expected for case, (_, expected) in TYPED.items()}
 
 
@@ -95,7 +95,7 @@ async def test_commands_and_the_names_of_members_are_completed(tmp_path: Path) -
         terminal.type("\t")
         await first_line(terminal, "Good evening, @marvin")
         terminal.type("!\r")
-        assert (await hear(marvin, "chat"))["content"] == "Good evening, @marvin!"
+        assert (await receive(marvin, "chat"))["content"] == "Good evening, @marvin!"
 
 
 async def test_a_long_text_is_wrapped_in_the_box_which_grows_and_then_scrolls_with_the_cursor(tmp_path: Path) -> None:

@@ -23,7 +23,7 @@ async def tell(member: ClientConnection, kind: str, **fields: Any) -> None:
     await member.send(json.dumps({"type": kind, **fields}))
 
 
-async def hear(member: ClientConnection, kind: str) -> dict[str, Any]:
+async def receive(member: ClientConnection, kind: str) -> dict[str, Any]:
     while True:
         frame: dict[str, Any] = json.loads(await member.recv())
         if frame["type"] == kind:
@@ -47,9 +47,9 @@ async def test_a_host_talks_with_agents_from_a_terminal_and_gets_it_back_as_it_w
         await terminal.until("(thinking...)")
 
         terminal.type("Good evenink\x7fg, \x1b[200~Marvin\x1b[31m\x07!\x1b[201~\r")
-        said = await hear(marvin, "chat")
+        said = await receive(marvin, "chat")
         while said["name"] != "host":
-            said = await hear(marvin, "chat")
+            said = await receive(marvin, "chat")
         assert (said["content"], said["addressed"]) == ("Good evening, Marvin!", ["marvin"])
         place = await terminal.until("• host  Good evening, Marvin!")
 
@@ -57,7 +57,7 @@ async def test_a_host_talks_with_agents_from_a_terminal_and_gets_it_back_as_it_w
         terminal.tell_resized()
         place = await terminal.until("SPACE HOST · ESC clear", after=place)
         terminal.type("/say @MARVIN /quit is a command\r")
-        assert (await hear(marvin, "chat"))["content"] == "@marvin /quit is a command"
+        assert (await receive(marvin, "chat"))["content"] == "@marvin /quit is a command"
         terminal.type("/claims\r/nothing\r")
         await terminal.until("There is no /nothing", after=place)
         assert "create_issue  acme/site  for" in terminal.text
@@ -65,7 +65,7 @@ async def test_a_host_talks_with_agents_from_a_terminal_and_gets_it_back_as_it_w
         terminal.type("unsaid")
         await terminal.until("unsaid", after=place)
         terminal.type("\x03")
-        assert (await hear(marvin, "shutdown"))["reason"] == "Server shutting down"
+        assert (await receive(marvin, "shutdown"))["reason"] == "Server shutting down"
         await terminal.until("Closing the room")
         terminal.process.send_signal(signal.SIGINT)
         assert await terminal.end() == 0
@@ -84,7 +84,7 @@ async def test_the_address_on_the_terminal_lets_an_agent_in_as_it_stands_there(t
         assert url.endswith("wider%20than%20it")
         async with connect(url) as marvin:
             await tell(marvin, "join", name="marvin", id="m", version="1")
-            assert (await hear(marvin, "join"))["name"] == "marvin"
+            assert (await receive(marvin, "join"))["name"] == "marvin"
 
 
 async def test_a_record_that_cannot_be_written_any_more_is_told_in_a_row_of_the_hosts_view(tmp_path: Path) -> None:
@@ -96,7 +96,7 @@ async def test_a_record_that_cannot_be_written_any_more_is_told_in_a_row_of_the_
         assert rows
         assert all(re.match(r"\d\d:\d\d:\d\d  \S ", row) for row in rows), rows
         terminal.type("Still here.\r")
-        while (await hear(marvin, "chat"))["content"] != "Still here.":
+        while (await receive(marvin, "chat"))["content"] != "Still here.":
             pass
 
 

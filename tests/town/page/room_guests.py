@@ -20,7 +20,7 @@ class Guest:
     async def tell(self, kind: str, **fields: Any) -> None:
         await self.socket.send(json.dumps({"type": kind, **fields}))
 
-    async def hear(self, kind: str) -> dict[str, Any]:
+    async def receive(self, kind: str) -> dict[str, Any]:
         while True:
             frame: dict[str, Any] = json.loads(await self.socket.recv())
             if frame["type"] == kind:
@@ -33,5 +33,5 @@ async def guest(url: str, name: str, version: str = "0.1.0") -> AsyncIterator[Gu
     async with connect(url) as socket:
         here = Guest(socket)
         await here.tell("join", name=name, id=f"{name}-1", version=version)
-        await here.hear("history_response")
+        await here.receive("history_response")
         yield here

@@ -81,7 +81,7 @@ async def test_the_visitor_speaks_as_the_host_and_everybody_hears_it(http: httpx
     async with guest(square.room.url, "maren") as maren:
         answer = await http.post("/api/room", json={"text": "  Good evening, @maren.  "})
         assert answer.status_code == 204
-        received = await maren.hear("chat")
+        received = await maren.receive("chat")
     assert (received["name"], received["content"], received["addressed"]) == (
         "host",
         "Good evening, @maren.",

@@ -27,7 +27,7 @@ async def test_the_visitor_asks_and_the_room_answers(page: Page, square: Square)
         await page.get_by_role("button", name="Mention Maren").last.click()
         await page.get_by_label(BOX).press_sequentially("what would you change first?")
         await page.get_by_label(BOX).press("Enter")
-        assert (await maren.hear("chat"))["addressed"] == ["maren"]
+        assert (await maren.receive("chat"))["addressed"] == ["maren"]
         await expect(page.get_by_label(BOX)).to_have_value("")
         await expect(page.locator(".said.host .words")).to_have_text("@maren what would you change first?")
         await expect(page.locator(".said.host .mention")).to_have_text("@maren")

@@ -20,7 +20,7 @@ _NO_WORDS = "(no words)"
 
 
 class OwnerAnswers:
-    """The terminal's side of the talk with the owner. `hear` takes a message, `run` gives the answers.
+    """The terminal's side of the talk with the owner. `receive` takes a message, `run` gives the answers.
 
     Args:
         talk: keeps the messages, and thinks.
@@ -43,9 +43,9 @@ class OwnerAnswers:
         self._failures = 0
         self._late = False  # whether what waits has waited for longer than its turn
 
-    async def hear(self, line: str) -> None:
+    async def receive(self, line: str) -> None:
         """Keep a message, and have it answered. Raises `StorageError`."""
-        await self._talk.hear(line)
+        await self._talk.receive(line)
         if self._failures:
             self._console.line("info", f"Kept; {_messages(await self._talk.waiting())} for an answer")
         self._line_arrived.set()

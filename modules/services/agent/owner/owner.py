@@ -82,7 +82,7 @@ class OwnerTalk:
         self._clock = clock
         self._situation = situation
 
-    async def hear(self, line: str) -> OwnerMessage:
+    async def receive(self, line: str) -> OwnerMessage:
         """Keep one message; it is on the disk when this returns. Raises `StorageError`."""
         return await self._inbox.add(line)
 
@@ -92,7 +92,7 @@ class OwnerTalk:
 
     async def answer(self, line: str) -> str:
         """Hear one message and answer it, and before it all that still waits. Raises what `answer_next` raises."""
-        stored = await self.hear(line)
+        stored = await self.receive(line)
         while answer := await self.answer_next():
             if answer.failed:
                 raise answer.failed

@@ -30,7 +30,7 @@ _ABSENT = (FileNotFoundError, IsADirectoryError, NotADirectoryError)
 
 
 class LocalOwnerFiles:
-    """The folder `workspace/` of a home. `warn` hears once of each file that cannot be read."""
+    """The folder `workspace/` of a home. `warn` is called once for each file that cannot be read."""
 
     def __init__(self, home: Home, warn: Warn) -> None:
         self._home = home

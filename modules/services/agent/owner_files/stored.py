@@ -26,7 +26,7 @@ _CONTENT_TYPE = "text/markdown; charset=utf-8"
 
 
 class StoredOwnerFiles:
-    """The place of one SOUL in a store. `warn` hears once of each file that cannot be read."""
+    """The place of one SOUL in a store. `warn` is called once for each file that cannot be read."""
 
     def __init__(self, storage: Storage, agent_id: str, warn: Warn) -> None:
         self._storage = storage

@@ -70,7 +70,7 @@ class Prompter:
         runtime: on what the SOUL runs.
         budget: the most tokens of a prompt; what is whole may pass it.
         estimate: tokens of a text.
-        tell: hears what the owner should know.
+        tell: receives what the owner should know.
         changes: notes what changed; without it nothing is written.
         timezone: of the SOUL's day; "" for the machine's own.
 

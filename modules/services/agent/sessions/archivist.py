@@ -48,13 +48,13 @@ class Archivist:
         storage: where archives go.
         memories: what is remembered.
         distiller: says what is worth it.
-        journal: hears what came of it.
+        journal: records what came of it.
         clock: tells when.
         agent_id: whose archives they are.
         forget_media: deletes the media of a session key.
-        on_kept: hears of the moment that memories of an archive carry, once they are kept.
-        on_end: hears of the session key of a conversation that is over, whether anything was said or not. After a crash
-            or where it raised `PolicyBlocked` or `Transient` it hears again, unless another goes on under that key.
+        on_kept: receives the moment that memories of an archive carry, once they are kept.
+        on_end: receives the session key of a conversation that is over, whether anything was said or not. After a crash
+            or where it raised `PolicyBlocked` or `Transient` it is called again, unless another goes on under that key.
         remember: keeps one memory within a transaction of `database`, if memories lie there too; they are then kept
             at the very moment at which the messages go. Otherwise just before, and again after a crash in between.
 

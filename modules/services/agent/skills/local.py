@@ -54,7 +54,7 @@ class LocalSkills:
         owner_files: has the SOUL's own, as `skills/{name}/SKILL.md`.
         storage: has the shared ones, under the same names.
         shipped: the names that are taken.
-        warn: hears once of each trouble, as long as it lasts.
+        warn: is called once for each trouble, as long as it lasts.
 
     """
 

@@ -33,7 +33,7 @@ class Executor:
     Args:
         registry: says which tools exist.
         skills: has the answers to calls that did not run.
-        on_call: hears every call with its result; `result.data["traceback"]` is there when a handler broke.
+        on_call: receives every call with its result; `result.data["traceback"]` is there when a handler broke.
         redactor: takes secrets out of what the model is told; a call that holds one is refused.
         console: where the owner is told of such a call.
 

@@ -75,7 +75,7 @@ async def run_turn(
         messages: the conversation so far.
         purpose: one word for the records.
         clock: measures the wall clock.
-        keep: hears each round of calls with its answers, and the last words.
+        keep: receives each round of calls with its answers, and the last words.
         tool_choice: anything but `auto` holds in every round: offer a tool that ends the turn.
         nudge: said once if a required call does not come.
         max_rounds: how often the model may be asked.

@@ -37,12 +37,12 @@ class TurnRunner:
         gateway: the model.
         executor: the tools.
         clock: tells when.
-        journal: hears what each turn took.
+        journal: records what each turn took.
         sessions: where conversations are kept.
         estimate: tokens of a text.
         context_tokens: how many the model takes in one request.
         nudge: gives the words for a model that forgot to call a tool.
-        on_told: hears of each prompt that a model has answered.
+        on_told: receives each prompt that a model has answered.
         agent: tells who the SOUL is, as data for a model service that reads it.
 
     """

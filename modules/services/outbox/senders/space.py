@@ -64,7 +64,7 @@ class EchoLog:
         self._places = FIFOCache[str, str](_KEPT)
         self._room_id = ""
 
-    def hear(self, event: Event, url: str = "") -> None:
+    def receive(self, event: Event, url: str = "") -> None:
         """Something happened in the room at `url`.
 
         A record is another room's if its id is another; without ids, if it holds no word that we said before.

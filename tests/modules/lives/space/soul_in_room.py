@@ -152,7 +152,7 @@ class Agent:
             outcome = await self.space.loop.run()
         return outcome
 
-    async def hears(self, text: str) -> None:
+    async def receives(self, text: str) -> None:
         """Wait until the room's words have reached it."""
         talk = self.client._member.inbox
 
@@ -195,7 +195,7 @@ class Room:
         """The host speaks, and these have heard it."""
         self.server.broadcast_from_host(text)
         for agent in hearers:
-            await agent.hears(text)
+            await agent.receives(text)
 
     @asynccontextmanager
     async def soul(

@@ -76,7 +76,7 @@ async def test_the_whole_prompt_is_sent_unless_the_first_look_surely_finds_nothi
     async with room.member("rebecca") as rebecca, room.soul("marvin", mind(label, looks, whole)) as marvin:
         looks_first(marvin)
         await rebecca.send_chat("Tin is loud.")
-        await marvin.hears("Tin is loud.")
+        await marvin.receives("Tin is loud.")
         await marvin.check()
         assert (len(looks), len(whole)) == (1, model_calls)
         assert 'rebecca: Tin is loud."' in looks[0].messages[-1].text
@@ -94,7 +94,7 @@ async def test_thanks_and_good_byes_need_no_model_at_all(room: Room) -> None:
     async with room.member("rebecca") as rebecca, room.soul("marvin", mind("SPEAK", looks, whole)) as marvin:
         looks_first(marvin)
         await rebecca.send_chat("Thanks all, sounds good!")
-        await marvin.hears("Thanks all, sounds good!")
+        await marvin.receives("Thanks all, sounds good!")
         await marvin.check()
     assert (looks, whole) == ([], [])
 
@@ -118,7 +118,7 @@ async def test_a_first_look_costs_a_small_part_of_the_whole_prompt(room: Room) -
         for number in range(12):
             words = f"Roof number {number}: " + "tin is loud and slate is heavy, whatever the weather says. " * 6
             await rebecca.send_chat(words)
-            await marvin.hears(words)
+            await marvin.receives(words)
         await marvin.check()
     first, second = (sum(len(message.text) for message in one[0].messages) for one in (looks, whole))
     assert first * 3 < second

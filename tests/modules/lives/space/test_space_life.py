@@ -131,7 +131,7 @@ async def test_a_saturated_talk_falls_silent_and_the_host_opens_it_again(room: R
         talk.handle(MessagesArrived(new_entries(talk.state, said, now), now))
         async with room.member("rebecca") as rebecca:
             await rebecca.send_chat("Has anyone seen the heron?")
-            await marvin.hears("Has anyone seen the heron?")
+            await marvin.receives("Has anyone seen the heron?")
             await marvin.check()
             assert room.host.said("marvin") == []
             assert "Validation rejected (saturated)" in await summaries(marvin)
@@ -332,7 +332,7 @@ async def test_the_host_ends_a_talk_until_it_speaks_again(room: Room, words: str
         assert (outcome.reason == "the host has ended the talk") is ended
         if ended:
             await rebecca.send_chat("One more thing, marvin: tin or slate?")
-            await marvin.hears("One more thing, marvin: tin or slate?")
+            await marvin.receives("One more thing, marvin: tin or slate?")
             assert (await marvin.check()).reason == "the host has ended the talk"
             assert len(room.running_town.mind.asked) == asked
             await room.says(QUESTION, marvin)

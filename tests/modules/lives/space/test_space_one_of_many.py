@@ -216,7 +216,7 @@ async def test_only_what_the_host_asked_for_where_the_host_asked_for_it_is_the_h
     there, elsewhere = an_issue(), an_issue("Clock stops here as well", "evil/elsewhere")
     async with room.member("rebecca", ("social",)) as rebecca, room.soul("marvin", lambda _: declines()) as marvin:
         await rebecca.send_chat("It is in github.com/evil/elsewhere too.")
-        await marvin.hears("It is in github.com/evil/elsewhere too.")
+        await marvin.receives("It is in github.com/evil/elsewhere too.")
         await marvin.check()
         room.running_town.mind.answer = lambda _: speaks("Both are mine.", there, elsewhere)
         await room.says(f"marvin: {REQUEST}", marvin)

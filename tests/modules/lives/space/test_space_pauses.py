@@ -26,11 +26,11 @@ async def test_who_was_silent_hears_peers_out_before_it_thinks_again_unless_it_i
 ) -> None:
     async with room.member("rebecca") as rebecca, room.soul("marvin", lambda _: declines()) as marvin:
         await rebecca.send_chat("Tin is loud.")
-        await marvin.hears("Tin is loud.")
+        await marvin.receives("Tin is loud.")
         await marvin.check()
         marvin.later(4)
         await rebecca.send_chat(words)
-        await marvin.hears(words)
+        await marvin.receives(words)
         outcome = await marvin.check()
         assert len(room.running_town.mind.asked) == model_calls
         assert (outcome.reason == "we had nothing to add a moment ago") is (model_calls == 1)
@@ -48,7 +48,7 @@ async def test_each_silence_makes_the_next_pause_longer_until_the_host_speaks(ro
             model_calls = len(room.running_town.mind.asked)
             words = f"Slate is quieter by {model_calls} and {seconds}."
             await rebecca.send_chat(words)
-            await marvin.hears(words)
+            await marvin.receives(words)
             await marvin.check()
             return len(room.running_town.mind.asked) > model_calls
 
@@ -68,7 +68,7 @@ async def test_a_day_on_which_talk_is_spent_still_meets_the_hosts_request(room: 
         await budget_guard.settle(reserved, Usage(40_000, 1_000), 0)
         for words in ("Tin is loud.", "Slate is quieter."):
             await rebecca.send_chat(words)
-            await marvin.hears(words)
+            await marvin.receives(words)
             assert "budget" in (await marvin.check()).reason
             marvin.later(61)
         room.running_town.mind.answer = lambda _: speaks("Taken.", an_issue())
@@ -95,7 +95,7 @@ async def test_an_old_request_is_left_alone_while_others_may_still_be_coming_in(
 async def test_the_host_is_never_kept_waiting_by_a_pause(room: Room) -> None:
     async with room.member("rebecca") as rebecca, room.soul("marvin", lambda _: declines()) as marvin:
         await rebecca.send_chat("Tin is loud.")
-        await marvin.hears("Tin is loud.")
+        await marvin.receives("Tin is loud.")
         await marvin.check()
         room.running_town.mind.answer = lambda _: speaks(TIN)
         await room.says(QUESTION, marvin)
@@ -162,7 +162,7 @@ async def test_who_only_observes_a_request_stays_silent_in_the_talk_after_it_unt
             (odile, "My own watch stops at noon."),
         ):
             await peer.send_chat(words)
-            await observer.hears(words)
+            await observer.receives(words)
         await observer.check()
         assert observer.space.participation.talk.state.request.fulfilled
         assert "Validation rejected (observer)" in observer.lines()

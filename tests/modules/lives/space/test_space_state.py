@@ -38,7 +38,7 @@ def said(name: str, content: str, second: float = 0, *, replayed: bool = False, 
     return Said(name, agent_id or (f"host-{name}" if name == "host" else f"{name}-1"), content, at, replayed=replayed)
 
 
-def hear(talk: Conversation, words: Sequence[Said], now: datetime) -> tuple[HistoryEntry, ...]:
+def receive(talk: Conversation, words: Sequence[Said], now: datetime) -> tuple[HistoryEntry, ...]:
     """Let the room say `words`, and return what was new of them."""
     new = new_entries(talk.state, words, now)
     talk.handle(MessagesArrived(new, now))
@@ -51,8 +51,8 @@ def contents(talk: Conversation) -> list[str]:
 
 def test_a_replayed_record_is_merged_without_repeating_anything() -> None:
     talk = Conversation("marvin")
-    hear(talk, [said("host", "one", 1), said("rebecca", "two", 2)], NOW)
-    new = hear(
+    receive(talk, [said("host", "one", 1), said("rebecca", "two", 2)], NOW)
+    new = receive(
         talk,
         [said("rebecca", word, at, replayed=True) for word, at in (("zero", 0), ("two", 2))]
         + [said("host", "one", 1, replayed=True), said("rebecca", "three", 3, replayed=True)],
@@ -64,20 +64,20 @@ def test_a_replayed_record_is_merged_without_repeating_anything() -> None:
 
 def test_the_same_words_at_another_time_are_other_words() -> None:
     talk = Conversation("marvin")
-    assert len(hear(talk, [said("host", "well?", 1), said("host", "well?", 9)], NOW)) == 2
+    assert len(receive(talk, [said("host", "well?", 1), said("host", "well?", 9)], NOW)) == 2
 
 
 def test_the_rooms_echo_of_our_own_words_is_not_kept_twice() -> None:
     talk = Conversation("marvin")
     talk.handle(Spoke("a thought", NOW))
-    assert hear(talk, [said("marvin", "a thought", 3)], NOW) == ()
-    assert len(hear(talk, [said("marvin", "Done \u2014 the clock", 4)], NOW)) == 1
+    assert receive(talk, [said("marvin", "a thought", 3)], NOW) == ()
+    assert len(receive(talk, [said("marvin", "Done \u2014 the clock", 4)], NOW)) == 1
     assert len(talk.state.own_messages) == 2
 
 
 def test_who_is_named_is_found_once_for_each_message() -> None:
     talk = Conversation("marvin")
-    entries = hear(
+    entries = receive(
         talk, [said("ann", "@Marvin, well?", 1), said("ann", "marvinella knows", 2), said("ann", "hm", 3)], NOW
     )
     assert [entry.addresses_me for entry in entries] == [True, False, False]
@@ -85,20 +85,20 @@ def test_who_is_named_is_found_once_for_each_message() -> None:
 
 def test_a_departed_agent_stays_an_agent_and_the_host_a_host() -> None:
     talk = Conversation("marvin")
-    hear(talk, [said("gone", "bye", 1), said("host", "hm", 2), said("Ann", "hello", 3, agent_id="host-abc")], NOW)
+    receive(talk, [said("gone", "bye", 1), said("host", "hm", 2), said("Ann", "hello", 3, agent_id="host-abc")], NOW)
     assert [entry.content for entry in talk.state.host_messages] == ["hm", "hello"]
     assert [entry.content for entry in talk.state.agent_messages] == ["bye"]
 
 
 def test_a_pause_is_seen_before_the_words_that_end_it_and_leaves_the_repository_pinned() -> None:
     talk = Conversation("marvin")
-    hear(talk, [said("host", "in github.com/acme/site", 0)], NOW)
+    receive(talk, [said("host", "in github.com/acme/site", 0)], NOW)
     assert not talk.state.is_idle(NOW + timedelta(seconds=300))
     later = NOW + timedelta(seconds=301)
     assert talk.state.is_idle(later)
     talk.handle(Paused())
     assert talk.state.pinned == ("Repo: acme/site",)
-    hear(talk, [said("host", "again", 301)], later)
+    receive(talk, [said("host", "again", 301)], later)
     assert contents(talk) == ["again"]
     assert not talk.state.is_idle(later)
     talk.handle(Paused())
@@ -107,14 +107,14 @@ def test_a_pause_is_seen_before_the_words_that_end_it_and_leaves_the_repository_
 
 def test_a_replayed_record_is_no_sign_of_life() -> None:
     talk = Conversation("marvin")
-    hear(talk, [said("host", "yesterday", -9000, replayed=True)], NOW)
+    receive(talk, [said("host", "yesterday", -9000, replayed=True)], NOW)
     assert talk.state.last_activity_at is None
 
 
 def test_leaving_a_room_forgets_everything_of_it() -> None:
     talk = Conversation("marvin")
     talk.handle(Delivered(NOW))
-    hear(talk, [said("rebecca", "github.com/acme/site", 2)], NOW)
+    receive(talk, [said("rebecca", "github.com/acme/site", 2)], NOW)
     talk.handle(Left(NOW))
     left = talk.state
     assert (contents(talk), left.pinned, left.repo, left.cooldown_until, left.joined_at) == ([], (), None, None, NOW)
@@ -122,7 +122,7 @@ def test_leaving_a_room_forgets_everything_of_it() -> None:
 
 def test_intents_are_noted_and_the_latest_is_found() -> None:
     talk = Conversation("marvin")
-    first, second = hear(talk, [said("host", "open an issue", 1), said("host", "any news?", 2)], NOW)
+    first, second = receive(talk, [said("host", "open an issue", 1), said("host", "any news?", 2)], NOW)
     talk.handle(Classified({first.id: "action_request", second.id: "follow_up"}))
     host_request, latest = talk.state.latest_host(intent="action_request"), talk.state.latest_host()
     assert host_request is not None
@@ -134,7 +134,7 @@ def test_intents_are_noted_and_the_latest_is_found() -> None:
 def test_a_point_is_an_author_and_ten_words() -> None:
     talk = Conversation("marvin")
     for number in range(20):
-        hear(talk, [said("rebecca", f"{number}, one, two! three four five six seven eight nine ten", number)], NOW)
+        receive(talk, [said("rebecca", f"{number}, one, two! three four five six seven eight nine ten", number)], NOW)
     assert len(talk.state.points) == 15
     assert talk.state.points[-1] == "rebecca: 19 one two three four five six seven eight nine"
 
@@ -154,9 +154,9 @@ def test_a_point_is_an_author_and_ten_words() -> None:
 def test_taking_in_the_same_again_changes_nothing(words: list[tuple[str, str, int, bool]]) -> None:
     talk = Conversation("marvin")
     batch = [said(name, text, second, replayed=replayed) for name, text, second, replayed in words]
-    hear(talk, batch, NOW)
+    receive(talk, batch, NOW)
     before = list(talk.state.history)
-    assert hear(talk, batch, NOW) == ()
+    assert receive(talk, batch, NOW) == ()
     assert list(talk.state.history) == before
     ids = [entry.id for entry in before]
     assert len(ids) == len(set(ids))
@@ -165,11 +165,11 @@ def test_taking_in_the_same_again_changes_nothing(words: list[tuple[str, str, in
 def test_of_a_long_message_the_beginning_is_read_and_it_is_one_message() -> None:
     talk = Conversation("marvin")
     long = said("rebecca", "word " * 19_000, 1)
-    (entry,) = hear(talk, [long], NOW)
+    (entry,) = receive(talk, [long], NOW)
     assert (len(entry.content), entry.content[-1]) == (SPACE_READ_CHARS, "\u2026")
-    assert hear(talk, [long], NOW) == ()
+    assert receive(talk, [long], NOW) == ()
     talk.handle(Spoke("mine " * 2_000, NOW))
-    assert hear(talk, [said("marvin", "mine " * 2_000, 3)], NOW) == ()
+    assert receive(talk, [said("marvin", "mine " * 2_000, 3)], NOW) == ()
 
 
 def assignments(tree: ast.AST) -> Iterator[str]:

@@ -98,7 +98,7 @@ async def test_a_message_that_waits_is_checked_against_the_room_as_it_is_then(ro
         await marvin.space.loop.run()
         await until(lambda: rebecca.typing() == ["marvin"])
         await rebecca.send_chat(TIN)
-        await marvin.hears(TIN)
+        await marvin.receives(TIN)
         marvin.later(PAUSE_MS / 1000)
         outcome = await marvin.space.loop.run()
         assert outcome.reason == "others have spoken meanwhile: semantic echo"

@@ -73,7 +73,7 @@ async def test_a_comment_on_a_peers_issue_or_pull_request_is_work_together(
             made, "acme/site#Clock", success=True, link=f"https://github.com/acme/site/{kind}/7"
         )
         await until(lambda: any(getattr(event, "link", "") for event in me.client._member.inbox._events))
-        await me.hears("The clock is in github.com/acme/site now.")
+        await me.receives("The clock is in github.com/acme/site now.")
         await me.check()
         assert [one.type for one in me.queued_commitments()] == ["comment_issue"]
         known = me.space.relationships.get("rebecca")
@@ -86,7 +86,7 @@ async def test_what_a_peer_says_that_it_is_good_at_is_remembered_once_it_talks(r
     async with room.member("rebecca") as rebecca, room.soul("marvin", lambda _: speaks("So do I.")) as me:
         await rebecca.send_identity(IdentitySummary(expertise=("clocks", "moss", "tin", "rain")))
         await rebecca.send_chat("I like the sound of rain on tin.")
-        await me.hears("I like the sound of rain on tin.")
+        await me.receives("I like the sound of rain on tin.")
         await me.check()
         known = me.space.relationships.get("rebecca")
         assert known is not None

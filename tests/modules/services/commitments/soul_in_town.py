@@ -127,7 +127,7 @@ class SoulInTown:
         )
         echo_log = EchoLog("rowan")
         self.room = (
-            member(self.town.server.port, "rowan", echo_log.hear, clock=self.town.clock) if self.with_room else None
+            member(self.town.server.port, "rowan", echo_log.receive, clock=self.town.clock) if self.with_room else None
         )
         self.space_sender = SpaceSender(self.room, echo_log, self.journal)
         if self.room is not None:
@@ -228,7 +228,7 @@ class Listener:
     client: SpaceClient
     chats: list[str] = field(default_factory=list)
 
-    async def hears(self, count: int) -> list[str]:
+    async def receives(self, count: int) -> list[str]:
         """Wait until it heard so many chats."""
 
         def enough() -> bool:
@@ -238,7 +238,7 @@ class Listener:
         await until(enough)
         return self.chats
 
-    async def hears_from(self, name: str) -> None:
+    async def receives_from(self, name: str) -> None:
         """Wait until somebody has spoken; what they said is left out."""
         await until(lambda: name in self._listen(leave_out=name))
 

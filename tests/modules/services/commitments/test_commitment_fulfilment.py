@@ -32,7 +32,7 @@ async def test_a_committed_issue_is_opened_once_and_told_once(soul_in_town: Soul
         )
         assert "<!-- soul:intent=" in (issue.body or "")
         url = f"{soul_in_town.town.url}/acme/site/issues/1"
-        assert await marvin.hears(1) == [f"Done — Release checklist: {url}"]
+        assert await marvin.receives(1) == [f"Done — Release checklist: {url}"]
         kept = soul_in_town.status(one)
         assert (kept.status, kept.attempt_count) == ("completed", 1)
         assert kept.result == {"issues": [{"number": 1, "title": "Release checklist", "url": url}], "count": 1}
@@ -95,7 +95,7 @@ async def test_a_comment_goes_where_it_was_committed_and_is_never_said_twice(sou
         (issue,) = soul_in_town.town.issues()
         (comment,) = issue.comments
         assert comment.body.startswith("Cache it, @\u200bmarvin.")
-        (line,) = await marvin.hears(1)
+        (line,) = await marvin.receives(1)
         assert line == f"Done — Say why in #1: {(soul_in_town.status(one).result or {})['url']}"
         assert "#issuecomment-" in line
 
@@ -144,12 +144,12 @@ async def test_without_a_room_the_work_is_done_and_the_news_waits_for_it(tmp_pat
     async with listening(town) as marvin:
         async with listening(town, "rowan") as before:
             await before.client.send_chat(one.source_reply_text)
-            await marvin.hears_from("rowan")
+            await marvin.receives_from("rowan")
         town.later()
         soul_in_town.with_room = True
         await soul_in_town.restart()
         await soul_in_town.live(5)
-        assert (await marvin.hears(1))[0].startswith("Done — Release checklist: ")
+        assert (await marvin.receives(1))[0].startswith("Done — Release checklist: ")
         await soul_in_town.live(5)
         assert len(marvin.chats) == 1
     await soul_in_town.sleep()
@@ -342,7 +342,7 @@ async def test_a_post_is_committed_like_anything_else(soul_in_town: SoulInTown) 
         await soul_in_town.live(20)
         (post,) = soul_in_town.bluesky.records.values()
         assert (post.kind, post.body.preview) == ("post", "The weir holds.")
-        (line,) = await marvin.hears(1)
+        (line,) = await marvin.receives(1)
         assert line == f"Done — Tell them: https://bsky.app/profile/did:plc:rowan/post/{post.rkey}"
 
 

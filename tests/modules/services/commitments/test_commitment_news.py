@@ -103,7 +103,7 @@ async def test_after_a_crash_the_rooms_record_tells_whether_it_was_said(
     soul_in_town: SoulInTown, event: Event, *, arrived: bool
 ) -> None:
     words = EchoLog("rowan")
-    words.hear(event)
+    words.receive(event)
     found = await SpaceSender(ToldRoom(), words, soul_in_town.journal).find(NEWS)
     assert found == Ok(Sent() if arrived else None)
 
@@ -149,7 +149,7 @@ async def test_news_are_for_the_room_in_which_it_was_committed(
 ) -> None:
     words = EchoLog("rowan")
     for event in received:
-        words.hear(event)
+        words.receive(event)
     sender, news = (
         SpaceSender(ToldRoom(), words, soul_in_town.journal),
         replace(NEWS, body=SpaceChatBody(text=LINE, **body)),
@@ -181,10 +181,10 @@ async def test_the_id_of_a_room_counts_more_than_its_address(
 def test_words_that_were_said_in_another_room_were_not_heard_in_this_one() -> None:
     words = EchoLog("rowan")
     for room_id in ("parlour", "kitchen"):
-        words.hear(replace(_recorded(words=f"In the {room_id}."), room_id=room_id))
+        words.receive(replace(_recorded(words=f"In the {room_id}."), room_id=room_id))
     assert words.said_here("In the kitchen.")
     assert not words.said_here("In the parlour.")
-    words.hear(replace(_recorded(words="Hm."), room_id="kitchen"))
+    words.receive(replace(_recorded(words="Hm."), room_id="kitchen"))
     assert words.said_here("In the kitchen.")
     assert [words.contains("In the parlour.", LEFT_AT, room) for room in ("parlour", "kitchen", "")] == [
         True,
@@ -197,7 +197,7 @@ async def test_the_room_of_a_commitment_is_the_one_in_which_it_was_said(soul_in_
     words = EchoLog("rowan")
     sender = SpaceSender(ToldRoom(), words, soul_in_town.journal)
     assert sender.where(SPOKEN) == "ws://10.0.0.7:7777"
-    words.hear(_said(words=SPOKEN), "ws://10.0.0.8:7777")
+    words.receive(_said(words=SPOKEN), "ws://10.0.0.8:7777")
     assert sender.where(f"{SPOKEN} ") == "ws://10.0.0.8:7777"
     assert SpaceSender(None, EchoLog("rowan"), soul_in_town.journal).where(SPOKEN) == ""
 
@@ -229,7 +229,7 @@ async def test_news_wait_through_another_room_until_their_own_is_back_at_another
         await soul_in_town.restart()
         marvin.client.get_and_flush_messages()
         await soul_in_town.live(10)
-        assert (await marvin.hears(1))[0].startswith("Done ")
+        assert (await marvin.receives(1))[0].startswith("Done ")
     await soul_in_town.sleep()
     record.close()
 

@@ -30,7 +30,7 @@ async def test_what_the_rooms_record_holds_is_done_though_its_echo_was_missed(
         one = await soul_in_town.enqueue(wanted(text=WORDS, undelivered=True))
         assert soul_in_town.room is not None
         await soul_in_town.room.send_chat(WORDS)
-        await marvin.hears(1)
+        await marvin.receives(1)
         if restarted:
             await soul_in_town.restart()
         await until(lambda: soul_in_town.space_sender.was_delivered(WORDS, parse_iso(one.created_at)))

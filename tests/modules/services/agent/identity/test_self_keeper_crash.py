@@ -21,7 +21,7 @@ from tests.modules.services.agent.identity.self_keeper_child import number_in, t
 KILLS = int(os.environ.get("CRASH_KILLS", "100"))
 SEED = int(os.environ.get("CRASH_SEED", str(random.SystemRandom().randrange(10**6))))
 KILLED = f"ended -{signal.SIGKILL}"
-HEAR_S = 120.0
+ANSWER_S = 120.0
 
 
 @dataclass
@@ -34,17 +34,17 @@ class Nursery:
         """A new life; its process id."""
         assert self.process.stdin is not None
         self.process.stdin.write(f"{home.root} {changes} {die_at}\n".encode())
-        return int((await self.hear()).split()[1])
+        return int((await self.receive()).split()[1])
 
-    async def hear(self) -> str:
+    async def receive(self) -> str:
         """The next words."""
         assert self.process.stdout is not None
-        return (await asyncio.wait_for(self.process.stdout.readline(), HEAR_S)).decode().strip()
+        return (await asyncio.wait_for(self.process.stdout.readline(), ANSWER_S)).decode().strip()
 
     async def end(self) -> tuple[int, str]:
         """How many changes were said to be done in this life before it ended, and how it ended."""
         done = 0
-        while (word := await self.hear()).startswith("did"):
+        while (word := await self.receive()).startswith("did"):
             done += 1
         return done, word
 

@@ -136,12 +136,12 @@ class PromptHome:
             runtime=Runtime("marlow", "the-machine", "1.2.3", lambda: "awake", lambda: "test-mind"),
             budget=budget,
             estimate=Estimator(self.home.memory / "tokens.json", model="test-mind").estimate,
-            tell=self._hear,
+            tell=self._receive,
             changes=Changes(status / "bootstrap-changes.jsonl", status / "hashes.json", self.clock),
             timezone="UTC",
         )
 
-    async def _hear(self, notice: Notice) -> None:
+    async def _receive(self, notice: Notice) -> None:
         self.told.append(notice)
 
     def write(self, name: str, text: str) -> None:

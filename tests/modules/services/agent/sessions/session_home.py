@@ -113,7 +113,7 @@ class SessionHome:
         assert isinstance(found, Ok), found
         return joined((line.role, line.message) for line in found.data)
 
-    async def hear_of_the_end(self, session_key: str) -> None:
+    async def note_the_end(self, session_key: str) -> None:
         self.ended.append(session_key)
 
     async def forget_media(self, session_key: str) -> ApiResult[int]:
@@ -138,7 +138,7 @@ class SessionHome:
             clock=self.clock,
             agent_id=AGENT,
             forget_media=self.forget_media,
-            on_end=on_end or self.hear_of_the_end,
+            on_end=on_end or self.note_the_end,
             remember=remember if one_transaction else None,
         )
 

@@ -233,14 +233,14 @@ async def test_a_turn_sinks_with_each_result_and_the_next_call_of_the_same_answe
         did.append(("act", turn.provenance, turn.hold))
         return ToolResult("done")
 
-    async def hear(arguments: Nothing, turn: Turn) -> ToolResult:
+    async def receive(arguments: Nothing, turn: Turn) -> ToolResult:
         did.append(("hear", turn.provenance, turn.hold))
         return ToolResult("do as I say", provenance=Provenance.STRANGER)
 
     tools = [
         Tool("act", "Acts.", Nothing, "self", Provenance.OWNER, act),
         Tool("send", "Sends.", Nothing, "self", Provenance.OWNER, act, holdable=True),
-        Tool("hear", "Listens.", Nothing, "self", Provenance.OWNER, hear, effect="look"),
+        Tool("hear", "Listens.", Nothing, "self", Provenance.OWNER, receive, effect="look"),
     ]
     model.plays(calls(("act", "{}"), ("send", "{}"), ("hear", "{}"), ("act", "{}"), ("send", "{}")), says("Done."))
     turn_result = await run_turn(

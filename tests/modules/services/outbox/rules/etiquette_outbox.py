@@ -73,7 +73,7 @@ class EtiquetteOutbox:
     followers: set[str]
     _keys: itertools.count[int] = field(default_factory=itertools.count)
 
-    async def hear(
+    async def receive(
         self,
         author: str,
         text: str = "What do you make of the old weir?",

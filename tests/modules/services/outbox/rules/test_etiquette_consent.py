@@ -40,7 +40,7 @@ def act(kind: IntentKind, target: str, *, root: str = "", by_owner: bool = False
 async def test_a_post_that_reached_us_may_be_answered_and_the_reason_is_recorded(
     etiquette_outbox: EtiquetteOutbox, kind: IntentKind, reason: str, said: str
 ) -> None:
-    received = await etiquette_outbox.hear("ada", reason=reason)
+    received = await etiquette_outbox.receive("ada", reason=reason)
     verdict = (await etiquette_outbox.verdicts(act(kind, received.uri)))["consent"]
     assert (verdict.says, verdict.reason, verdict.value) == ("pass", said, "did:plc:ada")
 
@@ -49,7 +49,7 @@ async def test_a_post_that_reached_us_may_be_answered_and_the_reason_is_recorded
 async def test_a_post_that_did_not_reach_us_is_left_alone_whatever_the_caller_claims(
     etiquette_outbox: EtiquetteOutbox, kind: IntentKind
 ) -> None:
-    received = await etiquette_outbox.hear("ada")
+    received = await etiquette_outbox.receive("ada")
     draft = replace(act(kind, STRANGE, root=received.uri), cause_id=received.uri, urgent=True)
     assert await etiquette_outbox.blocked_by(draft) == {"consent"}
 
@@ -80,7 +80,7 @@ async def test_in_a_thread_of_ours_everybody_may_be_answered(etiquette_outbox: E
 
 async def test_a_like_is_in_a_thread_of_ours_only_if_a_row_says_so(etiquette_outbox: EtiquetteOutbox) -> None:
     ours = f"at://{OWN}/app.bsky.feed.post/1"
-    received = await etiquette_outbox.hear("ada", reason="some newer word", root=ours)
+    received = await etiquette_outbox.receive("ada", reason="some newer word", root=ours)
     assert (await etiquette_outbox.verdicts(like(received.uri)))["consent"].reason == "the thread is ours"
     assert await etiquette_outbox.blocked_by(act("like", STRANGE, root=ours)) == {"consent"}
 
@@ -102,7 +102,7 @@ async def test_what_the_owner_asked_for_may_be_done(etiquette_outbox: EtiquetteO
 )
 async def test_a_follow_needs_a_tie(etiquette_outbox: EtiquetteOutbox, who: str, said: str) -> None:
     etiquette_outbox.followers.add("did:plc:fan")
-    await etiquette_outbox.hear("ada")
+    await etiquette_outbox.receive("ada")
     verdict = (await etiquette_outbox.verdicts(ProposedAction(FollowBody(did=who))))["consent"]
     assert (verdict.says == "pass", verdict.reason if said else "") == (bool(said), said)
 
@@ -141,7 +141,7 @@ async def test_what_notifies_nobody_needs_no_reason(etiquette_outbox: EtiquetteO
 async def test_only_those_may_be_named_or_quoted_who_spoke_with_us(
     etiquette_outbox: EtiquetteOutbox, kind: IntentKind, text: str, *, allowed: bool
 ) -> None:
-    received = await etiquette_outbox.hear("ada")
+    received = await etiquette_outbox.receive("ada")
     draft = ProposedAction(PostBody(text=text)) if kind == "post" else reply_to(received, text)
     assert ("consent-by-name" in await etiquette_outbox.blocked_by(draft)) is not allowed
     assert not await etiquette_outbox.blocked_by(
@@ -150,7 +150,7 @@ async def test_only_those_may_be_named_or_quoted_who_spoke_with_us(
 
 
 async def test_who_spoke_with_us_long_ago_is_not_named_any_more(etiquette_outbox: EtiquetteOutbox) -> None:
-    await etiquette_outbox.hear("ada")
+    await etiquette_outbox.receive("ada")
     named = ProposedAction(PostBody(text="I remember @ada.example"))
     await etiquette_outbox.clock.advance(29.9 * 86_400)
     assert not await etiquette_outbox.blocked_by(named)
@@ -168,14 +168,14 @@ async def test_what_waits_for_the_owners_yes_anyway_is_the_owners_to_decide(etiq
 
 
 async def test_each_verdict_bears_the_name_of_a_rule_of_the_table(etiquette_outbox: EtiquetteOutbox) -> None:
-    received = await etiquette_outbox.hear("ada", is_bot=True)
+    received = await etiquette_outbox.receive("ada", is_bot=True)
     said = await etiquette_outbox.verdicts(reply_to(received, "hello @ada.example"))
     assert set(said) <= {etiquette_rule.name for etiquette_rule in ETIQUETTE_RULES}
     assert len(said) == 13
 
 
 async def test_the_journal_tells_which_rules_looked_and_what_they_found(etiquette_outbox: EtiquetteOutbox) -> None:
-    received = await etiquette_outbox.hear("ada")
+    received = await etiquette_outbox.receive("ada")
     submitted = await etiquette_outbox.outbox.submit(reply_to(received))
     (entry,) = [one.entry for one in await told_of(etiquette_outbox.journal, submitted.intent.id)]
     rules = {rule["rule"]: rule for rule in entry.data["rules"]}
@@ -202,7 +202,7 @@ async def test_such_a_peer_is_a_stranger_for_every_counter_and_counts_as_a_progr
     assert etiquette_outbox.etiquette.is_stranger(FOUND)
     assert etiquette_outbox.etiquette.is_automated(Actor(FOUND, "found.example"))
     assert not etiquette_outbox.etiquette.is_stranger(PEER)
-    told = await etiquette_outbox.verdicts(reply_to(await etiquette_outbox.hear("found")))
+    told = await etiquette_outbox.verdicts(reply_to(await etiquette_outbox.receive("found")))
     assert {STRANGERS.name, REPLIES_PER_PERSON.name} <= set(told)
-    told = await etiquette_outbox.verdicts(reply_to(await etiquette_outbox.hear("peer")))
+    told = await etiquette_outbox.verdicts(reply_to(await etiquette_outbox.receive("peer")))
     assert not {STRANGERS.name, REPLIES_PER_PERSON.name} & set(told)

@@ -44,7 +44,7 @@ FULL = int(POINTS_PER_HOUR.limit)
 async def test_at_the_door_what_would_pass_the_points_is_refused(
     etiquette_outbox: EtiquetteOutbox, spent: int, ago_s: float, blocked: set[str]
 ) -> None:
-    received = await etiquette_outbox.hear("ada")
+    received = await etiquette_outbox.receive("ada")
     await etiquette_outbox.spend(spent, ago_s=ago_s)
     assert await etiquette_outbox.blocked_by(like(received.uri)) == blocked
 
@@ -54,7 +54,7 @@ async def test_what_would_pass_the_points_is_to_be_tried_again_when_enough_are_f
     tmp_path: Path, speed: float
 ) -> None:
     async with open_etiquette_outbox(tmp_path, speed=speed) as etiquette_outbox:
-        received = await etiquette_outbox.hear("ada")
+        received = await etiquette_outbox.receive("ada")
         await etiquette_outbox.spend(10, ago_s=600 / speed)
         await etiquette_outbox.spend(FULL - 10)
         advice = await etiquette_outbox.etiquette.before_reply(received, [])
@@ -67,7 +67,7 @@ async def test_what_would_pass_the_points_is_to_be_tried_again_when_enough_are_f
 
 
 async def test_what_waits_counts_at_the_door_and_a_deletion_counts_least(etiquette_outbox: EtiquetteOutbox) -> None:
-    received = await etiquette_outbox.hear("ada")
+    received = await etiquette_outbox.receive("ada")
     await etiquette_outbox.outbox.submit(like(received.uri))
     await etiquette_outbox.spend(FULL - 4)
     assert await etiquette_outbox.blocked_by(reply_to(received)) == {"points-per-hour"}
@@ -77,7 +77,7 @@ async def test_what_waits_counts_at_the_door_and_a_deletion_counts_least(etiquet
 
 
 async def test_what_was_admitted_waits_until_the_window_frees(etiquette_outbox: EtiquetteOutbox) -> None:
-    received = await etiquette_outbox.hear("ada")
+    received = await etiquette_outbox.receive("ada")
     await etiquette_outbox.outbox.submit(like(received.uri))
     await etiquette_outbox.spend(FULL - 2, ago_s=600)
     await etiquette_outbox.spend(100)
@@ -90,7 +90,7 @@ async def test_what_was_admitted_waits_until_the_window_frees(etiquette_outbox: 
 
 
 async def test_every_try_counts_and_not_only_the_acts(etiquette_outbox: EtiquetteOutbox) -> None:
-    received = await etiquette_outbox.hear("ada")
+    received = await etiquette_outbox.receive("ada")
     submitted = await etiquette_outbox.outbox.submit(like(received.uri))
     await etiquette_outbox.outbox.deliver_due()
     await etiquette_outbox.database.run(
@@ -98,13 +98,13 @@ async def test_every_try_counts_and_not_only_the_acts(etiquette_outbox: Etiquett
             "UPDATE intents SET attempts = 2, deferrals = 1 WHERE id = ?", (submitted.intent.id,)
         )
     )
-    other = await etiquette_outbox.hear("bea")
+    other = await etiquette_outbox.receive("bea")
     assert (await etiquette_outbox.verdicts(like(other.uri)))["points-per-hour"].value == 12
 
 
 async def test_at_ten_times_the_speed_the_windows_are_a_tenth(tmp_path: Path) -> None:
     async with open_etiquette_outbox(tmp_path, speed=10) as etiquette_outbox:
-        received = await etiquette_outbox.hear("ada")
+        received = await etiquette_outbox.receive("ada")
         await etiquette_outbox.spend(FULL)
         assert await etiquette_outbox.blocked_by(like(received.uri)) == {"points-per-hour"}
         await etiquette_outbox.clock.advance(HOUR / 10 + 1)
@@ -122,19 +122,19 @@ async def test_at_ten_times_the_speed_the_windows_are_a_tenth(tmp_path: Path) ->
     ],
 )
 async def test_the_same_words_leave_twice_a_day(etiquette_outbox: EtiquetteOutbox, text: str, *, same: bool) -> None:
-    assert await etiquette_outbox.answer(await etiquette_outbox.hear("cy"), "Slate remembers the rain.")
-    assert await etiquette_outbox.answer(await etiquette_outbox.hear("dee"), "slate remembers, the rain 7")
-    assert await etiquette_outbox.blocked_by(reply_to(await etiquette_outbox.hear("bea"), text)) == (
+    assert await etiquette_outbox.answer(await etiquette_outbox.receive("cy"), "Slate remembers the rain.")
+    assert await etiquette_outbox.answer(await etiquette_outbox.receive("dee"), "slate remembers, the rain 7")
+    assert await etiquette_outbox.blocked_by(reply_to(await etiquette_outbox.receive("bea"), text)) == (
         {"same-reply"} if same else set()
     )
     await etiquette_outbox.clock.advance(DAY + 1)
-    assert await etiquette_outbox.blocked_by(reply_to(await etiquette_outbox.hear("bea"), text)) == set()
+    assert await etiquette_outbox.blocked_by(reply_to(await etiquette_outbox.receive("bea"), text)) == set()
 
 
 async def test_texts_of_signs_alone_are_compared_as_they_are(etiquette_outbox: EtiquetteOutbox) -> None:
     for name, text in (("cy", "🌧️"), ("dee", "🌧️ "), ("eve", "🌞")):
-        await etiquette_outbox.outbox.submit(reply_to(await etiquette_outbox.hear(name), text))
-    assert (await etiquette_outbox.verdicts(reply_to(await etiquette_outbox.hear("bea"), " 🌞")))[
+        await etiquette_outbox.outbox.submit(reply_to(await etiquette_outbox.receive(name), text))
+    assert (await etiquette_outbox.verdicts(reply_to(await etiquette_outbox.receive("bea"), " 🌞")))[
         "same-reply"
     ].value == 1
 
@@ -148,26 +148,26 @@ async def test_a_young_account_replies_to_few_strangers_an_hour(
     born_at = None if age_days is None else now - timedelta(days=age_days)
     async with open_etiquette_outbox(tmp_path, born_at=born_at) as etiquette_outbox:
         replied = [
-            await etiquette_outbox.answer(await etiquette_outbox.hear(f"p{number}")) for number in range(limit + 3)
+            await etiquette_outbox.answer(await etiquette_outbox.receive(f"p{number}")) for number in range(limit + 3)
         ]
         assert replied == [True] * limit + [False] * 3
-        assert await etiquette_outbox.answer(await etiquette_outbox.hear("p0", "And on tin, then?"))
+        assert await etiquette_outbox.answer(await etiquette_outbox.receive("p0", "And on tin, then?"))
         await etiquette_outbox.clock.advance(HOUR + 1)
-        assert await etiquette_outbox.answer(await etiquette_outbox.hear("late"))
+        assert await etiquette_outbox.answer(await etiquette_outbox.receive("late"))
 
 
 async def test_owner_and_peers_are_no_strangers(etiquette_outbox: EtiquetteOutbox) -> None:
     for number in range(20):
-        assert await etiquette_outbox.answer(await etiquette_outbox.hear(f"p{number}"))
-    assert not await etiquette_outbox.answer(await etiquette_outbox.hear("one-more"))
+        assert await etiquette_outbox.answer(await etiquette_outbox.receive(f"p{number}"))
+    assert not await etiquette_outbox.answer(await etiquette_outbox.receive("one-more"))
     for name in ("owner", "peer"):
-        assert await etiquette_outbox.answer(await etiquette_outbox.hear(name))
+        assert await etiquette_outbox.answer(await etiquette_outbox.receive(name))
 
 
 async def approved_late(etiquette_outbox: EtiquetteOutbox, count: int) -> None:
     """Replies to strangers that the owner allows all at once."""
     for number in range(count):
-        await etiquette_outbox.outbox.submit(reply_to(await etiquette_outbox.hear(f"p{number}"), words(number)))
+        await etiquette_outbox.outbox.submit(reply_to(await etiquette_outbox.receive(f"p{number}"), words(number)))
     await etiquette_outbox.database.run(
         lambda connection: connection.execute("UPDATE intents SET state = 'pending', error = NULL")
     )
@@ -189,9 +189,9 @@ async def test_a_late_yes_to_many_drafts_does_not_pass_the_limit_on_strangers(tm
 async def test_while_strangers_wait_the_owner_does_not(tmp_path: Path) -> None:
     async with open_etiquette_outbox(tmp_path, born_at=None) as etiquette_outbox:
         for number in range(6):
-            assert await etiquette_outbox.answer(await etiquette_outbox.hear(f"p{number}"))
+            assert await etiquette_outbox.answer(await etiquette_outbox.receive(f"p{number}"))
         await approved_late(etiquette_outbox, 0)
-        received = await etiquette_outbox.hear("owner")
+        received = await etiquette_outbox.receive("owner")
         assert authority(received.uri) == OWNER
         assert await etiquette_outbox.answer(received)
 
@@ -199,9 +199,9 @@ async def test_while_strangers_wait_the_owner_does_not(tmp_path: Path) -> None:
 async def test_the_same_stranger_counts_once_however_often(etiquette_outbox: EtiquetteOutbox) -> None:
     for number in range(5):
         assert await etiquette_outbox.answer(
-            await etiquette_outbox.hear("ada", f"question {number}: {'x' * 10 * number}?")
+            await etiquette_outbox.receive("ada", f"question {number}: {'x' * 10 * number}?")
         )
-    assert (await etiquette_outbox.verdicts(reply_to(await etiquette_outbox.hear("bea"))))["strangers"].value == 1
+    assert (await etiquette_outbox.verdicts(reply_to(await etiquette_outbox.receive("bea"))))["strangers"].value == 1
 
 
 async def test_an_unheard_of_post_has_its_author_counted_too(etiquette_outbox: EtiquetteOutbox) -> None:
@@ -212,13 +212,13 @@ async def test_an_unheard_of_post_has_its_author_counted_too(etiquette_outbox: E
         by_owner=True,
     )
     await etiquette_outbox.outbox.submit(asked)
-    assert (await etiquette_outbox.verdicts(reply_to(await etiquette_outbox.hear("bea"))))["strangers"].value == 1
+    assert (await etiquette_outbox.verdicts(reply_to(await etiquette_outbox.receive("bea"))))["strangers"].value == 1
 
 
 @pytest.mark.parametrize("stored", ["{cut o", "7", "[]", ""])
 async def test_a_reply_whose_body_cannot_be_read_keeps_no_other_from_leaving(
     etiquette_outbox: EtiquetteOutbox, stored: str
 ) -> None:
-    assert await etiquette_outbox.answer(await etiquette_outbox.hear("ada"))
+    assert await etiquette_outbox.answer(await etiquette_outbox.receive("ada"))
     await etiquette_outbox.database.run(lambda rows: rows.execute("UPDATE intents SET body = ?", (stored,)))
-    assert await etiquette_outbox.answer(await etiquette_outbox.hear("bob"))
+    assert await etiquette_outbox.answer(await etiquette_outbox.receive("bob"))

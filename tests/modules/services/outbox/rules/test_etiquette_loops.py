@@ -27,7 +27,7 @@ async def turns(etiquette_outbox: EtiquetteOutbox, *names: str, root: str, answe
     """Everybody in turn speaks in one thread; we answer each if we may. Returns the last post."""
     for name in names:
         subject = chr(0x4E00 + next(etiquette_outbox._keys)) * 20
-        received = await etiquette_outbox.hear(name, f"{name}: {subject}", root=root, is_bot=name != "ada")
+        received = await etiquette_outbox.receive(name, f"{name}: {subject}", root=root, is_bot=name != "ada")
         await etiquette_outbox.clock.advance(61)
         if answered:
             await etiquette_outbox.answer(received)
@@ -86,8 +86,8 @@ async def test_a_person_who_asks_much_at_once_gets_an_answer_to_each_in_time_and
     assert [await etiquette_outbox.answer(question) for question in asked] == [True] * 6 + [False] * 2
     assert await etiquette_outbox.blocked_by(reply_to(asked[6])) == {"replies-per-person"}
     assert (await etiquette_outbox.etiquette.before_reply(asked[6], [])).act == "later"
-    assert await etiquette_outbox.answer(await etiquette_outbox.hear("bob"))
-    assert await etiquette_outbox.answer(await etiquette_outbox.hear("owner"))
+    assert await etiquette_outbox.answer(await etiquette_outbox.receive("bob"))
+    assert await etiquette_outbox.answer(await etiquette_outbox.receive("owner"))
     await etiquette_outbox.clock.advance(3660)
     assert [await etiquette_outbox.answer(question) for question in asked[6:]] == [True, True]
 
@@ -111,23 +111,23 @@ async def test_the_pair_is_counted_wherever_it_meets_within_a_day(etiquette_outb
     for number in range(3):
         last = await turns(etiquette_outbox, "bot", root=uri("bot", f"root{number}"))
     assert await runs(etiquette_outbox, last) == (2, 6)
-    fresh = await etiquette_outbox.hear("bot", "a wholly different matter", is_bot=True)
+    fresh = await etiquette_outbox.receive("bot", "a wholly different matter", is_bot=True)
     assert await etiquette_outbox.blocked_by(reply_to(fresh)) == {"loop-pair-soft"}
     await etiquette_outbox.clock.advance(DAY + 1)
-    fresh = await etiquette_outbox.hear("bot", "and yet another thing to say", is_bot=True)
+    fresh = await etiquette_outbox.receive("bot", "and yet another thing to say", is_bot=True)
     assert await runs(etiquette_outbox, fresh) == (1, 1)
 
 
 async def test_other_bots_have_their_own_count(etiquette_outbox: EtiquetteOutbox) -> None:
     await turns(etiquette_outbox, *["bot"] * 6, root=uri("bot", "root"))
-    other = await etiquette_outbox.hear("bat", is_bot=True)
+    other = await etiquette_outbox.receive("bat", is_bot=True)
     assert await runs(etiquette_outbox, other) == (1, 1)
 
 
 async def test_a_peer_is_automated_even_without_a_label_and_the_owner_never(etiquette_outbox: EtiquetteOutbox) -> None:
     for _ in range(8):
-        peer = await etiquette_outbox.hear("peer", root=uri("peer", "root"))
-        owner = await etiquette_outbox.hear("owner", root=uri("owner", "root"), is_bot=True)
+        peer = await etiquette_outbox.receive("peer", root=uri("peer", "root"))
+        owner = await etiquette_outbox.receive("owner", root=uri("owner", "root"), is_bot=True)
     assert await runs(etiquette_outbox, peer) == (8, 8)
     assert await runs(etiquette_outbox, owner) == (0, 0)
 
@@ -141,7 +141,7 @@ async def test_what_a_bot_dates_back_does_not_hide_from_the_count(etiquette_outb
     root = uri("bot", "root")
     await turns(etiquette_outbox, "ada", root=root)
     for number in range(6):
-        received = await etiquette_outbox.hear("bot", f"{number}", root=root, is_bot=True)
+        received = await etiquette_outbox.receive("bot", f"{number}", root=root, is_bot=True)
         await etiquette_outbox.clock.advance(60)
     await etiquette_outbox.database.run(
         lambda connection: connection.execute(
@@ -153,7 +153,7 @@ async def test_what_a_bot_dates_back_does_not_hide_from_the_count(etiquette_outb
 
 
 async def test_a_reply_that_still_waits_counts_as_a_turn(etiquette_outbox: EtiquetteOutbox) -> None:
-    received = await etiquette_outbox.hear("bot", is_bot=True)
+    received = await etiquette_outbox.receive("bot", is_bot=True)
     assert (await etiquette_outbox.outbox.submit(reply_to(received))).accepted
     assert await runs(etiquette_outbox, received) == (2, 2)
 
@@ -191,26 +191,28 @@ def seen(notification: Notification, *names: str) -> list[Post]:
 async def test_turns_of_third_bots_are_seen_in_the_thread_that_was_read(
     etiquette_outbox: EtiquetteOutbox, names: list[str], act: str
 ) -> None:
-    received = await etiquette_outbox.hear("bot1", is_bot=True)
+    received = await etiquette_outbox.receive("bot1", is_bot=True)
     outlook = await etiquette_outbox.etiquette.before_reply(received, seen(received, *names))
     assert outlook.act == act
     assert outlook.reason.startswith("loop-thread") or act == "free"
 
 
 async def test_the_owner_is_met_whatever_bots_say(etiquette_outbox: EtiquetteOutbox) -> None:
-    received = await etiquette_outbox.hear("owner")
+    received = await etiquette_outbox.receive("owner")
     assert await etiquette_outbox.etiquette.before_reply(received, seen(received, *["bot1"] * 20)) == ReplyAdvice()
 
 
 async def test_before_anybody_thinks_the_rows_are_asked_too(tmp_path: Path) -> None:
     async with open_etiquette_outbox(tmp_path, born_at=None) as etiquette_outbox:
         for number in range(6):
-            await etiquette_outbox.answer(await etiquette_outbox.hear(f"p{number}"))
-        received = await etiquette_outbox.hear("ada")
+            await etiquette_outbox.answer(await etiquette_outbox.receive(f"p{number}"))
+        received = await etiquette_outbox.receive("ada")
         outlook = await etiquette_outbox.etiquette.before_reply(received, [])
         assert (outlook.act, outlook.retry_in_s) == ("later", 600)
         assert outlook.reason == "strangers-while-young: 6 people already, the limit is 6"
-        assert await etiquette_outbox.etiquette.before_reply(await etiquette_outbox.hear("peer"), []) == ReplyAdvice()
+        assert (
+            await etiquette_outbox.etiquette.before_reply(await etiquette_outbox.receive("peer"), []) == ReplyAdvice()
+        )
 
 
 @pytest.mark.parametrize(
@@ -228,41 +230,43 @@ async def test_before_anybody_thinks_the_rows_are_asked_too(tmp_path: Path) -> N
 async def test_a_near_identical_text_of_the_same_author_is_answered_once(
     etiquette_outbox: EtiquetteOutbox, first: str, second: str, *, alike: bool
 ) -> None:
-    assert await etiquette_outbox.answer(await etiquette_outbox.hear("ada", first))
-    again = await etiquette_outbox.hear("ada", second)
+    assert await etiquette_outbox.answer(await etiquette_outbox.receive("ada", first))
+    again = await etiquette_outbox.receive("ada", second)
     assert await etiquette_outbox.blocked_by(reply_to(again)) == ({"repost-sense"} if alike else set())
     assert await etiquette_outbox.blocked_by(like(again.uri)) == set()
     assert (await etiquette_outbox.etiquette.before_reply(again, [])).act == ("like" if alike else "free")
-    assert await etiquette_outbox.blocked_by(reply_to(await etiquette_outbox.hear("bea", second))) == set()
+    assert await etiquette_outbox.blocked_by(reply_to(await etiquette_outbox.receive("bea", second))) == set()
     await etiquette_outbox.clock.advance(DAY + 1)
     assert await etiquette_outbox.blocked_by(reply_to(again)) == set()
 
 
 async def test_what_was_not_answered_may_be_posted_again(etiquette_outbox: EtiquetteOutbox) -> None:
-    await etiquette_outbox.hear("ada", "Which roof is the louder one in rain?")
-    again = await etiquette_outbox.hear("ada", "Which roof is the louder one in rain?")
+    await etiquette_outbox.receive("ada", "Which roof is the louder one in rain?")
+    again = await etiquette_outbox.receive("ada", "Which roof is the louder one in rain?")
     assert await etiquette_outbox.blocked_by(reply_to(again)) == set()
 
 
 async def test_a_short_question_may_be_asked_again_elsewhere(etiquette_outbox: EtiquetteOutbox) -> None:
     root = uri("ada", "root")
-    assert await etiquette_outbox.answer(await etiquette_outbox.hear("ada", "why?", root=root, parent=uri("soul", "1")))
-    elsewhere = await etiquette_outbox.hear("ada", "why?", root=root, parent=uri("soul", "2"))
-    same_place = await etiquette_outbox.hear("ada", "why?", root=root, parent=uri("soul", "1"))
+    assert await etiquette_outbox.answer(
+        await etiquette_outbox.receive("ada", "why?", root=root, parent=uri("soul", "1"))
+    )
+    elsewhere = await etiquette_outbox.receive("ada", "why?", root=root, parent=uri("soul", "2"))
+    same_place = await etiquette_outbox.receive("ada", "why?", root=root, parent=uri("soul", "1"))
     assert await etiquette_outbox.blocked_by(reply_to(elsewhere)) == set()
     assert await etiquette_outbox.blocked_by(reply_to(same_place)) == {"repost-sense"}
 
 
 async def test_the_owner_may_repeat_himself(etiquette_outbox: EtiquetteOutbox) -> None:
-    assert await etiquette_outbox.answer(await etiquette_outbox.hear("owner", "How are you, all in all?"))
+    assert await etiquette_outbox.answer(await etiquette_outbox.receive("owner", "How are you, all in all?"))
     assert (
-        await etiquette_outbox.blocked_by(reply_to(await etiquette_outbox.hear("owner", "How are you, all in all?")))
+        await etiquette_outbox.blocked_by(reply_to(await etiquette_outbox.receive("owner", "How are you, all in all?")))
         == set()
     )
 
 
 async def test_the_moments_of_the_rows_are_those_of_our_clock(etiquette_outbox: EtiquetteOutbox) -> None:
-    received = await etiquette_outbox.hear("ada")
+    received = await etiquette_outbox.receive("ada")
     await etiquette_outbox.answer(received)
     rows = await etiquette_outbox.database.run(
         lambda connection: [tuple(row) for row in connection.execute("SELECT sent_at, first_sent_at FROM intents")]
