@@ -21,6 +21,8 @@ from tests.security.sandbox_host import SECRET, Host, bounded, running
 
 ROOT = Path(__file__).resolve().parents[2]
 PTRACE_ATTACH = 16
+# NOTE(self): a user of this process's own: the kernel counts the processes of a user over all that runs on the machine.
+ORDINARY_USER = 20_000 + os.getpid() % 20_000
 
 
 async def test_git_works_inside(host: Host) -> None:
@@ -92,10 +94,6 @@ async def cost_ms(host: Host) -> float:
     before = os.times()
     assert (await host.sandbox.run(["true"], host.work)).success
     return sum(after - began for after, began in zip(os.times()[:4], before[:4], strict=True)) * 1000
-
-
-# NOTE(self): a user of this process's own: the kernel counts the processes of a user over all that runs on the machine.
-ORDINARY_USER = 20_000 + os.getpid() % 20_000
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="we are nobody special already")
