@@ -10,6 +10,7 @@ from local_tools.pictures import picture_tools
 from local_tools.self_tools import SelfTools, self_tools
 from local_tools.skill_tools import skill_tools
 from local_tools.space_tool import space_tools
+from local_tools.web import web_tools
 from modules.lives.bluesky.life import BlueskyLife, BlueskyState, waiting_drafts, waiting_mentions
 from modules.lives.bluesky.publish import Publisher
 from modules.lives.space.classifiers import ModelEchoJudge, ModelIntentClassifier
@@ -104,7 +105,8 @@ def build_registry(services: Services, publisher: Publisher) -> Registry:
     own_notes = self_tools(SelfTools(home=services.home, keeper=services.self_keeper, skills=services.skills))
     known = (*memory_tools(memory), *skill_tools(knowledge.local_skills, services.skills))
     shared = picture_tools(services.pictures, publisher, on_bluesky, services.skills, services.rng)
-    tools = (*bluesky_tools(on_bluesky), *shared, *own_notes, *known, *space_tools(services.skills))
+    pages = web_tools(services.web, on_bluesky, services.skills)
+    tools = (*bluesky_tools(on_bluesky), *shared, *pages, *own_notes, *known, *space_tools(services.skills))
     return Registry(tools, social_only=services.social_only)
 
 

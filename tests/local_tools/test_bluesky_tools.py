@@ -37,6 +37,7 @@ PICTURES = {
 OWN = ANYONE | PICTURES | {"bluesky_post", "bluesky_repost", "self_read", "self_update", "skill_load"}
 OWNER = OWN | {
     "web_browse_images",
+    "web_fetch",
     "curl_fetch",
     "mark_attribution_followup",
     "update_post_attribution",

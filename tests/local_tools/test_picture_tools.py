@@ -173,6 +173,19 @@ async def test_a_download_is_a_picture_or_an_error(sharing: Sharing, path: str, 
     assert told in refused.content
 
 
+async def test_a_page_is_read_as_text_markup_or_json_and_is_a_stranger_s_word(sharing: Sharing) -> None:
+    page = f"{sharing.gallery}/exhibition"
+    told = read(await sharing.use("web_fetch", url=page))
+    assert told["url"] == page
+    assert told["content"].startswith("Light on surfaces\n\nSix works from two collections.")
+    assert "<figure>" in read(await sharing.use("web_fetch", url=page, extract="html"))["content"]
+    channel = f"{sharing.gallery}/v2/channels/unsorted"
+    assert read(await sharing.use("web_fetch", url=channel, extract="json"))["content"]["length"] == 2
+    for url, extract in ((page, "json"), (f"{sharing.gallery}/pictures/original/threads.png", "text")):
+        assert (await sharing.use("web_fetch", url=url, extract=extract)).is_error
+    assert (await sharing.use("web_fetch", MIXED, url=page)).content.startswith("Blocked")
+
+
 async def test_where_a_picture_came_from_is_looked_up_and_completed(sharing: Sharing) -> None:
     channel = "print-shop/signs-and-surfaces"
     for number in range(3):
@@ -204,7 +217,11 @@ async def test_on_this_machine_nothing_is_fetched_but_from_the_gallery_of_the_se
 ) -> None:
     async with serve(gallery_app(SystemClock())) as url, awake(running_town.make_home("rowan")) as life:
         use = life.app.lives.mind.turn_runner.executor.execute
-        for name, path in (("curl_fetch", "/pictures/original/threads.png"), ("web_browse_images", "/exhibition")):
+        for name, path in (
+            ("curl_fetch", "/pictures/original/threads.png"),
+            ("web_browse_images", "/exhibition"),
+            ("web_fetch", "/exhibition"),
+        ):
             refused = await use(ToolCall("1", name, {"url": f"{url}{path}"}), OWNER)
             assert refused.is_error
             assert "out of bounds" in refused.content

@@ -37,6 +37,7 @@ THE_OWNERS_OWN_WORDS = {
     "profile_update",
     "complete_commissioning",
     "web_browse_images",
+    "web_fetch",
     "curl_fetch",
     "mark_attribution_followup",
     "update_post_attribution",

@@ -58,11 +58,9 @@ class Pictures:
         self._clock = clock
         self._journal = journal
         self._recording = asyncio.Lock()
-        blocks = load_state(self._arena_path, {"ids": []}, migrate=keep, fits=_fits_ids)
-        others = load_state(self._web_path, {"entries": []}, migrate=keep, fits=_fits_web)
-        self._block_ids: list[int] = blocks.data["ids"]
-        self._web: list[Json] = others.data["entries"]
-        self._untold = [loaded.notice for loaded in (blocks, others) if loaded.notice]
+        self._block_ids: list[int] = []
+        self._web: list[Json] = []
+        self._untold = self._load()
 
     async def attach(
         self, data: bytes, *, alt: str, why: str = "", source: PictureSource
@@ -96,6 +94,7 @@ class Pictures:
         async with self._recording:
             if await asyncio.to_thread(self.log.lookup_post_by_uri, sent.uri) is not None:
                 return
+            self._untold += await asyncio.to_thread(self._load)
             for picture in body.pictures:
                 self._remember(picture.source)
             now = self._clock.now()
@@ -110,6 +109,13 @@ class Pictures:
         """Tell of lists that could not be read."""
         while self._untold:
             await self._journal.record(Entry("error", "pictures", self._untold.pop(0), line="warn"))
+
+    def _load(self) -> list[str]:
+        """Read the lists, which others may have changed; returns what the owner should know of them."""
+        blocks = load_state(self._arena_path, {"ids": []}, migrate=keep, fits=_fits_ids)
+        others = load_state(self._web_path, {"entries": []}, migrate=keep, fits=_fits_web)
+        self._block_ids, self._web = blocks.data["ids"], others.data["entries"]
+        return [loaded.notice for loaded in (blocks, others) if loaded.notice]
 
     def _remember(self, source: PictureSource) -> None:
         if self.was_posted(source):

@@ -71,8 +71,10 @@ class PostLog:
 
     def _files(self) -> list[Path]:
         """The files that exist, the newest first."""
-        older = [self._path.with_name(f"{self._path.name}.{number}") for number in range(1, OLDER_LOGS + 1)]
-        return [path for path in (self._path, *older) if path.is_file()]
+        return [path for number in range(OLDER_LOGS + 1) if (path := self._numbered(number)).is_file()]
+
+    def _numbered(self, number: int) -> Path:
+        return self._path.with_stem(f"{self._path.stem}.{number}") if number else self._path
 
     def _lines(self, path: Path) -> list[str]:
         return read_bounded(path, self._max_bytes + _ENTRIES_MAX_BYTES).decode(errors="replace").splitlines()
@@ -100,9 +102,9 @@ class PostLog:
 
     def _rotate(self) -> None:
         for number in range(OLDER_LOGS, 0, -1):
-            newer = self._path if number == 1 else self._path.with_name(f"{self._path.name}.{number - 1}")
+            newer = self._numbered(number - 1)
             if newer.exists():
-                newer.replace(self._path.with_name(f"{self._path.name}.{number}"))
+                newer.replace(self._numbered(number))
 
 
 def entry_of(body: PostBody | ReplyBody, picture: AttachedPicture, *, uri: str, cid: str, at: datetime) -> Json:

@@ -93,6 +93,7 @@ SKILL_CONTRACTS: Mapping[str, Mapping[str, frozenset[str]]] = {
                 "arena_fetch_channel",
                 "arena_post_image",
                 "web_browse_images",
+                "web_fetch",
                 "curl_fetch",
                 "bluesky_post_with_image",
                 "lookup_post_context",
@@ -110,6 +111,7 @@ SKILL_CONTRACTS: Mapping[str, Mapping[str, frozenset[str]]] = {
         "Answers / Shown Before": _NONE,
         "Answers / Unusable": frozenset({"problem"}),
         "Answers / Not Logged": _NONE,
+        "Answers / No JSON": _NONE,
         "Answers / Noted": _NONE,
     },
     "tool-calls": {

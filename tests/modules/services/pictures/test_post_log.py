@@ -90,8 +90,7 @@ def test_a_full_file_is_set_aside_and_still_read(tmp_path: Path) -> None:
     for number in range(6):
         log.log_post(entry(number))
     names = sorted(path.name for path in (tmp_path / "memory").iterdir())
-    kept = [f"post_log.jsonl{end}" for end in ("", ".1", ".2", ".3", ".version")]
-    assert names == kept
+    assert names == [f"post_log.{end}" for end in ("1.jsonl", "2.jsonl", "3.jsonl", "jsonl", "jsonl.version")]
     assert [log.lookup_post_by_uri(uri(number)) is not None for number in range(6)] == [False] * 2 + [True] * 4
     assert log.update_post_attribution(uri(3), "https://maker.example/3")
     found = log.lookup_post_by_uri(uri(3))

@@ -164,3 +164,15 @@ async def test_a_list_that_cannot_be_read_is_set_aside_and_told(sharing: Sharing
 
 def test_the_gallery_has_pictures_to_try() -> None:
     assert {"lighthouse.jpg", "threads.png", "painted-signs.png"} <= set(NAMES)
+
+
+async def test_what_was_taken_out_of_a_list_on_the_disk_does_not_come_back(sharing: Sharing) -> None:
+    await sharing.outbox.submit(ProposedAction(PostBody(text=TEXT, pictures=(await sharing.attached(),))))
+    await sharing.outbox.deliver_due()
+    path = sharing.memory / "arena_posted.json"
+    path.write_text(path.read_text().replace("5005", ""))
+    other = SOURCE.model_copy(update={"block_id": 7})
+    body = PostBody(text="Threads.", pictures=(await sharing.attached("threads.png", other),))
+    await sharing.outbox.submit(ProposedAction(body))
+    await sharing.outbox.deliver_due()
+    assert json.loads(path.read_text())["ids"] == [7]

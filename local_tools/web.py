@@ -1,0 +1,64 @@
+"""What a SOUL can read on the web: one page at an address of its owner's choice."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from typing import Literal
+
+from pydantic import BaseModel
+
+from adapters.web.client import WebClient
+from common.lenient_json import parse
+from common.provenance import Provenance
+from common.result import Err
+from common.text.html_text import text_of_page
+from common.text.untrusted import one_line
+from local_tools.bluesky import BlueskyTools
+from local_tools.words import ToolWords, failed
+from modules.services.agent.skills.skills import Skills
+from modules.services.agent.tools.types import Tool, ToolResult, Turn
+
+_KINDS = ("text/*", "application/json", "application/*+json", "application/xhtml+xml", "application/xml")
+_MAX_BYTES = 1024 * 1024
+_DEADLINE_S = 30.0
+_TEXT_CHARS, _HTML_CHARS = 30_000, 50_000
+_ERROR_LENGTH = 300
+
+
+class WebFetchInput(BaseModel):
+    """A page."""
+
+    url: str
+    extract: Literal["text", "html", "json"] = "text"
+
+
+class WebTools:
+    """The handler, with what it needs."""
+
+    def __init__(self, web: WebClient, on_bluesky: BlueskyTools, words: ToolWords) -> None:
+        self._web = web
+        self._on_bluesky = on_bluesky
+        self._words = words
+
+    async def fetch(self, args: WebFetchInput, turn: Turn) -> ToolResult:
+        fetched = await self._web.fetch(args.url, kinds=_KINDS, max_bytes=_MAX_BYTES, deadline_s=_DEADLINE_S)
+        if isinstance(fetched, Err):
+            return failed(one_line(fetched.error, _ERROR_LENGTH))
+        page = fetched.data
+        content: object = page.text[:_HTML_CHARS]
+        if args.extract == "json":
+            try:
+                content = parse(page.body[:_HTML_CHARS])
+            except ValueError:
+                return self._words.error("No JSON")
+        elif args.extract == "text" and "json" not in page.kind and page.kind != "text/plain":
+            content = (await asyncio.to_thread(text_of_page, page.text))[:_TEXT_CHARS]
+        return self._on_bluesky.framed({"url": page.url, "content": content}, uri=page.url)
+
+
+def web_tools(web: WebClient, on_bluesky: BlueskyTools, skills: Skills) -> Sequence[Tool]:
+    """The family, as the registry takes it. It cannot wait for a yes, so it needs the owner's own words."""
+    words = ToolWords(skills, "picture-tools")
+    fetch = WebTools(web, on_bluesky, words).fetch
+    return (words.tool("web_fetch", WebFetchInput, "social", Provenance.OWNER, fetch),)

@@ -1,0 +1,33 @@
+"""A page is told as its words, and no page takes long."""
+
+from __future__ import annotations
+
+import pytest
+
+from common.text.html_text import PAGE_MAX_CHARS, text_of_page
+from tests.cpu_time import takes_less
+
+
+@pytest.mark.parametrize(
+    ("page", "text"),
+    [
+        (
+            "<html><head><title>T</title><style>p {}</style></head><body><h1>Tides</h1><p>Two days.</p>",
+            "Tides\n\nTwo days.",
+        ),
+        ("<p>a &lt;b&gt; &amp; c&nbsp;d</p><script>alert('x')</script>", "a <b> & c d"),
+        ("<ul><li>one</li><li>two</li></ul>", "one\n\ntwo"),
+        ("plain  words\nstay", "plain words stay"),
+        ("<head><title>never closed<body>seen", "seen"),
+        ("<p>cut <", "cut"),
+        ("", ""),
+    ],
+)
+def test_the_words_of_a_page_are_told_without_its_markup(page: str, text: str) -> None:
+    assert text_of_page(page) == text
+
+
+@pytest.mark.parametrize("piece", ["<", "<p>", "<!--", "<a b='", "&", "<script>", "</p>", "\n", "a"])
+def test_no_page_takes_long(piece: str) -> None:
+    page = (piece * (PAGE_MAX_CHARS // len(piece) + 1))[:PAGE_MAX_CHARS]
+    assert takes_less(5, lambda: text_of_page(page), runs=2)
