@@ -118,3 +118,18 @@ async def test_the_feed_shows_our_identity_post_and_the_older_of_two_stays(
     assert standing(running_town, uris) == [True, False]
     assert uris[0] in (home.memory / "identity_post.json").read_text()
     assert not running_town.mind.asked
+
+
+async def test_a_start_reads_the_own_feed_once_for_all_that_need_it(running_town: RunningTown) -> None:
+    home = running_town.make_home("rowan", AGENT_GITHUB_USERNAME="sh-rowan")
+    identity = f"{IDENTITY_POST_MARKER}`sh-rowan` Hello from me. https://github.com/sh-rowan"
+    uris = writes(running_town, identity, SAID, SAID)
+    running_town.faults.arm(Fault("hang", "app.bsky.feed.getAuthorFeed", times=100, seconds=0))
+    async with awake(home) as soul:
+        await soul.app.scheduler.run_guarded("peers")
+        await soul.send()
+        assert soul.app.lives.bluesky.expression.next_at is not None
+    (unused,) = running_town.faults.armed
+    assert 100 - unused.times == 1
+    assert standing(running_town, uris) == [True, True, False]
+    assert uris[0] in (home.memory / "identity_post.json").read_text()
