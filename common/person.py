@@ -12,6 +12,8 @@ from urllib.parse import quote
 _LONG_NAME = 8
 _LEAST_WORDS = 24
 _CUT = 60
+_ESCAPED = r"|(?<=\\[nrtbf])|(?<=\\u[0-9a-f]{4})"
+"""What may stand before a name in JSON: the letter of an escape is no letter of the text."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,9 +107,9 @@ def _alternatives(person: Person) -> Iterator[str]:
     if person.did:
         yield from (re.escape(form) for form in (person.did, quote(person.did, safe=""), _as_key(person.did)))
     for handle in person.handles:
-        yield rf"(?<![\w.-]){re.escape(handle)}(?![\w-]|\.\w)"
+        yield rf"(?:(?<![\w.-]){_ESCAPED}){re.escape(handle)}(?![\w-])"
     for name in _telling(person.names):
-        yield from (rf"(?<!\w){re.escape(form)}(?!\w)" for form in {name, json.dumps(name)[1:-1]})
+        yield from (rf"(?:(?<!\w){_ESCAPED}){re.escape(form)}(?!\w)" for form in {name, json.dumps(name)[1:-1]})
 
 
 def _telling(names: Iterable[str]) -> Iterator[str]:

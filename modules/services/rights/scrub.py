@@ -5,7 +5,7 @@ By the shape of the file and not by its name, so that a new state file needs no 
 | file | what goes |
 |---|---|
 | JSON | of each list and object in the outermost object, the entries that name the person; else the whole value |
-| `.jsonl`, `.log` | the lines that name the person |
+| `.jsonl`, `.log`, also numbered ones | the lines that name the person |
 | `.md` | the sections that name the person, each with its heading |
 | gzipped `.jsonl` | the lines, as above |
 | anything else, and what cannot be read | the whole file |
@@ -54,10 +54,10 @@ def passages(name: str, content: bytes, trace: Trace) -> tuple[str, ...]:
 
 
 def _plain_scrubbed(name: str, text: str, trace: Trace) -> str | None:
-    suffix = PurePath(name).suffix
-    if suffix in _LINES:
+    suffixes = set(PurePath(name).suffixes)
+    if suffixes & _LINES:
         return "".join(line for line in text.splitlines(keepends=True) if not trace.covers(line))
-    if suffix == ".md":
+    if ".md" in suffixes:
         return "".join(part for part in _HEADING.split(text) if not trace.covers(part))
     data = json.loads(text)
     if isinstance(data, dict):
