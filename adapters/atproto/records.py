@@ -8,7 +8,7 @@ from datetime import datetime
 from typing import Any, NamedTuple
 
 from adapters.atproto.richtext import build_facets
-from adapters.atproto.types import Image, ReplyRefs, StrongRef
+from adapters.atproto.types import Card, Image, ReplyRefs, StrongRef
 from common.clock import iso
 from common.constants import PORTABLE_MAX_GRAPHEMES, POST_MAX_BYTES
 from common.text.graphemes import grapheme_len
@@ -67,8 +67,9 @@ def post_record(
     reply: ReplyRefs | None = None,
     images: Sequence[Image] = (),
     quote: StrongRef | None = None,
+    card: Card | None = None,
 ) -> WireRecord:
-    """A post. `did_map` resolves the handles that the text mentions."""
+    """A post. `did_map` resolves the handles that the text mentions; a card gives way to images and to a quote."""
     record: WireRecord = {"$type": POST, "text": text, "createdAt": iso(created_at)}
     if languages:
         record["langs"] = list(languages[:MAX_POST_LANGS])
@@ -76,7 +77,7 @@ def post_record(
         record["reply"] = {"root": _ref(reply.root), "parent": _ref(reply.parent)}
     if facets := build_facets(text, did_map):
         record["facets"] = facets
-    if embed := _embed(images, quote):
+    if embed := _embed(images, quote) or (_card(card) if card else None):
         record["embed"] = embed
     return record
 
@@ -97,6 +98,11 @@ def _embed(images: Sequence[Image], quote: StrongRef | None) -> WireRecord | Non
     if media and record:
         return {"$type": "app.bsky.embed.recordWithMedia", "record": record, "media": media}
     return media or record
+
+
+def _card(card: Card) -> WireRecord:
+    external = {"uri": card.uri, "title": card.title, "description": card.description}
+    return {"$type": "app.bsky.embed.external", "external": external}
 
 
 def _image(image: Image) -> WireRecord:

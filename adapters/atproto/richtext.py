@@ -59,6 +59,12 @@ def detect_urls(text: str) -> list[Span]:
     return sorted(spans, key=lambda span: span.start)
 
 
+def only_link(text: str) -> str:
+    """The one link that a text holds; "" if there are none or several, or if it leads to a post on Bluesky."""
+    urls = [span.value for span in detect_urls(text)]
+    return urls[0] if len(urls) == 1 and parse_bsky_post_url(urls[0]) is None else ""
+
+
 def detect_mentions(text: str) -> list[Span]:
     """Handles after `@`. `value` is the handle in lower case, without `@`; the span has it."""
     return [Span(match[1].lower(), match.start(), match.end()) for match in _MENTION.finditer(text)]

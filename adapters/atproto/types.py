@@ -208,6 +208,15 @@ class Image:
 
 
 @dataclass(frozen=True, slots=True)
+class Card:
+    """A page that a post links to, as it is shown under the post."""
+
+    uri: str
+    title: str
+    description: str = ""
+
+
+@dataclass(frozen=True, slots=True)
 class Record:
     """A raw record: its address, its content hash, and its fields as the wire has them."""
 

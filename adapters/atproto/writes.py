@@ -14,7 +14,7 @@ from adapters.atproto import convert, records
 from adapters.atproto.reads import Reader
 from adapters.atproto.richtext import detect_mentions, detect_urls, parse_bsky_post_url
 from adapters.atproto.tid import TidSource
-from adapters.atproto.types import Blob, Image, ReplyRefs, StrongRef
+from adapters.atproto.types import Blob, Card, Image, ReplyRefs, StrongRef
 from common.clock import Clock, iso
 from common.result import ApiResult, Err, Ok
 
@@ -39,11 +39,13 @@ class Writer(Reader):
         reply_to: ReplyRefs | None = None,
         images: Sequence[Image] = (),
         *,
+        card: Card | None = None,
         rkey: str | None = None,
         created_at: datetime | None = None,
     ) -> ApiResult[StrongRef]:
         """Post, or reply. Links, mentions and tags are found in the text; a link to a post becomes a quote.
 
+        A `card` is shown where there are neither images nor a quote.
         A text that is too long is refused here (kind `invalid`), with the count.
         """
         if problem := records.post_problem(text, images):
@@ -56,6 +58,7 @@ class Writer(Reader):
             reply=reply_to,
             images=images,
             quote=await self._quoted(text),
+            card=card,
         )
         return await self._put(records.POST, record, rkey)
 

@@ -32,6 +32,7 @@ from modules.services.outbox.rules.etiquette import Etiquette
 from modules.services.outbox.rules.secrets import SecretScan
 from modules.services.outbox.rules.types import World
 from modules.services.outbox.senders.bluesky import BlueskySender
+from modules.services.outbox.senders.cards import LinkCards
 from modules.services.outbox.types import Pacing
 from modules.services.pictures.pictures import open_pictures
 from modules.services.rights.mute import mute_gate, mute_rule
@@ -87,11 +88,12 @@ class Services(BaseServices):
         )
         self.etiquette = Etiquette(world=world, database=database, clock=clock, speed=settings.soul_speed)
         approval = ApprovalRule(settings.soul_approval, world.circle)
+        cards = None if settings.on_loopback() else LinkCards(self.web, redactor.text)
         self.outbox = Outbox(
             database=database,
             journal=journal,
             clock=clock,
-            senders=self.integrations.senders(BlueskySender(self.atproto, self.pictures)),
+            senders=self.integrations.senders(BlueskySender(self.atproto, self.pictures, cards)),
             pacing=Pacing.of(self.pace),
             rules=(SecretScan(redactor), self.etiquette, mute_rule, approval),
             gates=(PauseGate(self.control), self.integrations.to_room.gate, self.etiquette.gate, mute_gate),

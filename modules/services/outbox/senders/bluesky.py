@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Protocol
 
 from adapters.atproto.client import Atproto
-from adapters.atproto.types import Image, ReplyRefs, StrongRef
+from adapters.atproto.types import Card, Image, ReplyRefs, StrongRef
 from common.clock import parse_iso
 from common.result import ApiResult, Err, Ok
 from modules.services.outbox.bodies import (
@@ -18,6 +18,7 @@ from modules.services.outbox.bodies import (
     ReplyBody,
     RepostBody,
 )
+from modules.services.outbox.senders.cards import LinkCards
 from modules.services.outbox.types import Intent, Sent
 
 UNREADABLE = "its stored body cannot be read, so nothing is sent"
@@ -51,11 +52,13 @@ class PictureKeeper(Protocol):
 class BlueskySender:
     """Sends posts, replies, likes, reposts, follows and deletions.
 
-    Pictures are uploaded when their post leaves, at each try: the same bytes are the same file there.
+    Pictures are uploaded when their post leaves, at each try: the same bytes are the same file there. Without
+    `cards`, posts have no cards.
     """
 
-    def __init__(self, atproto: Atproto, pictures: PictureKeeper) -> None:
+    def __init__(self, atproto: Atproto, pictures: PictureKeeper, cards: LinkCards | None = None) -> None:
         self._atproto = atproto
+        self._cards = cards
         self._pictures = pictures
 
     async def send(self, intent: Intent) -> ApiResult[Sent]:
@@ -93,7 +96,12 @@ class BlueskySender:
                 if isinstance(uploaded, Err):
                     return uploaded
                 return await self._atproto.create_post(
-                    body.text, _refs(body), uploaded.data, rkey=intent.rkey, created_at=created_at
+                    body.text,
+                    _refs(body),
+                    uploaded.data,
+                    card=await self._card(body),
+                    rkey=intent.rkey,
+                    created_at=created_at,
                 )
             case LikeBody(uri=uri, cid=cid):
                 return await self._atproto.like_post(uri, cid, rkey=intent.rkey, created_at=created_at)
@@ -103,6 +111,11 @@ class BlueskySender:
                 return await self._atproto.follow_user(did, rkey=intent.rkey, created_at=created_at)
             case _:
                 return Err(f"an intent of kind {intent.kind} with such a body cannot go to Bluesky", "invalid")
+
+    async def _card(self, body: PostBody | ReplyBody) -> Card | None:
+        if self._cards is None or isinstance(body, ReplyBody) or body.pictures:
+            return None
+        return await self._cards.card_for(body.text)
 
     async def _uploaded(self, pictures: tuple[AttachedPicture, ...]) -> ApiResult[list[Image]]:
         """The pictures as the service took them. An upload without an answer is done again: it is not public yet."""
