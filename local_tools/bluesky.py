@@ -160,8 +160,10 @@ class BlueskyTools:
         else:
             like = target
         left = await self._publisher.conclude(
-            thread.root, args.reason, like=like, cause_id=turn.cause_id, by_owner=is_by_owner(turn)
+            thread.root, args.reason, like=like, cause_id=turn.cause_id, by_owner=is_by_owner(turn), must_like=True
         )
+        if left.status == "blocked":
+            return self.answered(left, "left", ends=False)
         data = _data("left", args.reason, left)
         return self.words.end("Left", data)
 

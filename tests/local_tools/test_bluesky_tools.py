@@ -208,6 +208,26 @@ async def test_a_conversation_is_left_with_words_once_and_with_a_like_after_that
     assert running_town.likers(uri) == ["rowan.test"]
 
 
+async def test_a_conversation_goes_on_where_it_can_be_left_neither_with_words_nor_with_a_like(
+    running_town: RunningTown,
+) -> None:
+    kit = running_town.account("kit")
+    uri, cid = running_town.network.post_as(kit, "nobody is named here, and the bench is dry")
+    ref = StrongRef(uri, cid)
+    notification = Notification(uri, cid, Actor(kit, "kit.test"), "mention", "…", "", "2026-01-05T00:00:00Z")
+    subject = ThreadTurn(notification, root=ref, is_owner=False, seen={uri: ref})
+    async with awake(running_town.make_home("rowan")) as life:
+        call = ToolCall("1", "graceful_exit", {"reason": "done"})
+        executor = life.app.lives.mind.turn_runner.executor
+        left = await executor.execute(call, turn(Provenance.STRANGER, subject))
+        await life.send()
+        kept = life.app.services.home.memory / "bluesky_conversations.json"
+        known = json.loads(kept.read_text())["conversations"].get(uri, {}) if kept.exists() else {}
+    assert (left.is_error, left.data["act"]) == (True, "silent")
+    assert known.get("state") != "concluded"
+    assert running_town.likers(uri) == []
+
+
 async def test_the_owner_is_never_met_with_silence(running_town: RunningTown) -> None:
     async with awake(running_town.make_home("rowan")) as life:
         assert (await use(life, "stay_silent", thread(is_owner=True), reason="tired")).is_error

@@ -161,11 +161,20 @@ class Publisher:
         cause_id: str | None,
         by_owner: bool = False,
         hold: str = "",
+        must_like: bool = False,
     ) -> Published:
-        """Leave a conversation: with a like, if one is given, then silence. Nobody is ghosted."""
+        """Leave a conversation: with a like, if one is given, then silence. Nobody is ghosted.
+
+        With `must_like` the conversation goes on where the post has no like of ours and may not get one; the answer is
+        then `blocked`.
+        """
         published = Published("accepted")
         if like:
             published = await self.like(like, cause_id=cause_id, by_owner=by_owner, hold=hold)
+            if must_like and published.status == "blocked":
+                if not await self._likes(like.uri):
+                    return published
+                published = Published("accepted", published.reason)
         self._conversations.track_conversation(root.uri, cid=root.cid)
         self._conversations.mark_conversation_concluded(root.uri, reason)
         return published
@@ -174,6 +183,9 @@ class Publisher:
         """Whether we have replied in this thread before."""
         conversation = self._conversations.get_conversation(root.uri)
         return conversation is not None and conversation.our_reply_count > 0
+
+    async def _likes(self, uri: str) -> bool:
+        return any(intent.state in ACTIVE_STATES for intent in await self._outbox.by_target("like", uri))
 
     async def _answered(self, uri: str, *, is_unanswered: bool) -> bool:
         standing = await self._outbox.by_target("reply", uri)
@@ -185,8 +197,10 @@ class Publisher:
         self, summary: str, draft: ProposedAction, parent: StrongRef, root: StrongRef, why: str
     ) -> Published:
         liked = await self.conclude(
-            root, why, like=parent, cause_id=draft.cause_id, by_owner=draft.by_owner, hold=draft.hold
+            root, why, like=parent, cause_id=draft.cause_id, by_owner=draft.by_owner, hold=draft.hold, must_like=True
         )
+        if liked.status == "blocked":
+            return replace(liked, reason=f"{why}; no like: {liked.reason}", ends=True)
         await self._journal.record(
             Entry(
                 "decision",
