@@ -13,6 +13,7 @@ from common.constants import MINUTE_MS, SECOND_MS
 EXPRESSION_CHECK_INTERVAL_MS = 5 * MINUTE_MS
 PEERS_INTERVAL_MS = 15 * MINUTE_MS
 ENGAGEMENT_INTERVAL_MS = 15 * MINUTE_MS
+MESSAGES_INTERVAL_MS = 20 * SECOND_MS
 OUTBOX_DRAIN_INTERVAL_MS = 15 * SECOND_MS
 PACING_POST_COOLDOWN_S = 1800
 PACING_REPLY_COOLDOWN_S = 60
@@ -33,6 +34,7 @@ class Pace:
     expression_max_ms: float = c.EXPRESSION_MAX_INTERVAL_MS
     peers_ms: float = PEERS_INTERVAL_MS
     engagement_ms: float = ENGAGEMENT_INTERVAL_MS
+    messages_ms: float = MESSAGES_INTERVAL_MS
     outbox_drain_ms: float = OUTBOX_DRAIN_INTERVAL_MS
     peer_jitter_min_ms: float = c.PEER_JITTER_MIN_MS
     peer_jitter_span_ms: float = c.PEER_JITTER_SPAN_MS

@@ -192,6 +192,7 @@ class Settings(RoomSettings):
     soul_bot_label: bool = True
     operator_contact: str = Field(default="", max_length=200)
     soul_approval: Approval = "off"
+    soul_direct_messages: bool = True
 
     storage_url: str = ""
     storage_access_key_id: str = ""

@@ -42,6 +42,8 @@ _RULES = {
     "consent": "who asked for it",
     "consent-by-name": "who is named",
     "consent-by-commitment": "the commitment behind it",
+    "consent-to-message": "who wrote first",
+    "messages-per-person": "messages to one person",
     "consent-by-promise": "the commitment behind it",
     "injection": "posts that give orders",
     "loop-pair-hard": "endless talk with one bot",

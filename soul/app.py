@@ -30,11 +30,11 @@ from modules.services.outbox.account import log_in, settle_account
 from modules.services.peers.github_account import warn_of_account
 from soul.composition.lives import Lives
 from soul.composition.services import Services, build_services
+from soul.owner_messages import PhoneCommands, loops_for_owner, no_commands
 from soul.resources import SKILLS
 from soul.status_report import StatusReport, status_line
 
-_WAKE_TIMEOUT_S = 60.0
-_SETTLE_AGAIN_S = 30.0
+_WAKE_TIMEOUT_S, _SETTLE_AGAIN_S = 60.0, 30.0
 
 
 class App:
@@ -48,7 +48,7 @@ class App:
     | SETTLED   | once all is done that a start asks of the network | posts of its own are thought of               |
     """
 
-    def __init__(self, services: Services, lives: Lives) -> None:
+    def __init__(self, services: Services, lives: Lives, phone_commands: PhoneCommands) -> None:
         self.services = services
         self.lives = lives
         self.stages = Stages()
@@ -70,7 +70,7 @@ class App:
         )
         self.control_watch = lives.bluesky.control_watch
         self.scheduler = Scheduler(
-            self._loops(),
+            self._loops(phone_commands),
             agent_name=services.me.agent_name,
             clock=services.clock,
             journal=services.journal,
@@ -101,15 +101,14 @@ class App:
 
         Raises `Auth`, or `Fatal` (also where the home is another account's); waits out what is only briefly down.
         """
-        services, settings = self.services, self.services.settings
+        services, journal, clock = self.services, self.services.journal, self.services.clock
         await self.control_watch.tell()
         await services.self_keeper.wake()
         await services.knowledge.wake()
         await self.lives.mind.archivist.finish_prepared()
         await self.lives.mind.wakeup_context.read()
-        journal, clock = services.journal, services.clock
-        account = await log_in(services.atproto, journal, clock, username=settings.agent_bluesky_username)
-        await settle_account(services.database, journal, clock, account=account, timezone=settings.soul_timezone)
+        account = await log_in(services.atproto, journal, clock, username=services.me.bluesky_username)
+        await settle_account(services.database, journal, clock, account=account, timezone=services.me.timezone)
         self.stages.reach(Stage.LOGGED_IN)
 
     async def run(self, ended: asyncio.Event) -> None:
@@ -143,7 +142,7 @@ class App:
         await lives.mind.leave_notes()
         await self.services.journal.record(Entry("life", "stop", "Stopped; nothing accepted is lost", line="sys"))
 
-    def _loops(self) -> list[Loop]:
+    def _loops(self, phone_commands: PhoneCommands) -> list[Loop]:
         services, lives, stages = self.services, self.lives, self.stages
         chores = (
             Chore("list of conversations", lives.bluesky.tidying.run),
@@ -166,6 +165,7 @@ class App:
             *lives.bluesky.loops(is_settled=lambda: stages.has_reached(Stage.SETTLED)),
             lives.commitments,
             lives.space.loop,
+            *loops_for_owner(services, lambda: self.owner, lambda: phone_commands(self)),
         ]
 
     async def _situation(self) -> str:
@@ -214,6 +214,7 @@ async def open_soul(
     rng: random.Random,
     social_only: bool = False,
     skills_folder: Path = SKILLS,
+    phone_commands: PhoneCommands = no_commands,
 ) -> AsyncIterator[App]:
     """Take the home, and build one SOUL in it, with the words of `skills_folder`. Raises `Fatal` with a remedy."""
     async with AsyncExitStack() as stack:
@@ -237,4 +238,4 @@ async def open_soul(
         for notice in (services.notice, start.notice, *noticed, *services.identity.extract().warnings):
             if notice:
                 await services.journal.record(Entry("error", "start", notice, line="error"))
-        yield App(services, lives)
+        yield App(services, lives, phone_commands)

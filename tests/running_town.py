@@ -24,6 +24,7 @@ from modules.runtime.home import Home
 from modules.runtime.journal.types import StoredEntry
 from soul.app import App, open_soul
 from soul.commands.init import fill_env
+from soul.commands.run import phone_commands
 from soul.resources import template
 from tests.hasty_clock import HastyClock
 from tests.patience import HANG_S
@@ -194,7 +195,12 @@ async def awake(home: Home, *, clock: Clock | None = None, **more: Any) -> Async
     """The SOUL of `home`, logged in; its loops are run by the test. Without a `clock`, what it waits for comes soon."""
     console = SilentConsole()
     async with open_soul(
-        settings_of(home), home, console=console, clock=clock or HastyClock(), rng=random.Random(1), **more
+        settings_of(home),
+        home,
+        console=console,
+        clock=clock or HastyClock(),
+        rng=random.Random(1),
+        **{"phone_commands": phone_commands, **more},
     ) as app:
         await app.wake()
         yield RunningSoul(app, console)

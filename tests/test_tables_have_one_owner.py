@@ -21,6 +21,8 @@ OWNERS = {
     "ai_preferences": "modules/services/rights",
     "archives": "modules/services/agent/sessions",
     "budget_days": "modules/runtime/budget",
+    "direct_conversations": "modules/services/inbox",
+    "direct_messages": "modules/services/inbox",
     "feed_keys": "modules/services/outbox",
     "forgotten_people": "modules/services/rights",
     "intents": "modules/services/outbox",

@@ -9,7 +9,7 @@ from typing import Any
 import httpx
 
 from adapters.atproto.sdk import AtProtocolError, RequestErrorBase
-from adapters.atproto.types import ServiceErr, UnreadableErr
+from adapters.atproto.types import NotAllowedErr, ServiceErr, UnreadableErr
 from adapters.web.failures import Failure, kind_of_status, transport_error, unanswered
 from adapters.web.rate_limit import retry_after_s
 from adapters.web.transport import TooLarge
@@ -92,7 +92,8 @@ def _answered(error: RequestErrorBase, *, what: str, write: bool, now: datetime)
     if kind == "invalid" and any(phrase in message.lower() for phrase in _NOT_THERE):
         kind = "not_found"
     told = f"the app password does not allow {what}" if _is_not_allowed(message) else message or name
-    return ServiceErr(
+    refusal = NotAllowedErr if _is_not_allowed(message) else ServiceErr
+    return refusal(
         error=told[:_MAX_MESSAGE_CHARS] or f"{what}: {status}",
         kind=kind,
         status=status,

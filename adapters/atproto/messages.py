@@ -133,8 +133,10 @@ class Messenger(Writer):
         found = convert.each(items, convert_messages.event)
         return Ok(MessageEventPage(found, convert.text_of(answer.data, "cursor") or cursor, len(items) - len(found)))
 
-    async def send_message(self, conversation_id: str, text: str) -> ApiResult[DirectMessage]:
-        """Send a message; links and tags in it become such.
+    async def send_message(
+        self, conversation_id: str, text: str, *, to_owner: bool = False
+    ) -> ApiResult[DirectMessage]:
+        """Send a message; links and tags in it become such. What goes `to_owner` leaves while writes are held back.
 
         Each call sends another one. After an `Err` of kind `unknown_outcome` look with `find_sent_messages` before the
         next. An empty or too long text is refused here (kind `invalid`).
@@ -145,7 +147,9 @@ class Messenger(Writer):
         if facets := build_facets(text, {}):
             message["facets"] = facets
         body = {"convoId": conversation_id, "message": message}
-        answer = await self._call(lambda: self._xrpc.procedure(f"{_CONVO}sendMessage", body, write=True))
+        answer = await self._call(
+            lambda: self._xrpc.procedure(f"{_CONVO}sendMessage", body, write=True, is_public=not to_owner)
+        )
         if isinstance(answer, Err):
             return answer
         sent = convert_messages.message(answer.data)

@@ -30,6 +30,8 @@ logger = logging.getLogger(__name__)
 
 _WRITES = ("/com.atproto.repo.", "/chat.bsky.convo.sendMessage")
 _DIRECT_MESSAGES = "/chat.bsky."
+NOT_PUBLIC = "x-not-public"
+"""A header that only says here that a write is not held back; it does not leave."""
 # NOTE(self): a thread is nested by itself: a reply costs two levels, an ancestor one. The SDK's parser bears 200.
 _THREAD = "/app.bsky.feed.getPostThread"
 _MOST_NESTING_OF_THREADS = 190
@@ -95,11 +97,16 @@ class SpacedRequest(TimedRequest):
         self._clock = clock
 
     async def _send_request(self, method: str, url: str, **kwargs: object) -> httpx.Response:
+        headers = kwargs.pop("headers", None)
+        kept = dict(headers) if isinstance(headers, dict) else {}
+        blockable = not kept.pop(NOT_PUBLIC, "") and method == "POST" and any(part in url for part in _WRITES)
         renewed = waited = False
         while True:
             token = self._session.access_jwt
             try:
-                return await self._send_in_turn(method, url, gated=not (renewed or waited), **kwargs)
+                return await self._send_in_turn(
+                    method, url, gated=not (renewed or waited), write=blockable, headers=kept, **kwargs
+                )
             except RequestErrorBase as error:
                 if token and token_refused(error):
                     if renewed:
@@ -114,11 +121,13 @@ class SpacedRequest(TimedRequest):
                 else:
                     raise
 
-    async def _send_in_turn(self, method: str, url: str, *, gated: bool, **kwargs: object) -> httpx.Response:
+    async def _send_in_turn(
+        self, method: str, url: str, *, gated: bool, write: bool, **kwargs: object
+    ) -> httpx.Response:
         async with self._gate.spacing.permit() as permit:
             if gated:
                 self._gate.check_budget()
-            await self._gate.admit(permit, write=method == "POST" and any(part in url for part in _WRITES))
+            await self._gate.admit(permit, write=write)
             return await self._send_and_report(method, url, **kwargs)
 
     async def _send_and_report(self, method: str, url: str, **kwargs: object) -> httpx.Response:

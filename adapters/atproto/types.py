@@ -333,6 +333,11 @@ class ServiceErr(Err):
 
 
 @dataclass(frozen=True, slots=True)
+class NotAllowedErr(ServiceErr):
+    """The app password has no right to this; no new session has."""
+
+
+@dataclass(frozen=True, slots=True)
 class UnreadableErr(Err):
     """An answer came, but it is no JSON or too large. `cursor` of the next page, as far as it could be found."""
 

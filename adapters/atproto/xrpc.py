@@ -12,7 +12,7 @@ import httpx
 from adapters.atproto.auth import SessionKeeper
 from adapters.atproto.convert import Json
 from adapters.atproto.errors import CALL_ERRORS, SERVICE, to_err
-from adapters.atproto.request import SpacedRequest, TimedRequest
+from adapters.atproto.request import NOT_PUBLIC, SpacedRequest, TimedRequest
 from adapters.atproto.sdk import AsyncClientBase, DotDict, Response
 from adapters.atproto.session import SessionFile
 from adapters.web.rate_limit import RateLimitRules
@@ -94,9 +94,12 @@ class Xrpc:
         call = self._client.invoke_query(method, params=DotDict(given), headers=_routed(method))
         return await self._answer(call, method, write=False)
 
-    async def procedure(self, method: str, body: Mapping[str, Any], *, write: bool) -> ApiResult[Json]:
-        """Act. `write` is true when repeating blindly could show in public."""
-        return await self._post(method, json.dumps(body).encode(), "application/json", write=write)
+    async def procedure(
+        self, method: str, body: Mapping[str, Any], *, write: bool, is_public: bool = True
+    ) -> ApiResult[Json]:
+        """Act. `write` is true when repeating blindly could show; what is not `is_public` is never held back."""
+        more = {} if is_public else {NOT_PUBLIC: "1"}
+        return await self._post(method, json.dumps(body).encode(), "application/json", write=write, more=more)
 
     async def upload(self, method: str, data: bytes, mime: str) -> ApiResult[Json]:
         """Send bytes; without a record that refers to them nobody sees them."""
@@ -106,11 +109,14 @@ class Xrpc:
         await self._client.request.close()
         await self._auth_client.request.close()
 
-    async def _post(self, method: str, content: bytes, mime: str, *, write: bool) -> ApiResult[Json]:
+    async def _post(
+        self, method: str, content: bytes, mime: str, *, write: bool, more: Mapping[str, str] | None = None
+    ) -> ApiResult[Json]:
         if not self.keeper.access_jwt:
             return Err(f"{method}: not logged in", kind="auth")
         self._client.update_base_url(self.keeper.server)
-        call = self._client.invoke_procedure(method, content=content, headers=_routed(method) | {"Content-Type": mime})
+        headers = {**_routed(method), **(more or {}), "Content-Type": mime}
+        call = self._client.invoke_procedure(method, content=content, headers=headers)
         return await self._answer(call, method, write=write)
 
     async def _answer(self, call: Awaitable[Response], method: str, *, write: bool) -> ApiResult[Json]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import re
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 from common.clock import Clock
 from common.errors import NotWaiting, SoulError
@@ -25,7 +25,7 @@ from modules.services.outbox.outbox import Outbox
 from soul.commands.draft_lines import numbered_lines, with_answered
 from soul.commands.pause import pause, resume, resumed_lines
 from soul.commands.status import look, status_lines
-from soul.terminal.commands import Command, Commands
+from soul.terminal.commands import OTHERWISE, Command, Commands
 
 _VERSIONS_SHOWN = 5
 _NUMBER = re.compile(r"[0-9]{1,3}")
@@ -58,28 +58,27 @@ class OwnerCommands:
         self._ended = ended
         self._shown: list[str] = []  # ids of the drafts in the last list, in its order
 
-    def all(self) -> Commands:
-        """As the terminal knows them."""
-        return Commands(
-            [
-                Command("status", "what the SOUL is doing", self.status),
-                Command("budget", "what today has cost, and what is left", self.budget),
-                Command("drafts", "what waits for your yes", self.drafts),
-                Command(
-                    "approve ID",
-                    "let a draft out; its number in the last /drafts, or the first characters of its id",
-                    self.approve,
-                ),
-                Command("reject ID [reason]", "never let it out", self.reject),
-                Command("pause [reason]", "nothing public leaves; we can still talk", self.pause),
-                Command("resume", "end a pause, or safe mode", self.resume),
-                Command("why URL", "the story of a post, an act or a silence", self.why),
-                Command("new", "end this conversation; what matters of it is remembered", self.new),
-                Command("later", "not the first talk now; it waits for the next start", self.later),
-                Command("self", "how SELF.md changed", self.self_history),
-                Command("quit", "end this life; nothing accepted is lost", self.quit),
-            ]
-        )
+    def all(self, *, without: Collection[str] = (), otherwise: str = OTHERWISE) -> Commands:
+        """As the terminal knows them; `without` are names that are left out, `otherwise` as `Commands` takes it."""
+        commands = [
+            Command("status", "what the SOUL is doing", self.status),
+            Command("budget", "what today has cost, and what is left", self.budget),
+            Command("drafts", "what waits for your yes", self.drafts),
+            Command(
+                "approve ID",
+                "let a draft out; its number in the last /drafts, or the first characters of its id",
+                self.approve,
+            ),
+            Command("reject ID [reason]", "never let it out", self.reject),
+            Command("pause [reason]", "nothing public leaves; we can still talk", self.pause),
+            Command("resume", "end a pause, or safe mode", self.resume),
+            Command("why URL", "the story of a post, an act or a silence", self.why),
+            Command("new", "end this conversation; what matters of it is remembered", self.new),
+            Command("later", "not the first talk now; it waits for the next start", self.later),
+            Command("self", "how SELF.md changed", self.self_history),
+            Command("quit", "end this life; nothing accepted is lost", self.quit),
+        ]
+        return Commands([command for command in commands if command.name not in without], otherwise=otherwise)
 
     async def status(self, _: str) -> Sequence[str]:
         status = await asyncio.to_thread(look, self._home)

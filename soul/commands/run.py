@@ -36,6 +36,8 @@ from soul.terminal.wording import doing
 
 _QUIT = {"exit", "quit"}
 _LAST_LINES_S = 1.0
+_AT_THE_MACHINE = ("quit", "later")
+_OTHERWISE_BY_MESSAGE = '"yes" or "no" answers what I tell you that waits; anything else is said to the SOUL.'
 _ROOM_MIB = 16
 _FLUSH = "--flush-all"
 _LEAST_LIFE_S = 45.0
@@ -106,7 +108,13 @@ async def _live(settings: Settings, home: Home, out: Outlet | None, *, social_on
         if signal.getsignal(signum) is not signal.SIG_IGN:  # nohup asks not to be hung up
             loop.add_signal_handler(signum, ended.set)
     async with open_soul(
-        settings, home, console=terminal, clock=clock, rng=random.Random(), social_only=social_only
+        settings,
+        home,
+        console=terminal,
+        clock=clock,
+        rng=random.Random(),
+        social_only=social_only,
+        phone_commands=phone_commands,
     ) as app:
         if social_only:
             terminal.line("sys", "Social-only: GitHub, code and self-improvement are off")
@@ -162,6 +170,15 @@ async def _logs_in(app: App, ended: asyncio.Event) -> bool:
 
 def owner_commands(app: App, ended: asyncio.Event) -> Commands:
     """What the owner can type with a slash; `/quit` sets `ended`."""
+    return _commands_of(app, ended).all()
+
+
+def phone_commands(app: App) -> Commands:
+    """What the owner can write with a slash in a direct message: all but what belongs at the machine itself."""
+    return _commands_of(app, asyncio.Event()).all(without=_AT_THE_MACHINE, otherwise=_OTHERWISE_BY_MESSAGE)
+
+
+def _commands_of(app: App, ended: asyncio.Event) -> OwnerCommands:
     services = app.services
     return OwnerCommands(
         settings=services.settings,
@@ -173,7 +190,7 @@ def owner_commands(app: App, ended: asyncio.Event) -> Commands:
         owner=app.owner,
         onboarding=services.knowledge.onboarding,
         ended=ended,
-    ).all()
+    )
 
 
 async def _talk(app: App, terminal: PlainConsole, ended: asyncio.Event) -> None:

@@ -66,11 +66,11 @@ class Integrations:
         )
         self.to_room = SpaceSender(self.room, self._echo_log, base.journal)
 
-    def senders(self, to_bluesky: Sender) -> Mapping[IntentKind, Sender]:
+    def senders(self, to_bluesky: Sender, by_message: Sender) -> Mapping[IntentKind, Sender]:
         """Return who carries each kind of intent."""
         senders: dict[IntentKind, Sender] = dict.fromkeys(_ON_BLUESKY, to_bluesky)
         senders |= dict.fromkeys(("issue", "issue_comment"), GitHubSender(self.github))
-        return senders | {"space_chat": self.to_room}
+        return senders | {"space_chat": self.to_room, "direct_message": by_message}
 
     def mute_reason(self) -> str:
         """Return why nothing may be shown or said in a room just now, "" if something may."""

@@ -31,7 +31,7 @@ from modules.services.outbox.rules.approval import ApprovalRule
 from modules.services.outbox.rules.etiquette import Etiquette
 from modules.services.outbox.rules.secrets import SecretScan
 from modules.services.outbox.rules.types import World
-from modules.services.outbox.senders.bluesky import BlueskySender
+from modules.services.outbox.senders import bluesky, direct_messages
 from modules.services.outbox.senders.cards import LinkCards
 from modules.services.outbox.types import Pacing
 from modules.services.pictures.pictures import open_pictures
@@ -87,16 +87,17 @@ class Services(BaseServices):
             github=[name for name in (settings.agent_github_username, settings.owner_github_username) if name],
         )
         self.etiquette = Etiquette(world=world, database=database, clock=clock, speed=settings.soul_speed)
-        approval = ApprovalRule(settings.soul_approval, world.circle)
+        approval, owner_did = ApprovalRule(settings.soul_approval, world.circle), self.me.owner_did
         cards = None if settings.on_loopback() else LinkCards(self.web, redactor.text)
+        by_message = direct_messages.DirectMessageSender(self.atproto, database, journal, owner_did=owner_did)
         self.outbox = Outbox(
             database=database,
             journal=journal,
             clock=clock,
-            senders=self.integrations.senders(BlueskySender(self.atproto, self.pictures, cards)),
+            senders=self.integrations.senders(bluesky.BlueskySender(self.atproto, self.pictures, cards), by_message),
             pacing=Pacing.of(self.pace),
             rules=(SecretScan(redactor), self.etiquette, mute_rule, approval),
-            gates=(PauseGate(self.control), self.integrations.to_room.gate, self.etiquette.gate, mute_gate),
+            gates=(PauseGate(self.control, owner_did), self.integrations.to_room.gate, self.etiquette.gate, mute_gate),
             at_departure=(approval.at_departure,),
             own_did=lambda: self.atproto.did,
         )

@@ -10,6 +10,8 @@ from common.errors import SoulError
 Handler = Callable[[str], Awaitable[Sequence[str]]]
 """Gets what was typed after the name; answers with lines to show."""
 
+OTHERWISE = "Anything else is said to the SOUL."
+
 
 @dataclass(frozen=True, slots=True)
 class Command:
@@ -27,7 +29,7 @@ class Command:
 class Commands:
     """All that can be typed; `/help` lists them, and says in `otherwise` what becomes of any other line."""
 
-    def __init__(self, commands: Iterable[Command], *, otherwise: str = "Anything else is said to the SOUL.") -> None:
+    def __init__(self, commands: Iterable[Command], *, otherwise: str = OTHERWISE) -> None:
         self._otherwise = otherwise
         own = Command("help", "this list", self._help)
         self._commands = {command.name: command for command in (own, *commands)}

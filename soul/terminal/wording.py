@@ -20,6 +20,8 @@ _LOOPS = {
     "notifications": "reads Bluesky",
     "expression-check": "thinks of a post",
     "session-refresh": "renews its login",
+    "messages": "reads direct messages",
+    "message-talk": "answers your direct messages",
     "outbox": "sends what waits",
     "heartbeat": "takes stock",
     "identity-watch": "checks SOUL.md",

@@ -306,6 +306,30 @@ CREATE TABLE forgotten_people (
 ) STRICT;
 """
 
+_DIRECT_MESSAGES = """
+CREATE TABLE direct_conversations (
+    id TEXT PRIMARY KEY,
+    did TEXT NOT NULL,
+    status TEXT NOT NULL CHECK (status IN ('request', 'accepted'))
+) STRICT;
+
+CREATE TABLE direct_messages (
+    conversation_id TEXT NOT NULL,
+    id TEXT NOT NULL,
+    rev TEXT NOT NULL,
+    author_did TEXT NOT NULL,
+    text TEXT NOT NULL,
+    sent_at TEXT NOT NULL,
+    received_at TEXT NOT NULL,
+    state TEXT NOT NULL CHECK (state IN ('pending', 'handled', 'dropped')),
+    outcome TEXT NOT NULL DEFAULT '',
+    PRIMARY KEY (conversation_id, id)
+) STRICT;
+CREATE INDEX direct_messages_waiting ON direct_messages (rev) WHERE state = 'pending';
+
+ALTER TABLE owner_messages ADD COLUMN via TEXT NOT NULL DEFAULT '';
+"""
+
 MIGRATIONS = (
     _FIRST,
     _TRUST,
@@ -319,4 +343,5 @@ MIGRATIONS = (
     _AI_PREFERENCES,
     _MUTED_PEOPLE,
     _FORGOTTEN_PEOPLE,
+    _DIRECT_MESSAGES,
 )

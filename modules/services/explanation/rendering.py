@@ -28,6 +28,7 @@ _VERBS = {
     "issue": "opened an issue",
     "issue_comment": "commented on an issue",
     "space_chat": "told the room",
+    "direct_message": "wrote a direct message",
 }
 _ENDS = {
     "held": "waits for your yes",

@@ -1,4 +1,4 @@
-"""What the received posts hold of a person. Each method is one step of a transaction that its caller opened."""
+"""What received posts and messages hold of a person. Each method is one step of a transaction of its caller."""
 
 from __future__ import annotations
 
@@ -6,14 +6,15 @@ import sqlite3
 
 from common.person import Held, Trace
 
+_SAID = "(author_did = ? OR names_person(text, outcome))"
 _NAMED = "(author_did = ? OR names_person(uri, root_uri, payload, outcome))"
 
 
 class InboxPeople:
-    """The posts that a person wrote, and those of others that name them."""
+    """The posts and direct messages that a person wrote, and those of others that name them."""
 
     store = "received posts"
-    tables = frozenset({"pending_notifications"})
+    tables = frozenset({"pending_notifications", "direct_conversations", "direct_messages"})
 
     def about(self, connection: sqlite3.Connection, trace: Trace) -> Held:
         """Return the texts of these posts, the oldest first."""
@@ -22,6 +23,8 @@ class InboxPeople:
             f" FROM pending_notifications WHERE {_NAMED} ORDER BY indexed_at"
         )
         rows = connection.execute(query, (trace.person.did,)).fetchall()
+        said = f"SELECT text FROM direct_messages WHERE {_SAID} ORDER BY rev"  # noqa: S608 - a constant
+        rows += connection.execute(said, (trace.person.did,)).fetchall()
         return Held(self.store, len(rows), tuple(str(row[0]) for row in rows if row[0]))
 
     def forget(self, connection: sqlite3.Connection, trace: Trace) -> int:
@@ -37,4 +40,8 @@ class InboxPeople:
             " state = CASE state WHEN 'pending' THEN 'dropped' ELSE state END"
             " WHERE names_person(root_uri, payload, outcome)"
         ).rowcount
-        return theirs + emptied
+        did = (trace.person.did,)
+        said = connection.execute(f"DELETE FROM direct_messages WHERE {_SAID}", did).rowcount  # noqa: S608 - a constant
+        return (
+            theirs + emptied + said + connection.execute("DELETE FROM direct_conversations WHERE did = ?", did).rowcount
+        )

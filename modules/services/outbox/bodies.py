@@ -13,7 +13,9 @@ from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, StrictBool, StrictStr, ValidationError
 
-IntentKind = Literal["post", "reply", "like", "repost", "follow", "delete", "issue", "issue_comment", "space_chat"]
+IntentKind = Literal[
+    "post", "reply", "like", "repost", "follow", "delete", "issue", "issue_comment", "space_chat", "direct_message"
+]
 
 
 class _Stored(BaseModel):
@@ -237,6 +239,37 @@ class SpaceChatBody(_OfCommitment):
         return self.text
 
 
+class DirectMessageBody(_Body):
+    """A message for the account with the did `to`, in our conversation with it.
+
+    `after_rev` is the revision of the newest message known when this one was proposed, "" if there was none. `answers`
+    is the id of the message that it answers, "" if none; a long answer has several parts, counted from 1. `drafts` are
+    the ids of the acts of which it tells the owner that they wait for a yes.
+    """
+
+    kind: ClassVar[Literal["direct_message"]] = "direct_message"
+    conversation_id: StrictStr
+    to: Annotated[StrictStr, Field(pattern=r"^did:")]
+    text: StrictStr
+    after_rev: StrictStr = ""
+    answers: StrictStr = ""
+    part: int = 1
+    drafts: tuple[StrictStr, ...] = ()
+
+    @property
+    def subject(self) -> str:
+        return message_uri(self.conversation_id, f"{self.answers}#{self.part}") if self.answers else ""
+
+    @property
+    def preview(self) -> str:
+        return self.text
+
+
+def message_uri(conversation_id: str, message_id: str) -> str:
+    """The name of a direct message in the outbox; nothing on the network answers to it."""
+    return f"chat:{conversation_id}/{message_id}"
+
+
 @dataclass(frozen=True, slots=True)
 class OpaqueBody:
     """A body of which nothing was kept, or that this version cannot read. It is never sent."""
@@ -280,6 +313,7 @@ KnownBody = (
     | IssueBody
     | IssueCommentBody
     | SpaceChatBody
+    | DirectMessageBody
 )
 IntentBody = KnownBody | OpaqueBody
 
@@ -293,6 +327,7 @@ _BY_KIND: dict[IntentKind, type[KnownBody]] = {
     "issue": IssueBody,
     "issue_comment": IssueCommentBody,
     "space_chat": SpaceChatBody,
+    "direct_message": DirectMessageBody,
 }
 
 

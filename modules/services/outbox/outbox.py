@@ -159,6 +159,10 @@ class Outbox:
         """The last `limit` intents, newest first."""
         return await self._database.run(lambda connection: store.recent(connection, limit))
 
+    async def of_kind(self, kind: IntentKind, limit: int) -> list[Intent]:
+        """The last `limit` intents of a kind, newest first."""
+        return await self._database.run(lambda connection: store.of_kind(connection, kind, limit))
+
     async def counts(self) -> dict[IntentState, int]:
         """How many intents are in each state; states without any are left out."""
         return await self._database.run(store.counts)

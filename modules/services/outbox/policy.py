@@ -17,10 +17,11 @@ from common.constants import HOUR_MS, MINUTE_MS
 from common.result import Err
 from modules.services.outbox.bodies import IntentKind, OpaqueBody
 from modules.services.outbox.types import (
-    NON_BLUESKY_KINDS,
+    UNMETERED_KINDS,
     Admission,
     Advice,
     AdviceCode,
+    AmbiguousErr,
     Instead,
     Intent,
     IntentState,
@@ -119,8 +120,8 @@ def wait_s(
     waits = [0.0]
     if is_backlog(intent, started):
         waits.append(_left(acts.get(intent.kind), BACKLOG_SPACING_MS / 1000, now))
-    to_bluesky = intent.kind not in NON_BLUESKY_KINDS
-    last = max((at for kind, at in acts.items() if kind not in NON_BLUESKY_KINDS), default=None)
+    to_bluesky = intent.kind not in UNMETERED_KINDS
+    last = max((at for kind, at in acts.items() if kind not in UNMETERED_KINDS), default=None)
     longer = 1 + pacing.spread * zlib.crc32(intent.id.encode()) / 2**32
     if to_bluesky:
         waits.append(_left(last, pacing.breath_s * longer, now))
@@ -198,7 +199,9 @@ def after_send(intent: Intent, error: Err) -> Step:
 
 
 def after_find(intent: Intent, error: Err) -> Step:
-    """Return what follows a look that could not tell whether an earlier try arrived: it is looked for again."""
+    """Return what follows a look that could not tell whether an earlier try arrived: another, if that can help."""
+    if isinstance(error, AmbiguousErr):
+        return Step("failed")
     refused = error.kind in {"invalid", "not_found"}
     if refused and intent.attempts + 1 >= OUTBOX_MAX_ATTEMPTS:
         return Step("failed", counts=True)

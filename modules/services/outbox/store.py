@@ -9,11 +9,11 @@ from collections.abc import Iterable, Sequence
 from datetime import datetime, timedelta
 
 from common.clock import iso, parse_iso
-from modules.services.outbox.bodies import IntentKind, PostBody, ReplyBody, parse_body
+from modules.services.outbox.bodies import IntentKind, PostBody, ReplyBody, message_uri, parse_body
 from modules.services.outbox.types import (
     ACTIVE_STATES,
-    NON_BLUESKY_KINDS,
     REPEATABLE,
+    UNMETERED_KINDS,
     Intent,
     IntentState,
     ProposedAction,
@@ -26,7 +26,7 @@ _FIELDS = tuple(field.name for field in dataclasses.fields(Intent))
 _COLUMNS = ", ".join(_FIELDS)
 _ACTIVE = f"state IN ({', '.join(repr(state) for state in sorted(ACTIVE_STATES))})"
 _REPEATABLE = f"kind IN ({', '.join(repr(kind) for kind in sorted(REPEATABLE))})"
-_NON_BLUESKY_KINDS = ", ".join(repr(kind) for kind in sorted(NON_BLUESKY_KINDS))
+_UNMETERED_KINDS = ", ".join(repr(kind) for kind in sorted(UNMETERED_KINDS))
 _TICK = timedelta(milliseconds=1)
 
 
@@ -187,6 +187,42 @@ def uris_ending_in(connection: sqlite3.Connection, tail: str) -> set[str]:
     return {str(row[0]) for row in connection.execute(query, {"tail": tail})}
 
 
+def results_in_conversation(connection: sqlite3.Connection, conversation_id: str, *, without: str) -> set[str]:
+    """The names of the direct messages in a conversation that intents made, without the intent of that id."""
+    query = """
+        SELECT result_uri FROM intents
+        WHERE kind = 'direct_message' AND substr(result_uri, 1, length(:prefix)) = :prefix AND id <> :without
+    """
+    values = {"prefix": message_uri(conversation_id, ""), "without": without}
+    return {str(row[0]) for row in connection.execute(query, values)}
+
+
+def another_goes_first(connection: sqlite3.Connection, intent: Intent, conversation_id: str, now: datetime) -> bool:
+    """Whether another direct message to a conversation goes first: one that set out, or else one that is older.
+
+    So no more than one at a time has set out with an outcome that is not known. What has lost its sense does not count.
+    """
+    query = """
+        SELECT 1 FROM intents WHERE kind = 'direct_message' AND state IN ('pending', 'sending') AND id <> :id
+            AND expires_at > :now
+            AND (state > :state OR (state = :state AND (created_at, id) < (:created, :id)))
+            AND CASE WHEN json_valid(body) THEN json_extract(body, '$.conversation_id') END = :conversation LIMIT 1
+    """
+    values = {
+        "id": intent.id,
+        "state": intent.state,
+        "created": intent.created_at,
+        "now": iso(now),
+        "conversation": conversation_id,
+    }
+    return connection.execute(query, values).fetchone() is not None
+
+
+def of_kind(connection: sqlite3.Connection, kind: IntentKind, limit: int) -> list[Intent]:
+    """The last `limit` of a kind, newest first."""
+    return _select(connection, "kind = ?", kind, limit=limit)
+
+
 def active_duplicate(connection: sqlite3.Connection, dedup_key: str) -> Intent | None:
     """The newest intent with the same words that was not given up."""
     return next(iter(_select(connection, f"dedup_key = ? AND {_ACTIVE}", dedup_key, limit=1)), None)
@@ -223,7 +259,7 @@ def last_departures(connection: sqlite3.Connection, now: datetime, most: int) ->
     """When the latest acts set out for Bluesky in the last day, at most so many, newest first; urgent ones aside."""
     rows = connection.execute(
         f"SELECT sent_at FROM intents WHERE sent_at BETWEEN ? AND ? AND +state IN ('sending', 'done')"  # noqa: S608 - constants
-        f" AND NOT urgent AND kind NOT IN ({_NON_BLUESKY_KINDS}) ORDER BY sent_at DESC LIMIT ?",
+        f" AND NOT urgent AND kind NOT IN ({_UNMETERED_KINDS}) ORDER BY sent_at DESC LIMIT ?",
         (iso(now - timedelta(days=1)), iso(now), most),
     )
     return [parse_iso(row[0]) for row in rows]

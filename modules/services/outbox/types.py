@@ -9,12 +9,14 @@ from datetime import datetime
 from typing import Literal, Protocol, runtime_checkable
 
 from common.pace import Pace
-from common.result import ApiResult
+from common.result import ApiResult, Err
 from common.text.strings import dedup_key
 from modules.services.outbox.bodies import IntentBody, IntentKind, KnownBody
 
 NON_BLUESKY_KINDS: frozenset[IntentKind] = frozenset({"issue", "issue_comment", "space_chat"})
 """What does not go to Bluesky: to GitHub, or into the agent space. Each has a pace of its own."""
+UNMETERED_KINDS: frozenset[IntentKind] = NON_BLUESKY_KINDS | {"direct_message"}
+"""What writes no record into our repository, and so costs no points and keeps to no pace but its own."""
 IntentState = Literal["held", "pending", "sending", "done", "failed", "expired", "blocked"]
 ACTIVE_STATES: frozenset[IntentState] = frozenset({"held", "pending", "sending", "done"})
 """An intent that was not given up: it is done, or may still be."""
@@ -210,6 +212,11 @@ class DeliveryReport:
     expired: int = 0
     put_off: int = 0
     next_in_s: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class AmbiguousErr(Err):
+    """A look found more than one act that may be the one that was sent: it is never sent again."""
 
 
 class Sender(Protocol):

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from datetime import datetime
 
 from adapters.atproto.records import parse_at_uri
+from modules.services.outbox.bodies import DirectMessageBody
 from modules.services.outbox.types import Intent, ProposedAction, Verdict, Wait
 from modules.services.rights import store
 
@@ -30,5 +31,5 @@ def mute_gate(connection: sqlite3.Connection, intent: Intent, now: datetime) -> 
 def _muted_addressee(connection: sqlite3.Connection, act: ProposedAction | Intent) -> str:
     """Return the DID of the muted account that an act reaches; "" where it reaches none, or may reach it."""
     at = parse_at_uri(act.target)
-    did = at.repo if at else act.target
+    did = act.body.to if isinstance(act.body, DirectMessageBody) else at.repo if at else act.target
     return did if act.kind != "delete" and not act.by_owner and store.muted_among(connection, [did]) else ""

@@ -42,9 +42,10 @@ def judge(approval: Approval, act: ProposedAction | Intent, circle: TrustCircle)
     if approval == "off":
         return Verdict(_NAME)
     said_there = act.kind == "space_chat" and approval != "drafts"
-    if act.by_owner or said_there:
-        reason = "the owner asked for it" if act.by_owner else "said in the room of its commitment"
-        return Verdict(_NAME, reason=reason)
+    to_owner = act.kind == "direct_message" and addressee(act) in circle.owner
+    if act.by_owner or said_there or to_owner:
+        where = "said to the owner alone" if to_owner else "said in the room of its commitment"
+        return Verdict(_NAME, reason="the owner asked for it" if act.by_owner else where)
     if approval == "drafts":
         return Verdict(_NAME, "hold", "all that becomes public waits for the owner's yes", value=approval)
     if place := repository(act):

@@ -15,15 +15,16 @@ from common.clock import iso, parse_iso
 from modules.services.inbox import received
 from modules.services.inbox.received import Notice
 from modules.services.outbox.rules import rules
-from modules.services.outbox.types import NON_BLUESKY_KINDS
+from modules.services.outbox.types import UNMETERED_KINDS
 
 _TEXT = "CASE WHEN json_valid(body) THEN json_extract(body, '$.text') END"
+_TO = "CASE WHEN json_valid(body) THEN json_extract(body, '$.to') END"
 _WAITS = "state IN ('pending', 'sending')"
 # NOTE(self): the plus keeps SQLite from looking by state, which most rows share.
 _MAY_LEAVE = "+state IN ('held', 'pending', 'sending', 'done')"
-_NON_BLUESKY_KINDS = ", ".join(repr(kind) for kind in sorted(NON_BLUESKY_KINDS))
+_UNMETERED_KINDS = ", ".join(repr(kind) for kind in sorted(UNMETERED_KINDS))
 _COST = (
-    f"CASE WHEN kind IN ({_NON_BLUESKY_KINDS}) THEN 0"
+    f"CASE WHEN kind IN ({_UNMETERED_KINDS}) THEN 0"
     f" WHEN kind = 'delete' THEN {rules.COST_DELETE.limit} ELSE {rules.COST_CREATE.limit} END"
 )
 # NOTE(self): all tries of an act count as if made with its last: rather too many within the window than too few.
@@ -76,6 +77,22 @@ def replied_to(connection: sqlite3.Connection, now: datetime, window: timedelta)
         _window(now, window),
     )
     return [(parse_iso(row[0]), row[1]) for row in rows]
+
+
+def messaged(connection: sqlite3.Connection, did: str, now: datetime, window: timedelta) -> list[datetime]:
+    """When direct messages to one account left within the window, oldest first."""
+    rows = connection.execute(
+        "SELECT sent_at FROM intents WHERE sent_at >= :since AND sent_at < :until AND kind = 'direct_message'"  # noqa: S608 - constants
+        f" AND {_TO} = :did ORDER BY sent_at",
+        {**_window(now, window), "did": did},
+    )
+    return [parse_iso(row[0]) for row in rows]
+
+
+def waiting_messages(connection: sqlite3.Connection, did: str) -> int:
+    """How many direct messages to one account wait to leave."""
+    query = f"SELECT count(*) FROM intents WHERE kind = 'direct_message' AND {_WAITS} AND {_TO} = ?"  # noqa: S608 - constants
+    return int(connection.execute(query, (did,)).fetchone()[0])
 
 
 def waiting_replies(connection: sqlite3.Connection) -> list[str]:

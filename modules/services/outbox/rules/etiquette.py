@@ -14,13 +14,15 @@ from datetime import datetime, timedelta
 from adapters.atproto.types import Actor, Notification, Post, StrongRef
 from common.clock import Clock
 from modules.runtime.database.database import Database
-from modules.services.inbox import received
+from modules.services.inbox import messages, received
 from modules.services.inbox.received import Notice
-from modules.services.outbox.bodies import RecordRef, ReplyBody
+from modules.services.outbox import store
+from modules.services.outbox.bodies import DirectMessageBody, RecordRef, ReplyBody
 from modules.services.outbox.rules import counts, policy, rules
 from modules.services.outbox.rules.types import EtiquetteRule, ReplyAdvice, World
 from modules.services.outbox.types import NON_BLUESKY_KINDS, Intent, ProposedAction, Verdict, Wait
 
+_ONE_AFTER_THE_OTHER_S = 2.0
 _POINTS = (rules.POINTS_PER_HOUR, rules.POINTS_PER_DAY)
 _THREAD_LOOPS = (rules.LOOP_THREAD_HARD, rules.LOOP_THREAD_SOFT)
 _PAIR_LOOPS = (rules.LOOP_PAIR_HARD, rules.LOOP_PAIR_SOFT)
@@ -91,6 +93,9 @@ class _Look:
         if action.kind in NON_BLUESKY_KINDS:
             yield policy.consent_by_commitment(action, self._circle)
             return
+        if isinstance(action.body, DirectMessageBody):
+            yield from self._message(action.body)
+            return
         yield from self._consents(action, notice)
         waiting = counts.points_waiting(self._rows)
         for rule in _POINTS:
@@ -108,6 +113,9 @@ class _Look:
             yield from self._loops(action, notice, exempt)
 
     def at_departure(self, intent: Intent) -> Iterator[Wait]:
+        if isinstance(intent.body, DirectMessageBody):
+            yield from self._message_waits(intent, intent.body)
+            return
         if intent.kind in NON_BLUESKY_KINDS:
             return
         for rule in _POINTS:
@@ -119,6 +127,28 @@ class _Look:
         if intent.kind == "reply":
             yield from self._stranger_waits(policy.authority(intent.target))
             yield from self._reply_waits(policy.authority(intent.target))
+
+    def _message(self, body: DirectMessageBody) -> Iterator[Verdict]:
+        other = messages.other_account(self._rows, body.conversation_id)
+        author = messages.author_of(self._rows, body.conversation_id, body.answers)
+        yield policy.consent_to_message(body, self._circle, other=other, author=author)
+        if body.to not in self._circle.owner:
+            rule = rules.MESSAGES_PER_PERSON
+            left = counts.messaged(self._rows, body.to, self._now, self._window(rule))
+            yield policy.held_to(rule, len(left) + counts.waiting_messages(self._rows, body.to))
+
+    def _message_waits(self, intent: Intent, body: DirectMessageBody) -> Iterator[Wait]:
+        """What is said in one conversation leaves in its order, one after the other."""
+        if store.another_goes_first(self._rows, intent, body.conversation_id, self._now):
+            yield Wait("another message to the same conversation is still on its way", _ONE_AFTER_THE_OTHER_S)
+        if body.to in self._circle.owner:
+            return
+        rule = rules.MESSAGES_PER_PERSON
+        left = counts.messaged(self._rows, body.to, self._now, self._window(rule))
+        excess = len(left) + 1 - rule.limit
+        if excess > 0 and intent.first_sent_at is None:
+            freed = policy.frees_in_s([(moment, 1.0) for moment in left], excess, self._window(rule), self._now)
+            yield Wait(policy.full(rule), freed, ends=True)
 
     def _consents(self, action: ProposedAction, notice: Notice | None) -> Iterator[Verdict]:
         if action.kind in policy.NOTIFYING:

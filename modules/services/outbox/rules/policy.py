@@ -17,10 +17,17 @@ from adapters.atproto.types import Actor, Post
 from common.text.injections import asks_for_secrets, gives_orders
 from common.text.strings import normalize_post_text
 from modules.services.inbox.received import Notice
-from modules.services.outbox.bodies import IntentKind, IssueBody, IssueCommentBody, ReplyBody, SpaceChatBody
+from modules.services.outbox.bodies import (
+    DirectMessageBody,
+    IntentKind,
+    IssueBody,
+    IssueCommentBody,
+    ReplyBody,
+    SpaceChatBody,
+)
 from modules.services.outbox.rules import rules
 from modules.services.outbox.rules.types import EtiquetteRule, ReplyAdvice, TrustCircle, lower
-from modules.services.outbox.types import NON_BLUESKY_KINDS, Intent, ProposedAction, Verdict
+from modules.services.outbox.types import UNMETERED_KINDS, Intent, ProposedAction, Verdict
 
 _BY_NAME = {rule.name: rule for rule in rules.ETIQUETTE_RULES}
 
@@ -41,6 +48,8 @@ def authority(uri: str) -> str:
 
 def addressee(act: ProposedAction | Intent) -> str:
     """Whom an act reaches: a did, or a handle in lower case."""
+    if isinstance(act.body, DirectMessageBody):
+        return act.body.to
     return act.target if act.kind == "follow" else authority(act.target)
 
 
@@ -123,6 +132,26 @@ def consent_by_commitment(action: ProposedAction, circle: TrustCircle) -> Verdic
     return Verdict(name, "hold", reason, value=place)
 
 
+def consent_to_message(body: DirectMessageBody, circle: TrustCircle, *, other: str, author: str) -> Verdict:
+    """Whether a direct message has a reason.
+
+    Args:
+        body: the message.
+        circle: whom we know; the owner counts by did only.
+        other: the did of the one other account in the conversation, "" if that is not known.
+        author: the did of whoever wrote the message that is answered, "" if it never reached us.
+
+    """
+    name = rules.CONSENT_TO_MESSAGE.name
+    if not other or other != body.to:
+        return Verdict(name, "block", "it is not known to be a conversation with that account alone", value=body.to)
+    if body.to in circle.owner:
+        return Verdict(name, reason="they are the owner", value=body.to)
+    if body.answers and author == body.to:
+        return Verdict(name, reason="they wrote to us", value=body.to)
+    return Verdict(name, "block", "they did not write to us first", value=body.to)
+
+
 def repository(act: ProposedAction | Intent) -> str:
     """The repository that an act on GitHub is for, `owner/name`; "" for any other act."""
     return act.body.repo if isinstance(act.body, IssueBody | IssueCommentBody) else ""
@@ -135,7 +164,7 @@ def is_ours(place: str, circle: TrustCircle) -> bool:
 
 def cost(kind: IntentKind) -> float:
     """What a try counts, in Bluesky's points."""
-    if kind in NON_BLUESKY_KINDS:
+    if kind in UNMETERED_KINDS:
         return 0.0
     return (rules.COST_DELETE if kind == "delete" else rules.COST_CREATE).limit
 

@@ -42,6 +42,24 @@ CONSENT_BY_COMMITMENT = EtiquetteRule(
     "An issue, a comment or an announcement needs a recorded commitment. For a repository that is neither ours nor the"
     " owner's it waits for the owner's yes, unless the host of a room that the owner set named the repository.",
 )
+CONSENT_TO_MESSAGE = EtiquetteRule(
+    "consent-to-message",
+    1,
+    "reason",
+    None,
+    "Bluesky's filter against unsolicited messages, seen in atproto issue 3246; the bound is our own measure",
+    "A direct message goes to the owner, known by DID, or answers a message that the same account wrote in the same"
+    " conversation of two.",
+)
+MESSAGES_PER_PERSON = EtiquetteRule(
+    "messages-per-person",
+    10,
+    "messages",
+    HOUR_S,
+    "our own measure",
+    "So many direct messages to one person who is not the owner; what more they write waits its turn.",
+    "later",
+)
 COST_CREATE = EtiquetteRule("cost-create", 3, "points", None, _LIMITS, "What each try to create a record counts.")
 COST_UPDATE = EtiquetteRule("cost-update", 2, "points", None, _LIMITS, "What each change of the profile counts.")
 COST_DELETE = EtiquetteRule("cost-delete", 1, "points", None, _LIMITS, "What each try to delete a record counts.")
@@ -174,6 +192,8 @@ ETIQUETTE_RULES: tuple[EtiquetteRule, ...] = (
     CONSENT,
     CONSENT_BY_NAME,
     CONSENT_BY_COMMITMENT,
+    CONSENT_TO_MESSAGE,
+    MESSAGES_PER_PERSON,
     COST_CREATE,
     COST_UPDATE,
     COST_DELETE,

@@ -27,6 +27,7 @@ def body_of(kind: IntentKind, subject: str = "at://subject", **stored: Any) -> K
         "issue": {**on_github, "title": "One"},
         "issue_comment": {**on_github, "number": 1},
         "space_chat": words,
+        "direct_message": {**words, "conversation_id": "talk", "to": "did:plc:ada"},
     }
     body = read_body(kind, {**least[kind], **stored})
     assert not isinstance(body, OpaqueBody)

@@ -1,0 +1,1 @@
+"""The life in direct messages: with the owner, from the phone."""

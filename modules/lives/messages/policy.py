@@ -1,0 +1,116 @@
+"""What a message of the owner asks for, and how answers and drafts are put into messages. Pure."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Iterator, Sequence
+from datetime import datetime, timedelta
+
+from adapters.atproto.convert_messages import MESSAGE_MAX_BYTES
+from adapters.atproto.messages import MESSAGE_MAX_GRAPHEMES
+from common.clock import parse_iso
+from common.text.graphemes import truncate_graphemes
+from common.text.untrusted import one_line
+from modules.lives.messages.types import DraftAnswer, ToldDrafts
+from modules.services.outbox.bodies import DirectMessageBody
+from modules.services.outbox.types import Intent
+
+MOST_PARTS = 5
+MOST_DRAFTS = 9
+OLDEST = timedelta(days=1)
+"""What was written longer ago, before the SOUL looked, is left unanswered."""
+
+_DRAFT_CHARS = 80
+_REASON_CHARS = 40
+_ELLIPSIS = "…"
+_VERDICT = re.compile(r"(yes|no)(?:\s+(all|[0-9]{1,2})(?:[\s:,.!]+(.*))?)?[\s.!]*", re.IGNORECASE | re.DOTALL)
+
+
+def is_command(text: str) -> bool:
+    """Whether a message is a typed line of the terminal, as `/status`."""
+    return text.lstrip().startswith("/")
+
+
+def is_too_old(sent_at: str, now: datetime) -> bool:
+    """Whether a message was written so long ago that no answer is expected any more."""
+    return now - parse_iso(sent_at) > OLDEST
+
+
+def told_before(rev: str, sent: Sequence[Intent]) -> ToldDrafts:
+    """The drafts of which the owner had last been told when the message with this revision was written.
+
+    `sent` are our direct messages to the owner, newest first.
+    """
+    seen = [one for one in sent if one.state == "done" and (one.result_cid or "") < rev]
+    for number, one in enumerate(seen):
+        if isinstance(one.body, DirectMessageBody) and one.body.drafts:
+            return ToldDrafts(one.body.drafts[:MOST_DRAFTS], is_latest=number == 0)
+    return ToldDrafts()
+
+
+def read_draft_answer(text: str, told: ToldDrafts, waiting: Collection[str]) -> DraftAnswer | None:
+    """The owner's yes or no to drafts; None where a message is none.
+
+    Only "yes" or "no" with "all" or a number counts, or alone right after the drafts were told: all else is talk.
+    `waiting` are the ids of all drafts that still wait for a yes.
+    """
+    found = _VERDICT.fullmatch(text.strip())
+    open_ids = [one for one in told.ids if one in waiting]
+    if found is None or not open_ids:
+        return None
+    verdict, which, reason = found.groups()
+    is_yes = verdict.lower() == "yes"
+    if which is None and not told.is_latest:
+        return None
+    if which is None:
+        return DraftAnswer(is_yes, tuple(open_ids) if len(open_ids) == 1 else ())
+    if which.lower() == "all":
+        return DraftAnswer(is_yes, tuple(open_ids), reason or "")
+    number = int(which)
+    meant = told.ids[number - 1] if 1 <= number <= len(told.ids) else ""
+    return DraftAnswer(is_yes, (meant,) if meant in open_ids else (), reason or "")
+
+
+def drafts_line(number: int, draft: Intent) -> str:
+    """One line on a draft, under its number; none of its signs can begin a new line."""
+    words = one_line(draft.body.short_preview or draft.target, _DRAFT_CHARS)
+    reason = one_line(draft.error or "", _REASON_CHARS)
+    return f"{number}  {draft.kind.replace('_', ' ')}: {words}" + (f" ({reason})" if reason else "")
+
+
+def drafts_text(drafts: Sequence[Intent], more: int) -> str:
+    """The message that tells the owner what waits for a yes; `more` drafts are not listed."""
+    lines = [drafts_line(number, draft) for number, draft in enumerate(drafts, start=1)]
+    one = len(drafts) == 1
+    head = "This waits for your yes:" if one and not more else "These wait for your yes:"
+    how = 'Answer "yes" or "no".' if one else 'Answer "yes 1", "no 2" or "yes all".'
+    rest = [f"and {more} more: /drafts lists them"] if more else []
+    return "\n".join([head, *lines, *rest, how])
+
+
+def split_text(text: str) -> tuple[str, ...]:
+    """A text as messages, none too long, at most `MOST_PARTS`; lines and words stay whole where they can."""
+    parts = list(_parts(text.strip()))
+    if len(parts) <= MOST_PARTS:
+        return tuple(parts)
+    last = truncate_graphemes(parts[MOST_PARTS - 1], MESSAGE_MAX_GRAPHEMES - 2)
+    return (*parts[: MOST_PARTS - 1], f"{last} {_ELLIPSIS}")
+
+
+def _parts(text: str) -> Iterator[str]:
+    while text:
+        head = _fitting(text)
+        if len(head) < len(text):
+            cut = max(head.rfind("\n"), 0) or max(head.rfind(" "), 0)
+            head = head[:cut] if cut > len(head) // 2 else head
+        if head.strip():
+            yield head.strip()
+        text = text[len(head) :].lstrip()
+
+
+def _fitting(text: str) -> str:
+    """The longest beginning of a text that one message takes; a single sign that is too long counts as cut."""
+    head = truncate_graphemes(text, MESSAGE_MAX_GRAPHEMES)
+    while len(head.encode()) > MESSAGE_MAX_BYTES - len(_ELLIPSIS.encode()) - 1:
+        head = head[: len(head) * 3 // 4]
+    return head

@@ -1,0 +1,169 @@
+"""Meets what the owner wrote: commands and a yes or no at once, all else with the whole mind; and tells of drafts."""
+
+from __future__ import annotations
+
+import asyncio
+
+from common.clock import Clock
+from common.errors import NotWaiting
+from modules.lives.messages.policy import (
+    MOST_DRAFTS,
+    drafts_text,
+    is_command,
+    read_draft_answer,
+    split_text,
+    told_before,
+)
+from modules.lives.messages.state import MessageState
+from modules.lives.messages.types import DraftAnswer, OwnerHandler, key_of
+from modules.runtime.journal.journal import Journal
+from modules.runtime.journal.types import Entry
+from modules.services.inbox.messages import WaitingMessage
+from modules.services.outbox.bodies import DirectMessageBody
+from modules.services.outbox.outbox import Outbox
+from modules.services.outbox.types import Intent, ProposedAction
+
+LOOP = "messages"
+
+_DONE = "Done."
+_NO_WORDS = "(no words)"
+_TELL_AGAIN_S = 300.0
+_LOOKED_AT = 500
+
+
+class MessageResponder:
+    """Answers the owner by way of the outbox: each message has one answer, also after a crash."""
+
+    def __init__(
+        self,
+        *,
+        state: MessageState,
+        outbox: Outbox,
+        handler: OwnerHandler,
+        journal: Journal,
+        clock: Clock,
+        owner_did: str,
+        speed: float,
+    ) -> None:
+        self._state = state
+        self._outbox = outbox
+        self._handler = handler
+        self._journal = journal
+        self._clock = clock
+        self._owner_did = owner_did
+        self._tell_again_s = _TELL_AGAIN_S / speed
+        self._told_at = float("-inf")
+        self._choosing = asyncio.Lock()
+
+    async def meet_at_once(self) -> int:
+        """Do what needs no thought: commands, and a yes or no to drafts; returns how many messages were met."""
+        met = 0
+        async with self._choosing:
+            for message in await self._state.waiting():
+                met += await self._meet(message)
+        return met
+
+    async def _meet(self, message: WaitingMessage) -> bool:
+        draft_answer = await self._draft_answer(message)
+        if not draft_answer and not is_command(message.text):
+            return False
+        if not await self._outbox.by_target("direct_message", _body(message, "").subject):
+            said = await (self._decide(draft_answer) if draft_answer else self._handler.obey(message.text.strip()))
+            await self._say(message, said or _DONE)
+        await self._note(message, "Did what the owner wrote in a direct message")
+        return True
+
+    async def answer_next(self) -> bool:
+        """Answer the oldest message that needs thought; False if none waits. Raises what `OwnerHandler.answer` does."""
+        message = await self._next_talk()
+        if message is None:
+            await self._forget_answers()
+            return False
+        answer = await self._handler.answer(key_of(message), message.text)
+        await self._say(message, answer or _NO_WORDS)
+        await self._note(message, "Answered the owner in a direct message")
+        await self._forget_answers()
+        return True
+
+    async def _forget_answers(self) -> None:
+        """Forget the answers that were handed over, also before a crash."""
+        await self._handler.keep_only([key_of(message) for message in await self._state.waiting()])
+
+    async def _next_talk(self) -> WaitingMessage | None:
+        async with self._choosing:
+            for message in await self._state.waiting():
+                if not is_command(message.text) and not await self._draft_answer(message):
+                    return message
+        return None
+
+    async def tell_of_drafts(self) -> int:
+        """Tell the owner of the drafts that wait and were not told of, each once; returns how many were told."""
+        talk = await self._state.talk_with(self._owner_did)
+        if talk is None or self._clock.monotonic() - self._told_at < self._tell_again_s:
+            return 0
+        bodies = [one.body for one in await self._sent()]
+        told = {one for body in bodies if isinstance(body, DirectMessageBody) for one in body.drafts}
+        new = [draft for draft in await self._outbox.held() if draft.id not in told]
+        if not new:
+            return 0
+        listed = new[:MOST_DRAFTS]
+        body = DirectMessageBody(
+            conversation_id=talk.id,
+            to=self._owner_did,
+            text=drafts_text(listed, len(new) - len(listed)),
+            after_rev=await self._state.newest_rev(talk.id),
+            drafts=tuple(draft.id for draft in new),
+        )
+        await self._outbox.submit(ProposedAction(body, cause_id="drafts", urgent=True))
+        self._told_at = self._clock.monotonic()
+        return len(new)
+
+    async def _draft_answer(self, message: WaitingMessage) -> DraftAnswer | None:
+        told = told_before(message.rev, await self._sent())
+        waiting = {draft.id for draft in await self._outbox.held()} if told.ids else set()
+        return read_draft_answer(message.text, told, waiting)
+
+    async def _sent(self) -> list[Intent]:
+        """The latest direct messages to the owner, newest first."""
+        found = await self._outbox.of_kind("direct_message", _LOOKED_AT)
+        return [one for one in found if isinstance(one.body, DirectMessageBody) and one.body.to == self._owner_did]
+
+    async def _decide(self, answer: DraftAnswer) -> str:
+        if not answer.ids:
+            return 'Which of them? "yes 1", "no 2" or "yes all" says it; /drafts lists what waits.'
+        problems: list[str] = []
+        for draft_id in answer.ids:
+            try:
+                if answer.is_yes:
+                    await self._outbox.approve(draft_id)
+                else:
+                    await self._outbox.reject(draft_id, answer.reason)
+            except NotWaiting as problem:
+                problems.append(str(problem))
+        done = len(answer.ids) - len(problems)
+        verb = "Approved" if answer.is_yes else "Rejected"
+        return "\n".join([*([f"{verb}: {done}"] if done else []), *problems])
+
+    async def _say(self, message: WaitingMessage, text: str) -> None:
+        """Propose an answer, in as many parts as it needs; a part that was proposed before is not proposed again."""
+        for number, part in enumerate(split_text(text), start=1):
+            body = _body(message, part, number)
+            if not await self._outbox.by_target("direct_message", body.subject):
+                await self._outbox.submit(ProposedAction(body, cause_id=key_of(message), urgent=True))
+
+    async def _note(self, message: WaitingMessage, summary: str) -> None:
+        await self._state.settle(message, summary, "handled")
+        await self._journal.record(
+            Entry("decision", LOOP, summary, line="done", reason="the owner wrote", data={"act": "answered"})
+        )
+
+
+def _body(message: WaitingMessage, text: str, part: int = 1) -> DirectMessageBody:
+    return DirectMessageBody(
+        conversation_id=message.conversation_id,
+        to=message.author_did,
+        text=text,
+        after_rev=message.rev,
+        answers=message.id,
+        part=part,
+    )

@@ -1,0 +1,69 @@
+"""What must be remembered of direct messages: how far the log was read, and what waits for an answer."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Sequence
+from datetime import timedelta
+from typing import Literal
+
+from adapters.atproto.types import DirectMessage
+from common.clock import Clock
+from common.redact import Redactor
+from modules.runtime.database import marks
+from modules.runtime.database.database import Database
+from modules.services.inbox import messages
+from modules.services.inbox.messages import NewMessage, Talk, WaitingMessage
+
+_CURSOR = "messages.cursor"
+_KEPT = timedelta(days=30)
+
+
+class MessageState:
+    """Rows of `soul.db`. Secrets are taken out of a message before it is written."""
+
+    def __init__(self, database: Database, clock: Clock, redactor: Redactor) -> None:
+        self._database = database
+        self._clock = clock
+        self._redactor = redactor
+
+    async def cursor(self) -> str:
+        """How far the log was read; "" if it never was."""
+        return await self._database.run(lambda connection: marks.get(connection, _CURSOR))
+
+    async def take_in(self, new: Sequence[tuple[str, DirectMessage]], cursor: str | None) -> int:
+        """Keep messages, each with its conversation's id, and how far the log was read; returns how many are new."""
+        now = self._clock.now()
+        rows = [
+            NewMessage(talk_id, one.id, one.rev, one.sender_did, self._redactor.text(one.text), one.sent_at)
+            for talk_id, one in new
+        ]
+
+        def write(connection: sqlite3.Connection) -> int:
+            count = messages.take_in(connection, rows, now)
+            messages.forget_before(connection, now - _KEPT)
+            if cursor:
+                marks.put(connection, {_CURSOR: cursor})
+            return count
+
+        return await self._database.run(write)
+
+    async def keep_talk(self, talk: Talk) -> None:
+        """Keep a conversation of two."""
+        await self._database.run(lambda connection: messages.keep_talk(connection, talk))
+
+    async def talk_with(self, did: str) -> Talk | None:
+        """Our conversation with an account, if it is known."""
+        return await self._database.run(lambda connection: messages.talk_with(connection, did))
+
+    async def waiting(self) -> list[WaitingMessage]:
+        """What waits for an answer, oldest first."""
+        return await self._database.run(messages.waiting)
+
+    async def newest_rev(self, conversation_id: str) -> str:
+        """The revision of the newest message that reached us in a conversation; "" if none did."""
+        return await self._database.run(lambda connection: messages.newest_rev(connection, conversation_id))
+
+    async def settle(self, message: WaitingMessage, outcome: str, state: Literal["handled", "dropped"]) -> None:
+        """The message was met, or given up."""
+        await self._database.run(lambda connection: messages.settle(connection, message, state, outcome))

@@ -1,0 +1,126 @@
+"""The direct messages that reached us, as rows of `soul.db`. Each function is one step of a transaction of its caller.
+
+A row waits (`pending`) until what became of its message is written. Only conversations of two are kept. Times are
+ISO-8601 UTC: `sent_at` as the service told it, `received_at` by our own clock.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Iterable
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Literal
+
+from common.clock import iso
+
+
+@dataclass(frozen=True, slots=True)
+class Talk:
+    """A conversation of two: ours with the account `did`. A `request` is one that we never took on."""
+
+    id: str
+    did: str
+    status: Literal["request", "accepted"]
+
+
+@dataclass(frozen=True, slots=True)
+class NewMessage:
+    """A message to be taken in."""
+
+    conversation_id: str
+    id: str
+    rev: str
+    author_did: str
+    text: str
+    sent_at: str
+
+
+@dataclass(frozen=True, slots=True)
+class WaitingMessage:
+    """A message that waits, and when it was taken in."""
+
+    conversation_id: str
+    id: str
+    rev: str
+    author_did: str
+    text: str
+    sent_at: str
+    received_at: str
+
+
+def keep_talk(connection: sqlite3.Connection, talk: Talk) -> None:
+    """Keep a conversation, or what has changed of it."""
+    connection.execute("INSERT OR REPLACE INTO direct_conversations VALUES (?, ?, ?)", (talk.id, talk.did, talk.status))
+
+
+def talk(connection: sqlite3.Connection, conversation_id: str) -> Talk | None:
+    """A conversation, if it is known to be one of two."""
+    query = "SELECT id, did, status FROM direct_conversations WHERE id = ?"
+    row = connection.execute(query, (conversation_id,)).fetchone()
+    return Talk(*row) if row else None
+
+
+def talk_with(connection: sqlite3.Connection, did: str) -> Talk | None:
+    """Our conversation with an account, if it is known."""
+    row = connection.execute("SELECT id, did, status FROM direct_conversations WHERE did = ?", (did,)).fetchone()
+    return Talk(*row) if row else None
+
+
+def other_account(connection: sqlite3.Connection, conversation_id: str) -> str:
+    """The did of the one other account in a conversation; "" if it is not known to be one of two."""
+    found = talk(connection, conversation_id)
+    return found.did if found else ""
+
+
+def author_of(connection: sqlite3.Connection, conversation_id: str, message_id: str) -> str:
+    """Who wrote a message that reached us; "" if none such did."""
+    query = "SELECT author_did FROM direct_messages WHERE conversation_id = ? AND id = ?"
+    row = connection.execute(query, (conversation_id, message_id)).fetchone()
+    return str(row[0]) if row else ""
+
+
+def take_in(connection: sqlite3.Connection, messages: Iterable[NewMessage], now: datetime) -> int:
+    """Take in those that are new; returns how many were."""
+    before = connection.total_changes
+    connection.executemany(
+        "INSERT OR IGNORE INTO direct_messages"
+        " (conversation_id, id, rev, author_did, text, sent_at, received_at, state)"
+        " VALUES (?, ?, ?, ?, ?, ?, ?, 'pending')",
+        [(one.conversation_id, one.id, one.rev, one.author_did, one.text, one.sent_at, iso(now)) for one in messages],
+    )
+    return connection.total_changes - before
+
+
+def waiting(connection: sqlite3.Connection) -> list[WaitingMessage]:
+    """All that wait, oldest first."""
+    query = """
+        SELECT conversation_id, id, rev, author_did, text, sent_at, received_at FROM direct_messages
+        WHERE state = 'pending' ORDER BY rev
+    """
+    return [WaitingMessage(*row) for row in connection.execute(query)]
+
+
+def newest_rev(connection: sqlite3.Connection, conversation_id: str) -> str:
+    """The revision of the newest message that reached us in a conversation; "" if none did."""
+    query = "SELECT coalesce(max(rev), '') FROM direct_messages WHERE conversation_id = ?"
+    return str(connection.execute(query, (conversation_id,)).fetchone()[0])
+
+
+def settle(
+    connection: sqlite3.Connection,
+    message: WaitingMessage,
+    state: Literal["handled", "dropped"],
+    outcome: str,
+) -> None:
+    """The message was met, or given up; `outcome` says how."""
+    connection.execute(
+        "UPDATE direct_messages SET state = ?, outcome = ? WHERE conversation_id = ? AND id = ?",
+        (state, outcome, message.conversation_id, message.id),
+    )
+
+
+def forget_before(connection: sqlite3.Connection, moment: datetime) -> int:
+    """Delete what was met before `moment`; returns how many rows went."""
+    query = "DELETE FROM direct_messages WHERE state <> 'pending' AND received_at < ?"
+    return connection.execute(query, (iso(moment),)).rowcount

@@ -1,0 +1,82 @@
+"""Sends direct messages, each at most once, as far as a service without a key of ours allows.
+
+Before a second try it looks what was said in the conversation since the newest message that was known when this one was
+proposed. Messages that other intents made do not count. One that is left is the one that was sent. More than one cannot
+be told apart: then nothing is sent any more, and the owner is told.
+"""
+
+from __future__ import annotations
+
+from adapters.atproto.client import Atproto
+from adapters.atproto.types import DirectMessage
+from common.result import ApiResult, Err, Ok
+from modules.runtime.database.database import Database
+from modules.runtime.journal.journal import Journal
+from modules.runtime.journal.types import Entry
+from modules.services.outbox import store
+from modules.services.outbox.bodies import DirectMessageBody, message_uri
+from modules.services.outbox.types import AmbiguousErr, Intent, Sent
+
+_UNREADABLE = Err("it holds no direct message", "invalid")
+_AMBIGUOUS = (
+    "{count} messages with these words stand in the conversation, and it is not known which of them this one is"
+)
+
+
+class DirectMessageSender:
+    """Sends intents of the kind `direct_message`. A result's cid is the revision of the message."""
+
+    def __init__(self, atproto: Atproto, database: Database, journal: Journal, *, owner_did: str) -> None:
+        self._atproto = atproto
+        self._database = database
+        self._journal = journal
+        self._owner_did = owner_did
+        self._told: set[str] = set()
+
+    async def send(self, intent: Intent) -> ApiResult[Sent]:
+        """Say it."""
+        body = intent.body
+        if not isinstance(body, DirectMessageBody):
+            return _UNREADABLE
+        sent = await self._atproto.send_message(body.conversation_id, body.text, to_owner=body.to == self._owner_did)
+        return sent if isinstance(sent, Err) else Ok(_sent(body, sent.data))
+
+    async def find(self, intent: Intent) -> ApiResult[Sent | None]:
+        """Whether an earlier try arrived; `AmbiguousErr` if more than one message may be it."""
+        found = await self._standing(intent)
+        if isinstance(found, Err):
+            return found
+        if len(found.data) > 1:
+            return AmbiguousErr(_AMBIGUOUS.format(count=len(found.data)), "invalid")
+        return Ok(found.data[0] if found.data else None)
+
+    async def close_duplicates(self, intent: Intent) -> ApiResult[int]:
+        """Tell the owner of a message that arrived twice; no message can be taken back, so none is closed."""
+        found = await self._standing(intent)
+        if isinstance(found, Err):
+            return found
+        if len(found.data) > 1 and intent.id not in self._told:
+            self._told.add(intent.id)
+            reason = _AMBIGUOUS.format(count=len(found.data))
+            summary = "A direct message may have arrived twice"
+            await self._journal.record(
+                Entry("error", "outbox", summary, line="warn", reason=reason, intent_id=intent.id)
+            )
+        return Ok(0)
+
+    async def _standing(self, intent: Intent) -> ApiResult[tuple[Sent, ...]]:
+        body = intent.body
+        if not isinstance(body, DirectMessageBody):
+            return _UNREADABLE
+        found = await self._atproto.find_sent_messages(body.conversation_id, body.text, body.after_rev)
+        if isinstance(found, Err):
+            return found
+        others = await self._database.run(
+            lambda connection: store.results_in_conversation(connection, body.conversation_id, without=intent.id)
+        )
+        standing = (_sent(body, message) for message in found.data)
+        return Ok(tuple(sent for sent in standing if sent.uri not in others))
+
+
+def _sent(body: DirectMessageBody, message: DirectMessage) -> Sent:
+    return Sent(message_uri(body.conversation_id, message.id), message.rev)

@@ -1,0 +1,60 @@
+"""What the owner can do from afar, in direct messages: the commands of the terminal, and talk."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection
+from functools import cached_property
+from typing import Any
+
+from common.errors import SoulError
+from modules.lives.messages.life import MessageServices, message_loops
+from modules.runtime.scheduler.types import Loop
+from modules.services.agent.owner.owner import OwnerTalk
+from soul.terminal.commands import Commands
+
+PhoneCommands = Callable[[Any], Commands]
+"""Builds the commands that the owner can give by direct message to the living SOUL that it is given."""
+
+
+def no_commands(_: object) -> Commands:
+    """The commands of a life to which nobody can give any."""
+    return Commands(())
+
+
+class OwnerMessages:
+    """Answers what the owner writes; `owner` and `commands` are asked once the SOUL is put together."""
+
+    def __init__(self, owner: Callable[[], OwnerTalk], commands: Callable[[], Commands]) -> None:
+        self._owner = owner
+        self._build_commands = commands
+
+    @cached_property
+    def _commands(self) -> Commands:
+        return self._build_commands()
+
+    async def obey(self, line: str) -> str:
+        """Do what a line that begins with a slash asks; what to say to it, "" where there is nothing to say."""
+        try:
+            return "\n".join(await self._commands.answer(line))
+        except SoulError as error:
+            return "\n".join(filter(None, (str(error), error.remedy)))
+        except Exception as error:
+            return f"{line}: {type(error).__name__}: {error}"
+
+    async def answer(self, key: str, text: str) -> str:
+        """The SOUL's answer, or why there will be none. Raises as `OwnerTalk.answer_via`."""
+        answer = await self._owner().answer_via(key, text)
+        if answer.failed is None:
+            return answer.text
+        return f"No answer: {type(answer.failed).__name__}: {answer.failed}"
+
+    async def keep_only(self, keys: Collection[str]) -> None:
+        """The answers to all other messages were handed over."""
+        await self._owner().keep_only(keys)
+
+
+def loops_for_owner(
+    services: MessageServices, owner: Callable[[], OwnerTalk], commands: Callable[[], Commands]
+) -> list[Loop]:
+    """Return the loops that read and answer what the owner writes; arguments as `OwnerMessages`."""
+    return message_loops(services, OwnerMessages(owner, commands))

@@ -1,0 +1,42 @@
+"""What direct messages hold of a person is told to them, and goes when they are forgotten; the owner's others stay."""
+
+from __future__ import annotations
+
+import sqlite3
+from pathlib import Path
+
+from common.clock import FakeClock
+from common.person import Person, Trace
+from modules.runtime.database.database import Database
+from modules.runtime.database.functions import know_person
+from modules.runtime.database.schema import MIGRATIONS
+from modules.services.inbox import messages
+from modules.services.inbox.messages import NewMessage, Talk
+from modules.services.inbox.people import InboxPeople
+
+OWNER, ADA = "did:plc:owner", "did:plc:ada"
+SAID = (
+    NewMessage("talk-1", "1", "1", OWNER, "Good morning.", "2026-01-01T00:00:00.000Z"),
+    NewMessage("talk-1", "2", "2", OWNER, "Ask ada.example about it.", "2026-01-01T00:00:00.000Z"),
+    NewMessage("talk-2", "3", "3", ADA, "Tin or slate?", "2026-01-01T00:00:00.000Z"),
+)
+
+
+async def test_a_persons_messages_and_those_that_name_them_go_and_others_stay(tmp_path: Path) -> None:
+    database = await Database.open(tmp_path / "soul.db", MIGRATIONS)
+    people, trace = InboxPeople(), Trace(Person(ADA, ("ada.example",)))
+    try:
+        await database.run(lambda connection: messages.take_in(connection, SAID, FakeClock().now()))
+        await database.run(lambda connection: messages.keep_talk(connection, Talk("talk-2", ADA, "request")))
+
+        def forget(connection: sqlite3.Connection) -> tuple[tuple[str, ...], int]:
+            know_person(connection, trace.person)
+            return people.about(connection, trace).words, people.forget(connection, trace)
+
+        told, gone = await database.run(forget)
+        assert told == ("Ask ada.example about it.", "Tin or slate?")
+        assert gone == 3
+        assert [one.text for one in await database.run(messages.waiting)] == ["Good morning."]
+        assert await database.run(lambda connection: messages.talk_with(connection, ADA)) is None
+    finally:
+        await database.close()
