@@ -10,7 +10,7 @@ from __future__ import annotations
 import traceback
 from collections import Counter
 from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 
 from adapters.space.client import SpaceClient
@@ -205,7 +205,7 @@ class Participation:
         try:
             return await self._run_turn(case)
         finally:
-            await self.reporter.decided(case.snapshot, *case.notes)
+            await self._record(case)
 
     async def _run_turn(self, case: Case) -> CheckResult:
         """Ask the model where it is needed, and prepare what follows."""
@@ -223,9 +223,7 @@ class Participation:
             return await self._carry_out(None, case)
         if decided.decision is None:
             return CheckResult("undecided", "no decision")
-        await self._receive_meanwhile()
-        case.snapshot = self.snapshots.build_snapshot(snapshot.batch, opens=snapshot.opens)
-        return await self._carry_out(decided, case)
+        return await self._carry_out(decided, await self._looked_again(case))
 
     def _with_request(self, batch: list[HistoryEntry], before: str) -> list[HistoryEntry]:
         """A request that was open when we came in, or that our model was never asked about, is taken up too."""
@@ -284,25 +282,31 @@ class Participation:
                 self.talk.handle("repo_asked")
             return CheckResult("spoke", "spoke")
         result = _unsaid(waiting.proposed, spoken, case)
-        await self.reporter.decided(case.snapshot, *case.notes)
+        await self._record(case)
         return result
 
-    async def _receive_meanwhile(self) -> None:
-        """Take in what was said while the model was asked; it stays to be answered."""
+    async def _looked_again(self, case: Case) -> Case:
+        """The case as it stands after the model was asked; what was said meanwhile stays to be answered."""
         new = self.perceiver.look()
         self._receive(new)
         if any(entry.is_host for entry in new):
             await self.snapshots.understand()
         self.snapshots.advance()
+        asked = case.snapshot
+        now = self.snapshots.build_snapshot(asked.batch, opens=asked.opens, needs_repo=asked.needs_repo)
+        return replace(case, snapshot=now)
+
+    async def _record(self, case: Case) -> None:
+        """Write the notes of a case to the journal, each with the room as it was then."""
+        for snapshot, note in case.notes:
+            await self.reporter.decided(snapshot, note)
 
     async def _ask_for_repo(self, case: Case) -> CheckResult:
         """Ask the host for a repository, once for each request; given up after `_MOST_TRIES` tries of the model."""
         asked = case.snapshot.request.entry_id
-        case.snapshot = self.snapshots.build_snapshot(case.snapshot.batch, needs_repo=True)
+        case = replace(case, snapshot=replace(case.snapshot, opens=False, needs_repo=True))
         decided = await self.decider.decide(case.snapshot, case.config)
-        await self._receive_meanwhile()
-        case.snapshot = self.snapshots.build_snapshot(case.snapshot.batch, needs_repo=True)
-        result = await self._carry_out(decided, case)
+        result = await self._carry_out(decided, await self._looked_again(case))
         self._questions[asked] += 1
         if self._questions[asked] >= _MOST_TRIES:
             self.talk.handle("repo_asked")

@@ -42,23 +42,23 @@ class Resolved:
     proposed: ProposedMessage | None = None
 
 
-@dataclass(slots=True)
+@dataclass(frozen=True, slots=True)
 class Case:
-    """A decision of the model on its way, and the notes that its check leaves for the journal.
+    """A decision of the model on its way. A later look at the room makes another case, with the same list of notes.
 
     Attributes:
-        snapshot: the room, with the host's request as it moved on here.
+        snapshot: the room when it was last looked at.
         config: our pace, for a second try.
-        notes: what was decided on the way, in order.
+        notes: what was decided on the way, in order, for the journal; each with the room as it was then.
 
     """
 
     snapshot: RoomSnapshot
     config: SpaceConfig
-    notes: list[Note] = field(default_factory=list)
+    notes: list[tuple[RoomSnapshot, Note]] = field(default_factory=list)
 
     def note(self, note: Note) -> None:
-        self.notes.append(note)
+        self.notes.append((self.snapshot, note))
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,7 +84,7 @@ class Responder:
         if first.code != "silent" or not case.snapshot.is_owner:
             return first
         if decided:
-            self._move(case, "rejected")
+            case = self._after("rejected", case)
         again = await self._retried(case, first.reason, asked=decided is not None)
         return again if again.code == "speak" else await self._forced(case, first.reason)
 
@@ -138,14 +138,15 @@ class Responder:
             return Resolved("silent", f"{reason}; and nothing honest can be made of the request without the model")
         thin = commitment.model_copy(update={"description": ""})
         better = enriched(commitment, await self.writer.enrich(thin, conversation_of(snapshot) if talk else ""))
-        self._move(case, "forced")
+        self.talk.handle("forced")
         case.note(Note("Forced action mode", f"[FORCED ACTION] {decision.reason}", "queue", {"act": "forced"}))
         if better != commitment:
             case.note(Note("Forced action enriched", f"{len(better.description)} characters"))
         return Resolved("speak", proposed=ProposedMessage(FORCED_MESSAGE, (better,), decision.reason, acts=True))
 
-    def _move(self, case: Case, event: RequestEvent) -> None:
-        case.snapshot = replace(case.snapshot, request=self.talk.handle(event).request)
+    def _after(self, event: RequestEvent, case: Case) -> Case:
+        """The case with the host's request as it is after `event`."""
+        return replace(case, snapshot=replace(case.snapshot, request=self.talk.handle(event).request))
 
 
 def _kept(decided: Decided, case: Case) -> tuple[tuple[Commitment, ...], bool]:
