@@ -154,7 +154,7 @@ def _owner(seen: _Seen) -> Iterator[Finding]:
         yield Finding(name, "fail", message, "Correct OWNER_BLUESKY_SOCIAL_HANDLE_DID: authority is checked by it.")
         return
     yield Finding(
-        name, "ok", "handle and DID were met together" if met else "nothing speaks against it (`soul doctor` asks)"
+        name, "ok", "handle and DID were handled together" if met else "nothing speaks against it (`soul doctor` asks)"
     )
 
 

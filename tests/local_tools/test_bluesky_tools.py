@@ -228,7 +228,7 @@ async def test_a_conversation_goes_on_where_it_can_be_left_neither_with_words_no
     assert running_town.likers(uri) == []
 
 
-async def test_the_owner_is_never_met_with_silence(running_town: RunningTown) -> None:
+async def test_the_owner_is_never_handled_with_silence(running_town: RunningTown) -> None:
     async with awake(running_town.make_home("rowan")) as life:
         assert (await use(life, "stay_silent", thread(is_owner=True), reason="tired")).is_error
 

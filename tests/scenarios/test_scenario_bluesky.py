@@ -245,7 +245,7 @@ async def test_an_outage_in_the_middle_of_a_life_delays_a_reply_and_neither_lose
     assert len(running_town.texts("rowan")) == 1
 
 
-async def test_everybody_who_asks_in_a_thread_is_met_with_a_reply_or_a_like(running_town: RunningTown) -> None:
+async def test_everybody_who_asks_in_a_thread_is_handled_with_a_reply_or_a_like(running_town: RunningTown) -> None:
     answers = itertools.cycle(["Copper hums.", "Thatch sleeps through it.", "Glass, to see what falls."])
     running_town.mind.answer = lambda _: call("bluesky_reply", text=next(answers))
     home = running_town.make_home("rowan")

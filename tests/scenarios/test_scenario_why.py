@@ -135,7 +135,7 @@ async def test_of_several_posts_of_one_person_all_lead_to_the_one_answer(running
         await life.look()
         told = await story(life, first)
     assert told.trigger
-    assert told.trigger.met_with == second
+    assert told.trigger.handled_with == second
     assert [(act.kind, act.target) for act in told.acts] == [("reply", second)]
     assert any(second in line for line in lines(told))
 
@@ -147,7 +147,7 @@ async def test_what_was_not_met_yet_says_so(running_town: RunningTown) -> None:
         await life.app.lives.bluesky.awareness.perceiver.look()
         words = await tell(life.app.services.database, theirs)
     assert words[0] == "Why it has not answered @kit.test yet"
-    assert words[-1] == "It waits to be met."
+    assert words[-1] == "It waits to be handled."
 
 
 async def test_what_the_owner_asked_for_in_the_terminal_is_told_as_that(running_town: RunningTown) -> None:

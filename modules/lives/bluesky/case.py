@@ -113,7 +113,7 @@ class Case:
 
     @property
     def peer_posts(self) -> list[Post]:
-        """What peers said in the thread, oldest first; the author of the post to be met is none of them."""
+        """What peers said in the thread, oldest first; the author of the post to be handled is none of them."""
         return [post for post in self._others if post.author.did in self.peers]
 
     @property

@@ -23,7 +23,7 @@ _REMEDY = (
 
 @dataclass(slots=True)
 class MessageLoop:
-    """Reads what is new, does at once what needs no thought, and tells the owner of drafts.
+    """Reads what is new, does at once what needs no turn, and tells the owner of drafts.
 
     Where the app password has no access to direct messages, that is told once, and nothing is asked any more.
     """
@@ -51,10 +51,11 @@ class MessageLoop:
             if isinstance(perceived, NotAllowedErr):
                 await self._switch_off(perceived)
             return Outcome(ran=False, reason=perceived.error)
-        met = await self.responder.meet_at_once()
+        handled = await self.responder.handle_at_once()
         told = await self.responder.tell_of_drafts()
         seen = perceived.data
-        reason = f"{seen.new} new, {seen.of_others} of others left unread, {met} met at once, {told} drafts told"
+        answers = f"{handled} answered at once, {told} drafts told"
+        reason = f"{seen.new} new, {seen.of_others} of others left unread, {answers}"
         return Outcome(ran=True, reason=reason)
 
     async def _switch_off(self, refusal: Err) -> None:
@@ -67,7 +68,7 @@ class MessageLoop:
 
 @dataclass(slots=True)
 class MessageTalkLoop:
-    """Answers what needs the whole mind, one message after another; commands do not wait behind it."""
+    """Answers what needs a turn, one message after another; commands do not wait behind it."""
 
     pace: Pace
     responder: MessageResponder

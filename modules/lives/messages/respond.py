@@ -1,4 +1,4 @@
-"""Meets what the owner wrote: commands and a yes or no at once, all else with the whole mind; and tells of drafts."""
+"""Answers what the owner wrote: commands and a yes or no at once, everything else in a turn; and tells of drafts."""
 
 from __future__ import annotations
 
@@ -55,15 +55,15 @@ class MessageResponder:
         self._told_at = float("-inf")
         self._choosing = asyncio.Lock()
 
-    async def meet_at_once(self) -> int:
-        """Do what needs no thought: commands, and a yes or no to drafts; returns how many messages were met."""
-        met = 0
+    async def handle_at_once(self) -> int:
+        """Answer what needs no turn: commands, and a yes or no to drafts; return how many messages that were."""
+        handled = 0
         async with self._choosing:
             for message in await self._state.waiting():
-                met += await self._meet(message)
-        return met
+                handled += await self._handle(message)
+        return handled
 
-    async def _meet(self, message: WaitingMessage) -> bool:
+    async def _handle(self, message: WaitingMessage) -> bool:
         draft_answer = await self._draft_answer(message)
         if not draft_answer and not is_command(message.text):
             return False
@@ -74,7 +74,7 @@ class MessageResponder:
         return True
 
     async def answer_next(self) -> bool:
-        """Answer the oldest message that needs thought; False if none waits. Raises what `OwnerHandler.answer` does."""
+        """Answer the oldest message that needs a turn; False if none waits. Raises what `OwnerHandler.answer` does."""
         message = await self._next_talk()
         if message is None:
             await self._forget_answers()

@@ -65,5 +65,5 @@ class MessageState:
         return await self._database.run(lambda connection: messages.newest_rev(connection, conversation_id))
 
     async def settle(self, message: WaitingMessage, outcome: str, state: Literal["handled", "dropped"]) -> None:
-        """The message was met, or given up."""
+        """Record that the message was answered, or given up."""
         await self._database.run(lambda connection: messages.settle(connection, message, state, outcome))

@@ -54,7 +54,7 @@ class Failing:
 
 @dataclass(frozen=True, slots=True)
 class Attention:
-    """What deserves attention now: `mentions` is how many posts wait to be met.
+    """What deserves attention now: `mentions` is how many posts wait to be handled.
 
     `branches` are those in flight; they are told to a SOUL that wakes, and stand in no list.
     """

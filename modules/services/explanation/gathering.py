@@ -1,4 +1,4 @@
-"""Puts a story together from the rows: the journal, the intents, what waited to be met, and what the model cost.
+"""Puts a story together from the rows: the journal, the intents, what waited to be handled, and what the model cost.
 
 Only reads; each function is one step of a transaction that its caller opened.
 """
@@ -37,11 +37,11 @@ T = TypeVar("T", Part, RuleSaid)
 def gather(connection: sqlite3.Connection, subject: Subject) -> Story | Unknown:
     """The story of an act or of somebody's post."""
     cause = subject.uri or _cause(connection, subject.intent)
-    met_with = _met_with(connection, cause)
-    posts = [uri for uri in (cause, met_with) if uri.startswith("at://")]
+    handled_with = _handled_with(connection, cause)
+    posts = [uri for uri in (cause, handled_with) if uri.startswith("at://")]
     acts = store.about(connection, subject.intent, posts)
     entries = _entries(connection, posts, acts)
-    trigger = _received(connection, cause, met_with, entries) if cause.startswith("at://") else None
+    trigger = _received(connection, cause, handled_with, entries) if cause.startswith("at://") else None
     waits = trigger is not None and trigger.state == "pending"
     story = Story(
         asked=subject.uri or subject.intent,
@@ -77,8 +77,8 @@ def _cause(connection: sqlite3.Connection, intent_id: str) -> str:
     return (intent.cause_id or "") if intent else ""
 
 
-def _met_with(connection: sqlite3.Connection, uri: str) -> str:
-    """Of several posts by one person in one thread only the newest is met: its uri, if it is not this one."""
+def _handled_with(connection: sqlite3.Connection, uri: str) -> str:
+    """Of several posts by one person in one thread only the newest is handled: its uri, if it is not this one."""
     post = received.get(connection, uri)
     if post is None or post.state == "pending" or rows.was_decided(connection, uri, finished=True):
         return ""
@@ -96,7 +96,7 @@ def _entries(connection: sqlite3.Connection, posts: list[str], acts: list[Intent
 
 
 def _received(
-    connection: sqlite3.Connection, uri: str, met_with: str, entries: Iterable[Mapping[str, Any]]
+    connection: sqlite3.Connection, uri: str, handled_with: str, entries: Iterable[Mapping[str, Any]]
 ) -> Received:
     row = received.get(connection, uri)
     if row is None:
@@ -114,7 +114,7 @@ def _received(
         state=row.state,
         outcome=row.outcome,
         attempts=row.attempts,
-        met_with=met_with,
+        handled_with=handled_with,
     )
 
 

@@ -96,7 +96,7 @@ def ending(story: Story, timezone: str = "") -> str:
     said = [_standing(act, timezone) for act in story.acts if act.state in {"held", "pending", "sending"}]
     if story.trigger and story.trigger.state == "pending" and not said:
         tries = f" (tried {story.trigger.attempts} times)" if story.trigger.attempts else ""
-        said.append(f"It waits to be met{tries}.")
+        said.append(f"It waits to be handled{tries}.")
         said += [
             f"{_short(one.summary)} ({_short(one.reason)}; since {_when(one.at, timezone)})." for one in story.holding
         ]
@@ -150,8 +150,10 @@ def _received(trigger: Received, first: str, timezone: str) -> Step:
     details.append(trigger.uri)
     if trigger.at and trigger.received_at and _late(trigger):
         details.append(f"It was written at {_when(trigger.at, timezone)}, and seen only now.")
-    if trigger.met_with:
-        details.append(f"It was met together with a later post of theirs in the same thread: {trigger.met_with}")
+    if trigger.handled_with:
+        details.append(
+            f"It was handled together with a later post of theirs in the same thread: {trigger.handled_with}"
+        )
     return Step(min(filter(None, (trigger.received_at, first)), default=""), text, tuple(details))
 
 

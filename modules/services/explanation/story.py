@@ -8,9 +8,9 @@ from dataclasses import dataclass, field
 
 @dataclass(frozen=True, slots=True)
 class Received:
-    """A post that reached it. `state` is pending, handled or dropped, `outcome` how it was met, as far as stored.
+    """A post that reached it. `state` is pending, handled or dropped, `outcome` how it was handled, as far as stored.
 
-    `met_with` is the later post of the same person in the same thread together with which this one was met.
+    `handled_with` is the later post of the same person in the same thread together with which this one was handled.
     """
 
     uri: str
@@ -23,7 +23,7 @@ class Received:
     state: str = ""
     outcome: str = ""
     attempts: int = 0
-    met_with: str = ""
+    handled_with: str = ""
 
 
 @dataclass(frozen=True, slots=True)

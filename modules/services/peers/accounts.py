@@ -57,7 +57,7 @@ class Relationship(Record):
         return len(self.interactions) >= RECURRING_INTERACTIONS
 
     def has_answered(self, uri: str) -> bool:
-        """Whether we met this post already."""
+        """Return whether this post was handled already."""
         return any(item.uri == uri and item.responded for item in self.interactions)
 
 
@@ -136,7 +136,7 @@ class Relationships:
         return after
 
     def mark_interaction_responded(self, original_uri: str, response_uri: str) -> bool:
-        """Remember that we met the post `original_uri`, by a reply or a like; False if nobody known wrote it."""
+        """Remember that the post `original_uri` was handled, by a reply or a like; False if nobody known wrote it."""
         for relationship in self._file.records.values():
             if any(item.uri == original_uri for item in relationship.interactions):
                 interactions = tuple(

@@ -23,7 +23,7 @@ class Peer(Record):
         bluesky_handle: its handle as it was last seen.
         bluesky_did: its account; only a link that knows it counts.
         discovered_via: how it first came to our notice; `vias` holds every way.
-        contexts: what it was met with: uris, newest last.
+        contexts: the uris at which it was seen, newest last.
         identity_uri: where its identity post stood when it was last seen.
         last_verified_at: when its identity post was last seen.
         last_scan_at: when its feed was last read, with `failed_scans` readings in a row that found no identity post.

@@ -1,4 +1,4 @@
-"""Talking with the owner in the terminal: each line gets the whole mind and all tools, one line after another.
+"""Talking with the owner in the terminal: each line gets a whole turn and all tools, one line after another.
 
 Each message is kept before anybody thinks about it, and waits until it has its answer, across restarts too
 (`sessions/owner_inbox.py`). The conversation ends after half an hour of quiet (`sessions/loop.py`), or when the owner

@@ -24,7 +24,7 @@ def prompts(running_town: RunningTown) -> str:
     return "\n".join(str(request) for request in running_town.mind.asked)
 
 
-async def test_who_denies_inference_is_met_without_a_model(running_town: RunningTown) -> None:
+async def test_who_denies_inference_is_handled_without_a_model(running_town: RunningTown) -> None:
     home = running_town.make_home("rowan")
     declare(running_town, "kit", inference=False)
     running_town.network.post_as(running_town.account("kit"), f"@rowan.test {SECRET}, or does it?")

@@ -38,7 +38,7 @@ def test_each_thing_is_one_line_and_the_earliest_comes_first(skills: Skills) -> 
         "- Due 2026-01-05 08:00, you gave your word: call @kit.test # now",
         "- Due 2026-01-05 12:00, you gave your word: send the bill",
         "- Stuck: mend the roof (no nails). Find another way, or say so to whoever waits.",
-        "- Posts to you that wait to be met: 3",
+        "- Posts to you that wait to be answered: 3",
         "- Today, 12:00: evening walk",
     ]
 
@@ -82,7 +82,7 @@ async def test_all_sources_are_asked_and_the_file_follows_only_changes(skills: S
     home = Home.at(tmp_path)
     attention_list = AttentionList(sources=(plans, posts), skills=skills, files=LocalOwnerFiles(home, print))
     assert "no nails" not in await attention_list.text(public=True)
-    assert "wait to be met: 2" in await attention_list.text(public=False)
+    assert "wait to be answered: 2" in await attention_list.text(public=False)
     assert await attention_list.text(public=True) == ""
     await attention_list.refresh()
     file = home.workspace / FILE
@@ -92,7 +92,7 @@ async def test_all_sources_are_asked_and_the_file_follows_only_changes(skills: S
     assert file.stat().st_ino == before, "not written again"
     waiting[0] = 0
     await attention_list.refresh()
-    assert "wait to be met" not in file.read_text()
+    assert "wait to be answered" not in file.read_text()
     assert "no nails" in file.read_text()
 
 

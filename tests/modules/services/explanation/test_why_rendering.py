@@ -117,17 +117,18 @@ async def test_a_thought_that_came_to_nothing_says_so_in_plain_words(explained_h
 
 async def test_while_the_owner_has_paused_a_waiting_post_says_so(explained_home: ExplainedHome) -> None:
     await a_notification(explained_home, THEIRS)
-    assert ending(await explained_home.story(THEIRS)) == "It waits to be met."
+    assert ending(await explained_home.story(THEIRS)) == "It waits to be handled."
     await explained_home.journal.record(Entry("life", "control", "Paused", reason="holiday", data={"act": "paused"}))
     await explained_home.journal.record(
         Entry("life", "budget", "Listening", reason="all used", data={"step": "listen"})
     )
     assert ending(await explained_home.story(THEIRS), "Asia/Tokyo") == (
-        "It waits to be met. Paused (holiday; since 2026-01-05 21:00). Listening (all used; since 2026-01-05 21:00)."
+        "It waits to be handled. Paused (holiday; since 2026-01-05 21:00). "
+        "Listening (all used; since 2026-01-05 21:00)."
     )
     await explained_home.journal.record(Entry("life", "control", "Going on", data={"act": "resumed"}))
     await explained_home.journal.record(Entry("life", "budget", "A new day", data={"step": "normal"}))
-    assert ending(await explained_home.story(THEIRS)) == "It waits to be met."
+    assert ending(await explained_home.story(THEIRS)) == "It waits to be handled."
 
 
 async def test_a_draft_says_until_when_it_waits_for_a_yes(explained_home: ExplainedHome) -> None:
