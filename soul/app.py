@@ -25,7 +25,6 @@ from modules.runtime.scheduler.scheduler import LoopsChanged, Scheduler
 from modules.runtime.scheduler.types import Loop
 from modules.runtime.stages import Stage, Stages
 from modules.runtime.status import StatusBoard
-from modules.services.agent.sessions.loop import SessionLoop as TalksLoop
 from modules.services.outbox.account import log_in, settle_account
 from modules.services.peers.github_account import warn_of_account
 from soul.composition.lives import Lives
@@ -63,7 +62,7 @@ class App:
             model_budget=services.budget.report,
             standing=services.control.standing,
             cached_share=lambda: services.gateway.cache.share,
-            prompt_notes=lambda: lives.mind.prompter.squeezed,
+            prompt_notes=lambda: lives.turn_services.prompter.squeezed,
             room=services.integrations.room,
             github=services.integrations.github,
             live_commitments=lives.queue.live,
@@ -86,7 +85,7 @@ class App:
             loops=self.scheduler.states,
             facts=self.status_report.gather,
         )
-        self.owner = lives.mind.owner_talk(self._situation)
+        self.owner = lives.turn_services.owner_talk(self._situation)
         services.events.subscribe(LoopsChanged, lambda _: self.status.changed())
         services.events.subscribe(StandingChecked, lambda _: self.stages.reach(Stage.CHECKED))
 
@@ -105,8 +104,8 @@ class App:
         await self.control_watch.tell()
         await services.self_keeper.wake()
         await services.knowledge.wake()
-        await self.lives.mind.archivist.finish_prepared()
-        await self.lives.mind.wakeup_context.read()
+        await self.lives.turn_services.archivist.finish_prepared()
+        await self.lives.turn_services.wakeup_context.read()
         account = await log_in(services.atproto, journal, clock, username=services.me.bluesky_username)
         await settle_account(services.database, journal, clock, account=account, timezone=services.me.timezone)
         self.stages.reach(Stage.LOGGED_IN)
@@ -139,7 +138,7 @@ class App:
         for end in ends:
             if isinstance(end, Exception):
                 raise end
-        await lives.mind.leave_notes()
+        await lives.turn_services.leave_notes()
         await self.services.journal.record(Entry("life", "stop", "Stopped; nothing accepted is lost", line="sys"))
 
     def _loops(self, phone_commands: PhoneCommands) -> list[Loop]:
@@ -152,16 +151,14 @@ class App:
             Chore("daily copy of memory", services.knowledge.recovery.write_daily),
             Chore("files of memory", services.knowledge.refresh),
             Chore("list of what asks for attention", lives.attention_list.refresh),
-            Chore("page to wake up with", lives.mind.wakeup_context.write),
+            Chore("page to wake up with", lives.turn_services.wakeup_context.write),
         )
         return [
             IdentityWatchLoop(services.soul),
             self.control_watch,
             OutboxLoop(services.pace, services.outbox, ready=lambda: stages.has_reached(Stage.CHECKED)),
             HeartbeatLoop(services.journal, self._situation, chores),
-            TalksLoop(
-                services.knowledge.sessions, lives.mind.archivist, services.clock, speed=services.settings.soul_speed
-            ),
+            lives.turn_services.session_loop(),
             *lives.bluesky.loops(is_settled=lambda: stages.has_reached(Stage.SETTLED)),
             lives.commitments,
             lives.space.loop,
@@ -233,7 +230,7 @@ async def open_soul(
         )
         lives = Lives(services)
         await stack.enter_async_context(services.events)
-        learned = (services.knowledge.stores.estimator.notice, lives.mind.prompter.notice)
+        learned = (services.knowledge.stores.estimator.notice, lives.turn_services.prompter.notice)
         noticed = (*lives.bluesky.notices, *learned, lives.queue.notice, *lives.space.notices)
         for notice in (services.notice, start.notice, *noticed, *services.identity.extract().warnings):
             if notice:

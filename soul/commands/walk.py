@@ -64,9 +64,9 @@ async def _take(app: App, name: str, step: Step, console: PlainConsole) -> bool:
 
 async def _ground(app: App) -> Outcome:
     services = app.services
-    turn_result = await app.lives.mind.turn_runner.run_turn(
+    turn_result = await app.lives.turn_services.turn_runner.run_turn(
         turn=Turn(loop="walk", provenance=Provenance.SELF, cause_id="walk", importance="owner"),
-        system=await app.lives.mind.prompter.prompt(
+        system=await app.lives.turn_services.prompter.prompt(
             skill="grounding",
             audience="owner",
             session_key="owner:walk",

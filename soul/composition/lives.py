@@ -1,4 +1,4 @@
-"""The mind, and the lives that it leads: on Bluesky, in the agent space, and the commitments made in both."""
+"""The lives and what their turns use: on Bluesky, in the agent space, and the commitments made in both."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ from modules.lives.space.speak import Experiences
 from modules.lives.space.verdicts import FirstLook, Verdicts
 from modules.services.agent.attention_list import AttentionList
 from modules.services.agent.identity.keeper import SelfChanged
-from modules.services.agent.mind import Mind
 from modules.services.agent.tools.registry import Registry
+from modules.services.agent.turn_services import TurnServices
 from modules.services.commitments.announce import Announcer
 from modules.services.commitments.due import DueCommitments
 from modules.services.commitments.events import CommitmentAbandoned, CommitmentKept, CommitmentsReady
@@ -60,7 +60,7 @@ class Lives:
             files=services.knowledge.stores.owner_files,
             timezone=services.settings.soul_timezone,
         )
-        self.mind = Mind(
+        self.turn_services = TurnServices(
             services,
             build_registry(services, self.bluesky_state.publisher),
             self.attention_list,
@@ -70,15 +70,15 @@ class Lives:
             agent_name=services.me.agent_name,
             bluesky_username=services.me.bluesky_username,
             gateway=services.gateway,
-            prompter=self.mind.prompter,
+            prompter=self.turn_services.prompter,
             skills=services.skills,
             journal=services.journal,
             clock=services.clock,
             rng=services.rng,
         )
         replies = ReplyCommitments(self.queue, writer, services.journal, social_only=social_only)
-        self.bluesky = BlueskyLife(services, self.bluesky_state, self.mind, replies)
-        self.space = build_space(services, self.mind, self.queue, writer)
+        self.bluesky = BlueskyLife(services, self.bluesky_state, self.turn_services, replies)
+        self.space = build_space(services, self.turn_services, self.queue, writer)
         self.commitments = build_commitments(services, self.space, self.queue, writer)
         events.subscribe(CommitmentsReady, lambda _: self.commitments.wake())
         events.subscribe(CommitmentAbandoned, lambda event: self.space.participation.given_up(event.commitment))
@@ -110,7 +110,9 @@ def build_registry(services: Services, publisher: Publisher) -> Registry:
     return Registry(tools, social_only=services.social_only)
 
 
-def build_space(services: Services, mind: Mind, queue: CommitmentQueue, writer: CommitmentWriter) -> SpaceLife:
+def build_space(
+    services: Services, turn_services: TurnServices, queue: CommitmentQueue, writer: CommitmentWriter
+) -> SpaceLife:
     """Return the life in the agent space; kept commitments become memories of it."""
     integrations, clock, memories = services.integrations, services.clock, services.knowledge.stores.memories
     verdicts, zone = Verdicts(services.gateway, services.skills, clock), services.settings.soul_timezone
@@ -131,8 +133,8 @@ def build_space(services: Services, mind: Mind, queue: CommitmentQueue, writer: 
             intents=ModelIntentClassifier(verdicts, services.journal),
             judge=ModelEchoJudge(verdicts, services.journal, clock),
             first_look=FirstLook(replace(verdicts, timeout_s=services.settings.ai_gateway_idle_timeout_s)),
-            prompter=mind.prompter,
-            turn_runner=mind.turn_runner,
+            prompter=turn_services.prompter,
+            turn_runner=turn_services.turn_runner,
             skills=services.skills,
             journal=services.journal,
             redactor=services.redactor,

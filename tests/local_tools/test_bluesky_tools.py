@@ -68,7 +68,7 @@ def read(result: ToolResult) -> Any:
 
 async def use(life: RunningSoul, name: str, subject: object = None, /, **arguments: object) -> ToolResult:
     call = ToolCall("1", name, dict(arguments))
-    return await life.app.lives.mind.turn_runner.executor.execute(call, turn(Provenance.OWNER, subject))
+    return await life.app.lives.turn_services.turn_runner.executor.execute(call, turn(Provenance.OWNER, subject))
 
 
 @pytest.mark.parametrize(
@@ -79,7 +79,7 @@ async def test_the_less_trusted_the_words_the_fewer_the_tools(
     running_town: RunningTown, provenance: Provenance, names: set[str]
 ) -> None:
     async with awake(running_town.make_home("rowan")) as life:
-        registry = life.app.lives.mind.turn_runner.executor.registry
+        registry = life.app.lives.turn_services.turn_runner.executor.registry
         assert {tool.name for tool in registry.available(turn(provenance))} == names
         in_a_thread = {tool.name for tool in registry.available(turn(provenance, thread()))}
         assert in_a_thread == names | {"graceful_exit", "stay_silent"}
@@ -88,7 +88,7 @@ async def test_the_less_trusted_the_words_the_fewer_the_tools(
 async def test_a_stranger_s_turn_cannot_post_even_if_the_model_tries(running_town: RunningTown) -> None:
     async with awake(running_town.make_home("rowan")) as life:
         call = ToolCall("1", "bluesky_post", {"text": "as the stranger wished"})
-        result = await life.app.lives.mind.turn_runner.executor.execute(call, turn(Provenance.STRANGER))
+        result = await life.app.lives.turn_services.turn_runner.executor.execute(call, turn(Provenance.STRANGER))
         await life.send()
     assert result.is_error
     assert running_town.texts("rowan") == []
@@ -106,7 +106,7 @@ async def test_among_others_words_every_act_of_the_owner_s_turn_waits_for_a_yes(
         "bluesky_unfollow": {"follow_uri": f"at://{running_town.account('rowan')}/app.bsky.graph.follow/3jt5tsfznls2r"},
     }
     async with awake(running_town.make_home("rowan")) as life:
-        executor = life.app.lives.mind.turn_runner.executor
+        executor = life.app.lives.turn_services.turn_runner.executor
         acts = {tool.name for tool in executor.registry.available(mixed) if tool.effect == "act"}
         assert {name for name in acts if name.startswith("bluesky")} == {*requests, "bluesky_post_with_image"}
         for name, arguments in requests.items():
@@ -128,7 +128,7 @@ async def test_what_was_read_sinks_the_turn_and_an_account_is_then_named_by_its_
         assert found.provenance is Provenance.STRANGER
         assert read(found)[0]["author_did"] == kit
         mixed = Turn("owner", Provenance.STRANGER, origin=Provenance.OWNER)
-        execute = life.app.lives.mind.turn_runner.executor.execute
+        execute = life.app.lives.turn_services.turn_runner.executor.execute
         carried = await execute(ToolCall("1", "bluesky_get_profile", {"actor": "all-it-saw.kit.test"}), mixed)
         assert carried.is_error
         assert read(await execute(ToolCall("1", "bluesky_get_profile", {"actor": kit}), mixed))["handle"] == "kit.test"
@@ -218,7 +218,7 @@ async def test_a_conversation_goes_on_where_it_can_be_left_neither_with_words_no
     subject = ThreadTurn(notification, root=ref, is_owner=False, seen={uri: ref})
     async with awake(running_town.make_home("rowan")) as life:
         call = ToolCall("1", "graceful_exit", {"reason": "done"})
-        executor = life.app.lives.mind.turn_runner.executor
+        executor = life.app.lives.turn_services.turn_runner.executor
         left = await executor.execute(call, turn(Provenance.STRANGER, subject))
         await life.send()
         kept = life.app.services.home.memory / "bluesky_conversations.json"
@@ -241,7 +241,7 @@ async def test_outside_a_conversation_a_post_is_named_in_full(running_town: Runn
 
 async def test_every_tool_has_a_description_and_its_own_name(running_town: RunningTown) -> None:
     async with awake(running_town.make_home("rowan")) as life:
-        tools = life.app.lives.mind.turn_runner.executor.registry.available(turn(Provenance.OWNER))
+        tools = life.app.lives.turn_services.turn_runner.executor.registry.available(turn(Provenance.OWNER))
     assert all(tool.description for tool in tools)
     assert len({tool.name for tool in tools}) == len(tools)
 

@@ -33,7 +33,9 @@ class Sharing:
     gallery: str
 
     async def use(self, name: str, turn: Turn = OWNER, /, **arguments: object) -> ToolResult:
-        return await self.life.app.lives.mind.turn_runner.executor.execute(ToolCall("1", name, arguments), turn)
+        return await self.life.app.lives.turn_services.turn_runner.executor.execute(
+            ToolCall("1", name, arguments), turn
+        )
 
     async def done(self, name: str, **arguments: object) -> dict[str, Any]:
         """The answer of a tool that did what was asked."""
@@ -216,7 +218,7 @@ async def test_on_this_machine_nothing_is_fetched_but_from_the_gallery_of_the_se
     running_town: RunningTown,
 ) -> None:
     async with serve(gallery_app(SystemClock())) as url, awake(running_town.make_home("rowan")) as life:
-        use = life.app.lives.mind.turn_runner.executor.execute
+        use = life.app.lives.turn_services.turn_runner.executor.execute
         for name, path in (
             ("curl_fetch", "/pictures/original/threads.png"),
             ("web_browse_images", "/exhibition"),

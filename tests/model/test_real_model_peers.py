@@ -46,7 +46,9 @@ def peer(soul: RunningSoul) -> Peer:
 
 def voice_of(soul: RunningSoul) -> PeerVoice:
     services = soul.app.services
-    return PeerVoice("rowan.test", services.gateway, soul.app.lives.mind.prompter, services.skills, services.clock)
+    return PeerVoice(
+        "rowan.test", services.gateway, soul.app.lives.turn_services.prompter, services.skills, services.clock
+    )
 
 
 async def test_it_says_who_it_is_in_a_post_that_others_can_read(

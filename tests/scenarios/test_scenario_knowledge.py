@@ -160,7 +160,7 @@ async def test_a_life_leaves_notes_and_the_next_one_reads_them_once(running_town
     async with awake(home) as life:
         await remember(life, NewMemory("protocol", "branches", "Work on a branch for each task", trust="owner"))
         taken(life.app.lives.queue, "I will write that down", title="The clock stops")
-        await life.app.lives.mind.leave_notes()
+        await life.app.lives.turn_services.leave_notes()
     assert "- Task: [pending] The clock stops" in (home.memory / "boot-context.public.md").read_text()
     assert "Work on a branch for each task" in (home.memory / "boot-context.md").read_text()
     async with awake(home) as life:
@@ -237,7 +237,7 @@ async def test_a_damaged_database_is_refilled_from_the_last_copy_and_the_owner_i
     home = running_town.make_home("rowan")
     async with awake(home) as life:
         await remember(life, NewMemory("fact", "weir", "The weir was built in 1904"))
-        await life.app.lives.mind.leave_notes()
+        await life.app.lives.turn_services.leave_notes()
     damage(home)
     async with awake(home) as life:
         found = [memory.body for memory in await life.app.services.knowledge.stores.memories.listed()]
@@ -283,7 +283,7 @@ async def test_the_page_to_wake_up_with_waits_for_a_turn_that_a_model_answers(ru
     home = running_town.make_home("rowan")
     async with awake(home) as life:
         await remember(life, NewMemory("protocol", "branches", "Work on a branch for each task", trust="owner"))
-        await life.app.lives.mind.leave_notes()
+        await life.app.lives.turn_services.leave_notes()
     async with awake(home) as life:
         running_town.mind.answer = refusing
         with pytest.raises(SoulError):
@@ -314,7 +314,7 @@ async def test_a_talk_with_the_owner_in_public_is_shown_nothing_private_by_any_t
     async with awake(running_town.make_home("rowan")) as life:
         await remember(life, NewMemory("preference", "tea", f"Likes tea from {PRIVATE}", trust="owner"))
         in_public = Turn("awareness", Provenance.OWNER, cause_id="at://did:plc:owner/app.bsky.feed.post/3k")
-        execute = life.app.lives.mind.turn_runner.executor.execute
+        execute = life.app.lives.turn_services.turn_runner.executor.execute
         found = await execute(ToolCall("1", "memory_search", {"query": "tea"}), in_public)
         assert PRIVATE not in found.content
         changed = {"subject": "user", "field": "name", "value": "Eve", "evidence": "call me Eve"}

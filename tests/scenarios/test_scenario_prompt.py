@@ -69,7 +69,7 @@ async def furnish(life: RunningSoul, running_town: RunningTown) -> None:
     running_town.mind.answer = lambda _: Completion(text="Good evening.")
     await life.app.owner.answer("Good evening.")
     await life.app.owner.start_afresh()
-    await life.app.lives.mind.leave_notes()
+    await life.app.lives.turn_services.leave_notes()
 
 
 def keep(home: Home, name: str, text: str) -> None:

@@ -60,7 +60,7 @@ def subjects() -> list[object]:
 
 async def all_tools(running_town: RunningTown) -> list[Tool]:
     async with awake(running_town.make_home("rowan")) as life:
-        return list(life.app.lives.mind.turn_runner.executor.registry)
+        return list(life.app.lives.turn_services.turn_runner.executor.registry)
 
 
 def spied(tools: list[Tool], ran: list[tuple[str, Turn]]) -> Executor:

@@ -52,8 +52,8 @@ from modules.services.agent.attention_list import Attention as Waiting
 from modules.services.agent.attention_list import Item, Source
 from modules.services.agent.identity.identity import Identity, Me
 from modules.services.agent.knowledge import Knowledge
-from modules.services.agent.mind import Mind
 from modules.services.agent.skills.skills import Skills
+from modules.services.agent.turn_services import TurnServices
 from modules.services.commitments.replies import ReplyCommitments
 from modules.services.outbox.audit import SHORT_ID_CHARS
 from modules.services.outbox.outbox import Outbox
@@ -176,10 +176,12 @@ class BlueskyState:
 class BlueskyLife:
     """The life on Bluesky. `notices` are lines for the owner about its files."""
 
-    def __init__(self, services: BlueskyServices, state: BlueskyState, mind: Mind, replies: ReplyCommitments) -> None:
+    def __init__(
+        self, services: BlueskyServices, state: BlueskyState, turn_services: TurnServices, replies: ReplyCommitments
+    ) -> None:
         me, clock, rng, pace, journal = services.me, services.clock, services.rng, services.pace, services.journal
         self._services = services
-        self._prompter = mind.prompter
+        self._prompter = turn_services.prompter
         self._replies = replies
         expressions = Expressions(services.home.memory / "expressions.json", clock)
         self._watch = EngagementWatch(expressions, services.atproto, journal, clock, services.settings.soul_speed)
@@ -190,9 +192,9 @@ class BlueskyLife:
             atproto=services.atproto,
             outbox=services.outbox,
             identity=services.identity,
-            prompter=mind.prompter,
+            prompter=turn_services.prompter,
             skills=services.skills,
-            turn_runner=mind.turn_runner,
+            turn_runner=turn_services.turn_runner,
             journal=journal,
             clock=clock,
             rng=rng,
@@ -203,7 +205,7 @@ class BlueskyLife:
         self._own_feed = OwnFeed(
             services.atproto, services.outbox, Pruner(services.outbox, journal, services.control.standing)
         )
-        self._own_identity = build_own_identity(services, mind.prompter)
+        self._own_identity = build_own_identity(services, turn_services.prompter)
         self.discovery = PeerDiscovery(
             services.peer_registry, ourselves_of(services.settings), lambda: services.atproto.did
         )
@@ -245,9 +247,9 @@ class BlueskyLife:
             reader=reader,
             responder=Responder(
                 me=me,
-                prompter=mind.prompter,
+                prompter=turn_services.prompter,
                 skills=services.skills,
-                turn_runner=mind.turn_runner,
+                turn_runner=turn_services.turn_runner,
                 clock=clock,
                 rng=rng,
                 sessions=services.knowledge.sessions,

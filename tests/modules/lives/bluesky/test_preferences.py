@@ -119,7 +119,7 @@ async def test_the_timeline_of_the_owner_is_read_without_the_posts_of_those_who_
         follow = {"$type": FOLLOW, "subject": did, "createdAt": "2026-01-05T12:00:00.000Z"}
         running_town.network.create(running_town.account("rowan"), FOLLOW, follow)
     async with awake(home) as life:
-        tool = life.app.lives.mind.turn_runner.executor.registry.get("bluesky_get_timeline")
+        tool = life.app.lives.turn_services.turn_runner.executor.registry.get("bluesky_get_timeline")
         assert tool is not None
         told = await tool.handler(tool.input_model(), Turn("owner", Provenance.OWNER))
     assert "Slate it is." in told.content

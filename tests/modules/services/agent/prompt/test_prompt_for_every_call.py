@@ -24,7 +24,7 @@ PROMPTS = {
     "modules/services/commitments/writer.py",
     "modules/services/peers/voice.py",
     "modules/lives/space/decide.py",
-    "modules/services/agent/mind.py",
+    "modules/services/agent/turn_services.py",
     "soul/commands/walk.py",
 }
 

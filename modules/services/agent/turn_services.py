@@ -1,4 +1,4 @@
-"""Puts together what every life thinks with: the page to wake up with, the prompts, the turns, the archive."""
+"""Builds what turns use, of lives and of the owner: the page to wake up with, prompts, the runner, the archivist."""
 
 from __future__ import annotations
 
@@ -34,6 +34,7 @@ from modules.services.agent.prompt_wiring import build_sources, prompter_over
 from modules.services.agent.session_keys import is_main
 from modules.services.agent.sessions.archivist import Archivist
 from modules.services.agent.sessions.distiller import TRANSCRIPT_TOKENS, Distiller
+from modules.services.agent.sessions.loop import SessionLoop
 from modules.services.agent.sessions.notes import forget_notes
 from modules.services.agent.sessions.owner_inbox import OwnerInbox
 from modules.services.agent.sessions.types import Session
@@ -51,8 +52,8 @@ _EXTRACTION = "memory-extraction"
 _LAST_WORDS_S = 1.0
 
 
-class MindServices(Protocol):
-    """What the mind is built from."""
+class TurnDependencies(Protocol):
+    """What they are built from."""
 
     settings: Settings
     home: Home
@@ -73,7 +74,7 @@ class MindServices(Protocol):
     gateway: LLMGateway
 
 
-class Mind:
+class TurnServices:
     """The page to wake up with, the prompter, the runner of turns and the archivist, each built once.
 
     Args:
@@ -86,7 +87,7 @@ class Mind:
 
     def __init__(
         self,
-        services: MindServices,
+        services: TurnDependencies,
         registry: Registry,
         attention_list: AttentionList,
         *,
@@ -207,6 +208,13 @@ class Mind:
             journal=services.journal,
             clock=services.clock,
             situation=situation,
+        )
+
+    def session_loop(self) -> SessionLoop:
+        """Return the loop that ends conversations which are over, and has the archivist keep them."""
+        services = self._services
+        return SessionLoop(
+            services.knowledge.sessions, self.archivist, services.clock, speed=services.settings.soul_speed
         )
 
     async def leave_notes(self) -> None:
