@@ -100,15 +100,6 @@ def check_jsonl_version(path: Path) -> bool:
         return False
 
 
-def reset_jsonl_if_version_mismatch(path: Path) -> bool:
-    """Delete a JSON-lines file of another version and stamp anew; True if that happened."""
-    if check_jsonl_version(path):
-        return False
-    path.unlink(missing_ok=True)
-    stamp_jsonl_version(path)
-    return True
-
-
 class _Unreadable(Exception):
     pass
 

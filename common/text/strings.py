@@ -1,4 +1,4 @@
-"""Small string rules shared by several rooms: emptiness, slugs, and the keys by which two texts count as the same."""
+"""Small string rules shared by several rooms: emptiness, and the keys by which two texts count as the same."""
 
 from __future__ import annotations
 
@@ -11,7 +11,6 @@ _BARE_URL = re.compile(r"(?<![\w@.-])(?:[a-z0-9](?:[a-z0-9-]*[a-z0-9])?\.)+[a-z]
 _HANDLE = re.compile(r"@[\w.-]+")
 _SPACE = re.compile(r"\s+")
 _QUOTES = str.maketrans(dict.fromkeys("‘’‚‛′", "'") | dict.fromkeys("“”„‟″", '"'))  # noqa: RUF001 - the signs meant
-_FOLDED = str.maketrans("æœøßłđðþ\u0131", "aooslddti")
 _TRAILING = ".,;:!?)"
 _NORMALIZED_LENGTH = 200
 
@@ -27,19 +26,9 @@ def is_empty(value: object) -> bool:
     return True
 
 
-def create_slug(value: object) -> str:
-    """A lower-case ASCII slug; `untitled` when nothing is left."""
-    if is_empty(value):
-        return "untitled"
-    text = re.sub(r"[\s/_,:;·]+", "-", str(value).lower()).replace("&", "-and-")
-    text = unicodedata.normalize("NFKD", text.translate(_FOLDED)).encode("ascii", "ignore").decode()
-    text = re.sub(r"[^a-z0-9-]", "", text)
-    return re.sub(r"-{2,}", "-", text).strip("-") or "untitled"
-
-
 def ensure_https(url: str) -> str:
-    """`url` with `https://` in front unless it names http or https already."""
-    return url if re.match(r"https?://", url, re.IGNORECASE) else f"https://{url}"
+    """`url` with `https://` in front unless it names a scheme already."""
+    return url if re.match(r"[a-z][a-z0-9+.-]*://", url, re.IGNORECASE) else f"https://{url}"
 
 
 def straighten(text: str) -> str:

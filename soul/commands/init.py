@@ -16,6 +16,7 @@ from common.errors import ConfigError
 from common.files import write_atomic
 from common.result import ApiResult, Err
 from common.settings import load_name
+from common.text.strings import ensure_https
 from modules.runtime.home import Home, ensure_self
 from modules.services.agent.onboarding import BOOTSTRAP_DONE, BOOTSTRAP_FILE
 from soul.resources import template
@@ -88,7 +89,7 @@ def _answers() -> dict[str, str]:
 
 
 def _ask() -> dict[str, str]:
-    service = typer.prompt("Bluesky service", default="https://bsky.social")
+    service = ensure_https(typer.prompt("Bluesky service", default="https://bsky.social").strip())
     answers = {
         "ATPROTO_SERVICE_URL": service,
         "AGENT_NAME": typer.prompt("Name of the SOUL"),
@@ -104,7 +105,7 @@ def _ask() -> dict[str, str]:
         write_lines(f"Could not look up the DID of {handle} at {service}.")
     answers["OWNER_BLUESKY_SOCIAL_HANDLE_DID"] = found or typer.prompt("Your DID (did:plc:…)")
     base_url = typer.prompt("Model service (OpenAI-compatible)", default="https://ai-gateway.vercel.sh/v1")
-    answers["AI_GATEWAY_BASE_URL"] = base_url
+    answers["AI_GATEWAY_BASE_URL"] = ensure_https(base_url.strip())
     answers["AI_GATEWAY_MODEL"] = typer.prompt("Model", default="openai/gpt-5.2")
     answers["AI_GATEWAY_API_KEY"] = typer.prompt("Its key", hide_input=True)
     return answers

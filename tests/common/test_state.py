@@ -16,7 +16,6 @@ from common.state import (
     check_version,
     keep,
     load_state,
-    reset_jsonl_if_version_mismatch,
     save_state,
     stamp_jsonl_version,
     stamp_version,
@@ -125,16 +124,13 @@ def test_a_migration_may_give_the_data_up(tmp_path: Path) -> None:
     assert load_state(path, {"a": 0}, migrate=lambda _: None).data == {"a": 0}
 
 
-def test_a_file_of_lines_is_kept_only_while_its_sidecar_names_this_version(tmp_path: Path) -> None:
+def test_a_file_of_lines_is_of_this_version_only_while_its_sidecar_names_it(tmp_path: Path) -> None:
     lines = tmp_path / "log.jsonl"
-    lines.write_text("{}\n")
     assert not check_jsonl_version(lines)
-    assert reset_jsonl_if_version_mismatch(lines)
-    assert not lines.exists()
-    lines.write_text("{}\n")
+    stamp_jsonl_version(lines)
     assert check_jsonl_version(lines)
-    assert not reset_jsonl_if_version_mismatch(lines)
-    assert lines.read_text() == "{}\n"
+    (tmp_path / "log.jsonl.version").write_text("0.0.1")
+    assert not check_jsonl_version(lines)
 
 
 def test_stamping_a_file_of_lines_writes_the_version_beside_it(tmp_path: Path) -> None:

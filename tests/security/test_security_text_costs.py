@@ -17,7 +17,7 @@ from common.text.lookalikes import shape, skeleton
 from common.text.markdown import is_meaningful, split_sections
 from common.text.phrases import count_sentences, has_list, plain
 from common.text.stems import tokenize_with_stemming
-from common.text.strings import create_slug, dedup_key, normalize_post_text
+from common.text.strings import dedup_key, normalize_post_text
 from common.text.untrusted import clean
 from modules.lives.space.request_parser import repo_in
 from modules.runtime.llm.salvage import looks_cut, parse_arguments, without_thinking
@@ -153,7 +153,7 @@ READERS: tuple[Callable[[str], object], ...] = (
         normalize_post_text,
         dedup_key,
     ),
-    *(create_slug, repo_in, extract_github_urls, detect_urls, tokenize_with_stemming, classify_host_intent_structural),
+    *(repo_in, extract_github_urls, detect_urls, tokenize_with_stemming, classify_host_intent_structural),
     *(skeleton, contains_promise, count_sentences, has_list, plain),
     *(shape, detect_mentions, detect_hashtags, without_mentions, comment_body, named_in, understand, looks_cut),
     *(parse_arguments, without_thinking, split_sections, is_meaningful, extract_from_self),

@@ -220,7 +220,6 @@ def judge_incoming(
     agent_did: str,
     is_owner: bool,
     now: datetime,
-    has_workspace_context: bool = False,
 ) -> tuple[ConversationDecision, Sequence[Reopened]]:
     """Return whether to answer a post, and the event that reopens the conversation for it, if one does.
 
@@ -228,11 +227,10 @@ def judge_incoming(
     """
     if is_owner:
         return _yes("owner", "owner interaction"), [Reopened()]
-    is_project = has_workspace_context or conversation.is_project
-    limits = mechanics.in_project if is_project else mechanics
+    limits = mechanics.in_project if conversation.is_project else mechanics
     reopened = []
     if conversation.state == "concluded":
-        if not _comes_back(conversation, incoming, agent_did, unlimited=is_project):
+        if not _comes_back(conversation, incoming, agent_did, unlimited=conversation.is_project):
             reason = f"Conversation concluded: {conversation.conclusion_reason}"
             return _no("concluded", reason, like=not incoming.is_closing), []
         if not conversation.concluded_by_silence:

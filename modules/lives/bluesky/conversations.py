@@ -8,29 +8,24 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from adapters.atproto.types import Notification
-from common.clock import Clock, iso, parse_iso
-from modules.lives.bluesky.case import Case, incoming_of
+from common.clock import Clock, iso
+from modules.lives.bluesky.case import Case
 from modules.lives.bluesky.conversation_policy import (
     Conversation,
     ConversationAnalysis,
-    ConversationDecision,
     Source,
     judge_incoming,
 )
 from modules.lives.bluesky.conversation_policy import analyze_conversation as analyze
 from modules.lives.bluesky.policy import Plan, plan_case
-from modules.lives.bluesky.thread import ThreadAnalysis
 from modules.lives.bluesky.types import (
     CONVERSATION_RETENTION_MS,
     Aged,
     Concluded,
     Disengaged,
     Event,
-    Incoming,
     Replied,
     Seen,
-    Spoken,
 )
 from modules.runtime.record_file import RecordFile
 from modules.services.agent.identity.self_mechanics import SocialMechanics
@@ -63,45 +58,9 @@ class Conversations:
         """Replies of ours stand in the thread; the same uri twice counts once."""
         return self._apply(root_uri, Seen(), *map(Replied, reply_uris))
 
-    def record_participant_activity(self, root_uri: str, did: str, handle: str, display_name: str = "") -> Conversation:
-        """Somebody else spoke in the thread just now."""
-        post = Incoming(did=did, handle=handle, display_name=display_name, text="", at=self._clock.now())
-        return self._apply(root_uri, Seen(), Spoken(post))
-
     def mark_conversation_concluded(self, root_uri: str, reason: str) -> Conversation:
         """The thread is over for us; it need not have been followed before."""
         return self._apply(root_uri, Seen(), Concluded(reason))
-
-    def should_respond_in_conversation(
-        self,
-        root_uri: str,
-        agent_did: str,
-        incoming: Notification,
-        mechanics: SocialMechanics | None = None,
-        *,
-        thread: ThreadAnalysis | None = None,
-        has_workspace_context: bool = False,
-        is_owner: bool = False,
-        is_automated: bool = False,
-    ) -> ConversationDecision:
-        """Whether to answer a post, which then counts as part of the conversation.
-
-        The `like` and `conclude` that the decision asks for are left to the caller.
-        """
-        post = incoming_of(incoming, parse_iso(incoming.indexed_at), thread, is_automated=is_automated)
-        now = self._clock.now()
-        spoken = self._known(root_uri).after_all((Seen(), Spoken(post)), now)
-        decision, reopened = judge_incoming(
-            spoken,
-            post,
-            mechanics or SocialMechanics(),
-            agent_did=agent_did,
-            is_owner=is_owner,
-            has_workspace_context=has_workspace_context,
-            now=now,
-        )
-        self._keep(spoken.after_all(reopened, now))
-        return decision
 
     def plan_case(self, post_case: Case, mechanics: SocialMechanics) -> Plan:
         """Plan what to do about a post whose thread was read, and keep the conversation as post and plan leave it."""

@@ -48,12 +48,9 @@ _SOURCES: Mapping[str, Callable[[SelfExtract], tuple[Sequence[str], ...]]] = {
 _VARIABLE = re.compile(r"\{\{\s*value([12]?)\s*\}\}")
 
 InvitationType = Literal["question", "artifact", "explicit", "none"]
-InvitationKind = Literal["choice", "bounded", "direct"]
 InvitationAdvice = Literal["Wide Question", "Half Artifact", "No Question", "Nothing"]
 """A subsection of `Advice` in the `expression` skill."""
 
-_KINDS: tuple[InvitationKind, ...] = ("choice", "bounded", "direct")
-_KIND_WEIGHTS = (50, 30, 20)
 
 _LINK = re.compile(r"https?://\S+", re.IGNORECASE)
 _QUESTION = re.compile(r"(?<![^.!?\n])[^.!?\n]*\?")
@@ -208,13 +205,6 @@ def check_invitation(draft: str) -> InvitationCheck:
         (direct, _WEAK_EXPLICIT),
     )
     return next((check for applies, check in rules if applies), _NOTHING)
-
-
-def pick_invitation_prompt(
-    prompts: Mapping[InvitationKind, Sequence[str]], rng: random.Random, kind: InvitationKind | None = None
-) -> str:
-    """An example invitation of `kind`; by default half are choices, three in ten bounded questions, the rest direct."""
-    return rng.choice(prompts[kind or rng.choices(_KINDS, _KIND_WEIGHTS)[0]])
 
 
 def add_invitation(draft: str, invitations: Sequence[str]) -> str:

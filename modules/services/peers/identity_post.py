@@ -61,12 +61,6 @@ def find_identity_post(items: Iterable[FeedItem]) -> Post | None:
     return next((item.post for item in items if item.reposted_by is None and is_identity_post(item.post)), None)
 
 
-def scan_feed_for_identity_post(items: Iterable[FeedItem]) -> str | None:
-    """The GitHub username in the first identity post of a feed; None if there is no such post, or no name in it."""
-    found = find_identity_post(items)
-    return extract_github_username_from_text(found.text) if found else None
-
-
 def _names_in(text: str) -> Iterator[str]:
     if (marked := _MARKED.match(text)) and is_github_username(marked[1]):
         yield marked[1]

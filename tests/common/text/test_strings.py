@@ -9,7 +9,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from common.text.strings import (
-    create_slug,
     dedup_key,
     ensure_https,
     is_empty,
@@ -30,39 +29,14 @@ def test_a_number_or_a_word_is_not_empty(value: object) -> None:
 
 
 @pytest.mark.parametrize(
-    ("value", "slug"),
-    [
-        ("", "untitled"),
-        (None, "untitled"),
-        ("!!!", "untitled"),
-        ("日本", "untitled"),
-        ("Hello World", "hello-world"),
-        ("Crème  Brûlée", "creme-brulee"),
-        ("Æsir Œuvre Smørrebrød Straße Łódź", "asir-ouvre-smorrebrod-strase-lodz"),
-        ("a/b_c,d:e;f·g", "a-b-c-d-e-f-g"),
-        ("Salt & Pepper", "salt-and-pepper"),
-        ("--already--a slug--", "already-a-slug"),
-        (42, "42"),
-    ],
-)
-def test_a_slug_is_plain_lower_case(value: object, slug: str) -> None:
-    assert create_slug(value) == slug
-
-
-@given(st.text())
-def test_any_text_makes_a_slug_that_makes_itself(text: str) -> None:
-    slug = create_slug(text)
-    assert re.fullmatch(r"[a-z0-9]+(-[a-z0-9]+)*", slug)
-    assert create_slug(slug) == slug
-
-
-@pytest.mark.parametrize(
     ("url", "full"),
     [
         ("example.com", "https://example.com"),
         ("http://example.com", "http://example.com"),
         ("HTTPS://Example.com", "HTTPS://Example.com"),
         ("httpbin.org", "https://httpbin.org"),
+        ("localhost:2583", "https://localhost:2583"),
+        ("ftp://example.com", "ftp://example.com"),
     ],
 )
 def test_a_bare_address_gets_https(url: str, full: str) -> None:

@@ -10,6 +10,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from dotenv import dotenv_values
 
 from soul.resources import template
 from tests.patience import HANG_S
@@ -149,6 +150,17 @@ async def test_init_makes_a_home_in_which_doctor_finds_nothing_wrong_and_never_o
     assert not (root / "workspace" / "BOOTSTRAP.md").exists(), "a home that was lived in has had its first talk"
     assert (root / ".env").read_bytes() == before
     assert (root / "SOUL.md").read_text() == "mine"
+
+
+async def test_init_takes_an_address_without_a_scheme_for_https(tmp_path: Path) -> None:
+    service, model = "127.0.0.1:9", "127.0.0.1:9/v1"
+    root = tmp_path / "home"
+    owner = ("owner.test", "did:plc:owner")
+    told = await _init(root, service, "rowan", "rowan.test", PASSWORD, *owner, model, "test-mind", KEY)
+    assert f"at https://{service}" in told
+    written = dotenv_values(root / ".env")
+    assert written["ATPROTO_SERVICE_URL"] == f"https://{service}"
+    assert written["AI_GATEWAY_BASE_URL"] == f"https://{model}"
 
 
 @pytest.mark.parametrize(

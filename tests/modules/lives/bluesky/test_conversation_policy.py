@@ -74,7 +74,6 @@ def judge(
     *,
     mechanics: SocialMechanics = CASUAL,
     now: float | None = None,
-    project: bool = False,
 ) -> tuple[ConversationDecision, Conversation]:
     moment = post.at if now is None else after(now)
     spoken = before.after(Spoken(post), moment)
@@ -84,7 +83,6 @@ def judge(
         mechanics,
         agent_did=ME,
         is_owner=post.did == OWNER,
-        has_workspace_context=project,
         now=moment,
     )
     return decision, spoken.after_all(reopened, moment)
@@ -164,7 +162,7 @@ def test_who_came_back_is_still_welcome_when_the_answer_had_to_wait() -> None:
 
 
 def test_a_project_may_be_taken_up_again_any_number_of_times() -> None:
-    decision, then = judge(ENDED, incoming(minutes=11), project=True)
+    decision, then = judge(ENDED.replace(is_project=True), incoming(minutes=11))
     assert decision
     assert then.reengagement_count == 6
 

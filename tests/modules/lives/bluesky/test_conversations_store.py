@@ -12,18 +12,20 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
-from common.clock import FakeClock
+from adapters.atproto.types import Notification, Post
+from common.clock import FakeClock, parse_iso
 from common.provenance import Provenance
 from modules.lives.bluesky.case import Case, incoming_of
 from modules.lives.bluesky.conversation_policy import Conversation
 from modules.lives.bluesky.conversations import Conversations
 from modules.lives.bluesky.thread import analyze_thread_view
 from modules.lives.bluesky.types import Pending
+from modules.runtime.llm.types import Importance
 from modules.services.agent.identity.self_mechanics import SocialMechanics
 from modules.services.outbox.rules.types import ReplyAdvice
 from modules.services.rights.types import Preference
 from tests.exploration import examples
-from tests.modules.lives.bluesky.bluesky_values import ME, START, at, chain, did, node, notification, uri
+from tests.modules.lives.bluesky.bluesky_values import ME, START, at, chain, did, node, notification, post, uri
 
 ROOT = uri("ada", "root")
 
@@ -38,6 +40,29 @@ def store(path: Path, minutes: float = 0) -> Conversations:
     return Conversations(path, FakeClock(START + timedelta(minutes=minutes)))
 
 
+def case_of(
+    notification: Notification,
+    talk: list[Post] | None = None,
+    *,
+    importance: Importance = "stranger",
+    advice: ReplyAdvice | None = None,
+) -> Case:
+    """A post in a thread of which `talk` was read; by default the post alone."""
+    alone = Post(notification.uri, notification.cid, notification.author, notification.text, notification.created_at)
+    thread = analyze_thread_view(node(talk or [alone]), ME)
+    return Case(
+        preference=Preference(),
+        item=Pending(notification, notification.indexed_at),
+        thread=thread,
+        own_did=ME,
+        importance=importance,
+        provenance=Provenance.OWNER if importance == "owner" else Provenance.STRANGER,
+        relationship=None,
+        incoming=incoming_of(notification, parse_iso(notification.indexed_at), thread, is_automated=False),
+        advice=advice or ReplyAdvice(),
+    )
+
+
 def known(threads: Conversations) -> list[Conversation]:
     """All that the store knows."""
     return list(threads._file.records.values())
@@ -45,20 +70,22 @@ def known(threads: Conversations) -> list[Conversation]:
 
 def test_a_thread_is_written_as_others_know_it(path: Path) -> None:
     threads = store(path)
-    threads.track_conversation(ROOT, cid="cid", author_did=did("ada"), author_handle="ada.example.social")
-    threads.record_participant_activity(ROOT, did("bob"), "bob.example.social", "Bob")
+    opening = post("ada", key="root")
+    answer = post("bob", "Who keeps the weir?", parent=opening)
+    asked = notification(answer.text, author="bob", key="p1", root=ROOT)
+    threads.plan_case(case_of(asked, [opening, answer]), SocialMechanics())
     threads.record_our_reply(ROOT, "at://ours")
     threads.mark_conversation_concluded(ROOT, "said it all")
     written = json.loads(path.read_text())
     assert written["_memoryVersion"]
     assert written["conversations"][ROOT] == {
         "rootUri": ROOT,
-        "rootCid": "cid",
+        "rootCid": "cid-root",
         "rootAuthorDid": did("ada"),
         "rootAuthorHandle": "ada.example.social",
         "firstSeen": at(),
         "lastChecked": at(),
-        "threadDepth": 0,
+        "threadDepth": 1,
         "participants": {
             did("bob"): {
                 "did": did("bob"),
@@ -149,15 +176,13 @@ def test_a_post_is_judged_with_its_thread_and_then_part_of_it(path: Path) -> Non
     talk = chain(*(("bob", f"line {index}") for index in range(11)), ("ada", "The eleventh answer."))
     threads = store(path)
     post = notification("The eleventh answer.", key="c11", minutes=11, root=talk[0].uri)
-    assert threads.should_respond_in_conversation(talk[0].uri, ME, post, thread=analyze_thread_view(node(talk), ME))
+    assert threads.plan_case(case_of(post, talk), SocialMechanics()).code == "answer"
     tracked = threads.get_conversation(talk[0].uri)
     assert tracked is not None
     assert tracked.thread_depth == 11
     deeper = [*talk, *chain(("cleo", "the last"))]
-    decision = threads.should_respond_in_conversation(
-        talk[0].uri, ME, notification(minutes=12), thread=analyze_thread_view(node(deeper), ME)
-    )
-    assert (decision.should, decision.conclude) == (False, True)
+    last = notification(minutes=12, root=talk[0].uri)
+    assert threads.plan_case(case_of(last, deeper), SocialMechanics()).code == "conclude"
 
 
 def test_quick_replies_are_weighed_against_what_the_thread_already_said(path: Path) -> None:
@@ -167,9 +192,8 @@ def test_quick_replies_are_weighed_against_what_the_thread_already_said(path: Pa
     for key in ("one", "two"):
         threads.record_our_reply(talk[0].uri, key)
     post = notification(words, key="c1", minutes=2, root=talk[0].uri)
-    assert threads.should_respond_in_conversation(talk[0].uri, ME, post)
-    thread = analyze_thread_view(node(talk), ME)
-    assert not threads.should_respond_in_conversation(talk[0].uri, ME, post, thread=thread)
+    assert threads.plan_case(case_of(post), SocialMechanics()).code == "answer"
+    assert threads.plan_case(case_of(post, talk), SocialMechanics()).code == "conclude"
 
 
 @pytest.mark.parametrize(
@@ -185,19 +209,7 @@ def test_a_plan_is_kept_with_the_conversation_that_it_leaves(
 ) -> None:
     talk = chain(("bob", "Who knows the weir?"), ("ada", "I do. Which of the two do you mean?"))
     post = notification("I do. Which of the two do you mean?", key="c1", minutes=1, root=talk[0].uri)
-    thread = analyze_thread_view(node(talk), ME)
-    post_case = Case(
-        preference=Preference(),
-        item=Pending(post, at(1)),
-        thread=thread,
-        own_did=ME,
-        importance="stranger",
-        provenance=Provenance.STRANGER,
-        relationship=None,
-        incoming=incoming_of(post, START, thread, is_automated=False),
-        advice=advice,
-    )
-    plan = store(path, minutes=1).plan_case(post_case, SocialMechanics())
+    plan = store(path, minutes=1).plan_case(case_of(post, talk, advice=advice), SocialMechanics())
     kept = store(path).get_conversation(talk[0].uri)
     assert kept is not None
     assert (plan.code, kept.state) == (code, state)
@@ -209,7 +221,7 @@ def test_the_owner_reopens_what_was_left(path: Path) -> None:
     threads = store(path)
     threads.mark_conversation_concluded(ROOT, "said it all")
     post = notification("ok", author="owner", minutes=1, root=ROOT)
-    assert threads.should_respond_in_conversation(ROOT, ME, post, is_owner=True)
+    assert threads.plan_case(case_of(post, importance="owner"), SocialMechanics()).code == "answer"
     reopened = store(path).get_conversation(ROOT)
     assert reopened is not None
     assert reopened.state == "active"
@@ -219,9 +231,9 @@ def test_own_measures_of_the_soul_are_respected(path: Path) -> None:
     threads = store(path)
     threads.record_our_reply(ROOT, "at://ours")
     shy = SocialMechanics(max_replies_before_exit=1)
-    assert not threads.should_respond_in_conversation(ROOT, ME, notification(minutes=1, root=ROOT), shy)
     assert threads.analyze_conversation(ROOT, ME, shy).cause == "replies"
     assert threads.analyze_conversation(ROOT, ME).cause == "none"
+    assert threads.plan_case(case_of(notification(minutes=1, root=ROOT)), shy).code == "conclude"
 
 
 def test_the_sweep_ends_what_ran_dry_and_tells_which(path: Path) -> None:
@@ -233,7 +245,7 @@ def test_the_sweep_ends_what_ran_dry_and_tells_which(path: Path) -> None:
     (over,) = later.sweep(ME)
     assert (over.root_uri, over.concluded_by_silence) == (ROOT, True)
     assert later.sweep(ME) == []
-    assert later.should_respond_in_conversation(ROOT, ME, notification(minutes=62, root=ROOT))
+    assert later.plan_case(case_of(notification(minutes=62, root=ROOT)), SocialMechanics()).code == "answer"
 
 
 def test_the_sweep_ends_for_good_what_had_enough_replies(path: Path) -> None:
@@ -247,7 +259,7 @@ def test_the_sweep_ends_for_good_what_had_enough_replies(path: Path) -> None:
 def test_the_sweep_marks_who_seems_to_have_left(path: Path) -> None:
     threads = store(path)
     for minutes in (-2, -1):
-        threads.should_respond_in_conversation(ROOT, ME, notification(key=str(minutes), minutes=minutes, root=ROOT))
+        threads.plan_case(case_of(notification(key=str(minutes), minutes=minutes, root=ROOT)), SocialMechanics())
     later = store(path, minutes=45)
     later.sweep(ME)
     swept = store(path).get_conversation(ROOT)
@@ -289,7 +301,7 @@ class Life(RuleBasedStateMachine):
         self.minutes += 1
         self.open()
         post = notification(text, author=author, key=f"{self.minutes}", minutes=self.minutes, root=ROOT)
-        if self.threads.should_respond_in_conversation(ROOT, ME, post):
+        if self.threads.plan_case(case_of(post), SocialMechanics()).code == "answer":
             self.ours.add(f"at://ours{self.minutes}")
             self.threads.record_our_reply(ROOT, f"at://ours{self.minutes}")
 
@@ -298,7 +310,8 @@ class Life(RuleBasedStateMachine):
         self.minutes += 1
         self.open()
         post = notification("ok", author="owner", key=f"{self.minutes}", minutes=self.minutes, root=ROOT)
-        assert self.threads.should_respond_in_conversation(ROOT, ME, post, is_owner=True)
+        plan = self.threads.plan_case(case_of(post, importance="owner"), SocialMechanics())
+        assert plan.code == "answer"
 
     @rule()
     def we_leave(self) -> None:

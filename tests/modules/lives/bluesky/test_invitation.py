@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import random
-from collections import Counter
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -13,10 +10,8 @@ from common.constants import PORTABLE_MAX_GRAPHEMES
 from common.text.graphemes import grapheme_len
 from modules.lives.bluesky.expression import Prompts
 from modules.lives.bluesky.expression_policy import (
-    InvitationKind,
     add_invitation,
     check_invitation,
-    pick_invitation_prompt,
 )
 from modules.services.agent.skills.contracts import SKILL_CONTRACTS
 from modules.services.agent.skills.skills import Skills
@@ -84,27 +79,6 @@ def test_who_gives_readers_nothing_is_told_all_three_ways() -> None:
 def test_any_draft_is_judged_and_a_plain_question_always_invites(draft: str) -> None:
     check_invitation(draft)
     assert check_invitation(draft + " Why?").has_invitation
-
-
-PROMPTS: dict[InvitationKind, list[str]] = {
-    "choice": ["Paper or screen?", "Early or late?"],
-    "bounded": ["What's one thing?"],
-    "direct": ["How about you?"],
-}
-
-
-def test_half_of_the_examples_are_choices_and_three_in_ten_bounded() -> None:
-    rng = random.Random(1)
-    counts = Counter(pick_invitation_prompt(PROMPTS, rng) for _ in range(2000))
-    choices = counts["Paper or screen?"] + counts["Early or late?"]
-    assert choices == pytest.approx(1000, abs=100)
-    assert counts["What's one thing?"] == pytest.approx(600, abs=100)
-    assert counts["How about you?"] == pytest.approx(400, abs=100)
-
-
-@pytest.mark.parametrize("kind", ["choice", "bounded", "direct"])
-def test_an_example_of_one_kind_can_be_asked_for(kind: InvitationKind) -> None:
-    assert pick_invitation_prompt(PROMPTS, random.Random(0), kind) in PROMPTS[kind]
 
 
 @given(draft=st.text(max_size=400), invitations=st.lists(st.text(min_size=1, max_size=60), max_size=4))

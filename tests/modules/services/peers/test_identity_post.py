@@ -12,9 +12,9 @@ from modules.services.peers.identity_post import (
     IDENTITY_POST_MARKER,
     build_identity_post_text,
     extract_github_username_from_text,
+    find_identity_post,
     is_github_username,
     names_handle,
-    scan_feed_for_identity_post,
 )
 
 ADA = Actor("did:plc:ada", "ada.example")
@@ -60,11 +60,14 @@ def test_a_claim_is_read_where_one_is_made(text: str, username: str | None) -> N
 
 def test_of_a_feed_the_first_identity_post_of_its_own_counts() -> None:
     own, other = "🔗—`ada` hello https://github.com/ada", "🔗—`bob` hello https://github.com/bob"
-    assert scan_feed_for_identity_post([item("I'm eve on GitHub"), item(own), item(other)]) == "ada"
-    assert scan_feed_for_identity_post([item(other, reply=True), item(own)]) == "ada"
-    assert scan_feed_for_identity_post([item(other, reposted=True), item(own)]) == "ada"
-    assert scan_feed_for_identity_post([item("I'm ada on GitHub")]) is None
-    assert scan_feed_for_identity_post([]) is None
+    feeds = (
+        [item("I'm eve on GitHub"), item(own), item(other)],
+        [item(other, reply=True), item(own)],
+        [item(other, reposted=True), item(own)],
+    )
+    assert [found.text for feed in feeds if (found := find_identity_post(feed))] == [own] * 3
+    assert find_identity_post([item("I'm ada on GitHub")]) is None
+    assert find_identity_post([]) is None
 
 
 @given(st.text(max_size=2_000))
