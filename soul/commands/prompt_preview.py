@@ -22,7 +22,6 @@ from common.files import read_bounded
 from common.provenance import Provenance
 from common.redact import Redactor
 from common.settings import Settings
-from modules.lives.bluesky.life import waiting_drafts, waiting_mentions
 from modules.lives.bluesky.state import PendingPosts
 from modules.runtime.console import LineKind
 from modules.runtime.database.database import Database
@@ -33,7 +32,7 @@ from modules.runtime.journal.journal import Journal
 from modules.runtime.scheduler.attention import IDLE
 from modules.runtime.service_health import ServiceHealth
 from modules.services.agent import onboarding
-from modules.services.agent.attention_list import AttentionList
+from modules.services.agent.attention_list import AttentionList, waiting_drafts
 from modules.services.agent.knowledge import Knowledge, open_stores
 from modules.services.agent.owner_files import OwnerFiles
 from modules.services.agent.prompt import rows
@@ -223,7 +222,7 @@ class _Look:
         commitments = self._home.memory / FILE
         attention_list = AttentionList(
             sources=(
-                waiting_mentions(PendingPosts(self._database, self._clock).count),
+                PendingPosts(self._database, self._clock).attention,
                 waiting_drafts(drafts),
                 DueCommitments(
                     lambda: live_in(commitments), lambda: outcome_patterns(all_in(commitments), self._clock.now())

@@ -11,13 +11,13 @@ from local_tools.self_tools import SelfTools, self_tools
 from local_tools.skill_tools import skill_tools
 from local_tools.space_tool import space_tools
 from local_tools.web import web_tools
-from modules.lives.bluesky.life import BlueskyLife, BlueskyState, waiting_drafts, waiting_mentions
+from modules.lives.bluesky.life import BlueskyLife, BlueskyState
 from modules.lives.bluesky.publish import Publisher
 from modules.lives.space.classifiers import ModelEchoJudge, ModelIntentClassifier
 from modules.lives.space.life import SpaceLife, SpaceServices, build_space_life, is_on_this_machine
 from modules.lives.space.speak import Experiences
 from modules.lives.space.verdicts import FirstLook, Verdicts
-from modules.services.agent.attention_list import AttentionList
+from modules.services.agent.attention_list import AttentionList, waiting_drafts
 from modules.services.agent.identity.keeper import SelfChanged
 from modules.services.agent.tools.registry import Registry
 from modules.services.agent.turn_services import TurnServices
@@ -52,7 +52,7 @@ class Lives:
         self.bluesky_state = BlueskyState(services)
         self.attention_list = AttentionList(
             sources=(
-                waiting_mentions(self.bluesky_state.pending.count),
+                self.bluesky_state.pending.attention,
                 waiting_drafts(services.outbox.held),
                 DueCommitments(self.queue.live, self.queue.get_commitment_outcome_patterns),
             ),

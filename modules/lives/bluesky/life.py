@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import dataclass
-from datetime import timedelta
+from collections.abc import Callable
 from typing import Protocol
 
 from adapters.atproto.client import Atproto
@@ -34,8 +32,8 @@ from modules.lives.bluesky.pictures import Pictures
 from modules.lives.bluesky.publish import Publisher
 from modules.lives.bluesky.report import Reporter
 from modules.lives.bluesky.respond import Responder
-from modules.lives.bluesky.state import PendingPosts
-from modules.lives.bluesky.types import CONVERSATION_STALE_RETENTION_MS, Pending
+from modules.lives.bluesky.state import PendingPosts, Tidying
+from modules.lives.bluesky.types import Pending
 from modules.lives.bluesky.waits import PersonTurns, Waits
 from modules.runtime.control import Control
 from modules.runtime.control_watch import ControlLoop
@@ -43,23 +41,18 @@ from modules.runtime.database.database import Database
 from modules.runtime.events import EventBus
 from modules.runtime.home import Home, SoulDocument
 from modules.runtime.journal.journal import Journal
-from modules.runtime.journal.types import Entry
 from modules.runtime.llm.gateway import LLMGateway
 from modules.runtime.scheduler.attention import Attention
 from modules.runtime.scheduler.policy import get_agent_jitter, get_peer_delay
 from modules.runtime.scheduler.types import Loop
-from modules.services.agent.attention_list import Attention as Waiting
-from modules.services.agent.attention_list import Item, Source
 from modules.services.agent.identity.identity import Identity, Me
 from modules.services.agent.knowledge import Knowledge
 from modules.services.agent.skills.skills import Skills
 from modules.services.agent.turn_services import TurnServices
 from modules.services.commitments.replies import ReplyCommitments
-from modules.services.outbox.audit import SHORT_ID_CHARS
 from modules.services.outbox.outbox import Outbox
 from modules.services.outbox.rules.etiquette import Etiquette
 from modules.services.outbox.rules.rules import TURNS_PER_PERSON
-from modules.services.outbox.types import Intent
 from modules.services.own_feed.engagement import EngagementWatch
 from modules.services.own_feed.engagement_policy import get_engagement_patterns
 from modules.services.own_feed.expressions import Expressions
@@ -75,57 +68,6 @@ from modules.services.presence.subscriptions import ActivitySubscriptions
 from modules.services.rights.forgotten import ForgottenPeople
 from modules.services.rights.preferences import Preferences
 from modules.services.rights.requests import ForgetRequests
-
-
-def waiting_mentions(count: Callable[[], Awaitable[int]]) -> Source:
-    """Return a source that says how many posts wait."""
-
-    async def mentions() -> Waiting:
-        return Waiting(mentions=await count())
-
-    return mentions
-
-
-def waiting_drafts(held: Callable[[], Awaitable[Sequence[Intent]]]) -> Source:
-    """Return a source that names each draft by its id.
-
-    A draft may repeat what strangers said, so a turn of the owner's is told of it without its words.
-    """
-
-    async def drafts() -> Waiting:
-        return Waiting(
-            blocked=tuple(
-                Item(f"{draft.kind} {draft.id[:SHORT_ID_CHARS]}", draft.error or "", private=True, asked=True)
-                for draft in await held()
-            )
-        )
-
-    return drafts
-
-
-@dataclass(frozen=True, slots=True)
-class Tidying:
-    """Ends the conversations that are over, and forgets what has outlived its use."""
-
-    conversations: Conversations
-    relationships: Relationships
-    pending: PendingPosts
-    identity: Identity
-    journal: Journal
-    clock: Clock
-    own_did: Callable[[], str]
-
-    async def run(self) -> None:
-        """Do it once. Raises `StorageError`, or `Transient` where the database is briefly out of reach."""
-        for over in self.conversations.sweep(self.own_did(), self.identity.extract().social_mechanics):
-            summary = f"The conversation with @{over.root_author_handle or 'somebody'} is over"
-            reason = over.conclusion_reason or ""
-            await self.journal.record(
-                Entry("decision", "heartbeat", summary, line="social", reason=reason, trigger_uri=over.root_uri)
-            )
-        self.conversations.cleanup_old_conversations()
-        self.relationships.prune_stale()
-        await self.pending.forget_before(self.clock.now() - timedelta(milliseconds=CONVERSATION_STALE_RETENTION_MS))
 
 
 class BlueskyServices(Protocol):
@@ -179,61 +121,64 @@ class BlueskyLife:
     def __init__(
         self, services: BlueskyServices, state: BlueskyState, turn_services: TurnServices, replies: ReplyCommitments
     ) -> None:
-        me, clock, rng, pace, journal = services.me, services.clock, services.rng, services.pace, services.journal
         self._services = services
-        self._prompter = turn_services.prompter
+        self._state = state
+        self._turn_services = turn_services
         self._replies = replies
-        expressions = Expressions(services.home.memory / "expressions.json", clock)
-        self._watch = EngagementWatch(expressions, services.atproto, journal, clock, services.settings.soul_speed)
-        self.expression = Expression(
-            me=me,
-            path=services.home.memory / "expression_schedule.json",
-            expressions=expressions,
-            atproto=services.atproto,
-            outbox=services.outbox,
-            identity=services.identity,
-            prompter=turn_services.prompter,
-            skills=services.skills,
-            turn_runner=turn_services.turn_runner,
-            journal=journal,
-            clock=clock,
-            rng=rng,
-            pace=pace,
-            keep_hours=services.settings.soul_speed == 1,
-            standing=services.control.standing,
-        )
-        self._own_feed = OwnFeed(
-            services.atproto, services.outbox, Pruner(services.outbox, journal, services.control.standing)
-        )
-        self._own_identity = build_own_identity(services, turn_services.prompter)
+        self._expressions = Expressions(services.home.memory / "expressions.json", services.clock)
         self.discovery = PeerDiscovery(
             services.peer_registry, ourselves_of(services.settings), lambda: services.atproto.did
         )
-        perceiver = Perceiver(
+        self._own_identity = build_own_identity(services, turn_services.prompter)
+        self.expression = self._build_expression()
+        self._watch, self._own_feed = self._build_own_feed()
+        self.awareness = self._build_awareness()
+        self.subscriptions = self._build_subscriptions()
+        self.control_watch = self._build_control_watch()
+        self.tidying = self._build_tidying()
+        files = (
+            state.conversations,
+            services.relationships,
+            self.expression,
+            self._expressions,
+            services.peer_registry,
+            self._own_identity,
+        )
+        self.notices = tuple(file.notice for file in files)
+
+    def _build_expression(self) -> Expression:
+        """Return what thinks of posts of its own."""
+        services = self._services
+        return Expression(
+            me=services.me,
+            path=services.home.memory / "expression_schedule.json",
+            expressions=self._expressions,
             atproto=services.atproto,
             outbox=services.outbox,
-            pending=state.pending,
-            relationships=services.relationships,
-            publisher=state.publisher,
             identity=services.identity,
-            journal=journal,
-            clock=clock,
-            owner_did=me.owner_did,
-            peers=self.discovery,
-            forgotten=ForgottenPeople(services.database, ForgetRequests(services.home.memory), clock),
-        )
-        pictures = Pictures(
-            web=services.web,
-            repos=services.repos,
-            media=services.knowledge.stores.media,
+            prompter=self._turn_services.prompter,
             skills=services.skills,
-            rng=rng,
-            journal=journal,
-            sees=services.gateway.sees,
-            home_url=services.settings.home_service_url(),
+            turn_runner=self._turn_services.turn_runner,
+            journal=services.journal,
+            clock=services.clock,
+            rng=services.rng,
+            pace=services.pace,
+            keep_hours=services.settings.soul_speed == 1,
+            standing=services.control.standing,
         )
+
+    def _build_own_feed(self) -> tuple[EngagementWatch, OwnFeed]:
+        """Return what counts how its posts were answered, and what reads and prunes its own feed."""
+        services, atproto, journal = self._services, self._services.atproto, self._services.journal
+        watch = EngagementWatch(self._expressions, atproto, journal, services.clock, services.settings.soul_speed)
+        pruner = Pruner(services.outbox, journal, services.control.standing)
+        return watch, OwnFeed(atproto, services.outbox, pruner)
+
+    def _build_awareness(self) -> AwarenessLoop:
+        """Return the loop that takes in notifications, and answers one waiting post after the other."""
+        services, state, pace = self._services, self._state, self._services.pace
         reader = CaseReader(
-            me=me,
+            me=services.me,
             atproto=services.atproto,
             relationships=services.relationships,
             etiquette=services.etiquette,
@@ -241,20 +186,48 @@ class BlueskyLife:
             peers=self.discovery,
         )
         speed = AWARENESS_INTERVAL_MS / pace.awareness_ms
-        turns = PersonTurns(TURNS_PER_PERSON, clock, speed, journal=journal, loop=AWARENESS)
-        reporter = Reporter(journal, AWARENESS)
-        handler = Handler(
+        turns = PersonTurns(TURNS_PER_PERSON, services.clock, speed, journal=services.journal, loop=AWARENESS)
+        reporter = Reporter(services.journal, AWARENESS)
+        return AwarenessLoop(
+            pace=pace,
+            perceiver=self._build_perceiver(),
             reader=reader,
-            responder=Responder(
-                me=me,
-                prompter=turn_services.prompter,
-                skills=services.skills,
-                turn_runner=turn_services.turn_runner,
-                clock=clock,
-                rng=rng,
-                sessions=services.knowledge.sessions,
-                pictures=pictures,
-            ),
+            handler=self._build_handler(reader, turns, reporter),
+            waits=Waits(services.clock, pace.awareness_ms / 1000),
+            pending=state.pending,
+            turns=turns,
+            relationships=services.relationships,
+            reporter=reporter,
+            journal=services.journal,
+            rng=services.rng,
+            owner_did=services.me.owner_did,
+            standing=services.control.standing,
+            attention=services.attention,
+        )
+
+    def _build_perceiver(self) -> Perceiver:
+        """Return what says which notifications are new, and stores them."""
+        services, state = self._services, self._state
+        return Perceiver(
+            atproto=services.atproto,
+            outbox=services.outbox,
+            pending=state.pending,
+            relationships=services.relationships,
+            publisher=state.publisher,
+            identity=services.identity,
+            journal=services.journal,
+            clock=services.clock,
+            owner_did=services.me.owner_did,
+            peers=self.discovery,
+            forgotten=ForgottenPeople(services.database, ForgetRequests(services.home.memory), services.clock),
+        )
+
+    def _build_handler(self, reader: CaseReader, turns: PersonTurns, reporter: Reporter) -> Handler:
+        """Return the line through the rooms for one waiting post."""
+        services, state = self._services, self._state
+        return Handler(
+            reader=reader,
+            responder=self._build_responder(),
             publisher=state.publisher,
             conversations=state.conversations,
             identity=services.identity,
@@ -262,70 +235,81 @@ class BlueskyLife:
             pending=state.pending,
             turns=turns,
             reporter=reporter,
-            clock=clock,
+            clock=services.clock,
             others_first_ms=self._others_first_ms,
             on_replied=self._note_commitments,
         )
-        self.awareness = AwarenessLoop(
-            pace=pace,
-            perceiver=perceiver,
-            reader=reader,
-            handler=handler,
-            waits=Waits(clock, pace.awareness_ms / 1000),
-            pending=state.pending,
-            turns=turns,
-            relationships=services.relationships,
-            reporter=reporter,
-            journal=journal,
-            rng=rng,
-            owner_did=me.owner_did,
-            standing=services.control.standing,
-            attention=services.attention,
+
+    def _build_responder(self) -> Responder:
+        """Return what asks the model for an answer, with the pictures of the post."""
+        services = self._services
+        pictures = Pictures(
+            web=services.web,
+            repos=services.repos,
+            media=services.knowledge.stores.media,
+            skills=services.skills,
+            rng=services.rng,
+            journal=services.journal,
+            sees=services.gateway.sees,
+            home_url=services.settings.home_service_url(),
         )
+        return Responder(
+            me=services.me,
+            prompter=self._turn_services.prompter,
+            skills=services.skills,
+            turn_runner=self._turn_services.turn_runner,
+            clock=services.clock,
+            rng=services.rng,
+            sessions=services.knowledge.sessions,
+            pictures=pictures,
+        )
+
+    def _build_subscriptions(self) -> ActivitySubscriptions:
+        """Return what has the network tell of the posts of the owner and of the peers in the settings."""
+        services = self._services
+        return ActivitySubscriptions(
+            atproto=services.atproto,
+            journal=services.journal,
+            clock=services.clock,
+            actors=(services.me.owner_did, *services.settings.soul_peers),
+            speed=services.settings.soul_speed,
+        )
+
+    def _build_control_watch(self) -> ControlLoop:
+        """Return the loop that looks whether the SOUL may act; while it may, its account says what it is."""
+        services = self._services
         disclosure = Disclosure(
             atproto=services.atproto,
             database=services.database,
-            journal=journal,
-            clock=clock,
+            journal=services.journal,
+            clock=services.clock,
             label=services.settings.soul_bot_label,
             operator=operator_of(services.settings),
         )
-        self.subscriptions = ActivitySubscriptions(
-            atproto=services.atproto,
-            journal=journal,
-            clock=clock,
-            actors=(me.owner_did, *services.settings.soul_peers),
-            speed=services.settings.soul_speed,
-        )
-        self.control_watch = ControlLoop(
+        return ControlLoop(
             control=services.control,
             repos=services.repos,
-            journal=journal,
-            clock=clock,
-            owner_did=me.owner_did,
+            journal=services.journal,
+            clock=services.clock,
+            owner_did=services.me.owner_did,
             own_did=lambda: services.atproto.did,
             when_free=disclosure.ensure_once,
             publish=services.events.publish,
             speed=services.settings.soul_speed,
         )
-        self.tidying = Tidying(
+
+    def _build_tidying(self) -> Tidying:
+        """Return what ends the conversations that are over."""
+        services, state = self._services, self._state
+        return Tidying(
             conversations=state.conversations,
             relationships=services.relationships,
             pending=state.pending,
             identity=services.identity,
-            journal=journal,
-            clock=clock,
+            journal=services.journal,
+            clock=services.clock,
             own_did=lambda: services.atproto.did,
         )
-        files = (
-            state.conversations,
-            services.relationships,
-            self.expression,
-            expressions,
-            services.peer_registry,
-            self._own_identity,
-        )
-        self.notices = tuple(file.notice for file in files)
 
     def answered_sources(self) -> list[str]:
         """Return where in SELF.md those thoughts started that readers answered most, the most answered first."""
@@ -350,7 +334,7 @@ class BlueskyLife:
             self.awareness,
             NotificationLoop(self.awareness),
             ExpressionLoop(services.pace, self.expression, ready=is_settled),
-            build_peer_loop(services, self._prompter, self._own_identity, is_settled=is_settled),
+            build_peer_loop(services, self._turn_services.prompter, self._own_identity, is_settled=is_settled),
             OwnFeedLoop(services.pace, self._own_feed, self._watch, ready=is_settled),
         ]
 

@@ -1,20 +1,28 @@
 """The posts that wait to be handled, in `soul.db`: stored before they are marked as seen, and kept until handled.
 
-Survives kill -9: taking in is idempotent by uri, and a post stays pending until its outcome is written.
+Survives kill -9: taking in is idempotent by uri, and a post stays pending until its outcome is written. What has
+outlived its use, here and in the other files of this life, is forgotten by `Tidying`.
 """
 
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Sequence
-from datetime import datetime
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
 from typing import Any, Literal
 
 from adapters.atproto.types import Actor, Notification, Picture, ReplyRefs, StrongRef
 from common.clock import Clock
-from modules.lives.bluesky.types import Pending
+from modules.lives.bluesky.conversations import Conversations
+from modules.lives.bluesky.types import CONVERSATION_STALE_RETENTION_MS, Pending
 from modules.runtime.database.database import Database
+from modules.runtime.journal.journal import Journal
+from modules.runtime.journal.types import Entry
+from modules.services.agent.attention_list import Attention
+from modules.services.agent.identity.identity import Identity
 from modules.services.inbox import received
+from modules.services.peers.accounts import Relationships
 
 
 class PendingPosts:
@@ -57,6 +65,10 @@ class PendingPosts:
         """How many wait."""
         return await self._database.run(received.count_waiting)
 
+    async def attention(self) -> Attention:
+        """Return how many wait, for the list of what asks for attention."""
+        return Attention(mentions=await self.count())
+
     async def settle(self, uris: Sequence[str], state: Literal["handled", "dropped"], outcome: str) -> None:
         """These are handled, or given up; `outcome` says how."""
         await self._database.run(lambda connection: received.settle(connection, uris, state, outcome))
@@ -68,6 +80,31 @@ class PendingPosts:
     async def forget_before(self, moment: datetime) -> int:
         """Delete what was handled before `moment`; returns how many rows went."""
         return await self._database.run(lambda connection: received.forget_before(connection, moment))
+
+
+@dataclass(frozen=True, slots=True)
+class Tidying:
+    """Ends the conversations that are over, and forgets what has outlived its use."""
+
+    conversations: Conversations
+    relationships: Relationships
+    pending: PendingPosts
+    identity: Identity
+    journal: Journal
+    clock: Clock
+    own_did: Callable[[], str]
+
+    async def run(self) -> None:
+        """Do it once. Raises `StorageError`, or `Transient` where the database is briefly out of reach."""
+        for over in self.conversations.sweep(self.own_did(), self.identity.extract().social_mechanics):
+            summary = f"The conversation with @{over.root_author_handle or 'somebody'} is over"
+            reason = over.conclusion_reason or ""
+            await self.journal.record(
+                Entry("decision", "heartbeat", summary, line="social", reason=reason, trigger_uri=over.root_uri)
+            )
+        self.conversations.cleanup_old_conversations()
+        self.relationships.prune_stale()
+        await self.pending.forget_before(self.clock.now() - timedelta(milliseconds=CONVERSATION_STALE_RETENTION_MS))
 
 
 def _payload(notification: Notification) -> dict[str, Any]:

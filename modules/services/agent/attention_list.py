@@ -5,7 +5,7 @@ Nothing due, no lines. The file is a view and is written anew when it would say 
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from operator import itemgetter
@@ -14,6 +14,8 @@ from common.clock import local
 from common.text.untrusted import one_line
 from modules.services.agent.owner_files import OwnerFiles
 from modules.services.agent.skills.skills import Skills
+from modules.services.outbox.audit import SHORT_ID_CHARS
+from modules.services.outbox.types import Intent
 
 FILE = "PROSOCHE.md"
 
@@ -79,6 +81,23 @@ class Attention:
 
 Source = Callable[[], Awaitable[Attention]]
 """What one life has to say; a service knows no life."""
+
+
+def waiting_drafts(held: Callable[[], Awaitable[Sequence[Intent]]]) -> Source:
+    """Return a source that names each draft by its id.
+
+    A draft may repeat what strangers said, so a turn of the owner's is told of it without its words.
+    """
+
+    async def drafts() -> Attention:
+        return Attention(
+            blocked=tuple(
+                Item(f"{draft.kind} {draft.id[:SHORT_ID_CHARS]}", draft.error or "", private=True, asked=True)
+                for draft in await held()
+            )
+        )
+
+    return drafts
 
 
 def render_attention(attention: Attention, skills: Skills, *, timezone: str = "", public: bool = False) -> str:
