@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from local_tools.bluesky import BlueskyTools, bluesky_tools
 from local_tools.memory_tools import MemoryTools, memory_tools
 from local_tools.pictures import picture_tools
@@ -13,28 +11,17 @@ from local_tools.space_tool import space_tools
 from local_tools.web import web_tools
 from modules.lives.bluesky.life import BlueskyLife, BlueskyState
 from modules.lives.bluesky.publish import Publisher
-from modules.lives.space.classifiers import ModelEchoJudge, ModelIntentClassifier
-from modules.lives.space.life import SpaceLife, SpaceServices, build_space_life, is_on_this_machine
-from modules.lives.space.speak import Experiences
-from modules.lives.space.verdicts import FirstLook, Verdicts
+from modules.lives.space.life import build_space_life, space_services
 from modules.services.agent.attention_list import AttentionList, waiting_drafts
 from modules.services.agent.identity.keeper import SelfChanged
 from modules.services.agent.tools.registry import Registry
 from modules.services.agent.turn_services import TurnServices
-from modules.services.commitments.announce import Announcer
+from modules.services.commitments.build import build_commitment_loop, build_commitment_writer, open_commitment_queue
 from modules.services.commitments.due import DueCommitments
-from modules.services.commitments.events import CommitmentAbandoned, CommitmentKept, CommitmentsReady
-from modules.services.commitments.fulfil import Fulfiller
-from modules.services.commitments.loop import CommitmentLoop
-from modules.services.commitments.presence import Presence
-from modules.services.commitments.queue import CommitmentQueue
+from modules.services.commitments.events import CommitmentAbandoned, CommitmentsReady
 from modules.services.commitments.replies import ReplyCommitments
-from modules.services.commitments.runner import CommitmentRunner
-from modules.services.commitments.writer import CommitmentWriter
 from modules.services.peers.room_identity import RoomJoined
 from soul.composition.services import Services
-
-_COMES_IN_WITHIN_S = 30.0
 
 
 class Lives:
@@ -42,13 +29,7 @@ class Lives:
 
     def __init__(self, services: Services) -> None:
         events, social_only = services.events, services.social_only
-        self.queue = CommitmentQueue(
-            services.home.memory,
-            services.clock,
-            social_only=social_only,
-            redactor=services.redactor,
-            publish=events.publish,
-        )
+        self.queue = open_commitment_queue(services)
         self.bluesky_state = BlueskyState(services)
         self.attention_list = AttentionList(
             sources=(
@@ -66,20 +47,14 @@ class Lives:
             self.attention_list,
             bonds=services.relationships.closest,
         )
-        writer = CommitmentWriter(
-            agent_name=services.me.agent_name,
-            bluesky_username=services.me.bluesky_username,
-            gateway=services.gateway,
-            prompter=self.turn_services.prompter,
-            skills=services.skills,
-            journal=services.journal,
-            clock=services.clock,
-            rng=services.rng,
-        )
+        writer = build_commitment_writer(services, self.turn_services.prompter)
         replies = ReplyCommitments(self.queue, writer, services.journal, social_only=social_only)
         self.bluesky = BlueskyLife(services, self.bluesky_state, self.turn_services, replies)
-        self.space = build_space(services, self.turn_services, self.queue, writer)
-        self.commitments = build_commitments(services, self.space, self.queue, writer)
+        in_space = space_services(services, services.integrations, self.turn_services, self.queue, writer)
+        self.space = build_space_life(in_space, social_only=social_only or not services.github.configured)
+        self.commitments = build_commitment_loop(
+            services, services.integrations, self.queue, writer, has_joined_room=lambda: self.space.has_joined_room
+        )
         events.subscribe(CommitmentsReady, lambda _: self.commitments.wake())
         events.subscribe(CommitmentAbandoned, lambda event: self.space.participation.given_up(event.commitment))
         events.subscribe(RoomJoined, lambda _: self.space.identity_publisher.introduce())
@@ -108,64 +83,3 @@ def build_registry(services: Services, publisher: Publisher) -> Registry:
     pages = web_tools(services.web, on_bluesky, services.skills)
     tools = (*bluesky_tools(on_bluesky), *shared, *pages, *own_notes, *known, *space_tools(services.skills))
     return Registry(tools, social_only=services.social_only)
-
-
-def build_space(
-    services: Services, turn_services: TurnServices, queue: CommitmentQueue, writer: CommitmentWriter
-) -> SpaceLife:
-    """Return the life in the agent space; kept commitments become memories of it."""
-    integrations, clock, memories = services.integrations, services.clock, services.knowledge.stores.memories
-    verdicts, zone = Verdicts(services.gateway, services.skills, clock), services.settings.soul_timezone
-
-    def is_trusted_room() -> bool:
-        return bool(services.settings.space_url) or is_on_this_machine(integrations.room.url)
-
-    experiences = Experiences(memories, services.journal, clock, services.knowledge.room_session, zone, is_trusted_room)
-    services.events.subscribe(CommitmentKept, experiences.keep_commitment)
-    return build_space_life(
-        SpaceServices(
-            home=services.home,
-            soul=services.soul,
-            config=integrations.space_config,
-            client=integrations.room,
-            queue=queue,
-            writer=writer,
-            intents=ModelIntentClassifier(verdicts, services.journal),
-            judge=ModelEchoJudge(verdicts, services.journal, clock),
-            first_look=FirstLook(replace(verdicts, timeout_s=services.settings.ai_gateway_idle_timeout_s)),
-            prompter=turn_services.prompter,
-            turn_runner=turn_services.turn_runner,
-            skills=services.skills,
-            journal=services.journal,
-            redactor=services.redactor,
-            clock=clock,
-            rng=services.rng,
-            estimate=services.knowledge.stores.estimator.estimate,
-            mute_reason=integrations.mute_reason,
-            session_key=services.knowledge.room_session,
-            wake_commitments=lambda: services.events.publish(CommitmentsReady()),
-            experience=experiences.keep,
-            timezone=zone,
-            is_trusted_room=is_trusted_room,
-        ),
-        social_only=services.social_only or not integrations.github.configured,
-    )
-
-
-def build_commitments(
-    services: Services, space: SpaceLife, queue: CommitmentQueue, writer: CommitmentWriter
-) -> CommitmentLoop:
-    """Return the loop that fulfils commitments; those of a room wait until the room is known."""
-    integrations, clock = services.integrations, services.clock
-    sender, started = integrations.to_room, clock.monotonic()
-    runner = CommitmentRunner(
-        queue=queue,
-        fulfiller=Fulfiller(services.outbox, github=integrations.github.configured, social_only=services.social_only),
-        announcer=Announcer(services.outbox, writer=writer, attention=services.attention, where=sender.where),
-        presence=Presence(integrations.room, clock, services.redactor, integrations.mute_reason),
-        journal=services.journal,
-        publish=services.events.publish,
-        knows_room=lambda: space.has_joined_room or clock.monotonic() - started >= _COMES_IN_WITHIN_S,
-        was_delivered=sender.was_delivered,
-    )
-    return CommitmentLoop(runner, clock, speed=services.settings.soul_speed)

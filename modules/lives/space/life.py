@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import random
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from ipaddress import ip_address
+from typing import Protocol
 from urllib.parse import urlsplit
 
 from adapters.space.client import SpaceClient
 from common.clock import Clock
 from common.redact import Redactor
+from common.settings import Settings
 from modules.lives.space.act import Participation
-from modules.lives.space.classifiers import EchoJudge
+from modules.lives.space.classifiers import EchoJudge, ModelEchoJudge, ModelIntentClassifier
 from modules.lives.space.commitment_maker import CommitmentMaker
 from modules.lives.space.config import SpaceConfigFile
 from modules.lives.space.decide import Decider
@@ -22,16 +24,21 @@ from modules.lives.space.perceive import Perceiver
 from modules.lives.space.prompting import PromptWriter
 from modules.lives.space.respond import Responder
 from modules.lives.space.snapshot import SnapshotBuilder
-from modules.lives.space.speak import Speaker
+from modules.lives.space.speak import Experiences, Speaker
 from modules.lives.space.state import Conversation
 from modules.lives.space.types import IntentClassifier
 from modules.lives.space.validator import MessageValidator
-from modules.lives.space.verdicts import FirstLook
+from modules.lives.space.verdicts import FirstLook, Verdicts
+from modules.runtime.events import EventBus
 from modules.runtime.home import Home, SoulDocument
 from modules.runtime.journal.journal import Journal
+from modules.runtime.llm.gateway import LLMGateway
+from modules.services.agent.knowledge import Knowledge
 from modules.services.agent.prompt.prompter import Prompter
 from modules.services.agent.skills.skills import Skills
 from modules.services.agent.turn.runner import TurnRunner
+from modules.services.agent.turn_services import TurnServices
+from modules.services.commitments.events import CommitmentKept, CommitmentsReady
 from modules.services.commitments.queue import CommitmentQueue
 from modules.services.commitments.writer import CommitmentWriter
 from modules.services.peers.room_identity import IdentityPublisher
@@ -42,6 +49,32 @@ CONFIG, RELATIONSHIPS = "space-config.json", "peer_relationships.json"
 
 async def no_experience(kind: str, what: str) -> None:
     """Keep no experience."""
+
+
+class SharedServices(Protocol):
+    """What this life takes of the services that all lives use."""
+
+    settings: Settings
+    home: Home
+    soul: SoulDocument
+    clock: Clock
+    rng: random.Random
+    journal: Journal
+    redactor: Redactor
+    skills: Skills
+    events: EventBus
+    knowledge: Knowledge
+    gateway: LLMGateway
+
+
+class RoomAccess(Protocol):
+    """The way into the room."""
+
+    room: SpaceClient
+    space_config: SpaceConfigFile
+
+    def mute_reason(self) -> str:
+        """Return why nothing may be said in the room just now, "" if something may."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,6 +130,51 @@ class SpaceLife:
     @property
     def notices(self) -> tuple[str, ...]:
         return tuple(filter(None, (self.relationships.notice, self.config.notice)))
+
+
+def space_services(
+    services: SharedServices,
+    access: RoomAccess,
+    turn_services: TurnServices,
+    queue: CommitmentQueue,
+    writer: CommitmentWriter,
+) -> SpaceServices:
+    """Return what the life is built from, with a model to judge the talk; kept commitments become memories of it."""
+    settings, journal, clock = services.settings, services.journal, services.clock
+    knowledge, verdicts = services.knowledge, Verdicts(services.gateway, services.skills, clock)
+
+    def is_trusted_room() -> bool:
+        return bool(settings.space_url) or is_on_this_machine(access.room.url)
+
+    experiences = Experiences(
+        knowledge.stores.memories, journal, clock, knowledge.room_session, settings.soul_timezone, is_trusted_room
+    )
+    services.events.subscribe(CommitmentKept, experiences.keep_commitment)
+    return SpaceServices(
+        home=services.home,
+        soul=services.soul,
+        config=access.space_config,
+        client=access.room,
+        queue=queue,
+        writer=writer,
+        intents=ModelIntentClassifier(verdicts, journal),
+        judge=ModelEchoJudge(verdicts, journal, clock),
+        first_look=FirstLook(replace(verdicts, timeout_s=settings.ai_gateway_idle_timeout_s)),
+        prompter=turn_services.prompter,
+        turn_runner=turn_services.turn_runner,
+        skills=services.skills,
+        journal=journal,
+        redactor=services.redactor,
+        clock=clock,
+        rng=services.rng,
+        estimate=knowledge.stores.estimator.estimate,
+        mute_reason=access.mute_reason,
+        session_key=knowledge.room_session,
+        wake_commitments=lambda: services.events.publish(CommitmentsReady()),
+        experience=experiences.keep,
+        timezone=settings.soul_timezone,
+        is_trusted_room=is_trusted_room,
+    )
 
 
 def build_space_life(given: SpaceServices, *, social_only: bool) -> SpaceLife:

@@ -1,0 +1,109 @@
+"""Builds the service of commitments, for whoever composes a SOUL."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable
+from typing import Protocol
+
+from adapters.github.client import GitHub
+from adapters.space.client import SpaceClient
+from common.clock import Clock
+from common.redact import Redactor
+from common.settings import Settings
+from modules.runtime.events import EventBus
+from modules.runtime.home import Home
+from modules.runtime.journal.journal import Journal
+from modules.runtime.llm.gateway import LLMGateway
+from modules.runtime.scheduler.attention import Attention
+from modules.services.agent.identity.identity import Me
+from modules.services.agent.prompt.prompter import Prompter
+from modules.services.agent.skills.skills import Skills
+from modules.services.commitments.announce import Announcer
+from modules.services.commitments.fulfil import Fulfiller
+from modules.services.commitments.loop import CommitmentLoop
+from modules.services.commitments.presence import Presence
+from modules.services.commitments.queue import CommitmentQueue
+from modules.services.commitments.runner import CommitmentRunner
+from modules.services.commitments.writer import CommitmentWriter
+from modules.services.outbox.outbox import Outbox
+from modules.services.outbox.senders.space import SpaceSender
+
+_JOINS_WITHIN_S = 30.0
+
+
+class CommitmentServices(Protocol):
+    """What the service is built from."""
+
+    settings: Settings
+    me: Me
+    home: Home
+    clock: Clock
+    rng: random.Random
+    journal: Journal
+    redactor: Redactor
+    skills: Skills
+    events: EventBus
+    attention: Attention
+    gateway: LLMGateway
+    outbox: Outbox
+    github: GitHub
+    social_only: bool
+
+
+class RoomAccess(Protocol):
+    """The way into the room, where commitments are shown and announced."""
+
+    room: SpaceClient
+    to_room: SpaceSender
+
+    def mute_reason(self) -> str:
+        """Return why nothing may be shown in the room just now, "" if something may."""
+
+
+def open_commitment_queue(services: CommitmentServices) -> CommitmentQueue:
+    """Return the commitments, with those that were open when the process ended."""
+    return CommitmentQueue(
+        services.home.memory,
+        services.clock,
+        social_only=services.social_only,
+        redactor=services.redactor,
+        publish=services.events.publish,
+    )
+
+
+def build_commitment_writer(services: CommitmentServices, prompter: Prompter) -> CommitmentWriter:
+    """Return what finds the words of commitments."""
+    return CommitmentWriter(
+        agent_name=services.me.agent_name,
+        bluesky_username=services.me.bluesky_username,
+        gateway=services.gateway,
+        prompter=prompter,
+        skills=services.skills,
+        journal=services.journal,
+        clock=services.clock,
+        rng=services.rng,
+    )
+
+
+def build_commitment_loop(
+    services: CommitmentServices,
+    access: RoomAccess,
+    queue: CommitmentQueue,
+    writer: CommitmentWriter,
+    *,
+    has_joined_room: Callable[[], bool],
+) -> CommitmentLoop:
+    """Return the loop that fulfils commitments; those of a room wait half a minute for the room to be known."""
+    clock, started = services.clock, services.clock.monotonic()
+    runner = CommitmentRunner(
+        queue=queue,
+        fulfiller=Fulfiller(services.outbox, github=services.github.configured, social_only=services.social_only),
+        announcer=Announcer(services.outbox, writer=writer, attention=services.attention, where=access.to_room.where),
+        presence=Presence(access.room, clock, services.redactor, access.mute_reason),
+        journal=services.journal,
+        publish=services.events.publish,
+        knows_room=lambda: has_joined_room() or clock.monotonic() - started >= _JOINS_WITHIN_S,
+        was_delivered=access.to_room.was_delivered,
+    )
+    return CommitmentLoop(runner, clock, speed=services.settings.soul_speed)
