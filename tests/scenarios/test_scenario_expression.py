@@ -53,6 +53,8 @@ async def test_a_thought_starts_from_self_md_as_it_is_now(running_town: RunningT
     assert "Old roofs." not in told
     tones = life.app.services.skills.subsection("expression", "Tones", tone_of(hour)).strip()
     assert tones in told
+    thin = "identity, purpose, questions, patterns, learnings, explorations, values"
+    assert thin in running_town.mind.asked[0].messages[0].text
 
 
 @pytest.mark.parametrize(

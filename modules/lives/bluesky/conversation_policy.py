@@ -196,10 +196,6 @@ class ConversationAnalysis:
 
     cause: Cause
     reason: str
-    thread_depth: int = 0
-    participant_count: int = 0
-    our_reply_count: int = 0
-    active_participants: tuple[str, ...] = ()
     disengaged_participants: tuple[str, ...] = ()
 
     @property
@@ -250,20 +246,11 @@ def analyze_conversation(
         return ConversationAnalysis("none", "Unknown conversation")
     mechanics = mechanics.in_project if conversation.is_project else mechanics
     others = _others(conversation, agent_did)
-    active = tuple(one.handle for one in others if not _is_silent(one, mechanics, now))
     disengaged = tuple(one.handle for one in others if _is_disengaged(one, mechanics, now))
     cause, reason = _course(conversation, mechanics, now)
-    if cause == "none" and disengaged and not active:
+    if cause == "none" and disengaged and all(_is_silent(one, mechanics, now) for one in others):
         cause, reason = "disengaged", "Everyone else has fallen silent"
-    return ConversationAnalysis(
-        cause=cause,
-        reason=reason,
-        thread_depth=conversation.thread_depth,
-        participant_count=len(conversation.participants),
-        our_reply_count=conversation.our_reply_count,
-        active_participants=active,
-        disengaged_participants=disengaged,
-    )
+    return ConversationAnalysis(cause, reason, disengaged)
 
 
 def _yes(code: ConversationCode, reason: str) -> ConversationDecision:

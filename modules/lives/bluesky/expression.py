@@ -320,8 +320,10 @@ class Expression:
         return await self._outbox.accepted_since("post", midnight)
 
     def _richness_note(self) -> str:
-        thin = assess_self_richness(self._identity.extract()).score < SELF_RICHNESS_NUDGE_BELOW
-        return self._skills.render(_SKILL, "Richness Note") if thin else ""
+        richness = assess_self_richness(self._identity.extract())
+        if richness.score >= SELF_RICHNESS_NUDGE_BELOW:
+            return ""
+        return self._skills.render(_SKILL, "Richness Note", parts=", ".join(richness.suggestions))
 
     def _scaffold(self, source: str, prompt: str) -> Scaffold:
         """The words that stand in what the model is told, but not in SELF.md."""

@@ -71,10 +71,9 @@ _DIRECT = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class PostingDecision(Decision):
-    """Whether an original post fits now, by which rule (`code`), and in which tone."""
+    """Whether an original post fits now, by which rule (`code`)."""
 
     code: Literal["daily_limit", "quiet_hours", "within_limits"]
-    tone: Tone | None = None
 
 
 class ExpressionPrompt(NamedTuple):
@@ -108,7 +107,7 @@ def can_post_original(posts_today: int, local_hour: int) -> PostingDecision:
         return PostingDecision(should=False, reason=reason, code="daily_limit")
     if is_quiet_hours(local_hour):
         return PostingDecision(should=False, reason="quiet hours", code="quiet_hours")
-    return PostingDecision(should=True, reason="within limits", code="within_limits", tone=tone_of(local_hour))
+    return PostingDecision(should=True, reason="within limits", code="within_limits")
 
 
 def tone_of(local_hour: int) -> Tone:

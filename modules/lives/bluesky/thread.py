@@ -48,7 +48,6 @@ class CircularAnalysis:
 
     confidence: Confidence = "low"
     pattern: Pattern = "none"
-    recent_messages: tuple[str, ...] = ()
 
     @property
     def is_circular(self) -> bool:
@@ -73,14 +72,13 @@ def detect_circular_conversation(posts: Sequence[Post]) -> CircularAnalysis:
     gratitude, restatement = sum(thanking) / _WINDOW, sum(restating) / _WINDOW
     alternating = all(one.author.did != other.author.did for one, other in pairwise(recent))
     may_block = alternating and not any(_is_substantive(post) for post in recent)
-    messages = tuple(post.text for post in recent)
     if may_block and gratitude >= _HIGH_GRATITUDE and restatement >= _HIGH_RESTATEMENT:
-        return CircularAnalysis("high", "mutual-acknowledgment-loop", messages)
+        return CircularAnalysis("high", "mutual-acknowledgment-loop")
     if may_block and gratitude >= _MEDIUM_GRATITUDE:
-        return CircularAnalysis("medium", "potential-acknowledgment-loop", messages)
+        return CircularAnalysis("medium", "potential-acknowledgment-loop")
     hits = sum(thanks or again for thanks, again in zip(thanking, restating, strict=True))
     if gratitude >= _MEDIUM_GRATITUDE or hits >= _LOW_HITS:
-        return CircularAnalysis("low", "repetitive-acknowledgments", messages)
+        return CircularAnalysis("low", "repetitive-acknowledgments")
     return CircularAnalysis()
 
 
@@ -98,8 +96,6 @@ class ThreadAnalysis:
     Attributes:
         depth: how many posts stand above the focal post.
         agent_reply_count: how many replies of ours stand anywhere in the thread.
-        total_replies: how many replies by anybody are known.
-        last_agent_reply_depth: where our last reply above the focal post stands; the root is 0.
         is_agent_last_reply: the newest post of the thread is a reply of ours.
         is_answered: a reply of ours stands right under the focal post.
         participants: handles of the others, in order of appearance.
@@ -112,8 +108,6 @@ class ThreadAnalysis:
 
     depth: int
     agent_reply_count: int
-    total_replies: int
-    last_agent_reply_depth: int | None
     is_agent_last_reply: bool
     is_answered: bool
     participants: tuple[str, ...]
@@ -148,13 +142,10 @@ def analyze_thread_view(thread: ThreadNode, agent_did: str, root_thread: ThreadN
         _collect(root_thread, known, when)
     ordered = sorted(known.values(), key=lambda post: when[post.uri])
     shown = _cap(ordered, {post.uri for post in path})
-    ours_above = [depth for depth, post in enumerate(path) if depth and post.author.did == agent_did]
     replies = [post for post in ordered if post.reply is not None]
     return ThreadAnalysis(
         depth=len(path) - 1,
         agent_reply_count=sum(post.author.did == agent_did for post in replies),
-        total_replies=len(replies),
-        last_agent_reply_depth=ours_above[-1] if ours_above else None,
         is_agent_last_reply=bool(replies) and ordered[-1].author.did == agent_did,
         is_answered=any(post.author.did == agent_did and _parent_uri(post) == path[-1].uri for post in replies),
         participants=tuple(dict.fromkeys(post.author.handle for post in ordered if post.author.did != agent_did)),

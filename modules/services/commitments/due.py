@@ -8,7 +8,7 @@ from datetime import timedelta
 from common.clock import parse_iso_or_none
 from modules.services.agent.attention_list import Attention, Failing, Item
 from modules.services.commitments.naming import title_of
-from modules.services.commitments.outcomes import OutcomePatterns
+from modules.services.commitments.outcomes import FailurePattern
 from modules.services.commitments.policy import COMMITMENT_STALE_THRESHOLD_MS
 from modules.services.commitments.types import QueuedCommitment
 
@@ -20,13 +20,15 @@ class DueCommitments:
 
     Args:
         live: the commitments that are still to be fulfilled.
-        outcomes: how those of the last week ended.
+        failed: what of the last week failed more than once.
 
     """
 
-    def __init__(self, live: Callable[[], Sequence[QueuedCommitment]], outcomes: Callable[[], OutcomePatterns]) -> None:
+    def __init__(
+        self, live: Callable[[], Sequence[QueuedCommitment]], failed: Callable[[], Sequence[FailurePattern]]
+    ) -> None:
         self._live = live
-        self._outcomes = outcomes
+        self._failed = failed
 
     async def __call__(self) -> Attention:
         """Return the live commitments, each with its state and when it goes stale, and what failed more than once."""
@@ -35,5 +37,5 @@ class DueCommitments:
             commitments=tuple(
                 Item(title_of(one), one.status.replace("_", " "), at + _WITHIN if at else None) for one, at in made
             ),
-            failing=tuple(Failing(one.type, one.place, len(one.errors)) for one in self._outcomes().patterns),
+            failing=tuple(Failing(one.type, one.place, len(one.errors)) for one in self._failed()),
         )

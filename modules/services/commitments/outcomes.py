@@ -35,15 +35,6 @@ class FailurePattern:
 
 
 @dataclass(frozen=True, slots=True)
-class OutcomePatterns:
-    """How the commitments of the last week ended, and what of them failed more than once."""
-
-    successes: int
-    failures: int
-    patterns: tuple[FailurePattern, ...]
-
-
-@dataclass(frozen=True, slots=True)
 class RepoCooldown:
     """Until `until` (ISO-8601 UTC) no commitment is begun in a repository; `reason` is a pattern."""
 
@@ -53,16 +44,15 @@ class RepoCooldown:
     reason: str
 
 
-def outcome_patterns(commitments: Iterable[QueuedCommitment], now: datetime) -> OutcomePatterns:
-    """How the commitments that were made within the last 7 days ended."""
-    recent = [one for one in commitments if _since(one.created_at, now, COMMITMENT_RETENTION_MS)]
+def outcome_patterns(commitments: Iterable[QueuedCommitment], now: datetime) -> tuple[FailurePattern, ...]:
+    """Return what failed more than once of the commitments that were made within the last 7 days."""
+    recent = (one for one in commitments if _since(one.created_at, now, COMMITMENT_RETENTION_MS))
     failures = [one for one in recent if one.status in _FAILED]
-    found = tuple(
+    return tuple(
         FailurePattern(kind, place, tuple(errors))
         for (kind, place), errors in sorted(_groups(failures).items())
         if len(errors) >= _NOTABLE
     )
-    return OutcomePatterns(sum(one.status == "completed" for one in recent), len(failures), found)
 
 
 def new_cooldowns(

@@ -21,7 +21,7 @@ from modules.services.commitments.cooldowns import Cooldowns
 from modules.services.commitments.events import CommitmentAbandoned, CommitmentsReady
 from modules.services.commitments.lines import append_line, read_commitments, write_commitments
 from modules.services.commitments.naming import claim_target
-from modules.services.commitments.outcomes import OutcomePatterns, RepoCooldown, new_cooldowns, outcome_patterns
+from modules.services.commitments.outcomes import FailurePattern, RepoCooldown, new_cooldowns, outcome_patterns
 from modules.services.commitments.types import LIVE, CommitmentRequest, Enqueued, QueuedCommitment
 
 FILE = "pending_commitments.jsonl"
@@ -117,7 +117,7 @@ class CommitmentQueue:
         done = [one for one in self._known.values() if one.status == "completed"]
         return sorted((one for one in done if _ended(one) >= since), key=_ended, reverse=True)
 
-    def get_commitment_outcome_patterns(self) -> OutcomePatterns:
+    def get_commitment_outcome_patterns(self) -> tuple[FailurePattern, ...]:
         """How the commitments of the last 7 days ended."""
         return outcome_patterns(self._known.values(), self._clock.now())
 

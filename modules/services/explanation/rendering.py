@@ -14,6 +14,7 @@ from common.wording import rule as rule_words
 from modules.runtime.journal.stop_reasons import CUT_OFF
 from modules.services.explanation.handles import with_handles
 from modules.services.explanation.story import Act, Call, Decided, Received, RuleSaid, Story, Thinking
+from modules.services.outbox.rules.rules import ETIQUETTE_RULES
 
 _WIDTH = 100
 _QUOTED_CHARS = 300
@@ -30,6 +31,7 @@ _VERBS = {
     "space_chat": "told the room",
     "direct_message": "wrote a direct message",
 }
+_EXPLANATIONS = {one.name: one.explanation for one in ETIQUETTE_RULES}
 _ENDS = {
     "held": "waits for your yes",
     "pending": "has not left yet",
@@ -217,11 +219,13 @@ def _way(act: Act, cause: str) -> Iterator[Step]:
 
 
 def _rules(rules: Sequence[RuleSaid]) -> Iterator[str]:
-    """Each rule that stood in the way with its reason, and in one line those that did not."""
+    """Each rule that stood in the way with its reason and what it is for, and in one line those that did not."""
     for rule in rules:
         if rule.says != "pass":
             verb = "blocks it" if rule.says == "block" else "wants your yes"
             yield f"The rule on {rule_words(rule.rule)} {verb}: {_short(rule.reason)}{_counted(rule)}"
+            if explanation := _EXPLANATIONS.get(rule.rule):
+                yield f"What that rule is for: {explanation}"
     passed: dict[str, list[str]] = {}
     for rule in rules:
         if rule.says == "pass":

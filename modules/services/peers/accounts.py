@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from datetime import timedelta
 from pathlib import Path
 from typing import Literal
@@ -59,16 +58,6 @@ class Relationship(Record):
     def has_answered(self, uri: str) -> bool:
         """Return whether this post was handled already."""
         return any(item.uri == uri and item.responded for item in self.interactions)
-
-
-@dataclass(frozen=True, slots=True)
-class RelationshipSummary:
-    """Numbers for reflection and the terminal; `top_engagers` are (handle, interactions), most first."""
-
-    total: int
-    positive: int
-    recurring: int
-    top_engagers: tuple[tuple[str, int], ...]
 
 
 class Relationships:
@@ -169,20 +158,10 @@ class Relationships:
             self._save()
         return len(gone)
 
-    def summary(self) -> RelationshipSummary:
-        """How many there are, and who comes most."""
-        everyone = list(self._file.records.values())
-        ranked = sorted(everyone, key=lambda one: -len(one.interactions))[:_TOP]
-        return RelationshipSummary(
-            total=len(everyone),
-            positive=sum(one.sentiment == "positive" for one in everyone),
-            recurring=sum(one.is_recurring for one in everyone),
-            top_engagers=tuple((one.handle, len(one.interactions)) for one in ranked),
-        )
-
     def closest(self) -> list[str]:
         """Return who comes most, one line each, the closest first."""
-        return [f"@{handle}: {count} exchanges" for handle, count in self.summary().top_engagers]
+        ranked = sorted(self._file.records.values(), key=lambda one: -len(one.interactions))[:_TOP]
+        return [f"@{one.handle}: {len(one.interactions)} exchanges" for one in ranked]
 
     def _keep(self, relationship: Relationship) -> None:
         self._file.records[relationship.handle.lower()] = relationship

@@ -28,7 +28,11 @@ _SKILL = "space-participation"
 
 
 class PeerRelationship(BaseModel):
-    """What we remember of one peer; `last_interaction` is ISO-8601 UTC, "" before the first."""
+    """What we remember of one peer; `last_interaction` is ISO-8601 UTC, "" before the first.
+
+    `productive_disagreements` and `agreements` are counted by no part of this program. They are read and written as
+    they are, because other programs that share the file expect them.
+    """
 
     model_config = ConfigDict(alias_generator=to_camel, populate_by_name=True, frozen=True, extra="allow")
 

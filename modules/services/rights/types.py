@@ -12,11 +12,14 @@ Choice = Literal["allow", "deny", "unset"]
 class Preference:
     """A person's choices, as they hold for us.
 
+    The SOUL trains no model and makes no embeddings, so `training` and `embedding` decide nothing here; they are kept
+    because `soul know` shows the owner all that a person declared.
+
     Attributes:
         training: models may be trained on their posts.
         inference: their posts may stand in a prompt.
         synthetic_content: a model may write from their posts, for example a reply.
-        embedding: their posts may stand in a memory that is searched.
+        embedding: embeddings may be made of their posts.
 
     """
 

@@ -100,10 +100,9 @@ class SelfExtract:
 
 @dataclass(frozen=True, slots=True)
 class SelfRichness:
-    """How much of a self is written down, 0 to 100. `suggestions` name the parts to grow, `missing` ones first."""
+    """How much of a self is written down, 0 to 100. `suggestions` name the parts to grow, missing ones first."""
 
     score: int
-    missing: tuple[Part, ...]
     suggestions: tuple[Part, ...]
 
 
@@ -170,7 +169,7 @@ def assess_self_richness(extract: SelfExtract) -> SelfRichness:
     """How much there is to speak from."""
     missing = tuple(part for part in _WEIGHTS if not getattr(extract, part))
     thin: tuple[Part, ...] = ("values",) if 0 < len(extract.values) < _FEW_VALUES else ()
-    return SelfRichness(sum(_WEIGHTS.values()) - sum(_WEIGHTS[part] for part in missing), missing, missing + thin)
+    return SelfRichness(sum(_WEIGHTS.values()) - sum(_WEIGHTS[part] for part in missing), missing + thin)
 
 
 def _split(content: str) -> tuple[str, list[str], list[tuple[str, str]]]:

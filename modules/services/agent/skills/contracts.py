@@ -176,7 +176,7 @@ SKILL_CONTRACTS: Mapping[str, Mapping[str, frozenset[str]]] = {
             f"What Was Answered / {pattern}": frozenset({"source"})
             for pattern in ("Answered", "Unanswered", "Two Lines")
         },
-        "Richness Note": frozenset(),
+        "Richness Note": frozenset({"parts"}),
         "Revision": frozenset({"draft", "problem", "choice_example", "bounded_example"}),
         "Advice / Wide Question": _NONE,
         "Advice / Half Artifact": _NONE,

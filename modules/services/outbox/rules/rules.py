@@ -1,4 +1,4 @@
-"""The etiquette, as data: each number with its source and what it is for. `docs/etiquette.md` shows the same table."""
+"""The etiquette, as data: each number with its source and what it is for. `docs/manners.md` shows the same table."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ POINTS_PER_DAY = EtiquetteRule(
     "points",
     DAY_S,
     f"{_LIMITS}: 35,000 a day, of which we use 80 %",
-    "The same, for a whole day.",
+    "Nothing leaves that would pass this in a whole day; it waits. Each try counts, as it leaves.",
     "later",
 )
 SAME_REPLY = EtiquetteRule(
@@ -107,7 +107,15 @@ STRANGERS_YOUNG = EtiquetteRule(
     "So many people who are neither owner nor peer get a reply from a young account; the others wait their turn.",
     "later",
 )
-STRANGERS = EtiquetteRule("strangers", 20, "people", HOUR_S, _OURS, "The same, once the account is older.", "later")
+STRANGERS = EtiquetteRule(
+    "strangers",
+    20,
+    "people",
+    HOUR_S,
+    _OURS,
+    "So many people who are neither owner nor peer get a reply once the account is older; the others wait their turn.",
+    "later",
+)
 REPLIES_PER_PERSON = EtiquetteRule(
     "replies-per-person",
     6,
@@ -153,7 +161,13 @@ LOOP_THREAD_SOFT = EtiquetteRule(
     "like",
 )
 LOOP_THREAD_HARD = EtiquetteRule(
-    "loop-thread-hard", 12, "turns", None, _OURS, "After so many: silence, until a person speaks.", "silence"
+    "loop-thread-hard",
+    12,
+    "turns",
+    None,
+    _OURS,
+    "After so many turns of automated accounts in a thread: silence, until a person speaks.",
+    "silence",
 )
 LOOP_PAIR_SOFT = EtiquetteRule(
     "loop-pair-soft",
@@ -161,11 +175,18 @@ LOOP_PAIR_SOFT = EtiquetteRule(
     "turns",
     DAY_S,
     _OURS,
-    "The same between us and one other account, wherever they meet; each turn of a person starts the count afresh.",
+    "After so many turns between us and one automated account, wherever they meet, a like is better; a person starts"
+    " the count afresh.",
     "like",
 )
 LOOP_PAIR_HARD = EtiquetteRule(
-    "loop-pair-hard", 12, "turns", DAY_S, _OURS, "After so many: silence towards it.", "silence"
+    "loop-pair-hard",
+    12,
+    "turns",
+    DAY_S,
+    _OURS,
+    "After so many turns between us and one automated account: silence towards it.",
+    "silence",
 )
 REPOST_SENSE = EtiquetteRule(
     "repost-sense",

@@ -6,6 +6,7 @@ import json
 
 from modules.runtime.journal.types import Entry
 from modules.services.explanation.why import as_json, ending, lines, steps, tell, title
+from modules.services.outbox.rules.rules import STRANGERS
 from tests.modules.services.explanation.conftest import ExplainedHome, a_notification, an_intent
 
 THEIRS, OURS = "at://did:plc:ada/app.bsky.feed.post/1", "at://did:plc:soul/app.bsky.feed.post/2"
@@ -30,6 +31,7 @@ async def test_the_rules_at_the_door_are_told_with_value_and_limit(explained_hom
             "“Hello”",
             "a key",
             "The rule on strangers in an hour wants your yes: addressed to a stranger (7 of 6)",
+            f"What that rule is for: {STRANGERS.explanation}",
             "The rule on secrets blocks it: a key (sk-…)",
             "Rules that let it pass: points (12 of 4,000); who asked for it, loops (they mentioned it)",
         ),

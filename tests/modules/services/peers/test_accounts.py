@@ -178,14 +178,12 @@ def test_who_stays_away_is_forgotten_friends_later(path: Path, kinds: list[str],
     assert (store(path).get(ADA) is not None) is stays
 
 
-def test_the_summary_counts_people_and_names_who_comes_most(path: Path) -> None:
+def test_who_comes_most_is_named_first_with_the_number_of_exchanges(path: Path) -> None:
     people = store(path)
     for count, author in enumerate(("ada", "bob", "cleo", "dan", "eve", "fay"), start=1):
         for index in range(count):
             people.record_interaction(notification(author=author, key=f"n{index}", kind="like"))
-    summary = people.summary()
-    assert (summary.total, summary.positive, summary.recurring) == (6, 4, 2)
-    assert summary.top_engagers == tuple(
-        (f"{name}.example.social", count)
+    assert people.closest() == [
+        f"@{name}.example.social: {count} exchanges"
         for name, count in (("fay", 6), ("eve", 5), ("dan", 4), ("cleo", 3), ("bob", 2))
-    )
+    ]

@@ -234,7 +234,7 @@ def test_richness_adds_up_part_by_part(extract: SelfExtract, score: int, suggest
 
 def test_a_full_self_scores_a_hundred() -> None:
     richness = assess_self_richness(extract_from_self(SELF))
-    assert (richness.score, richness.missing, richness.suggestions) == (100, (), ())
+    assert (richness.score, richness.suggestions) == (100, ())
 
 
 def test_the_document_that_a_new_soul_begins_with_is_understood_in_full() -> None:
