@@ -14,10 +14,11 @@ import regex
 
 from common.schemas import Commitment, CommitmentType
 from common.text.stems import tokenize_with_stemming
-from modules.lives.space.request_parser import requested_type
+from modules.lives.space.request_parser import ANSWERS_OF_OWNER
 from modules.lives.space.snapshot import RoomSnapshot
 from modules.lives.space.transcript import shown
 from modules.services.commitments.naming import target_of
+from modules.services.commitments.policy import HOST_NAMED, HOST_REQUEST
 from modules.services.commitments.replies import commitment_request
 from modules.services.commitments.types import CommitmentRequest
 
@@ -73,10 +74,14 @@ class LeftOut:
 
 @dataclass(frozen=True, slots=True)
 class Filtered:
-    """What may be committed to, in the order given and each with its repository, and what may not."""
+    """What may be committed to, in the order given and each with its repository, and what may not.
+
+    `by_host`: the host wants the work in the repository of the talk, so that the talk may be told there.
+    """
 
     kept: tuple[Commitment, ...]
     left_out: tuple[LeftOut, ...]
+    by_host: bool = False
 
     @property
     def is_taken(self) -> bool:
@@ -119,13 +124,37 @@ def permitted(commitments: Iterable[Commitment], snapshot: RoomSnapshot) -> Filt
     """What this life may commit to at that moment. To be asked of all that a model commits to, however it came."""
     kept: list[Commitment] = []
     left_out: list[LeftOut] = []
+    by_host = named_by_host(snapshot)
     for one in commitments:
         found = _checked(one, snapshot)
         if isinstance(found, LeftOut):
             left_out.append(found)
         else:
             kept.append(found)
-    return Filtered(tuple(kept), tuple(left_out))
+    return Filtered(tuple(kept), tuple(left_out), by_host)
+
+
+def planned(commitments: Iterable[Commitment], snapshot: RoomSnapshot) -> tuple[PlannedCommitment, ...]:
+    """Permitted commitments as the queue will take them, marked where the host asked for them."""
+    return tuple(_planned(one, snapshot) for one in commitments)
+
+
+def _planned(one: Commitment, snapshot: RoomSnapshot) -> PlannedCommitment:
+    named = one.is_github and named_by_host(snapshot, one.repo or "")
+    ours = snapshot.is_open and snapshot.is_owner and one.type in ANSWERS_OF_OWNER
+    is_made_once = one.type in _made_once(snapshot)
+    marks = {HOST_NAMED: named, HOST_REQUEST: ours and (named or not one.is_github)}
+    target = claim_target(one, snapshot.repo)
+    request = commitment_request(
+        one,
+        source="space",
+        thread=snapshot.thread_uri,
+        said="",
+        default_repo=snapshot.repo,
+        target=target,
+        more={mark: True for mark, is_set in marks.items() if is_set},
+    )
+    return PlannedCommitment(one, request, target, is_made_once)
 
 
 def still_to_make(
@@ -158,7 +187,7 @@ def _checked(  # noqa: PLR0911 - one line for each rule
     """The commitment with its repository, or the first rule that bars it."""
     if snapshot.social_only and one.is_github:
         return LeftOut(one, "social_only", f"Social-only: {one.type}")
-    is_made_once = one.type in made_once(snapshot.request.content)
+    is_made_once = one.type in _made_once(snapshot)
     if is_made_once and snapshot.is_open and not snapshot.is_owner:
         return LeftOut(one, "non_owner", f"{one.type}: somebody else was elected to act on the host's request")
     assigned = assign_repo(one, snapshot)
@@ -170,16 +199,16 @@ def _checked(  # noqa: PLR0911 - one line for each rule
     if is_made_once and snapshot.is_met:
         return LeftOut(one, "made", f"{one.type}: the host's request is taken care of")
     target = claim_target(assigned, snapshot.repo)
-    if is_made_once and (made := alike(snapshot.peer_results, one.type, target)):
-        return LeftOut(one, "made", f"{shown(made.name)} has made {made.target}")
-    if rival := alike(snapshot.room.claims, one.type, target):
-        return LeftOut(one, "claimed", f"{shown(rival.name)} works at {rival.target}")
+    made = alike(snapshot.peer_results, one.type, target) if is_made_once else None
+    if first := made or alike(snapshot.room.claims, one.type, target):
+        reason = f"{shown(first.name)} {'has made' if made else 'works at'} {first.target}"
+        return LeftOut(one, "made" if made else "claimed", reason)
     return assigned
 
 
-def made_once(request: str) -> frozenset[CommitmentType]:
-    """What only one agent makes for this request: whatever is new on GitHub, and just what was asked for."""
-    return _MADE_BY_OWNER | {requested_type(request)} if request else _MADE_BY_OWNER
+def _made_once(snapshot: RoomSnapshot) -> frozenset[CommitmentType]:
+    """What only one agent makes for the request: whatever is new on GitHub, and just what was asked for."""
+    return _MADE_BY_OWNER | {snapshot.asked.kind}
 
 
 def assign_repo(commitment: Commitment, snapshot: RoomSnapshot) -> Commitment | None:
@@ -279,18 +308,6 @@ def title_similarity(one: str, other: str) -> float:
     if not stems or not others:
         return float(one.strip().casefold() == other.strip().casefold())
     return 2 * len(stems & others) / (len(stems) + len(others))
-
-
-def request_of(commitment: Commitment, default_repo: str | None, *, thread_uri: str, spoken: str) -> CommitmentRequest:
-    """The commitment as the queue takes it; `spoken` is the message in which it was made."""
-    return commitment_request(
-        commitment,
-        source="space",
-        thread=thread_uri,
-        said=spoken,
-        default_repo=default_repo,
-        target=claim_target(commitment, default_repo),
-    )
 
 
 def named(commitment: Commitment) -> str:

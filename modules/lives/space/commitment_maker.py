@@ -16,38 +16,29 @@ from common.schemas import Commitment
 from modules.lives.space.commitment_filter import (
     PlannedCommitment,
     alike,
-    claim_target,
-    made_once,
     named,
-    named_by_host,
     permitted,
-    request_of,
+    planned,
 )
 from modules.lives.space.journal_reporter import JournalReporter, Note
-from modules.lives.space.request_parser import answers
 from modules.lives.space.snapshot import RoomSnapshot
 from modules.lives.space.state import Conversation
-from modules.lives.space.transcript import told
 from modules.services.commitments.naming import extract_fulfillment_url
 from modules.services.commitments.policy import (
     FOUND_ROOM,
-    HOST_NAMED,
-    HOST_REQUEST,
     NEVER_DELIVERED,
     ROOM_ID,
     UNDELIVERED,
 )
 from modules.services.commitments.queue import CommitmentQueue
 from modules.services.commitments.texts import done_line
-from modules.services.commitments.types import LIVE, CommitmentRequest, QueuedCommitment
+from modules.services.commitments.types import LIVE, QueuedCommitment
 from modules.services.commitments.writer import CommitmentWriter, as_commitments
 from modules.services.peers.room_members import PeerRelationships
 
 CLAIM_ANSWER_S = 0.3
 """Within which the room refuses a claim where somebody was first."""
 BODY_WAIT_S = 30.0
-
-_TOLD_FOR_A_BODY = 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,20 +62,22 @@ class CommitmentMaker:
     is_trusted_room: Callable[[], bool]
 
     def plan(self, commitments: Sequence[Commitment], snapshot: RoomSnapshot) -> tuple[PlannedCommitment, ...]:
-        """The commitments as the queue will take them, marked where the host asked for them."""
-        once = made_once(snapshot.request.content)
+        """The commitments as the queue will take them, marked where the host asked for them, and with our room."""
+        marks = {ROOM_ID: self.client.room_id, FOUND_ROOM: not self.is_trusted_room()}
+        more = {mark: value for mark, value in marks.items() if value}
         return tuple(
-            PlannedCommitment(
-                one, self._request(one, snapshot), claim_target(one, snapshot.repo), is_made_once=one.type in once
-            )
-            for one in commitments
+            replace(one, request=replace(one.request, params={**one.request.params, **more}))
+            for one in planned(commitments, snapshot)
         )
 
-    def already_made(self, planned: Sequence[PlannedCommitment]) -> tuple[tuple[PlannedCommitment, ...], str]:
+    def plan_new(
+        self, commitments: Sequence[Commitment], snapshot: RoomSnapshot
+    ) -> tuple[tuple[PlannedCommitment, ...], str]:
         """What is left to commit to; where all of it was made within a day, the line that tells where it is."""
-        done = [self.queue.kept_already(one.request) for one in planned]
-        left = tuple(one for one, kept in zip(planned, done, strict=True) if kept is None)
+        every = self.plan(commitments, snapshot)
+        done = [self.queue.kept_already(one.request) for one in every]
         made = next((kept for kept in done if kept), None)
+        left = tuple(one for one, kept in zip(every, done, strict=True) if kept is None)
         if left or made is None:
             return left, ""
         return (), done_line(made, extract_fulfillment_url(made.type, made.result or {}))
@@ -106,7 +99,7 @@ class CommitmentMaker:
         self, planned: Sequence[PlannedCommitment], snapshot: RoomSnapshot
     ) -> tuple[PlannedCommitment, ...]:
         """Return them with whole bodies and final titles; a model writes missing bodies, within `BODY_WAIT_S`."""
-        talk, bodies = conversation_of(snapshot), {one.commitment: one.commitment.description for one in planned}
+        talk, bodies = snapshot.latest_lines, {one.commitment: one.commitment.description for one in planned}
         try:
             async with asyncio.timeout(BODY_WAIT_S):
                 for one in bodies:
@@ -159,7 +152,7 @@ class CommitmentMaker:
     async def find(self, spoken: str, snapshot: RoomSnapshot) -> tuple[QueuedCommitment, ...]:
         """Commitments in a message that was said without any; they pass the same filters as those of a decision."""
         extracted = await self.writer.extract_commitments(
-            [spoken], context=conversation_of(snapshot), repo=snapshot.repo or ""
+            [spoken], context=snapshot.latest_lines, repo=snapshot.repo or ""
         )
         read = as_commitments(extracted, repo=snapshot.repo or "", social_only=snapshot.social_only)
         for dropped in read.dropped:
@@ -173,19 +166,6 @@ class CommitmentMaker:
         await self.reporter.decided(snapshot, Note("Commitments extracted", kinds, "queue"))
         return made
 
-    def _request(self, one: Commitment, snapshot: RoomSnapshot) -> CommitmentRequest:
-        """The commitment as the queue takes it, marked where the host named its repository or asked for it."""
-        asked = request_of(one, snapshot.repo, thread_uri=snapshot.thread_uri, spoken="")
-        if room_id := self.client.room_id:
-            asked = replace(asked, params={**asked.params, ROOM_ID: room_id})
-        named = one.is_github and named_by_host(snapshot, one.repo or "")
-        if named:
-            asked = replace(asked, params={**asked.params, HOST_NAMED: True})
-        by_host = snapshot.is_open and snapshot.is_owner and answers(one.type, snapshot.request.content, by_owner=True)
-        if by_host and (named or not one.is_github):
-            asked = replace(asked, params={**asked.params, HOST_REQUEST: True})
-        return asked if self.is_trusted_room() else replace(asked, params={**asked.params, FOUND_ROOM: True})
-
     def _note_shared_work(self, made: QueuedCommitment) -> None:
         """A comment on a peer's issue or pull request is work together."""
         if made.type != "comment_issue":
@@ -198,8 +178,3 @@ class CommitmentMaker:
                 self.relationships.record_co_creation(name)
             elif end.endswith(f"{place}/pull/{number}"):
                 self.relationships.record_pr_review(name)
-
-
-def conversation_of(snapshot: RoomSnapshot) -> str:
-    """The latest of the talk, as whoever writes a body should know it."""
-    return "\n".join(told(entry) for entry in snapshot.history[-_TOLD_FOR_A_BODY:])

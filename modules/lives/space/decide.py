@@ -26,7 +26,6 @@ from common.text.measures import concept_novelty
 from common.text.stems import tokenize_with_stemming
 from common.text.untrusted import one_line
 from modules.lives.space.config import SpaceConfig
-from modules.lives.space.host_request import is_claimed
 from modules.lives.space.prompting import SKILL, PromptWriter, alone_without_github
 from modules.lives.space.snapshot import RoomSnapshot
 from modules.lives.space.transcript import shown, told
@@ -236,7 +235,7 @@ def read_json(text: str) -> Mapping[str, Any] | None:
 
 def room_facts(snapshot: RoomSnapshot) -> RoomFacts:
     """What `snapshot` tells, for a turn that decides whether to speak."""
-    waits = snapshot.is_open and not alone_without_github(snapshot) and not is_claimed(snapshot.request, snapshot.now)
+    waits = snapshot.is_open and not alone_without_github(snapshot) and not snapshot.is_claimed
     said = (
         SaidLine("" if one.is_me else shown(one.name, is_host=one.is_host), one.content) for one in snapshot.history
     )

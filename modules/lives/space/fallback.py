@@ -15,10 +15,8 @@ import regex
 from common.constants import GITHUB_BODY_MAX_CHARS
 from common.schemas import Commitment
 from common.text.graphemes import truncate_graphemes
-from modules.lives.space.host_request import is_claimed, is_open
-from modules.lives.space.request_parser import issue_number, quoted, requested_type
 from modules.lives.space.snapshot import RoomSnapshot
-from modules.lives.space.types import Salvaged
+from modules.lives.space.types import Asked, Salvaged
 from modules.services.commitments.texts import without_mentions
 
 SPACE_FORCED_ACTION_CYCLES = 3
@@ -50,6 +48,32 @@ class ForceDecision:
     reason: str
 
 
+@dataclass(frozen=True, slots=True)
+class Fallback:
+    """What the owner of a request does beside the words of its model.
+
+    Attributes:
+        retry: whether the model is asked once more.
+        force: whether to act without it, if that brings nothing.
+        commitment: what is made without it; None if nothing is, or nothing honest can be.
+
+    """
+
+    retry: RetryDecision
+    force: ForceDecision
+    commitment: Commitment | None = None
+
+
+def fallback(snapshot: RoomSnapshot, *, new_messages: bool, tells_talk: bool) -> Fallback:
+    """What is left to the owner of a request; `tells_talk`: the talk may be told where the work is done."""
+    retry, force = should_retry(snapshot, new_messages=new_messages), should_force_action(snapshot)
+    if force.code != "force":
+        return Fallback(retry, force)
+    talk = "\n".join(snapshot.lines) if tells_talk else ""
+    made = build_forced_commitment(snapshot.request.content, snapshot.asked, snapshot.repo, talk)
+    return Fallback(retry, force, made)
+
+
 def salvage(commitments: Iterable[Commitment], social_only: bool) -> Salvaged | None:  # noqa: FBT001 - a name agreed on
     """Commitments to keep from a message that may not be said, with the words that go with them; None if none is."""
     kept = tuple(one for one in commitments if not (social_only and one.is_github))
@@ -74,25 +98,26 @@ def should_force_action(snapshot: RoomSnapshot) -> ForceDecision:  # noqa: PLR09
         return ForceDecision("not_ours", not_ours)
     if not request.attempts:
         return ForceDecision("untried", "our model has not tried yet")
-    if is_claimed(request, snapshot.now):
+    if snapshot.is_claimed:
         return ForceDecision("claimed", "a peer is at it")
     if request.forced >= SPACE_MAX_FORCED_ACTIONS:
         return ForceDecision("forced_enough", f"acted {SPACE_MAX_FORCED_ACTIONS} times already")
     if request.cycles < SPACE_FORCED_ACTION_CYCLES and request.owner_rejections < SPACE_FORCED_ACTION_REJECTIONS:
         return ForceDecision("not_urgent", "it can wait")
-    if not snapshot.repo and requested_type(request.content) != "post_bluesky":
+    if not snapshot.repo and snapshot.asked.kind != "post_bluesky":
         return ForceDecision("no_repo" if request.repo_asked else "ask_for_repo", "no repository is known")
     waited = f"waited {request.cycles} cycles, {request.owner_rejections} tries came to nothing"
     return ForceDecision("force", waited)
 
 
 def build_forced_commitment(
-    request: str, repo: str | None, transcript: str, body: str | None = None
+    request: str, asked: Asked, repo: str | None, transcript: str, body: str | None = None
 ) -> Commitment | None:
     """What is made without our model: an issue, or a comment or post where that is clearly what was asked.
 
     Args:
         request: the host's words.
+        asked: what they ask for.
         repo: `owner/name`; needed for all but a post.
         transcript: the talk so far, one line for each message; "" if it is not to be told there.
         body: words that a model wrote for it; those of an issue are used if there are more than 50 characters.
@@ -101,22 +126,21 @@ def build_forced_commitment(
 
     """
     # NOTE(self): `body` is for who has asked a model before; a forced action asks after, and takes it by `enriched`.
-    kind = requested_type(request)
-    if kind == "post_bluesky":
-        words = (body or "").strip() or quoted(request)
-        return Commitment(type=kind, content=words) if words else None
+    if asked.kind == "post_bluesky":
+        words = (body or "").strip() or asked.quoted
+        return Commitment(type=asked.kind, content=words) if words else None
     if not repo:
         return None
     written = body.strip() if body and _is_body(body) else ""
-    if kind == "comment_issue":
+    if asked.kind == "comment_issue":
         return Commitment(
-            type=kind,
+            type=asked.kind,
             repo=repo,
-            description=written or quoted(request) or _own_body(request, transcript),
-            issue_number=issue_number(request),
+            description=written or asked.quoted or _own_body(request, transcript),
+            issue_number=asked.issue_number,
         )
     return Commitment(
-        type=kind, repo=repo, title=_title(request), description=written or _own_body(request, transcript)
+        type=asked.kind, repo=repo, title=_title(request), description=written or _own_body(request, transcript)
     )
 
 
@@ -128,7 +152,7 @@ def enriched(commitment: Commitment, body: str | None) -> Commitment:
 def _not_our_turn(snapshot: RoomSnapshot) -> str:
     if not snapshot.is_owner:
         return "somebody else owns the request"
-    if not is_open(snapshot.request):
+    if not snapshot.is_open:
         return "no request is open"
     return "social-only: nothing on GitHub is ours to make" if snapshot.social_only else ""
 

@@ -190,7 +190,9 @@ def build_space_life(given: SpaceServices, *, social_only: bool) -> SpaceLife:
         given.judge.clear()
 
     perceiver = Perceiver(given.client, talk, relationships, given.queue, given.clock, on_reset=forget)
-    snapshots = SnapshotBuilder(given.client, talk, given.intents, given.queue, given.clock, social_only)
+    snapshots = SnapshotBuilder(
+        given.client, talk, given.intents, given.queue, given.clock, social_only, given.timezone
+    )
     prompting = PromptWriter(given.skills, relationships, given.rng, given.estimate, given.timezone)
     decider = Decider(
         given.prompter,
@@ -203,7 +205,7 @@ def build_space_life(given: SpaceServices, *, social_only: bool) -> SpaceLife:
         given.is_trusted_room,
     )
     validator = MessageValidator(given.judge, OwnLines(given.journal, given.clock))
-    responder = Responder(decider, validator, talk, given.writer, given.timezone)
+    responder = Responder(decider, validator, talk, given.writer)
     commitment_maker = CommitmentMaker(
         client=given.client,
         talk=talk,

@@ -231,13 +231,3 @@ def observer_threshold(mode: Mode) -> int:
 def agent_messages(history: Sequence[HistoryEntry]) -> tuple[str, ...]:
     """What agents, we among them, said within the last 20 messages, oldest first: what an echo is compared with."""
     return tuple(entry.content[:COMPARED_CHARS] for entry in history[-_ECHO_HISTORY:] if not entry.is_host)
-
-
-# NOTE(self): a timer may end a rounding error before its moment; to wait for that again would never end.
-_CLOSE_S = 0.01
-
-
-def wait_s(not_before: float, now: float) -> float:
-    """Seconds until a message may be said; 0.0 from 10 ms before its moment on. Both are monotonic seconds."""
-    left_s = not_before - now
-    return left_s if left_s > _CLOSE_S else 0.0

@@ -14,7 +14,7 @@ import regex
 
 from common.schemas import GITHUB_COMMITMENT_TYPES, CommitmentType
 from common.text.utf16 import u16_len, u16_slice
-from modules.lives.space.types import HistoryEntry
+from modules.lives.space.types import Asked, HistoryEntry
 
 _FLAGS = regex.IGNORECASE | regex.VERBOSE
 _GITHUB = regex.compile(
@@ -67,15 +67,22 @@ def quoted(request: str) -> str:
     return found[1].strip() if found else ""
 
 
+def parse_request(request: str) -> Asked:
+    """What a request asks for."""
+    return Asked(requested_type(request), quoted(request), issue_number(request))
+
+
+ANSWERS_OF_OWNER: frozenset[str] = GITHUB_COMMITMENT_TYPES | {"post_bluesky"}
+"""What answers a request where its owner commits to it."""
+
+
 def answers(action: str, request: str, *, by_owner: bool) -> bool:
     """Whether an action of a peer can be what the request asked for.
 
     Whoever owns the request answers it with whatever it commits to; others only complement it, unless they make the
     very thing.
     """
-    kinds = GITHUB_COMMITMENT_TYPES | {"post_bluesky"}
-    made = {"create_issue", "create_plan", requested_type(request)}
-    return action in (kinds if by_owner else made)
+    return action in (ANSWERS_OF_OWNER if by_owner else {"create_issue", "create_plan", requested_type(request)})
 
 
 _LINK = regex.compile(

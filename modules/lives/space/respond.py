@@ -7,25 +7,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 
-from common.schemas import Commitment
-from modules.lives.space.commitment_filter import named_by_host, permitted
-from modules.lives.space.commitment_maker import conversation_of
+from modules.lives.space.commitment_filter import Filtered, permitted
 from modules.lives.space.config import SpaceConfig
 from modules.lives.space.decide import Decided, Decider
-from modules.lives.space.fallback import (
-    FORCED_MESSAGE,
-    build_forced_commitment,
-    enriched,
-    salvage,
-    should_force_action,
-    should_retry,
-)
-from modules.lives.space.host_request import RequestEvent
+from modules.lives.space.fallback import FORCED_MESSAGE, Fallback, enriched, fallback, salvage
 from modules.lives.space.journal_reporter import Note
 from modules.lives.space.snapshot import RoomSnapshot
 from modules.lives.space.speak import ProposedMessage
 from modules.lives.space.state import Conversation
-from modules.lives.space.transcript import told
 from modules.lives.space.types import Resolution
 from modules.lives.space.validator import MessageValidator
 from modules.services.commitments.writer import CommitmentWriter
@@ -68,7 +57,6 @@ class Responder:
     Attributes:
         decider: is asked once more where the host's request is ours and no commitment was made.
         writer: writes the body of a commitment that is made without a decision of the model.
-        timezone: IANA name, of the SOUL's day; "" for the machine's own.
 
     """
 
@@ -76,24 +64,29 @@ class Responder:
     validator: MessageValidator
     talk: Conversation
     writer: CommitmentWriter
-    timezone: str = ""
 
     async def resolve(self, decided: Decided | None, case: Case) -> Resolved:
         """Return what comes of a decision; `decided` is None if the model was not asked."""
-        first = await self._first(decided, case) if decided else Resolved("silent", "nothing new was said")
+        found = _filtered(decided, case)
+        first = await self._first(decided, found, case) if decided else Resolved("silent", "nothing new was said")
         if first.code != "silent" or not case.snapshot.is_owner:
             return first
         if decided:
-            case = self._after("rejected", case)
-        again = await self._retried(case, first.reason, asked=decided is not None)
-        return again if again.code == "speak" else await self._forced(case, first.reason)
+            rejected = self.talk.handle("rejected").request
+            case = replace(case, snapshot=replace(case.snapshot, request=rejected))
+        left = fallback(case.snapshot, new_messages=decided is not None, tells_talk=found.by_host)
+        if left.retry.code == "retry":
+            again = await self._retried(case, first.reason)
+            if again.code == "speak":
+                return again
+        return await self._forced(left, case, first.reason, tells_talk=found.by_host)
 
-    async def _first(self, decided: Decided, case: Case) -> Resolved:
+    async def _first(self, decided: Decided, found: Filtered, case: Case) -> Resolved:
         decision = decided.decision
         if decision is None:
             return Resolved("silent", decided.error)
-        kept, taken = _kept(decided, case)
-        if taken:
+        kept = found.kept
+        if found.is_taken:
             return Resolved("overtaken", "a peer is at it already")
         outcome = await self.validator.validate(decided.message, kept, case.snapshot)
         for mended in outcome.recovered:
@@ -113,11 +106,9 @@ class Responder:
         silent = outcome.reason if decided.message else decision.reason or "the model stays silent"
         return Resolved("silent", silent)
 
-    async def _retried(self, case: Case, problem: str, *, asked: bool) -> Resolved:
-        if should_retry(case.snapshot, new_messages=asked).code != "retry":
-            return Resolved("silent")
+    async def _retried(self, case: Case, problem: str) -> Resolved:
         decided = await self.decider.decide(case.snapshot, case.config, problem=problem)
-        kept, _ = _kept(decided, case)
+        kept = _filtered(decided, case).kept
         if not kept:
             return Resolved("silent", decided.error or "the second try brought no commitment")
         message = decided.message
@@ -127,33 +118,26 @@ class Responder:
         reason = "the host asked, and it is ours to do"
         return Resolved("speak", proposed=ProposedMessage(message, kept, reason, acts=True))
 
-    async def _forced(self, case: Case, reason: str) -> Resolved:
-        snapshot = case.snapshot
-        decision = should_force_action(snapshot)
+    async def _forced(self, left: Fallback, case: Case, reason: str, *, tells_talk: bool) -> Resolved:
+        decision, commitment = left.force, left.commitment
         if decision.code != "force":
             return Resolved("needs_repo" if decision.code == "ask_for_repo" else "silent", reason)
-        talk = "\n".join(told(entry, self.timezone) for entry in snapshot.history) if named_by_host(snapshot) else ""
-        commitment = build_forced_commitment(snapshot.request.content, snapshot.repo, talk)
         if commitment is None:
             return Resolved("silent", f"{reason}; and nothing honest can be made of the request without the model")
         thin = commitment.model_copy(update={"description": ""})
-        better = enriched(commitment, await self.writer.enrich(thin, conversation_of(snapshot) if talk else ""))
+        better = enriched(commitment, await self.writer.enrich(thin, case.snapshot.latest_lines if tells_talk else ""))
         self.talk.handle("forced")
         case.note(Note("Forced action mode", f"[FORCED ACTION] {decision.reason}", "queue", {"act": "forced"}))
         if better != commitment:
             case.note(Note("Forced action enriched", f"{len(better.description)} characters"))
         return Resolved("speak", proposed=ProposedMessage(FORCED_MESSAGE, (better,), decision.reason, acts=True))
 
-    def _after(self, event: RequestEvent, case: Case) -> Case:
-        """The case with the host's request as it is after `event`."""
-        return replace(case, snapshot=replace(case.snapshot, request=self.talk.handle(event).request))
 
-
-def _kept(decided: Decided, case: Case) -> tuple[tuple[Commitment, ...], bool]:
-    """The commitments that may be made, and whether peers have taken all that we wanted to make."""
-    for dropped in decided.dropped:
+def _filtered(decided: Decided | None, case: Case) -> Filtered:
+    """Which commitments may be made; a note tells of each that may not."""
+    for dropped in decided.dropped if decided else ():
         case.note(Note("Commitment dropped", dropped.reason, "warn"))
-    found = permitted(decided.commitments, case.snapshot)
+    found = permitted(decided.commitments if decided else (), case.snapshot)
     for out in found.left_out:
         case.note(Note("Commitment dropped", out.line, "warn"))
-    return found.kept, found.is_taken
+    return found

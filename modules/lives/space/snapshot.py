@@ -19,6 +19,7 @@ from modules.lives.space.host_request import (
     Looked,
     escalation_level,
     follow_up,
+    is_claimed,
     is_frozen,
     is_open,
 )
@@ -29,13 +30,16 @@ from modules.lives.space.policy import (
     conversation_mode,
     count_since_host,
     required_capability,
+    role_budget,
     role_now,
     saturation_signal,
     saturation_threshold,
 )
-from modules.lives.space.request_parser import conversation_thread_uri
+from modules.lives.space.request_parser import conversation_thread_uri, parse_request
 from modules.lives.space.state import Classified, Conversation
+from modules.lives.space.transcript import told
 from modules.lives.space.types import (
+    Asked,
     Counts,
     Escalation,
     HistoryEntry,
@@ -82,16 +86,20 @@ class RoomSnapshot:
         me: our own name in the room.
         batch: what is new since the last check.
         history: the whole talk, oldest first.
+        lines: the same as a transcript shows it, a line for each message.
         room: who is there, and what they do.
         own_commitments: our own commitments.
         request: the host's request, and how far it is.
+        asked: what its words ask for.
         is_open: whether that request still waits for somebody.
+        is_claimed: whether a peer is at it.
         mode: what the room is about.
         owner: see above.
         is_owner: whether that is us.
         role: our part.
         counts: messages since the host spoke.
         saturation: how many are enough.
+        budget: how many of our own without a commitment are enough.
         signal: what a model is told of that.
         escalation: how urgent the request is.
         follow_up: what the host's newest message calls for.
@@ -111,16 +119,20 @@ class RoomSnapshot:
     me: str
     batch: tuple[HistoryEntry, ...] = ()
     history: tuple[HistoryEntry, ...] = ()
+    lines: tuple[str, ...] = ()
     room: Room = field(default_factory=Room)
     own_commitments: OwnCommitments = field(default_factory=OwnCommitments)
     request: HostRequest = field(default_factory=HostRequest)
+    asked: Asked = field(default_factory=Asked)
     is_open: bool = False
+    is_claimed: bool = False
     mode: Mode = "discussion"
     owner: str | None = None
     is_owner: bool = False
     role: Role = "actor"
     counts: Counts = field(default_factory=lambda: Counts(0, 0))
     saturation: int = 0
+    budget: int = 0
     signal: Signal = "none"
     escalation: Escalation = "none"
     follow_up: FollowUp = "none"
@@ -155,6 +167,11 @@ class RoomSnapshot:
         return agent_messages(self.history)
 
     @property
+    def latest_lines(self) -> str:
+        """The latest of the talk, as whoever writes a body should know it."""
+        return "\n".join(self.lines[-_TOLD_FOR_A_BODY:])
+
+    @property
     def peer_results(self) -> tuple[PeerEvent, ...]:
         """What peers have made, oldest first."""
         return tuple(event for event in self.peer_events if event.kind == "success")
@@ -178,6 +195,7 @@ class RoomSnapshot:
         return any(entry.is_host for entry in self.batch)
 
 
+_TOLD_FOR_A_BODY = 20
 _SHOWN_FULFILLED_MS = 30 * MINUTE_MS
 _OLD = timedelta(milliseconds=SPACE_REPLAYED_REQUEST_MAX_AGE_MS)
 _ASKED_AT_ONCE = 8
@@ -186,7 +204,13 @@ _REMEMBERED = timedelta(milliseconds=DAY_MS)
 
 @dataclass(frozen=True, slots=True)
 class SnapshotBuilder:
-    """Builds the snapshots of one room. `social_only`: whether this life has no GitHub."""
+    """Builds the snapshots of one room.
+
+    Attributes:
+        social_only: whether this life has no GitHub.
+        timezone: IANA name, of the SOUL's day; "" for the machine's own.
+
+    """
 
     client: SpaceClient
     talk: Conversation
@@ -194,6 +218,7 @@ class SnapshotBuilder:
     queue: CommitmentQueue
     clock: Clock
     social_only: bool
+    timezone: str = ""
 
     def room(self) -> Room:
         """Return what the room shows now."""
@@ -265,6 +290,7 @@ class SnapshotBuilder:
         acts = self._owner(request.content) if request.content else None
         owner = acts if open_now else None
         is_owner = owner == talk.me
+        role = role_now(talk.me, request.content, mode, room.peers, is_owner=acts == talk.me)
         threshold = saturation_threshold(len(room.peers) + 1, mode)
         counts = count_since_host(talk.history, talk.me)
         return RoomSnapshot(
@@ -272,16 +298,20 @@ class SnapshotBuilder:
             me=talk.me,
             batch=tuple(entry for entry in talk.history if entry.id in new),
             history=talk.history,
+            lines=tuple(told(entry, self.timezone) for entry in talk.history),
             room=room,
             own_commitments=self._own_commitments(work),
             request=request,
+            asked=parse_request(request.content),
             is_open=open_now,
+            is_claimed=is_claimed(request, now),
             mode=mode,
             owner=owner,
             is_owner=is_owner,
-            role=role_now(talk.me, request.content, mode, room.peers, is_owner=acts == talk.me),
+            role=role,
             counts=counts,
             saturation=threshold,
+            budget=role_budget(role, mode),
             signal=saturation_signal(counts, threshold),
             escalation=escalation_level(request, now),
             follow_up=follow_up(meant, latest if is_new else None, work),

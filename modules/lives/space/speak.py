@@ -44,6 +44,8 @@ from modules.services.peers.room_members import PeerRelationships
 
 DELIVERY_WAIT_S = 75.0
 
+# NOTE(self): a timer may end a rounding error before its moment; to wait for that again would never end.
+_CLOSE_S = 0.01
 _MADE = "it was made already"
 _EXPERIENCE_MESSAGES = 5
 _EXPERIENCE_CHARS = 2000
@@ -84,6 +86,11 @@ class WaitingMessage:
     planned: tuple[PlannedCommitment, ...] = ()
     settles: bool = False
     is_written: bool = False
+
+    def left_s(self, now: float) -> float:
+        """Seconds until it may be said; 0.0 from 10 ms before its moment on. `now` is in monotonic seconds."""
+        left_s = self.not_before - now
+        return left_s if left_s > _CLOSE_S else 0.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,8 +135,7 @@ class Speaker:
         """Claim the commitments, and show that we type; a message that may be said waits as long as typing takes."""
         if barred := self.barred(proposed):
             return barred
-        planned = self.commitment_maker.plan(proposed.commitments, snapshot)
-        left, made = self.commitment_maker.already_made(planned)
+        left, made = self.commitment_maker.plan_new(proposed.commitments, snapshot)
         if made:
             proposed = ProposedMessage(made, reason=_MADE, acts=True)
         claimed = await self.commitment_maker.claim(left)

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Literal, Protocol
 
-from common.schemas import Commitment
+from common.schemas import Commitment, CommitmentType
 
 Intent = Literal["action_request", "discussion", "follow_up"]
 Mode = Literal["action", "discussion"]
@@ -133,6 +133,22 @@ class HostRequest:
     given_up: bool = False
     last_cycle_at: datetime | None = None
     repo_asked: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """What the words of a request ask for.
+
+    Attributes:
+        kind: what would answer it; an issue where nothing is asked.
+        quoted: its first words in quotation marks, "" if there are none.
+        issue_number: of the first issue that it names; None if it names none.
+
+    """
+
+    kind: CommitmentType = "create_issue"
+    quoted: str = ""
+    issue_number: int | None = None
 
 
 @dataclass(frozen=True, slots=True)

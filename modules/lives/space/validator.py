@@ -33,7 +33,7 @@ from common.text.stems import tokenize_with_stemming
 from common.text.utf16 import u16_len
 from modules.lives.space.classifiers import EchoJudge, judge_wanted
 from modules.lives.space.journal_reporter import OwnLines
-from modules.lives.space.policy import COMPARED_CHARS, observer_threshold, role_budget
+from modules.lives.space.policy import COMPARED_CHARS, observer_threshold
 from modules.lives.space.snapshot import RoomSnapshot
 from modules.lives.space.types import Check, HistoryEntry, Mode, ValidationOutcome
 
@@ -133,7 +133,7 @@ def _without_opener(message: str, _commitments: Sequence[Commitment], snapshot: 
 
 
 def _spent(_message: str, snapshot: RoomSnapshot) -> bool:
-    return bool(snapshot.peers) and snapshot.counts.own >= role_budget(snapshot.role, snapshot.mode)
+    return bool(snapshot.peers) and snapshot.counts.own >= snapshot.budget
 
 
 def _defers(message: str, snapshot: RoomSnapshot) -> bool:
@@ -352,7 +352,7 @@ def _figures(message: str, commitments: Sequence[Commitment], snapshot: RoomSnap
         "agents_since_host": snapshot.counts.agents,
         "own_since_host": snapshot.counts.own,
         "saturation": snapshot.saturation,
-        "budget": role_budget(snapshot.role, snapshot.mode),
+        "budget": snapshot.budget,
         "role": snapshot.role,
         "mode": snapshot.mode,
     }

@@ -9,7 +9,7 @@ import pytest
 
 from common.provenance import Provenance
 from common.schemas import Commitment
-from modules.lives.space.commitment_filter import PlannedCommitment, claim_target, permitted, request_of, still_to_make
+from modules.lives.space.commitment_filter import PlannedCommitment, permitted, planned, still_to_make
 from modules.lives.space.snapshot import RoomSnapshot
 from modules.lives.space.speak import experience_of
 from modules.lives.space.types import HistoryEntry, HostRequest, Intent, PeerEvent
@@ -48,12 +48,7 @@ def test_what_a_peer_has_made_is_not_made_again_by_another_name_of_the_same() ->
     assert permitted([ISSUE], replace(OPEN, peer_events=(failed,))).kept == (ISSUE,)
 
 
-def planned(one: Commitment, *, is_made_once: bool) -> PlannedCommitment:
-    request = request_of(one, "acme/site", thread_uri="space://conversation/1", spoken="")
-    return PlannedCommitment(one, request, claim_target(one, "acme/site"), is_made_once=is_made_once)
-
-
-OURS, FREE = planned(ISSUE, is_made_once=True), planned(COMMENT, is_made_once=False)
+OURS, FREE = planned((ISSUE, COMMENT), OPEN)
 ASKED_OF_ANOTHER = replace(OPEN, request=replace(REQUEST, fulfilled=False), is_open=True, is_owner=False)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -19,15 +20,24 @@ from modules.lives.space.fallback import (
     should_force_action,
     should_retry,
 )
-from modules.lives.space.host_request import count_rejection
+from modules.lives.space.host_request import count_rejection, is_claimed, is_open
+from modules.lives.space.request_parser import parse_request
 from modules.lives.space.snapshot import RoomSnapshot
-from modules.lives.space.types import HostRequest
+from modules.lives.space.types import Asked, HostRequest
 
 NOW = datetime(2026, 1, 5, 12, tzinfo=UTC)
 OPEN = HostRequest("Open an issue for the login", "m1", NOW, fulfilled=False, cycles=3, attempts=1)
 STUCK = RoomSnapshot(now=NOW, me="marvin", is_owner=True, is_open=True, request=OPEN, repo="acme/site")
 ISSUE = Commitment(type="create_issue", title="Login")
 POST = Commitment(type="post_bluesky", content="Out now")
+
+
+def stuck(request: HostRequest, **changes: Any) -> RoomSnapshot:
+    """The owner of `request`, after its own words came to nothing."""
+    stands = {"is_open": is_open(request), "is_claimed": is_claimed(request, NOW)}
+    return replace(STUCK, request=request, **{**stands, **changes})
+
+
 BODY = "The login form rejects every password with an accent in it."
 
 
@@ -50,12 +60,12 @@ def test_without_github_only_the_rest_is_kept() -> None:
     [
         (STUCK, True),
         (replace(STUCK, is_owner=False), False),
-        (replace(STUCK, request=HostRequest()), False),
-        (replace(STUCK, request=replace(OPEN, fulfilled=True)), False),
-        (replace(STUCK, request=replace(OPEN, given_up=True)), False),
+        (stuck(HostRequest()), False),
+        (stuck(replace(OPEN, fulfilled=True)), False),
+        (stuck(replace(OPEN, given_up=True)), False),
         (replace(STUCK, social_only=True), False),
-        (replace(STUCK, request=replace(OPEN, owner_rejections=2)), True),
-        (replace(STUCK, request=replace(OPEN, owner_rejections=3)), False),
+        (stuck(replace(OPEN, owner_rejections=2)), True),
+        (stuck(replace(OPEN, owner_rejections=3)), False),
         (replace(STUCK, repo=None), True),
     ],
     ids=[
@@ -73,18 +83,18 @@ def test_the_owner_is_asked_again_twice(where: RoomSnapshot, *, retries: bool) -
     [
         (STUCK, True),
         (replace(STUCK, social_only=True), False),
-        (replace(STUCK, request=replace(OPEN, cycles=2)), False),
-        (replace(STUCK, request=replace(OPEN, cycles=0, owner_rejections=3)), True),
-        (replace(STUCK, request=replace(OPEN, attempts=0)), False),
-        (replace(STUCK, request=replace(OPEN, claimed_until=NOW + timedelta(seconds=1))), False),
-        (replace(STUCK, request=replace(OPEN, claimed_until=NOW)), True),
-        (replace(STUCK, request=replace(OPEN, forced=1)), True),
-        (replace(STUCK, request=replace(OPEN, forced=2)), False),
-        (replace(STUCK, request=replace(OPEN, fulfilled=True)), False),
-        (replace(STUCK, request=replace(OPEN, given_up=True)), False),
+        (stuck(replace(OPEN, cycles=2)), False),
+        (stuck(replace(OPEN, cycles=0, owner_rejections=3)), True),
+        (stuck(replace(OPEN, attempts=0)), False),
+        (stuck(replace(OPEN, claimed_until=NOW + timedelta(seconds=1))), False),
+        (stuck(replace(OPEN, claimed_until=NOW)), True),
+        (stuck(replace(OPEN, forced=1)), True),
+        (stuck(replace(OPEN, forced=2)), False),
+        (stuck(replace(OPEN, fulfilled=True)), False),
+        (stuck(replace(OPEN, given_up=True)), False),
         (replace(STUCK, is_owner=False), False),
         (replace(STUCK, repo=None), False),
-        (replace(STUCK, repo=None, request=replace(OPEN, content="Post on Bluesky: out now")), True),
+        (replace(STUCK, repo=None, asked=Asked("post_bluesky")), True),
     ],
     ids=[
         "stuck", "social", "early", "rejected", "untried", "claimed", "claim over", "once forced", "twice forced",
@@ -112,7 +122,7 @@ def test_an_owner_that_never_acts_is_asked_twice_more_and_then_passed_over() -> 
     request, steps = replace(OPEN, cycles=1, attempts=1), []
     for _ in range(4):
         request = count_rejection(request)
-        where = replace(STUCK, request=request)
+        where = stuck(request)
         steps.append(
             "retry"
             if should_retry(where, new_messages=True).code == "retry"
@@ -139,7 +149,7 @@ REQUESTS = st.builds(
 def test_whatever_happens_nobody_acts_for_another_or_without_github_or_without_end(
     request: HostRequest, *, owns: bool, social: bool
 ) -> None:
-    where = replace(STUCK, request=request, is_owner=owns, social_only=social)
+    where = stuck(request, is_owner=owns, social_only=social)
     if should_force_action(where).code == "force" or should_retry(where, new_messages=True).code == "retry":
         assert owns
         assert not social
@@ -155,7 +165,7 @@ def test_words_said_without_the_model_pass_as_they_are() -> None:
 
 
 def built(request: str, repo: str | None = "acme/site", talk: str = "", body: str | None = None) -> Commitment:
-    made = build_forced_commitment(request, repo, talk, body)
+    made = build_forced_commitment(request, parse_request(request), repo, talk, body)
     assert made is not None
     return made
 
@@ -207,8 +217,9 @@ def test_a_comment_and_a_post_are_made_where_they_were_asked_for() -> None:
 
 
 def test_nothing_is_made_of_nothing() -> None:
-    assert build_forced_commitment("Post on Bluesky about tea", "acme/site", "rebecca: tea") is None
-    assert build_forced_commitment("Open an issue", None, "") is None
+    post, issue = "Post on Bluesky about tea", "Open an issue"
+    assert build_forced_commitment(post, parse_request(post), "acme/site", "rebecca: tea") is None
+    assert build_forced_commitment(issue, parse_request(issue), None, "") is None
 
 
 def test_a_body_replaces_a_thin_one_only_if_it_is_one() -> None:

@@ -10,6 +10,7 @@ import pytest
 from adapters.space.types import ActionDone, Claimed
 from common.schemas import SPACE_DECISION_TOOL, Commitment
 from modules.lives.space.commitment_filter import is_named, named_by_host, permitted
+from modules.lives.space.request_parser import parse_request
 from modules.lives.space.snapshot import RoomSnapshot
 from modules.lives.space.types import HistoryEntry, HostRequest
 from modules.services.commitments.policy import HOST_REQUEST
@@ -33,6 +34,7 @@ def asked(content: str, *, fulfilled: bool = False, is_owner: bool = False) -> R
         me="marvin",
         history=(words,),
         request=HostRequest(content, "m1", None, fulfilled=fulfilled),
+        asked=parse_request(content),
         is_open=not fulfilled,
         is_owner=is_owner,
         repo="acme/site",

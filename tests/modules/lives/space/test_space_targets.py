@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -9,15 +11,18 @@ from hypothesis import strategies as st
 from adapters.space.types import Claimed
 from common.schemas import Commitment, CommitmentType
 from common.text.utf16 import u16_len
-from modules.lives.space.commitment_filter import alike, claim_target, request_of, same_target, title_similarity
+from modules.lives.space.commitment_filter import alike, claim_target, planned, same_target, title_similarity
 from modules.lives.space.request_parser import conversation_thread_uri, point_summary
+from modules.lives.space.snapshot import RoomSnapshot
 from modules.services.commitments.types import CommitmentRequest
 
 ISSUE = Commitment(type="create_issue", repo="acme/site", title="Release checklist", description="What must be done")
 
 
 def handed(commitment: Commitment, default: str | None) -> CommitmentRequest:
-    return request_of(commitment, default, thread_uri="space://conversation/1", spoken="On it.")
+    room = RoomSnapshot(datetime(2026, 1, 5, tzinfo=UTC), "marvin", repo=default, thread_uri="space://conversation/1")
+    (one,) = planned((commitment,), room)
+    return one.request
 
 
 def claim(target: str, action: CommitmentType = "create_issue") -> Claimed:
@@ -125,8 +130,8 @@ def test_a_comment_carries_its_number_and_a_post_no_repository() -> None:
     assert handed(post, "acme/site").params == {"content": "Out now", "target": "acme/site#Out now"}
 
 
-def test_a_commitment_is_handed_in_under_its_title_with_the_words_that_were_said() -> None:
+def test_a_commitment_is_handed_in_under_its_title_before_any_words_are_said() -> None:
     made = handed(ISSUE, None)
     assert (made.type, made.description, made.source) == ("create_issue", "Release checklist", "space")
-    assert (made.source_thread_uri, made.source_reply_text) == ("space://conversation/1", "On it.")
+    assert (made.source_thread_uri, made.source_reply_text) == ("space://conversation/1", "")
     assert handed(Commitment(type="post_bluesky", content="Out"), None).description == "Out"

@@ -16,6 +16,7 @@ from common.text import phrases
 from modules.lives.space import validator
 from modules.lives.space.commitment_filter import permitted
 from modules.lives.space.host_request import is_open
+from modules.lives.space.policy import role_budget
 from modules.lives.space.snapshot import Room, RoomSnapshot
 from modules.lives.space.types import Counts, HistoryEntry, HostRequest, Mode, Role
 from modules.lives.space.validator import echo_partners, judged_echo, validate_space_message
@@ -61,6 +62,7 @@ def context(
         role=role,
         counts=counts,
         saturation=7,
+        budget=role_budget(role, mode),
         repo="acme/site",
     )
     return message, commitments, snapshot
