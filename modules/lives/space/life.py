@@ -179,24 +179,53 @@ def space_services(
 
 def build_space_life(given: SpaceServices, *, social_only: bool) -> SpaceLife:
     """Build the life, and write the default file of its pace if there is none. Raises `StorageError`."""
-    memory = given.home.memory
-    config = given.config
-    config.ensure()
+    given.config.ensure()
     talk, reporter = Conversation(given.client.name), JournalReporter(given.journal)
-    relationships = PeerRelationships(memory / RELATIONSHIPS, given.clock)
+    relationships = PeerRelationships(given.home.memory / RELATIONSHIPS, given.clock)
+    perceiver = _build_perceiver(given, talk, relationships)
+    snapshots = SnapshotBuilder(
+        given.client, talk, given.intents, given.queue, given.clock, social_only, given.timezone
+    )
+    decider = _build_decider(given, relationships, social_only=social_only)
+    validator = MessageValidator(given.judge, OwnLines(given.journal, given.clock))
+    identity_publisher = IdentityPublisher(
+        given.client, given.home, given.soul, given.queue, given.redactor, given.journal, given.mute_reason
+    )
+    participation = Participation(
+        client=given.client,
+        config=given.config,
+        talk=talk,
+        perceiver=perceiver,
+        snapshots=snapshots,
+        decider=decider,
+        responder=Responder(decider, validator, talk, given.writer),
+        speaker=_build_speaker(given, talk, perceiver, snapshots, relationships=relationships, reporter=reporter),
+        reporter=reporter,
+        clock=given.clock,
+        mute_reason=given.mute_reason,
+        wake_commitments=given.wake_commitments,
+        identity_publisher=identity_publisher,
+        first_look=given.first_look,
+    )
+    loop = ParticipationLoop(participation, given.client, given.config, given.clock, given.client.name)
+    return SpaceLife(loop, participation, identity_publisher, given.config, relationships)
+
+
+def _build_perceiver(given: SpaceServices, talk: Conversation, relationships: PeerRelationships) -> Perceiver:
+    """Return what takes in the news of the room; another conversation begins without the verdicts on the last."""
 
     def forget() -> None:
         given.intents.clear()
         given.judge.clear()
 
-    perceiver = Perceiver(given.client, talk, relationships, given.queue, given.clock, on_reset=forget)
-    snapshots = SnapshotBuilder(
-        given.client, talk, given.intents, given.queue, given.clock, social_only, given.timezone
-    )
-    prompting = PromptWriter(given.skills, relationships, given.rng, given.estimate, given.timezone)
-    decider = Decider(
+    return Perceiver(given.client, talk, relationships, given.queue, given.clock, on_reset=forget)
+
+
+def _build_decider(given: SpaceServices, relationships: PeerRelationships, *, social_only: bool) -> Decider:
+    """Return what asks the model whether to speak, and what to say."""
+    return Decider(
         given.prompter,
-        prompting,
+        PromptWriter(given.skills, relationships, given.rng, given.estimate, given.timezone),
         given.skills,
         given.turn_runner,
         given.clock,
@@ -204,8 +233,18 @@ def build_space_life(given: SpaceServices, *, social_only: bool) -> SpaceLife:
         given.session_key,
         given.is_trusted_room,
     )
-    validator = MessageValidator(given.judge, OwnLines(given.journal, given.clock))
-    responder = Responder(decider, validator, talk, given.writer)
+
+
+def _build_speaker(
+    given: SpaceServices,
+    talk: Conversation,
+    perceiver: Perceiver,
+    snapshots: SnapshotBuilder,
+    *,
+    relationships: PeerRelationships,
+    reporter: JournalReporter,
+) -> Speaker:
+    """Return what says the words in the room, and takes in what they commit to."""
     commitment_maker = CommitmentMaker(
         client=given.client,
         talk=talk,
@@ -216,7 +255,7 @@ def build_space_life(given: SpaceServices, *, social_only: bool) -> SpaceLife:
         clock=given.clock,
         is_trusted_room=given.is_trusted_room,
     )
-    speaker = Speaker(
+    return Speaker(
         client=given.client,
         talk=talk,
         perceiver=perceiver,
@@ -230,27 +269,6 @@ def build_space_life(given: SpaceServices, *, social_only: bool) -> SpaceLife:
         mute_reason=given.mute_reason,
         experience=given.experience,
     )
-    identity_publisher = IdentityPublisher(
-        given.client, given.home, given.soul, given.queue, given.redactor, given.journal, given.mute_reason
-    )
-    participation = Participation(
-        client=given.client,
-        config=config,
-        talk=talk,
-        perceiver=perceiver,
-        snapshots=snapshots,
-        decider=decider,
-        responder=responder,
-        speaker=speaker,
-        reporter=reporter,
-        clock=given.clock,
-        mute_reason=given.mute_reason,
-        wake_commitments=given.wake_commitments,
-        identity_publisher=identity_publisher,
-        first_look=given.first_look,
-    )
-    loop = ParticipationLoop(participation, given.client, config, given.clock, given.client.name)
-    return SpaceLife(loop, participation, identity_publisher, config, relationships)
 
 
 def is_on_this_machine(url: str) -> bool:
