@@ -1,13 +1,9 @@
-"""Measures of how near two lists of stems are, each as the textbook has it. Pure.
-
-`common/text/echo.py` reckons the same numbers faster; these are what it must agree with, and what tests compare it to.
-"""
+"""Measures of how near two lists of stems are, each as the textbook has it. Pure."""
 
 from __future__ import annotations
 
 import math
-from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 
 UNKNOWN_IDF = math.log(2) + 1
 """The weight of a stem that no text of the corpus holds."""
@@ -41,33 +37,9 @@ def idf(documents: int, holding: int) -> float:
     return math.log((documents + 1) / (holding + 1)) + 1
 
 
-def compute_idf(corpus: Iterable[Iterable[str]]) -> dict[str, float]:
-    """The weight of each stem of a corpus of tokenised texts: the rarer, the heavier; 1 for what all of them hold."""
-    documents = [set(text) for text in corpus]
-    held = Counter(stem for document in documents for stem in document)
-    return {stem: idf(len(documents), holding) for stem, holding in held.items()}
-
-
-def tfidf_vector(tokens: Iterable[str], weights: Mapping[str, float]) -> dict[str, float]:
-    """Each stem of a text with its weight, however often it stands there."""
-    return {token: weights.get(token, UNKNOWN_IDF) for token in tokens}
-
-
-def cosine_similarity(first: Mapping[str, float], second: Mapping[str, float]) -> float:
-    """The cosine of the angle between two sparse vectors; 0 where one of them is zero."""
-    lengths = math.sqrt(_square(first.values()) * _square(second.values()))
-    if not lengths:
-        return 0.0
-    return math.fsum(value * second[key] for key, value in first.items() if key in second) / lengths
-
-
 def concept_novelty(tokens: Sequence[str], pool: Iterable[str | Iterable[str]]) -> float:
     """The share of `tokens`, repeats counted, that `pool` (stems, or lists of them) lacks; 1 for no tokens."""
     known: set[str] = set()
     for member in pool:
         known.update((member,) if isinstance(member, str) else member)
     return sum(token not in known for token in tokens) / len(tokens) if tokens else 1.0
-
-
-def _square(values: Iterable[float]) -> float:
-    return math.fsum(value * value for value in values)

@@ -17,14 +17,12 @@ from common.text.echo import (
 )
 from common.text.measures import (
     UNKNOWN_IDF,
-    compute_idf,
     concept_novelty,
-    cosine_similarity,
     lcs_dice,
     lcs_length,
-    tfidf_vector,
 )
 from common.text.stems import tokenize_with_stemming
+from tests.common.text.textbook import compute_idf, cosine_similarity, tfidf_vector
 from tests.exploration import examples
 
 BACKUPS = "Nightly backups should verify checksums before rotating archives"
