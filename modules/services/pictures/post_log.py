@@ -121,7 +121,7 @@ def entry_of(body: PostBody | ReplyBody, picture: AttachedPicture, *, uri: str, 
             "image_dimensions": {"width": picture.width, "height": picture.height},
         },
     }
-    if not picture.source.original_url:
+    if not has_complete_attribution(entry):
         entry["source"]["needs_attribution_followup"] = True
     if picture.why:
         entry["why_picked"] = picture.why

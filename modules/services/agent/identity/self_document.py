@@ -15,7 +15,6 @@ from common.text.strings import straighten
 from modules.services.agent.identity.self_mechanics import (
     DailyRitual,
     SocialMechanics,
-    parse_daily_rituals,
     parse_social_mechanics,
     parse_time_to_ms,
     read_rituals,
@@ -29,7 +28,6 @@ __all__ = [
     "assess_self_richness",
     "extract_display_name",
     "extract_from_self",
-    "parse_daily_rituals",
     "parse_social_mechanics",
     "parse_time_to_ms",
     "self_lines",

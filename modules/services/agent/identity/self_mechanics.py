@@ -154,16 +154,12 @@ def parse_social_mechanics(section: str) -> SocialMechanics:
     )
 
 
-def parse_daily_rituals(section: str) -> tuple[DailyRitual, ...]:
-    """Entries `- **Name** [schedule] (workspace)`, each with the lines under it; incomplete entries are left out.
+def read_rituals(section: str) -> tuple[tuple[DailyRitual, ...], tuple[str, ...]]:
+    """The rituals, and one line for each of the first entries that look like one and are not read as one.
 
+    A ritual is an entry `- **Name** [schedule] (workspace)` with the lines under it; incomplete entries are left out.
     Any list will do: `-`, `*`, `+`, numbers, tasks, indented or not.
     """
-    return read_rituals(section)[0]
-
-
-def read_rituals(section: str) -> tuple[tuple[DailyRitual, ...], tuple[str, ...]]:
-    """The rituals, and one line for each of the first entries that look like one and are not read as one."""
     entries: list[tuple[DailyRitual, list[str]]] = []
     unread: list[str] = []
     open_entry, indent = False, 0

@@ -11,7 +11,6 @@ from hypothesis import strategies as st
 from modules.services.agent.identity.self_mechanics import (
     PROJECT_MECHANICS,
     SocialMechanics,
-    parse_daily_rituals,
     parse_social_mechanics,
     parse_time_to_ms,
     read_rituals,
@@ -182,7 +181,7 @@ Some words first.
 
 
 def test_rituals_are_read_one_by_one() -> None:
-    paper, walk = parse_daily_rituals(RITUALS)
+    paper, walk = read_rituals(RITUALS)[0]
     assert (paper.name, paper.schedule, paper.workspace) == ("Morning paper", "weekdays", "www-paper")
     assert paper.participants == ("@ada.example.social", "@bob.example.social")
     assert paper.role == "initiator"
@@ -204,7 +203,7 @@ def test_rituals_are_read_one_by_one() -> None:
     ],
 )
 def test_an_incomplete_entry_is_no_ritual(line: str) -> None:
-    assert parse_daily_rituals(line + "\n  Role: initiator\n  Text.\n") == ()
+    assert read_rituals(line + "\n  Role: initiator\n  Text.\n")[0] == ()
 
 
 @pytest.mark.parametrize(
@@ -234,7 +233,7 @@ def test_an_incomplete_entry_is_no_ritual(line: str) -> None:
     ],
 )
 def test_brackets_links_and_emphasis_cost_no_ritual(line: str, name: str) -> None:
-    (ritual,) = parse_daily_rituals(f"{line}\n- **Participants:** @ada.example.social\n")
+    (ritual,) = read_rituals(f"{line}\n- **Participants:** @ada.example.social\n")[0]
     assert (ritual.name, ritual.schedule, ritual.workspace) == (name, "daily", "www-paper")
     assert ritual.participants == ("@ada.example.social",)
 
@@ -256,7 +255,7 @@ def test_brackets_links_and_emphasis_cost_no_ritual(line: str, name: str) -> Non
     ],
 )
 def test_one_of_several_roles_counts(role: str, starts: bool) -> None:  # noqa: FBT001
-    (ritual,) = parse_daily_rituals(f"- **Paper** [daily] (www-paper)\n  Role: {role}\n")
+    (ritual,) = read_rituals(f"- **Paper** [daily] (www-paper)\n  Role: {role}\n")[0]
     assert (ritual.role == "initiator") is starts
 
 
@@ -296,7 +295,7 @@ def test_what_is_written_by_the_grammar_is_read_back(entries: list[tuple[str, st
         f"- **{name}** [{schedule}] (www-x)\n  Participants: {', '.join(people)}\n  Do it.\n"
         for name, schedule, people in entries
     )
-    rituals = parse_daily_rituals(text)
+    rituals = read_rituals(text)[0]
     assert [(one.name, one.schedule, list(one.participants)) for one in rituals] == [
         (name, schedule.lower(), people) for name, schedule, people in entries
     ]
@@ -305,5 +304,5 @@ def test_what_is_written_by_the_grammar_is_read_back(entries: list[tuple[str, st
 
 @given(st.text(alphabet=st.sampled_from("-*[]():| \nabR,"), max_size=60))
 def test_any_section_can_be_read(text: str) -> None:
-    parse_daily_rituals(text)
+    read_rituals(text)[0]
     parse_social_mechanics(text)
