@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import random
+from collections.abc import Callable
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
+
+import httpx
 
 from adapters.atproto.client import Atproto
 from adapters.atproto.public import public_repos
@@ -23,7 +26,7 @@ from modules.runtime.home import Home, SoulDocument, ensure_self
 from modules.runtime.llm.gateway import LLMGateway
 from modules.runtime.llm.usage import UsageLog
 from modules.services.agent.identity.keeper import SelfKeeper
-from modules.services.agent.knowledge import Knowledge, open_stores
+from modules.services.agent.knowledge import Knowledge, Stores, open_stores
 from modules.services.outbox.account import AccountContext
 from modules.services.outbox.gates.pause import PauseGate
 from modules.services.outbox.outbox import Outbox
@@ -50,33 +53,49 @@ class Services(BaseServices):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        settings, home, stack, database = self.settings, self.home, self.stack, self.database
-        journal, redactor, console, clock = self.journal, self.redactor, self.console, self.clock
+        settings, home, clock, journal = self.settings, self.home, self.clock, self.journal
         to_bluesky = http_transport_factory(
             settings.atproto_service_url, private_ok=settings.soul_allow_private_net, max_bytes=ATPROTO_MAX_ANSWER_BYTES
         )
         self.web = WebClient(to_bluesky())
-        stack.push_async_callback(self.web.aclose)
+        self.stack.push_async_callback(self.web.aclose)
         self.repos = public_repos(self.web, clock=clock, home_url=settings.home_service_url())
-        self.atproto = Atproto(
+        self.atproto = self._open_atproto(to_bluesky)
+        self.pictures = open_pictures(settings, home.memory, clock=clock, journal=journal, stack=self.stack)
+        self.account = AccountContext(atproto=self.atproto, journal=journal, peers=settings.soul_peers)
+        self.preferences = Preferences(self.repos, self.atproto, self.database, clock, self.me.owner_did)
+        self.integrations = Integrations(self)
+        self.github = self.integrations.github
+        world = self._build_world()
+        self.etiquette = Etiquette(world=world, database=self.database, clock=clock, speed=settings.soul_speed)
+        self.outbox = self._build_outbox(ApprovalRule(settings.soul_approval, world.circle))
+        self.budget = build_budget(settings, self.prices, database=self.database, journal=journal, clock=clock)
+        self.knowledge = self._open_knowledge()
+        self.gateway = self._open_gateway(self.knowledge.stores)
+        self.self_keeper = SelfKeeper(
+            home=home, clock=clock, journal=journal, redactor=self.redactor, publish=self.events.publish
+        )
+
+    def _open_atproto(self, transport: Callable[[], httpx.AsyncBaseTransport]) -> Atproto:
+        settings = self.settings
+        atproto = Atproto(
             service_url=settings.atproto_service_url,
             identifier=settings.agent_bluesky_username,
             password=settings.agent_bluesky_password.get_secret_value(),
-            session_path=home.session,
-            clock=clock,
+            session_path=self.home.session,
+            clock=self.clock,
             min_spacing_s=self.pace.atproto_spacing_ms / 1000,
             languages=settings.post_languages,
             write_block_reason=self.control.write_block_reason,
             on_response=partial(self.health.note, "Bluesky"),
-            transport=to_bluesky,
+            transport=transport,
         )
-        stack.push_async_callback(self.atproto.aclose)
-        self.pictures = open_pictures(settings, home.memory, clock=clock, journal=journal, stack=stack)
-        self.account = AccountContext(atproto=self.atproto, journal=journal, peers=settings.soul_peers)
-        self.preferences = Preferences(self.repos, self.atproto, database, clock, self.me.owner_did)
-        self.integrations = Integrations(self)
-        self.github = self.integrations.github
-        world = World(
+        self.stack.push_async_callback(atproto.aclose)
+        return atproto
+
+    def _build_world(self) -> World:
+        settings = self.settings
+        return World(
             own_did=lambda: self.atproto.did,
             own_handle=settings.agent_bluesky_username,
             owner=(settings.owner_bluesky_social_handle_did, settings.owner_bluesky_social_handle),
@@ -86,46 +105,52 @@ class Services(BaseServices):
             found=self.peer_registry.found,
             github=[name for name in (settings.agent_github_username, settings.owner_github_username) if name],
         )
-        self.etiquette = Etiquette(world=world, database=database, clock=clock, speed=settings.soul_speed)
-        approval, owner_did = ApprovalRule(settings.soul_approval, world.circle), self.me.owner_did
-        cards = None if settings.on_loopback() else LinkCards(self.web, redactor.text)
-        by_message = direct_messages.DirectMessageSender(self.atproto, database, journal, owner_did=owner_did)
-        self.outbox = Outbox(
-            database=database,
-            journal=journal,
-            clock=clock,
+
+    def _build_outbox(self, approval: ApprovalRule) -> Outbox:
+        owner_did, to_room = self.me.owner_did, self.integrations.to_room
+        cards = None if self.settings.on_loopback() else LinkCards(self.web, self.redactor.text)
+        by_message = direct_messages.DirectMessageSender(self.atproto, self.database, self.journal, owner_did=owner_did)
+        return Outbox(
+            database=self.database,
+            journal=self.journal,
+            clock=self.clock,
             senders=self.integrations.senders(bluesky.BlueskySender(self.atproto, self.pictures, cards), by_message),
             pacing=Pacing.of(self.pace),
-            rules=(SecretScan(redactor), self.etiquette, mute_rule, approval),
-            gates=(PauseGate(self.control, owner_did), self.integrations.to_room.gate, self.etiquette.gate, mute_gate),
+            rules=(SecretScan(self.redactor), self.etiquette, mute_rule, approval),
+            gates=(PauseGate(self.control, owner_did), to_room.gate, self.etiquette.gate, mute_gate),
             at_departure=(approval.at_departure,),
             own_did=lambda: self.atproto.did,
         )
-        self.budget = build_budget(settings, self.prices, database=database, journal=journal, clock=clock)
+
+    def _open_knowledge(self) -> Knowledge:
+        settings, home, database, clock, console = self.settings, self.home, self.database, self.clock, self.console
         stores = open_stores(
-            settings, home, database=database, health=self.health, console=console, clock=clock, stack=stack
+            settings, home, database=database, health=self.health, console=console, clock=clock, stack=self.stack
         )
-        self.knowledge = Knowledge(
+        return Knowledge(
             settings,
             home,
             stores,
             database=database,
             skills=self.skills,
-            journal=journal,
+            journal=self.journal,
             console=console,
-            redactor=redactor,
+            redactor=self.redactor,
             clock=clock,
         )
-        self.gateway = LLMGateway(
+
+    def _open_gateway(self, stores: Stores) -> LLMGateway:
+        settings = self.settings
+        gateway = LLMGateway(
             base_url=settings.ai_gateway_base_url,
             api_key=settings.ai_gateway_api_key.get_secret_value(),
             model=settings.ai_gateway_model,
-            clock=clock,
+            clock=self.clock,
             rng=self.rng,
-            console=console,
+            console=self.console,
             budget_guard=self.budget,
-            redactor=redactor,
-            on_usage=UsageLog(home.usage_log, clock).note,
+            redactor=self.redactor,
+            on_usage=UsageLog(self.home.usage_log, self.clock).note,
             on_measured=stores.estimator.learn,
             on_outcome=partial(self.health.note, "model"),
             cache_key=settings.agent_name,
@@ -135,10 +160,8 @@ class Services(BaseServices):
             transport=http_transport_factory(settings.ai_gateway_base_url, private_ok=settings.soul_allow_private_net),
             idle_timeout_s=settings.ai_gateway_idle_timeout_s,
         )
-        stack.push_async_callback(self.gateway.aclose)
-        self.self_keeper = SelfKeeper(
-            home=home, clock=clock, journal=journal, redactor=redactor, publish=self.events.publish
-        )
+        self.stack.push_async_callback(gateway.aclose)
+        return gateway
 
 
 async def build_services(

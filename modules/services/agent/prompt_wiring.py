@@ -38,20 +38,11 @@ def build_sources(
     onboarding: Callable[[], bool],
     counted: bool = True,
 ) -> Sources:
-    """Return where the parts of a prompt come from. Unless `counted`, only the functions given here write anything.
+    """Return where the parts of a prompt come from.
 
-    Args:
-        settings: have the time zone.
-        skills: have the words.
-        rng: draws the marks around others' words.
-        knowledge: what the SOUL knows.
-        memory_md: MEMORY.md.
-        tools_md: TOOLS.md.
-        attention_list: what asks for attention.
-        wakeup_context: what is left to read after waking, for a session's key.
-        onboarding: whether the first talk is due.
-        counted: whether what comes to mind is remembered as having come to mind.
-
+    `rng` draws the marks around others' words. `memory_md` and `tools_md` return these files, `wakeup_context` what is
+    left to read after waking, for a session's key, and `onboarding` whether the first talk is due. Unless `counted`,
+    what comes to mind is not stored as having come to mind, and only the functions given here write anything.
     """
     stores = knowledge.stores
 

@@ -1,4 +1,4 @@
-"""Proves that a SOUL is wired once: in few lines, and with no callback assigned after construction."""
+"""Proves that a SOUL is wired once: in few lines, in short functions, and with no callback assigned later."""
 
 from __future__ import annotations
 
@@ -9,9 +9,17 @@ import pytest
 
 from tests.project import ROOT
 
-MOST_FILES, MOST_LINES = 5, 750
+MOST_FILES, MOST_LINES, SCREEN = 5, 750, 60
 APP = ROOT / "soul" / "app.py"
 FILES = [*sorted(path for path in (ROOT / "soul" / "composition").glob("**/*.py") if path.name != "__init__.py"), APP]
+WIRING = [
+    *FILES,
+    *sorted((ROOT / "modules" / "lives").glob("*/life.py")),
+    *sorted((ROOT / "modules").glob("**/build.py")),
+    ROOT / "modules" / "services" / "agent" / "turn_services.py",
+    ROOT / "modules" / "services" / "agent" / "prompt_wiring.py",
+    ROOT / "modules" / "services" / "agent" / "knowledge.py",
+]
 BUILDERS = {"__init__", "__post_init__"}
 
 
@@ -46,6 +54,14 @@ def test_the_composition_root_is_small() -> None:
     assert len(FILES) <= MOST_FILES, [path.name for path in FILES]
     lines = {path.name: len(path.read_text().splitlines()) for path in FILES}
     assert sum(lines.values()) <= MOST_LINES, lines
+
+
+@pytest.mark.parametrize("path", WIRING, ids=lambda path: path.relative_to(ROOT).as_posix())
+def test_each_function_that_wires_fits_on_a_screen(path: Path) -> None:
+    tree = ast.parse(path.read_text())
+    functions = [node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)]
+    lengths = {node.name: (node.end_lineno or node.lineno) - node.lineno + 1 for node in functions}
+    assert {name: length for name, length in lengths.items() if length > SCREEN} == {}
 
 
 def test_the_package_file_wires_nothing() -> None:
