@@ -67,14 +67,14 @@ class BlueskyTools:
             return self.words.error("Post Not Sent")
         if isinstance(subject, ExpressionTurn) and not text_problem(text):
             check = check_invitation(text)
-            if check.advice and not subject.revised:
-                subject.revised, subject.draft = True, text
-                subject.problem = self._skills.subsection("expression", "Advice", check.advice).strip()
-                return ToolResult(self._revision(text, subject.problem), is_error=True, data={"draft": text})
-            subject.invitation = check.confidence
+            if check.advice:
+                problem = self._skills.subsection("expression", "Advice", check.advice).strip()
+                if subject.revisions.ask_for_better(text, problem):
+                    return ToolResult(self._revision(text, problem), is_error=True, data={"draft": text})
+            subject.revisions.invitation = check.confidence
             if not check.has_invitation:
                 whole = add_invitation(text, self._prompts.invitations("Direct"))
-                subject.invitation = "none" if whole == text else "added"
+                subject.revisions.invitation = "none" if whole == text else "added"
                 text = whole
         published = await self._publisher.post(
             text,
@@ -124,8 +124,7 @@ class BlueskyTools:
     async def _send_back(self, code: ReplyProblem, thread: ThreadTurn, turn: Turn, target: StrongRef) -> ToolResult:
         """A reply that must not leave is asked for once more, then becomes a like, or silence."""
         problem = self.words.answer(code)
-        if not thread.sent_back:
-            thread.sent_back = True
+        if thread.revisions.ask_for_better():
             return self.words.error("Reply Not Sent", problem=problem)
         liked = await self._publisher.like(target, cause_id=turn.cause_id, by_owner=is_by_owner(turn), hold=turn.hold)
         act: Act = "silent" if liked.status == "blocked" else "liked"
@@ -142,7 +141,7 @@ class BlueskyTools:
         thread = _thread(turn)
         target = thread.notification.ref
         problem = self._problem(args.closing_message, thread, closing=True) if args.closing_type == "message" else None
-        if problem and not thread.sent_back:
+        if problem and not thread.revisions.asked_for_better:
             return await self._send_back(problem, thread, turn, target)
         if args.closing_type == "message" and not problem and not self._publisher.has_spoken(thread.root):
             if not args.closing_message.strip():
@@ -346,9 +345,7 @@ def fitted(text: str, turn: Turn) -> str:
     """
     subject = turn.subject
     if isinstance(subject, ThreadTurn | ExpressionTurn) and grapheme_len(text) > PORTABLE_MAX_GRAPHEMES:
-        if subject.told_too_long:
-            return leading_sentences(text) or text
-        subject.told_too_long = True
+        return text if subject.revisions.ask_for_shorter() else leading_sentences(text) or text
     return text
 
 

@@ -224,9 +224,10 @@ class Expression:
         except BaseException:
             self._postpone()
             raise
-        if subject.revised:
-            summary = f"Asked for a better invitation: {' '.join(subject.draft.split())[:_SHOWN_CHARS]}"
-            await self._journal.record(Entry("life", _CAUSE, summary, line="think", reason=subject.problem))
+        revisions = subject.revisions
+        if revisions.asked_for_better:
+            summary = f"Asked for a better invitation: {' '.join(revisions.draft.split())[:_SHOWN_CHARS]}"
+            await self._journal.record(Entry("life", _CAUSE, summary, line="think", reason=revisions.problem))
         result = disposition_of(turn_result)
         if result.act != "posted":
             delay = self._postpone()
@@ -252,7 +253,7 @@ class Expression:
                 data={
                     "act": "posted",
                     "source": source,
-                    "invitation": subject.invitation,
+                    "invitation": revisions.invitation,
                     "rounds": turn_result.rounds,
                 },
             )

@@ -103,13 +103,45 @@ class Published:
 
 
 @dataclass(slots=True)
+class Revisions:
+    """What the model was asked to write anew in one turn: all that the tools of a turn change of its subject.
+
+    Attributes:
+        asked_for_shorter: a shorter text was asked for.
+        asked_for_better: another text was asked for.
+        draft: the thought of our own that lacked an invitation, as it was sent back.
+        problem: what it lacked, in words for the model.
+        invitation: how well the thought that was proposed invites answers: `strong`, `weak`, `none`, or `added` where
+            one was put after it.
+
+    """
+
+    asked_for_shorter: bool = False
+    asked_for_better: bool = False
+    draft: str = ""
+    problem: str = ""
+    invitation: str = ""
+
+    def ask_for_shorter(self) -> bool:
+        """Note that a shorter text is asked for; return whether this is the first time."""
+        is_first, self.asked_for_shorter = not self.asked_for_shorter, True
+        return is_first
+
+    def ask_for_better(self, draft: str = "", problem: str = "") -> bool:
+        """Note that another text than `draft` is asked for, and why; return whether this is the first time."""
+        is_first = not self.asked_for_better
+        if is_first:
+            self.asked_for_better, self.draft, self.problem = True, draft, problem
+        return is_first
+
+
+@dataclass(frozen=True, slots=True)
 class ThreadTurn:
     """One turn about one post.
 
     `seen` holds every post shown to the model: the only ones its tools may touch; `said` their texts, oldest first, and
-    `scaffold` the words that only our own prompt has. `told_too_long` remembers that a shorter text was asked
-    for, `sent_back` that a better one was. `is_unanswered`: the thread was read, and no reply of ours stands under the
-    post. `peers_said` is what peers wrote in the thread, oldest first.
+    `scaffold` the words that only our own prompt has. `is_unanswered`: the thread was read, and no reply of ours stands
+    under the post. `peers_said` is what peers wrote in the thread, oldest first.
     """
 
     notification: Notification
@@ -118,29 +150,19 @@ class ThreadTurn:
     seen: dict[str, StrongRef] = field(default_factory=dict)
     said: tuple[str, ...] = ()
     scaffold: Scaffold = field(default_factory=Scaffold)
-    told_too_long: bool = False
-    sent_back: bool = False
     is_unanswered: bool = False
     peers_said: tuple[str, ...] = ()
+    revisions: Revisions = field(default_factory=Revisions)
 
 
-@dataclass(slots=True)
+@dataclass(frozen=True, slots=True)
 class ExpressionTurn:
-    """One turn about a thought of our own.
-
-    `scaffold` are the words that only our own prompt has. `revised` remembers that a better invitation was asked for,
-    `draft` and `problem` which text lacked one, and what. `invitation` says of the text that was proposed how well it
-    invites answers: `strong`, `weak`, `none`, or `added` where one was put after it.
-    """
+    """One turn about a thought of our own; `scaffold` are the words that only our own prompt has."""
 
     source: str
     prompt: str
     scaffold: Scaffold = field(default_factory=Scaffold)
-    revised: bool = False
-    draft: str = ""
-    problem: str = ""
-    invitation: str = ""
-    told_too_long: bool = False
+    revisions: Revisions = field(default_factory=Revisions)
 
 
 @dataclass(frozen=True, slots=True)
