@@ -115,7 +115,6 @@ class Prioritized:
     priority: int
     reason: str
     relationship: Relationship | None
-    is_response_to_own_content: bool
 
 
 def should_respond_to(notification: Notification, owner_did: str, *, skip_acknowledgments: bool = True) -> Screening:
@@ -305,7 +304,6 @@ def _prioritize(notification: Notification, owner_did: str, agent_did: str, know
         priority=_BASE + sum(points for points, _ in counted),
         reason=", ".join(label for _, label in counted),
         relationship=known,
-        is_response_to_own_content=to_own,
     )
 
 
