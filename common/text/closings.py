@@ -40,7 +40,7 @@ _INTENT = regex.compile(
     regex.VERBOSE | regex.IGNORECASE,
 )
 _STARTER = regex.compile(
-    r"""\W*(?:(?:ha)+|oh|ah|a+w+|hey|ok(?:ay)?|yes|yeah|well|much|so)?\W*(?:
+    r"""\A\W*+(?:(?:(?:ha)++|oh|ah|a++w++|hey|ok(?:ay)?|yes|yeah|well|much|so)\W*+)?(?:
         thanks+ | thank\ you | thx | ty(?!\ \p{Lu}) | appreciated? | perfect | sounds\ (?:good|great) | great
       | awesome | wonderful | excellent | amazing | totally | deal | love\ it | all\ good | makes\ sense
       | aligned | nice | yep | agreed | absolutely | definitely | exactly | for\ sure | likewise | same\ here
@@ -62,7 +62,7 @@ _STARTER = regex.compile(
 )
 _CLAUSE_WORD = r"\ (?!(?:but|though|although|however|except|unless|yet)\b)[^\s.!,;:\u2014\u2013]+"
 _APPLAUDING_FIGURES = frozenset({"100", "110", "10", "24", "1000"})
-_SENTENCE_END = regex.compile(r"[.!;:\u2014\u2013\n]+\s|,\s")
+_SENTENCE_END = regex.compile(r"(?<=[.!;:,\u2014\u2013\n])\s")
 _THANKS = regex.compile(
     r"\b(?:thanks+|thank you|thx|much appreciated|couldn't agree more|made my day|pleasure (?:is|was) mine)\b",
     regex.IGNORECASE,

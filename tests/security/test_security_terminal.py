@@ -55,11 +55,14 @@ COMMANDS = dict(leaves(typer.main.get_group(app)))
 ARGUMENTS: dict[str, list[Sequence[str]]] = {
     "status": [()],
     "why": [(POST,), (f"at://did:plc:kit/{HOSTILE}",), (HOSTILE,)],
+    "bluesky-reset": [("--dry-run",)],
     "budget": [()],
     "prompt": [(), ("--text",), ("--about", HOSTILE), ("--for", "bluesky", "--text")],
     "doctor": [(), ("--security",)],
     "drafts": [(), ("show", "{draft}"), ("approve", HOSTILE), ("reject", "abcd"), (HOSTILE,), ("reject", "{draft}")],
     "mute": [(), (HOSTILE,), (f"did:plc:{HOSTILE}",), ("did:plc:kit",), ("did:plc:kit", "--off")],
+    "know": [("did:plc:kit",), ("kit.test",), (HOSTILE,), (f"did:plc:{HOSTILE}",)],
+    "forget": [(HOSTILE,), (f"did:plc:{HOSTILE}",), ("did:plc:kit",)],
     "talks": [(), ("show", "5e55"), ("show", HOSTILE)],
     "pause": [(HOSTILE,)],
     "resume": [()],
@@ -88,7 +91,7 @@ def test_every_command_is_tried_here_or_as_a_whole_program() -> None:
 
 # NOTE(self): what these show was stored with hostile text in it, so that none of them is harmless by showing nothing.
 QUOTING = {
-    "status", "why", "prompt", "doctor", "drafts", "talks", "self log", "self diff", "self held", "memory list",
+    "status", "why", "prompt", "doctor", "drafts", "know", "talks", "self log", "self diff", "self held", "memory list",
     "memory search", "memory show", "memory export",
 }  # fmt: skip
 

@@ -36,7 +36,7 @@ _RUN = 6
 _MOST_GRAPHEMES = 200
 _MAX_CHARS = 1_000
 _BARE_LINK = re.compile(r"\b(?:www\.)?github\.com/\S*", re.IGNORECASE)
-_PLACEHOLDER = re.compile(r"[\[<{][^\]>}]*[\]>}]")
+_PLACEHOLDER = re.compile(r"[\[<{][^\[\]<>{}]*[\]>}]")
 _SENTENCES = re.compile(r"(?<=[.!?])\s+")
 _EDGES = " \"'`\u201c\u201d\u2014-:"
 
