@@ -49,8 +49,8 @@ class Limit:
 WALKS = (
     Limit("a notification", "modules/lives/bluesky/loop.py:AwarenessLoop._take_on:item", 50, 21),
     Limit("a proposed action", "modules/services/outbox/outbox.py:Outbox.submit:action", 7, 3),
-    Limit("a batch of room talk", "modules/lives/space/act.py:Participation._check:batch", 40, 23),
-    Limit("what is said in a room", "modules/lives/space/speak.py:Speaker.say:waiting", 17, 5),
+    Limit("a batch of room talk", "modules/lives/space/act.py:Participation._check:batch", 40, 22),
+    Limit("what is said in a room", "modules/lives/space/speak.py:Speaker.say:waiting", 16, 4),
     Limit("a message of the owner", "modules/services/agent/owner/owner.py:OwnerTalk._answer:message", 24, 10),
 )
 

@@ -231,6 +231,8 @@ class CaseReader:
         trusted = {self._me.owner_did, self._atproto.did}
         alone = importance == "owner" and all(post.author.did in trusted for post in thread.posts)
         author_did = notification.author.did
+        automated = self._etiquette.is_automated(notification.author)
+        incoming = incoming_of(notification, item.indexed, thread, is_automated=automated)
         present = {author_did, *(post.author.did for post in thread.posts)}
         muted = await self._preferences.muted(present)
         left_out = muted | (await self._preferences.forgotten(present) - {author_did})
@@ -249,9 +251,7 @@ class CaseReader:
                 own_did=self._atproto.did,
                 importance=importance,
                 provenance=Provenance.OWNER if alone else Provenance.STRANGER,
-                incoming=incoming_of(
-                    notification, item.indexed, thread, is_automated=self._etiquette.is_automated(notification.author)
-                ),
+                incoming=incoming,
                 relationship=self._relationships.get(notification.author.handle),
                 advice=await self._etiquette.before_reply(notification, thread.posts),
                 preference=preferences.get(author_did),

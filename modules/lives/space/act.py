@@ -23,7 +23,7 @@ from modules.lives.space.decide import Decided, Decider
 from modules.lives.space.host_request import is_open
 from modules.lives.space.journal_reporter import JournalReporter, Note
 from modules.lives.space.perceive import Perceiver
-from modules.lives.space.policy import should_open
+from modules.lives.space.policy import should_open, wait_s
 from modules.lives.space.request_parser import conversation_thread_uri
 from modules.lives.space.respond import Case, Resolved, Responder
 from modules.lives.space.snapshot import SnapshotBuilder
@@ -262,13 +262,13 @@ class Participation:
         prepared = await self.speaker.prepare(resolved.proposed, case.snapshot, case.config)
         if isinstance(prepared, WaitingMessage):
             self._pending = prepared
-            return CheckResult("waiting", _WAITS, prepared.left_s(self.clock.monotonic()))
+            return CheckResult("waiting", _WAITS, wait_s(prepared.not_before, self.clock.monotonic()))
         return _unsaid(resolved.proposed, prepared, case)
 
     async def _deliver(self, waiting: WaitingMessage, config: SpaceConfig) -> CheckResult:
         """Say the message that waited, if its moment has come; one that may not be said any more is dropped."""
         barred = self.speaker.dropped(waiting)
-        if barred is None and (left_s := waiting.left_s(self.clock.monotonic())):
+        if barred is None and (left_s := wait_s(waiting.not_before, self.clock.monotonic())):
             return CheckResult("waiting", _WAITS, left_s)
         self._pending = None
         if barred is None and not waiting.is_written:

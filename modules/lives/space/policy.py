@@ -36,6 +36,9 @@ SPACE_OPENER_FIRST_SILENCE_MS = MINUTE_MS
 SPACE_OPENER_SILENCE_MS = 10 * MINUTE_MS
 SPACE_OPENER_INTERVAL_MS = HOUR_MS
 
+# NOTE(self): a timer may end a rounding error before its moment; to wait for that again would never end.
+_CLOSE_S = 0.01
+
 Capability = Literal["github", "social"]
 Capabilities = Mapping[str, Sequence[str] | None]
 """What each agent says it can do; absent or None: everything."""
@@ -231,3 +234,9 @@ def observer_threshold(mode: Mode) -> int:
 def agent_messages(history: Sequence[HistoryEntry]) -> tuple[str, ...]:
     """What agents, we among them, said within the last 20 messages, oldest first: what an echo is compared with."""
     return tuple(entry.content[:COMPARED_CHARS] for entry in history[-_ECHO_HISTORY:] if not entry.is_host)
+
+
+def wait_s(not_before: float, now: float) -> float:
+    """Return the seconds until a message may be said; 0.0 from 10 ms before its moment on. Times are monotonic."""
+    left_s = not_before - now
+    return left_s if left_s > _CLOSE_S else 0.0

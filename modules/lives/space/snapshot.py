@@ -86,7 +86,7 @@ class RoomSnapshot:
         me: our own name in the room.
         batch: what is new since the last check.
         history: the whole talk, oldest first.
-        lines: the same as a transcript shows it, a line for each message.
+        timezone: IANA name, in which the talk is told; "" for the machine's own.
         room: who is there, and what they do.
         own_commitments: our own commitments.
         request: the host's request, and how far it is.
@@ -119,7 +119,7 @@ class RoomSnapshot:
     me: str
     batch: tuple[HistoryEntry, ...] = ()
     history: tuple[HistoryEntry, ...] = ()
-    lines: tuple[str, ...] = ()
+    timezone: str = ""
     room: Room = field(default_factory=Room)
     own_commitments: OwnCommitments = field(default_factory=OwnCommitments)
     request: HostRequest = field(default_factory=HostRequest)
@@ -165,6 +165,11 @@ class RoomSnapshot:
     def agent_messages(self) -> tuple[str, ...]:
         """What agents said lately, oldest first: what a message of ours is compared with."""
         return agent_messages(self.history)
+
+    @property
+    def lines(self) -> tuple[str, ...]:
+        """The talk as a transcript shows it, a line for each message."""
+        return tuple(told(entry, self.timezone) for entry in self.history)
 
     @property
     def latest_lines(self) -> str:
@@ -298,7 +303,7 @@ class SnapshotBuilder:
             me=talk.me,
             batch=tuple(entry for entry in talk.history if entry.id in new),
             history=talk.history,
-            lines=tuple(told(entry, self.timezone) for entry in talk.history),
+            timezone=self.timezone,
             room=room,
             own_commitments=self._own_commitments(work),
             request=request,

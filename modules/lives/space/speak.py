@@ -44,8 +44,6 @@ from modules.services.peers.room_members import PeerRelationships
 
 DELIVERY_WAIT_S = 75.0
 
-# NOTE(self): a timer may end a rounding error before its moment; to wait for that again would never end.
-_CLOSE_S = 0.01
 _MADE = "it was made already"
 _EXPERIENCE_MESSAGES = 5
 _EXPERIENCE_CHARS = 2000
@@ -86,11 +84,6 @@ class WaitingMessage:
     planned: tuple[PlannedCommitment, ...] = ()
     settles: bool = False
     is_written: bool = False
-
-    def left_s(self, now: float) -> float:
-        """Seconds until it may be said; 0.0 from 10 ms before its moment on. `now` is in monotonic seconds."""
-        left_s = self.not_before - now
-        return left_s if left_s > _CLOSE_S else 0.0
 
 
 @dataclass(frozen=True, slots=True)

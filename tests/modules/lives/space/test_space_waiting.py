@@ -13,8 +13,7 @@ from common.result import Ok
 from common.schemas import SPACE_DECISION_TOOL
 from modules.lives.space.host_request import is_open
 from modules.lives.space.journal_reporter import LOOP
-from modules.lives.space.snapshot import RoomSnapshot
-from modules.lives.space.speak import ProposedMessage, WaitingMessage
+from modules.lives.space.policy import wait_s
 from modules.runtime.scheduler.scheduler import Scheduler
 from tests.modules.lives.space.soul_in_room import (
     QUESTION,
@@ -172,5 +171,4 @@ async def test_a_timer_that_ends_a_rounding_error_early_asks_for_no_further_one(
     [(0.3, 0.1 + 0.1 + 0.1 - 1e-9, 0.0), (10.0, 9.991, 0.0), (10.0, 12.0, 0.0), (10.0, 9.9, 0.1)],
 )
 def test_a_moment_counts_as_come_ten_milliseconds_before_it(not_before: float, now: float, left_s: float) -> None:
-    waiting = WaitingMessage(ProposedMessage("Tin."), RoomSnapshot(FakeClock().now(), "marvin"), not_before, joins=1)
-    assert waiting.left_s(now) == pytest.approx(left_s)
+    assert wait_s(not_before, now) == pytest.approx(left_s)
