@@ -13,7 +13,6 @@ from __future__ import annotations
 import zlib
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
 
 import regex
 
@@ -60,7 +59,6 @@ def listed(names: Iterable[str]) -> str:
 _DIGEST_SHARE = 4
 _CUT = " […]"
 _INDENT = "\n    "
-_LINES_KEPT = 400
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,9 +90,8 @@ def transcript(
     return Transcript(_digest(older, estimate, min(left, tokens // _DIGEST_SHARE)), tuple(lines))
 
 
-@lru_cache(_LINES_KEPT)
 def told(entry: HistoryEntry, timezone: str = "") -> str:
-    """One message: `[12:04] rebecca: …`. Kept for the next look at the same talk: to clean a long one takes 1 ms."""
+    """One message: `[12:04] rebecca: …`."""
     words = clean(entry.content).replace("\n", _INDENT)
     return f"[{local(entry.at, timezone):%H:%M}] {_speaker(entry)}: {words}"
 
