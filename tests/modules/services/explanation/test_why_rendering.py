@@ -19,7 +19,7 @@ RULES = [
 ]
 
 
-async def test_the_rules_at_the_door_are_told_with_value_and_limit(explained_home: ExplainedHome) -> None:
+async def test_the_rules_at_admission_are_told_with_value_and_limit(explained_home: ExplainedHome) -> None:
     await an_intent(explained_home, "cafe01", "", cause="owner", kind="post", body={"text": "Hello"}, state="blocked")
     await explained_home.journal.record(
         Entry("act", "outbox", "Blocked post: Hello", reason="a key", intent_id="cafe01", data={"rules": RULES})

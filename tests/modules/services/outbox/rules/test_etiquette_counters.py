@@ -41,7 +41,7 @@ FULL = int(POINTS_PER_HOUR.limit)
         (FULL, -HOUR - 1, set()),
     ],
 )
-async def test_at_the_door_what_would_pass_the_points_is_refused(
+async def test_at_admission_what_would_pass_the_points_is_refused(
     etiquette_outbox: EtiquetteOutbox, spent: int, ago_s: float, blocked: set[str]
 ) -> None:
     received = await etiquette_outbox.receive("ada")
