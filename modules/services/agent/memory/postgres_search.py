@@ -77,7 +77,8 @@ class Search:
         counted = [Term(match, await self._count(match)) for match in (*phrases, *matches)]
         if begun and counted[-1].count <= ranking.FEW and len(wanted.words[-1]) >= _PREFIX_MIN:
             last = Term(begun, await self._count(begun))
-            counted[-1] = last if last.count <= ranking.FEW else counted[-1]
+            # NOTE(self): beside the whole word, so that a memory with the whole word comes before what it may become.
+            counted += [last] if counted[-1].count < last.count <= ranking.FEW else []
         shares = await self._shares([term.match for term in counted if term.count > ranking.FEW])
         return [Term(term.match, max(term.count, int(shares.get(term.match, 0.0) * self._total))) for term in counted]
 

@@ -64,15 +64,16 @@ class _Search:
         for word in wanted.words[:-1]:
             yield self._term(f'"{word}"')
         for word in wanted.words[-1:]:
-            yield self._last(word)
+            yield from self._last(word)
 
-    def _last(self, word: str) -> Term:
-        last = self._term(f'"{word}"')
-        if last.count <= ranking.FEW and len(word) >= _PREFIX_MIN:
+    def _last(self, word: str) -> Iterator[Term]:
+        """The last word, and what it may become: a memory with the whole word has both."""
+        whole = self._term(f'"{word}"')
+        yield whole
+        if whole.count <= ranking.FEW and len(word) >= _PREFIX_MIN:
             begun = self._term(f'"{word}"*')
-            if begun.count <= ranking.FEW:
-                return begun
-        return last
+            if whole.count < begun.count <= ranking.FEW:
+                yield begun
 
     def _term(self, match: str) -> Term:
         """How many have it: exactly if they are few, else as if all rows had it as often as the newest."""

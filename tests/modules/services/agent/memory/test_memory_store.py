@@ -209,6 +209,14 @@ async def test_a_word_that_is_still_being_typed_finds_what_it_may_become(store: 
     assert await found(store, "lighth when") == []
 
 
+async def test_a_memory_with_the_whole_word_comes_before_newer_ones_that_only_begin_with_it(store: MemoryStore) -> None:
+    """The whole word stands in few memories, and what begins with it in more than are shown."""
+    for number in (2, *range(20, 30)):
+        await store.save(NewMemory("episode", "", f"the plan of turn{number}"), NOW + number * timedelta(minutes=1))
+    assert (await found(store, "the plan of turn2", now=NOW + DAY))[0] == "the plan of turn2"
+    assert len(await found(store, "turn2", now=NOW + DAY, limit=20)) == 11
+
+
 @pytest.mark.parametrize("asked", ["running", "RUNS", "café", "cafe", "CAFÉ", "cafe\u0301"])
 async def test_forms_case_and_accents_of_a_word_do_not_matter(store: MemoryStore, asked: str) -> None:
     await store.save(NewMemory("fact", "", "Bo runs a Café"), NOW)
