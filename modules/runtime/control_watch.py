@@ -16,7 +16,7 @@ from modules.runtime.control import Control, Standing
 from modules.runtime.events import Event, Publish, discard
 from modules.runtime.journal.journal import Journal
 from modules.runtime.journal.types import Entry
-from modules.runtime.scheduler.types import Outcome
+from modules.runtime.scheduler.types import Loop, Outcome
 
 COLLECTION = "town.soul.control.pause"
 EVERY_SOUL = "all"
@@ -31,13 +31,17 @@ class StandingChecked(Event):
 
 
 @dataclass(slots=True)
-class ControlLoop:
+class ControlLoop(Loop):
     """Looks at the files every few seconds, and once a minute at the owner's repo; uses no model.
 
     A record of `COLLECTION` in the repo of `owner_did` pauses: under our own did as key, or under `all` for every
     SOUL of that owner. `own_did` is "" before the login. `when_free` is called on each look that finds nothing against
     acting, once we are logged in. `StandingChecked` is published after each look since then, whatever came of it.
     """
+
+    name = "control"
+    jitter = 0.0
+    at_start = True
 
     control: Control
     repos: PublicRepos
@@ -48,11 +52,6 @@ class ControlLoop:
     when_free: Callable[[], Awaitable[None]]
     publish: Publish = discard
     speed: float = 1.0
-    name: str = "control"
-    jitter: float = 0.0
-    needs_idle: bool = False
-    social_only: bool = True
-    at_start: bool = True
     _told: Standing = field(default_factory=Standing, init=False)
     _read_at: float | None = field(default=None, init=False)
     _unreadable: bool = field(default=False, init=False)

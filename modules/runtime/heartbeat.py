@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 
-from common.constants import MINUTE_MS, SECOND_MS, TIMER_JITTER_PERCENT
+from common.constants import MINUTE_MS, SECOND_MS
 from common.errors import PolicyBlocked, Transient
 from modules.runtime.home import SoulDocument
 from modules.runtime.journal.journal import Journal
 from modules.runtime.journal.types import Entry
-from modules.runtime.scheduler.types import Outcome
+from modules.runtime.scheduler.types import Loop, Outcome
 
 HEARTBEAT_INTERVAL_MS = 5 * MINUTE_MS
 IDENTITY_WATCH_INTERVAL_MS = 5 * SECOND_MS
@@ -25,21 +25,19 @@ class Chore:
 
 
 @dataclass(slots=True)
-class HeartbeatLoop:
+class HeartbeatLoop(Loop):
     """Says regularly that the SOUL is alive, and how; does the `chores` first.
 
     A chore that fails with `PolicyBlocked` or `Transient` is journalled, and the next one is done.
     """
 
+    name = "heartbeat"
+    interval_ms = HEARTBEAT_INTERVAL_MS
+    at_start = True
+
     journal: Journal
     situation: Callable[[], Awaitable[str]]
     chores: Sequence[Chore] = ()
-    name: str = "heartbeat"
-    interval_ms: float = HEARTBEAT_INTERVAL_MS
-    jitter: float = TIMER_JITTER_PERCENT
-    needs_idle: bool = False
-    social_only: bool = True
-    at_start: bool = True
 
     async def run(self) -> Outcome:
         for chore in self.chores:
@@ -57,16 +55,14 @@ class HeartbeatLoop:
 
 
 @dataclass(slots=True)
-class IdentityWatchLoop:
+class IdentityWatchLoop(Loop):
     """Stops everything when SOUL.md is no longer what it was at start."""
 
+    name = "identity-watch"
+    interval_ms = IDENTITY_WATCH_INTERVAL_MS
+    jitter = 0.0
+
     soul: SoulDocument
-    name: str = "identity-watch"
-    interval_ms: float = IDENTITY_WATCH_INTERVAL_MS
-    jitter: float = 0.0
-    needs_idle: bool = False
-    social_only: bool = True
-    at_start: bool = False
 
     async def run(self) -> Outcome:
         self.soul.check()

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 
 from adapters.atproto.client import Atproto
 from common.clock import local
-from common.constants import MINUTE_MS, SESSION_EXPIRY_MARGIN_S, TIMER_JITTER_PERCENT
+from common.constants import MINUTE_MS, SESSION_EXPIRY_MARGIN_S
 from common.errors import BudgetExceeded, Transient
 from common.pace import Pace
 from common.result import ApiResult, Err, Ok
@@ -27,7 +27,7 @@ from modules.runtime.journal.journal import Journal
 from modules.runtime.journal.types import Entry
 from modules.runtime.scheduler.attention import Attention
 from modules.runtime.scheduler.policy import awareness_skip_probability
-from modules.runtime.scheduler.types import Outcome
+from modules.runtime.scheduler.types import Loop, Outcome
 from modules.services.outbox.outbox import Outbox
 from modules.services.own_feed.feed import OwnFeed
 from modules.services.peers.accounts import Relationships
@@ -44,7 +44,7 @@ def _at_once() -> bool:
 
 
 @dataclass(slots=True)
-class AwarenessLoop:
+class AwarenessLoop(Loop):
     """Looks at notifications, and hands on what waits. Uses no model unless a post needs judgement.
 
     Reading takes no attention; each post that is handled does, one after the other. What arrives meanwhile is read by
@@ -52,6 +52,9 @@ class AwarenessLoop:
 
     While the SOUL may not act in public, or may not think for want of budget, what is new is taken in, and waits.
     """
+
+    name = AWARENESS
+    at_start = True
 
     pace: Pace
     perceiver: Perceiver
@@ -67,11 +70,6 @@ class AwarenessLoop:
     owner_did: str
     standing: Callable[[], Standing] = Standing
     attention: Attention = field(default_factory=Attention)
-    name: str = AWARENESS
-    jitter: float = TIMER_JITTER_PERCENT
-    needs_idle: bool = False
-    social_only: bool = True
-    at_start: bool = True
     _errors: int = field(default=0, init=False)
     _reading: asyncio.Lock = field(default_factory=asyncio.Lock, init=False)
     _handling: bool = field(default=False, init=False)
@@ -177,15 +175,12 @@ class AwarenessLoop:
 
 
 @dataclass(slots=True)
-class NotificationLoop:
+class NotificationLoop(Loop):
     """Reads notifications while a slow model keeps `AwarenessLoop` busy: reading never waits for thinking."""
 
+    name = "notifications"
+
     awareness: AwarenessLoop
-    name: str = "notifications"
-    jitter: float = TIMER_JITTER_PERCENT
-    needs_idle: bool = False
-    social_only: bool = True
-    at_start: bool = False
 
     @property
     def interval_ms(self) -> float:
@@ -196,17 +191,15 @@ class NotificationLoop:
 
 
 @dataclass(slots=True)
-class ExpressionLoop:
+class ExpressionLoop(Loop):
     """Looks whether a thought is due, once `ready` says that it is known when the last one was."""
+
+    name = "expression-check"
+    needs_idle = True
 
     pace: Pace
     expression: Expression
     ready: Callable[[], bool] = _at_once
-    name: str = "expression-check"
-    jitter: float = TIMER_JITTER_PERCENT
-    needs_idle: bool = True
-    social_only: bool = True
-    at_start: bool = False
 
     @property
     def interval_ms(self) -> float:
@@ -220,17 +213,14 @@ class ExpressionLoop:
 
 
 @dataclass(slots=True)
-class SessionLoop:
+class SessionLoop(Loop):
     """Keeps the session fresh, well before it runs out; the adapter also recovers on its own."""
+
+    name = "session-refresh"
+    interval_ms = SESSION_REFRESH_INTERVAL_MS
 
     atproto: Atproto
     journal: Journal
-    name: str = "session-refresh"
-    interval_ms: float = SESSION_REFRESH_INTERVAL_MS
-    jitter: float = TIMER_JITTER_PERCENT
-    needs_idle: bool = False
-    social_only: bool = True
-    at_start: bool = False
 
     async def run(self) -> Outcome:
         margin = self.interval_ms / 1000 + 2 * SESSION_EXPIRY_MARGIN_S
@@ -245,17 +235,15 @@ class SessionLoop:
 
 
 @dataclass(slots=True)
-class OutboxLoop:
+class OutboxLoop(Loop):
     """Lets out what is due, once `ready` says that it is known whether anything may; woken by each new intent."""
+
+    name = "outbox"
+    jitter = 0.0
 
     pace: Pace
     outbox: Outbox
     ready: Callable[[], bool] = _at_once
-    name: str = "outbox"
-    jitter: float = 0.0
-    needs_idle: bool = False
-    social_only: bool = True
-    at_start: bool = False
 
     @property
     def interval_ms(self) -> float:

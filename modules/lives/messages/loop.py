@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from adapters.atproto.types import NotAllowedErr
-from common.constants import TIMER_JITTER_PERCENT
 from common.errors import BudgetExceeded, Transient
 from common.pace import Pace
 from common.result import Err
@@ -13,7 +12,7 @@ from modules.lives.messages.perceive import MessagePerceiver
 from modules.lives.messages.respond import LOOP, MessageResponder
 from modules.runtime.journal.journal import Journal
 from modules.runtime.journal.types import Entry
-from modules.runtime.scheduler.types import Outcome
+from modules.runtime.scheduler.types import Loop, Outcome
 
 _REMEDY = (
     "Make another app password in Bluesky's settings, allow it access to direct messages, and put it into .env as"
@@ -22,21 +21,19 @@ _REMEDY = (
 
 
 @dataclass(slots=True)
-class MessageLoop:
+class MessageLoop(Loop):
     """Reads what is new, does at once what needs no turn, and tells the owner of drafts.
 
     Where the app password has no access to direct messages, that is told once, and nothing is asked any more.
     """
 
+    name = LOOP
+    at_start = True
+
     pace: Pace
     perceiver: MessagePerceiver
     responder: MessageResponder
     journal: Journal
-    name: str = LOOP
-    jitter: float = TIMER_JITTER_PERCENT
-    needs_idle: bool = False
-    social_only: bool = True
-    at_start: bool = True
     _is_off: bool = field(default=False, init=False)
 
     @property
@@ -67,16 +64,13 @@ class MessageLoop:
 
 
 @dataclass(slots=True)
-class MessageTalkLoop:
+class MessageTalkLoop(Loop):
     """Answers what needs a turn, one message after another; commands do not wait behind it."""
+
+    name = "message-talk"
 
     pace: Pace
     responder: MessageResponder
-    name: str = "message-talk"
-    jitter: float = TIMER_JITTER_PERCENT
-    needs_idle: bool = False
-    social_only: bool = True
-    at_start: bool = False
 
     @property
     def interval_ms(self) -> float:

@@ -11,7 +11,7 @@ from modules.lives.space.act import Participation
 from modules.lives.space.config import SPACE_CHECK_INTERVAL_MS, SpaceConfigFile
 from modules.lives.space.journal_reporter import LOOP
 from modules.runtime.scheduler.policy import get_timer_jitter
-from modules.runtime.scheduler.types import Outcome
+from modules.runtime.scheduler.types import Loop, Outcome
 from modules.services.commitments.loop import Runs
 
 SPACE_JITTER_PERCENT = 0.40
@@ -22,23 +22,21 @@ _SOON_SHARE = 0.2
 
 
 @dataclass(slots=True)
-class ParticipationLoop:
+class ParticipationLoop(Loop):
     """Checks the room at an interval, and sooner when there is news.
 
     `config` holds the interval, which the owner may change at any time; `agent_name` decides how ours varies.
     """
+
+    name = LOOP
+    jitter = SPACE_JITTER_PERCENT
+    interval_ms = SPACE_CHECK_INTERVAL_MS
 
     participation: Participation
     client: SpaceClient
     config: SpaceConfigFile
     clock: Clock
     agent_name: str
-    name: str = LOOP
-    jitter: float = SPACE_JITTER_PERCENT
-    needs_idle: bool = False
-    social_only: bool = True
-    at_start: bool = False
-    interval_ms: float = SPACE_CHECK_INTERVAL_MS
     _ran_at: float | None = field(default=None, init=False)
 
     async def run(self) -> Outcome:

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from dataclasses import dataclass
 from typing import Protocol
+
+from common.constants import TIMER_JITTER_PERCENT
 
 
 @dataclass(frozen=True, slots=True)
@@ -16,7 +19,7 @@ class Outcome:
 
 
 class Loop(Protocol):
-    """One thing a SOUL does again and again.
+    """One thing a SOUL does again and again. Each loop derives from this class and says only where it differs.
 
     Attributes:
         name: unique; also the jitter key.
@@ -29,14 +32,16 @@ class Loop(Protocol):
     """
 
     name: str
-    jitter: float
-    needs_idle: bool
-    social_only: bool
-    at_start: bool
+    jitter: float = TIMER_JITTER_PERCENT
+    needs_idle: bool = False
+    social_only: bool = True
+    at_start: bool = False
 
     @property
+    @abstractmethod
     def interval_ms(self) -> float: ...
 
+    @abstractmethod
     async def run(self) -> Outcome:
         """Do it once."""
         ...

@@ -11,8 +11,7 @@ from dataclasses import dataclass, field
 from typing import Protocol
 
 from common.clock import Clock
-from common.constants import TIMER_JITTER_PERCENT
-from modules.runtime.scheduler.types import Outcome
+from modules.runtime.scheduler.types import Loop, Outcome
 from modules.services.commitments.policy import COMMITMENT_CHECK_INTERVAL_MS
 from modules.services.commitments.runner import CommitmentRunner
 
@@ -32,17 +31,15 @@ class Runs(Protocol):
 
 
 @dataclass(slots=True)
-class CommitmentLoop:
+class CommitmentLoop(Loop):
     """Fulfils the commitments of the queue."""
+
+    name = NAME
+    at_start = True
 
     runner: CommitmentRunner
     clock: Clock
     speed: float = 1.0
-    name: str = NAME
-    jitter: float = TIMER_JITTER_PERCENT
-    needs_idle: bool = False
-    social_only: bool = True
-    at_start: bool = True
     _work: asyncio.Event = field(default_factory=asyncio.Event, init=False)
     _busy_since: float | None = field(default=None, init=False)
 

@@ -7,10 +7,9 @@ from dataclasses import dataclass
 
 from adapters.atproto.client import Atproto
 from adapters.atproto.types import Post
-from common.constants import TIMER_JITTER_PERCENT
 from common.pace import Pace
 from common.result import ApiResult, Err, Ok
-from modules.runtime.scheduler.types import Outcome
+from modules.runtime.scheduler.types import Loop, Outcome
 from modules.services.outbox.outbox import Outbox
 from modules.services.own_feed.engagement import ENGAGEMENT, EngagementWatch
 from modules.services.own_feed.policy import own_posts
@@ -38,18 +37,15 @@ class OwnFeed:
 
 
 @dataclass(slots=True)
-class OwnFeedLoop:
+class OwnFeedLoop(Loop):
     """Looks at our own feed every quarter of an hour. Uses no model, and so takes no attention."""
+
+    name = ENGAGEMENT
 
     pace: Pace
     feed: OwnFeed
     watch: EngagementWatch
     ready: Callable[[], bool]
-    name: str = ENGAGEMENT
-    jitter: float = TIMER_JITTER_PERCENT
-    needs_idle: bool = False
-    social_only: bool = True
-    at_start: bool = False
 
     @property
     def interval_ms(self) -> float:

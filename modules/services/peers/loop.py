@@ -10,7 +10,6 @@ from typing import Protocol
 from adapters.atproto.client import Atproto
 from adapters.github.client import GitHub
 from common.clock import Clock
-from common.constants import TIMER_JITTER_PERCENT
 from common.errors import BudgetExceeded, Transient
 from common.pace import Pace
 from common.settings import Settings
@@ -19,7 +18,7 @@ from modules.runtime.home import Home, SoulDocument
 from modules.runtime.journal.journal import Journal
 from modules.runtime.llm.gateway import LLMGateway
 from modules.runtime.scheduler.attention import Attention
-from modules.runtime.scheduler.types import Outcome
+from modules.runtime.scheduler.types import Loop, Outcome
 from modules.services.agent.identity.identity import Identity, Me
 from modules.services.agent.prompt.prompter import Prompter
 from modules.services.agent.skills.skills import Skills
@@ -39,12 +38,15 @@ _LISTED = "SOUL_PEERS"
 
 
 @dataclass(slots=True)
-class PeerLoop:
+class PeerLoop(Loop):
     """Says who we are, looks for identity posts, follows and announces. Runs in every mode.
 
     Nothing happens before `ready`, and nothing is said or done in public while `standing` forbids it. `listed` are the
     handles of the peers in the owner's settings.
     """
+
+    name = LOOP
+    at_start = True
 
     own: OwnIdentity
     registry: PeerRegistry
@@ -54,11 +56,6 @@ class PeerLoop:
     listed: tuple[str, ...]
     standing: Callable[[], Standing]
     ready: Callable[[], bool]
-    name: str = LOOP
-    jitter: float = TIMER_JITTER_PERCENT
-    needs_idle: bool = False
-    social_only: bool = True
-    at_start: bool = True
 
     @property
     def interval_ms(self) -> float:

@@ -7,7 +7,7 @@ from datetime import timedelta
 
 from common.clock import Clock, iso
 from common.constants import DAY_MS, MINUTE_MS
-from modules.runtime.scheduler.types import Outcome
+from modules.runtime.scheduler.types import Loop, Outcome
 from modules.services.agent.session_keys import is_main
 from modules.services.agent.sessions.archivist import Archivist
 from modules.services.agent.sessions.sessions import Sessions
@@ -19,18 +19,18 @@ _OTHERS_IDLE_MS = DAY_MS
 
 
 @dataclass
-class SessionLoop:
+class SessionLoop(Loop):
     """Looks every few minutes; half an hour of silence ends a conversation with the owner, a day any other."""
+
+    name = "sessions"
+    jitter = 0.0
+    needs_idle = True
+    at_start = True
 
     sessions: Sessions
     archivist: Archivist
     clock: Clock
     speed: float = 1.0
-    name: str = "sessions"
-    jitter: float = 0.0
-    needs_idle: bool = True
-    social_only: bool = True
-    at_start: bool = True
 
     @property
     def interval_ms(self) -> float:
