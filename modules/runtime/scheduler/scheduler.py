@@ -40,7 +40,6 @@ class LoopState:
 
     name: str
     running: bool
-    interval_s: float
     next_at: datetime | None
     last_ran_at: datetime | None
     last_outcome: str
@@ -245,7 +244,6 @@ class Scheduler:
         return LoopState(
             name=name,
             running=name in self._running,
-            interval_s=self._intervals[name],
             next_at=job.next_run_time if job else None,
             last_ran_at=last[0] if last else None,
             last_outcome=last[1] if last else "",

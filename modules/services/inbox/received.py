@@ -22,7 +22,7 @@ def _field(path: str) -> str:
 
 
 _HANDLE = _field("author.handle")
-_NOTICE = f"""SELECT uri, root_uri, author_did, coalesce({_HANDLE}, '') AS author_handle,
+_NOTICE = f"""SELECT uri, root_uri, author_did,
     coalesce({_field("reason")}, '') AS reason, coalesce({_field("text")}, '') AS text,
     coalesce({_field("reply.parent.uri")}, '') AS parent_uri,
     coalesce({_field("author.is_bot")}, 0) AS is_bot, received_at, indexed_at
@@ -36,7 +36,6 @@ class Notice:
     uri: str
     root_uri: str
     author_did: str
-    author_handle: str
     reason: str
     text: str
     parent_uri: str
@@ -243,10 +242,7 @@ def _object(text: str) -> dict[str, Any]:
 
 def _notices(connection: sqlite3.Connection, where: str, *values: object) -> list[Notice]:
     rows = connection.execute(f"{_NOTICE} WHERE {where}", values)
-    return [
-        Notice(**{**dict(row), "author_handle": str(row["author_handle"]).lower(), "is_bot": bool(row["is_bot"])})
-        for row in rows
-    ]
+    return [Notice(**{**dict(row), "is_bot": bool(row["is_bot"])}) for row in rows]
 
 
 def _text(row: Sequence[object] | None) -> str:
