@@ -121,7 +121,9 @@ class Handler:
         if age > timedelta(milliseconds=NOTIFICATION_MAX_AGE_MS):
             hours = age / timedelta(hours=1)
             return Disposition("dropped", f"it has waited {hours:.0f} hours; an answer would come too late")
-        for intent in await self._outbox.by_cause(notification.uri):
+        done = await self._outbox.by_cause(notification.uri)
+        # NOTE(self): the reply that reached a conversation's limit was followed by a like; the reply is the answer.
+        for intent in sorted(done, key=lambda one: one.kind != "reply"):
             if intent.state in ACTIVE_STATES:
                 if intent.kind == "reply":
                     reply_uri = record_uri(self._reader.own_did, intent)

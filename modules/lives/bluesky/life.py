@@ -112,6 +112,7 @@ class BlueskyState:
             conversations=self.conversations,
             relationships=services.relationships,
             journal=services.journal,
+            mechanics=lambda: services.identity.extract().social_mechanics,
         )
 
 

@@ -5,7 +5,7 @@ Each accepted reply is recorded with its conversation at once: its address is kn
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from adapters.atproto.client import Atproto
@@ -19,6 +19,7 @@ from modules.lives.bluesky.conversations import Conversations
 from modules.lives.bluesky.types import Problem, Published
 from modules.runtime.journal.journal import Journal
 from modules.runtime.journal.types import Entry
+from modules.services.agent.identity.self_mechanics import SocialMechanics
 from modules.services.outbox.bodies import (
     AttachedPicture,
     DeleteBody,
@@ -55,12 +56,14 @@ class Publisher:
         conversations: Conversations,
         relationships: Relationships,
         journal: Journal,
+        mechanics: Callable[[], SocialMechanics],
     ) -> None:
         self._atproto = atproto
         self._outbox = outbox
         self._conversations = conversations
         self._relationships = relationships
         self._journal = journal
+        self._mechanics = mechanics
 
     async def post(
         self,
@@ -123,6 +126,7 @@ class Publisher:
         if published.status == "accepted":
             self._conversations.record_our_reply(root.uri, published.uri)
             self._relationships.mark_interaction_responded(parent.uri, published.uri)
+            await self._leave_if_long(draft, parent, root)
         return replace(published, ends=submitted.advice.code == "silence")
 
     async def like(
@@ -183,6 +187,13 @@ class Publisher:
         """Whether we have replied in this thread before."""
         conversation = self._conversations.get_conversation(root.uri)
         return conversation is not None and conversation.our_reply_count > 0
+
+    async def _leave_if_long(self, draft: ProposedAction, parent: StrongRef, root: StrongRef) -> None:
+        """Like the post that was answered and end the conversation, if the answer to it reached one of its limits."""
+        analysis = self._conversations.analyze_conversation(root.uri, self._atproto.did, self._mechanics())
+        if draft.cause_id == parent.uri and analysis.cause in {"replies", "depth"}:
+            reason = f"auto-concluded after response: {analysis.reason}"
+            await self.conclude(root, reason, like=parent, cause_id=draft.cause_id, by_owner=draft.by_owner)
 
     async def _likes(self, uri: str) -> bool:
         return any(intent.state in ACTIVE_STATES for intent in await self._outbox.by_target("like", uri))
