@@ -6,6 +6,7 @@ import asyncio
 
 from common.clock import Clock
 from common.errors import NotWaiting
+from common.text.untrusted import one_line
 from modules.lives.messages.policy import (
     MOST_DRAFTS,
     drafts_text,
@@ -26,13 +27,22 @@ from modules.services.outbox.types import Intent, ProposedAction
 LOOP = "messages"
 
 _DONE = "Done."
+_INTERRUPTED = (
+    "The program ended while it did this, and it is not known how far it came: {line}\n"
+    "/status and /drafts tell how things stand; write it again if it is still to be done."
+)
+_LINE_CHARS = 200
 _NO_WORDS = "(no words)"
 _TELL_AGAIN_S = 300.0
 _LOOKED_AT = 500
 
 
 class MessageResponder:
-    """Answers the owner by way of the outbox: each message has one answer, also after a crash."""
+    """Answers the owner by way of the outbox: each message has one answer, also after a crash.
+
+    A command, and a yes or no, is begun once: after a crash in the middle of it the owner is told, and it is not begun
+    again.
+    """
 
     def __init__(
         self,
@@ -65,12 +75,18 @@ class MessageResponder:
 
     async def _handle(self, message: WaitingMessage) -> bool:
         draft_answer = await self._draft_answer(message)
-        if not draft_answer and not is_command(message.text):
+        if not draft_answer and not is_command(message.text) and not message.begun_at:
             return False
-        if not await self._outbox.by_target("direct_message", _body(message, "").subject):
+        if await self._outbox.by_target("direct_message", _body(message, "").subject):
+            await self._note(message, "Did what the owner wrote in a direct message")
+        elif message.begun_at:
+            await self._say(message, _INTERRUPTED.format(line=one_line(message.text, _LINE_CHARS)))
+            await self._note(message, "Was interrupted in what the owner wrote in a direct message")
+        else:
+            await self._state.begin(message)
             said = await (self._decide(draft_answer) if draft_answer else self._handler.obey(message.text.strip()))
             await self._say(message, said or _DONE)
-        await self._note(message, "Did what the owner wrote in a direct message")
+            await self._note(message, "Did what the owner wrote in a direct message")
         return True
 
     async def answer_next(self) -> bool:
@@ -92,7 +108,8 @@ class MessageResponder:
     async def _next_talk(self) -> WaitingMessage | None:
         async with self._choosing:
             for message in await self._state.waiting():
-                if not is_command(message.text) and not await self._draft_answer(message):
+                at_once = is_command(message.text) or message.begun_at or await self._draft_answer(message)
+                if not at_once:
                     return message
         return None
 

@@ -60,6 +60,11 @@ class MessageState:
         """What waits for an answer, oldest first."""
         return await self._database.run(messages.waiting)
 
+    async def begin(self, message: WaitingMessage) -> None:
+        """Record that what the message asks for is begun now."""
+        now = self._clock.now()
+        await self._database.run(lambda connection: messages.begin(connection, message, now))
+
     async def newest_rev(self, conversation_id: str) -> str:
         """The revision of the newest message that reached us in a conversation; "" if none did."""
         return await self._database.run(lambda connection: messages.newest_rev(connection, conversation_id))

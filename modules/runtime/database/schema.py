@@ -330,6 +330,13 @@ CREATE INDEX direct_messages_waiting ON direct_messages (rev) WHERE state = 'pen
 ALTER TABLE owner_messages ADD COLUMN via TEXT NOT NULL DEFAULT '';
 """
 
+_MESSAGES_OF_OTHERS = """
+ALTER TABLE direct_conversations ADD COLUMN handle TEXT NOT NULL DEFAULT '';
+ALTER TABLE direct_conversations ADD COLUMN is_bot INTEGER NOT NULL DEFAULT 0;
+ALTER TABLE direct_messages ADD COLUMN begun_at TEXT NOT NULL DEFAULT '';
+CREATE INDEX direct_messages_by_author ON direct_messages (author_did, received_at);
+"""
+
 MIGRATIONS = (
     _FIRST,
     _TRUST,
@@ -344,4 +351,5 @@ MIGRATIONS = (
     _MUTED_PEOPLE,
     _FORGOTTEN_PEOPLE,
     _DIRECT_MESSAGES,
+    _MESSAGES_OF_OTHERS,
 )

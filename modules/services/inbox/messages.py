@@ -17,11 +17,16 @@ from common.clock import iso
 
 @dataclass(frozen=True, slots=True)
 class Talk:
-    """A conversation of two: ours with the account `did`. A `request` is one that we never took on."""
+    """A conversation of two: ours with the account `did`. A `request` is one that we never took on.
+
+    `handle` is that of the account when it last wrote, "" if it is not known; `is_bot` whether its profile said so.
+    """
 
     id: str
     did: str
     status: Literal["request", "accepted"]
+    handle: str = ""
+    is_bot: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +43,7 @@ class NewMessage:
 
 @dataclass(frozen=True, slots=True)
 class WaitingMessage:
-    """A message that waits, and when it was taken in."""
+    """A message that waits, and when it was taken in; `begun_at` is when its command was begun, "" if it was not."""
 
     conversation_id: str
     id: str
@@ -47,24 +52,25 @@ class WaitingMessage:
     text: str
     sent_at: str
     received_at: str
+    begun_at: str = ""
 
 
 def keep_talk(connection: sqlite3.Connection, talk: Talk) -> None:
     """Keep a conversation, or what has changed of it."""
-    connection.execute("INSERT OR REPLACE INTO direct_conversations VALUES (?, ?, ?)", (talk.id, talk.did, talk.status))
+    connection.execute(
+        "INSERT OR REPLACE INTO direct_conversations (id, did, status, handle, is_bot) VALUES (?, ?, ?, ?, ?)",
+        (talk.id, talk.did, talk.status, talk.handle, talk.is_bot),
+    )
 
 
 def talk(connection: sqlite3.Connection, conversation_id: str) -> Talk | None:
     """A conversation, if it is known to be one of two."""
-    query = "SELECT id, did, status FROM direct_conversations WHERE id = ?"
-    row = connection.execute(query, (conversation_id,)).fetchone()
-    return Talk(*row) if row else None
+    return _talk(connection, "id = ?", conversation_id)
 
 
 def talk_with(connection: sqlite3.Connection, did: str) -> Talk | None:
     """Our conversation with an account, if it is known."""
-    row = connection.execute("SELECT id, did, status FROM direct_conversations WHERE did = ?", (did,)).fetchone()
-    return Talk(*row) if row else None
+    return _talk(connection, "did = ?", did)
 
 
 def other_account(connection: sqlite3.Connection, conversation_id: str) -> str:
@@ -95,10 +101,18 @@ def take_in(connection: sqlite3.Connection, messages: Iterable[NewMessage], now:
 def waiting(connection: sqlite3.Connection) -> list[WaitingMessage]:
     """All that wait, oldest first."""
     query = """
-        SELECT conversation_id, id, rev, author_did, text, sent_at, received_at FROM direct_messages
+        SELECT conversation_id, id, rev, author_did, text, sent_at, received_at, begun_at FROM direct_messages
         WHERE state = 'pending' ORDER BY rev
     """
     return [WaitingMessage(*row) for row in connection.execute(query)]
+
+
+def begin(connection: sqlite3.Connection, message: WaitingMessage, now: datetime) -> None:
+    """What the message asks for is begun now: after a crash it is not begun a second time."""
+    connection.execute(
+        "UPDATE direct_messages SET begun_at = ? WHERE conversation_id = ? AND id = ?",
+        (iso(now), message.conversation_id, message.id),
+    )
 
 
 def newest_rev(connection: sqlite3.Connection, conversation_id: str) -> str:
@@ -124,3 +138,9 @@ def forget_before(connection: sqlite3.Connection, moment: datetime) -> int:
     """Delete what was met before `moment`; returns how many rows went."""
     query = "DELETE FROM direct_messages WHERE state <> 'pending' AND received_at < ?"
     return connection.execute(query, (iso(moment),)).rowcount
+
+
+def _talk(connection: sqlite3.Connection, where: str, value: str) -> Talk | None:
+    query = f"SELECT id, did, status, handle, is_bot FROM direct_conversations WHERE {where}"  # noqa: S608 - constants
+    row = connection.execute(query, (value,)).fetchone()
+    return Talk(row[0], row[1], row[2], row[3], is_bot=bool(row[4])) if row else None

@@ -1,0 +1,94 @@
+"""Lives that carry out a command of the owner's from a direct message, each a process of its own, to be killed.
+
+Usage: python -m tests.crash.command_child FOLDER
+
+Forks a life for each line on stdin (`DATABASE DIE_AT_TRANSACTION inside|after`; 0 dies at none) and says how it ended.
+The command adds a line to the file `DATABASE.done` in the folder, as its only effect.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import sys
+from collections.abc import Collection
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+from adapters.atproto.types import DirectMessage
+from common.clock import iso
+from common.redact import Redactor
+from modules.lives.messages.respond import MessageResponder
+from modules.lives.messages.state import MessageState
+from modules.runtime.console import SilentConsole
+from modules.runtime.database.schema import MIGRATIONS
+from modules.runtime.journal.journal import Journal
+from modules.services.outbox.outbox import Outbox
+from modules.services.outbox.types import Pacing
+from tests.crash.crash_child import MortalDatabase
+from tests.hasty_clock import HastyClock
+
+OWNER = "did:plc:owner"
+SENT = DirectMessage("m1", "1", OWNER, iso(datetime.now(UTC) - timedelta(minutes=1)), text="/publish the figures")
+
+
+class Doing:
+    """A handler whose commands leave a line each."""
+
+    def __init__(self, done: Path) -> None:
+        self._done = done
+
+    async def obey(self, line: str) -> str:
+        with self._done.open("a") as file:
+            file.write(f"{line}\n")
+        return "It is published."
+
+    async def answer(self, key: str, text: str) -> str:
+        raise AssertionError(f"{key} is no talk: {text}")
+
+    async def keep_only(self, keys: Collection[str]) -> None:
+        """Nothing is kept here."""
+
+
+async def live(path: Path, die_at: int, *, inside: bool) -> None:
+    clock = HastyClock()
+    database = await MortalDatabase.open(path, MIGRATIONS)
+    assert isinstance(database, MortalDatabase)
+    journal = Journal(database, SilentConsole(), clock, Redactor())
+    outbox = Outbox(
+        database=database,
+        journal=journal,
+        clock=clock,
+        senders={},
+        pacing=Pacing(post_s=0, reply_s=0, like_s=0, follow_s=0, action_s=0),
+        own_did=lambda: "did:plc:soul",
+    )
+    state = MessageState(database, clock, Redactor())
+    await state.take_in([("c1", SENT)], "1")
+    responder = MessageResponder(
+        state=state,
+        outbox=outbox,
+        handler=Doing(path.with_suffix(".done")),
+        journal=journal,
+        clock=clock,
+        owner_did=OWNER,
+        speed=1.0,
+    )
+    database.count, database.die_at, database.die_inside = 0, die_at, inside
+    await responder.handle_at_once()
+    await database.close()
+
+
+def main() -> None:
+    for line in sys.stdin:
+        name, at, where = line.split()
+        pid = os.fork()
+        if pid == 0:
+            asyncio.run(live(Path(sys.argv[1]) / name, int(at), inside=where == "inside"))
+            os._exit(0)
+        sys.stdout.write(f"{os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])}\n")
+        sys.stdout.flush()
+
+
+if __name__ == "__main__":
+    main()
