@@ -189,6 +189,7 @@ class Settings(RoomSettings):
     model_prices: Prices = {}
 
     soul_peers: Handles = ()
+    peer_unfollow_cooldown: float = Field(default=7, ge=0)
     soul_bot_label: bool = True
     operator_contact: str = Field(default="", max_length=200)
     soul_approval: Approval = "off"

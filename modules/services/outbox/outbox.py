@@ -147,6 +147,10 @@ class Outbox:
         """The intent that made the record at `uri`."""
         return await self._database.run(lambda connection: store.at_result(connection, uri))
 
+    async def note_undone(self, uri: str) -> None:
+        """Note that the record at `uri` was deleted, by whomever: what made it may be done again."""
+        await self._database.run(lambda connection: store.mark_undone(connection, uri))
+
     async def by_cause(self, cause_id: str) -> list[Intent]:
         """All intents of one cause, newest first."""
         return await self._database.run(lambda connection: store.by_cause(connection, cause_id))

@@ -69,13 +69,14 @@ class Introductions:
 
     async def follow_next(self) -> bool:
         """Follow the first peer that is to be followed now; returns whether a follow was proposed."""
+        await self._note_parting()
         unfollowed = self._registry.get_unfollowed_peers()
         muted = await self._muted(peer.bluesky_did or "" for peer in unfollowed)
         for peer in unfollowed:
             did = peer.bluesky_did or ""
             if did in muted:
                 continue
-            stage = self._stage(await self._outbox.by_target("follow", did))
+            stage = self._stage(await self._follows_since(peer))
             if stage == "free":
                 follows = await find_own_record(self._atproto, FOLLOWS, _subject_is(did))
                 if isinstance(follows, Err):
@@ -119,6 +120,40 @@ class Introductions:
             elif stage == "free":
                 return await self._announce(peer)
         return False
+
+    async def _note_parting(self) -> None:
+        """Read the profile of one peer: whether it follows us, and whether our follow of it was taken back."""
+        peer = self._registry.due_for_profile()
+        if peer is None or peer.bluesky_did is None:
+            return
+        did = peer.bluesky_did
+        profile = await self._atproto.get_profile(did)
+        if isinstance(profile, Err):
+            return
+        is_followed = profile.data.is_followed
+        if peer.followed_on_bluesky and not is_followed:
+            # NOTE(self): what shows profiles lags behind; our own records decide.
+            stands = await find_own_record(self._atproto, FOLLOWS, _subject_is(did))
+            if isinstance(stands, Err):
+                return
+            is_followed = stands.data is not None
+        if not self._registry.note_profile(
+            peer.github_username, is_followed=is_followed, follows_us=profile.data.follows_us
+        ):
+            return
+        if not is_followed:
+            for intent in await self._outbox.by_target("follow", did):
+                await self._outbox.note_undone(intent.result_uri or "")
+        who = "it unfollowed us" if is_followed else "our follow of it was taken back"
+        summary = f"Does not follow @{peer.bluesky_handle} for now"
+        entry = Entry("decision", LOOP, summary, line="social", reason=who, author=peer.bluesky_handle)
+        await self._journal.record(entry)
+
+    async def _follows_since(self, peer: Peer) -> list[Intent]:
+        """The intents to follow a peer, newest first, without those that were done before we parted."""
+        intents = await self._outbox.by_target("follow", peer.bluesky_did or "")
+        parted = peer.unfollowed_at
+        return [one for one in intents if parted is None or one.state != "done" or parse_iso(one.created_at) > parted]
 
     async def _announce(self, peer: Peer) -> bool:
         async with self._attention.take(LOOP):

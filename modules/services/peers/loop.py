@@ -123,6 +123,7 @@ def open_registry(memory: Path, settings: Settings, clock: Clock) -> PeerRegistr
         listed=settings.soul_peers,
         reserved=ourselves_of(settings).github,
         speed=settings.soul_speed,
+        unfollow_cooldown_days=settings.peer_unfollow_cooldown,
     )
 
 

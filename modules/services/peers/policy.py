@@ -12,6 +12,7 @@ from typing import TypeVar
 from modules.services.peers.types import Claim, Confidence, Linked, Peer, PeerSummary, Sighting, Via
 
 VERIFY_AFTER = timedelta(hours=24)
+PROFILE_AGAIN_AFTER = timedelta(hours=24)
 STANDS_FOR = timedelta(days=7)
 """How long a link counts without its identity post having been seen again."""
 RETRY_FIRST = timedelta(minutes=15)
@@ -128,7 +129,34 @@ def merge(kept: Peer, other: Peer) -> Peer:
         contexts=tuple(dict.fromkeys((*other.contexts, *kept.contexts)))[-_KEPT_CONTEXTS:],
         followed_on_bluesky=kept.followed_on_bluesky or other.followed_on_bluesky,
         announced_on_bluesky=kept.announced_on_bluesky or other.announced_on_bluesky,
+        follows_us=kept.follows_us or other.follows_us,
+        unfollowed_at=max(filter(None, (kept.unfollowed_at, other.unfollowed_at)), default=None),
     )
+
+
+def related(peers: Peers, key: str, now: datetime, *, is_followed: bool, follows_us: bool) -> dict[str, Peer]:
+    """The registry after a profile was read; `is_followed`: our follow of it stands."""
+    known = peers[key]
+    parted = (known.followed_on_bluesky and not is_followed) or (known.follows_us and not follows_us)
+    after = known.replace(
+        followed_on_bluesky=is_followed,
+        follows_us=follows_us,
+        profile_read_at=now,
+        unfollowed_at=now if parted else known.unfollowed_at,
+    )
+    return {**peers, key: after}
+
+
+def is_profile_due(peer: Peer, now: datetime, speed: float = 1) -> bool:
+    """Whether its profile is to be read now: once a day (more often at a higher `speed`)."""
+    return peer.profile_read_at is None or now - peer.profile_read_at >= PROFILE_AGAIN_AFTER / speed
+
+
+def may_follow(peer: Peer, now: datetime, cooldown: timedelta) -> bool:
+    """Whether it may be followed now: it is not followed, and no parting lies less than `cooldown` back."""
+    if peer.followed_on_bluesky:
+        return False
+    return peer.unfollowed_at is None or now - peer.unfollowed_at >= cooldown
 
 
 def needs_verification(peer: Peer | None, now: datetime, speed: float = 1) -> bool:

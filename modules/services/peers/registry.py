@@ -7,9 +7,10 @@ a crash loses at most is the change that it interrupted; what caused it is read 
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable
+from datetime import timedelta
 from pathlib import Path
 
-from common.clock import Clock
+from common.clock import Clock, iso
 from modules.runtime.record_file import RecordFile
 from modules.services.peers import policy
 from modules.services.peers.types import Claim, Linked, Peer, PeerSummary, Sighting
@@ -19,7 +20,8 @@ class PeerRegistry:
     """The store. `notice` is a line for the owner if the file was not as expected.
 
     `listed` are the handles of the peers in the owner's settings, `reserved` the names on GitHub that are ours or the
-    owner's. `is_mutual`: our own identity post stands, so that others can find us too.
+    owner's. Who unfollowed us, or is followed no more, is not to be followed for `unfollow_cooldown_days`.
+    `is_mutual`: our own identity post stands, so that others can find us too.
     """
 
     def __init__(
@@ -30,9 +32,11 @@ class PeerRegistry:
         listed: Collection[str] = (),
         reserved: Collection[str] = (),
         speed: float = 1,
+        unfollow_cooldown_days: float = 7,
     ) -> None:
         self._clock = clock
         self._speed = speed
+        self._cooldown = timedelta(days=unfollow_cooldown_days) / speed
         self._listed = frozenset(handle.lower() for handle in listed)
         self._reserved = frozenset(name.lower() for name in reserved if name)
         self._file = RecordFile(path, "peers", Peer)
@@ -104,8 +108,22 @@ class PeerRegistry:
         return [peer for peer in self._file.records.values() if peer.stands]
 
     def get_unfollowed_peers(self) -> list[Peer]:
-        """Those to be followed, whom we met first before others."""
-        return [peer for peer in self._introduced() if not peer.followed_on_bluesky]
+        """Those to be followed now, whom we met first before others."""
+        now = self._clock.now()
+        return [peer for peer in self._introduced() if policy.may_follow(peer, now, self._cooldown)]
+
+    def due_for_profile(self) -> Peer | None:
+        """Whose profile is to be read now: of those that were introduced, the one read longest ago; None if none is."""
+        now = self._clock.now()
+        due = [peer for peer in self._introduced() if policy.is_profile_due(peer, now, self._speed)]
+        return min(due, key=lambda peer: iso(peer.profile_read_at) if peer.profile_read_at else "", default=None)
+
+    def note_profile(self, username: str, *, is_followed: bool, follows_us: bool) -> bool:
+        """Take in what a profile says; returns whether we parted since it was read before."""
+        key, now = username.lower(), self._clock.now()
+        before = self._file.records[key].unfollowed_at
+        self._keep(policy.related(self._file.records, key, now, is_followed=is_followed, follows_us=follows_us))
+        return self._file.records[key].unfollowed_at != before
 
     def get_unannounced_peers(self) -> list[Peer]:
         """Those to be announced, whom we met first before others."""

@@ -29,6 +29,9 @@ class Peer(Record):
         last_scan_at: when its feed was last read, with `failed_scans` readings in a row that found no identity post.
         confirmed_on_github: the page of the GitHub account names the handle.
         contested_by: dids of other accounts that claim the same GitHub name.
+        follows_us: whether it followed us when its profile was last read.
+        profile_read_at: when that was.
+        unfollowed_at: when it was last noticed that it unfollowed us, or that our follow of it was taken back.
 
     """
 
@@ -49,6 +52,9 @@ class Peer(Record):
     failed_scans: int = 0
     confirmed_on_github: bool = False
     contested_by: tuple[str, ...] = ()
+    follows_us: bool = False
+    profile_read_at: Moment | None = None
+    unfollowed_at: Moment | None = None
 
     @property
     def is_linked(self) -> bool:

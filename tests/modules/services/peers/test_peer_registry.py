@@ -57,6 +57,7 @@ def test_a_candidate_is_kept_under_its_handle_and_has_no_standing(path: Path, cl
         "failedScans": 0,
         "confirmedOnGithub": False,
         "contestedBy": [],
+        "followsUs": False,
     }
 
 
@@ -303,3 +304,15 @@ def test_a_file_that_cannot_be_read_is_no_obstacle(path: Path, clock: FakeClock,
     assert registry.found() == frozenset()
     assert registry.link_bluesky_handle_to_github(ADA) == "linked"
     assert opened(path, clock).found() == {ADA.did, ADA.handle}
+
+
+def test_a_parting_counts_until_the_cooldown_is_over() -> None:
+    now, hour, week = FakeClock().now(), timedelta(hours=1), timedelta(days=7)
+    peers = policy.sighted({}, Sighting("wren.test", "owner_mention", ""), now)
+    known = policy.related(peers, "wren.test", now, is_followed=True, follows_us=True)
+    assert known["wren.test"].unfollowed_at is None
+    left = policy.related(known, "wren.test", now + hour, is_followed=True, follows_us=False)
+    assert left["wren.test"].unfollowed_at == now + hour
+    gone = policy.related(left, "wren.test", now + 2 * hour, is_followed=False, follows_us=False)["wren.test"]
+    assert gone.unfollowed_at == now + 2 * hour
+    assert [policy.may_follow(gone, now + 2 * hour + after, week) for after in (hour, week)] == [False, True]
