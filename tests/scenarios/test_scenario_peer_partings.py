@@ -1,0 +1,71 @@
+"""A peer that unfollowed us, or whose follow was taken back, is not followed again before the cool-down is over."""
+
+from __future__ import annotations
+
+from tests.hasty_clock import HastyClock
+from tests.running_town import RunningTown, awake
+from tests.scenarios.test_scenario_peers import (
+    A_DAY_S,
+    CYCLES,
+    announcements,
+    cycle,
+    follows,
+    home_of,
+    introduces_itself,
+    speaking,
+)
+
+
+async def test_a_peer_whose_follow_was_taken_back_is_followed_again_only_after_the_cooldown(
+    running_town: RunningTown,
+) -> None:
+    town, clock = running_town, HastyClock()
+    town.mind.answer = speaking
+    introduces_itself(town, "wren")
+    home = home_of(town, "rowan", PEER_UNFOLLOW_COOLDOWN="3")
+    town.network.post_as(town.account("owner"), "@rowan.test meet @wren.test")
+    async with awake(home, clock=clock) as soul:
+        for _ in range(CYCLES):
+            await cycle(soul)
+        assert follows(town, "rowan") == ["wren.test"]
+        (record,) = town.network.records(town.account("rowan"), "app.bsky.graph.follow")
+        town.network.delete(*record.uri.removeprefix("at://").split("/"))
+        soul.passes(A_DAY_S)
+        await cycle(soul)
+        told = [one.entry for one in await soul.decisions() if one.entry.loop == "peers"]
+        assert (told[-1].summary, told[-1].reason) == (
+            "Does not follow @wren.test for now",
+            "our follow of it was taken back",
+        )
+        soul.passes(A_DAY_S)
+        await cycle(soul)
+    async with awake(home, clock=clock) as soul:
+        await cycle(soul)
+        assert follows(town, "rowan") == []
+        soul.passes(2 * A_DAY_S)
+        for _ in range(2):
+            await cycle(soul)
+        assert follows(town, "rowan") == ["wren.test"]
+    assert len([text for text in announcements(town, "rowan") if "@wren.test" in text]) == 1
+
+
+async def test_a_peer_that_unfollowed_us_is_not_followed_for_a_while(running_town: RunningTown) -> None:
+    town, clock = running_town, HastyClock()
+    town.mind.answer = speaking
+    introduces_itself(town, "wren")
+    wren, rowan, home = town.account("wren"), town.account("rowan"), home_of(town, "rowan")
+    town.network.put(
+        wren, "app.bsky.graph.follow", "3jzfcijpj2z2a", {"subject": rowan, "createdAt": "2026-01-01T00:00:00Z"}
+    )
+    town.network.post_as(town.account("owner"), "@rowan.test meet @wren.test")
+    async with awake(home, clock=clock) as soul:
+        for _ in range(CYCLES):
+            await cycle(soul)
+        assert follows(town, "rowan") == ["wren.test"]
+        town.network.delete(wren, "app.bsky.graph.follow", "3jzfcijpj2z2a")
+        for record in town.network.records(rowan, "app.bsky.graph.follow"):
+            town.network.delete(*record.uri.removeprefix("at://").split("/"))
+        for _ in range(3):
+            soul.passes(A_DAY_S)
+            await cycle(soul)
+        assert follows(town, "rowan") == []
