@@ -8,11 +8,11 @@ from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from pathlib import Path
 
-from common.clock import Clock
+from common.clock import Clock, local, span
 from common.errors import DiskFull
 from common.redact import Redactor
 from common.settings import Settings
-from modules.lives.bluesky.loop import OutboxLoop
+from modules.lives.bluesky.loop import AWARENESS, OutboxLoop
 from modules.runtime.console import Console
 from modules.runtime.control import Control
 from modules.runtime.control_watch import StandingChecked
@@ -51,12 +51,14 @@ class App:
         self.services = services
         self.lives = lives
         self.stages = Stages()
+        self._born_s = services.clock.monotonic()
         self.status_report = StatusReport(
             database=services.database,
             journal=services.journal,
             outbox=services.outbox,
             atproto=services.atproto,
             pending=lives.bluesky_state.pending,
+            conversations=lives.bluesky_state.conversations,
             expression=lives.bluesky.expression,
             clock=services.clock,
             model_budget=services.budget.report,
@@ -157,7 +159,7 @@ class App:
             IdentityWatchLoop(services.soul),
             self.control_watch,
             OutboxLoop(services.pace, services.outbox, ready=lambda: stages.has_reached(Stage.CHECKED)),
-            HeartbeatLoop(services.journal, self._situation, chores),
+            HeartbeatLoop(services.journal, self._pulse, chores),
             lives.turn_services.session_loop(),
             *lives.bluesky.loops(is_settled=lambda: stages.has_reached(Stage.SETTLED)),
             lives.commitments,
@@ -168,13 +170,20 @@ class App:
     async def _situation(self) -> str:
         return status_line(await self.status_report.gather(), self.services.settings.soul_timezone)
 
+    async def _pulse(self) -> str:
+        """What each heartbeat tells: the mode, since when it lives, when it looks again, and the situation."""
+        services, seconds = self.services, self.services.clock.monotonic() - self._born_s
+        look = next((loop.next_at for loop in self.scheduler.states() if loop.name == AWARENESS), None)
+        next_look = f", looks again at {local(look, services.settings.soul_timezone):%H:%M:%S}" if look else ""
+        return f"{services.attention.mode}, awake for {span(seconds)}{next_look}; {await self._situation()}"
+
     async def _settle(self) -> None:
         """Learn what the network knows of us and our peers, and read our own feed."""
         services = self.services
         await services.account.learn()
         await self.lives.bluesky.warm_up()
-        rhythm = {"rhythm": self.scheduler.describe_intervals()}
-        await services.journal.record(Entry("life", "start", "Awake", line="sys", data=rhythm))
+        rhythm = self.scheduler.describe_intervals()
+        await services.journal.record(Entry("life", "start", "Awake", line="sys", reason=rhythm))
         self.stages.reach(Stage.SETTLED)
 
     async def _keep_time(self) -> None:

@@ -66,6 +66,7 @@ _FIELDS: Mapping[str, _Fits] = {
     "counts": _each(_count),
     "pendingNotifications": _count,
     "pendingIntents": _count,
+    "conversations": _record(active=_count, concluded=_count),
     "ownerMessages": _count,
     "cachedShare": _or_nothing(_share),
     "promptNotes": _list_of(_text),

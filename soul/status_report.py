@@ -12,6 +12,7 @@ from adapters.atproto.client import Atproto
 from adapters.github.client import GitHub
 from adapters.space.client import SpaceClient
 from common.clock import Clock, iso, local, parse_iso
+from modules.lives.bluesky.conversations import Conversations
 from modules.lives.bluesky.expression import Expression
 from modules.lives.bluesky.state import PendingPosts
 from modules.runtime.budget.types import Amount, Report
@@ -46,6 +47,7 @@ class StatusReport:
     outbox: Outbox
     atproto: Atproto
     pending: PendingPosts
+    conversations: Conversations
     expression: Expression
     clock: Clock
     model_budget: Callable[[], Awaitable[Report]]
@@ -63,6 +65,7 @@ class StatusReport:
         rate = self.github.rate if self.github.configured else None
         report = await self.model_budget()
         standing = self.standing()
+        go_on, concluded = self.conversations.counts()
         decisions = [
             {
                 "at": stored.at,
@@ -80,6 +83,7 @@ class StatusReport:
             "counts": {"posts": counts[0], "replies": counts[1], "likes": counts[2], "silences": counts[3]},
             "pendingNotifications": await self.pending.count(),
             "pendingIntents": counts[4],
+            "conversations": {"active": go_on, "concluded": concluded},
             "ownerMessages": counts[5],
             "nextExpressionAt": iso(self.expression.next_at) if self.expression.next_at else None,
             "budget": {"remaining": budget.remaining, "limit": budget.limit, "resetAt": budget.reset_at},
@@ -119,11 +123,12 @@ def status_line(facts: dict[str, Any], timezone: str = "") -> str:
     """The same as one line of prose, for the heartbeat and the owner's turns."""
     counts = facts["counts"]
     budget, tokens, held = facts["budget"], facts["modelBudget"]["tokens"], len(facts["drafts"])
+    talks = facts["conversations"]
     return (
         f"{counts['posts']} posts, {counts['replies']} replies, {counts['likes']} likes, "
         f"{counts['silences']} silences; "
         f"{facts['pendingNotifications']} posts to answer, {facts['pendingIntents']} acts on their way out, "
-        f"{held} waiting for the owner's yes; "
+        f"{held} waiting for the owner's yes; {talks['active']} conversations go on, {talks['concluded']} are over; "
         f"next thought of a post {_planned(facts['nextExpressionAt'], timezone)}; "
         f"{_requests(budget)}; "
         f"tokens of today {tokens['used']:,.0f} of {tokens['cap']:,.0f}; {_company(facts['room'])}"

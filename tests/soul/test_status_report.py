@@ -64,6 +64,21 @@ async def test_budget_signs_and_drafts_are_told_in_the_status_file(running_town:
     assert spoken.endswith("paused by the owner: holiday")
 
 
+async def test_a_heartbeat_tells_the_mode_the_age_the_next_look_and_what_is_going_on(running_town: RunningTown) -> None:
+    home = running_town.make_home("rowan")
+    async with awake(home) as life:
+        conversations = life.app.lives.bluesky_state.conversations
+        conversations.track_conversation("at://did:plc:ada/app.bsky.feed.post/1")
+        conversations.mark_conversation_concluded("at://did:plc:ada/app.bsky.feed.post/2", "enough")
+        told = (await life.app.scheduler.run_guarded("heartbeat")).reason
+        (awoke,) = [
+            stored.entry for stored in await life.app.services.journal.recent(200) if stored.entry.summary == "Awake"
+        ]
+    assert told.startswith("idle, awake for ")
+    assert "1 conversations go on, 1 are over" in told
+    assert "awareness: " in awoke.reason, "the rhythm stands in the line that the owner sees"
+
+
 async def test_what_is_reserved_counts_as_used(running_town: RunningTown) -> None:
     home = running_town.make_home("rowan")
     async with awake(home) as life:

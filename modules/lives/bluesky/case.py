@@ -12,7 +12,7 @@ from common.facts import PostFacts, SaidLine
 from common.provenance import Provenance
 from common.result import ApiResult, Err, Ok
 from common.text.untrusted import clean, one_line
-from modules.lives.bluesky.thread import ThreadAnalysis, analyze_thread_view
+from modules.lives.bluesky.thread import ThreadAnalysis, analyze_thread_view, with_full_links
 from modules.lives.bluesky.types import Event, Incoming, Pending, Replied, Seen, Spoken, ThreadTurn
 from modules.runtime.llm.types import Importance
 from modules.services.agent.identity.identity import Me
@@ -20,6 +20,7 @@ from modules.services.outbox.rules.etiquette import Etiquette
 from modules.services.outbox.rules.types import ReplyAdvice
 from modules.services.peers.accounts import Relationship, Relationships
 from modules.services.peers.discovery import PeerDiscovery
+from modules.services.peers.identity_post import tells_username
 from modules.services.rights.policy import may_stand_in_prompt
 from modules.services.rights.preferences import Preferences
 from modules.services.rights.types import Preference
@@ -48,6 +49,7 @@ class Case:
         preference: what the author allows; None where it could not be read.
         is_peer: whether the author is a peer.
         peers: dids of the peers who wrote in the thread, beside the author of the post.
+        github_username: our name on GitHub; "" if there is none.
 
     """
 
@@ -63,6 +65,7 @@ class Case:
     is_muted: bool = False
     is_peer: bool = False
     peers: frozenset[str] = frozenset()
+    github_username: str = ""
 
     @property
     def notification(self) -> Notification:
@@ -99,12 +102,12 @@ class Case:
     @property
     def post_line(self) -> str:
         """The post in one text, after the name of its author."""
-        return f"{self.author_name}: {clean(self.notification.text)}"
+        return f"{self.author_name}: {clean(with_full_links(self.notification))}"
 
     @property
     def earlier_lines(self) -> str:
         """The other posts of the thread, a line each, oldest first, those of peers marked; "" if there are none."""
-        return "\n".join(f"{self._speaker(one)}: {' '.join(one.text.split())}" for one in self._others)
+        return "\n".join(f"{self._speaker(one)}: {' '.join(with_full_links(one).split())}" for one in self._others)
 
     def _speaker(self, post: Post) -> str:
         if post.author.did == self.own_did:
@@ -128,10 +131,11 @@ class Case:
         """What is to be noted about the thread: subsections of `Notes` in the `bluesky-response` skill."""
         applying = {
             "Project": self.is_project,
+            "Share Account": self.is_project and self._is_account_untold,
             "Deep Thread": self.thread.depth >= _DEEP_THREAD and not self.is_project,
             "Own Replies": self.thread.agent_reply_count >= _MANY_REPLIES and not self.is_project,
             "Last Word": self.thread.is_agent_last_reply,
-            "Circling": self.thread.circular.is_circular,
+            "Circling": self.thread.circular.is_circular and not self.is_project,
             "Several Addressed": self.addresses_others and not self.peer_posts,
             "Peers Spoke": bool(self.peer_posts),
             "Peers Said Much": len(self.peer_posts) >= _MANY_PEER_POSTS,
@@ -149,7 +153,14 @@ class Case:
             "sentiment": known.sentiment if known else "unknown",
             "peers": ", ".join(dict.fromkeys(f"@{post.author.handle}" for post in self.peer_posts)),
             "peer_posts": len(self.peer_posts),
+            "github_username": self.github_username,
         }
+
+    @property
+    def _is_account_untold(self) -> bool:
+        """Whether no post of ours in the thread tells our account on GitHub, and there is one."""
+        ours = (post.text for post in self.thread.posts if post.author.did == self.own_did)
+        return bool(self.github_username) and not any(tells_username(text, self.github_username) for text in ours)
 
     @property
     def facts(self) -> PostFacts:
@@ -258,6 +269,7 @@ class CaseReader:
                 is_muted=author_did in muted,
                 is_peer=self._etiquette.is_peer(notification.author),
                 peers=frozenset(peers - {author_did, *trusted}),
+                github_username=self._me.github_username,
             )
         )
 

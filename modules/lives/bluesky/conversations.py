@@ -6,6 +6,7 @@ loses at most the change it interrupted.
 
 from __future__ import annotations
 
+from collections import Counter
 from pathlib import Path
 
 from common.clock import Clock, iso
@@ -42,6 +43,12 @@ class Conversations:
     def get_conversation(self, root_uri: str) -> Conversation | None:
         """The conversation under a thread root."""
         return self._file.records.get(root_uri)
+
+    def counts(self) -> tuple[int, int]:
+        """Return how many conversations go on, and how many are concluded; stale ones are neither."""
+        states = Counter(one.state for one in self._file.records.values())
+        concluded, stale = states["concluded"], states["stale"]
+        return states.total() - concluded - stale, concluded
 
     def track_conversation(
         self,

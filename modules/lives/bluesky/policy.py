@@ -16,7 +16,7 @@ from modules.lives.bluesky.conversation_policy import ConversationDecision
 from modules.lives.bluesky.thread import CircularAnalysis, ThreadAnalysis
 from modules.lives.bluesky.types import Pending
 from modules.services.outbox.rules.types import ReplyAdvice
-from modules.services.peers.accounts import Relationship
+from modules.services.peers.accounts import RECURRING_INTERACTIONS, Relationship
 from modules.services.rights.policy import may_reply, may_stand_in_prompt
 from modules.services.rights.preferences import UNREADABLE_S
 
@@ -287,13 +287,16 @@ def _prioritize(notification: Notification, owner_did: str, agent_did: str, know
     parent_uri = notification.reply.parent.uri if notification.reply else ""
     to_own = ours in notification.uri or parent_uri.startswith(ours)
     speaks = notification.kind in {"reply", "mention", "quote"}
+    # NOTE(self): the post is remembered before it is ranked; it makes nobody an acquaintance.
+    before = [one for one in known.interactions if one.uri != notification.uri] if known else []
+    known = known if before else None
     marks: Sequence[tuple[bool, int, str]] = (
         (to_own and speaks, 50, "response to own content"),
         (notification.kind in {"reply", "mention"}, 30, notification.kind),
         (notification.kind == "quote", 25, "quote"),
         (notification.author.did == owner_did, 50, "owner"),
         (known is not None and known.sentiment == "positive", 15, "positive relationship"),
-        (known is not None and known.is_recurring, 10, "recurring engager"),
+        (len(before) >= RECURRING_INTERACTIONS, 10, "recurring engager"),
         (known is not None and not known.responded, 20, "never responded to"),
         (known is None, 5, "new person"),
         (not notification.is_read, 10, "unread"),

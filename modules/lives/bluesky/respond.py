@@ -9,6 +9,7 @@ from common.clock import Clock, local, spoken
 from modules.lives.bluesky.case import Case
 from modules.lives.bluesky.pictures import Pictures
 from modules.lives.bluesky.reply_check import Scaffold, scaffold_of
+from modules.lives.bluesky.thread import with_full_links
 from modules.lives.bluesky.types import Disposition
 from modules.runtime.llm.types import Image, Message, Text
 from modules.services.agent.framing import Framer
@@ -101,7 +102,7 @@ class Responder:
             kind: framer.frame(kind, author=who, uri=uri, text=text)
             for kind, who, uri, text in (
                 ("conversation", "several", post.root.uri, post_case.earlier_lines),
-                ("post", post_case.author_name, post.uri, post.text),
+                ("post", post_case.author_name, post.uri, with_full_links(post)),
             )
             if kind == "post" or text
         }

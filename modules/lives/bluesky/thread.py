@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 from itertools import pairwise
 from typing import Literal
 
-from adapters.atproto.types import Post, ThreadNode
+from adapters.atproto.types import Notification, Post, ThreadNode
 from common.clock import parse_iso_or_none
 from common.text.closings import asks, content_words, without_handles
 from common.text.strings import straighten
@@ -20,6 +20,7 @@ Confidence = Literal["low", "medium", "high"]
 Pattern = Literal["none", "repetitive-acknowledgments", "potential-acknowledgment-loop", "mutual-acknowledgment-loop"]
 
 _WINDOW = 4
+_MOST_LINKS, _LINK_CHARS = 4, 300
 _SUBSTANCE_WORDS = 25
 _HIGH_GRATITUDE, _HIGH_RESTATEMENT, _MEDIUM_GRATITUDE, _LOW_HITS = 0.6, 0.5, 0.5, 3
 
@@ -119,6 +120,13 @@ class ThreadAnalysis:
     def names_work(self) -> bool:
         """Whether a post of it names a workspace, a repository, a plan or a task."""
         return any(_WORK.search(" ".join((post.text, *post.links))) for post in self.posts)
+
+
+def with_full_links(post: Post | Notification) -> str:
+    """The text of a post with the addresses behind it that the text does not show in full, at most four."""
+    untold = [url for url in post.links if url.partition("://")[2].rstrip("/") not in post.text]
+    told = [url for url in untold if len(url) <= _LINK_CHARS][:_MOST_LINKS]
+    return f"{post.text}\n(links: {' '.join(told)})" if told else post.text
 
 
 def analyze_thread_view(thread: ThreadNode, agent_did: str, root_thread: ThreadNode | None = None) -> ThreadAnalysis:

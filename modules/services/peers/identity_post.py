@@ -32,6 +32,13 @@ def github_url(username: str) -> str:
     return f"https://github.com/{username}"
 
 
+def tells_username(text: str, username: str) -> bool:
+    """Whether a text tells a GitHub username: in backticks, as a link to the account, or before "on GitHub"."""
+    name = re.escape(username)
+    told = rf"`@?{name}`|(?<![\w.-])github\.com/{name}(?![\w-])|(?<![\w-]){name} on github\b"
+    return re.search(told, text, re.IGNORECASE) is not None
+
+
 def names_handle(shown: str, handle: str) -> bool:
     """Whether a page that somebody made on GitHub names a Bluesky handle: with an @, as a link to it, or alone."""
     return re.search(rf"(?<![\w.-])@?{re.escape(handle)}(?![\w-]|\.\w)", shown, re.IGNORECASE) is not None

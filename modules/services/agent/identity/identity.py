@@ -11,13 +11,14 @@ from modules.services.agent.identity.self_document import SelfExtract, extract_d
 
 @dataclass(frozen=True, slots=True)
 class Me:
-    """Who answers: the account's name and owner, and the time zone of its day."""
+    """Who answers: its account, its name on GitHub ("" if it has none), its owner, and the time zone of its day."""
 
     agent_name: str
     bluesky_username: str
     owner_handle: str
     owner_did: str
     timezone: str = ""
+    github_username: str = ""
 
     @classmethod
     def of(cls, settings: Settings) -> Me:
@@ -28,6 +29,7 @@ class Me:
             owner_handle=settings.owner_bluesky_social_handle,
             owner_did=settings.owner_bluesky_social_handle_did,
             timezone=settings.soul_timezone,
+            github_username=settings.agent_github_username,
         )
 
 

@@ -36,7 +36,7 @@ SKILL_CONTRACTS: Mapping[str, Mapping[str, frozenset[str]]] = {
             }
         ),
         "Relationship": frozenset({"interactions", "sentiment"}),
-        "Notes": frozenset({"depth", "own_replies", "peers", "peer_posts"}),
+        "Notes": frozenset({"depth", "own_replies", "peers", "peer_posts", "github_username"}),
         "No Conversation": frozenset(),
     },
     "bluesky-tools": {

@@ -151,6 +151,14 @@ def test_what_counts_adds_up_and_is_named(
     assert ranked.relationship == relationship
 
 
+def test_who_is_met_for_the_first_time_counts_as_new_though_the_post_is_remembered_already() -> None:
+    acquaintances = {"ada.example.social": known(interactions=1)}
+    (ranked,) = prioritize_notifications([notification(key="old0")], OWNER, ME, acquaintances)
+    assert (ranked.priority, ranked.reason) == (95, "reply, new person, unread")
+    (again,) = prioritize_notifications([notification(key="another")], OWNER, ME, acquaintances)
+    assert (again.priority, again.reason) == (110, "reply, never responded to, unread")
+
+
 def test_a_did_that_only_begins_like_ours_is_not_us() -> None:
     (ranked,) = prioritize_notifications([notification(parent=uri("merle", "x"))], OWNER, ME, {})
     assert "response to own content" not in ranked.reason.split(", ")

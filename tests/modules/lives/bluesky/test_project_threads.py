@@ -12,13 +12,13 @@ from common.provenance import Provenance
 from modules.lives.bluesky.case import Case, incoming_of
 from modules.lives.bluesky.conversations import Conversations
 from modules.lives.bluesky.policy import Plan
-from modules.lives.bluesky.thread import analyze_thread_view
+from modules.lives.bluesky.thread import analyze_thread_view, with_full_links
 from modules.lives.bluesky.types import Pending
 from modules.runtime.llm.types import Importance
 from modules.services.agent.identity.self_mechanics import PROJECT_MECHANICS, SocialMechanics
 from modules.services.outbox.rules.types import ReplyAdvice
 from modules.services.rights.types import Preference
-from tests.modules.lives.bluesky.bluesky_values import ME, START, at, chain, node, notification
+from tests.modules.lives.bluesky.bluesky_values import ME, START, at, chain, node, notification, post
 
 WORK = "I opened a workspace for the weir, let us measure the gates there"
 CHAT = "The weir was loud last night, and the gates held well against it"
@@ -32,24 +32,26 @@ def case(
     importance: Importance = "mention",
     is_peer: bool = False,
     preference: Preference | None = SILENT_ON_AI,
+    github_username: str = "",
 ) -> Case:
     """The last of `lines`, as it is met so many minutes after the start."""
     talk = chain(*lines)
     author, text = lines[-1]
     key = f"k{minutes:g}"
-    post = notification(text, author=author, key=key, minutes=minutes, root=talk[0].uri, parent=talk[0].uri)
+    reached = notification(text, author=author, key=key, minutes=minutes, root=talk[0].uri, parent=talk[0].uri)
     thread = analyze_thread_view(node(talk), ME)
     return Case(
-        item=Pending(post, at(minutes)),
+        item=Pending(reached, at(minutes)),
         thread=thread,
         own_did=ME,
         importance=importance,
         provenance=Provenance.STRANGER,
         relationship=None,
-        incoming=incoming_of(post, START + timedelta(minutes=minutes), thread, is_automated=False),
+        incoming=incoming_of(reached, START + timedelta(minutes=minutes), thread, is_automated=False),
         advice=ReplyAdvice(),
         preference=preference,
         is_peer=is_peer,
+        github_username=github_username,
     )
 
 
@@ -156,3 +158,37 @@ def test_the_model_is_told_to_stay_with_the_work_instead_of_to_leave_soon() -> N
     assert "Own Replies" in case(talk, 0).notes
     assert "Project" in case(talk, 0, is_peer=True).notes
     assert "Own Replies" not in case(talk, 0, is_peer=True).notes
+
+
+def test_thanks_in_circles_are_no_reason_to_leave_work() -> None:
+    talk = (("wren", WORK), ("me", "Thanks, great."), ("wren", "Great, thanks!"), ("me", "Thanks!"), ("wren", "Thanks"))
+    assert "Circling" in case(talk, 0).notes
+    assert "Circling" not in case(talk, 0, is_peer=True).notes
+
+
+@pytest.mark.parametrize(
+    ("said", "told"),
+    [
+        ("Measured one.", False),
+        ("Measured one; I am `tin-soul` there.", True),
+        ("See https://github.com/tin-soul for mine.", True),
+        ("See https://github.com/tin-soul-two for another.", False),
+        ("I am Tin-Soul on GitHub.", True),
+    ],
+)
+def test_the_account_on_github_is_told_once_in_a_thread_about_work(said: str, *, told: bool) -> None:
+    talk = (("wren", WORK), ("me", said), ("wren", "Next gate, please."))
+    noted = case(talk, 0, is_peer=True, github_username="tin-soul")
+    assert ("Share Account" in noted.notes) is not told
+    assert noted.figures["github_username"] == "tin-soul"
+    assert "Share Account" not in case(talk, 0, is_peer=True).notes, "there is no account"
+    assert "Share Account" not in case(talk, 0, github_username="tin-soul").notes, "a chat is no work"
+
+
+def test_addresses_that_a_post_shows_cut_off_are_told_in_full() -> None:
+    issue = "https://github.com/owner/weir/issues/12"
+    shown = post(
+        "ada", "See github.com/owner/weir/iss… and https://example.org/a", links=(issue, "https://example.org/a")
+    )
+    assert with_full_links(shown) == f"{shown.text}\n(links: {issue})"
+    assert with_full_links(post("ada", "Nothing to see")) == "Nothing to see"
