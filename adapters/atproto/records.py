@@ -20,7 +20,15 @@ POST = "app.bsky.feed.post"
 LIKE = "app.bsky.feed.like"
 REPOST = "app.bsky.feed.repost"
 FOLLOW = "app.bsky.graph.follow"
+THREADGATE = "app.bsky.feed.threadgate"
 PROFILE = "app.bsky.actor.profile"
+
+REPLY_RULES: Mapping[str, str] = {
+    "mentioned": f"{THREADGATE}#mentionRule",
+    "followers": f"{THREADGATE}#followerRule",
+    "following": f"{THREADGATE}#followingRule",
+}
+"""Who may reply in a thread: our names for the rules, and the network's."""
 
 WireRecord = dict[str, Any]
 
@@ -90,6 +98,22 @@ def subject_record(collection: str, subject: StrongRef, created_at: datetime) ->
 def follow_record(did: str, created_at: datetime) -> WireRecord:
     """A follow."""
     return {"$type": FOLLOW, "subject": did, "createdAt": iso(created_at)}
+
+
+def threadgate_record(post_uri: str, replies: Sequence[str], created_at: datetime) -> WireRecord:
+    """Who may reply in the thread that begins with a post: those whom `REPLY_RULES` with these names mean."""
+    allow = [{"$type": REPLY_RULES[name]} for name in replies]
+    return {"$type": THREADGATE, "post": post_uri, "allow": allow, "createdAt": iso(created_at)}
+
+
+def replies_allowed_by(gate: WireRecord) -> tuple[str, ...] | None:
+    """The names of the rules of a thread; None if everybody may reply. A rule of another kind has its own name."""
+    allow = gate.get("allow")
+    if not isinstance(allow, list):
+        return None
+    names = {kind: name for name, kind in REPLY_RULES.items()}
+    kinds = [str(rule.get("$type")) for rule in allow if isinstance(rule, dict)]
+    return tuple(names.get(kind, kind) for kind in kinds)
 
 
 def _embed(images: Sequence[Image], quote: StrongRef | None) -> WireRecord | None:

@@ -40,19 +40,22 @@ class Writer(Reader):
         images: Sequence[Image] = (),
         *,
         card: Card | None = None,
+        replies: Sequence[str] | None = None,
         rkey: str | None = None,
         created_at: datetime | None = None,
     ) -> ApiResult[StrongRef]:
         """Post, or reply. Links, mentions and tags are found in the text; a link to a post becomes a quote.
 
-        A `card` is shown where there are neither images nor a quote.
+        A `card` is shown where there are neither images nor a quote. `replies` are the names of `records.REPLY_RULES`
+        by which others may reply, written together with the post; None lets everybody.
         A text that is too long is refused here (kind `invalid`), with the count.
         """
         if problem := records.post_problem(text, images):
             return Err(problem, kind="invalid")
+        moment = created_at or self._clock.now()
         record = records.post_record(
             text,
-            created_at=created_at or self._clock.now(),
+            created_at=moment,
             languages=self._languages,
             did_map=await self._mentioned_dids(text),
             reply=reply_to,
@@ -60,7 +63,52 @@ class Writer(Reader):
             quote=await self._quoted(text),
             card=card,
         )
-        return await self._put(records.POST, record, rkey)
+        if replies is None:
+            return await self._put(records.POST, record, rkey)
+        return await self._create_gated(record, replies, rkey or self._tids.next(moment), moment)
+
+    async def allow_replies(
+        self, post_uri: str, replies: Sequence[str] | None, *, created_at: datetime | None = None
+    ) -> ApiResult[None]:
+        """Say who may reply in the thread that begins with our post, as `create_post` takes it.
+
+        Doing it again changes nothing.
+        """
+        gate = _gate_of(post_uri)
+        if not gate or gate.repo != self.did:
+            return Err(f"not a post of ours: {post_uri}", kind="invalid")
+        if replies is None:
+            return await self.delete_post(f"at://{gate.repo}/{gate.collection}/{gate.rkey}")
+        record = records.threadgate_record(post_uri, replies, created_at or self._clock.now())
+        written = await self._put(records.THREADGATE, record, gate.rkey)
+        return written if isinstance(written, Err) else Ok(None)
+
+    async def allowed_replies(self, post_uri: str) -> ApiResult[tuple[str, ...] | None]:
+        """Who may reply in the thread that begins with our post, as `allow_replies` takes it."""
+        gate = _gate_of(post_uri)
+        if not gate:
+            return Err(f"not a post of ours: {post_uri}", kind="invalid")
+        found = await self.get_record(f"at://{gate.repo}/{gate.collection}/{gate.rkey}")
+        if isinstance(found, Err):
+            return found
+        return Ok(records.replies_allowed_by(found.data.value) if found.data else None)
+
+    async def _create_gated(
+        self, record: records.WireRecord, replies: Sequence[str], rkey: str, created_at: datetime
+    ) -> ApiResult[StrongRef]:
+        """Post in one step with who may reply. Where the post stands already the outcome is unknown: look first."""
+        gate = records.threadgate_record(f"at://{self.did}/{records.POST}/{rkey}", replies, created_at)
+        writes = [
+            {"$type": "com.atproto.repo.applyWrites#create", "collection": collection, "rkey": rkey, "value": value}
+            for collection, value in ((records.POST, record), (records.THREADGATE, gate))
+        ]
+        body = {"repo": self.did, "writes": writes}
+        answer = await self._xrpc.procedure("com.atproto.repo.applyWrites", body, write=True)
+        if isinstance(answer, Err):
+            return answer
+        results = answer.data.get("results")
+        ref = convert.strong_ref(results[0]) if isinstance(results, list) and results else None
+        return Ok(ref) if ref else Err("the write's answer lacks uri and cid", kind="unknown_outcome")
 
     async def like_post(
         self, uri: str, cid: str, *, rkey: str | None = None, created_at: datetime | None = None
@@ -169,3 +217,9 @@ class Writer(Reader):
             return actor
         found = await self.resolve_handle(actor)
         return None if isinstance(found, Err) else found.data
+
+
+def _gate_of(post_uri: str) -> records.AtUri | None:
+    """The address of what says who may reply to a post; None if that is no post."""
+    post = records.parse_at_uri(post_uri)
+    return records.AtUri(post.repo, records.THREADGATE, post.rkey) if post and post.collection == records.POST else None

@@ -6,6 +6,8 @@ import asyncio
 import re
 from collections.abc import Collection, Sequence
 
+from pydantic import TypeAdapter, ValidationError
+
 from common.clock import Clock
 from common.errors import NotWaiting, SoulError
 from common.settings import Settings
@@ -22,12 +24,19 @@ from modules.services.agent.owner.owner import OwnerTalk
 from modules.services.explanation import why
 from modules.services.outbox.approval import held
 from modules.services.outbox.outbox import Outbox
+from modules.services.own_feed.reply_limits import Audience, LimitProblem, ReplyLimits
 from soul.commands.draft_lines import numbered_lines, with_answered
 from soul.commands.pause import pause, resume, resumed_lines
 from soul.commands.status import look, status_lines
 from soul.terminal.commands import OTHERWISE, Command, Commands
 
 _VERSIONS_SHOWN = 5
+_NO_LIMIT: dict[LimitProblem, str] = {
+    "No Post": "There is no post of its own yet",
+    "Not Your Post": "That is no post of the SOUL's",
+    "Not First Post": "That post is a reply; who may reply is said for the first post of a thread",
+    "Unclear Audience": "/replies needs to know who: nobody, everybody, or some of mentioned,followers,following",
+}
 _NUMBER = re.compile(r"[0-9]{1,3}")
 
 
@@ -45,6 +54,7 @@ class OwnerCommands:
         scheduler: Scheduler,
         owner: OwnerTalk,
         onboarding: Onboarding,
+        reply_limits: ReplyLimits,
         ended: asyncio.Event,
     ) -> None:
         self._settings = settings
@@ -55,6 +65,7 @@ class OwnerCommands:
         self._scheduler = scheduler
         self._owner = owner
         self._onboarding = onboarding
+        self._reply_limits = reply_limits
         self._ended = ended
         self._shown: list[str] = []  # ids of the drafts in the last list, in its order
 
@@ -72,6 +83,11 @@ class OwnerCommands:
             Command("reject ID [reason]", "never let it out", self.reject),
             Command("pause [reason]", "nothing public leaves; we can still talk", self.pause),
             Command("resume", "end a pause, or safe mode", self.resume),
+            Command(
+                "replies WHO [URL]",
+                "who may reply to its newest post, or to that one: nobody, everybody, mentioned, followers, following",
+                self.replies,
+            ),
             Command("why URL", "the story of a post, an act or a silence", self.why),
             Command("new", "end this conversation; what matters of it is remembered", self.new),
             Command("later", "not the first talk now; it waits for the next start", self.later),
@@ -115,6 +131,18 @@ class OwnerCommands:
         await self._scheduler.run_guarded("control")
         # NOTE(self): the end of a pause is told by the loop that watches for it.
         return [] if standing.may_act and not before.may_act else resumed_lines(standing, before)
+
+    async def replies(self, rest: str) -> Sequence[str]:
+        who, _, post = _one(rest, "replies").partition(" ")
+        audience = TypeAdapter(list[Audience])
+        try:
+            named = audience.validate_python(who.lower().split(","))
+        except ValidationError:
+            named = []
+        limited = await self._reply_limits.limit(post.strip(), named, cause_id="owner", by_owner=True)
+        if isinstance(limited, str):
+            raise SoulError(_NO_LIMIT[limited], remedy="/help shows how it is written.")
+        return [] if limited.accepted else [f"That cannot be done: {limited.reason}"]
 
     async def why(self, rest: str) -> Sequence[str]:
         return await why.tell(self._database, _one(rest, "why"), self._settings.soul_timezone)

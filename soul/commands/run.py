@@ -189,6 +189,7 @@ def _commands_of(app: App, ended: asyncio.Event) -> OwnerCommands:
         scheduler=app.scheduler,
         owner=app.owner,
         onboarding=services.knowledge.onboarding,
+        reply_limits=app.lives.bluesky_state.reply_limits,
         ended=ended,
     )
 

@@ -28,7 +28,7 @@ from modules.services.peers.room_identity import RoomJoined
 from soul.composition.base import BaseServices
 
 _CAPABILITIES = ("social", "github", "code", OWNS_ADDRESSED)
-_ON_BLUESKY: tuple[IntentKind, ...] = ("post", "reply", "like", "repost", "follow", "delete")
+_ON_BLUESKY: tuple[IntentKind, ...] = ("post", "reply", "like", "repost", "follow", "delete", "threadgate")
 _SOCIAL = ("social", OWNS_ADDRESSED)
 _DRAFTS = "SOUL_APPROVAL=drafts: nothing is said in a room without the owner's yes, and talk cannot wait for it"
 

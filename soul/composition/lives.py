@@ -5,12 +5,12 @@ from __future__ import annotations
 from local_tools.bluesky import BlueskyTools, bluesky_tools
 from local_tools.memory_tools import MemoryTools, memory_tools
 from local_tools.pictures import picture_tools
+from local_tools.reply_limits import reply_limit_tools
 from local_tools.self_tools import SelfTools, self_tools
 from local_tools.skill_tools import skill_tools
 from local_tools.space_tool import space_tools
 from local_tools.web import web_tools
 from modules.lives.bluesky.life import BlueskyLife, BlueskyState
-from modules.lives.bluesky.publish import Publisher
 from modules.lives.space.life import build_space_life, space_services
 from modules.services.agent.attention_list import AttentionList, waiting_drafts
 from modules.services.agent.identity.keeper import SelfChanged
@@ -43,7 +43,7 @@ class Lives:
         )
         self.turn_services = TurnServices(
             services,
-            build_registry(services, self.bluesky_state.publisher),
+            build_registry(services, self.bluesky_state),
             self.attention_list,
             bonds=services.relationships.closest,
         )
@@ -61,9 +61,9 @@ class Lives:
         events.subscribe(SelfChanged, lambda _: self.space.identity_publisher.introduce())
 
 
-def build_registry(services: Services, publisher: Publisher) -> Registry:
+def build_registry(services: Services, state: BlueskyState) -> Registry:
     """Return all tools that a model may be offered."""
-    knowledge = services.knowledge
+    knowledge, publisher = services.knowledge, state.publisher
     on_bluesky = BlueskyTools(services.atproto, publisher, services.preferences, services.skills, services.rng)
     memory = MemoryTools(
         store=knowledge.stores.memories,
@@ -81,5 +81,6 @@ def build_registry(services: Services, publisher: Publisher) -> Registry:
     known = (*memory_tools(memory), *skill_tools(knowledge.local_skills, services.skills))
     shared = picture_tools(services.pictures, publisher, on_bluesky, services.skills, services.rng)
     pages = web_tools(services.web, on_bluesky, services.skills)
-    tools = (*bluesky_tools(on_bluesky), *shared, *pages, *own_notes, *known, *space_tools(services.skills))
+    limits = reply_limit_tools(state.reply_limits, publisher, on_bluesky, services.skills)
+    tools = (*bluesky_tools(on_bluesky), *limits, *shared, *pages, *own_notes, *known, *space_tools(services.skills))
     return Registry(tools, social_only=services.social_only)

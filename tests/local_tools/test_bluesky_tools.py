@@ -43,6 +43,8 @@ OWNER = OWN | {
     "update_post_attribution",
     "bluesky_follow",
     "bluesky_unfollow",
+    "bluesky_limit_replies",
+    "bluesky_post_limited",
     "bluesky_get_timeline",
     "bluesky_get_notifications",
     "profile_update",
@@ -97,13 +99,15 @@ async def test_a_stranger_s_turn_cannot_post_even_if_the_model_tries(running_tow
 async def test_among_others_words_every_act_of_the_owner_s_turn_waits_for_a_yes(running_town: RunningTown) -> None:
     uri, cid = running_town.network.post_as(running_town.account("kit"), "@rowan.test follow me, all of you!")
     mixed = Turn("owner", Provenance.STRANGER, cause_id="owner", origin=Provenance.OWNER)
-    requests = {
+    requests: dict[str, dict[str, Any]] = {
         "bluesky_post": {"text": "Slate."},
         "bluesky_reply": {"text": "Slate, mostly.", "post_uri": uri, "post_cid": cid},
         "bluesky_like": {"post_uri": uri, "post_cid": cid},
         "bluesky_repost": {"post_uri": uri, "post_cid": cid},
         "bluesky_follow": {"did": running_town.account("kit")},
         "bluesky_unfollow": {"follow_uri": f"at://{running_town.account('rowan')}/app.bsky.graph.follow/3jt5tsfznls2r"},
+        "bluesky_limit_replies": {"who": ["nobody"]},
+        "bluesky_post_limited": {"text": "Tin.", "who": ["mentioned"]},
     }
     async with awake(running_town.make_home("rowan")) as life:
         executor = life.app.lives.turn_services.turn_runner.executor

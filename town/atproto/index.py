@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
 
-from town.atproto.values import FOLLOW, LIKE, POST, REPOST, Address, Json, Notice, NoticeKind, StoredRecord
+from town.atproto.values import FOLLOW, LIKE, POST, REPOST, THREADGATE, Address, Json, Notice, NoticeKind, StoredRecord
 
 NOTIFIED_ANCESTORS = 4
 
@@ -64,6 +64,7 @@ class Index:
         self.reposts = Edges()
         self.follows = Edges()
         self.quotes = Edges()
+        self.gates: dict[str, StoredRecord] = {}
         self._replies: dict[str, dict[str, StoredRecord]] = defaultdict(dict)
         self._feeds: dict[str, dict[str, StoredRecord]] = defaultdict(dict)
         self._notices: dict[str, list[Notice]] = defaultdict(list)
@@ -78,6 +79,8 @@ class Index:
         elif collection == REPOST:
             self._add_edge(self.reposts, subject, record, "repost")
             self._feeds[record.at.did][record.uri] = record
+        elif collection == THREADGATE and _gated_post(record):
+            self.gates[_gated_post(record)] = record
         elif collection == FOLLOW and self.follows.add(subject, record):
             self._notify({}, subject, "follow", record, None)
 
@@ -97,6 +100,22 @@ class Index:
             self.reposts.remove(subject, record)
         elif collection == FOLLOW:
             self.follows.remove(subject, record)
+        elif collection == THREADGATE:
+            self.gates.pop(_gated_post(record), None)
+
+    def may_reply(self, did: str, root: str) -> bool:
+        """Whether an account may reply in the thread that begins with `root`, by what its author said."""
+        gate, author = self.gates.get(root), Address.parse(root).did
+        allow = gate.value.get("allow") if gate else None
+        if allow is None or did == author:
+            return True
+        first = self.posts.get(root)
+        ties = {
+            "mentionRule": first is not None and did in mentioned_dids(first.value),
+            "followerRule": self.follows.between(did, author) is not None,
+            "followingRule": self.follows.between(author, did) is not None,
+        }
+        return any(ties.get(str(rule["$type"]).partition("#")[2], False) for rule in allow)
 
     def replies(self, uri: str) -> list[StoredRecord]:
         """The direct replies to a post, newest first."""
@@ -131,6 +150,8 @@ class Index:
     def _add_post(self, post: StoredRecord) -> None:
         self.posts[post.uri] = post
         self._feeds[post.at.did][post.uri] = post
+        if parent_uri(post) and not self.may_reply(post.at.did, root_uri(post)):
+            return
         if parent := parent_uri(post):
             self._replies[parent][post.uri] = post
         told: dict[str, Notice] = {}
@@ -152,6 +173,12 @@ class Index:
         if did != record.at.did and did not in told:
             told[did] = Notice(did, kind, record, subject)
             self._notices[did].append(told[did])
+
+
+def _gated_post(gate: StoredRecord) -> str:
+    """The post that a record says who may reply to; "" where its key is not the post's: it counts for nothing."""
+    post = str(gate.value.get("post", ""))
+    return post if post == f"at://{gate.at.did}/{POST}/{gate.at.rkey}" else ""
 
 
 def parent_uri(post: StoredRecord) -> str:

@@ -16,7 +16,7 @@ from town.atproto.lexicon import (
     Variant,
     fits,
 )
-from town.atproto.values import FOLLOW, LIKE, NOTIFICATION_DECLARATION, POST, PROFILE, REPOST, Json, invalid
+from town.atproto.values import FOLLOW, LIKE, NOTIFICATION_DECLARATION, POST, PROFILE, REPOST, THREADGATE, Json, invalid
 
 MAX_WRITES = 200
 MAX_BLOB_BYTES = 5 * 1024 * 1024
@@ -88,6 +88,22 @@ _RECORDS: dict[str, tuple[str, Fields]] = {
     DECLARATION: ("self", Fields({"allowIncoming": Text()}, {"allowGroupInvites": Text()})),
     NOTIFICATION_DECLARATION: ("self", Fields({"allowSubscriptions": Text()})),
     FOLLOW: ("TID string", Fields({"subject": _DID, "createdAt": _TIME})),
+    THREADGATE: (
+        "TID string",
+        Fields(
+            {"post": Text("at-uri"), "createdAt": _TIME},
+            {
+                "allow": Listing(
+                    Variant(
+                        {f"{THREADGATE}#{kind}Rule": Fields() for kind in ("mention", "follower", "following")}
+                        | {f"{THREADGATE}#listRule": Fields({"list": Text("at-uri")})}
+                    ),
+                    5,
+                ),
+                "hiddenReplies": Listing(Text("at-uri"), 300),
+            },
+        ),
+    ),
     PROFILE: (
         "self",
         Fields(

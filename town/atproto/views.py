@@ -74,7 +74,8 @@ class Views:
             "likeCount": index.likes.count(uri),
             "quoteCount": index.quotes.count(uri),
             "indexedAt": iso(record.indexed_at),
-            "viewer": {"threadMuted": False, "embeddingDisabled": False, **self._our_marks(uri)},
+            **_given(threadgate=self._gate(uri)),
+            "viewer": {"threadMuted": False, "embeddingDisabled": False, **self._our_marks(record)},
             "labels": _self_labels(record),
         }
 
@@ -169,11 +170,19 @@ class Views:
         )
         return {"muted": False, "blockedBy": False, **ties}
 
-    def _our_marks(self, uri: str) -> Json:
+    def _our_marks(self, post: StoredRecord) -> Json:
         if self.viewer is None:
             return {}
         index = self.network.index
-        return _given(like=index.likes.between(self.viewer, uri), repost=index.reposts.between(self.viewer, uri))
+        return _given(
+            like=index.likes.between(self.viewer, post.uri),
+            repost=index.reposts.between(self.viewer, post.uri),
+            replyDisabled=not index.may_reply(self.viewer, root_uri(post)) or None,
+        )
+
+    def _gate(self, uri: str) -> Json | None:
+        gate = self.network.index.gates.get(uri)
+        return {"uri": gate.uri, "cid": gate.cid, "record": gate.value, "lists": []} if gate else None
 
     def _embed(self, did: str, embed: Json, depth: int) -> Json | None:
         kind = embed.get("$type", "")

@@ -58,6 +58,7 @@ from modules.services.own_feed.engagement_policy import get_engagement_patterns
 from modules.services.own_feed.expressions import Expressions
 from modules.services.own_feed.feed import OwnFeed, OwnFeedLoop
 from modules.services.own_feed.pruning import Pruner
+from modules.services.own_feed.reply_limits import ReplyLimits
 from modules.services.peers.accounts import Relationships
 from modules.services.peers.discovery import PeerDiscovery
 from modules.services.peers.loop import build_own_identity, build_peer_loop, ourselves_of
@@ -106,6 +107,7 @@ class BlueskyState:
     def __init__(self, services: BlueskyServices) -> None:
         self.pending = PendingPosts(services.database, services.clock)
         self.conversations = Conversations(services.home.memory / "bluesky_conversations.json", services.clock)
+        self.reply_limits = ReplyLimits(services.atproto, services.outbox)
         self.publisher = Publisher(
             atproto=services.atproto,
             outbox=services.outbox,

@@ -21,6 +21,7 @@ from modules.runtime.journal.journal import Journal
 from modules.runtime.journal.types import Entry
 from modules.services.agent.identity.self_mechanics import SocialMechanics
 from modules.services.outbox.bodies import (
+    AllowedReplies,
     AttachedPicture,
     DeleteBody,
     FollowBody,
@@ -70,16 +71,18 @@ class Publisher:
         text: str,
         *,
         pictures: Sequence[AttachedPicture] = (),
+        replies: AllowedReplies = None,
         cause_id: str,
         urgent: bool = False,
         by_owner: bool = False,
         hold: str = "",
     ) -> Published:
-        """A post of our own, with pictures that were made ready (`Pictures.attach`)."""
+        """A post of our own, with pictures that were made ready (`Pictures.attach`); `replies`: who may reply to it."""
         text = clean(text)
         if problem := text_problem(text):
             return _refused(problem)
-        body, media = PostBody(text=text, **_attached(pictures)), _media_id(pictures)
+        gate: dict[str, AllowedReplies] = {} if replies is None else {"replies": replies}
+        body, media = PostBody(text=text, **_attached(pictures), **gate), _media_id(pictures)
         return await self._submit(
             ProposedAction(body, media_id=media, cause_id=cause_id, urgent=urgent, by_owner=by_owner, hold=hold)
         )
@@ -122,7 +125,7 @@ class Publisher:
         submitted = await self._outbox.submit(draft)
         if submitted.advice.code == "like_instead":
             return await self._like_instead(LIKE_INSTEAD, draft, parent, root, submitted.advice.reason)
-        published = self._published(submitted)
+        published = self.published(submitted)
         if published.status == "accepted":
             self._conversations.record_our_reply(root.uri, published.uri)
             self._relationships.mark_interaction_responded(parent.uri, published.uri)
@@ -227,9 +230,10 @@ class Publisher:
         return Published("liked_instead", f"{summary}: {why}", liked.uri, liked.intent_id)
 
     async def _submit(self, draft: ProposedAction) -> Published:
-        return self._published(await self._outbox.submit(draft))
+        return self.published(await self._outbox.submit(draft))
 
-    def _published(self, submitted: Submitted) -> Published:
+    def published(self, submitted: Submitted) -> Published:
+        """Return what the outbox made of an action, as the tools of a turn take it."""
         intent = submitted.intent
         if not submitted.accepted:
             return Published("blocked", submitted.reason, intent_id=intent.id)

@@ -35,6 +35,7 @@ Act = Literal[
     "reposted",
     "followed",
     "unfollowed",
+    "limited",
 ]
 
 

@@ -26,6 +26,7 @@ _VERBS = {
     "post": "posted",
     "repost": "reposted",
     "follow": "followed",
+    "threadgate": "said who may reply",
     "issue": "opened an issue",
     "issue_comment": "commented on an issue",
     "space_chat": "told the room",

@@ -14,8 +14,22 @@ from typing import Annotated, Any, ClassVar, Literal
 from pydantic import BaseModel, ConfigDict, Field, StrictBool, StrictStr, ValidationError
 
 IntentKind = Literal[
-    "post", "reply", "like", "repost", "follow", "delete", "issue", "issue_comment", "space_chat", "direct_message"
+    "post",
+    "reply",
+    "like",
+    "repost",
+    "follow",
+    "delete",
+    "threadgate",
+    "issue",
+    "issue_comment",
+    "space_chat",
+    "direct_message",
 ]
+ReplyRule = Literal["mentioned", "followers", "following"]
+"""Who may reply in a thread of ours: those whom its first post mentions, who follow us, or whom we follow."""
+AllowedReplies = tuple[ReplyRule, ...] | None
+"""Who may: all whom one of the rules names, nobody without a rule, everybody if it is None."""
 
 
 class _Stored(BaseModel):
@@ -129,9 +143,10 @@ class _WithPictures(_OfCommitment):
 
 
 class PostBody(_WithPictures):
-    """A post of our own, with the pictures that it shows."""
+    """A post of our own, with the pictures that it shows; `replies` says who may reply in its thread."""
 
     kind: ClassVar[Literal["post"]] = "post"
+    replies: AllowedReplies = None
 
 
 class ReplyBody(_WithPictures):
@@ -183,6 +198,18 @@ class DeleteBody(_Body):
 
     kind: ClassVar[Literal["delete"]] = "delete"
     uri: StrictStr
+
+    @property
+    def subject(self) -> str:
+        return self.uri
+
+
+class ThreadgateBody(_Body):
+    """Who may reply in the thread that begins with our post `uri`, from now on."""
+
+    kind: ClassVar[Literal["threadgate"]] = "threadgate"
+    uri: StrictStr
+    replies: AllowedReplies
 
     @property
     def subject(self) -> str:
@@ -310,6 +337,7 @@ KnownBody = (
     | RepostBody
     | FollowBody
     | DeleteBody
+    | ThreadgateBody
     | IssueBody
     | IssueCommentBody
     | SpaceChatBody
@@ -324,6 +352,7 @@ _BY_KIND: dict[IntentKind, type[KnownBody]] = {
     "repost": RepostBody,
     "follow": FollowBody,
     "delete": DeleteBody,
+    "threadgate": ThreadgateBody,
     "issue": IssueBody,
     "issue_comment": IssueCommentBody,
     "space_chat": SpaceChatBody,

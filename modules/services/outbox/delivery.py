@@ -322,8 +322,7 @@ def _waited(intent: Intent) -> str:
 
 def _wait_for_target(connection: sqlite3.Connection, intent: Intent) -> float:
     """What is still on its way is deleted after it has come to its end: else it could arrive later."""
-    target = store.at_address(connection, intent.target) if intent.kind == "delete" else None
-    return policy.RETRY_BASE_S if target is not None and target.state in {"pending", "sending"} else 0.0
+    return policy.RETRY_BASE_S if store.waits_for_another(connection, intent) else 0.0
 
 
 def _asked_gate(gate: Gate, connection: sqlite3.Connection, intent: Intent, now: datetime) -> Wait | None:

@@ -82,6 +82,8 @@ class Outbox:
             before = store.stored_before(connection, action, now)
             admission = policy.admit(action, said, before, intent_id=uuid.uuid4().hex, now=now)
             intent = admission.intent
+            if intent.kind == "threadgate" and intent.state != "blocked":
+                store.overtake(connection, intent)
             store.insert(connection, intent)
             if intent.kind == "delete" and intent.state == "pending":
                 store.cancel_unsent(connection, intent.target)

@@ -50,7 +50,7 @@ RECHECKS_S = (60.0, 600.0, 3600.0)
 """Seconds between the looks for a duplicate, after an act that a service takes no key for was repeated."""
 
 _EXPIRY_MS: dict[IntentKind, int] = dict.fromkeys(
-    ("post", "follow", "delete", "issue", "issue_comment"), POST_EXPIRY_MS
+    ("post", "follow", "delete", "threadgate", "issue", "issue_comment"), POST_EXPIRY_MS
 )
 _RANK: dict[IntentKind, int] = {"reply": 0, "post": 1}
 

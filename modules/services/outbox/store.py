@@ -9,7 +9,14 @@ from collections.abc import Iterable, Sequence
 from datetime import datetime, timedelta
 
 from common.clock import iso, parse_iso
-from modules.services.outbox.bodies import IntentKind, PostBody, ReplyBody, message_uri, parse_body
+from modules.services.outbox.bodies import (
+    IntentKind,
+    PostBody,
+    ReplyBody,
+    ThreadgateBody,
+    message_uri,
+    parse_body,
+)
 from modules.services.outbox.types import (
     ACTIVE_STATES,
     REPEATABLE,
@@ -33,8 +40,10 @@ _TICK = timedelta(milliseconds=1)
 def stored_before(connection: sqlite3.Connection, action: ProposedAction, now: datetime) -> StoredBefore:
     """What is stored that bears on admitting `action` at `now`, read once."""
     key, target = action.dedup_key, action.target
+    # NOTE(self): who may reply is said anew as often as the owner likes; the latest word holds.
+    once = target and not isinstance(action.body, ThreadgateBody)
     return StoredBefore(
-        same_act=active_on_target(connection, action.kind, target) if target else None,
+        same_act=active_on_target(connection, action.kind, target) if once else None,
         same_text=active_duplicate(connection, key) if key else None,
         in_feed=in_feed(connection, key) if key else False,
         created_at=unique_created_at(connection, now),
@@ -86,6 +95,33 @@ def cancel_unsent(connection: sqlite3.Connection, uri: str) -> None:
     unwanted = at_address(connection, uri)
     if unwanted is not None and unwanted.state in {"held", "pending"} and unwanted.first_sent_at is None:
         update(connection, dataclasses.replace(unwanted, state="blocked", error="taken back before it left"))
+
+
+def overtake(connection: sqlite3.Connection, newest: Intent) -> None:
+    """Let `newest`, which is yet to be kept, count for its target, and no earlier intent of its kind.
+
+    What never set out is not sent any more, unless `newest` waits for a yes that may not come.
+    """
+    for older in by_target(connection, newest.kind, newest.target):
+        is_unsent = older.state in {"held", "pending"} and older.first_sent_at is None
+        if is_unsent and newest.state == "pending":
+            update(connection, dataclasses.replace(older, state="blocked", error="overtaken by a later word"))
+    earlier = "UPDATE intents SET undone = 1 WHERE kind = ? AND target = ?"
+    connection.execute(earlier, (newest.kind, newest.target))
+
+
+def waits_for_another(connection: sqlite3.Connection, intent: Intent) -> bool:
+    """Whether what an intent is about is still on its way: the post, or an earlier word on who may reply to it."""
+    on_its_way = {"pending", "sending"}
+    if intent.kind == "delete":
+        post = at_address(connection, intent.target)
+        return post is not None and post.state in on_its_way
+    if intent.kind != "threadgate":
+        return False
+    post, earlier = at_address(connection, intent.target), by_target(connection, "threadgate", intent.target)
+    return (post is not None and post.state in on_its_way | {"held"}) or any(
+        one.state in on_its_way and one.created_at < intent.created_at for one in earlier
+    )
 
 
 def mark_undone(connection: sqlite3.Connection, uri: str) -> None:

@@ -180,6 +180,7 @@ def terminal_of(life: RunningSoul) -> Commands:
         scheduler=life.app.scheduler,
         owner=life.app.owner,
         onboarding=services.knowledge.onboarding,
+        reply_limits=life.app.lives.bluesky_state.reply_limits,
         ended=asyncio.Event(),
     ).all()
 

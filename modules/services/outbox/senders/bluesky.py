@@ -17,6 +17,7 @@ from modules.services.outbox.bodies import (
     PostBody,
     ReplyBody,
     RepostBody,
+    ThreadgateBody,
 )
 from modules.services.outbox.senders.cards import LinkCards
 from modules.services.outbox.types import Intent, Sent
@@ -29,12 +30,14 @@ COLLECTIONS: dict[IntentKind, str] = {
     "like": "app.bsky.feed.like",
     "repost": "app.bsky.feed.repost",
     "follow": "app.bsky.graph.follow",
+    "threadgate": "app.bsky.feed.threadgate",
 }
 
 
 def record_uri(did: str, intent: Intent) -> str:
     """Where the intent's record stands, or will stand."""
-    return f"at://{did}/{COLLECTIONS[intent.kind]}/{intent.rkey}"
+    rkey = intent.target.rpartition("/")[2] if intent.kind == "threadgate" else intent.rkey
+    return f"at://{did}/{COLLECTIONS[intent.kind]}/{rkey}"
 
 
 class PictureKeeper(Protocol):
@@ -50,7 +53,7 @@ class PictureKeeper(Protocol):
 
 
 class BlueskySender:
-    """Sends posts, replies, likes, reposts, follows and deletions.
+    """Sends posts, replies, likes, reposts, follows, deletions, and who may reply in a thread of ours.
 
     Pictures are uploaded when their post leaves, at each try: the same bytes are the same file there. Without
     `cards`, posts have no cards.
@@ -65,6 +68,8 @@ class BlueskySender:
         """Write the record. The same intent writes the same record, never a second one."""
         if isinstance(intent.body, OpaqueBody):
             return Err(UNREADABLE, "invalid")
+        if isinstance(intent.body, ThreadgateBody):
+            return await self._limit_replies(intent, intent.body)
         if intent.kind == "delete":
             deleted = await self._atproto.delete_post(intent.target)
             return deleted if isinstance(deleted, Err) else Ok(Sent())
@@ -75,6 +80,11 @@ class BlueskySender:
 
     async def find(self, intent: Intent) -> ApiResult[Sent | None]:
         """Whether the record is there (for a deletion: whether it is gone)."""
+        if isinstance(intent.body, ThreadgateBody):
+            stands = await self._atproto.allowed_replies(intent.body.uri)
+            if isinstance(stands, Err):
+                return stands
+            return Ok(_gated(self._atproto.did, intent) if stands.data == intent.body.replies else None)
         deletion = intent.kind == "delete"
         found = await self._atproto.get_record(intent.target if deletion else record_uri(self._atproto.did, intent))
         if isinstance(found, Err):
@@ -82,6 +92,16 @@ class BlueskySender:
         if deletion:
             return Ok(None if found.data else Sent())
         return Ok(await self._arrived(intent, Sent(found.data.uri, found.data.cid)) if found.data else None)
+
+    async def _limit_replies(self, intent: Intent, body: ThreadgateBody) -> ApiResult[Sent]:
+        post = await self._atproto.get_record(body.uri)
+        if isinstance(post, Err):
+            return post
+        if post.data is None:
+            return Err(f"the post is gone: {body.uri}", "not_found")
+        created_at = parse_iso(intent.first_sent_at or intent.created_at)
+        written = await self._atproto.allow_replies(body.uri, body.replies, created_at=created_at)
+        return written if isinstance(written, Err) else Ok(_gated(self._atproto.did, intent))
 
     async def _arrived(self, intent: Intent, sent: Sent) -> Sent:
         if isinstance(intent.body, PostBody | ReplyBody) and intent.body.pictures:
@@ -100,6 +120,7 @@ class BlueskySender:
                     _refs(body),
                     uploaded.data,
                     card=await self._card(body),
+                    replies=body.replies if isinstance(body, PostBody) else None,
                     rkey=intent.rkey,
                     created_at=created_at,
                 )
@@ -129,6 +150,10 @@ class BlueskySender:
                 return blob
             images.append(Image(blob.data, picture.alt, picture.width, picture.height))
         return Ok(images)
+
+
+def _gated(did: str, intent: Intent) -> Sent:
+    return Sent(record_uri(did, intent))
 
 
 def _refs(body: PostBody | ReplyBody) -> ReplyRefs | None:

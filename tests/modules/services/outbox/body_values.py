@@ -24,6 +24,7 @@ def body_of(kind: IntentKind, subject: str = "at://subject", **stored: Any) -> K
         "repost": ref,
         "follow": {"did": subject},
         "delete": {"uri": subject},
+        "threadgate": {"uri": subject, "replies": []},
         "issue": {**on_github, "title": "One"},
         "issue_comment": {**on_github, "number": 1},
         "space_chat": words,

@@ -1,0 +1,73 @@
+"""Tools with which the owner has the SOUL say who may reply in its threads."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from pydantic import BaseModel, Field
+
+from common.provenance import Provenance
+from local_tools.bluesky import BlueskyTools, is_by_owner, is_urgent
+from local_tools.words import ToolWords
+from modules.lives.bluesky.publish import Publisher
+from modules.services.agent.skills.skills import Skills
+from modules.services.agent.tools.types import Tool, ToolResult, Turn
+from modules.services.own_feed.reply_limits import Audience, ReplyLimits, allowed_replies
+
+
+class LimitRepliesInput(BaseModel):
+    """Who may reply to a post that stands, or waits to leave."""
+
+    who: list[Audience] = Field(min_length=1)
+    post: str = ""
+
+
+class LimitedPostInput(BaseModel):
+    """A post of your own, and who may reply to it."""
+
+    text: str
+    who: list[Audience] = Field(min_length=1)
+
+
+class ReplyLimitTools:
+    """The handlers, with what they need."""
+
+    def __init__(self, limits: ReplyLimits, publisher: Publisher, on_bluesky: BlueskyTools, words: ToolWords) -> None:
+        self._limits = limits
+        self._publisher = publisher
+        self._on_bluesky = on_bluesky
+        self._words = words
+
+    async def limit(self, args: LimitRepliesInput, turn: Turn) -> ToolResult:
+        limited = await self._limits.limit(
+            args.post, args.who, cause_id=turn.cause_id, by_owner=is_by_owner(turn), hold=turn.hold
+        )
+        if isinstance(limited, str):
+            return self._words.error(limited)
+        return self._on_bluesky.answered(self._publisher.published(limited), "limited", ends=False)
+
+    async def post(self, args: LimitedPostInput, turn: Turn) -> ToolResult:
+        replies = allowed_replies(args.who)
+        if replies == "Unclear Audience":
+            return self._words.error(replies)
+        published = await self._publisher.post(
+            args.text,
+            replies=replies,
+            cause_id=turn.cause_id or turn.loop,
+            urgent=is_urgent(turn),
+            by_owner=is_by_owner(turn),
+            hold=turn.hold,
+        )
+        return self._on_bluesky.answered(published, "posted", ends=False)
+
+
+def reply_limit_tools(
+    limits: ReplyLimits, publisher: Publisher, on_bluesky: BlueskyTools, skills: Skills
+) -> Sequence[Tool]:
+    """The family, as the registry takes it."""
+    words = ToolWords(skills, "bluesky-tools")
+    tools, owner = ReplyLimitTools(limits, publisher, on_bluesky, words), Provenance.OWNER
+    return (
+        words.tool("bluesky_limit_replies", LimitRepliesInput, "social", owner, tools.limit, holdable=True),
+        words.tool("bluesky_post_limited", LimitedPostInput, "social", owner, tools.post, holdable=True),
+    )

@@ -1,0 +1,75 @@
+"""Who may reply in a thread of our own, as the owner wants it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Literal, get_args
+
+from adapters.atproto.client import Atproto
+from adapters.atproto.records import POST, parse_at_uri
+from adapters.atproto.richtext import parse_bsky_post_url
+from common.result import Err
+from modules.services.outbox.bodies import AllowedReplies, ReplyRule, ThreadgateBody
+from modules.services.outbox.outbox import Outbox
+from modules.services.outbox.senders.bluesky import record_uri
+from modules.services.outbox.types import ACTIVE_STATES, ProposedAction, Submitted
+
+Audience = Literal["nobody", "everybody", "mentioned", "followers", "following"]
+LimitProblem = Literal["No Post", "Not Your Post", "Not First Post", "Unclear Audience"]
+"""Why nothing was proposed."""
+
+_OWN_POSTS_LOOKED_AT = 5
+
+
+class ReplyLimits:
+    """Proposes who may reply in a thread of ours."""
+
+    def __init__(self, atproto: Atproto, outbox: Outbox) -> None:
+        self._atproto = atproto
+        self._outbox = outbox
+
+    async def limit(
+        self, post: str, audience: Sequence[Audience], *, cause_id: str | None, by_owner: bool, hold: str = ""
+    ) -> Submitted | LimitProblem:
+        """Let only `audience` reply to a post of ours, from now on, and in all that stands below it.
+
+        `post` is an `at://` uri, a link to the post, or "" for the newest. `hold` is why it must wait for the owner's
+        yes; "" if it need not.
+        """
+        replies = allowed_replies(audience)
+        if replies == "Unclear Audience":
+            return replies
+        uri = await self._uri_of(post)
+        if not uri.startswith("at://"):
+            return "Not Your Post" if post else "No Post"
+        if await self._is_reply(uri):
+            return "Not First Post"
+        body = ThreadgateBody(uri=uri, replies=replies)
+        return await self._outbox.submit(
+            ProposedAction(body, cause_id=cause_id, urgent=by_owner, by_owner=by_owner, hold=hold)
+        )
+
+    async def _uri_of(self, post: str) -> str:
+        """The uri of a post of our own, "" if it is none."""
+        if not post:
+            newest = await self._outbox.of_kind("post", _OWN_POSTS_LOOKED_AT)
+            return next((record_uri(self._atproto.did, one) for one in newest if one.state in ACTIVE_STATES), "")
+        if link := parse_bsky_post_url(post):
+            is_ours = link[0].lower() in {self._atproto.did, self._atproto.handle.lower()}
+            return f"at://{self._atproto.did}/{POST}/{link[1]}" if is_ours else ""
+        at = parse_at_uri(post)
+        return post if at and (at.repo, at.collection) == (self._atproto.did, POST) else ""
+
+    async def _is_reply(self, uri: str) -> bool:
+        """Whether a post is known to stand below another; what cannot be read now is looked at again as it leaves."""
+        found = await self._atproto.get_record(uri)
+        return not isinstance(found, Err) and found.data is not None and "reply" in found.data.value
+
+
+def allowed_replies(audience: Sequence[Audience]) -> AllowedReplies | Literal["Unclear Audience"]:
+    """What an audience means to the network; "everybody" and "nobody" stand alone."""
+    named = list(dict.fromkeys(audience))
+    if named in (["everybody"], ["nobody"]):
+        return None if named == ["everybody"] else ()
+    rules = tuple(rule for rule in get_args(ReplyRule) if rule in named)
+    return rules if rules and len(rules) == len(named) else "Unclear Audience"
