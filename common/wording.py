@@ -52,11 +52,15 @@ _RULES = {
     "loop-thread-soft": "long talk of bots in a thread",
     "points-per-day": "Bluesky's limit for a day",
     "points-per-hour": "Bluesky's limit for an hour",
+    "replies-per-day": "replies to one account in a day",
+    "replies-per-peer": "replies to one peer in an hour",
     "replies-per-person": "replies to one person in an hour",
     "repost-sense": "posts that come again",
     "same-reply": "the same words to many",
     "strangers": "strangers in an hour",
     "strangers-while-young": "strangers in an hour, for a young account",
+    "turns-per-day": "posts of one account in a day",
+    "turns-per-peer": "posts of one peer in an hour",
     "turns-per-person": "posts of one person in an hour",
 }
 _DAY = re.compile(r"memory/(\d{4}-\d{2}-\d{2})(?:\.md)?")

@@ -24,7 +24,8 @@ from modules.lives.bluesky.types import Act, Disposition, Pending
 from modules.lives.bluesky.waits import PersonTurns
 from modules.services.agent.identity.identity import Identity
 from modules.services.outbox.outbox import Outbox
-from modules.services.outbox.rules.rules import TURNS_PER_PERSON
+from modules.services.outbox.rules.policy import full
+from modules.services.outbox.rules.rules import TURNS_OF_PEERS, TURNS_OF_STRANGERS
 from modules.services.outbox.senders.bluesky import record_uri
 from modules.services.outbox.types import ACTIVE_STATES
 
@@ -45,7 +46,7 @@ class Handler:
         identity: the SOUL's own measures.
         outbox: what was accepted before.
         pending: the rows.
-        turns: how many turns each stranger had of late.
+        turns: how many turns each account had of late.
         reporter: tells what became of each post.
         clock: the time.
         others_first_ms: how long others who are addressed in the same post go first, in ms.
@@ -133,11 +134,12 @@ class Handler:
         others_first = timedelta(milliseconds=self._others_first_ms(item))
         if (others_first_s := (item.received + others_first - now).total_seconds()) > 0:
             return Disposition("later", "others are addressed too and go first", retry_in_s=others_first_s)
-        if self._reader.importance_of(notification) != "stranger":
+        importance = self._reader.importance_of(notification)
+        if importance == "owner":
             return None
-        if wait_s := self._turns.wait_s(notification.author.did):
-            reason = f"{TURNS_PER_PERSON.name}: {TURNS_PER_PERSON.limit:g} turns are enough for now"
-            return Disposition("later", reason, retry_in_s=wait_s)
+        limits = TURNS_OF_STRANGERS if importance == "stranger" else TURNS_OF_PEERS
+        if wait := self._turns.wait(notification.author.did, limits):
+            return Disposition("later", full(wait[0]), retry_in_s=wait[1])
         await self._turns.begin_turn(notification.author)
         return None
 

@@ -52,7 +52,6 @@ from modules.services.agent.turn_services import TurnServices
 from modules.services.commitments.replies import ReplyCommitments
 from modules.services.outbox.outbox import Outbox
 from modules.services.outbox.rules.etiquette import Etiquette
-from modules.services.outbox.rules.rules import TURNS_PER_PERSON
 from modules.services.own_feed.engagement import EngagementWatch
 from modules.services.own_feed.engagement_policy import get_engagement_patterns
 from modules.services.own_feed.expressions import Expressions
@@ -189,7 +188,7 @@ class BlueskyLife:
             peers=self.discovery,
         )
         speed = AWARENESS_INTERVAL_MS / pace.awareness_ms
-        turns = PersonTurns(TURNS_PER_PERSON, services.clock, speed, journal=services.journal, loop=AWARENESS)
+        turns = PersonTurns(services.clock, speed, journal=services.journal, loop=AWARENESS)
         reporter = Reporter(services.journal, AWARENESS)
         return AwarenessLoop(
             pace=pace,

@@ -7,8 +7,9 @@ new ones. The rest lives in memory; a restart looks at all that waits.
 from __future__ import annotations
 
 from collections import defaultdict, deque
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from datetime import timedelta
+from operator import itemgetter
 
 from adapters.atproto.types import Actor
 from common.clock import Clock, parse_iso
@@ -16,6 +17,7 @@ from common.errors import BudgetExceeded, Transient
 from modules.runtime.journal.journal import Journal
 from modules.runtime.journal.types import Entry
 from modules.runtime.llm.types import Importance
+from modules.services.outbox.rules.rules import DAY_S, HOUR_S
 from modules.services.outbox.rules.types import EtiquetteRule
 
 _LONGEST_PUT_OFF_S = 1800.0
@@ -67,15 +69,16 @@ class Waits:
 
 
 _ACT = "turn"
+_LONGEST_S = DAY_S
+"""The longest window of the rules on turns."""
 
 
 class PersonTurns:
-    """Counts turns by did, for `loop`. At `speed` 10 the window of `rule` is a tenth as long."""
+    """Counts turns by did, for `loop`. At `speed` 10 the windows of the rules are a tenth as long."""
 
-    def __init__(self, rule: EtiquetteRule, clock: Clock, speed: float, *, journal: Journal, loop: str) -> None:
-        self._limit = int(rule.limit)
-        self._window_s = (rule.window_s or 0.0) / speed
+    def __init__(self, clock: Clock, speed: float, *, journal: Journal, loop: str) -> None:
         self._clock = clock
+        self._speed = speed
         self._journal = journal
         self._loop = loop
         self._begun: defaultdict[str, deque[float]] = defaultdict(deque)
@@ -85,7 +88,7 @@ class PersonTurns:
         """Count what the journal tells of the time before this start; does nothing when called again."""
         if self._is_recalled:
             return
-        now, window = self._clock.now(), timedelta(seconds=self._window_s)
+        now, window = self._clock.now(), timedelta(seconds=_LONGEST_S / self._speed)
         for stored in await self._journal.with_act(self._loop, _ACT, now - window, now + window):
             # NOTE(self): what is told of the future was written before the clock was set back, so it is recent.
             age_s = max(0.0, (now - parse_iso(stored.at)).total_seconds())
@@ -101,17 +104,22 @@ class PersonTurns:
         self._begun[author.did].append(self._clock.monotonic())
 
     def counts(self) -> dict[str, int]:
-        """The turns within the window, for those who had any."""
-        since = self._clock.monotonic() - self._window_s
+        """The turns of the last hour, for those who had any within a day."""
+        now = self._clock.monotonic()
         for did, begun in list(self._begun.items()):
-            while begun and begun[0] <= since:
+            while begun and begun[0] <= now - _LONGEST_S / self._speed:
                 begun.popleft()
             if not begun:
                 del self._begun[did]
-        return {did: len(begun) for did, begun in self._begun.items()}
+        return {did: sum(one > now - HOUR_S / self._speed for one in begun) for did, begun in self._begun.items()}
 
-    def wait_s(self, did: str) -> float:
-        """Seconds until somebody may have another turn; 0 if now."""
-        if self.counts().get(did, 0) < self._limit:
+    def wait(self, did: str, rules: Sequence[EtiquetteRule]) -> tuple[EtiquetteRule, float] | None:
+        """The rule that keeps somebody waiting for longest, and the seconds; None if they may have a turn now."""
+        waits = [(rule, wait_s) for rule in rules if (wait_s := self._wait_s(did, rule)) > 0]
+        return max(waits, key=itemgetter(1), default=None)
+
+    def _wait_s(self, did: str, rule: EtiquetteRule) -> float:
+        begun, limit = self._begun.get(did, ()), int(rule.limit)
+        if len(begun) < limit:
             return 0.0
-        return self._begun[did][-self._limit] + self._window_s - self._clock.monotonic()
+        return begun[-limit] + (rule.window_s or 0.0) / self._speed - self._clock.monotonic()

@@ -36,7 +36,7 @@ ROOMS, ROOMS_PERCENT = "space-", 50
 _ROOMS_TALK_PERCENT: dict[Importance, int] = {"own": 40, "mention": 45}
 """Where talk among peers ends, and where talk with the host does, so that a request of the host is still met."""
 
-STRANGERS_PERCENT = 60
+STRANGERS_PERCENT = 50
 """How much of a day those may use who are neither owner nor peer, however many write."""
 
 _RANK = {step: rank for rank, (step, _) in enumerate(LADDER)}

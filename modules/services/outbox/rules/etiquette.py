@@ -191,24 +191,28 @@ class _Look:
             yield Wait(policy.full(rule), policy.frees_in_s(left, excess, self._window(rule), self._now), ends=True)
 
     def _replies(self, who: str, action: ProposedAction) -> Iterator[Verdict]:
-        if not self._circle.is_stranger(who):
-            return
         waiting = sum(policy.authority(target) == who for target in counts.waiting_replies(self._rows))
         exempt = policy.why_exempt(action, self._circle)
-        yield policy.held_to(rules.REPLIES_PER_PERSON, len(self._replies_to(who)) + waiting, exempt=exempt)
+        for rule in self._reply_rules(who):
+            yield policy.held_to(rule, len(self._replies_to(who, rule)) + waiting, exempt=exempt)
 
     def _reply_waits(self, who: str) -> Iterator[Wait]:
-        if not self._circle.is_stranger(who):
-            return
-        rule, left = rules.REPLIES_PER_PERSON, self._replies_to(who)
-        excess = len(left) + 1 - rule.limit
-        if excess > 0:
-            freed = policy.frees_in_s([(moment, 1.0) for moment in left], excess, self._window(rule), self._now)
-            yield Wait(policy.full(rule), freed, ends=True)
+        for rule in self._reply_rules(who):
+            left = self._replies_to(who, rule)
+            excess = len(left) + 1 - rule.limit
+            if excess > 0:
+                freed = policy.frees_in_s([(moment, 1.0) for moment in left], excess, self._window(rule), self._now)
+                yield Wait(policy.full(rule), freed, ends=True)
 
-    def _replies_to(self, who: str) -> list[datetime]:
-        """When replies to them left within the window, oldest first."""
-        left = counts.replied_to(self._rows, self._now, self._window(rules.REPLIES_PER_PERSON))
+    def _reply_rules(self, who: str) -> Sequence[EtiquetteRule]:
+        """What one account may get; the owner, and we ourselves, have no limit."""
+        if self._circle.is_stranger(who):
+            return rules.REPLIES_TO_STRANGERS
+        return () if who in self._circle.owner or who in self._circle.own else rules.REPLIES_TO_PEERS
+
+    def _replies_to(self, who: str, rule: EtiquetteRule) -> list[datetime]:
+        """When replies to them left within the window of a rule, oldest first."""
+        left = counts.replied_to(self._rows, self._now, self._window(rule))
         return [moment for moment, target in left if policy.authority(target) == who]
 
     def _strangers_rule(self) -> EtiquetteRule:

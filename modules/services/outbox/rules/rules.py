@@ -125,6 +125,24 @@ REPLIES_PER_PERSON = EtiquetteRule(
     "So many replies to one person who is neither owner nor peer; what more they write waits its turn.",
     "later",
 )
+REPLIES_PER_PEER = EtiquetteRule(
+    "replies-per-peer",
+    20,
+    "replies",
+    HOUR_S,
+    _OURS,
+    "So many replies to one listed peer; what more it writes waits its turn.",
+    "later",
+)
+REPLIES_PER_DAY = EtiquetteRule(
+    "replies-per-day",
+    60,
+    "replies",
+    DAY_S,
+    _OURS,
+    "So many replies to one account that is not the owner's; what more it writes waits its turn.",
+    "later",
+)
 TURNS_PER_PERSON = EtiquetteRule(
     "turns-per-person",
     8,
@@ -132,6 +150,24 @@ TURNS_PER_PERSON = EtiquetteRule(
     HOUR_S,
     _OURS,
     "So many posts of one person, neither owner nor peer, are thought about, whatever comes of it; the rest waits.",
+    "later",
+)
+TURNS_PER_PEER = EtiquetteRule(
+    "turns-per-peer",
+    20,
+    "turns",
+    HOUR_S,
+    _OURS,
+    "So many posts of one listed peer are thought about, whatever comes of it; the rest waits.",
+    "later",
+)
+TURNS_PER_DAY = EtiquetteRule(
+    "turns-per-day",
+    60,
+    "turns",
+    DAY_S,
+    _OURS,
+    "So many posts of one account that is not the owner's are thought about; the rest waits.",
     "later",
 )
 LOGINS = EtiquetteRule(
@@ -225,7 +261,11 @@ ETIQUETTE_RULES: tuple[EtiquetteRule, ...] = (
     STRANGERS_YOUNG,
     STRANGERS,
     REPLIES_PER_PERSON,
+    REPLIES_PER_PEER,
+    REPLIES_PER_DAY,
     TURNS_PER_PERSON,
+    TURNS_PER_PEER,
+    TURNS_PER_DAY,
     LOGINS,
     INJECTION,
     LOOP_THREAD_SOFT,
@@ -236,3 +276,8 @@ ETIQUETTE_RULES: tuple[EtiquetteRule, ...] = (
     REPOST_LIKENESS,
     REPOST_SHORT,
 )
+
+REPLIES_TO_STRANGERS = (REPLIES_PER_PERSON, REPLIES_PER_DAY)
+REPLIES_TO_PEERS = (REPLIES_PER_PEER, REPLIES_PER_DAY)
+TURNS_OF_STRANGERS = (TURNS_PER_PERSON, TURNS_PER_DAY)
+TURNS_OF_PEERS = (TURNS_PER_PEER, TURNS_PER_DAY)

@@ -52,9 +52,9 @@ async def test_a_room_that_talked_away_its_half_of_the_day_is_refused_and_everyb
 
 async def test_strangers_who_used_their_share_of_the_day_are_refused_and_peers_and_owner_go_on(tmp_path: Path) -> None:
     async with process(tmp_path / "soul.db", Rules(Caps(100_000))) as one:
-        await one.budget.settle(await one.ask(request(), "stranger"), Usage(59_000, 500), 0)
+        await one.budget.settle(await one.ask(request(), "stranger"), Usage(49_000, 500), 0)
         await one.budget.settle(await one.ask(request(), "stranger"), Usage(600, 100), 0)
-        with pytest.raises(BudgetExceeded, match="strangers may use 60 % of it, and have"):
+        with pytest.raises(BudgetExceeded, match="strangers may use 50 % of it, and have"):
             await one.ask(request(), "stranger")
         for importance in ("own", "commitment", "mention", "owner"):
             await one.budget.release(await one.ask(request(), importance))

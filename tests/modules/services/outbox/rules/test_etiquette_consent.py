@@ -171,7 +171,7 @@ async def test_each_verdict_bears_the_name_of_a_rule_of_the_table(etiquette_outb
     received = await etiquette_outbox.receive("ada", is_bot=True)
     said = await etiquette_outbox.verdicts(reply_to(received, "hello @ada.example"))
     assert set(said) <= {etiquette_rule.name for etiquette_rule in ETIQUETTE_RULES}
-    assert len(said) == 13
+    assert len(said) == 14
 
 
 async def test_the_journal_tells_which_rules_looked_and_what_they_found(etiquette_outbox: EtiquetteOutbox) -> None:

@@ -92,6 +92,34 @@ async def test_a_person_who_asks_much_at_once_gets_an_answer_to_each_in_time_and
     assert [await etiquette_outbox.answer(question) for question in asked[6:]] == [True, True]
 
 
+async def test_nobody_but_the_owner_gets_more_than_sixty_answers_a_day(etiquette_outbox: EtiquetteOutbox) -> None:
+    for number in range(60):
+        await etiquette_outbox.clock.advance(660)
+        asked = await turns(etiquette_outbox, "ada", root=uri("ada", f"question{number}"), answered=False)
+        assert await etiquette_outbox.answer(asked)
+    await etiquette_outbox.clock.advance(3660)
+    asked = await turns(etiquette_outbox, "ada", root=uri("ada", "one-more"), answered=False)
+    assert await etiquette_outbox.blocked_by(reply_to(asked)) == {"replies-per-day"}
+    assert await etiquette_outbox.answer(await etiquette_outbox.receive("owner"))
+    await etiquette_outbox.clock.advance(86_400)
+    assert await etiquette_outbox.answer(asked)
+
+
+@pytest.mark.parametrize(
+    ("name", "counted"),
+    [
+        ("ada", {"replies-per-person", "replies-per-day"}),
+        ("peer", {"replies-per-peer", "replies-per-day"}),
+        ("owner", set[str]()),
+    ],
+)
+async def test_what_one_account_gets_is_counted_for_all_but_the_owner(
+    etiquette_outbox: EtiquetteOutbox, name: str, counted: set[str]
+) -> None:
+    said = await etiquette_outbox.verdicts(reply_to(await etiquette_outbox.receive(name)))
+    assert {rule for rule in said if rule.startswith("replies-per-")} == counted
+
+
 async def test_what_was_admitted_before_waits_at_departure_too(etiquette_outbox: EtiquetteOutbox) -> None:
     asked = [
         await turns(etiquette_outbox, "ada", root=uri("ada", f"question{number}"), answered=False)
