@@ -17,19 +17,19 @@ MOST_TRANSACTIONS = 20
 
 
 async def test_a_command_killed_at_any_transaction_is_done_at_most_once_and_answered_once(tmp_path: Path) -> None:
-    deeds, answers = [], []
+    counts, answers = [], []
     async with child_of("tests.crash.command_child", str(tmp_path)) as child:
         for number in range(1, MOST_TRANSACTIONS):
             ends = [await killed_and_revived(child, f"{where}-{number}.db", number, where) for where in WHERE]
             names = [f"{where}-{number}.db" for where in WHERE]
-            deeds += [done(tmp_path / name) for name in names]
+            counts += [done(tmp_path / name) for name in names]
             answers += [answered(tmp_path / name) for name in names]
             if ends == [WELL, WELL]:
                 break
     assert ends == [WELL, WELL]
-    assert max(deeds) == 1
+    assert max(counts) == 1
     assert all(len(said) == 1 for said in answers)
-    for count, (said,) in zip(deeds, answers, strict=True):
+    for count, (said,) in zip(counts, answers, strict=True):
         assert said == "It is published." or "it is not known how far it came: /publish the figures" in said
         assert count == 1 or said != "It is published."
 
@@ -54,8 +54,8 @@ async def life(child: asyncio.subprocess.Process, line: str) -> str:
 
 
 def done(path: Path) -> int:
-    deeds = path.with_suffix(".done")
-    return len(deeds.read_text().splitlines()) if deeds.exists() else 0
+    counts = path.with_suffix(".done")
+    return len(counts.read_text().splitlines()) if counts.exists() else 0
 
 
 def answered(path: Path) -> list[str]:
