@@ -39,6 +39,7 @@ class PostFacts:
         several_addressed: whether the post mentions more than one account.
         trust: of the least trusted text in the thread, for example `stranger`.
         pictures: how many pictures of the post the model is shown.
+        offered: the title of the picture that a reply may show; "" if there is none.
 
     """
 
@@ -52,6 +53,7 @@ class PostFacts:
     several_addressed: bool = False
     trust: str = "stranger"
     pictures: int = 0
+    offered: str = ""
     kind: Literal["post"] = "post"
 
 
@@ -59,7 +61,8 @@ class PostFacts:
 class ExpressionFacts:
     """A post of the agent's own: where it starts from, the lines of SELF.md that it is about, the latest own posts.
 
-    `answered` and `unanswered` are sources from which earlier posts started, by what readers made of these.
+    `answered` and `unanswered` are sources from which earlier posts started, by what readers made of these. `picture`
+    is the title of the picture that the post shows, "" if it shows none.
     """
 
     source: str = ""
@@ -67,6 +70,7 @@ class ExpressionFacts:
     recent: tuple[str, ...] = ()
     answered: tuple[str, ...] = ()
     unanswered: tuple[str, ...] = ()
+    picture: str = ""
     kind: Literal["expression"] = "expression"
 
 

@@ -17,7 +17,6 @@ from common.constants import PORTABLE_MAX_GRAPHEMES
 from common.provenance import Provenance
 from common.result import ApiResult, Err
 from common.text.closings import asks
-from common.text.graphemes import grapheme_len, leading_sentences
 from common.text.untrusted import clean_value, one_line
 from local_tools.bluesky_inputs import (
     ActorInput,
@@ -31,15 +30,17 @@ from local_tools.bluesky_inputs import (
     SubjectInput,
     UriInput,
 )
+from local_tools.bluesky_turns import data_of, fitted, is_by_owner, is_urgent, may_look_up, thread_of
 from local_tools.words import ToolWords, failed
-from modules.lives.bluesky.expression import Prompts
 from modules.lives.bluesky.expression_policy import add_invitation, check_invitation
-from modules.lives.bluesky.publish import Publisher, text_problem
+from modules.lives.bluesky.publish import Publisher, refused, text_problem
 from modules.lives.bluesky.reply_check import ReplyProblem, repeats, reply_problem
 from modules.lives.bluesky.types import Act, ExpressionTurn, Published, ThreadTurn
 from modules.services.agent.framing import Framer
 from modules.services.agent.skills.skills import Skills
 from modules.services.agent.tools.types import Effect, Tool, ToolResult, Turn
+from modules.services.own_feed.starting_points import Prompts
+from modules.services.pictures.choosing import ChosenPicture
 from modules.services.rights.policy import may_stand_in_prompt
 from modules.services.rights.preferences import Preferences
 
@@ -62,22 +63,35 @@ class BlueskyTools:
         self.words = ToolWords(skills, "bluesky-tools")
 
     async def post(self, args: PostInput, turn: Turn) -> ToolResult:
-        subject, text = turn.subject, fitted(args.text, turn)
+        return await self._publish_post(args.text, turn)
+
+    async def post_picture(self, args: PostInput, turn: Turn) -> ToolResult:
+        """Publish a thought with the picture that its turn is about."""
+        shown = turn.subject.picture if isinstance(turn.subject, ExpressionTurn) else None
+        return await self._publish_post(args.text, turn, shown) if shown else self.words.error("No Picture")
+
+    async def _publish_post(self, said: str, turn: Turn, shown: ChosenPicture | None = None) -> ToolResult:
+        subject, most = turn.subject, shown.room if shown else PORTABLE_MAX_GRAPHEMES
+        text = fitted(said, turn, most)
+        if shown and (problem := text_problem(text, most)):
+            return self.answered(refused(problem), "posted", ends=False)
         if isinstance(subject, ExpressionTurn) and subject.scaffold.is_in(text):
             return self.words.error("Post Not Sent")
         if isinstance(subject, ExpressionTurn) and not text_problem(text):
             check = check_invitation(text)
             if check.advice:
-                problem = self._skills.subsection("expression", "Advice", check.advice).strip()
-                if subject.revisions.ask_for_better(text, problem):
-                    return ToolResult(self._revision(text, problem), is_error=True, data={"draft": text})
+                advice = self._skills.subsection("expression", "Advice", check.advice).strip()
+                if subject.revisions.ask_for_better(text, advice):
+                    revision = self._revision(text, advice, "bluesky_post_picture" if shown else "bluesky_post")
+                    return ToolResult(revision, is_error=True, data={"draft": text})
             subject.revisions.invitation = check.confidence
             if not check.has_invitation:
-                whole = add_invitation(text, self._prompts.invitations("Direct"))
+                whole = add_invitation(text, self._prompts.invitations("Direct"), most)
                 subject.revisions.invitation = "none" if whole == text else "added"
                 text = whole
         published = await self._publisher.post(
-            text,
+            shown.credited(text) if shown else text,
+            pictures=(shown.picture,) if shown else (),
             cause_id=turn.cause_id or turn.loop,
             urgent=is_urgent(turn),
             by_owner=is_by_owner(turn),
@@ -86,18 +100,32 @@ class BlueskyTools:
         return self.answered(published, "posted", ends=isinstance(subject, ExpressionTurn))
 
     async def reply(self, args: ReplyInput, turn: Turn) -> ToolResult:
+        return await self._publish_reply(args, turn)
+
+    async def reply_picture(self, args: PostInput, turn: Turn) -> ToolResult:
+        """Answer the post of the turn, and show the picture that was chosen for it."""
+        shown = turn.subject.picture if isinstance(turn.subject, ThreadTurn) else None
+        if shown is None:
+            return self.words.error("No Picture")
+        return await self._publish_reply(ReplyInput(text=args.text), turn, shown)
+
+    async def _publish_reply(self, args: ReplyInput, turn: Turn, shown: ChosenPicture | None = None) -> ToolResult:
         target = self._target(args.post_uri, args.post_cid, turn)
         if isinstance(target, ToolResult):
             return target
-        thread, text = turn.subject if isinstance(turn.subject, ThreadTurn) else None, fitted(args.text, turn)
+        most = shown.room if shown else PORTABLE_MAX_GRAPHEMES
+        thread, text = turn.subject if isinstance(turn.subject, ThreadTurn) else None, fitted(args.text, turn, most)
+        if shown and (too_long := text_problem(text, most)):
+            return self.answered(refused(too_long), "replied", ends=False)
         if f"@{self._atproto.handle}" in text.lower():
             return self.words.error("Own Handle", handle=self._atproto.handle)
         if thread and (problem := self._problem(text, thread)):
             return await self._send_back(problem, thread, turn, target)
         published = await self._publisher.reply(
-            text,
+            shown.credited(text) if shown else text,
             target,
             root=thread.root if thread else None,
+            pictures=(shown.picture,) if shown else (),
             cause_id=turn.cause_id,
             urgent=is_urgent(turn),
             by_owner=is_by_owner(turn),
@@ -105,7 +133,7 @@ class BlueskyTools:
             is_unanswered=thread is not None and thread.is_unanswered and target == thread.notification.ref,
         )
         if published.status == "liked_instead":
-            data = _data("liked", published.reason, published)
+            data = data_of("liked", published.reason, published)
             return self.words.end("Liked Instead", data, is_error=True, reason=published.reason)
         return self.answered(published, "replied", ends=thread is not None)
 
@@ -128,7 +156,7 @@ class BlueskyTools:
             return self.words.error("Reply Not Sent", problem=problem)
         liked = await self._publisher.like(target, cause_id=turn.cause_id, by_owner=is_by_owner(turn), hold=turn.hold)
         act: Act = "silent" if liked.status == "blocked" else "liked"
-        data = _data(act, f"no reply, twice: {problem}", liked)
+        data = data_of(act, f"no reply, twice: {problem}", liked)
         return self.words.end("No Reply", data, is_error=True)
 
     async def like(self, args: SubjectInput, turn: Turn) -> ToolResult:
@@ -138,7 +166,7 @@ class BlueskyTools:
         return await self._on_subject(args, turn, self._publisher.repost, "reposted")
 
     async def exit(self, args: ExitInput, turn: Turn) -> ToolResult:
-        thread = _thread(turn)
+        thread = thread_of(turn)
         target = thread.notification.ref
         problem = self._problem(args.closing_message, thread, closing=True) if args.closing_type == "message" else None
         if problem and not thread.revisions.asked_for_better:
@@ -163,11 +191,11 @@ class BlueskyTools:
         )
         if left.status == "blocked":
             return self.answered(left, "left", ends=False)
-        data = _data("left", args.reason, left)
+        data = data_of("left", args.reason, left)
         return self.words.end("Left", data)
 
     async def silence(self, args: SilenceInput, turn: Turn) -> ToolResult:
-        if _thread(turn).is_owner:
+        if thread_of(turn).is_owner:
             return self.words.error("Owner Waits")
         data = {"act": "silent", "reason": args.reason}
         return self.words.end("Silent", data)
@@ -218,7 +246,7 @@ class BlueskyTools:
         }
 
     async def profile(self, args: ActorInput, turn: Turn) -> ToolResult:
-        if not _may_look_up(args.actor, turn):
+        if not may_look_up(args.actor, turn):
             return self.words.error("By Did")
         profile = await self._atproto.get_profile(args.actor)
         return self._read(profile if isinstance(profile, Err) else dataclasses.asdict(profile.data))
@@ -232,7 +260,7 @@ class BlueskyTools:
     async def _actors(
         self, get: Callable[..., Awaitable[ApiResult[Page]]], args: ActorListInput, turn: Turn
     ) -> ToolResult:
-        if not _may_look_up(args.actor, turn):
+        if not may_look_up(args.actor, turn):
             return self.words.error("By Did")
         page = await get(args.actor, limit=args.limit)
         return self._read(page if isinstance(page, Err) else [dataclasses.asdict(actor) for actor in page.data.actors])
@@ -276,20 +304,21 @@ class BlueskyTools:
             problem = published.problem
             reason = self.words.answer(problem.code, **problem.values) if problem else published.reason
             content = self.words.answer("Blocked", reason=one_line(reason, _ERROR_LENGTH))
-            data = _data("silent", published.reason, published)
+            data = data_of("silent", published.reason, published)
             return ToolResult(content, is_error=True, ends_turn=published.ends, data=data)
         if published.status == "held":
-            data = _data(act, f"waits for the owner's yes: {published.reason}", published)
+            data = data_of(act, f"waits for the owner's yes: {published.reason}", published)
             return ToolResult(self.words.answer("Held"), ends_turn=ends, data=data)
         content = json.dumps({"success": True, "uri": published.uri, "state": "queued"})
-        return ToolResult(content, ends_turn=ends, data=_data(act, "", published))
+        return ToolResult(content, ends_turn=ends, data=data_of(act, "", published))
 
-    def _revision(self, draft: str, problem: str) -> str:
+    def _revision(self, draft: str, problem: str, tool: str) -> str:
         return self._skills.render(
             "expression",
             "Revision",
             draft=draft,
             problem=problem,
+            tool=tool,
             choice_example=self._rng.choice(self._prompts.invitations("Choice")),
             bounded_example=self._rng.choice(self._prompts.invitations("Bounded")),
         )
@@ -306,8 +335,9 @@ def bluesky_tools(tools: BlueskyTools) -> Sequence[Tool]:
         *,
         effect: Effect = "act",
         subject: type | None = None,
+        holdable: bool | None = None,
     ) -> Tool:
-        holdable = effect == "act" and subject is None
+        holdable = effect == "act" and subject is None if holdable is None else holdable
         return tools.words.tool(
             name, model, "social", needs, handler, subject=subject, effect=effect, holdable=holdable
         )
@@ -320,6 +350,8 @@ def bluesky_tools(tools: BlueskyTools) -> Sequence[Tool]:
         tool("bluesky_reply", ReplyInput, tools.reply, anyone),
         tool("bluesky_like", SubjectInput, tools.like, anyone),
         tool("bluesky_repost", SubjectInput, tools.repost, own),
+        tool("bluesky_post_picture", PostInput, tools.post_picture, anyone, subject=ExpressionTurn, holdable=True),
+        in_thread("bluesky_reply_picture", PostInput, tools.reply_picture, anyone, holdable=True),
         in_thread("graceful_exit", ExitInput, tools.exit, anyone),
         in_thread("stay_silent", SilenceInput, tools.silence, anyone),
         tool("bluesky_follow", DidInput, tools.follow, owner),
@@ -330,48 +362,6 @@ def bluesky_tools(tools: BlueskyTools) -> Sequence[Tool]:
         look("bluesky_get_followers", ActorListInput, tools.followers, anyone),
         look("bluesky_get_follows", ActorListInput, tools.follows, anyone),
     )
-
-
-def _thread(turn: Turn) -> ThreadTurn:
-    if not isinstance(turn.subject, ThreadTurn):
-        raise TypeError("the registry offers this tool in thread turns only")
-    return turn.subject
-
-
-def fitted(text: str, turn: Turn) -> str:
-    """`text`, or its whole leading sentences where the model was asked to shorten it once already and could not.
-
-    Small models cannot count; a thought is better told without its last sentence than lost.
-    """
-    subject = turn.subject
-    if isinstance(subject, ThreadTurn | ExpressionTurn) and grapheme_len(text) > PORTABLE_MAX_GRAPHEMES:
-        return text if subject.revisions.ask_for_shorter() else leading_sentences(text) or text
-    return text
-
-
-def is_urgent(turn: Turn) -> bool:
-    """Return whether what the turn does goes ahead of the pace: it answers the owner."""
-    return turn.provenance is Provenance.OWNER or (isinstance(turn.subject, ThreadTurn) and turn.subject.is_owner)
-
-
-def is_by_owner(turn: Turn) -> bool:
-    """Return whether only the owner takes part in it."""
-    return turn.provenance is Provenance.OWNER
-
-
-def _may_look_up(actor: str, turn: Turn) -> bool:
-    """Whether `actor` may be looked up.
-
-    A handle is looked up at an address that its holder owns: beside untrusted text, a made-up one could carry away
-    what the turn has seen.
-    """
-    return is_by_owner(turn) or actor.startswith("did:plc:")
-
-
-def _data(act: Act, reason: str, published: Published) -> dict[str, Any]:
-    """What the life reads of a result: see `Disposition`."""
-    held = published.status == "held"
-    return {"act": act, "reason": reason, "intent_id": published.intent_id or None, "held": held}
 
 
 def _named(author: Actor) -> dict[str, object]:

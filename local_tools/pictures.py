@@ -24,7 +24,8 @@ from common.provenance import Provenance
 from common.result import Err
 from common.text.graphemes import fit_post_text, grapheme_len, truncate_graphemes
 from common.text.untrusted import clean, one_line
-from local_tools.bluesky import BlueskyTools, is_by_owner, is_urgent
+from local_tools.bluesky import BlueskyTools
+from local_tools.bluesky_turns import is_by_owner, is_urgent
 from local_tools.picture_inputs import (
     ArenaChannelInput,
     ArenaPostInput,

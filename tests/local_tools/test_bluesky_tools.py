@@ -84,7 +84,7 @@ async def test_the_less_trusted_the_words_the_fewer_the_tools(
         registry = life.app.lives.turn_services.turn_runner.executor.registry
         assert {tool.name for tool in registry.available(turn(provenance))} == names
         in_a_thread = {tool.name for tool in registry.available(turn(provenance, thread()))}
-        assert in_a_thread == names | {"graceful_exit", "stay_silent"}
+        assert in_a_thread == names | {"graceful_exit", "stay_silent", "bluesky_reply_picture"}
 
 
 async def test_a_stranger_s_turn_cannot_post_even_if_the_model_tries(running_town: RunningTown) -> None:

@@ -28,6 +28,8 @@ FOR_ANYONE = {
     "bluesky_get_profile",
     "bluesky_get_followers",
     "bluesky_get_follows",
+    "bluesky_post_picture",  # in a turn of our own alone, with the picture that code chose
+    "bluesky_reply_picture",  # the same in a thread
     "memory_search",  # what may be told to others, and nothing else
     "memory_history",
     "memory_save",  # as a stranger's word, of the kinds that such words may teach

@@ -8,6 +8,7 @@ from typing import Literal
 
 from adapters.atproto.client import Atproto
 from adapters.atproto.types import Notification, Post
+from common.design_catalog import speaks_of_design
 from common.facts import PostFacts, SaidLine
 from common.provenance import Provenance
 from common.result import ApiResult, Err, Ok
@@ -79,6 +80,12 @@ class Case:
     def is_project(self) -> bool:
         """Whether the owner or a peer writes in a thread that is about work."""
         return (self.is_owner or self.is_peer) and self.thread.names_work
+
+    @property
+    def may_show_picture(self) -> bool:
+        """Whether an answer may show a picture: a person asks about design, and we did not speak in the thread."""
+        asks_of_design = self.incoming.asks_us and speaks_of_design(self.notification.text)
+        return asks_of_design and not self.thread.agent_reply_count
 
     @property
     def addresses_others(self) -> bool:

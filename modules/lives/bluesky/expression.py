@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import hashlib
 import random
-import re
 from collections.abc import Callable, Sequence
 from datetime import datetime, timedelta
 from pathlib import Path
@@ -21,13 +20,17 @@ from common.errors import BudgetExceeded
 from common.facts import ExpressionFacts
 from common.pace import Pace
 from common.provenance import Provenance
-from common.result import Err
+from common.result import ApiResult, Err, Ok
 from common.state import Json, keep, load_state, save_state
 from modules.lives.bluesky.expression_policy import (
+    DESIGN_SHARE,
     EXPRESSION_SOURCES_REMEMBERED,
+    ExpressionPrompt,
     can_post_original,
+    generate_design_inspiration_prompt,
     generate_expression_prompt,
     next_expression_time,
+    shows_picture,
     tone_of,
 )
 from modules.lives.bluesky.reply_check import Scaffold, scaffold_of
@@ -38,6 +41,7 @@ from modules.runtime.journal.journal import Journal
 from modules.runtime.journal.types import Entry
 from modules.runtime.llm.types import Message
 from modules.runtime.scheduler.types import Outcome
+from modules.services.agent.framing import Framer
 from modules.services.agent.identity.identity import Identity, Me
 from modules.services.agent.identity.self_document import assess_self_richness, self_lines
 from modules.services.agent.prompt.prompter import Prompter
@@ -49,49 +53,17 @@ from modules.services.outbox.outbox import Outbox
 from modules.services.outbox.senders.bluesky import record_uri
 from modules.services.own_feed.engagement_policy import get_engagement_patterns, unanswered_sources
 from modules.services.own_feed.expressions import Expressions
+from modules.services.own_feed.starting_points import Prompts
+from modules.services.pictures.choosing import ChosenPicture, PictureChooser, tell
 
 MAX_EXPRESSION_ROUNDS = 6
 EXPRESSION_RETRY_MIN_MS = 15 * MINUTE_MS
 EXPRESSION_RETRY_MAX_MS = 4 * HOUR_MS
 SELF_RICHNESS_NUDGE_BELOW = 50
 
-_STARTING_POINTS = "expression-prompts"
-_BULLET = re.compile(r"^- (?P<text>.+?)(?:\s+\[(?P<source>[\w+-]+)\])?$", re.MULTILINE)
-
-
-class Prompts:
-    """What `expression-prompts` offers. Reads the skill at each call, so that a reload counts at once."""
-
-    def __init__(self, skills: Skills) -> None:
-        self._skills = skills
-
-    def templates(self) -> dict[str, str]:
-        """Template text by source, with `{{value}}` or `{{value1}}` and `{{value2}}` in it."""
-        return self._skills.subsections(_STARTING_POINTS, "Prompt Templates")
-
-    def fallbacks(self) -> list[tuple[str, str]]:
-        """(text, source) pairs for a thin SELF.md."""
-        section = self._skills.section(_STARTING_POINTS, "Fallback Prompts")
-        return [(match["text"], match["source"] or "observation") for match in _BULLET.finditer(section)]
-
-    def all(self) -> list[str]:
-        """Everything of which a prompt is made, variables unfilled; the examples of invitations are not."""
-        return [self._skills.section(_STARTING_POINTS, name) for name in ("Prompt Templates", "Fallback Prompts")] + [
-            self.suffix()
-        ]
-
-    def suffix(self) -> str:
-        """The ending of each prompt."""
-        return self._skills.section(_STARTING_POINTS, "Invitation Suffix").strip()
-
-    def invitations(self, kind: str) -> list[str]:
-        """The example invitations of a kind: Choice, Bounded or Direct; those of the last fit any post."""
-        section = self._skills.subsections(_STARTING_POINTS, "Invitation Prompts")[kind]
-        return [match["text"] for match in _BULLET.finditer(section)]
-
-
 _SKILL = "expression"
 _CAUSE = "expression"
+_TOOL, _TOOL_WITH_PICTURE = "bluesky_post", "bluesky_post_picture"
 _OWN_SECTIONS = tuple(dict.fromkeys(name.partition(" / ")[0] for name in SKILL_CONTRACTS[_SKILL]))
 _RECENT_SHOWN = 5
 _SHOWN_CHARS = 60
@@ -103,7 +75,8 @@ class Expression:
     """Knows when the next thought is due, and has it.
 
     `keep_hours` is off only where days are shortened: no night there, and no daily limit. While the SOUL may not act
-    in public a thought that is due waits, with its starting point.
+    in public a thought that is due waits, with its starting point. Some thoughts start from a picture, which `chooser`
+    finds; where none can be had, the thought starts from something else.
     """
 
     def __init__(
@@ -118,6 +91,7 @@ class Expression:
         prompter: Prompter,
         skills: Skills,
         turn_runner: TurnRunner,
+        chooser: PictureChooser,
         journal: Journal,
         clock: Clock,
         rng: random.Random,
@@ -135,6 +109,7 @@ class Expression:
         self._skills = skills
         self._prompts = Prompts(skills)
         self._turn_runner = turn_runner
+        self._chooser = chooser
         self._journal = journal
         self._clock = clock
         self._rng = rng
@@ -195,29 +170,35 @@ class Expression:
         """One thought, now: at most one post. A failed try comes back later, each time later."""
         if not (standing := self._standing()).may_act:
             return Outcome(ran=False, reason=str(standing))
-        source, prompt = self._starting_point()
+        (prompt, source), picture = await self._start()
         recent = await self._recent_posts()
-        subject = ExpressionTurn(source, prompt, self._scaffold(source, prompt))
-        turn = Turn(loop=_CAUSE, provenance=Provenance.SELF, cause_id=_CAUSE, subject=subject, importance="own")
+        subject = ExpressionTurn(source, prompt, self._scaffold(source, prompt), picture)
+        words = Provenance.STRANGER if picture else Provenance.SELF
+        tool = _TOOL_WITH_PICTURE if picture else _TOOL
+        turn = Turn(loop=_CAUSE, provenance=words, cause_id=_CAUSE, subject=subject, importance="own")
         await self._journal.record(Entry("life", _CAUSE, f"A thought from {source}", line="think", reason=prompt))
         try:
             turn_result = await self._turn_runner.run_turn(
                 turn=turn,
                 system=await self._prompter.prompt(
                     skill=_SKILL,
-                    variables={"bluesky_username": self._me.bluesky_username, "richness_note": self._richness_note()},
+                    variables={
+                        "bluesky_username": self._me.bluesky_username,
+                        "richness_note": self._richness_note(),
+                        "tool": tool,
+                    },
                     audience="bluesky",
                     session_key=_CAUSE,
                     query=prompt,
                     now=self._clock.now(),
                     least=Provenance.SELF,
                 ),
-                messages=(Message("user", self._user_message(source, prompt, recent)),),
+                messages=(Message("user", self._user_message(subject, recent, tool)),),
                 purpose=_SKILL,
                 tool_choice="required",
-                only=("bluesky_post",),
+                only=(tool,),
                 max_rounds=MAX_EXPRESSION_ROUNDS,
-                about=self._facts(source, prompt, recent),
+                about=self._facts(subject, recent),
             )
         except BudgetExceeded as error:
             return await self._economize(error)
@@ -278,31 +259,54 @@ class Expression:
         )
         return Outcome(ran=False, reason=summary)
 
-    def _starting_point(self) -> tuple[str, str]:
-        """The one that was planned, as long as SELF.md is the same as it was then."""
+    async def _start(self) -> tuple[ExpressionPrompt, ChosenPicture | None]:
+        """Return where the thought starts, and the picture that it shows."""
+        start, collection = self._starting_point()
+        if not shows_picture(start.source):
+            return start, None
+        chosen: ApiResult[ChosenPicture] = Err("the collection is listed no longer", "not_found")
+        if collection and (design := self._chooser.source_at(collection)):
+            chosen = await self._chooser.choose(design, why=start.source)
+        if isinstance(chosen, Ok):
+            return start, chosen.data
+        await self._journal.record(
+            Entry("life", _CAUSE, "No picture to start from", line="info", reason=f"{collection}: {chosen.error}")
+        )
+        return self._choose(with_picture=False)[0], None
+
+    def _starting_point(self) -> tuple[ExpressionPrompt, str]:
+        """The one that was planned, as long as SELF.md is the same as it was then, and its collection of pictures."""
         source, prompt = self._state.get("source"), self._state.get("prompt")
         if source and prompt and self._state.get("selfDigest", self._self_digest()) == self._self_digest():
-            return str(source), str(prompt)
+            return ExpressionPrompt(str(prompt), str(source)), str(self._state.get("collection") or "")
         return self._choose()
 
     def _self_digest(self) -> str:
         return hashlib.sha256(self._identity.text().encode(errors="replace")).hexdigest()
 
-    def _choose(self) -> tuple[str, str]:
-        prompt, source = generate_expression_prompt(
+    def _choose(self, *, with_picture: bool = True) -> tuple[ExpressionPrompt, str]:
+        """A starting point, and the address of the collection where its picture hangs; "" if it shows none."""
+        templates, suffix = self._prompts.templates(), self._prompts.suffix()
+        design = self._chooser.pick_source() if with_picture else None
+        if design and self._rng.random() < DESIGN_SHARE:
+            inspired = generate_design_inspiration_prompt(templates, design, suffix=suffix)
+            if inspired:
+                return inspired, design.url
+        made = generate_expression_prompt(
             self._identity.extract(),
-            templates=self._prompts.templates(),
+            templates=templates,
             fallbacks=self._prompts.fallbacks(),
-            suffix=self._prompts.suffix(),
+            suffix=suffix,
             recent_sources=self._state.get("recentSources", []),
             unanswered=unanswered_sources(self._expressions.all()),
+            design=design,
             rng=self._rng,
         )
-        return source, prompt
+        return made, design.url if design and shows_picture(made.source) else ""
 
     def _plan(self, moment: datetime, last: datetime | None) -> None:
-        source, prompt = self._choose()
-        planned = {"nextExpression": iso(moment), "source": source, "prompt": prompt}
+        (prompt, source), collection = self._choose()
+        planned = {"nextExpression": iso(moment), "source": source, "prompt": prompt, "collection": collection}
         self._state |= planned | {"selfDigest": self._self_digest()}
         if last:
             self._state["lastExpression"] = iso(last)
@@ -332,16 +336,17 @@ class Expression:
         texts += [self._skills.section("core", "Ground Rules"), *self._prompts.all()]
         return scaffold_of(texts, [f"source: {source}\nprompt: {prompt}"], [self._identity.text()])
 
-    def _facts(self, source: str, prompt: str, recent: Sequence[str]) -> ExpressionFacts:
-        """What the thought starts from, as data beside the prompt: it is about the lines of SELF.md in `prompt`."""
+    def _facts(self, subject: ExpressionTurn, recent: Sequence[str]) -> ExpressionFacts:
+        """What the thought starts from, as data beside the prompt: it is about the lines of SELF.md in its prompt."""
         lines = (line for part in self_lines(self._identity.extract()).values() for line in part)
         patterns = get_engagement_patterns(self._expressions.all()).insights
         return ExpressionFacts(
-            source,
-            tuple(line for line in lines if line in prompt),
+            subject.source,
+            tuple(line for line in lines if line in subject.prompt),
             tuple(recent),
             answered=tuple(one.about.source for one in patterns if one.code != "Unanswered"),
             unanswered=tuple(one.about.source for one in patterns if one.code == "Unanswered"),
+            picture=subject.picture.title if subject.picture else "",
         )
 
     async def _recent_posts(self) -> tuple[str, ...]:
@@ -357,15 +362,18 @@ class Expression:
         told = [self._skills.render(_SKILL, "What Was Answered", one.code, source=one.about.source) for one in patterns]
         return "\n".join(line.strip() for line in told)
 
-    def _user_message(self, source: str, prompt: str, recent: Sequence[str]) -> str:
+    def _user_message(self, subject: ExpressionTurn, recent: Sequence[str], tool: str) -> str:
         now = local(self._clock.now(), self._me.timezone)
+        shown, framer = subject.picture, Framer(self._skills, self._rng)
         return self._skills.render(
             _SKILL,
             "User Message Template",
             today=spoken(now),
             tone=self._skills.subsection(_SKILL, "Tones", tone_of(now.hour)).strip(),
-            source=source,
-            prompt=prompt,
+            source=subject.source,
+            prompt=subject.prompt,
+            picture=tell(shown, "For a Post", self._skills, framer) if shown else "",
+            tool=tool,
             answered=self._answered(),
             recent_posts="\n".join(f"- {text}" for text in recent) or self._skills.section(_SKILL, "No Posts"),
         )
@@ -374,7 +382,7 @@ class Expression:
 def _fits(state: Json) -> bool:
     """Whether a stored plan holds what `Expression` writes: moments, words, and a list of words."""
     moments = (state.get(name) for name in ("nextExpression", "lastExpression"))
-    words = (state.get(name) for name in ("source", "prompt", "selfDigest"))
+    words = (state.get(name) for name in ("source", "prompt", "selfDigest", "collection"))
     recent = state.get("recentSources", [])
     return (
         all(moment is None or parse_iso_or_none(moment) is not None for moment in moments)

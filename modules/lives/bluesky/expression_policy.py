@@ -10,6 +10,7 @@ from datetime import datetime, timedelta
 from typing import Literal, NamedTuple
 
 from common.constants import EXPRESSION_MAX_INTERVAL_MS, EXPRESSION_MIN_INTERVAL_MS, MINUTE_MS, PORTABLE_MAX_GRAPHEMES
+from common.design_catalog import DesignSource, speaks_of_design
 from common.errors import SkillError
 from common.result import Decision
 from common.text.graphemes import grapheme_len
@@ -19,6 +20,7 @@ from modules.services.agent.identity.self_document import SelfExtract
 
 EXPRESSION_SOURCES_REMEMBERED = 3
 DAILY_POST_LIMIT = 12
+DESIGN_SHARE = 0.5
 _BEHIND_SHARE = 0.75
 
 Tone = Literal["curious", "supportive", "reflective", "celebratory"]
@@ -45,7 +47,8 @@ _SOURCES: Mapping[str, Callable[[SelfExtract], tuple[Sequence[str], ...]]] = {
     "questions+learnings": lambda me: (me.questions, me.learnings),
     "purpose+focus": lambda me: ([me.purpose], me.current_focus),
 }
-_VARIABLE = re.compile(r"\{\{\s*value([12]?)\s*\}\}")
+_VARIABLE = re.compile(r"\{\{\s*(?P<name>value[12]?|designName|designUrl)\s*\}\}")
+_TASTE, _INSPIRATION = "visualTaste", "designInspiration"
 
 InvitationType = Literal["question", "artifact", "explicit", "none"]
 InvitationAdvice = Literal["Wide Question", "Half Artifact", "No Question", "Nothing"]
@@ -124,6 +127,7 @@ def generate_expression_prompt(
     fallbacks: Sequence[tuple[str, str]],
     suffix: str,
     unanswered: Collection[str] = (),
+    design: DesignSource | None = None,
 ) -> ExpressionPrompt:
     """A starting point drawn from SELF.md by a random source, not one of the last three if that can be helped.
 
@@ -137,6 +141,7 @@ def generate_expression_prompt(
         fallbacks: (text, source) for a SELF.md that says too little.
         suffix: ends every prompt.
         unanswered: sources whose posts nobody answered.
+        design: a collection of pictures, with which a line about design may start a thought.
 
     Raises:
         SkillError: neither a template nor a fallback can be used.
@@ -147,6 +152,8 @@ def generate_expression_prompt(
         for source, read in _SOURCES.items()
         if source in templates and all(parts := [[item for item in part if item] for part in read(extract)])
     ]
+    if design and (taste := f"{_TASTE}-{design.type}") in templates and (lines := lines_of_taste(extract)):
+        offers.append(ExpressionPrompt(_fill(templates[taste], [rng.choice(lines)], design), taste))
     rng.shuffle(offers)
     behind = {one.source for one in offers if one.source in unanswered and rng.random() < _BEHIND_SHARE}
     offers.sort(key=lambda one: one.source in behind)
@@ -159,9 +166,32 @@ def generate_expression_prompt(
     return ExpressionPrompt(f"{chosen.prompt.strip()}\n\n{suffix.strip()}".strip(), chosen.source)
 
 
-def _fill(template: str, values: Sequence[str]) -> str:
+def generate_design_inspiration_prompt(
+    templates: Mapping[str, str], design: DesignSource, *, suffix: str
+) -> ExpressionPrompt | None:
+    """A starting point in the pictures of a collection; None where the skill has no template for its kind."""
+    source = f"{_INSPIRATION}-{design.type}"
+    if source not in templates:
+        return None
+    return ExpressionPrompt(f"{_fill(templates[source], [''], design).strip()}\n\n{suffix.strip()}".strip(), source)
+
+
+def shows_picture(source: str) -> bool:
+    """Whether a thought from that source shows a picture."""
+    return source.partition("-")[0] in {_TASTE, _INSPIRATION}
+
+
+def lines_of_taste(extract: SelfExtract) -> list[str]:
+    """The lines of SELF.md that tell what the SOUL likes to look at."""
+    lines = (*extract.explorations, *extract.current_focus, *extract.patterns)
+    return [line for line in lines if speaks_of_design(line)]
+
+
+def _fill(template: str, values: Sequence[str], design: DesignSource | None = None) -> str:
     """`template` with its variables replaced in a single pass: what SELF.md says is never expanded itself."""
-    return _VARIABLE.sub(lambda match: values[min(int(match.group(1) or 1), len(values)) - 1], template)
+    about = {"designName": design.name, "designUrl": design.url} if design else {}
+    known = {"value": values[0], "value1": values[0], "value2": values[-1], **about}
+    return _VARIABLE.sub(lambda match: known.get(match["name"], ""), template)
 
 
 @dataclass(frozen=True, slots=True)
@@ -206,11 +236,11 @@ def check_invitation(draft: str) -> InvitationCheck:
     return next((check for applies, check in rules if applies), _NOTHING)
 
 
-def add_invitation(draft: str, invitations: Sequence[str]) -> str:
-    """`draft` with one of `invitations` after it, if one fits a post; else `draft` as it is.
+def add_invitation(draft: str, invitations: Sequence[str], most: int = PORTABLE_MAX_GRAPHEMES) -> str:
+    """`draft` with one of `invitations` after it, if one fits `most` characters; else `draft` as it is.
 
     The same words get the same invitation, so that they still count as said before.
     """
     wholes = [f"{draft.rstrip()} {one.strip()}" for one in invitations]
-    fitting = [whole for whole in wholes if grapheme_len(whole) <= PORTABLE_MAX_GRAPHEMES]
+    fitting = [whole for whole in wholes if grapheme_len(whole) <= most]
     return fitting[int(dedup_key(draft), 16) % len(fitting)] if fitting else draft

@@ -13,6 +13,7 @@ from adapters.github.client import GitHub
 from adapters.web.client import WebClient
 from common.clock import Clock
 from common.constants import AWARENESS_INTERVAL_MS
+from common.design_catalog import DESIGN_CATALOG, DesignSource, read_design_sources
 from common.pace import Pace
 from common.settings import Settings
 from modules.lives.bluesky.case import CaseReader
@@ -62,6 +63,8 @@ from modules.services.peers.accounts import Relationships
 from modules.services.peers.discovery import PeerDiscovery
 from modules.services.peers.loop import build_own_identity, build_peer_loop, ourselves_of
 from modules.services.peers.registry import PeerRegistry
+from modules.services.pictures.choosing import PictureChooser
+from modules.services.pictures.pictures import Pictures as SharedPictures
 from modules.services.presence.disclosure import Disclosure
 from modules.services.presence.policy import operator_of
 from modules.services.presence.subscriptions import ActivitySubscriptions
@@ -89,6 +92,7 @@ class BlueskyServices(Protocol):
     web: WebClient
     github: GitHub
     repos: PublicRepos
+    pictures: SharedPictures
     outbox: Outbox
     etiquette: Etiquette
     relationships: Relationships
@@ -132,6 +136,7 @@ class BlueskyLife:
             services.peer_registry, ourselves_of(services.settings), lambda: services.atproto.did
         )
         self._own_identity = build_own_identity(services, turn_services.prompter)
+        self._chooser = self._build_picture_chooser()
         self.expression = self._build_expression()
         self._watch, self._own_feed = self._build_own_feed()
         self.awareness = self._build_awareness()
@@ -148,6 +153,18 @@ class BlueskyLife:
         )
         self.notices = tuple(file.notice for file in files)
 
+    def _build_picture_chooser(self) -> PictureChooser:
+        """Return what chooses pictures to show. On this machine, only those that SELF.md names a collection of."""
+        services = self._services
+        known = () if services.settings.on_loopback() else DESIGN_CATALOG
+
+        def sources() -> tuple[DesignSource, ...]:
+            return (*known, *read_design_sources(services.identity.extract().design_catalog))
+
+        return PictureChooser(
+            services.pictures, services.outbox, sources=sources, clock=services.clock, rng=services.rng
+        )
+
     def _build_expression(self) -> Expression:
         """Return what thinks of posts of its own."""
         services = self._services
@@ -161,6 +178,7 @@ class BlueskyLife:
             prompter=self._turn_services.prompter,
             skills=services.skills,
             turn_runner=self._turn_services.turn_runner,
+            chooser=self._chooser,
             journal=services.journal,
             clock=services.clock,
             rng=services.rng,
@@ -264,6 +282,8 @@ class BlueskyLife:
             rng=services.rng,
             sessions=services.knowledge.sessions,
             pictures=pictures,
+            chooser=self._chooser,
+            journal=services.journal,
         )
 
     def _build_subscriptions(self) -> ActivitySubscriptions:

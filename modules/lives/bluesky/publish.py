@@ -80,7 +80,7 @@ class Publisher:
         """A post of our own, with pictures that were made ready (`Pictures.attach`); `replies`: who may reply to it."""
         text = clean(text)
         if problem := text_problem(text):
-            return _refused(problem)
+            return refused(problem)
         gate: dict[str, AllowedReplies] = {} if replies is None else {"replies": replies}
         body, media = PostBody(text=text, **_attached(pictures), **gate), _media_id(pictures)
         return await self._submit(
@@ -107,9 +107,9 @@ class Publisher:
         """
         text = clean(text)
         if problem := text_problem(text):
-            return _refused(problem)
+            return refused(problem)
         if await self._answered(parent.uri, is_unanswered=is_unanswered):
-            return _refused(_ANSWERED_ALREADY)
+            return refused(_ANSWERED_ALREADY)
         if root is None:
             found = await self._atproto.get_reply_refs(parent.uri, parent.cid)
             if isinstance(found, Err):
@@ -156,7 +156,7 @@ class Publisher:
     async def delete(self, uri: str, *, cause_id: str | None, by_owner: bool = False, hold: str = "") -> Published:
         """Take back a record of our own (a post, a follow)."""
         if not uri.startswith(f"at://{self._atproto.did}/"):
-            return _refused(_NOT_OWN)
+            return refused(_NOT_OWN)
         return await self._submit(ProposedAction(DeleteBody(uri=uri), cause_id=cause_id, by_owner=by_owner, hold=hold))
 
     async def conclude(
@@ -250,22 +250,23 @@ def _media_id(pictures: Sequence[AttachedPicture]) -> str | None:
     return "+".join(picture.sha256 for picture in pictures) or None
 
 
-def _refused(problem: Problem) -> Published:
+def refused(problem: Problem) -> Published:
+    """What became of an act that this life refused itself."""
     return Published("blocked", problem.reason, problem=problem)
 
 
-def text_problem(text: str) -> Problem | None:
-    """Return why `text` cannot be a post, or None if it can."""
+def text_problem(text: str, most: int = PORTABLE_MAX_GRAPHEMES) -> Problem | None:
+    """Return why `text` cannot be a post of at most so many characters, or None if it can."""
     if not text.strip():
         return Problem("Empty Text", "no text")
     length = grapheme_len(text)
-    if length <= PORTABLE_MAX_GRAPHEMES:
+    if length <= most:
         size = len(text.encode(errors="replace"))
         if size <= POST_MAX_BYTES:
             return None
         return Problem("Too Many Bytes", f"{size} of {POST_MAX_BYTES} bytes", {"size": size, "most": POST_MAX_BYTES})
-    values: dict[str, object] = {"length": length, "most": PORTABLE_MAX_GRAPHEMES}
-    reason = f"{length} of {PORTABLE_MAX_GRAPHEMES} characters"
-    if fitting := leading_sentences(text, PORTABLE_MAX_GRAPHEMES):
+    values: dict[str, object] = {"length": length, "most": most}
+    reason = f"{length} of {most} characters"
+    if fitting := leading_sentences(text, most):
         return Problem("Too Long But This", reason, values | {"fitting": fitting})
     return Problem("Too Long", reason, values)

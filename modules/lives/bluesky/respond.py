@@ -6,11 +6,15 @@ import random
 from dataclasses import dataclass, replace
 
 from common.clock import Clock, local, spoken
+from common.provenance import Provenance
+from common.result import Ok
 from modules.lives.bluesky.case import Case
 from modules.lives.bluesky.pictures import Pictures
 from modules.lives.bluesky.reply_check import Scaffold, scaffold_of
 from modules.lives.bluesky.thread import with_full_links
 from modules.lives.bluesky.types import Disposition
+from modules.runtime.journal.journal import Journal
+from modules.runtime.journal.types import Entry
 from modules.runtime.llm.types import Image, Message, Text
 from modules.services.agent.framing import Framer
 from modules.services.agent.identity.identity import Me
@@ -20,8 +24,11 @@ from modules.services.agent.skills.skills import Skills
 from modules.services.agent.tools.types import Turn
 from modules.services.agent.turn.loop import TurnResult
 from modules.services.agent.turn.runner import TurnRunner
+from modules.services.pictures.choosing import ChosenPicture, PictureChooser, tell
 
 _RESPONSE_TOOLS = ("bluesky_reply", "bluesky_like", "graceful_exit", "stay_silent")
+_REPLY_WITH_PICTURE = "bluesky_reply_picture"
+_PICTURE_DEADLINE_S = 20.0
 _SKILL = "bluesky-response"
 _TEMPLATE = "User Message Template"
 _OWN_SECTIONS = ("System Prompt", _TEMPLATE, "Relationship", "Notes", "No Conversation")
@@ -41,6 +48,8 @@ class Responder:
         rng: random.Random,
         sessions: Sessions,
         pictures: Pictures,
+        chooser: PictureChooser,
+        journal: Journal,
     ) -> None:
         self._me = me
         self._prompter = prompter
@@ -50,6 +59,8 @@ class Responder:
         self._rng = rng
         self._sessions = sessions
         self._pictures = pictures
+        self._chooser = chooser
+        self._journal = journal
 
     async def respond_to(self, post_case: Case) -> Disposition:
         """Return what the model chose; its reason is "" where the model gave none.
@@ -62,13 +73,18 @@ class Responder:
         notification = post_case.notification
         key = f"bluesky:thread:{notification.root.uri}"
         pictures = await self._pictures.gather(post_case.thread.focal_path[-1], key)
-        facts = replace(post_case.facts, pictures=sum(isinstance(part, Image) for part in pictures))
-        words = self._words(post_case)
+        offered = await self._offered(post_case)
+        facts = replace(
+            post_case.facts,
+            pictures=sum(isinstance(part, Image) for part in pictures),
+            offered=offered.title if offered else "",
+        )
+        words = self._words(post_case, offered)
         turn = Turn(
             loop="awareness",
-            provenance=post_case.provenance,
+            provenance=Provenance.STRANGER if offered else post_case.provenance,
             cause_id=notification.uri,
-            subject=replace(post_case.subject, scaffold=words.scaffold),
+            subject=replace(post_case.subject, scaffold=words.scaffold, picture=offered),
             importance=post_case.importance,
         )
         said, told = (_message(text, pictures) for text in (post_case.post_line, words.told))
@@ -89,12 +105,25 @@ class Responder:
             purpose=_SKILL,
             session_id=session_id,
             tool_choice="required",
-            only=_RESPONSE_TOOLS,
+            only=(_REPLY_WITH_PICTURE, *_RESPONSE_TOOLS) if offered else _RESPONSE_TOOLS,
             about=facts,
         )
         return disposition_of(turn_result)
 
-    def _words(self, post_case: Case) -> _Words:
+    async def _offered(self, post_case: Case) -> ChosenPicture | None:
+        """Return the picture that the reply may show, where the talk is of design; None where none can be had."""
+        source = self._chooser.pick_source() if post_case.may_show_picture else None
+        if source is None:
+            return None
+        post = post_case.notification
+        chosen = await self._chooser.choose(source, why=f"talk of design: {post.uri}", deadline_s=_PICTURE_DEADLINE_S)
+        if isinstance(chosen, Ok):
+            return chosen.data
+        summary, reason = f"No picture for @{post.author.handle}", f"{source.name}: {chosen.error}"
+        await self._journal.record(Entry("life", "awareness", summary, line=None, reason=reason, trigger_uri=post.uri))
+        return None
+
+    def _words(self, post_case: Case, offered: ChosenPicture | None) -> _Words:
         """Put a case into words, all helpers first, then the skill."""
         post = post_case.notification
         framer = Framer(self._skills, self._rng)
@@ -117,6 +146,7 @@ class Responder:
         }
         theirs = {"conversation": self._skills.section(_SKILL, "No Conversation"), **framed}
         today = spoken(local(self._clock.now(), self._me.timezone))
+        theirs["picture"] = tell(offered, "For a Reply", self._skills, framer) if offered else ""
         message = self._skills.render(_SKILL, _TEMPLATE, **about, **theirs, today=today)
         bare = self._skills.render(_SKILL, _TEMPLATE, **about, **dict.fromkeys((*theirs, "today"), ""))
         templates = [self._skills.section(_SKILL, name) for name in _OWN_SECTIONS]

@@ -14,6 +14,7 @@ from common.constants import DAY_MS
 from common.text.closings import asks, content_words, is_low_value_closing
 from common.text.host_intent import requests
 from modules.lives.bluesky.reply_check import Scaffold
+from modules.services.pictures.choosing import ChosenPicture
 
 CONVERSATION_RETENTION_MS = 7 * DAY_MS
 CONVERSATION_STALE_RETENTION_MS = 30 * DAY_MS
@@ -142,7 +143,7 @@ class ThreadTurn:
 
     `seen` holds every post shown to the model: the only ones its tools may touch; `said` their texts, oldest first, and
     `scaffold` the words that only our own prompt has. `is_unanswered`: the thread was read, and no reply of ours stands
-    under the post. `peers_said` is what peers wrote in the thread, oldest first.
+    under the post. `peers_said` is what peers wrote in the thread, oldest first. `picture` may be shown with a reply.
     """
 
     notification: Notification
@@ -153,16 +154,21 @@ class ThreadTurn:
     scaffold: Scaffold = field(default_factory=Scaffold)
     is_unanswered: bool = False
     peers_said: tuple[str, ...] = ()
+    picture: ChosenPicture | None = None
     revisions: Revisions = field(default_factory=Revisions)
 
 
 @dataclass(frozen=True, slots=True)
 class ExpressionTurn:
-    """One turn about a thought of our own; `scaffold` are the words that only our own prompt has."""
+    """One turn about a thought of our own; `scaffold` are the words that only our own prompt has.
+
+    `picture` is the one that its post shows; None for a post of words alone.
+    """
 
     source: str
     prompt: str
     scaffold: Scaffold = field(default_factory=Scaffold)
+    picture: ChosenPicture | None = None
     revisions: Revisions = field(default_factory=Revisions)
 
 

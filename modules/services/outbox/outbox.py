@@ -161,6 +161,10 @@ class Outbox:
         """All intents of a kind for one target, newest first."""
         return await self._database.run(lambda connection: store.by_target(connection, kind, target))
 
+    async def with_picture(self, sha256: str) -> Intent | None:
+        """The newest post or reply, not given up, that shows the picture with that hash."""
+        return await self._database.run(lambda connection: store.with_picture(connection, sha256))
+
     async def recent(self, limit: int) -> list[Intent]:
         """The last `limit` intents, newest first."""
         return await self._database.run(lambda connection: store.recent(connection, limit))

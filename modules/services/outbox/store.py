@@ -273,11 +273,14 @@ def active_with_picture(connection: sqlite3.Connection, action: ProposedAction) 
     """The newest active post or reply that shows a picture of `action`; None if none does."""
     if not isinstance(action.body, PostBody | ReplyBody):
         return None
-    for picture in action.body.pictures:
-        holds = f"kind IN ('post', 'reply') AND instr(body, ?) > 0 AND {_ACTIVE}"
-        if found := _select(connection, holds, f'"sha256":"{picture.sha256}"', limit=1):
-            return found[0]
-    return None
+    found = (with_picture(connection, picture.sha256) for picture in action.body.pictures)
+    return next(filter(None, found), None)
+
+
+def with_picture(connection: sqlite3.Connection, sha256: str) -> Intent | None:
+    """Return the newest active post or reply that shows the picture with that hash, in hexadecimal digits; or None."""
+    holds = f"kind IN ('post', 'reply') AND instr(body, ?) > 0 AND {_ACTIVE}"
+    return next(iter(_select(connection, holds, f'"sha256":"{sha256}"', limit=1)), None)
 
 
 def last_acts(connection: sqlite3.Connection, now: datetime) -> dict[IntentKind, datetime]:

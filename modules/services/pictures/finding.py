@@ -49,18 +49,26 @@ class PictureFinder:
                 self._listed[block.image_url] = source_of(block, found.data.channel)
         return found
 
-    async def pick(self, owner: str, slug: str) -> ApiResult[Picked]:
-        """Any picture of a channel that was not shown before. `Err` of kind `not_found` if none is left."""
+    async def unposted(self, owner: str, slug: str) -> ApiResult[ChannelPage]:
+        """The pictures of a channel that were not shown before, of the first page with any.
+
+        `Err` of kind `not_found` if none is left.
+        """
 
         def is_new(block: Block) -> bool:
             return not self._pictures.was_posted(PictureSource(block_id=block.id))
 
         found = await self._pictures.arena.find_images(owner, slug, is_new)
+        if isinstance(found, Ok) and not found.data.image_blocks:
+            return Err("every picture of the channel was shown before", "not_found")
+        return found
+
+    async def pick(self, owner: str, slug: str) -> ApiResult[Picked]:
+        """Any picture of a channel that was not shown before. `Err` of kind `not_found` if none is left."""
+        found = await self.unposted(owner, slug)
         if isinstance(found, Err):
             return found
         blocks = found.data.image_blocks
-        if not blocks:
-            return Err("every picture of the channel was shown before", "not_found")
         return Ok(Picked(self._rng.choice(blocks), found.data.channel, len(blocks) - 1))
 
     async def browse(self, url: str, min_width: int) -> ApiResult[PageImages]:
@@ -82,6 +90,10 @@ class PictureFinder:
         """Whether a channel or a page that was read shows this picture."""
         return url in self._listed
 
+    def source_of(self, url: str) -> PictureSource:
+        """What is known of the source of a picture."""
+        return self._listed.get(url) or PictureSource(image_url=url)
+
     async def fetch(self, url: str, max_bytes: int = SOURCE_MAX_BYTES) -> ApiResult[tuple[bytes, str, PictureSource]]:
         """The file of a picture, its media type, and what is known of its source."""
         fetched = await self._pictures.web.fetch(url, kinds=("*",), max_bytes=max_bytes, deadline_s=_DEADLINE_S)
@@ -90,8 +102,7 @@ class PictureFinder:
         mime_type = _media_type(fetched.data)
         if not mime_type:
             return Err(f"the answer is {fetched.data.kind or 'of no stated type'}, not a picture", "invalid")
-        source = self._listed.get(url) or PictureSource(image_url=url)
-        return Ok((fetched.data.body, mime_type, source))
+        return Ok((fetched.data.body, mime_type, self.source_of(url)))
 
 
 def source_of(block: Block, channel: Channel) -> PictureSource:

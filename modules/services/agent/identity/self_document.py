@@ -47,6 +47,7 @@ _ALIASES: Mapping[str, tuple[str, ...]] = {
     "voice": ("voice", "how i sound", "tone", "my voice"),
     "socialMechanics": ("social mechanics", "engagement preferences", "conversation preferences"),
     "dailyRituals": ("daily rituals", "rituals"),
+    "designCatalog": ("design catalog", "design catalogue"),
 }
 _WEIGHTS: Mapping[Part, int] = {
     "identity": 15,
@@ -92,6 +93,7 @@ class SelfExtract:
     social_mechanics: SocialMechanics = field(default_factory=SocialMechanics)
     voice: str = ""
     daily_rituals: tuple[DailyRitual, ...] = ()
+    design_catalog: tuple[str, ...] = ()
     raw_sections: Mapping[str, str] = field(default_factory=dict)
     warnings: tuple[str, ...] = ()
 
@@ -130,6 +132,7 @@ def extract_from_self(content: str) -> SelfExtract:
         social_mechanics=mechanics,
         voice=raw.get("voice", ""),
         daily_rituals=rituals,
+        design_catalog=listed("designCatalog", _bullets),
         raw_sections=raw,
         warnings=(*mechanics.warnings, *unread),
     )

@@ -32,6 +32,7 @@ SKILL_CONTRACTS: Mapping[str, Mapping[str, frozenset[str]]] = {
                 "cid",
                 "conversation",
                 "post",
+                "picture",
                 "notes",
             }
         ),
@@ -47,6 +48,8 @@ SKILL_CONTRACTS: Mapping[str, Mapping[str, frozenset[str]]] = {
                 "bluesky_reply",
                 "bluesky_like",
                 "bluesky_repost",
+                "bluesky_post_picture",
+                "bluesky_reply_picture",
                 "graceful_exit",
                 "stay_silent",
                 "bluesky_follow",
@@ -90,6 +93,7 @@ SKILL_CONTRACTS: Mapping[str, Mapping[str, frozenset[str]]] = {
         "Answers / Too Many Bytes": frozenset({"size", "most"}),
         "Answers / Answered Already": _NONE,
         "Answers / Not Your Record": _NONE,
+        "Answers / No Picture": _NONE,
     },
     "picture-tools": {
         **{
@@ -174,16 +178,23 @@ SKILL_CONTRACTS: Mapping[str, Mapping[str, frozenset[str]]] = {
         "Picture": frozenset({"description"}),
         "Not Loaded": frozenset({"description"}),
     },
+    "shared-picture": {
+        "Details": frozenset({"title", "about"}),
+        "For a Post": frozenset({"picture"}),
+        "For a Reply": frozenset({"picture"}),
+    },
     "expression": {
-        "System Prompt": frozenset({"bluesky_username", "richness_note"}),
-        "User Message Template": frozenset({"today", "tone", "source", "prompt", "recent_posts", "answered"}),
+        "System Prompt": frozenset({"bluesky_username", "richness_note", "tool"}),
+        "User Message Template": frozenset(
+            {"today", "tone", "source", "prompt", "recent_posts", "answered", "picture", "tool"}
+        ),
         **{f"Tones / {tone}": _NONE for tone in ("curious", "supportive", "reflective", "celebratory")},
         **{
             f"What Was Answered / {pattern}": frozenset({"source"})
             for pattern in ("Answered", "Unanswered", "Two Lines")
         },
         "Richness Note": frozenset({"parts"}),
-        "Revision": frozenset({"draft", "problem", "choice_example", "bounded_example"}),
+        "Revision": frozenset({"draft", "problem", "tool", "choice_example", "bounded_example"}),
         "Advice / Wide Question": _NONE,
         "Advice / Half Artifact": _NONE,
         "Advice / No Question": _NONE,
@@ -194,7 +205,7 @@ SKILL_CONTRACTS: Mapping[str, Mapping[str, frozenset[str]]] = {
         "Invitation Suffix": frozenset(),
         "Fallback Prompts": frozenset(),
         "Invitation Prompts": frozenset(),
-        "Prompt Templates": frozenset({"value", "value1", "value2"}),
+        "Prompt Templates": frozenset({"value", "value1", "value2", "designName", "designUrl"}),
     },
     "memory": {
         "Recalled": frozenset({"entries"}),

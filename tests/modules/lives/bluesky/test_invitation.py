@@ -8,13 +8,13 @@ from hypothesis import strategies as st
 
 from common.constants import PORTABLE_MAX_GRAPHEMES
 from common.text.graphemes import grapheme_len
-from modules.lives.bluesky.expression import Prompts
 from modules.lives.bluesky.expression_policy import (
     add_invitation,
     check_invitation,
 )
 from modules.services.agent.skills.contracts import SKILL_CONTRACTS
 from modules.services.agent.skills.skills import Skills
+from modules.services.own_feed.starting_points import Prompts
 from tests.project import ROOT
 
 

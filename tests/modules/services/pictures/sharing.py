@@ -38,9 +38,11 @@ SOURCE = PictureSource(
 )
 
 
-def pictures_in(memory: Path, clock: Clock, journal: Journal, url: str = "http://127.0.0.1:9") -> Pictures:
+def pictures_in(
+    memory: Path, clock: Clock, journal: Journal, url: str = "http://127.0.0.1:9", *, private_ok: bool = False
+) -> Pictures:
     """Pictures in the folder `memory`; `url` is a gallery."""
-    web = WebClient(WebTransport(allow=[url]))
+    web = WebClient(WebTransport(allow=[url], private_ok=private_ok))
     return Pictures(memory, clock=clock, journal=journal, web=web, arena=Arena(web, f"{url}/v2"))
 
 

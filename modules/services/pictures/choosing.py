@@ -1,0 +1,185 @@
+"""Chooses a picture to show: one that was not shown before, from a collection of the design catalogue.
+
+Code chooses, and binds the picture to the post; a model is told what the source says of it, and writes the words.
+A collection from which nothing could be had rests for a while.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+from adapters.arena.client import parse_channel_url
+from adapters.arena.types import Block, Channel
+from common.clock import Clock
+from common.constants import PORTABLE_MAX_GRAPHEMES
+from common.design_catalog import DesignSource, get_random_browse_url, get_random_design_source
+from common.result import ApiResult, Err, Ok
+from common.text.graphemes import grapheme_len, truncate_graphemes
+from common.text.untrusted import clean, one_line
+from modules.services.agent.framing import Framer
+from modules.services.agent.skills.skills import Skills
+from modules.services.outbox.bodies import AttachedPicture, PictureSource
+from modules.services.outbox.outbox import Outbox
+from modules.services.pictures.finding import PictureFinder, place_of, source_of
+from modules.services.pictures.page_images import WIDTH_LEAST, PageImage
+from modules.services.pictures.pictures import Pictures
+
+CHOOSING_DEADLINE_S = 60.0
+SOURCE_RESTS = timedelta(hours=6)
+
+_TRIES = 3
+_TEXT_CHARS = 300
+_ABOUT_CHARS = 500
+_PLACE_MOST = PORTABLE_MAX_GRAPHEMES // 2
+_SKILL = "shared-picture"
+
+
+@dataclass(frozen=True, slots=True)
+class ChosenPicture:
+    """A picture that is ready to be posted. `title`, `about` and `shown_by` are what its source says of it."""
+
+    picture: AttachedPicture
+    title: str
+    about: str
+    shown_by: str
+
+    @property
+    def place(self) -> str:
+        """The address that names its source; "" if even the shortest would fill half of a post."""
+        source = self.picture.source
+        places = (place_of(source), source.block_url, source.page_url, source.image_url)
+        return next((place for place in places if place and grapheme_len(place) <= _PLACE_MOST), "")
+
+    @property
+    def room(self) -> int:
+        """How many characters of a post are left beside its source."""
+        return PORTABLE_MAX_GRAPHEMES - grapheme_len(self.credited(""))
+
+    def credited(self, text: str) -> str:
+        """Return `text` with the source under it, unless it names it already."""
+        return text if not self.place or self.place in text else f"{text}\n\nSource: {self.place}"
+
+
+@dataclass(frozen=True, slots=True)
+class _Candidate:
+    source: PictureSource
+    title: str
+    about: str
+    shown_by: str
+    alt: str
+    block: Block | None = None
+
+
+class PictureChooser:
+    """Chooses among the pictures of `sources`, which is asked anew each time."""
+
+    def __init__(
+        self,
+        pictures: Pictures,
+        outbox: Outbox,
+        *,
+        sources: Callable[[], Sequence[DesignSource]],
+        clock: Clock,
+        rng: random.Random,
+    ) -> None:
+        self._pictures = pictures
+        self._outbox = outbox
+        self._finder = PictureFinder(pictures, rng)
+        self._sources = sources
+        self._clock = clock
+        self._rng = rng
+        self._rests_until: dict[str, datetime] = {}
+
+    def pick_source(self) -> DesignSource | None:
+        """Return any collection that does not rest; None if there is none."""
+        now = self._clock.now()
+        ready = [source for source in self._sources() if self._rests_until.get(source.url, now) <= now]
+        return get_random_design_source(self._rng, ready)
+
+    def source_at(self, url: str) -> DesignSource | None:
+        """Return the collection at `url`; None if it is listed no longer."""
+        return next((source for source in self._sources() if source.url == url), None)
+
+    async def choose(
+        self, source: DesignSource, *, why: str, deadline_s: float = CHOOSING_DEADLINE_S
+    ) -> ApiResult[ChosenPicture]:
+        """Return a picture of `source` that was never shown and waits in no post; `why` goes to the post log.
+
+        An `Err` says why there is none; the source rests then.
+        """
+        try:
+            async with self._clock.timeout(deadline_s):
+                chosen = await self._choose(source, why)
+        except TimeoutError:
+            chosen = Err(f"no picture within {deadline_s:g} s", "transient")
+        if isinstance(chosen, Err):
+            self._rests_until[source.url] = self._clock.now() + SOURCE_RESTS
+        return chosen
+
+    async def _choose(self, source: DesignSource, why: str) -> ApiResult[ChosenPicture]:
+        found = await self._candidates(source)
+        if isinstance(found, Err):
+            return found
+        problem = Err("it shows no picture that is new and described", "not_found")
+        for candidate in self._rng.sample(found.data, min(_TRIES, len(found.data))):
+            made = await self._attach(candidate, why)
+            if isinstance(made, Ok):
+                return made
+            problem = made
+        return problem
+
+    async def _attach(self, candidate: _Candidate, why: str) -> ApiResult[ChosenPicture]:
+        fetched = await self._fetch(candidate)
+        if isinstance(fetched, Err):
+            return fetched
+        attached = await self._pictures.attach(fetched.data, alt=candidate.alt, why=why, source=candidate.source)
+        if isinstance(attached, Err):
+            return attached
+        if await self._outbox.with_picture(attached.data.sha256) is not None:
+            return Err("the picture waits in a post already", "conflict")
+        return Ok(ChosenPicture(attached.data, candidate.title, candidate.about, candidate.shown_by))
+
+    async def _fetch(self, candidate: _Candidate) -> ApiResult[bytes]:
+        if candidate.block:
+            file = await self._pictures.arena.fetch_picture(candidate.block)
+            return file if isinstance(file, Err) else Ok(file.data.body)
+        fetched = await self._finder.fetch(candidate.source.image_url)
+        return fetched if isinstance(fetched, Err) else Ok(fetched.data[0])
+
+    async def _candidates(self, source: DesignSource) -> ApiResult[list[_Candidate]]:
+        if source.type == "web":
+            page = await self._finder.browse(get_random_browse_url(source, self._rng), WIDTH_LEAST)
+            if isinstance(page, Err):
+                return page
+            images = [image for image in page.data.images if image.alt.strip() or image.context.strip()]
+            return Ok([self._of_page(image, source) for image in images])
+        named = parse_channel_url(source.url)
+        if named is None:
+            return Err("it names no channel", "invalid")
+        channel = await self._finder.unposted(*named)
+        if isinstance(channel, Err):
+            return channel
+        return Ok([_of_channel(block, channel.data.channel) for block in channel.data.image_blocks])
+
+    def _of_page(self, image: PageImage, source: DesignSource) -> _Candidate:
+        listed = self._finder.source_of(image.url)
+        alt, caption = (one_line(text, _ABOUT_CHARS) for text in (image.alt, image.context))
+        title = caption or alt
+        return _Candidate(listed, title, alt if alt != title else "", listed.page_title or source.name, alt or caption)
+
+
+def _of_channel(block: Block, channel: Channel) -> _Candidate:
+    source = source_of(block, channel)
+    title = source.block_title or one_line(channel.title, _TEXT_CHARS)
+    about = truncate_graphemes(one_line(clean(block.description), _ABOUT_CHARS), _ABOUT_CHARS)
+    return _Candidate(source, title, about, source.arena_user, f"{title}. {about}" if about else title, block)
+
+
+def tell(chosen: ChosenPicture, use: str, skills: Skills, framer: Framer) -> str:
+    """Return what a model is told of the picture: the section `use` of its skill, with what the source says framed."""
+    said = skills.render(_SKILL, "Details", title=chosen.title, about=chosen.about)
+    framed = framer.frame("reading", author=chosen.shown_by or "unknown", uri=chosen.place, text=said.strip())
+    return skills.render(_SKILL, use, picture=framed).strip()

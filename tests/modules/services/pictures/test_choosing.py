@@ -1,0 +1,116 @@
+"""A picture is chosen by code: new, described, within a time, and from a collection that has any."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import replace
+from datetime import timedelta
+
+import pytest
+
+from common.clock import FakeClock, SystemClock
+from common.design_catalog import DesignSource
+from common.redact import Redactor
+from common.result import Err
+from common.text.graphemes import grapheme_len
+from modules.runtime.journal.journal import Journal
+from modules.services.outbox.bodies import PostBody
+from modules.services.outbox.types import ProposedAction
+from modules.services.pictures.choosing import SOURCE_RESTS, ChosenPicture, PictureChooser
+from tests.adapters.results import ok
+from tests.modules.services.pictures.sharing import SOURCE, Sharing, pictures_in
+from town.gallery.service import Fault, Faults, gallery_app
+from town.serving import serve
+
+SIGNS = DesignSource("arena", "https://www.are.na/print-shop/signs-and-surfaces", "Signs")
+NOWHERE = DesignSource("arena", "https://www.are.na/print-shop/nowhere", "Nowhere")
+
+
+@asynccontextmanager
+async def choosing(
+    sharing: Sharing, clock: FakeClock, *more: DesignSource, faults: Faults | None = None
+) -> AsyncIterator[PictureChooser]:
+    async with serve(gallery_app(SystemClock(), armed=faults or Faults())) as url:
+        journal = Journal(sharing.database, sharing.console, clock, Redactor())
+        pictures = pictures_in(sharing.memory, clock, journal, url, private_ok=True)
+        page = DesignSource("web", f"{url}/exhibition", "Exhibition")
+        sources = (*more, page) if more else (page,)
+        yield PictureChooser(pictures, sharing.outbox, sources=lambda: sources, clock=clock, rng=random.Random(4))
+        await pictures.web.aclose()
+
+
+async def test_a_picture_of_a_channel_has_its_title_as_alt_text_and_its_block_as_source(sharing: Sharing) -> None:
+    async with choosing(sharing, FakeClock()) as chooser:
+        chosen = ok(await chooser.choose(SIGNS, why="a test"))
+    assert chosen.picture.alt.startswith(chosen.title)
+    assert chosen.picture.why == "a test"
+    assert chosen.place in {chosen.picture.source.block_url, chosen.picture.source.original_url}
+    assert chosen.credited("Look.") == f"Look.\n\nSource: {chosen.place}"
+    assert grapheme_len(chosen.credited("x" * chosen.room)) == 300
+
+
+async def test_of_a_page_only_pictures_with_words_are_chosen(sharing: Sharing) -> None:
+    async with choosing(sharing, FakeClock()) as chooser:
+        (page,) = [chooser.pick_source()]
+        assert page is not None
+        seen = {ok(await chooser.choose(page, why="a test")).picture.alt for _ in range(12)}
+    assert seen == {"Bars of a tide table", "Wet slates"}
+
+
+async def test_what_waits_in_a_post_is_not_chosen(sharing: Sharing) -> None:
+    async with choosing(sharing, FakeClock()) as chooser:
+        for _ in range(4):
+            chosen = ok(await chooser.choose(SIGNS, why="a test"))
+            body = PostBody(text=f"About {chosen.title}.", pictures=(chosen.picture,))
+            assert (await sharing.outbox.submit(ProposedAction(body, cause_id="a test"))).accepted
+        refused = await chooser.choose(SIGNS, why="a test")
+    assert isinstance(refused, Err)
+    assert refused.kind == "conflict"
+
+
+async def test_a_collection_without_a_picture_rests_and_others_are_picked(sharing: Sharing) -> None:
+    clock = FakeClock()
+    async with choosing(sharing, clock, NOWHERE) as chooser:
+        assert {source.name for _ in range(20) if (source := chooser.pick_source())} == {"Nowhere", "Exhibition"}
+        assert isinstance(await chooser.choose(NOWHERE, why="a test"), Err)
+        assert {source.name for _ in range(20) if (source := chooser.pick_source())} == {"Exhibition"}
+        await clock.advance((SOURCE_RESTS + timedelta(seconds=1)).total_seconds())
+        assert {source.name for _ in range(20) if (source := chooser.pick_source())} == {"Nowhere", "Exhibition"}
+
+
+async def test_a_gallery_that_hangs_costs_its_picture_after_the_deadline(sharing: Sharing) -> None:
+    clock, faults = FakeClock(), Faults()
+    faults.arm(Fault("hang", "GET *", times=9, seconds=3600))
+    async with choosing(sharing, clock, faults=faults) as chooser:
+        asked = asyncio.create_task(chooser.choose(SIGNS, why="a test", deadline_s=5))
+        while faults.armed[0].times == 9:  # noqa: ASYNC110 - the request is on its way
+            await asyncio.sleep(0)
+        await clock.advance(6)
+        answer = await asked
+    assert isinstance(answer, Err)
+    assert answer.kind == "transient"
+    assert "5 s" in answer.error
+
+
+@pytest.mark.parametrize(
+    ("long", "place"),
+    [({}, "original"), ({"original_url": "https://a.example/" + "x" * 200}, "block")],
+)
+async def test_a_source_too_long_for_a_post_gives_way_to_a_shorter_one(
+    sharing: Sharing, long: dict[str, str], place: str
+) -> None:
+    attached = await sharing.attached(source=SOURCE.model_copy(update=long))
+    chosen = ChosenPicture(attached, "The old light", "", "")
+    expected = {"original": SOURCE.original_url, "block": SOURCE.block_url}
+    assert chosen.place == expected[place]
+    assert chosen.credited(f"See {chosen.place}") == f"See {chosen.place}"
+    bare = replace(
+        chosen,
+        picture=attached.model_copy(
+            update={"source": SOURCE.model_copy(update=dict.fromkeys(("original_url", "block_url", "image_url"), ""))}
+        ),
+    )
+    assert bare.credited("Look.") == "Look."

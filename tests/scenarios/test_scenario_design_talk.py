@@ -1,0 +1,229 @@
+"""Talk of design shows a real picture, with words for those who cannot see it and with its source."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from typing import Any
+
+import pytest
+
+from common.clock import SystemClock
+from modules.lives.bluesky.expression_policy import check_invitation, shows_picture
+from modules.runtime.home import Home
+from tests.running_town import RunningSoul, RunningTown, awake, call, replying
+from town.gallery.service import Fault, FaultKind, Faults, gallery_app
+from town.model.types import ChatRequest, Completion
+from town.serving import serve
+
+SELF = "# SELF\n\n## Values\n\n- Old roofs.\n\n## Design Catalog\n\n- {name} — {url}\n"
+CHANNEL = "https://www.are.na/harbour-archive/tides-and-lights"
+PLAIN = "Do you prefer tin or slate?"
+ABOUT_PICTURE = "Drawn by hand, line by line. Which would you rather draw, the sea or the table of it?"
+
+
+@dataclass
+class Designing:
+    """A SOUL whose SELF.md names one collection of the gallery."""
+
+    town: RunningTown
+    gallery: str
+    faults: Faults
+    home: Home
+
+    def posts(self) -> list[dict[str, Any]]:
+        records = self.town.network.records(self.town.account("rowan"), "app.bsky.feed.post")
+        return sorted((one.value for one in records), key=lambda value: value["createdAt"])
+
+    def shown(self) -> list[dict[str, Any]]:
+        """The pictures of our posts, each with the text beside it; every one has its file on the network."""
+        found = []
+        for record in self.posts():
+            for image in record.get("embed", {}).get("images", []):
+                blob = self.town.network.blob(self.town.account("rowan"), image["image"]["ref"]["$link"])
+                assert blob is not None
+                assert blob.content.startswith((b"\xff\xd8\xff", b"\x89PNG", b"RIFF"))
+                found.append({"alt": image["alt"], "text": record["text"], "reply": record.get("reply")})
+        return found
+
+    def logged(self) -> list[dict[str, Any]]:
+        log = self.home.memory / "post_log.jsonl"
+        return [json.loads(line) for line in log.read_text().splitlines()] if log.exists() else []
+
+    async def picture_thought(self, life: RunningSoul) -> str:
+        """One thought of our own that was to start from a picture; its planned source."""
+        expression, plan = life.app.lives.bluesky.expression, self.home.memory / "expression_schedule.json"
+        for _ in range(50):
+            await expression.schedule()
+            source = str(json.loads(plan.read_text())["source"])
+            if shows_picture(source):
+                await expression.express()
+                await life.send()
+                return source
+        raise AssertionError("no thought starts from a picture")
+
+
+def seeing(request: ChatRequest) -> Completion:
+    names = {offer.name for offer in request.offers}
+    if "bluesky_reply_picture" in names:
+        return call(
+            "bluesky_reply_picture", text="A tide table: every bar is half an hour. It is the plainest one I know."
+        )
+    if "bluesky_post_picture" in names:
+        return call("bluesky_post_picture", text=ABOUT_PICTURE)
+    return replying(PLAIN)(request)
+
+
+@asynccontextmanager
+async def designing(town: RunningTown, url: str = CHANNEL) -> AsyncIterator[Designing]:
+    faults = Faults()
+    async with serve(gallery_app(SystemClock(), armed=faults)) as gallery:
+        home = town.make_home("rowan", ARENA_API_URL=f"{gallery}/v2", SOUL_ALLOW_PRIVATE_NET="on")
+        home.self_md.write_text(SELF.format(name="Tides", url=url.format(gallery=gallery)))
+        town.mind.answer = seeing
+        yield Designing(town, gallery, faults, home)
+
+
+@pytest.mark.parametrize(
+    ("url", "source"),
+    [(CHANNEL, "designInspiration-arena"), ("{gallery}/exhibition", "designInspiration-web")],
+)
+async def test_a_thought_about_design_shows_a_picture_with_alt_text_and_source(
+    running_town: RunningTown, url: str, source: str
+) -> None:
+    async with designing(running_town, url) as world, awake(world.home) as life:
+        assert await world.picture_thought(life) == source
+        (picture,), (entry,), (request,) = world.shown(), world.logged(), running_town.mind.asked
+        (thought,) = json.loads((world.home.memory / "expressions.json").read_text())["expressions"].values()
+    assert picture["alt"]
+    said, _, place = picture["text"].partition("\n\nSource: ")
+    assert said == ABOUT_PICTURE
+    assert check_invitation(said).has_invitation
+    assert place.startswith("http")
+    assert place in entry["source"].values()
+    assert entry["why_picked"] == thought["promptSource"] == source
+    assert [offer.name for offer in request.offers] == ["bluesky_post_picture"]
+    assert f'uri="{place}"' in request.messages[-1].text
+
+
+async def test_each_picture_is_shown_once_and_then_thoughts_are_words_alone(running_town: RunningTown) -> None:
+    async with designing(running_town) as world, awake(world.home) as life:
+        texts = iter(f"Picture number {number}: would you rather keep it or draw it?" for number in range(9))
+        running_town.mind.answer = lambda request: call(request.offers[0].name, text=next(texts))
+        for _ in range(3):
+            await world.picture_thought(life)
+        assert len({picture["alt"] for picture in world.shown()}) == 3
+        await world.picture_thought(life)
+        assert len(world.shown()) == 3
+        assert len(world.posts()) == 4
+        told = [one.entry for one in await life.app.services.journal.recent(20) if "No picture" in one.entry.summary]
+    assert "shown before" in told[0].reason
+
+
+async def test_a_picture_that_waits_for_a_yes_is_not_chosen_again(running_town: RunningTown) -> None:
+    async with designing(running_town) as world:
+        with world.home.env.open("a") as env:
+            env.write("SOUL_APPROVAL=drafts\n")
+        async with awake(world.home) as life:
+            for number in range(3):
+                text = f"Number {number}: would you rather keep it or draw it?"
+                running_town.mind.answer = lambda request, text=text: call(request.offers[0].name, text=text)
+                await world.picture_thought(life)
+            held = await life.app.services.outbox.held()
+    shown = [picture.source.block_id for intent in held for picture in intent.body.pictures]
+    assert sorted(shown) == [5001, 5003, 5005]
+
+
+@pytest.mark.parametrize("kind", ["server_error", "bad_gateway", "cut", "rate_limited"])
+async def test_a_gallery_in_trouble_costs_the_picture_and_not_the_thought(
+    running_town: RunningTown, kind: FaultKind
+) -> None:
+    async with designing(running_town) as world, awake(world.home) as life:
+        world.faults.arm(Fault(kind, "GET /*", times=100, seconds=1))
+        await world.picture_thought(life)
+        assert [record["text"] for record in world.posts()] == [PLAIN]
+        world.faults.clear()
+        assert life.app.lives.bluesky.expression.next_at is not None
+
+
+async def test_a_picture_that_cannot_be_had_gives_way_to_another(running_town: RunningTown) -> None:
+    async with designing(running_town) as world, awake(world.home) as life:
+        world.faults.arm(Fault("bad_gateway", "GET /pictures/*", times=2))
+        await world.picture_thought(life)
+        assert len(world.shown()) == 1
+
+
+async def test_a_thought_with_a_picture_that_invites_nobody_gets_an_invitation_and_keeps_its_source(
+    running_town: RunningTown,
+) -> None:
+    async with designing(running_town) as world, awake(world.home) as life:
+        running_town.mind.answer = lambda _: call("bluesky_post_picture", text="Drawn by hand at night.")
+        await world.picture_thought(life)
+        (picture,) = world.shown()
+    said, _, place = picture["text"].partition("\n\nSource: ")
+    assert said.startswith("Drawn by hand at night. ")
+    assert check_invitation(said).has_invitation
+    assert place
+
+
+async def test_words_too_long_beside_the_source_are_asked_for_shorter(running_town: RunningTown) -> None:
+    long = "Each bar is half an hour and each hour is drawn. " * 6 + "Would you rather read it or draw it?"
+    async with designing(running_town) as world, awake(world.home) as life:
+        texts = iter((long, ABOUT_PICTURE))
+        running_town.mind.answer = lambda _: call("bluesky_post_picture", text=next(texts))
+        await world.picture_thought(life)
+        (picture,) = world.shown()
+    assert picture["text"].startswith(ABOUT_PICTURE)
+
+
+@pytest.mark.parametrize("asker", ["kit", "owner"])
+async def test_who_asks_about_design_is_answered_with_a_picture_from_our_own_collections(
+    running_town: RunningTown, asker: str
+) -> None:
+    async with designing(running_town) as world:
+        text = "@rowan.test which poster or drawing do you like best? Mine is https://images.example/mine.png"
+        uri, _ = running_town.network.post_as(running_town.account(asker), text)
+        async with awake(world.home) as life:
+            await life.look()
+            (picture,), (entry,), (request,) = world.shown(), world.logged(), running_town.mind.asked
+    assert picture["reply"]["parent"]["uri"] == uri
+    assert picture["alt"]
+    assert "\n\nSource: http" in picture["text"]
+    assert "images.example" not in json.dumps(entry)
+    assert entry["source"]["channel_url"] == CHANNEL
+    assert {offer.name for offer in request.offers} >= {"bluesky_reply_picture", "bluesky_reply", "bluesky_like"}
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "@rowan.test which roof is louder in the rain?",
+        "@rowan.test I love that poster design.",
+        "@rowan.test thanks for the drawing!",
+    ],
+)
+async def test_no_picture_is_offered_where_nobody_asks_about_design(running_town: RunningTown, text: str) -> None:
+    async with designing(running_town) as world:
+        running_town.network.post_as(running_town.account("kit"), text)
+        running_town.mind.answer = replying("Slate, because it remembers the rain.")
+        async with awake(world.home) as life:
+            await life.look()
+    offered = {offer.name for request in running_town.mind.asked for offer in request.offers}
+    assert "bluesky_reply_picture" not in offered
+    assert world.shown() == []
+
+
+async def test_one_picture_is_enough_for_a_thread(running_town: RunningTown) -> None:
+    async with designing(running_town) as world:
+        kit = running_town.account("kit")
+        running_town.network.post_as(kit, "@rowan.test which poster do you like best?")
+        async with awake(world.home) as life:
+            await life.look()
+            ours = running_town.network.records(running_town.account("rowan"), "app.bsky.feed.post")[0].uri
+            running_town.network.post_as(kit, "And which typeface would you set beside it?", reply_to_uri=ours)
+            running_town.mind.answer = replying("Something narrow, with room between the lines.")
+            await life.look()
+    assert len(world.posts()) == 2
+    assert len(world.shown()) == 1
