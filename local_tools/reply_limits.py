@@ -7,7 +7,8 @@ from collections.abc import Sequence
 from pydantic import BaseModel, Field
 
 from common.provenance import Provenance
-from local_tools.bluesky import BlueskyTools, is_by_owner, is_urgent
+from local_tools.bluesky import BlueskyTools
+from local_tools.bluesky_turns import is_by_owner, is_urgent
 from local_tools.words import ToolWords
 from modules.lives.bluesky.publish import Publisher
 from modules.services.agent.skills.skills import Skills

@@ -13,6 +13,7 @@ import pytest
 from common.clock import SystemClock
 from modules.lives.bluesky.expression_policy import check_invitation, shows_picture
 from modules.runtime.home import Home
+from modules.services.outbox.bodies import PostBody
 from tests.running_town import RunningSoul, RunningTown, awake, call, replying
 from town.gallery.service import Fault, FaultKind, Faults, gallery_app
 from town.model.types import ChatRequest, Completion
@@ -126,13 +127,14 @@ async def test_a_picture_that_waits_for_a_yes_is_not_chosen_again(running_town: 
     async with designing(running_town) as world:
         with world.home.env.open("a") as env:
             env.write("SOUL_APPROVAL=drafts\n")
+        texts = iter(f"Number {number}: would you rather keep it or draw it?" for number in range(3))
+        running_town.mind.answer = lambda request: call(request.offers[0].name, text=next(texts))
         async with awake(world.home) as life:
-            for number in range(3):
-                text = f"Number {number}: would you rather keep it or draw it?"
-                running_town.mind.answer = lambda request, text=text: call(request.offers[0].name, text=text)
+            for _ in range(3):
                 await world.picture_thought(life)
             held = await life.app.services.outbox.held()
-    shown = [picture.source.block_id for intent in held for picture in intent.body.pictures]
+    posts = [intent.body for intent in held if isinstance(intent.body, PostBody)]
+    shown = [picture.source.block_id for body in posts for picture in body.pictures]
     assert sorted(shown) == [5001, 5003, 5005]
 
 
