@@ -21,11 +21,11 @@ from modules.lives.bluesky.report import Reporter
 from modules.lives.bluesky.respond import Responder
 from modules.lives.bluesky.state import PendingPosts
 from modules.lives.bluesky.types import Act, Disposition, Pending
-from modules.lives.bluesky.waits import PersonTurns
 from modules.services.agent.identity.identity import Identity
 from modules.services.outbox.outbox import Outbox
 from modules.services.outbox.rules.policy import full
 from modules.services.outbox.rules.rules import TURNS_OF_PEERS, TURNS_OF_STRANGERS
+from modules.services.outbox.rules.waits import PersonTurns
 from modules.services.outbox.senders.bluesky import record_uri
 from modules.services.outbox.types import ACTIVE_STATES
 

@@ -35,7 +35,6 @@ from modules.lives.bluesky.report import Reporter
 from modules.lives.bluesky.respond import Responder
 from modules.lives.bluesky.state import PendingPosts, Tidying
 from modules.lives.bluesky.types import Pending
-from modules.lives.bluesky.waits import PersonTurns, Waits
 from modules.runtime.control import Control
 from modules.runtime.control_watch import ControlLoop
 from modules.runtime.database.database import Database
@@ -53,6 +52,7 @@ from modules.services.agent.turn_services import TurnServices
 from modules.services.commitments.replies import ReplyCommitments
 from modules.services.outbox.outbox import Outbox
 from modules.services.outbox.rules.etiquette import Etiquette
+from modules.services.outbox.rules.waits import PersonTurns, Waits
 from modules.services.own_feed.engagement import EngagementWatch
 from modules.services.own_feed.engagement_policy import get_engagement_patterns
 from modules.services.own_feed.expressions import Expressions

@@ -21,7 +21,6 @@ from modules.lives.bluesky.policy import triage
 from modules.lives.bluesky.report import Reporter
 from modules.lives.bluesky.state import PendingPosts
 from modules.lives.bluesky.types import Pending
-from modules.lives.bluesky.waits import PersonTurns, Waits
 from modules.runtime.control import Standing
 from modules.runtime.journal.journal import Journal
 from modules.runtime.journal.types import Entry
@@ -29,6 +28,7 @@ from modules.runtime.scheduler.attention import Attention
 from modules.runtime.scheduler.policy import awareness_skip_probability
 from modules.runtime.scheduler.types import Loop, Outcome
 from modules.services.outbox.outbox import Outbox
+from modules.services.outbox.rules.waits import PersonTurns, Waits
 from modules.services.own_feed.feed import OwnFeed
 from modules.services.peers.accounts import Relationships
 from modules.services.peers.own_identity import OwnIdentity

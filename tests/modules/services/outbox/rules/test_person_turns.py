@@ -9,13 +9,13 @@ import pytest
 
 from common.clock import FakeClock
 from common.redact import Redactor
-from modules.lives.bluesky.waits import PersonTurns
 from modules.runtime.console import SilentConsole
 from modules.runtime.database.database import Database
 from modules.runtime.database.schema import MIGRATIONS
 from modules.runtime.journal.journal import Journal
 from modules.services.outbox.rules.rules import TURNS_OF_PEERS, TURNS_OF_STRANGERS
 from modules.services.outbox.rules.types import EtiquetteRule
+from modules.services.outbox.rules.waits import PersonTurns
 from tests.modules.lives.bluesky.bluesky_values import START, actor
 
 ADA = actor("ada")
