@@ -58,6 +58,25 @@ class PostFacts:
 
 
 @dataclass(frozen=True, slots=True)
+class MessageFacts:
+    """What somebody who is not the owner wrote in a direct message.
+
+    Attributes:
+        author: handle, without the @.
+        text: what they wrote since our last answer, a line for each message.
+        said: what was said before, oldest first; `who` is a handle.
+        is_bot: whether the author's profile says that they are a program.
+
+    """
+
+    author: str
+    text: str
+    said: tuple[SaidLine, ...] = ()
+    is_bot: bool = False
+    kind: Literal["message"] = "message"
+
+
+@dataclass(frozen=True, slots=True)
 class ExpressionFacts:
     """A post of the agent's own: where it starts from, the lines of SELF.md that it is about, the latest own posts.
 
@@ -147,7 +166,7 @@ class QuestionFacts:
     kind: Literal["question"] = "question"
 
 
-About: TypeAlias = PostFacts | ExpressionFacts | OwnerFacts | RoomFacts | MemoryFacts | QuestionFacts
+About: TypeAlias = PostFacts | MessageFacts | ExpressionFacts | OwnerFacts | RoomFacts | MemoryFacts | QuestionFacts
 """What a turn is about; `kind` tells which."""
 
 

@@ -127,6 +127,7 @@ Handles = Annotated[tuple[str, ...], BeforeValidator(_handles)]
 Origins = Annotated[tuple[str, ...], BeforeValidator(_origins)]
 Prices = Annotated[dict[str, tuple[float, float]], BeforeValidator(_prices)]
 Approval = Literal["off", "strangers", "drafts"]
+MessagesFrom = Literal["owner", "following", "all"]
 Vision = Annotated[Literal["on", "off", "auto"], BeforeValidator(_lower)]
 Did = Annotated[str, AfterValidator(_did)]
 Handle = Annotated[str, AfterValidator(_handle), Field(min_length=1)]
@@ -194,6 +195,7 @@ class Settings(RoomSettings):
     operator_contact: str = Field(default="", max_length=200)
     soul_approval: Approval = "off"
     soul_direct_messages: bool = True
+    soul_messages_from: MessagesFrom = "following"
 
     storage_url: str = ""
     storage_access_key_id: str = ""

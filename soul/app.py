@@ -29,7 +29,7 @@ from modules.services.outbox.account import log_in, settle_account
 from modules.services.peers.github_account import warn_of_account
 from soul.composition.lives import Lives
 from soul.composition.services import Services, build_services
-from soul.owner_messages import PhoneCommands, loops_for_owner, no_commands
+from soul.owner_messages import PhoneCommands, loops_for_messages, no_commands
 from soul.resources import SKILLS
 from soul.status_report import StatusReport, status_line
 
@@ -164,7 +164,7 @@ class App:
             *lives.bluesky.loops(is_settled=lambda: stages.has_reached(Stage.SETTLED)),
             lives.commitments,
             lives.space.loop,
-            *loops_for_owner(services, lambda: self.owner, lambda: phone_commands(self)),
+            *loops_for_messages(services, lives.turn_services, lambda: self.owner, lambda: phone_commands(self)),
         ]
 
     async def _situation(self) -> str:

@@ -10,6 +10,7 @@ from common.errors import SoulError
 from modules.lives.messages.life import MessageServices, message_loops
 from modules.runtime.scheduler.types import Loop
 from modules.services.agent.owner.owner import OwnerTalk
+from modules.services.agent.turn_services import TurnServices
 from soul.terminal.commands import Commands
 
 PhoneCommands = Callable[[Any], Commands]
@@ -53,8 +54,11 @@ class OwnerMessages:
         await self._owner().keep_only(keys)
 
 
-def loops_for_owner(
-    services: MessageServices, owner: Callable[[], OwnerTalk], commands: Callable[[], Commands]
+def loops_for_messages(
+    services: MessageServices,
+    turn_services: TurnServices,
+    owner: Callable[[], OwnerTalk],
+    commands: Callable[[], Commands],
 ) -> list[Loop]:
-    """Return the loops that read and answer what the owner writes; arguments as `OwnerMessages`."""
-    return message_loops(services, OwnerMessages(owner, commands))
+    """Return the loops that read and answer what the owner and others write; the last two as in `OwnerMessages`."""
+    return message_loops(services, turn_services, OwnerMessages(owner, commands))

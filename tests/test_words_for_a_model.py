@@ -21,6 +21,8 @@ ANSWERING = ("local_tools", "modules/services/agent/tools", "modules/services/ag
 """Where answers of tools are made."""
 MOST_WORDS = 4
 EXCEPTIONS = {
+    "no answer that may leave, twice": "for the journal, in the data of a result",
+    "the registry offers this tool in turns about direct messages only": "an error of ours: no model reads it",
     "the registry offers this tool in thread turns only": "an error of ours: no model reads it",
     "two tools have the same name": "an error of ours: no model reads it",
     "waits for the owner's yes:": "for the journal, in the data of a result",

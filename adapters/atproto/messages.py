@@ -12,6 +12,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, TypeVar
 
 from adapters.atproto import convert, convert_messages
+from adapters.atproto.convert import Json
 from adapters.atproto.convert_messages import MESSAGE_MAX_BYTES
 from adapters.atproto.paging import RawPage
 from adapters.atproto.richtext import build_facets
@@ -85,10 +86,12 @@ class Messenger(Writer):
         if not did.startswith("did:") or did == self.did:
             return Err(f"there is no conversation with {did or 'nobody'}", kind="invalid")
         answer = await self._call(lambda: self._xrpc.query(f"{_CONVO}getConvoForMembers", members=[did]))
-        if isinstance(answer, Err):
-            return answer
-        found = convert_messages.conversation(convert.object_of(answer.data, "convo"))
-        return Ok(found) if found else Err("the answer holds no conversation", kind="transient")
+        return answer if isinstance(answer, Err) else _conversation_in(answer.data)
+
+    async def get_conversation(self, conversation_id: str) -> ApiResult[Conversation]:
+        """One of our conversations as it stands now; `Err` of kind `invalid` if there is none with this id."""
+        answer = await self._call(lambda: self._xrpc.query(f"{_CONVO}getConvo", convoId=conversation_id))
+        return answer if isinstance(answer, Err) else _conversation_in(answer.data)
 
     async def get_messages(
         self, conversation_id: str, limit: int = 50, cursor: str | None = None
@@ -202,6 +205,11 @@ class Messenger(Writer):
             self._messages_from = self._clock.monotonic() + pause
         # NOTE(self): a suspended account may be that of the other one.
         return replace(answer, kind="invalid") if answer.kind == "fatal" else answer
+
+
+def _conversation_in(answer: Json) -> ApiResult[Conversation]:
+    found = convert_messages.conversation(convert.object_of(answer, "convo"))
+    return Ok(found) if found else Err("the answer holds no conversation", kind="transient")
 
 
 def _message_problem(text: str) -> str:

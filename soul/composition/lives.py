@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from local_tools.bluesky import BlueskyTools, bluesky_tools
 from local_tools.memory_tools import MemoryTools, memory_tools
+from local_tools.messages import MessageTools, message_tools
 from local_tools.pictures import picture_tools
 from local_tools.reply_limits import reply_limit_tools
 from local_tools.self_tools import SelfTools, self_tools
@@ -82,5 +83,7 @@ def build_registry(services: Services, state: BlueskyState) -> Registry:
     shared = picture_tools(services.pictures, publisher, on_bluesky, services.skills, services.rng)
     pages = web_tools(services.web, on_bluesky, services.skills)
     limits = reply_limit_tools(state.reply_limits, publisher, on_bluesky, services.skills)
-    tools = (*bluesky_tools(on_bluesky), *limits, *shared, *pages, *own_notes, *known, *space_tools(services.skills))
+    by_message = message_tools(MessageTools(services.outbox, services.skills))
+    on_network = (*bluesky_tools(on_bluesky), *by_message, *limits, *shared, *pages)
+    tools = (*on_network, *own_notes, *known, *space_tools(services.skills))
     return Registry(tools, social_only=services.social_only)

@@ -63,7 +63,7 @@ async def live(path: Path, die_at: int, *, inside: bool) -> None:
         pacing=Pacing(post_s=0, reply_s=0, like_s=0, follow_s=0, action_s=0),
         own_did=lambda: "did:plc:soul",
     )
-    state = MessageState(database, clock, Redactor())
+    state = MessageState(database, clock, Redactor(), OWNER)
     await state.take_in([("c1", SENT)], "1")
     responder = MessageResponder(
         state=state,

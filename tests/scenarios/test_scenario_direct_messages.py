@@ -10,38 +10,11 @@ from modules.lives.messages.types import key_of
 from modules.services.inbox import messages
 from modules.services.outbox.bodies import PostBody
 from modules.services.outbox.types import ProposedAction
-from tests.running_town import PASSWORD, RunningSoul, RunningTown, awake, replying
-from town.atproto.chat import Convo
+from tests.running_town import PASSWORD, RunningTown, awake, replying
+from tests.scenarios.phone import Phone, look
 from town.atproto.faults import Fault
 
 SEND = "chat.bsky.convo.sendMessage"
-
-
-class Phone:
-    """Somebody's messages with a SOUL, as their phone shows them."""
-
-    def __init__(self, town: RunningTown, name: str, soul: str = "rebecca") -> None:
-        self.town, self.did, self.soul = town, town.account(name), town.account(soul)
-        for did in (self.did, self.soul):
-            town.network.put(did, "chat.bsky.actor.declaration", "self", {"allowIncoming": "all"})
-
-    @property
-    def convo(self) -> Convo:
-        return self.town.network.chat.begin(self.did, self.soul)
-
-    def says(self, text: str) -> None:
-        self.town.network.chat.send(self.did, self.convo, text, {})
-
-    @property
-    def answers(self) -> list[str]:
-        return [message.text for message in self.convo.messages if message.sender == self.soul]
-
-
-async def look(soul: RunningSoul) -> None:
-    """One look at the messages, and everything that came of it sent."""
-    for name in ("messages", "message-talk"):
-        await soul.app.scheduler.run_guarded(name)
-    await soul.send()
 
 
 async def test_the_owner_pauses_asks_and_resumes_from_the_phone(running_town: RunningTown) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from common.facts import ExpressionFacts, OwnerFacts, PostFacts
+from common.facts import ExpressionFacts, MessageFacts, OwnerFacts, PostFacts
 from town.mind.bank import ANY
 from town.mind.choosing import TOOLS, Choice, choose
 from town.mind.posts import post
@@ -42,6 +42,19 @@ def answer_post(turn: Turn, about: PostFacts) -> Completion:
     else:
         known["reason"] = words.line("reasons", act)
     return turn.call(TOOLS[act], known | {"closing_type": "like"})
+
+
+def answer_message(turn: Turn, about: MessageFacts) -> Completion:
+    """An answer to a direct message; silence to a program, and where an answer was sent back."""
+    said = tuple(line.text for line in about.said)
+    words = turn.words(text=about.text, earlier=(*said, about.text, *turn.tried))
+    if turn.may("message_silence") and (about.is_bot or turn.last):
+        return turn.call("message_silence", {"reason": words.line("reasons", "silent")})
+    if not turn.may("message_answer"):
+        return turn.anything(words)
+    replying = (one for one in turn.bank.intents if one.act == "reply" and one.match.search(about.text))
+    intent = next(replying, None)
+    return turn.call("message_answer", {"text": fit(words.say(intent.say) if intent else answer_freely(words))})
 
 
 def answer_owner(turn: Turn, about: OwnerFacts) -> Completion:

@@ -10,8 +10,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any
 
-from common.facts import ExpressionFacts, MemoryFacts, OwnerFacts, PostFacts, QuestionFacts, RoomFacts
-from town.mind.answering import answer_owner, answer_post
+from common.facts import ExpressionFacts, MemoryFacts, MessageFacts, OwnerFacts, PostFacts, QuestionFacts, RoomFacts
+from town.mind.answering import answer_message, answer_owner, answer_post
 from town.mind.bank import load_bank
 from town.mind.posts import express
 from town.mind.questions import answer_question
@@ -23,6 +23,7 @@ from town.model.types import ChatRequest, Completion
 MODEL = "town/small-scripted-mind"
 TABLE: Mapping[type[object], Callable[[Turn, Any], Completion]] = {
     PostFacts: answer_post,
+    MessageFacts: answer_message,
     ExpressionFacts: express,
     OwnerFacts: answer_owner,
     RoomFacts: take_part,

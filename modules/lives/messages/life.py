@@ -2,23 +2,35 @@
 
 from __future__ import annotations
 
+import random
 from typing import Protocol
 
 from adapters.atproto.client import Atproto
 from common.clock import Clock
-from common.pace import Pace
+from common.pace import MESSAGES_INTERVAL_MS, Pace
 from common.redact import Redactor
 from common.settings import Settings
-from modules.lives.messages.loop import MessageLoop, MessageTalkLoop
+from modules.lives.messages.handle_others import LOOP as OTHERS
+from modules.lives.messages.handle_others import OthersHandler
+from modules.lives.messages.loop import MessageLoop, MessageOthersLoop, MessageTalkLoop
 from modules.lives.messages.perceive import MessagePerceiver
 from modules.lives.messages.respond import MessageResponder
+from modules.lives.messages.respond_others import OthersResponder
 from modules.lives.messages.state import MessageState
 from modules.lives.messages.types import OwnerHandler
+from modules.runtime.control import Control
 from modules.runtime.database.database import Database
 from modules.runtime.journal.journal import Journal
+from modules.runtime.scheduler.attention import Attention
 from modules.runtime.scheduler.types import Loop
 from modules.services.agent.identity.identity import Me
+from modules.services.agent.skills.skills import Skills
+from modules.services.agent.turn_services import TurnServices
 from modules.services.outbox.outbox import Outbox
+from modules.services.outbox.rules.etiquette import Etiquette
+from modules.services.outbox.rules.waits import PersonTurns, Waits
+from modules.services.peers.accounts import Relationships
+from modules.services.rights.preferences import Preferences
 
 
 class MessageServices(Protocol):
@@ -28,19 +40,26 @@ class MessageServices(Protocol):
     me: Me
     database: Database
     clock: Clock
+    rng: random.Random
     pace: Pace
     journal: Journal
     redactor: Redactor
+    skills: Skills
     atproto: Atproto
     outbox: Outbox
+    etiquette: Etiquette
+    preferences: Preferences
+    relationships: Relationships
+    attention: Attention
+    control: Control
 
 
-def message_loops(services: MessageServices, handler: OwnerHandler) -> list[Loop]:
+def message_loops(services: MessageServices, turn_services: TurnServices, handler: OwnerHandler) -> list[Loop]:
     """Return the loops of this life; none where the owner turned it off."""
     if not services.settings.soul_direct_messages:
         return []
     owner_did = services.me.owner_did
-    state = MessageState(services.database, services.clock, services.redactor)
+    state = MessageState(services.database, services.clock, services.redactor, owner_did)
     responder = MessageResponder(
         state=state,
         outbox=services.outbox,
@@ -50,8 +69,43 @@ def message_loops(services: MessageServices, handler: OwnerHandler) -> list[Loop
         owner_did=owner_did,
         speed=services.settings.soul_speed,
     )
-    perceiver = MessagePerceiver(atproto=services.atproto, state=state, clock=services.clock, owner_did=owner_did)
+    perceiver = MessagePerceiver(
+        atproto=services.atproto,
+        state=state,
+        etiquette=services.etiquette,
+        clock=services.clock,
+        owner_did=owner_did,
+        messages_from=services.settings.soul_messages_from,
+    )
     return [
         MessageLoop(services.pace, perceiver, responder, services.journal),
         MessageTalkLoop(services.pace, responder),
+        _others_loop(services, turn_services, state),
     ]
+
+
+def _others_loop(services: MessageServices, turn_services: TurnServices, state: MessageState) -> MessageOthersLoop:
+    clock, pace, speed = services.clock, services.pace, MESSAGES_INTERVAL_MS / services.pace.messages_ms
+    responder = OthersResponder(
+        me=services.me,
+        prompter=turn_services.prompter,
+        skills=services.skills,
+        turn_runner=turn_services.turn_runner,
+        relationships=services.relationships,
+        clock=clock,
+        rng=services.rng,
+    )
+    handler = OthersHandler(
+        state=state,
+        responder=responder,
+        outbox=services.outbox,
+        etiquette=services.etiquette,
+        preferences=services.preferences,
+        relationships=services.relationships,
+        turns=PersonTurns(clock, speed, journal=services.journal, loop=OTHERS, about="direct messages"),
+        journal=services.journal,
+        clock=clock,
+        speed=speed,
+    )
+    waits = Waits(clock, pace.messages_ms / 1000)
+    return MessageOthersLoop(pace, handler, waits, services.journal, services.attention, services.control.standing)

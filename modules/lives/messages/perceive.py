@@ -1,32 +1,54 @@
-"""Reads the log of all conversations, and takes in what the owner wrote.
+"""Reads the log of all conversations, and takes in what the owner wrote, and others who may have an answer.
 
-The owner is known by DID, as the service tells who sent a message. Groups are left alone: a message counts only in our
-conversation of two with its sender. What others write is left unread.
+Everybody is known by DID, as the service tells who sent a message. Groups are left alone: a message counts only in our
+conversation of two with its sender. What anybody else writes is left unread.
 """
 
 from __future__ import annotations
+
+from cachetools import TTLCache
 
 from adapters.atproto.client import Atproto
 from adapters.atproto.types import Conversation, DirectMessage, MessageEvent, MessageEventPage
 from common.clock import Clock
 from common.result import ApiResult, Err, Ok
+from common.settings import MessagesFrom
+from modules.lives.messages.others_policy import is_welcome
 from modules.lives.messages.policy import is_too_old
 from modules.lives.messages.state import MessageState
 from modules.lives.messages.types import Perceived
 from modules.services.inbox.messages import Talk
+from modules.services.outbox.rules.etiquette import Etiquette
+
+Said = list[tuple[str, DirectMessage]]
+"""Messages, each with the id of its conversation."""
 
 _MOST_PAGES = 10
 _MOST_UNREAD = 50
+_MOST_LEFT_ALONE = 1_000
+_LEFT_ALONE_S = 600.0
 
 
 class MessagePerceiver:
-    """Looks at what is new."""
+    """Looks at what is new. `messages_from` says who beside the owner may have an answer."""
 
-    def __init__(self, *, atproto: Atproto, state: MessageState, clock: Clock, owner_did: str) -> None:
+    def __init__(
+        self,
+        *,
+        atproto: Atproto,
+        state: MessageState,
+        etiquette: Etiquette,
+        clock: Clock,
+        owner_did: str,
+        messages_from: MessagesFrom,
+    ) -> None:
         self._atproto = atproto
         self._state = state
+        self._etiquette = etiquette
         self._clock = clock
         self._owner_did = owner_did
+        self._messages_from = messages_from
+        self._left_alone = TTLCache[str, bool](_MOST_LEFT_ALONE, _LEFT_ALONE_S, timer=clock.monotonic)
 
     async def look(self) -> ApiResult[Perceived]:
         """Take in what came since the last look. What could not be read is read by the next one."""
@@ -41,17 +63,17 @@ class MessagePerceiver:
         talk = await self._owners_talk()
         if isinstance(talk, Err):
             # NOTE(self): who takes no messages from us may still write to us; then their conversation becomes known.
-            return talk if talk.kind == "transient" else Ok(await self._taken([], log.data))
+            return talk if talk.kind == "transient" else Ok(await self._taken([], [], log.data))
         unread: tuple[DirectMessage, ...] = ()
         if talk.data.unread_count:
             page = await self._atproto.get_messages(talk.data.id, min(talk.data.unread_count, _MOST_UNREAD))
             if isinstance(page, Err):
                 return page
             unread = page.data.messages
-        return Ok(await self._taken([(talk.data.id, one) for one in unread], log.data))
+        return Ok(await self._taken([(talk.data.id, one) for one in unread], [], log.data))
 
     async def _go_on(self, cursor: str) -> ApiResult[Perceived]:
-        new = of_others = 0
+        perceived = Perceived()
         for _ in range(_MOST_PAGES):
             log = await self._atproto.get_message_log(cursor)
             if isinstance(log, Err):
@@ -59,14 +81,16 @@ class MessagePerceiver:
             found = await self._of_owner(log.data.events)
             if isinstance(found, Err):
                 return found
-            perceived = await self._taken(found.data, log.data)
-            new, of_others = new + perceived.new, of_others + perceived.of_others
+            others = await self._of_others(log.data.events)
+            if isinstance(others, Err):
+                return others
+            perceived += await self._taken(found.data, others.data, log.data)
             if not log.data.events or not log.data.cursor or log.data.cursor == cursor:
                 break
             cursor = log.data.cursor
-        return Ok(Perceived(new, of_others))
+        return Ok(perceived)
 
-    async def _of_owner(self, events: tuple[MessageEvent, ...]) -> ApiResult[list[tuple[str, DirectMessage]]]:
+    async def _of_owner(self, events: tuple[MessageEvent, ...]) -> ApiResult[Said]:
         """What the owner wrote, in the conversation with us alone."""
         said = [
             (event.conversation_id, event.message)
@@ -81,6 +105,54 @@ class MessagePerceiver:
             return talk if talk.kind == "transient" else Ok([])
         return Ok([(talk_id, message) for talk_id, message in said if talk_id == talk.data.id])
 
+    async def _of_others(self, events: tuple[MessageEvent, ...]) -> ApiResult[Said]:
+        """What others wrote who may have an answer, each in the conversation with us alone."""
+        if self._messages_from == "owner":
+            return Ok([])
+        welcome: dict[str, bool] = {}
+        said: Said = []
+        for event in events:
+            if not event.message or not self._is_of_others(event):
+                continue
+            talk_id, did = event.conversation_id, event.message.sender_did
+            if talk_id not in welcome:
+                looked = await self._look_at(talk_id, did)
+                if isinstance(looked, Err):
+                    return looked
+                welcome[talk_id] = looked.data
+            if welcome[talk_id]:
+                said.append((talk_id, event.message))
+        return Ok(said)
+
+    async def _look_at(self, talk_id: str, did: str) -> ApiResult[bool]:
+        """Whether what this account writes there may have an answer; the conversation is then kept."""
+        if talk_id in self._left_alone:
+            return Ok(data=False)
+        found = await self._atproto.get_conversation(talk_id)
+        if isinstance(found, Err):
+            return found if found.kind == "transient" else Ok(data=False)
+        talk = found.data
+        other = next((member for member in talk.members if member.did == did), None)
+        alone = (
+            other is not None and not talk.is_group and {one.did for one in talk.members} == {did, self._atproto.did}
+        )
+        if other is None or not alone or talk.is_muted:
+            self._left_alone[talk_id] = True
+            return Ok(data=False)
+        is_followed = False
+        if talk.status == "request" and not self._etiquette.is_peer(other):
+            profile = await self._atproto.get_profile(did)
+            if isinstance(profile, Err) and profile.kind == "transient":
+                return profile
+            is_followed = isinstance(profile, Ok) and profile.data.is_followed
+        if not is_welcome(
+            self._messages_from, talk.status, is_peer=self._etiquette.is_peer(other), is_followed=is_followed
+        ):
+            self._left_alone[talk_id] = True
+            return Ok(data=False)
+        await self._state.keep_talk(Talk(talk.id, did, talk.status, other.handle, other.is_bot))
+        return Ok(data=True)
+
     async def _owners_talk(self) -> ApiResult[Conversation]:
         found = await self._atproto.get_conversation_with(self._owner_did)
         if isinstance(found, Err):
@@ -91,17 +163,17 @@ class MessagePerceiver:
         await self._state.keep_talk(Talk(found.data.id, self._owner_did, found.data.status))
         return found
 
-    async def _taken(self, found: list[tuple[str, DirectMessage]], log: MessageEventPage) -> Perceived:
+    async def _taken(self, found: Said, others: Said, log: MessageEventPage) -> Perceived:
+        """Take in what the owner and others wrote, and how far the log was read."""
         now = self._clock.now()
-        said = [
-            (talk_id, one)
-            for talk_id, one in found
-            if one.sender_did == self._owner_did and one.text.strip() and not is_too_old(one.sent_at, now)
-        ]
+        owners = [(talk_id, one) for talk_id, one in found if one.sender_did == self._owner_did]
+        said = [one for one in (*owners, *others) if one[1].text.strip() and not is_too_old(one[1].sent_at, now)]
         new = await self._state.take_in(said, log.cursor)
         for talk_id in {talk_id for talk_id, _ in said} if new else ():
             await self._atproto.mark_read(talk_id)
-        return Perceived(new, sum(self._is_of_others(event) for event in log.events))
+        of_others = sum(one.sender_did != self._owner_did for _, one in said)
+        left = sum(self._is_of_others(event) for event in log.events) - of_others
+        return Perceived(max(new - of_others, 0), of_others, left)
 
     def _is_of_others(self, event: MessageEvent) -> bool:
         sender = event.message.sender_did if event.kind == "message" and event.message else ""

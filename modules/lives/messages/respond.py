@@ -169,9 +169,17 @@ class MessageResponder:
                 await self._outbox.submit(ProposedAction(body, cause_id=key_of(message), urgent=True))
 
     async def _note(self, message: WaitingMessage, summary: str) -> None:
-        await self._state.settle(message, summary, "handled")
+        await self._state.settle([message], summary, "handled")
         await self._journal.record(
-            Entry("decision", LOOP, summary, line="done", reason="the owner wrote", data={"act": "answered"})
+            Entry(
+                "decision",
+                LOOP,
+                summary,
+                line="done",
+                reason="the owner wrote",
+                trigger_uri=key_of(message),
+                data={"act": "answered"},
+            )
         )
 
 

@@ -10,6 +10,7 @@ from typing import Literal
 from adapters.atproto.types import DirectMessage
 from common.clock import Clock
 from common.redact import Redactor
+from modules.lives.messages.types import Burst, Line
 from modules.runtime.database import marks
 from modules.runtime.database.database import Database
 from modules.services.inbox import messages
@@ -22,7 +23,8 @@ _KEPT = timedelta(days=30)
 class MessageState:
     """Rows of `soul.db`. Secrets are taken out of a message before it is written."""
 
-    def __init__(self, database: Database, clock: Clock, redactor: Redactor) -> None:
+    def __init__(self, database: Database, clock: Clock, redactor: Redactor, owner_did: str) -> None:
+        self._owner_did = owner_did
         self._database = database
         self._clock = clock
         self._redactor = redactor
@@ -57,8 +59,28 @@ class MessageState:
         return await self._database.run(lambda connection: messages.talk_with(connection, did))
 
     async def waiting(self) -> list[WaitingMessage]:
-        """What waits for an answer, oldest first."""
-        return await self._database.run(messages.waiting)
+        """What the owner wrote and waits for an answer, oldest first."""
+        waiting = await self._database.run(messages.waiting)
+        return [message for message in waiting if message.author_did == self._owner_did]
+
+    async def bursts(self) -> list[Burst]:
+        """What others wrote and waits for an answer: a burst for each conversation, the oldest first."""
+
+        def read(connection: sqlite3.Connection) -> list[Burst]:
+            waiting = [one for one in messages.waiting(connection) if one.author_did != self._owner_did]
+            found: list[Burst] = []
+            for talk_id in dict.fromkeys(one.conversation_id for one in waiting):
+                talk = messages.talk(connection, talk_id)
+                if talk is not None:
+                    found.append(Burst(talk, tuple(one for one in waiting if one.conversation_id == talk_id)))
+            return found
+
+        return await self._database.run(read)
+
+    async def said_by(self, talk: Talk, most: int) -> list[Line]:
+        """The newest `most` messages of the other one in a conversation, oldest first."""
+        said = await self._database.run(lambda connection: messages.said_in(connection, talk.id, most))
+        return [Line(talk.handle, one.text, one.rev) for one in said]
 
     async def begin(self, message: WaitingMessage) -> None:
         """Record that what the message asks for is begun now."""
@@ -69,6 +91,13 @@ class MessageState:
         """The revision of the newest message that reached us in a conversation; "" if none did."""
         return await self._database.run(lambda connection: messages.newest_rev(connection, conversation_id))
 
-    async def settle(self, message: WaitingMessage, outcome: str, state: Literal["handled", "dropped"]) -> None:
-        """Record that the message was answered, or given up."""
-        await self._database.run(lambda connection: messages.settle(connection, message, state, outcome))
+    async def settle(
+        self, settled: Sequence[WaitingMessage], outcome: str, state: Literal["handled", "dropped"]
+    ) -> None:
+        """Record that the messages were answered, or given up."""
+
+        def write(connection: sqlite3.Connection) -> None:
+            for message in settled:
+                messages.settle(connection, message, state, outcome)
+
+        await self._database.run(write)

@@ -3,18 +3,109 @@
 from __future__ import annotations
 
 from collections.abc import Collection
-from dataclasses import dataclass
-from typing import Protocol
+from dataclasses import dataclass, field
+from typing import Literal, Protocol
 
-from modules.services.inbox.messages import WaitingMessage
+from adapters.atproto.types import Actor
+from modules.services.inbox.messages import Talk, WaitingMessage, message_name
+from modules.services.outbox.bodies import DirectMessageBody
 
 
 @dataclass(frozen=True, slots=True)
 class Perceived:
-    """One look at the log: how many messages of the owner are new, and how many of others were left unread."""
+    """One look at the log: how many messages of the owner and of others are new, and how many were left unread."""
 
     new: int = 0
     of_others: int = 0
+    left: int = 0
+
+    def __add__(self, other: Perceived) -> Perceived:
+        return Perceived(self.new + other.new, self.of_others + other.of_others, self.left + other.left)
+
+
+@dataclass(frozen=True, slots=True)
+class Burst:
+    """What one person wrote in one conversation and nobody answered yet, oldest first; it gets one answer."""
+
+    talk: Talk
+    messages: tuple[WaitingMessage, ...]
+
+    @property
+    def newest(self) -> WaitingMessage:
+        return self.messages[-1]
+
+    @property
+    def uri(self) -> str:
+        """The name under which the journal and the outbox know it: that of its newest message."""
+        return message_name(self.talk.id, self.newest.id)
+
+    @property
+    def text(self) -> str:
+        """Its messages, a line each."""
+        return "\n".join(message.text for message in self.messages)
+
+    @property
+    def author(self) -> Actor:
+        """Who wrote it."""
+        return Actor(self.talk.did, self.talk.handle, is_bot=self.talk.is_bot)
+
+    def answer(self, text: str) -> DirectMessageBody:
+        """Return the answer with these words."""
+        return DirectMessageBody(
+            conversation_id=self.talk.id,
+            to=self.talk.did,
+            text=text,
+            after_rev=self.newest.rev,
+            answers=self.newest.id,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """Something that was said in a conversation; `who` is "" for us, `rev` its place in the order."""
+
+    who: str
+    text: str
+    rev: str
+
+
+@dataclass(slots=True)
+class Revision:
+    """Whether the model was asked for another text in this turn already."""
+
+    asked: bool = False
+
+    def ask(self) -> bool:
+        """Note that another text is asked for; return whether this is the first time."""
+        is_first, self.asked = not self.asked, True
+        return is_first
+
+
+@dataclass(frozen=True, slots=True)
+class MessageTurn:
+    """What a turn about a direct message may touch: its one answer, checked against what was said and told.
+
+    `told` is what our own prompt said, without the words of others.
+    """
+
+    burst: Burst
+    said: tuple[str, ...] = ()
+    told: str = ""
+    revision: Revision = field(default_factory=Revision)
+
+
+MessageAct = Literal["answered", "silent", "later", "dropped", "undecided"]
+
+
+@dataclass(frozen=True, slots=True)
+class MessageDisposition:
+    """What became of a burst, and why; `later` means in `retry_in_s` seconds."""
+
+    act: MessageAct
+    reason: str = ""
+    intent_id: str | None = None
+    held: bool = False
+    retry_in_s: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,8 +126,8 @@ class DraftAnswer:
 
 
 def key_of(message: WaitingMessage) -> str:
-    """The key by which the talk with the owner knows a message."""
-    return f"direct-message:{message.conversation_id}/{message.id}"
+    """The name by which the talk with the owner, the journal and the outbox know a message."""
+    return message_name(message.conversation_id, message.id)
 
 
 class OwnerHandler(Protocol):

@@ -19,7 +19,7 @@ class Framer:
         self._boundary = f"{rng.getrandbits(48):012x}"
 
     def frame(self, kind: str, *, author: str, uri: str, text: str) -> str:
-        """A block of kind `post`, `conversation` or `reading`."""
+        """A block of kind `post`, `conversation`, `message` or `reading`."""
         return self._skills.render(
             "core",
             "Untrusted Text",

@@ -27,21 +27,24 @@ from modules.services.explanation.story import (
     Thinking,
     Unknown,
 )
-from modules.services.inbox import received
+from modules.services.inbox import messages, received
+from modules.services.inbox.messages import MESSAGES, ReceivedMessage
 from modules.services.outbox import store
 from modules.services.outbox.types import Intent
 
 T = TypeVar("T", Part, RuleSaid)
+
+_RECEIVED = ("at://", MESSAGES)
 
 
 def gather(connection: sqlite3.Connection, subject: Subject) -> Story | Unknown:
     """The story of an act or of somebody's post."""
     cause = subject.uri or _cause(connection, subject.intent)
     handled_with = _handled_with(connection, cause)
-    posts = [uri for uri in (cause, handled_with) if uri.startswith("at://")]
+    posts = [uri for uri in (cause, handled_with) if uri.startswith(_RECEIVED)]
     acts = store.about(connection, subject.intent, posts)
     entries = _entries(connection, posts, acts)
-    trigger = _received(connection, cause, handled_with, entries) if cause.startswith("at://") else None
+    trigger = _received(connection, cause, handled_with, entries) if cause.startswith(_RECEIVED) else None
     waits = trigger is not None and trigger.state == "pending"
     story = Story(
         asked=subject.uri or subject.intent,
@@ -78,11 +81,14 @@ def _cause(connection: sqlite3.Connection, intent_id: str) -> str:
 
 
 def _handled_with(connection: sqlite3.Connection, uri: str) -> str:
-    """Of several posts by one person in one thread only the newest is handled: its uri, if it is not this one."""
-    post = received.get(connection, uri)
+    """Of several posts or messages by one person only the newest is handled: its name, if it is not this one."""
+    post = messages.named(connection, uri) if uri.startswith(MESSAGES) else received.get(connection, uri)
     if post is None or post.state == "pending" or rows.was_decided(connection, uri, finished=True):
         return ""
-    later = received.later_by_same_author(connection, uri)
+    if isinstance(post, ReceivedMessage):
+        later = [one.name for one in messages.later_than(connection, post)]
+    else:
+        later = received.later_by_same_author(connection, uri)
     return next((one for one in later if rows.was_decided(connection, one)), "")
 
 
@@ -90,7 +96,7 @@ def _entries(connection: sqlite3.Connection, posts: list[str], acts: list[Intent
     """All that was recorded of it, in order: by the posts, by the acts, and by the turns of acts with another cause."""
     found = {row["id"]: row for row in rows.about(connection, posts, [act.id for act in acts])}
     for act in acts:
-        if act.cause_id and not act.cause_id.startswith("at://"):
+        if act.cause_id and not act.cause_id.startswith(_RECEIVED):
             found |= {row["id"]: row for row in rows.turn_of(connection, act.id, act.cause_id)}
     return [found[number] for number in sorted(found)]
 
@@ -98,6 +104,8 @@ def _entries(connection: sqlite3.Connection, posts: list[str], acts: list[Intent
 def _received(
     connection: sqlite3.Connection, uri: str, handled_with: str, entries: Iterable[Mapping[str, Any]]
 ) -> Received:
+    if message := messages.named(connection, uri):
+        return _message(message, handled_with)
     row = received.get(connection, uri)
     if row is None:
         author = next((entry["author"] for entry in entries if entry["trigger_uri"] == uri and entry["author"]), "")
@@ -114,6 +122,21 @@ def _received(
         state=row.state,
         outcome=row.outcome,
         attempts=row.attempts,
+        handled_with=handled_with,
+    )
+
+
+def _message(message: ReceivedMessage, handled_with: str) -> Received:
+    return Received(
+        uri=message.name,
+        author=message.handle,
+        did=message.author_did,
+        reason="message",
+        text=message.text,
+        at=message.sent_at,
+        received_at=message.received_at,
+        state=message.state,
+        outcome=message.outcome,
         handled_with=handled_with,
     )
 

@@ -15,12 +15,14 @@ from adapters.atproto.tid import tid_time
 from common.clock import iso
 from modules.runtime.journal import rows
 from modules.services.explanation.story import Unknown
-from modules.services.inbox import received
+from modules.services.inbox import messages, received
+from modules.services.inbox.messages import MESSAGES
 from modules.services.outbox import store
 
 _LINK = re.compile(r"https?://[^/?#]+/profile/([^/?#]+)/post/([\w.~:-]+)", re.IGNORECASE)
 _URI = re.compile(r"at://([^/?#]+)/([\w.-]+)/([\w.~:-]+)")
 _ISSUE = re.compile(r"https?://[^/?#]+/[\w.-]+/[\w.-]+/(?:issues|pull)/\d+(?:#issuecomment-\d+)?", re.IGNORECASE)
+_MESSAGE = re.compile(rf"{MESSAGES}[^/\s]+/\S+")
 _ID = re.compile(r"[0-9a-f]{4,32}")
 _POST = "app.bsky.feed.post"
 
@@ -29,7 +31,7 @@ _POST = "app.bsky.feed.post"
 class Named:
     """What was said: the record `key` in `collection` of `who` (a handle or did), or the beginning of an act's id.
 
-    Or `link`, to an issue or a comment on GitHub.
+    Or `link`, to an issue or a comment on GitHub; or `message`, the name of a direct message.
     """
 
     who: str = ""
@@ -37,11 +39,12 @@ class Named:
     key: str = ""
     intent: str = ""
     link: str = ""
+    message: str = ""
 
 
 @dataclass(frozen=True, slots=True)
 class Subject:
-    """What is meant: an act of ours, or somebody's record."""
+    """What is meant: an act of ours, or somebody's record or direct message."""
 
     intent: str = ""
     uri: str = ""
@@ -56,6 +59,8 @@ def understand(what: str) -> Named | None:
         return Named(link=issue[0])
     if uri := _URI.match(said):
         return Named(_owner(uri[1]), uri[2], uri[3])
+    if message := _MESSAGE.fullmatch(said):
+        return Named(message=message[0])
     return Named(intent=said) if _ID.fullmatch(said) else None
 
 
@@ -67,6 +72,8 @@ def find(connection: sqlite3.Connection, what: str) -> Subject | Unknown:
             f"“{what}” is nothing that can be asked about: give a link to a post, an at:// uri, "
             "or at least 4 characters of an act's id"
         )
+    if named.message:
+        return _message(connection, named.message)
     if named.link:
         return _on_github(connection, named.link)
     return _act(connection, named.intent) if named.intent else _record(connection, named)
@@ -87,6 +94,15 @@ def _act(connection: sqlite3.Connection, prefix: str) -> Subject | Unknown:
 def _on_github(connection: sqlite3.Connection, link: str) -> Subject | Unknown:
     made = store.at_result(connection, link, any_case=True)
     return Subject(intent=made.id) if made else Unknown(f"{link} was made by no act that is known")
+
+
+def _message(connection: sqlite3.Connection, name: str) -> Subject | Unknown:
+    ours = store.at_result(connection, name)
+    if ours:
+        return Subject(intent=ours.id)
+    if messages.named(connection, name) or rows.names(connection, name):
+        return Subject(uri=name)
+    return Unknown(f"{name} was never seen: no direct message that reached it, and none of its own, has that name")
 
 
 def _record(connection: sqlite3.Connection, named: Named) -> Subject | Unknown:

@@ -41,7 +41,14 @@ _ENDS = {
     "failed": "failed",
     "expired": "expired",
 }
-_CAME = {"mention": "mentioned it", "reply": "replied to it", "quote": "quoted it"}
+_CAME = {
+    "mention": "mentioned it",
+    "reply": "replied to it",
+    "quote": "quoted it",
+    "message": "wrote it a direct message",
+}
+_A_POST = "post of theirs in the same thread"
+_KINDS = {"message": "message of theirs"}
 _WORDS_OF = {
     "stranger": "Untrusted text was in it, so it could do only what such text may cause",
     "peer": "A peer's words were in it, so it could do only what those may cause",
@@ -130,7 +137,11 @@ def _whom(story: Story) -> str:
 
 def _what(act: Act, whom: str) -> str:
     """The act as a clause: `it replied to @kit`, `its reply to @kit waits for your yes`."""
-    to = {"reply": f" to {whom}", "like": f" the post of {whom}"}.get(act.kind, "") if whom.startswith("@") else ""
+    to = (
+        {"reply": f" to {whom}", "direct_message": f" to {whom}", "like": f" the post of {whom}"}.get(act.kind, "")
+        if whom.startswith("@")
+        else ""
+    )
     if act.state == "done":
         return f"it {_VERBS.get(act.kind, f'did this: {act.kind}')}{to}"
     return f"its {act.kind}{to.replace(' the post of', ' of the post of')} {_ENDS.get(act.state, act.state)}"
@@ -155,7 +166,7 @@ def _received(trigger: Received, first: str, timezone: str) -> Step:
         details.append(f"It was written at {_when(trigger.at, timezone)}, and seen only now.")
     if trigger.handled_with:
         details.append(
-            f"It was handled together with a later post of theirs in the same thread: {trigger.handled_with}"
+            f"It was handled together with a later {_KINDS.get(trigger.reason, _A_POST)}: {trigger.handled_with}"
         )
     return Step(min(filter(None, (trigger.received_at, first)), default=""), text, tuple(details))
 

@@ -8,9 +8,9 @@ from dataclasses import dataclass, field
 
 @dataclass(frozen=True, slots=True)
 class Received:
-    """A post that reached it. `state` is pending, handled or dropped, `outcome` how it was handled, as far as stored.
+    """A post or message that reached it. `state` is pending, handled or dropped, `outcome` how it was handled.
 
-    `handled_with` is the later post of the same person in the same thread together with which this one was handled.
+    `handled_with` is the later one of the same person in the same thread or conversation, with which it was handled.
     """
 
     uri: str

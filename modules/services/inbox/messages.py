@@ -14,6 +14,9 @@ from typing import Literal
 
 from common.clock import iso
 
+MESSAGES = "chat:"
+"""What the name of each direct message begins with."""
+
 
 @dataclass(frozen=True, slots=True)
 class Talk:
@@ -55,6 +58,33 @@ class WaitingMessage:
     begun_at: str = ""
 
 
+@dataclass(frozen=True, slots=True)
+class ReceivedMessage:
+    """A message that reached us, with what became of it; `handle` is its author's, "" if that is not known."""
+
+    conversation_id: str
+    id: str
+    rev: str
+    author_did: str
+    text: str
+    sent_at: str
+    received_at: str
+    state: Literal["pending", "handled", "dropped"]
+    outcome: str
+    handle: str = ""
+    is_bot: bool = False
+
+    @property
+    def name(self) -> str:
+        """The name by which the outbox and the journal know it."""
+        return message_name(self.conversation_id, self.id)
+
+
+def message_name(conversation_id: str, message_id: str) -> str:
+    """Return the name of a direct message in the outbox and the journal; nothing on the network answers to it."""
+    return f"{MESSAGES}{conversation_id}/{message_id}"
+
+
 def keep_talk(connection: sqlite3.Connection, talk: Talk) -> None:
     """Keep a conversation, or what has changed of it."""
     connection.execute(
@@ -73,17 +103,23 @@ def talk_with(connection: sqlite3.Connection, did: str) -> Talk | None:
     return _talk(connection, "did = ?", did)
 
 
-def other_account(connection: sqlite3.Connection, conversation_id: str) -> str:
-    """The did of the one other account in a conversation; "" if it is not known to be one of two."""
-    found = talk(connection, conversation_id)
-    return found.did if found else ""
-
-
 def author_of(connection: sqlite3.Connection, conversation_id: str, message_id: str) -> str:
     """Who wrote a message that reached us; "" if none such did."""
     query = "SELECT author_did FROM direct_messages WHERE conversation_id = ? AND id = ?"
     row = connection.execute(query, (conversation_id, message_id)).fetchone()
     return str(row[0]) if row else ""
+
+
+def keys_of(connection: sqlite3.Connection, did: str) -> list[tuple[str, str]]:
+    """Return conversation and id of each message that one account wrote to us."""
+    query = "SELECT conversation_id, id FROM direct_messages WHERE author_did = ?"
+    return [(str(row[0]), str(row[1])) for row in connection.execute(query, (did,))]
+
+
+def authors(connection: sqlite3.Connection) -> list[tuple[str, str, str]]:
+    """Return DID, handle in lower case and "" for each account with a conversation of two whose handle is known."""
+    query = "SELECT did, handle FROM direct_conversations WHERE handle <> ''"
+    return [(str(row[0]), str(row[1]).lower(), "") for row in connection.execute(query)]
 
 
 def take_in(connection: sqlite3.Connection, messages: Iterable[NewMessage], now: datetime) -> int:
@@ -115,6 +151,29 @@ def begin(connection: sqlite3.Connection, message: WaitingMessage, now: datetime
     )
 
 
+def named(connection: sqlite3.Connection, name: str) -> ReceivedMessage | None:
+    """Return the message of that name, if it reached us."""
+    talk_id, _, message_id = name.removeprefix(MESSAGES).partition("/")
+    return next(iter(_received(connection, "conversation_id = ? AND m.id = ?", talk_id, message_id)), None)
+
+
+def later_than(connection: sqlite3.Connection, message: ReceivedMessage) -> list[ReceivedMessage]:
+    """Return what the same account wrote in the same conversation after a message, oldest first."""
+    where = "conversation_id = ? AND author_did = ? AND rev > ? ORDER BY rev"
+    return _received(connection, where, message.conversation_id, message.author_did, message.rev)
+
+
+def said_in(connection: sqlite3.Connection, conversation_id: str, most: int) -> list[ReceivedMessage]:
+    """Return the newest `most` messages of others in a conversation, oldest first."""
+    found = _received(connection, "conversation_id = ? ORDER BY rev DESC LIMIT ?", conversation_id, most)
+    return found[::-1]
+
+
+def from_account(connection: sqlite3.Connection, did: str, since: datetime) -> list[ReceivedMessage]:
+    """Return what one account wrote to us since then, in no order."""
+    return _received(connection, "author_did = ? AND received_at > ?", did, iso(since))
+
+
 def newest_rev(connection: sqlite3.Connection, conversation_id: str) -> str:
     """The revision of the newest message that reached us in a conversation; "" if none did."""
     query = "SELECT coalesce(max(rev), '') FROM direct_messages WHERE conversation_id = ?"
@@ -144,3 +203,13 @@ def _talk(connection: sqlite3.Connection, where: str, value: str) -> Talk | None
     query = f"SELECT id, did, status, handle, is_bot FROM direct_conversations WHERE {where}"  # noqa: S608 - constants
     row = connection.execute(query, (value,)).fetchone()
     return Talk(row[0], row[1], row[2], row[3], is_bot=bool(row[4])) if row else None
+
+
+def _received(connection: sqlite3.Connection, where: str, *values: object) -> list[ReceivedMessage]:
+    query = f"""
+        SELECT conversation_id, m.id, rev, author_did, text, sent_at, received_at, state, outcome,
+            coalesce(handle, '') AS handle, coalesce(is_bot, 0) AS is_bot
+        FROM direct_messages AS m LEFT JOIN direct_conversations AS c ON c.id = conversation_id WHERE {where}
+    """  # noqa: S608 - constants
+    rows = connection.execute(query, values)
+    return [ReceivedMessage(**{**dict(row), "is_bot": bool(row["is_bot"])}) for row in rows]

@@ -13,6 +13,8 @@ from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, StrictBool, StrictStr, ValidationError
 
+from modules.services.inbox.messages import message_name
+
 IntentKind = Literal[
     "post",
     "reply",
@@ -285,16 +287,11 @@ class DirectMessageBody(_Body):
 
     @property
     def subject(self) -> str:
-        return message_uri(self.conversation_id, f"{self.answers}#{self.part}") if self.answers else ""
+        return message_name(self.conversation_id, f"{self.answers}#{self.part}") if self.answers else ""
 
     @property
     def preview(self) -> str:
         return self.text
-
-
-def message_uri(conversation_id: str, message_id: str) -> str:
-    """The name of a direct message in the outbox; nothing on the network answers to it."""
-    return f"chat:{conversation_id}/{message_id}"
 
 
 @dataclass(frozen=True, slots=True)

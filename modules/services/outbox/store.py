@@ -9,12 +9,12 @@ from collections.abc import Iterable, Sequence
 from datetime import datetime, timedelta
 
 from common.clock import iso, parse_iso
+from modules.services.inbox.messages import message_name
 from modules.services.outbox.bodies import (
     IntentKind,
     PostBody,
     ReplyBody,
     ThreadgateBody,
-    message_uri,
     parse_body,
 )
 from modules.services.outbox.types import (
@@ -229,7 +229,7 @@ def results_in_conversation(connection: sqlite3.Connection, conversation_id: str
         SELECT result_uri FROM intents
         WHERE kind = 'direct_message' AND substr(result_uri, 1, length(:prefix)) = :prefix AND id <> :without
     """
-    values = {"prefix": message_uri(conversation_id, ""), "without": without}
+    values = {"prefix": message_name(conversation_id, ""), "without": without}
     return {str(row[0]) for row in connection.execute(query, values)}
 
 

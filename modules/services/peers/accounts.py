@@ -12,7 +12,7 @@ from datetime import timedelta
 from pathlib import Path
 from typing import Literal
 
-from adapters.atproto.types import Notification
+from adapters.atproto.types import Actor, Notification
 from common.clock import Clock, iso, parse_iso
 from modules.runtime.record_file import Moment, Record, RecordFile
 
@@ -98,20 +98,28 @@ class Relationships:
         self, notification: Notification, *, responded: bool = False, response_uri: str | None = None
     ) -> Relationship:
         """Remember what a notification tells; the same one twice changes nothing."""
-        author = notification.author
-        moment = parse_iso(notification.indexed_at)
-        before = self.get(author.handle) or Relationship(
-            handle=author.handle, did=author.did, first_seen=moment, last_interaction=moment
-        )
-        if any(item.uri == notification.uri for item in before.interactions):
-            return before
         interaction = Interaction(
             type=notification.kind,
             uri=notification.uri,
-            timestamp=moment,
+            timestamp=parse_iso(notification.indexed_at),
             responded=responded,
             response_uri=response_uri,
         )
+        return self._record(notification.author, interaction)
+
+    def record_message(self, author: Actor, uri: str, sent_at: str, *, responded: bool) -> Relationship:
+        """Remember that an account wrote a direct message, without its words; the same one twice changes nothing."""
+        return self._record(
+            author, Interaction(type="message", uri=uri, timestamp=parse_iso(sent_at), responded=responded)
+        )
+
+    def _record(self, author: Actor, interaction: Interaction) -> Relationship:
+        moment = interaction.timestamp
+        before = self.get(author.handle) or Relationship(
+            handle=author.handle, did=author.did, first_seen=moment, last_interaction=moment
+        )
+        if any(item.uri == interaction.uri for item in before.interactions):
+            return before
         interactions = (*before.interactions, interaction)[-_KEPT_INTERACTIONS:]
         after = before.replace(
             did=author.did,
@@ -119,7 +127,7 @@ class Relationships:
             interactions=interactions,
             last_interaction=max(moment, before.last_interaction),
             sentiment=_sentiment(interactions, before.sentiment),
-            responded=before.responded or responded,
+            responded=before.responded or interaction.responded,
         )
         self._keep(after)
         return after

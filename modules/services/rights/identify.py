@@ -13,7 +13,8 @@ from common.person import Person, Trace, needles
 from modules.runtime.database.functions import know_person
 from modules.services.agent.memory.people import bodies_of as remembered
 from modules.services.agent.sessions.people import sessions_of
-from modules.services.inbox import received
+from modules.services.inbox import messages, received
+from modules.services.inbox.messages import message_name
 from modules.services.outbox.people import intents_of
 from modules.services.outbox.people import texts_of as acted
 
@@ -24,7 +25,7 @@ def identify(connection: sqlite3.Connection, relationships: Path, who: str) -> P
     """Return the account `who` (a DID, or a handle with or without @) with each handle and name it was seen under."""
     wanted = who.lstrip("@")
     met = list(_met(relationships))
-    known = received.authors(connection)
+    known = received.authors(connection) + messages.authors(connection)
     did = wanted if wanted.startswith("did:") else _did_of(wanted.lower(), [*known, *met])
     if not did:
         return Person("", (wanted.lower(),))
@@ -40,6 +41,7 @@ def trace_of(connection: sqlite3.Connection, person: Person, archived: Collectio
     threads = [key[key.index("at://") :] for key in sessions if "at://" in key]
     intents = intents_of(connection, threads)
     posts = frozenset(one.uri for root in threads for one in received.in_thread(connection, root))
+    posts |= frozenset(message_name(*one) for one in messages.keys_of(connection, person.did))
     said = [*acted(connection, intents), *remembered(connection, sessions)]
     return Trace(person, sessions, intents, posts, needles(said))
 

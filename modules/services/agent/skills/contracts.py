@@ -40,6 +40,27 @@ SKILL_CONTRACTS: Mapping[str, Mapping[str, frozenset[str]]] = {
         "Notes": frozenset({"depth", "own_replies", "peers", "peer_posts", "github_username"}),
         "No Conversation": frozenset(),
     },
+    "direct-messages": {
+        "System Prompt": frozenset({"bluesky_username", "owner_handle"}),
+        "User Message Template": frozenset({"today", "author", "relationship", "note", "conversation", "message"}),
+        "Relationship / New": _NONE,
+        "Relationship / Known": frozenset({"interactions"}),
+        "Note / Automated": _NONE,
+        "No Conversation": _NONE,
+    },
+    "message-tools": {
+        "Descriptions / message_answer": _NONE,
+        "Descriptions / message_silence": _NONE,
+        "Answers / Empty": _NONE,
+        "Answers / Too Long": frozenset({"length", "most"}),
+        "Answers / Instructions": _NONE,
+        "Answers / Repeats": _NONE,
+        "Answers / Blocked": frozenset({"reason"}),
+        "Answers / Given Up": _NONE,
+        "Answers / Held": _NONE,
+        "Answers / Sent": _NONE,
+        "Answers / Silent": _NONE,
+    },
     "bluesky-tools": {
         **{
             f"Descriptions / {tool}": _NONE

@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import json
 import sqlite3
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Iterator
 from datetime import datetime, timedelta
 
 from common.clock import iso, parse_iso
-from modules.services.inbox import received
+from modules.services.inbox import messages, received
 from modules.services.inbox.received import Notice
 from modules.services.outbox.rules import rules
 from modules.services.outbox.types import UNMETERED_KINDS
@@ -120,13 +120,18 @@ def thread_turns(connection: sqlite3.Connection, root_uri: str) -> list[tuple[st
         "target IN (SELECT value FROM json_each(:targets))",
         {"targets": json.dumps([notice.uri for notice in theirs])},
     )
-    return _in_turn([moment for moment, _ in ours], theirs)
+    return _in_turn([moment for moment, _ in ours], _turns_of(theirs))
 
 
 def pair_turns(connection: sqlite3.Connection, did: str, since: datetime) -> list[tuple[str, bool]]:
-    """The turns between us and one other account since then, oldest first: who ("" for us), labelled as a bot."""
-    ours = _replies_to(connection, did, since)
-    return _in_turn([moment for moment, _ in ours], received.from_account(connection, did, since))
+    """The turns between us and one other account since then, oldest first: who ("" for us), labelled as a bot.
+
+    Direct messages are turns like posts.
+    """
+    ours = [moment for moment, _ in _replies_to(connection, did, since)] + _messages_to(connection, did, since)
+    theirs = [*_turns_of(received.from_account(connection, did, since))]
+    theirs += [(one.received_at, one.rev, did, one.is_bot) for one in messages.from_account(connection, did, since)]
+    return _in_turn(ours, theirs)
 
 
 def answered_notices(connection: sqlite3.Connection, did: str, since: datetime) -> list[Notice]:
@@ -151,9 +156,23 @@ def _reply_moments(connection: sqlite3.Connection, where: str, values: dict[str,
     return [(row[0], row[1]) for row in connection.execute(query, values)]
 
 
-def _in_turn(ours: Iterable[str], theirs: Iterable[Notice]) -> list[tuple[str, bool]]:
+def _messages_to(connection: sqlite3.Connection, did: str, since: datetime) -> list[str]:
+    """When each direct message to one account left since then, or will leave."""
+    query = (
+        f"SELECT coalesce(first_sent_at, '{_LATER}') AS moment FROM intents"  # noqa: S608 - constants
+        f" WHERE kind = 'direct_message' AND {_MAY_LEAVE} AND {_TO} = ? AND moment > ?"
+    )
+    return [row[0] for row in connection.execute(query, (did, iso(since)))]
+
+
+def _turns_of(notices: Iterable[Notice]) -> Iterator[tuple[str, str, str, bool]]:
+    """When each came, what orders those of one moment, who wrote it, and whether they are labelled as a bot."""
+    return ((one.received_at, one.indexed_at, one.author_did, one.is_bot) for one in notices)
+
+
+def _in_turn(ours: Iterable[str], theirs: Iterable[tuple[str, str, str, bool]]) -> list[tuple[str, bool]]:
     turns = [(moment, "", "", True) for moment in ours]
-    turns += [(one.received_at, one.indexed_at, one.author_did, one.is_bot) for one in theirs]
+    turns += theirs
     return [(who, is_bot) for _, _, who, is_bot in sorted(turns, key=lambda turn: turn[:2])]
 
 

@@ -26,6 +26,7 @@ _ONE_AFTER_THE_OTHER_S = 2.0
 _POINTS = (rules.POINTS_PER_HOUR, rules.POINTS_PER_DAY)
 _THREAD_LOOPS = (rules.LOOP_THREAD_HARD, rules.LOOP_THREAD_SOFT)
 _PAIR_LOOPS = (rules.LOOP_PAIR_HARD, rules.LOOP_PAIR_SOFT)
+_MESSAGES = (rules.MESSAGES_PER_PERSON, rules.MESSAGES_PER_PERSON_DAY)
 
 
 class Etiquette:
@@ -72,6 +73,11 @@ class Etiquette:
         seen = [policy.held_to(rule, run, exempt=exempt) for rule in _THREAD_LOOPS]
         by_rows = await self._database.run(lambda connection: self(connection, action, self._clock.now()))
         return policy.reply_advice([*by_rows, *self._with_advice(seen)])
+
+    async def before_message(self, body: DirectMessageBody) -> ReplyAdvice:
+        """How to meet a direct message, known before anybody thinks of words; `body` is an answer without any."""
+        by_rows = await self._database.run(lambda rows: self(rows, ProposedAction(body), self._clock.now()))
+        return policy.reply_advice(by_rows)
 
     def _with_advice(self, verdicts: Iterable[Verdict]) -> list[Verdict]:
         return [policy.with_advice(verdict, speed=self._speed) for verdict in verdicts]
@@ -129,26 +135,33 @@ class _Look:
             yield from self._reply_waits(policy.authority(intent.target))
 
     def _message(self, body: DirectMessageBody) -> Iterator[Verdict]:
-        other = messages.other_account(self._rows, body.conversation_id)
+        talk = messages.talk(self._rows, body.conversation_id)
         author = messages.author_of(self._rows, body.conversation_id, body.answers)
-        yield policy.consent_to_message(body, self._circle, other=other, author=author)
-        if body.to not in self._circle.owner:
-            rule = rules.MESSAGES_PER_PERSON
+        yield policy.consent_to_message(body, self._circle, other=talk.did if talk else "", author=author)
+        if body.to in self._circle.owner:
+            return
+        waiting = counts.waiting_messages(self._rows, body.to)
+        for rule in _MESSAGES:
             left = counts.messaged(self._rows, body.to, self._now, self._window(rule))
-            yield policy.held_to(rule, len(left) + counts.waiting_messages(self._rows, body.to))
+            yield policy.held_to(rule, len(left) + waiting)
+        run = 0
+        if self._circle.is_automated(body.to, is_bot=talk is not None and talk.is_bot):
+            run = self._pair_run(body.to)
+        for rule in _PAIR_LOOPS:
+            yield policy.held_to(rule, run)
 
     def _message_waits(self, intent: Intent, body: DirectMessageBody) -> Iterator[Wait]:
         """What is said in one conversation leaves in its order, one after the other."""
         if store.another_goes_first(self._rows, intent, body.conversation_id, self._now):
             yield Wait("another message to the same conversation is still on its way", _ONE_AFTER_THE_OTHER_S)
-        if body.to in self._circle.owner:
+        if body.to in self._circle.owner or intent.first_sent_at is not None:
             return
-        rule = rules.MESSAGES_PER_PERSON
-        left = counts.messaged(self._rows, body.to, self._now, self._window(rule))
-        excess = len(left) + 1 - rule.limit
-        if excess > 0 and intent.first_sent_at is None:
-            freed = policy.frees_in_s([(moment, 1.0) for moment in left], excess, self._window(rule), self._now)
-            yield Wait(policy.full(rule), freed, ends=True)
+        for rule in _MESSAGES:
+            left = counts.messaged(self._rows, body.to, self._now, self._window(rule))
+            excess = len(left) + 1 - rule.limit
+            if excess > 0:
+                freed = policy.frees_in_s([(moment, 1.0) for moment in left], excess, self._window(rule), self._now)
+                yield Wait(policy.full(rule), freed, ends=True)
 
     def _consents(self, action: ProposedAction, notice: Notice | None) -> Iterator[Verdict]:
         if action.kind in policy.NOTIFYING:
@@ -244,13 +257,16 @@ class _Look:
         root, who = policy.thread_root(action, notice), policy.addressee(action)
         looks = [
             (_THREAD_LOOPS, self._run_of(counts.thread_turns(self._rows, root))) if root else None,
-            (_PAIR_LOOPS, self._run_of(counts.pair_turns(self._rows, who, self._now - self._window(_PAIR_LOOPS[0])))),
+            (_PAIR_LOOPS, self._pair_run(who)),
         ]
         for (hard, soft), counted in filter(None, looks):
             run = 0 if afresh else counted
             yield policy.held_to(hard, run, exempt=exempt)
             if action.kind == "reply":
                 yield policy.held_to(soft, run, exempt=exempt)
+
+    def _pair_run(self, who: str) -> int:
+        return self._run_of(counts.pair_turns(self._rows, who, self._now - self._window(rules.LOOP_PAIR_HARD)))
 
     def _run_of(self, turns: Iterable[tuple[str, bool]]) -> int:
         return policy.run_of(not who or self._circle.is_automated(who, is_bot=is_bot) for who, is_bot in turns)

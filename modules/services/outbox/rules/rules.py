@@ -60,6 +60,15 @@ MESSAGES_PER_PERSON = EtiquetteRule(
     "So many direct messages to one person who is not the owner; what more they write waits its turn.",
     "later",
 )
+MESSAGES_PER_PERSON_DAY = EtiquetteRule(
+    "messages-per-person-a-day",
+    30,
+    "messages",
+    DAY_S,
+    "our own measure",
+    "So many direct messages to one person who is not the owner in a day; what more they write waits its turn.",
+    "later",
+)
 COST_CREATE = EtiquetteRule("cost-create", 3, "points", None, _LIMITS, "What each try to create a record counts.")
 COST_UPDATE = EtiquetteRule("cost-update", 2, "points", None, _LIMITS, "What each change of the profile counts.")
 COST_DELETE = EtiquetteRule("cost-delete", 1, "points", None, _LIMITS, "What each try to delete a record counts.")
@@ -149,7 +158,8 @@ TURNS_PER_PERSON = EtiquetteRule(
     "turns",
     HOUR_S,
     _OURS,
-    "So many posts of one person, neither owner nor peer, are thought about, whatever comes of it; the rest waits.",
+    "So many posts of one person, neither owner nor peer, are thought about, whatever comes of it; the rest waits. So"
+    " it is with what they write in direct messages, counted by itself.",
     "later",
 )
 TURNS_PER_PEER = EtiquetteRule(
@@ -212,7 +222,7 @@ LOOP_PAIR_SOFT = EtiquetteRule(
     DAY_S,
     _OURS,
     "After so many turns between us and one automated account, wherever they meet, a like is better; a person starts"
-    " the count afresh.",
+    " the count afresh. Direct messages count too, and there is silence instead of a like.",
     "like",
 )
 LOOP_PAIR_HARD = EtiquetteRule(
@@ -251,6 +261,7 @@ ETIQUETTE_RULES: tuple[EtiquetteRule, ...] = (
     CONSENT_BY_COMMITMENT,
     CONSENT_TO_MESSAGE,
     MESSAGES_PER_PERSON,
+    MESSAGES_PER_PERSON_DAY,
     COST_CREATE,
     COST_UPDATE,
     COST_DELETE,

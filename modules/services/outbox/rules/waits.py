@@ -1,4 +1,4 @@
-"""Which waiting posts are not to be looked at before a moment, and how many turns each person had of late.
+"""Which waiting posts and messages are not to be looked at before a moment, and how many turns each person had of late.
 
 The turns are in the journal before they begin, and read again at the start: neither a restart nor kill -9 gives anybody
 new ones. The rest lives in memory; a restart looks at all that waits.
@@ -74,9 +74,10 @@ _LONGEST_S = DAY_S
 
 
 class PersonTurns:
-    """Counts turns by did, for `loop`. At `speed` 10 the windows of the rules are a tenth as long."""
+    """Counts turns by did, for `loop`, about what `about` names. At `speed` 10 the windows are a tenth as long."""
 
-    def __init__(self, clock: Clock, speed: float, *, journal: Journal, loop: str) -> None:
+    def __init__(self, clock: Clock, speed: float, *, journal: Journal, loop: str, about: str = "a post") -> None:
+        self._about = about
         self._clock = clock
         self._speed = speed
         self._journal = journal
@@ -96,8 +97,8 @@ class PersonTurns:
         self._is_recalled = True
 
     async def begin_turn(self, author: Actor) -> None:
-        """Count a turn about a post of `author`, which begins now."""
-        begins = f"A turn about a post of @{author.handle} begins"
+        """Count a turn about what `author` wrote, which begins now."""
+        begins = f"A turn about {self._about} of @{author.handle} begins"
         await self._journal.record(
             Entry("life", self._loop, begins, line=None, author=author.handle, data={"act": _ACT, "did": author.did})
         )

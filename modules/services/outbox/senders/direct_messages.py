@@ -13,8 +13,9 @@ from common.result import ApiResult, Err, Ok
 from modules.runtime.database.database import Database
 from modules.runtime.journal.journal import Journal
 from modules.runtime.journal.types import Entry
+from modules.services.inbox.messages import message_name
 from modules.services.outbox import store
-from modules.services.outbox.bodies import DirectMessageBody, message_uri
+from modules.services.outbox.bodies import DirectMessageBody
 from modules.services.outbox.types import AmbiguousErr, Intent, Sent
 
 _UNREADABLE = Err("it holds no direct message", "invalid")
@@ -79,4 +80,4 @@ class DirectMessageSender:
 
 
 def _sent(body: DirectMessageBody, message: DirectMessage) -> Sent:
-    return Sent(message_uri(body.conversation_id, message.id), message.rev)
+    return Sent(message_name(body.conversation_id, message.id), message.rev)

@@ -1,0 +1,92 @@
+"""What a SOUL can do about a direct message of somebody who is not the owner: answer it once, or stay silent."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from pydantic import BaseModel
+
+from adapters.atproto.messages import MESSAGE_MAX_GRAPHEMES
+from common.provenance import Provenance
+from common.text.graphemes import grapheme_len
+from common.text.untrusted import clean, one_line
+from local_tools.words import ToolWords
+from modules.lives.bluesky.reply_check import repeats, scaffold_of
+from modules.lives.messages.types import MessageTurn
+from modules.services.agent.skills.skills import SYSTEM_SECTION, Skills
+from modules.services.agent.tools.types import Tool, ToolResult, Turn
+from modules.services.outbox.outbox import Outbox
+from modules.services.outbox.types import ProposedAction
+
+_SKILL = "direct-messages"
+_TEMPLATES = (SYSTEM_SECTION, "User Message Template", "Relationship", "Note", "No Conversation")
+_REASON_CHARS = 300
+
+
+class AnswerInput(BaseModel):
+    """An answer to the person who wrote."""
+
+    text: str
+
+
+class MessageSilenceInput(BaseModel):
+    """No answer."""
+
+    reason: str
+
+
+class MessageTools:
+    """The handlers, with what they need."""
+
+    def __init__(self, outbox: Outbox, skills: Skills) -> None:
+        self._outbox = outbox
+        self._skills = skills
+        self.words = ToolWords(skills, "message-tools")
+
+    async def answer(self, args: AnswerInput, turn: Turn) -> ToolResult:
+        subject, text = _subject(turn), clean(args.text).strip()
+        if problem := self._problem(text, subject):
+            if subject.revision.ask():
+                return self.words.error(problem, length=grapheme_len(text), most=MESSAGE_MAX_GRAPHEMES)
+            return self.words.end("Given Up", {"act": "silent", "reason": "no answer that may leave, twice"})
+        submitted = await self._outbox.submit(
+            ProposedAction(subject.burst.answer(text), cause_id=turn.cause_id, hold=turn.hold)
+        )
+        data = {"act": "answered", "intent_id": submitted.intent.id, "held": submitted.held}
+        if submitted.accepted:
+            held = f"waits for the owner's yes: {submitted.reason}"
+            return self.words.end(
+                "Held" if submitted.held else "Sent", data | ({"reason": held} if submitted.held else {})
+            )
+        reason = one_line(submitted.reason, _REASON_CHARS)
+        return self.words.end("Blocked", data | {"act": "silent", "reason": reason}, is_error=True, reason=reason)
+
+    async def silence(self, args: MessageSilenceInput, turn: Turn) -> ToolResult:
+        return self.words.end("Silent", {"act": "silent", "reason": one_line(args.reason, _REASON_CHARS)})
+
+    def _problem(self, text: str, subject: MessageTurn) -> str:
+        """Return why these words must not leave, a subsection of `Answers`; "" if they may."""
+        if not text:
+            return "Empty"
+        if grapheme_len(text) > MESSAGE_MAX_GRAPHEMES:
+            return "Too Long"
+        templates = [self._skills.section(_SKILL, name) for name in _TEMPLATES]
+        templates += [self._skills.section("core", "Ground Rules")]
+        if scaffold_of(templates, [subject.told]).is_in(text, subject.said):
+            return "Instructions"
+        return "Repeats" if any(repeats(text, said) for said in subject.said) else ""
+
+
+def message_tools(tools: MessageTools) -> Sequence[Tool]:
+    """The family, as the registry takes it."""
+    anyone, tool = Provenance.STRANGER, tools.words.tool
+    return (
+        tool("message_answer", AnswerInput, "social", anyone, tools.answer, subject=MessageTurn),
+        tool("message_silence", MessageSilenceInput, "social", anyone, tools.silence, subject=MessageTurn),
+    )
+
+
+def _subject(turn: Turn) -> MessageTurn:
+    if not isinstance(turn.subject, MessageTurn):
+        raise TypeError("the registry offers this tool in turns about direct messages only")
+    return turn.subject

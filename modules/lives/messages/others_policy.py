@@ -1,0 +1,101 @@
+"""Who beside the owner is answered in direct messages, when, and whether at all. Pure."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Literal
+
+from adapters.atproto.types import ConversationStatus
+from common.clock import parse_iso
+from common.settings import MessagesFrom
+from common.text.closings import is_emoji_only, is_low_value_closing
+from common.text.injections import gives_orders
+from modules.lives.messages.policy import is_too_old
+from modules.lives.messages.types import Burst, MessageDisposition
+from modules.services.outbox.rules.types import ReplyAdvice
+from modules.services.rights.policy import may_stand_in_prompt
+from modules.services.rights.preferences import UNREADABLE_S
+from modules.services.rights.types import Preference
+
+QUIET = timedelta(seconds=30)
+"""So long nobody wrote in a conversation before it is answered: what comes in a burst gets one answer."""
+LONGEST_BURST = timedelta(minutes=3)
+"""Who goes on writing is answered after so long all the same."""
+
+_STATE_OF_ADVICE: dict[str, Literal["later", "silent"]] = {"later": "later", "like": "silent", "silence": "silent"}
+
+
+def is_welcome(messages_from: MessagesFrom, status: ConversationStatus, *, is_peer: bool, is_followed: bool) -> bool:
+    """Return whether somebody who is not the owner may have an answer.
+
+    Args:
+        messages_from: the owner's setting.
+        status: `accepted` where our account took part in the conversation, or took it on; else `request`.
+        is_peer: whether they are a listed or a found peer.
+        is_followed: whether our account follows them.
+
+    """
+    if messages_from == "owner":
+        return False
+    return messages_from == "all" or status == "accepted" or is_peer or is_followed
+
+
+def ready_in_s(burst: Burst, now: datetime, *, speed: float) -> float:
+    """Return in how many seconds a burst may be answered; 0 if now. At `speed` 10 the pauses are a tenth as long."""
+    first, last = (parse_iso(burst.messages[place].received_at) for place in (0, -1))
+    ready = min(last + QUIET / speed, first + LONGEST_BURST / speed)
+    return max(0.0, (ready - now).total_seconds())
+
+
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """What is known of whoever wrote a burst, before a model is asked.
+
+    Attributes:
+        advice: what the rules of the outbox say of an answer.
+        is_muted: whether the owner muted them.
+        preference: what they declared about AI; None where it could not be read.
+        has_answered: whether an answer of ours stands in the conversation.
+
+    """
+
+    advice: ReplyAdvice
+    preference: Preference | None
+    is_muted: bool = False
+    has_answered: bool = False
+
+
+def verdict_on(burst: Burst, standing: Standing, now: datetime) -> MessageDisposition | None:
+    """Return what becomes of a burst without a model; None where it is to be answered. The first rule decides."""
+    if is_too_old(burst.newest.sent_at, now):
+        return MessageDisposition("dropped", "it has waited for more than a day; an answer would come too late")
+    if standing.preference is None and not standing.is_muted:
+        return MessageDisposition("later", "what the author allows could not be read", retry_in_s=UNREADABLE_S)
+    if silent := _why_silent(burst, standing):
+        return MessageDisposition("silent", silent)
+    if standing.advice.act == "free":
+        return None
+    act, advice = _STATE_OF_ADVICE[standing.advice.act], standing.advice
+    return MessageDisposition(act, advice.reason, retry_in_s=advice.retry_in_s)
+
+
+def _why_silent(burst: Burst, standing: Standing) -> str:
+    """Why there is no answer, whatever the rules of the outbox say; "" if there may be one."""
+    texts = [message.text for message in burst.messages]
+    rules = (
+        (standing.is_muted, "the owner muted the author"),
+        (not may_stand_in_prompt(standing.preference), "the author denies that their words stand in a prompt"),
+        (any(map(gives_orders, texts)), "the message orders us to put our instructions aside"),
+        (standing.has_answered and all(map(_only_closes, texts)), "the message only closes the talk"),
+    )
+    return next((reason for applies, reason in rules if applies), "")
+
+
+def _only_closes(text: str) -> bool:
+    return is_low_value_closing(text) or is_emoji_only(text)
+
+
+def is_settled(disposition: MessageDisposition) -> bool:
+    """Return whether nothing of a burst goes on waiting."""
+    return disposition.act in {"answered", "silent", "dropped"}

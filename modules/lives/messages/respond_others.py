@@ -1,0 +1,131 @@
+"""Lets the model choose one act about what somebody wrote in a direct message.
+
+What is said there is private: the turn belongs to no session, so nothing of it is archived, remembered, or told in
+another turn. All that it is told stands in the rows of that one conversation.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from common.clock import Clock, local, spoken
+from common.facts import MessageFacts, SaidLine
+from common.provenance import Provenance
+from modules.lives.messages.types import Burst, Line, MessageDisposition, MessageTurn
+from modules.runtime.llm.types import Importance, Message
+from modules.services.agent.framing import Framer
+from modules.services.agent.identity.identity import Me
+from modules.services.agent.prompt.prompter import Prompter
+from modules.services.agent.skills.skills import Skills
+from modules.services.agent.tools.types import Turn
+from modules.services.agent.turn.loop import TurnResult
+from modules.services.agent.turn.runner import TurnRunner
+from modules.services.peers.accounts import Relationships
+
+TOOLS = ("message_answer", "message_silence")
+
+_LOOP = "message-others"
+_SKILL = "direct-messages"
+_TEMPLATE = "User Message Template"
+
+
+@dataclass(frozen=True, slots=True)
+class OthersResponder:
+    """Asks the model, with the words of strangers as data and two tools."""
+
+    me: Me
+    prompter: Prompter
+    skills: Skills
+    turn_runner: TurnRunner
+    relationships: Relationships
+    clock: Clock
+    rng: random.Random
+
+    async def respond_to(self, burst: Burst, earlier: Sequence[Line], importance: Importance) -> MessageDisposition:
+        """Return what the model chose.
+
+        Raises:
+            BudgetExceeded: there is no budget for the author.
+            Transient: the model is briefly unable.
+
+        """
+        key = f"message:{burst.talk.id}"
+        told = self._words(burst, earlier)
+        turn = Turn(
+            loop=_LOOP,
+            provenance=Provenance.STRANGER,
+            cause_id=burst.uri,
+            subject=MessageTurn(burst, said=(*(line.text for line in earlier), burst.text), told=self._bare(burst)),
+            importance=importance,
+        )
+        system = await self.prompter.prompt(
+            skill=_SKILL,
+            variables={"bluesky_username": self.me.bluesky_username, "owner_handle": self.me.owner_handle},
+            audience="bluesky",
+            session_key=key,
+            query=burst.text,
+            now=self.clock.now(),
+            least=Provenance.STRANGER,
+        )
+        turn_result = await self.turn_runner.run_turn(
+            turn=turn,
+            system=system,
+            messages=(Message("user", told),),
+            purpose=_SKILL,
+            tool_choice="required",
+            only=TOOLS,
+            about=_facts(burst, earlier),
+        )
+        return disposition_of(turn_result)
+
+    def _words(self, burst: Burst, earlier: Sequence[Line]) -> str:
+        framer = Framer(self.skills, self.rng)
+        who, uri = f"@{burst.talk.handle}", burst.uri
+        lines = "\n".join(f"{f'@{line.who}' if line.who else 'YOU'}: {' '.join(line.text.split())}" for line in earlier)
+        return self._template(
+            burst,
+            today=spoken(local(self.clock.now(), self.me.timezone)),
+            conversation=framer.frame("conversation", author="several", uri=uri, text=lines)
+            if lines
+            else self.skills.section(_SKILL, "No Conversation"),
+            message=framer.frame("message", author=who, uri=uri, text=burst.text),
+        )
+
+    def _bare(self, burst: Burst) -> str:
+        """What our own prompt says, without the words of others."""
+        return self._template(burst, today="", conversation="", message="")
+
+    def _template(self, burst: Burst, *, today: str, conversation: str, message: str) -> str:
+        known = self.relationships.get(burst.talk.handle)
+        met = len(known.interactions) if known else 0
+        return self.skills.render(
+            _SKILL,
+            _TEMPLATE,
+            today=today,
+            author=burst.talk.handle,
+            relationship=self.skills.render(_SKILL, "Relationship", "Known" if met else "New", interactions=met),
+            note=self.skills.render(_SKILL, "Note", "Automated") if burst.talk.is_bot else "",
+            conversation=conversation,
+            message=message,
+        )
+
+
+def disposition_of(turn_result: TurnResult) -> MessageDisposition:
+    """What the turn came to: the act of the tool that ended it, or `undecided` when none did."""
+    for _, result in reversed(turn_result.calls):
+        if result.ends_turn:
+            data = result.data
+            reason, held = str(data.get("reason", "")), bool(data.get("held", False))
+            return MessageDisposition(data["act"], reason, data.get("intent_id"), held=held)
+    return MessageDisposition("undecided", f"the model chose nothing that works ({turn_result.stopped})")
+
+
+def _facts(burst: Burst, earlier: Sequence[Line]) -> MessageFacts:
+    return MessageFacts(
+        author=burst.talk.handle,
+        text=burst.text,
+        said=tuple(SaidLine(line.who, line.text) for line in earlier),
+        is_bot=burst.talk.is_bot,
+    )
