@@ -32,6 +32,7 @@ OWNERS = {
     "memories_fts": "modules/services/agent/memory",
     "model_calls": "modules/runtime/budget",
     "muted_people": "modules/services/rights",
+    "no_reply_people": "modules/services/rights",
     "other_writes": "modules/services/outbox",
     "owner_messages": "modules/services/agent/sessions",
     "pending_notifications": "modules/services/inbox",

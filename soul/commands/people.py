@@ -21,7 +21,7 @@ from modules.runtime.database.schema import MIGRATIONS
 from modules.runtime.home import Home, HomeLock, lock_holder
 from modules.runtime.journal.journal import Journal
 from modules.runtime.journal.types import Entry
-from modules.services.rights.forgetting import Forgetting, Forgotten
+from modules.services.rights.forgetting import Forgetting, Forgotten, open_people_server
 from modules.services.rights.requests import ForgetRequest, ForgetRequests
 from soul.terminal.output import printable, write_json, write_lines
 
@@ -96,7 +96,7 @@ def carry_out_requests(settings: Settings, home: Home) -> list[Forgotten]:
 async def _carry_out(settings: Settings, home: Home) -> list[Forgotten]:
     clock = SystemClock()
     database = await Database.open(home.database, MIGRATIONS)
-    server = _server(settings)
+    server = open_people_server(settings)
     try:
         forgetting = _forgetting(settings, home, database, server)
         done = [await forgetting.carry_out(request) for request in ForgetRequests(home.memory).due(clock.now())]
@@ -116,22 +116,13 @@ async def _carry_out(settings: Settings, home: Home) -> list[Forgotten]:
 async def forgetting_beside(settings: Settings, home: Home) -> AsyncIterator[Forgetting]:
     """Yield what can look into a home in which a SOUL may be awake. Raises `SoulError`."""
     database = await Database.beside(home.database)
-    server = _server(settings)
+    server = open_people_server(settings)
     try:
         yield _forgetting(settings, home, database, server)
     finally:
         await database.close()
         if server is not None:
             await server.aclose()
-
-
-def _server(settings: Settings) -> PostgresPeople | None:
-    url = settings.database_url.get_secret_value()
-    if not url:
-        return None
-    from modules.services.agent.memory.postgres_people import PostgresPeople  # noqa: PLC0415 - an optional library
-
-    return PostgresPeople(url, settings.agent_name)
 
 
 def _forgetting(settings: Settings, home: Home, database: Database, server: PostgresPeople | None) -> Forgetting:

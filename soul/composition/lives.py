@@ -22,6 +22,7 @@ from modules.services.commitments.due import DueCommitments
 from modules.services.commitments.events import CommitmentAbandoned, CommitmentsReady
 from modules.services.commitments.replies import ReplyCommitments
 from modules.services.peers.room_identity import RoomJoined
+from modules.services.rights.build import build_person_requests
 from soul.composition.services import Services
 
 
@@ -50,7 +51,8 @@ class Lives:
         )
         writer = build_commitment_writer(services, self.turn_services.prompter)
         replies = ReplyCommitments(self.queue, writer, services.journal, social_only=social_only)
-        self.bluesky = BlueskyLife(services, self.bluesky_state, self.turn_services, replies)
+        self.requests = build_person_requests(services, self.turn_services.prompter)
+        self.bluesky = BlueskyLife(services, self.bluesky_state, self.turn_services, replies, self.requests)
         in_space = space_services(services, services.integrations, self.turn_services, self.queue, writer)
         self.space = build_space_life(in_space, social_only=social_only or not services.github.configured)
         self.commitments = build_commitment_loop(

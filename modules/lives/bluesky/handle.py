@@ -10,6 +10,7 @@ from dataclasses import replace
 from datetime import timedelta
 from typing import Literal
 
+from adapters.atproto.types import Notification
 from common.clock import Clock
 from common.errors import BudgetExceeded, Fatal, Transient
 from common.result import Err
@@ -21,6 +22,7 @@ from modules.lives.bluesky.report import Reporter
 from modules.lives.bluesky.respond import Responder
 from modules.lives.bluesky.state import PendingPosts
 from modules.lives.bluesky.types import Act, Disposition, Pending
+from modules.runtime.llm.types import Importance
 from modules.services.agent.identity.identity import Identity
 from modules.services.outbox.outbox import Outbox
 from modules.services.outbox.rules.policy import full
@@ -28,10 +30,13 @@ from modules.services.outbox.rules.rules import TURNS_OF_PEERS, TURNS_OF_STRANGE
 from modules.services.outbox.rules.waits import PersonTurns
 from modules.services.outbox.senders.bluesky import record_uri
 from modules.services.outbox.types import ACTIVE_STATES
+from modules.services.rights.answering import PersonRequests
+from modules.services.rights.types import Addressed
 
 PENDING_MAX_ATTEMPTS = 5
 
 _PLANNED: dict[str, Act] = {"like": "liked", "conclude": "concluded", "skip": "skipped", "later": "later"}
+_REQUESTED: dict[str, Act] = {"later": "later", "unclear": "undecided", "silent": "skipped"}
 _DONE_BEFORE: dict[str, Act] = {"reply": "replied", "like": "liked"}
 
 
@@ -47,6 +52,7 @@ class Handler:
         outbox: what was accepted before.
         pending: the rows.
         turns: how many turns each account had of late.
+        requests: carries out what people ask about their own data.
         reporter: tells what became of each post.
         clock: the time.
         others_first_ms: how long others who are addressed in the same post go first, in ms.
@@ -65,6 +71,7 @@ class Handler:
         outbox: Outbox,
         pending: PendingPosts,
         turns: PersonTurns,
+        requests: PersonRequests,
         reporter: Reporter,
         clock: Clock,
         others_first_ms: Callable[[Pending], float],
@@ -78,6 +85,7 @@ class Handler:
         self._outbox = outbox
         self._pending = pending
         self._turns = turns
+        self._requests = requests
         self._reporter = reporter
         self._clock = clock
         self._others_first_ms = others_first_ms
@@ -131,16 +139,39 @@ class Handler:
                     self._conversations.record_our_reply(notification.root.uri, reply_uri)
                 act, held = _DONE_BEFORE.get(intent.kind, "left"), intent.state == "held"
                 return Disposition(act, "done before the last restart", intent.id, held=held)
+        importance = self._reader.importance_of(notification)
+        return await self._carry_out_request(notification, importance) or await self._not_now(item, importance)
+
+    async def _carry_out_request(self, post: Notification, importance: Importance) -> Disposition | None:
+        """What becomes of a post in which its author asks about their own data, or asked for no reply before."""
+        parent_uri = post.reply.parent.uri if post.reply else ""
+        did, handle = post.author.did, post.author.handle
+        outcome = await self._requests.carry_out(Addressed(post.uri, did, handle, post.text, importance, parent_uri))
+        if outcome is None:
+            return None
+        if outcome.code != "answer":
+            return Disposition(_REQUESTED[outcome.code], outcome.reason, retry_in_s=outcome.retry_in_s)
+        answered = await self._publisher.answer_request(outcome.text, post, ends=outcome.ends)
+        if answered.status == "blocked":
+            return Disposition("silent", f"{outcome.reason}; {answered.reason}", answered.intent_id or None)
+        return Disposition("answered", outcome.reason, answered.intent_id, held=answered.status == "held")
+
+    async def _not_now(self, item: Pending, importance: Importance) -> Disposition | None:
+        """What becomes of a post that is too old, or whose turn it is not; None if it is to be read now."""
+        now = self._clock.now()
+        age = now - item.indexed
+        if age > timedelta(milliseconds=NOTIFICATION_MAX_AGE_MS):
+            hours = age / timedelta(hours=1)
+            return Disposition("dropped", f"it has waited {hours:.0f} hours; an answer would come too late")
         others_first = timedelta(milliseconds=self._others_first_ms(item))
         if (others_first_s := (item.received + others_first - now).total_seconds()) > 0:
             return Disposition("later", "others are addressed too and go first", retry_in_s=others_first_s)
-        importance = self._reader.importance_of(notification)
         if importance == "owner":
             return None
-        limits = TURNS_OF_STRANGERS if importance == "stranger" else TURNS_OF_PEERS
-        if wait := self._turns.wait(notification.author.did, limits):
+        author, limits = item.notification.author, TURNS_OF_STRANGERS if importance == "stranger" else TURNS_OF_PEERS
+        if wait := self._turns.wait(author.did, limits):
             return Disposition("later", full(wait[0]), retry_in_s=wait[1])
-        await self._turns.begin_turn(notification.author)
+        await self._turns.begin_turn(author)
         return None
 
     async def _read_and_respond(self, item: Pending) -> Disposition:

@@ -68,6 +68,7 @@ from modules.services.pictures.pictures import Pictures as SharedPictures
 from modules.services.presence.disclosure import Disclosure
 from modules.services.presence.policy import operator_of
 from modules.services.presence.subscriptions import ActivitySubscriptions
+from modules.services.rights.answering import PersonRequests
 from modules.services.rights.forgotten import ForgottenPeople
 from modules.services.rights.preferences import Preferences
 from modules.services.rights.requests import ForgetRequests
@@ -125,9 +126,15 @@ class BlueskyLife:
     """The life on Bluesky. `notices` are lines for the owner about its files."""
 
     def __init__(
-        self, services: BlueskyServices, state: BlueskyState, turn_services: TurnServices, replies: ReplyCommitments
+        self,
+        services: BlueskyServices,
+        state: BlueskyState,
+        turn_services: TurnServices,
+        replies: ReplyCommitments,
+        requests: PersonRequests,
     ) -> None:
         self._services = services
+        self._requests = requests
         self._state = state
         self._turn_services = turn_services
         self._replies = replies
@@ -254,6 +261,7 @@ class BlueskyLife:
             outbox=services.outbox,
             pending=state.pending,
             turns=turns,
+            requests=self._requests,
             reporter=reporter,
             clock=services.clock,
             others_first_ms=self._others_first_ms,

@@ -14,6 +14,7 @@ from adapters.atproto.types import Notification
 from common.clock import Clock, parse_iso
 from common.constants import DAY_MS
 from common.result import ApiResult, Err, Ok
+from common.text.rights_requests import may_be_rights_request
 from modules.lives.bluesky.policy import Screening, prioritize_notifications, should_respond_to
 from modules.lives.bluesky.publish import Publisher
 from modules.lives.bluesky.state import PendingPosts
@@ -30,6 +31,7 @@ NOTIFICATION_FETCH_LIMIT = 50
 NOTIFICATION_MAX_PAGES = 4
 NOTIFICATION_MAX_AGE_MS = DAY_MS
 NOTIFICATION_MAX_BURST_PAGES = 40
+REQUEST_MAX_AGE_MS = 7 * DAY_MS
 
 _WORDS = ("reply", "mention", "quote")
 _SEEN_POST = "subscribed-post"
@@ -91,8 +93,9 @@ class Perceiver:
         quiet_items, _ = await self._forgotten.sift(quiet.data)
         reactions = [item for item in quiet_items if item.kind in _REACTIONS]
         kept, not_remembered = await self._forgotten.sift([*unmet, *reactions])
-        fresh = [item for item in kept if _indexed(item) > floor]
-        late = [item for item in kept if _indexed(item) <= floor]
+        fresh = [item for item in kept if _indexed(item) > floor or self._may_be_late_request(item)]
+        taken = {item.uri for item in fresh}
+        late = [item for item in kept if item.uri not in taken and _indexed(item) <= floor]
         to_us = {item.uri for item in words.data}
         seen_posts = [item for item in quiet_items if item.kind == _SEEN_POST and item.uri not in to_us]
         if not fresh and not late and not quiet_items:
@@ -128,8 +131,9 @@ class Perceiver:
         decided = [
             (item, should_respond_to(item, self._owner_did, skip_acknowledgments=skip)) for item in notifications
         ]
-        wanted = [item for item, decision in decided if decision]
-        let_go = [(item, decision) for item, decision in decided if not decision]
+        asked = {item.uri for item in notifications if may_be_rights_request(item.text)}
+        wanted = [item for item, decision in decided if decision or item.uri in asked]
+        let_go = [(item, decision) for item, decision in decided if not decision and item.uri not in asked]
         # NOTE(self): kept before anything is done, for a like needs the row that tells why; after a crash in between
         # the model meets them.
         await self._pending.take_in([item for item, _ in let_go])
@@ -256,6 +260,13 @@ class Perceiver:
     def _floor(self) -> datetime:
         """What is older is not answered any more."""
         return self._clock.now() - timedelta(milliseconds=NOTIFICATION_MAX_AGE_MS)
+
+    def _may_be_late_request(self, notification: Notification) -> bool:
+        """Whether it may be a request about the author's own data, which is carried out also after days."""
+        since = self._clock.now() - timedelta(milliseconds=REQUEST_MAX_AGE_MS)
+        return (
+            notification.kind in _WORDS and _indexed(notification) > since and may_be_rights_request(notification.text)
+        )
 
     def _too_late(self, notification: Notification) -> str:
         hours = (self._clock.now() - _indexed(notification)) / timedelta(hours=1)

@@ -11,6 +11,7 @@ from typing import Literal, Protocol
 from adapters.atproto.types import Notification
 from common.result import Decision
 from common.text.closings import asks, is_emoji_only, is_low_value_closing, without_handles
+from common.text.rights_requests import may_be_rights_request
 from modules.lives.bluesky.case import Case
 from modules.lives.bluesky.conversation_policy import ConversationDecision
 from modules.lives.bluesky.thread import CircularAnalysis, ThreadAnalysis
@@ -217,13 +218,16 @@ def triage(
 ) -> list[Pending]:
     """One item per person and thread: their newest post there; their older ones become `earlier`.
 
-    Everybody who waits in a thread is answered, each after reading what was answered before. Threads of the owner come
-    first. The others take turns: nobody's second item comes before somebody else's first, counting from the `turns`
-    that each did had of late. Among equals come those who come often, then by priority, then the oldest.
+    A post that may be a request about its author's own data stands alone. Everybody who waits in a thread is answered,
+    each after reading what was answered before. Threads of the owner come first. The others take turns: nobody's second
+    item comes before somebody else's first, counting from the `turns` that each did had of late; of a request only
+    other requests count. Among equals come requests, then those who come often, then by priority, then the oldest.
     """
-    threads: dict[tuple[str, str], list[Pending]] = {}
+    threads: dict[tuple[str, str, str], list[Pending]] = {}
     for item in sorted(waiting, key=_age):
-        threads.setdefault((item.notification.root.uri, item.notification.author.did), []).append(item)
+        post = item.notification
+        alone = post.uri if may_be_rights_request(post.text) else ""
+        threads.setdefault((post.root.uri, post.author.did, alone), []).append(item)
 
     had = Counter(turns or {})
 
@@ -235,13 +239,16 @@ def triage(
         recurring = any(one.relationship is not None and one.relationship.is_recurring for one in ranked)
         return not recurring, -max(one.priority for one in ranked), _age(item)
 
-    rounds: list[tuple[bool, int, Pending]] = []
+    asked: Counter[str] = Counter()
+    rounds: list[tuple[bool, int, bool, Pending]] = []
     for item in sorted(map(_one_of, threads.values()), key=urgency):
         did = item.notification.author.did
-        by_owner = did == owner_did
-        rounds.append((not by_owner, 0 if by_owner else had[did], item))
-        had[did] += 1
-    return [item for *_, item in sorted(rounds, key=lambda ranked: ranked[:2])]
+        by_owner, is_request = did == owner_did, may_be_rights_request(item.notification.text)
+        # NOTE(self): turns that somebody had do not put off a request, other requests of theirs do.
+        counted = asked if is_request else had
+        rounds.append((not by_owner, 0 if by_owner else counted[did], not is_request, item))
+        counted[did] += 1
+    return [item for *_, item in sorted(rounds, key=lambda ranked: ranked[:3])]
 
 
 def _screen(notification: Notification, *, is_owner: bool, skip_acknowledgments: bool = True) -> Screening:

@@ -5,11 +5,12 @@ Each accepted reply is recorded with its conversation at once: its address is kn
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from adapters.atproto.client import Atproto
-from adapters.atproto.types import StrongRef
+from adapters.atproto.types import Notification, StrongRef
 from common.constants import PORTABLE_MAX_GRAPHEMES, POST_MAX_BYTES
 from common.result import Err
 from common.text.closings import is_low_value_closing, only_acknowledges
@@ -131,6 +132,24 @@ class Publisher:
             self._relationships.mark_interaction_responded(parent.uri, published.uri)
             await self._leave_if_long(draft, parent, root)
         return replace(published, ends=submitted.advice.code == "silence")
+
+    async def answer_request(self, text: str, to: Notification, *, ends: bool) -> Published:
+        """A reply to who asked about their own data, sent ahead of the pace: no check of this life holds it back.
+
+        `ends`: the conversation is over with it.
+        """
+        refs = {"parent": RecordRef(uri=to.uri, cid=to.cid), "root": RecordRef(uri=to.root.uri, cid=to.root.cid)}
+        body = ReplyBody(text=clean(text), about_rights=True, **refs)
+        once = f"request:{hashlib.sha256(to.uri.encode()).hexdigest()[:16]}"
+        published = await self._submit(ProposedAction(body, once=once, cause_id=to.uri, urgent=True))
+        if published.status == "accepted":
+            self._conversations.track_conversation(to.root.uri, cid=to.root.cid)
+            self._conversations.record_our_reply(to.root.uri, published.uri)
+        if ends:
+            self._conversations.mark_conversation_concluded(to.root.uri, "the author asked for an end")
+        if published.status == "accepted":
+            self._relationships.mark_interaction_responded(to.uri, published.uri)
+        return published
 
     async def like(
         self, subject: StrongRef, *, cause_id: str | None, by_owner: bool = False, hold: str = ""

@@ -16,6 +16,7 @@ _WHO_WAITS: dict[Importance, str] = {
 }
 _LINES: dict[Act, str] = {
     "replied": "Replying to @{}",
+    "answered": "Answering what @{} asked about their own data",
     "liked": "Liking instead of replying to @{}",
     "left": "Leaving the conversation with @{}",
     "silent": "Staying silent with @{}",

@@ -24,6 +24,7 @@ _RECENT_POSTS = 4
 PublishedAs = Literal["accepted", "held", "liked_instead", "blocked"]
 Act = Literal[
     "replied",
+    "answered",
     "liked",
     "left",
     "silent",

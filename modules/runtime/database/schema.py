@@ -337,6 +337,14 @@ ALTER TABLE direct_messages ADD COLUMN begun_at TEXT NOT NULL DEFAULT '';
 CREATE INDEX direct_messages_by_author ON direct_messages (author_did, received_at);
 """
 
+_NO_REPLY_PEOPLE = """
+CREATE TABLE no_reply_people (
+    did TEXT PRIMARY KEY,
+    since TEXT NOT NULL
+) STRICT;
+ALTER TABLE forgotten_people ADD COLUMN no_reply INTEGER NOT NULL DEFAULT 0;
+"""
+
 MIGRATIONS = (
     _FIRST,
     _TRUST,
@@ -352,4 +360,5 @@ MIGRATIONS = (
     _FORGOTTEN_PEOPLE,
     _DIRECT_MESSAGES,
     _MESSAGES_OF_OTHERS,
+    _NO_REPLY_PEOPLE,
 )

@@ -152,11 +152,15 @@ class PostBody(_WithPictures):
 
 
 class ReplyBody(_WithPictures):
-    """A reply to `parent` in the thread that begins with `root`, with the pictures that it shows."""
+    """A reply to `parent` in the thread that begins with `root`, with the pictures that it shows.
+
+    `about_rights`: it answers what somebody asked about their own data.
+    """
 
     kind: ClassVar[Literal["reply"]] = "reply"
     parent: RecordRef
     root: RecordRef
+    about_rights: StrictBool = False
 
     @property
     def subject(self) -> str:
@@ -273,7 +277,8 @@ class DirectMessageBody(_Body):
 
     `after_rev` is the revision of the newest message known when this one was proposed, "" if there was none. `answers`
     is the id of the message that it answers, "" if none; a long answer has several parts, counted from 1. `drafts` are
-    the ids of the acts of which it tells the owner that they wait for a yes.
+    the ids of the acts of which it tells the owner that they wait for a yes. `about_rights`: it answers what somebody
+    asked about their own data.
     """
 
     kind: ClassVar[Literal["direct_message"]] = "direct_message"
@@ -284,6 +289,7 @@ class DirectMessageBody(_Body):
     answers: StrictStr = ""
     part: int = 1
     drafts: tuple[StrictStr, ...] = ()
+    about_rights: StrictBool = False
 
     @property
     def subject(self) -> str:

@@ -10,6 +10,7 @@ from common.person import Held, Trace
 from modules.services.outbox.rules import counts
 
 _TEXT = "CASE WHEN json_valid(body) THEN json_extract(body, '$.text') END"
+_LAST_REPLIES = 5
 _NAMED = "names_person(target, body, cause_id, result_uri, error)"
 
 
@@ -27,6 +28,16 @@ def texts_of(connection: sqlite3.Connection, ids: Collection[str]) -> list[str]:
     """Return the words of these intents."""
     query = f"SELECT {_TEXT} AS text FROM intents WHERE id IN (SELECT value FROM json_each(?)) AND text IS NOT NULL"  # noqa: S608 - a constant
     return [str(row["text"]) for row in connection.execute(query, (json.dumps(sorted(ids)),))]
+
+
+def replies_to(connection: sqlite3.Connection, did: str) -> list[str]:
+    """Return the ids of our last few replies to an account, the newest first."""
+    query = (
+        "SELECT id FROM intents WHERE kind = 'reply' AND state = 'done' AND substr(target, 1, ?) = ?"
+        " ORDER BY created_at DESC LIMIT ?"
+    )
+    address = f"at://{did}/"
+    return [str(row[0]) for row in connection.execute(query, (len(address), address, _LAST_REPLIES))]
 
 
 class OutboxPeople:

@@ -20,6 +20,7 @@ from common.errors import Transient
 from common.files import write_atomic
 from common.person import Held, Trace, needles
 from common.result import ApiResult, Err
+from common.settings import Settings
 from modules.runtime.database import marks
 from modules.runtime.database.database import Database
 from modules.runtime.database.functions import know_person
@@ -160,12 +161,12 @@ class Forgetting:
     def _delete_rows(self, connection: sqlite3.Connection, trace: Trace) -> int:
         know_person(connection, trace.person)
         did = trace.person.did
-        muted = did in store.muted(connection)
+        muted, no_reply = did in store.muted(connection), did in store.no_reply(connection)
         gone = sum(holder.forget(connection, trace) for holder in HOLDERS)
         for name in SNAPSHOT_MARKS:
             marks.remove(connection, name)
         if did:
-            tombstones.bury(connection, did, self._clock.now(), muted=muted)
+            tombstones.bury(connection, did, self._clock.now(), muted=muted, no_reply=no_reply)
         return gone
 
     def _files(self, trace: Trace) -> Iterator[tuple[Path, bytes]]:
@@ -203,6 +204,16 @@ class Forgetting:
         for path in (*(self._home.root / name for name in _NOT_MEMORY), *_below(self._home.workspace)):
             if path.is_file() and trace.person.is_named_in(path.read_text(encoding="utf-8", errors="replace")):
                 yield str(path)
+
+
+def open_people_server(settings: Settings) -> PostgresPeople | None:
+    """Return what finds people in memories on a server; None where memories lie in soul.db. The caller closes it."""
+    url = settings.database_url.get_secret_value()
+    if not url:
+        return None
+    from modules.services.agent.memory.postgres_people import PostgresPeople  # noqa: PLC0415 - an optional library
+
+    return PostgresPeople(url, settings.agent_name)
 
 
 def _below(folder: Path) -> Iterator[Path]:

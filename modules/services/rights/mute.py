@@ -1,4 +1,8 @@
-"""What keeps the SOUL from everybody whom the owner muted: a rule at admission, a gate at departure. Keeps nothing."""
+"""What keeps the SOUL from everybody whom the owner muted, and from who asked for no reply. Keeps nothing.
+
+A rule at admission and a gate at departure. The answer to a request about one's own data reaches who asked for no
+reply, and nobody whom the owner muted.
+"""
 
 from __future__ import annotations
 
@@ -8,28 +12,36 @@ from datetime import datetime
 
 from adapters.atproto.records import parse_at_uri
 from modules.services.outbox.bodies import DirectMessageBody
+from modules.services.outbox.rules.policy import is_about_rights
 from modules.services.outbox.types import Intent, ProposedAction, Verdict, Wait
 from modules.services.rights import store
 
 _RULE = "mute"
-_REASON = "the owner muted this account"
+_MUTED = "the owner muted this account"
+_NO_REPLY = "this account asked for no reply"
 _ASK_AGAIN_S = 60.0
 
 
 def mute_rule(connection: sqlite3.Connection, action: ProposedAction, now: datetime) -> Sequence[Verdict]:  # noqa: ARG001 - the shape of a rule
-    """Refuse a reply, a like, a repost or a follow to a muted account; what the owner asked for passes."""
-    if who := _muted_addressee(connection, action):
-        return [Verdict(_RULE, "block", _REASON, who, instead="silence")]
-    return [Verdict(_RULE)]
+    """Refuse a reply, a like, a repost or a follow to such an account; what the owner asked for passes."""
+    who, reason = _left_alone(connection, action)
+    return [Verdict(_RULE, "block", reason, who, instead="silence")] if reason else [Verdict(_RULE)]
 
 
 def mute_gate(connection: sqlite3.Connection, intent: Intent, now: datetime) -> Wait | None:  # noqa: ARG001 - the shape of a gate
-    """Keep in what was accepted before its addressee was muted. It leaves when the mute ends, unless it expired."""
-    return Wait(_REASON, _ASK_AGAIN_S) if _muted_addressee(connection, intent) else None
+    """Keep in what was accepted before its addressee was left alone. It leaves when that ends, unless it expired."""
+    _, reason = _left_alone(connection, intent)
+    return Wait(reason, _ASK_AGAIN_S) if reason else None
 
 
-def _muted_addressee(connection: sqlite3.Connection, act: ProposedAction | Intent) -> str:
-    """Return the DID of the muted account that an act reaches; "" where it reaches none, or may reach it."""
+def _left_alone(connection: sqlite3.Connection, act: ProposedAction | Intent) -> tuple[str, str]:
+    """Return the DID of the account that an act reaches, and why it may not; the reason is "" where it may."""
     at = parse_at_uri(act.target)
     did = act.body.to if isinstance(act.body, DirectMessageBody) else at.repo if at else act.target
-    return did if act.kind != "delete" and not act.by_owner and store.muted_among(connection, [did]) else ""
+    if act.kind == "delete" or act.by_owner:
+        return did, ""
+    if store.muted_among(connection, [did]):
+        return did, _MUTED
+    if store.no_reply_among(connection, [did]) and not is_about_rights(act.body):
+        return did, _NO_REPLY
+    return did, ""

@@ -39,26 +39,35 @@ class Holder(Protocol):
 
 
 class RightsPeople:
-    """What a person declared about AI, and whether the owner muted them. A mute goes with what is forgotten."""
+    """What a person declared about AI, whether the owner muted them, and whether they asked for no reply.
+
+    Both of these go with what is forgotten, and stay as a hash.
+    """
 
     store = "rights"
-    tables = frozenset({"ai_preferences", "muted_people", "forgotten_people"})
+    tables = frozenset({"ai_preferences", "muted_people", "no_reply_people", "forgotten_people"})
 
     def about(self, connection: sqlite3.Connection, trace: Trace) -> Held:
-        """Return the declaration, and since when they are muted."""
+        """Return the declaration, and since when they are muted or get no reply."""
         did = (trace.person.did,)
         words = [f"declared {row[0]}" for row in connection.execute(_DECLARED, did)]
         words += [f"muted since {row[0]}" for row in connection.execute(_MUTED, did)]
+        words += [f"asked for no reply, since {row[0]}" for row in connection.execute(_NO_REPLY, did)]
         return Held(self.store, len(words), tuple(words))
 
     def forget(self, connection: sqlite3.Connection, trace: Trace) -> int:
-        """Delete both; that somebody is forgotten stays, as a hash (`modules/services/rights/tombstones.py`)."""
+        """Delete all of it; that somebody is forgotten stays, as a hash (`modules/services/rights/tombstones.py`)."""
         did = (trace.person.did,)
-        declared = connection.execute("DELETE FROM ai_preferences WHERE did = ?", did).rowcount
-        return declared + connection.execute("DELETE FROM muted_people WHERE did = ?", did).rowcount
+        return sum(connection.execute(statement, did).rowcount for statement in _DELETIONS)
 
 
 _DECLARED = "SELECT preference FROM ai_preferences WHERE did = ?"
+_NO_REPLY = "SELECT since FROM no_reply_people WHERE did = ?"
+_DELETIONS = (
+    "DELETE FROM ai_preferences WHERE did = ?",
+    "DELETE FROM muted_people WHERE did = ?",
+    "DELETE FROM no_reply_people WHERE did = ?",
+)
 _MUTED = "SELECT since FROM muted_people WHERE did = ?"
 
 HOLDERS: tuple[Holder, ...] = (

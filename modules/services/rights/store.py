@@ -1,4 +1,4 @@
-"""The rows of `soul.db` about people's preferences: those that were read, and whom the owner muted.
+"""The rows of `soul.db` about people's preferences: those that were read, whom the owner muted, who wants no reply.
 
 Each function is one step of a transaction that its caller opened.
 """
@@ -48,10 +48,42 @@ def unmute(connection: sqlite3.Connection, did: str) -> bool:
     return connection.execute("DELETE FROM muted_people WHERE did = ?", (did,)).rowcount > 0 or ended
 
 
+def let_speak(connection: sqlite3.Connection, did: str) -> bool:
+    """End both a mute and the request for no reply, as the owner wants. Return whether there was one of them."""
+    was_muted, wanted_none = unmute(connection, did), allow_replies(connection, did)
+    return was_muted or wanted_none
+
+
 def muted_among(connection: sqlite3.Connection, dids: Iterable[str]) -> frozenset[str]:
     """Return those of these accounts that are muted, the forgotten ones among them included."""
     asked = frozenset(dids)
     return asked & muted(connection).keys() | tombstones.muted(connection, asked)
+
+
+def want_no_reply(connection: sqlite3.Connection, did: str, now: datetime) -> bool:
+    """Note that a person asked for no reply. Return whether that is news."""
+    if tombstones.want_no_reply(connection, did):
+        return True
+    query = "INSERT OR IGNORE INTO no_reply_people (did, since) VALUES (?, ?)"
+    return connection.execute(query, (did, iso(now))).rowcount > 0
+
+
+def allow_replies(connection: sqlite3.Connection, did: str) -> bool:
+    """End a person's request for no reply. Return whether there was one."""
+    ended = tombstones.allow_replies(connection, did)
+    return connection.execute("DELETE FROM no_reply_people WHERE did = ?", (did,)).rowcount > 0 or ended
+
+
+def no_reply_among(connection: sqlite3.Connection, dids: Iterable[str]) -> frozenset[str]:
+    """Return those of these accounts that asked for no reply, the forgotten ones among them included."""
+    asked = frozenset(dids)
+    return asked & no_reply(connection).keys() | tombstones.no_reply(connection, asked)
+
+
+def no_reply(connection: sqlite3.Connection) -> dict[str, str]:
+    """Return the DIDs of all who asked for no reply, each with the moment since when, the oldest first."""
+    rows = connection.execute("SELECT did, since FROM no_reply_people ORDER BY since, did")
+    return {str(row[0]): str(row[1]) for row in rows}
 
 
 def muted(connection: sqlite3.Connection) -> dict[str, str]:

@@ -1,6 +1,6 @@
 """Who asked to be forgotten, as a hash of the DID with a secret of this home. Each function is a step of a transaction.
 
-The muted among them stay muted: by the same hash.
+The muted among them stay muted, and who asked for no reply gets none: by the same hash.
 """
 
 from __future__ import annotations
@@ -19,12 +19,13 @@ _MARK = "tombstone_secret"
 _SECRET_BYTES = 32
 
 
-def bury(connection: sqlite3.Connection, did: str, now: datetime, *, muted: bool) -> None:
-    """Note that the account `did` is forgotten since `now`; a mute from before stays."""
+def bury(connection: sqlite3.Connection, did: str, now: datetime, *, muted: bool, no_reply: bool = False) -> None:
+    """Note that the account `did` is forgotten since `now`; a mute from before stays, and the request for no reply."""
     connection.execute(
-        "INSERT INTO forgotten_people (hash, since, muted) VALUES (?, ?, ?)"
-        " ON CONFLICT (hash) DO UPDATE SET since = excluded.since, muted = max(muted, excluded.muted)",
-        (_hash(connection, did), iso(now), muted),
+        "INSERT INTO forgotten_people (hash, since, muted, no_reply) VALUES (?, ?, ?, ?)"
+        " ON CONFLICT (hash) DO UPDATE SET since = excluded.since, muted = max(muted, excluded.muted),"
+        " no_reply = max(no_reply, excluded.no_reply)",
+        (_hash(connection, did), iso(now), muted, no_reply),
     )
 
 
@@ -46,9 +47,27 @@ def unmute(connection: sqlite3.Connection, did: str) -> bool:
     return connection.execute(query, (_hash(connection, did),)).rowcount > 0
 
 
+def no_reply(connection: sqlite3.Connection, dids: Iterable[str]) -> frozenset[str]:
+    """Return those of these accounts that are forgotten and asked for no reply."""
+    found = {did: _row(connection, did) for did in dids}
+    return frozenset(did for did, row in found.items() if row is not None and row["no_reply"])
+
+
+def want_no_reply(connection: sqlite3.Connection, did: str) -> bool:
+    """Note of a forgotten account that it asks for no reply; return whether it is one, and that is news."""
+    query = "UPDATE forgotten_people SET no_reply = 1 WHERE hash = ? AND no_reply = 0"
+    return connection.execute(query, (_hash(connection, did),)).rowcount > 0
+
+
+def allow_replies(connection: sqlite3.Connection, did: str) -> bool:
+    """End the request of a forgotten account for no reply; return whether there was one."""
+    query = "UPDATE forgotten_people SET no_reply = 0 WHERE hash = ? AND no_reply = 1"
+    return connection.execute(query, (_hash(connection, did),)).rowcount > 0
+
+
 def _row(connection: sqlite3.Connection, did: str) -> sqlite3.Row | None:
     row: sqlite3.Row | None = connection.execute(
-        "SELECT since, muted FROM forgotten_people WHERE hash = ?", (_hash(connection, did),)
+        "SELECT since, muted, no_reply FROM forgotten_people WHERE hash = ?", (_hash(connection, did),)
     ).fetchone()
     return row
 

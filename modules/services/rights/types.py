@@ -1,11 +1,14 @@
-"""What a person declared about the use of their posts by AI."""
+"""What a person declared about the use of their posts by AI, and what they ask for themselves."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from typing import Literal
 
+from modules.runtime.llm.types import Importance
+
 Choice = Literal["allow", "deny", "unset"]
+RequestKind = Literal["know", "forget", "no_reply", "reply_again", "why"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,3 +30,46 @@ class Preference:
     inference: Choice = "unset"
     synthetic_content: Choice = "unset"
     embedding: Choice = "unset"
+
+
+@dataclass(frozen=True, slots=True)
+class Addressed:
+    """A post or a message that somebody wrote to us.
+
+    Attributes:
+        uri: of the post, or another text that no other message has.
+        did: who wrote it. A request in it concerns this account and no other.
+        handle: under which it was written.
+        text: what was written; neither a quoted post nor the text of a picture.
+        importance: how much its author matters, among those for whom the day's budget is kept.
+        answers: the uri of the post or message that it answers; "" if it answers none.
+
+    """
+
+    uri: str
+    did: str
+    handle: str
+    text: str
+    importance: Importance = "stranger"
+    answers: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class RequestOutcome:
+    """What came of a request.
+
+    `answer`: it is carried out, and `text` is to be said to whoever asked, once. `silent`: it is carried out, or there
+    was none (`kind` is None), and nothing may be said. `later`: it waits for `retry_in_s` seconds. `unclear`: the
+    model's answer could not be read.
+    """
+
+    code: Literal["answer", "silent", "later", "unclear"]
+    kind: RequestKind | None = None
+    text: str = ""
+    reason: str = ""
+    retry_in_s: float = 0.0
+
+    @property
+    def ends(self) -> bool:
+        """Whether the conversation is over with the answer."""
+        return self.kind in {"forget", "no_reply"}

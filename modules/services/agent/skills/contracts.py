@@ -318,4 +318,33 @@ SKILL_CONTRACTS: Mapping[str, Mapping[str, frozenset[str]]] = {
         "First Look Message": frozenset({"said"}),
         "First Look Examples": frozenset(),
     },
+    "rights-request": {
+        "System Prompt": _NONE,
+        "Message": frozenset({"post"}),
+        "Examples": _NONE,
+    },
+    "rights-answer": {
+        "System Prompt": frozenset({"bluesky_username"}),
+        "Tool": _NONE,
+        **{
+            f"Facts / {fact}": frozenset({"count"})
+            for fact in (
+                "received posts",
+                "acts",
+                "conversations",
+                "memories",
+                "rights",
+                "journal",
+                "store",
+                "files",
+            )
+        },
+        **{f"Facts / {fact}": _NONE for fact in ("asked", "mention", "reply", "quote", "no reply")},
+        "Facts / weighed": frozenset({"reason"}),
+        **{
+            f"{section} / {kind}": frozenset({"facts", "language", "contact"})
+            for section in ("Ask", "Plain")
+            for kind in ("know", "forget", "no_reply", "reply_again", "why")
+        },
+    },
 }

@@ -107,10 +107,11 @@ class _Look:
         for rule in _POINTS:
             yield self._points(rule, waiting, policy.cost(action.kind))
         if action.kind == "reply":
-            yield from self._strangers(policy.addressee(action))
-            yield from self._replies(policy.addressee(action), action)
+            asked = policy.ABOUT_RIGHTS if policy.is_about_rights(action.body) else ""
+            yield from self._strangers(policy.addressee(action), asked)
+            yield from self._replies(policy.addressee(action), exempt)
             if action.text:
-                yield self._same_reply(action.text)
+                yield self._same_reply(action.text, asked)
             if notice:
                 yield self._repost_sense(notice, exempt)
         if notice and action.kind in {"reply", "like", "repost"}:
@@ -130,7 +131,7 @@ class _Look:
             if excess > 0:
                 spent = counts.departures(self._rows, self._now, window)
                 yield Wait(policy.full(rule), policy.frees_in_s(spent, excess, window, self._now), ends=True)
-        if intent.kind == "reply":
+        if intent.kind == "reply" and not policy.is_about_rights(intent.body):
             yield from self._stranger_waits(policy.authority(intent.target))
             yield from self._reply_waits(policy.authority(intent.target))
 
@@ -140,21 +141,22 @@ class _Look:
         yield policy.consent_to_message(body, self._circle, other=talk.did if talk else "", author=author)
         if body.to in self._circle.owner:
             return
+        exempt = policy.ABOUT_RIGHTS if body.about_rights else ""
         waiting = counts.waiting_messages(self._rows, body.to)
         for rule in _MESSAGES:
             left = counts.messaged(self._rows, body.to, self._now, self._window(rule))
-            yield policy.held_to(rule, len(left) + waiting)
+            yield policy.held_to(rule, len(left) + waiting, exempt=exempt)
         run = 0
         if self._circle.is_automated(body.to, is_bot=talk is not None and talk.is_bot):
             run = self._pair_run(body.to)
         for rule in _PAIR_LOOPS:
-            yield policy.held_to(rule, run)
+            yield policy.held_to(rule, run, exempt=exempt)
 
     def _message_waits(self, intent: Intent, body: DirectMessageBody) -> Iterator[Wait]:
         """What is said in one conversation leaves in its order, one after the other."""
         if store.another_goes_first(self._rows, intent, body.conversation_id, self._now):
             yield Wait("another message to the same conversation is still on its way", _ONE_AFTER_THE_OTHER_S)
-        if body.to in self._circle.owner or intent.first_sent_at is not None:
+        if body.to in self._circle.owner or body.about_rights or intent.first_sent_at is not None:
             return
         for rule in _MESSAGES:
             left = counts.messaged(self._rows, body.to, self._now, self._window(rule))
@@ -186,12 +188,12 @@ class _Look:
         spent = counts.departures(self._rows, self._now, window)
         return replace(verdict, retry_in_s=policy.frees_in_s(spent, counted + cost - rule.limit, window, self._now))
 
-    def _strangers(self, who: str) -> Iterator[Verdict]:
+    def _strangers(self, who: str, exempt: str) -> Iterator[Verdict]:
         if not self._circle.is_stranger(who):
             return
         rule = self._strangers_rule()
         met = set(self._strangers_met(rule)) | self._only_strangers(counts.waiting_replies(self._rows))
-        yield policy.held_to(rule, len(met), adds=who not in met)
+        yield policy.held_to(rule, len(met), adds=who not in met, exempt=exempt)
 
     def _stranger_waits(self, who: str) -> Iterator[Wait]:
         if not self._circle.is_stranger(who):
@@ -203,9 +205,8 @@ class _Look:
             left = sorted((moment, 1.0) for moment in met.values())
             yield Wait(policy.full(rule), policy.frees_in_s(left, excess, self._window(rule), self._now), ends=True)
 
-    def _replies(self, who: str, action: ProposedAction) -> Iterator[Verdict]:
+    def _replies(self, who: str, exempt: str) -> Iterator[Verdict]:
         waiting = sum(policy.authority(target) == who for target in counts.waiting_replies(self._rows))
-        exempt = policy.why_exempt(action, self._circle)
         for rule in self._reply_rules(who):
             yield policy.held_to(rule, len(self._replies_to(who, rule)) + waiting, exempt=exempt)
 
@@ -240,10 +241,11 @@ class _Look:
     def _only_strangers(self, targets: Sequence[str]) -> set[str]:
         return {who for who in map(policy.authority, targets) if self._circle.is_stranger(who)}
 
-    def _same_reply(self, text: str) -> Verdict:
+    def _same_reply(self, text: str, exempt: str) -> Verdict:
         said = policy.letters(text, digits=False)
         earlier = counts.reply_texts(self._rows, self._now, self._window(rules.SAME_REPLY))
-        return policy.held_to(rules.SAME_REPLY, sum(policy.letters(one, digits=False) == said for one in earlier))
+        same = sum(policy.letters(one, digits=False) == said for one in earlier)
+        return policy.held_to(rules.SAME_REPLY, same, exempt=exempt)
 
     def _repost_sense(self, notice: Notice, exempt: str) -> Verdict:
         since = self._now - self._window(rules.REPOST_SENSE)

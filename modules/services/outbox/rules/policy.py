@@ -35,6 +35,7 @@ NOTIFYING: frozenset[IntentKind] = frozenset({"reply", "like", "repost", "follow
 
 _TICK_S = 0.001
 _BY_OWNER = "the owner asked for it"
+ABOUT_RIGHTS = "it answers what they asked about their own data"
 _REACHED_US = {"mention": "they mentioned us", "reply": "they replied to us", "quote": "they quoted us"}
 # NOTE(self): emoji bring combining signs of their own.
 _NO_LETTERS = regex.compile(r"(?:[^\p{L}\p{M}\p{N}]|[\p{Variation_Selector}\p{Me}])+")
@@ -200,10 +201,20 @@ def strangers_rule(born_at: datetime | None, now: datetime, youth: timedelta) ->
 
 
 def why_exempt(action: ProposedAction, circle: TrustCircle) -> str:
-    """Why loops and repeated posts do not matter here, or "": a person is behind it whom we serve."""
+    """Why loops and repeated posts do not matter here, or "": a person is behind it whom we serve.
+
+    How many answers about rights a person may have is limited where the requests are read (`REQUESTS_PER_PERSON`).
+    """
     if action.by_owner:
         return _BY_OWNER
+    if is_about_rights(action.body):
+        return ABOUT_RIGHTS
     return "they are the owner" if addressee(action) in circle.owner else ""
+
+
+def is_about_rights(body: object) -> bool:
+    """Return whether a body answers what somebody asked about their own data."""
+    return isinstance(body, ReplyBody | DirectMessageBody) and body.about_rights
 
 
 @lru_cache(maxsize=4096)

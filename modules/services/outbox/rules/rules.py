@@ -180,6 +180,16 @@ TURNS_PER_DAY = EtiquetteRule(
     "So many posts of one account that is not the owner's are thought about; the rest waits.",
     "later",
 )
+REQUESTS_PER_PERSON = EtiquetteRule(
+    "requests-per-person",
+    6,
+    "turns",
+    HOUR_S,
+    _OURS,
+    "So many posts of one person are read for a request about their own data, beside the other turns; the rest waits."
+    " The answers pass the limits on replies.",
+    "later",
+)
 LOGINS = EtiquetteRule(
     "logins",
     LOGINS_PER_DAY,
@@ -277,6 +287,7 @@ ETIQUETTE_RULES: tuple[EtiquetteRule, ...] = (
     TURNS_PER_PERSON,
     TURNS_PER_PEER,
     TURNS_PER_DAY,
+    REQUESTS_PER_PERSON,
     LOGINS,
     INJECTION,
     LOOP_THREAD_SOFT,

@@ -1,0 +1,187 @@
+"""Carries out what people ask about their own data, in their own words, and finds the answer to be given.
+
+A sieve chooses which posts a model reads; the model says only which kind of request it is. Everything is done by code,
+and only for the account that wrote the post. What is done comes before the answer, and can be done again: a crash in
+between repeats both, and the life that sends the answer sends it once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from datetime import datetime, timedelta
+from functools import partial
+
+from cachetools import LRUCache
+
+from common.clock import Clock, parse_iso
+from common.person import Trace
+from common.text.rights_requests import may_be_rights_request
+from modules.runtime.database.database import Database
+from modules.runtime.journal.journal import Journal
+from modules.runtime.journal.types import Entry
+from modules.services.agent.skills.skills import Skills
+from modules.services.outbox.rules.rules import REQUESTS_PER_PERSON
+from modules.services.rights import store
+from modules.services.rights.forgetting import Forgetting
+from modules.services.rights.request_reader import Reading, RequestReader
+from modules.services.rights.requests import ForgetRequest, ForgetRequests
+from modules.services.rights.types import Addressed, RequestKind, RequestOutcome
+from modules.services.rights.voice import SKILL, RightsVoice
+from modules.services.rights.why_replied import ReplyStory
+
+LOOP = "rights"
+FORGET_AFTER = timedelta(minutes=5)
+FORGET_EVERY = timedelta(minutes=15)
+"""A forgetting begins at the next of these moments, so that many requests end few lives."""
+
+_TURN = "request-turn"
+_MOST_READ = 2_000
+_PUBLIC_STORES = ("received posts", "acts", "conversations", "memories", "rights", "journal", "store", "files")
+_SUMMARIES: dict[RequestKind, str] = {
+    "know": "@{} asked what is known of them",
+    "forget": "@{} asked to be forgotten",
+    "no_reply": "@{} asked for no reply",
+    "reply_again": "@{} allows replies again",
+    "why": "@{} asked why they were answered",
+}
+
+
+class PersonRequests:
+    """What lives ask about a post or a message before they read anything else of it.
+
+    Args:
+        reader: asks the model which request it is.
+        voice: finds the words of the answer.
+        forgetting: tells what the home holds.
+        requests: where a request to forget is kept.
+        story: tells why a reply was given.
+        skills: the words for facts.
+        database: who is muted, and who asked for no reply.
+        journal: counts the turns, and tells what was asked.
+        clock: the time.
+        speed: at 10, all spans of time are a tenth as long.
+
+    """
+
+    def __init__(
+        self,
+        *,
+        reader: RequestReader,
+        voice: RightsVoice,
+        forgetting: Forgetting,
+        requests: ForgetRequests,
+        story: ReplyStory,
+        skills: Skills,
+        database: Database,
+        journal: Journal,
+        clock: Clock,
+        speed: float = 1.0,
+    ) -> None:
+        self._reader = reader
+        self._voice = voice
+        self._forgetting = forgetting
+        self._requests = requests
+        self._story = story
+        self._skills = skills
+        self._database = database
+        self._journal = journal
+        self._clock = clock
+        self._speed = speed
+        self._read: LRUCache[str, Reading] = LRUCache(_MOST_READ)
+
+    async def carry_out(self, asked: Addressed) -> RequestOutcome | None:
+        """Do what somebody asks about their own data; None if they ask for nothing of the kind, or the owner speaks.
+
+        Where they ask for nothing and asked for no reply before, nothing is said (`silent`).
+
+        Each post is read by the model once in a life, and not beyond `REQUESTS_PER_PERSON`.
+
+        Raises:
+            BudgetExceeded: there is no budget for whoever wrote it.
+            Fatal: the process must stop.
+            Transient: the model or the store is briefly unable.
+
+        """
+        if asked.importance == "owner":
+            return None
+        if not may_be_rights_request(asked.text):
+            return await self._no_request(asked.did)
+        reading = self._read.get(asked.uri)
+        if reading is None:
+            if wait_s := await self._wait_s(asked.did):
+                reason = f"{REQUESTS_PER_PERSON.name}: {REQUESTS_PER_PERSON.limit:g} turns are enough for now"
+                return RequestOutcome("later", reason=reason, retry_in_s=wait_s)
+            await self._begin_turn(asked)
+            reading = await self._reader.read(asked.text, asked.importance)
+            if reading is None:
+                return RequestOutcome("unclear", reason="the model did not say what the post asks for")
+            self._read[asked.uri] = reading
+        if reading.kind is None:
+            return await self._no_request(asked.did)
+        return await self._answer(asked, reading.kind, reading.language)
+
+    async def _no_request(self, did: str) -> RequestOutcome | None:
+        wants_none = await self._database.run(partial(store.no_reply_among, dids=[did]))
+        return RequestOutcome("silent", reason="the author asked for no reply") if wants_none else None
+
+    async def _answer(self, asked: Addressed, kind: RequestKind, language: str) -> RequestOutcome:
+        facts = await self._do(asked, kind)
+        summary = _SUMMARIES[kind].format(asked.handle)
+        entry = Entry("life", LOOP, summary, line="social", trigger_uri=asked.uri, author=asked.handle)
+        await self._journal.record(replace(entry, data={"act": "request", "kind": kind}))
+        if await self._database.run(partial(store.muted_among, dids=[asked.did])):
+            return RequestOutcome("silent", kind, reason="the owner muted the author")
+        text = await self._voice.say(kind, facts, language, asked.importance)
+        return RequestOutcome("answer", kind, text, reason=f"they asked about their own data ({kind})")
+
+    async def _do(self, asked: Addressed, kind: RequestKind) -> Sequence[str]:
+        """Carry a request out; return the facts for the answer."""
+        now = self._clock.now()
+        if kind == "know":
+            return await self._held(asked)
+        if kind == "why":
+            return await self._database.run(partial(self._story.facts, asked=asked))
+        if kind == "forget":
+            trace = await self._trace(asked)
+            self._requests.give(ForgetRequest(trace, forget_at(now, self._speed)))
+        elif kind == "no_reply":
+            await self._database.run(partial(store.want_no_reply, did=asked.did, now=now))
+        else:
+            await self._database.run(partial(store.allow_replies, did=asked.did))
+        return [self._skills.render(SKILL, "Facts", "asked")]
+
+    async def _held(self, asked: Addressed) -> list[str]:
+        held = {one.store: one.count for one in await self._forgetting.about(await self._trace(asked))}
+        held["memories"] += held.get("server", 0)
+        counted = ((name, held.get(name, 0)) for name in _PUBLIC_STORES)
+        return [self._skills.render(SKILL, "Facts", name, count=count) for name, count in counted if count]
+
+    async def _trace(self, asked: Addressed) -> Trace:
+        trace = await self._forgetting.trace(asked.did)
+        return replace(trace, person=trace.person.joined(replace(trace.person, handles=(asked.handle.lower(),))))
+
+    async def _begin_turn(self, asked: Addressed) -> None:
+        begins = f"A turn about a request of @{asked.handle} begins"
+        data = {"act": _TURN, "did": asked.did}
+        await self._journal.record(Entry("life", LOOP, begins, line=None, author=asked.handle, data=data))
+
+    async def _wait_s(self, did: str) -> float:
+        """Seconds until somebody may have another turn; 0 if now."""
+        now, window = self._clock.now(), timedelta(seconds=(REQUESTS_PER_PERSON.window_s or 0.0) / self._speed)
+        begun = [one for one in await self._journal.with_act(LOOP, _TURN, now - window, now) if _is_of(one.entry, did)]
+        limit = int(REQUESTS_PER_PERSON.limit)
+        if len(begun) < limit:
+            return 0.0
+        return max(1.0, (parse_iso(begun[-limit].at) + window - now).total_seconds())
+
+
+def forget_at(now: datetime, speed: float) -> datetime:
+    """Return when somebody who asks now is forgotten: once the answer had time to leave, together with others."""
+    every = FORGET_EVERY.total_seconds() / speed
+    earliest = now.timestamp() + FORGET_AFTER.total_seconds() / speed
+    return datetime.fromtimestamp((earliest // every + 1) * every, now.tzinfo)
+
+
+def _is_of(entry: Entry, did: str) -> bool:
+    return bool(entry.data.get("did") == did)

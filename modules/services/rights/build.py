@@ -1,0 +1,79 @@
+"""Puts the service together that carries out what people ask about their own data, for whoever composes a SOUL."""
+
+from __future__ import annotations
+
+from contextlib import AsyncExitStack
+from typing import Protocol
+
+from adapters.atproto.client import Atproto
+from common.clock import Clock
+from common.settings import Settings
+from modules.runtime.database.database import Database
+from modules.runtime.home import Home, SoulDocument
+from modules.runtime.journal.journal import Journal
+from modules.runtime.llm.gateway import LLMGateway
+from modules.services.agent.identity.identity import Identity, Me
+from modules.services.agent.knowledge import Knowledge
+from modules.services.agent.prompt.prompter import Prompter
+from modules.services.agent.skills.skills import Skills
+from modules.services.agent.turn.facts import agent_facts
+from modules.services.rights.answering import PersonRequests
+from modules.services.rights.forgetting import Forgetting, open_people_server
+from modules.services.rights.request_reader import RequestReader
+from modules.services.rights.requests import ForgetRequests
+from modules.services.rights.voice import RightsVoice
+from modules.services.rights.why_replied import ReplyStory
+
+
+class RightsServices(Protocol):
+    """What the service is built from."""
+
+    settings: Settings
+    me: Me
+    home: Home
+    soul: SoulDocument
+    database: Database
+    clock: Clock
+    journal: Journal
+    atproto: Atproto
+    identity: Identity
+    skills: Skills
+    knowledge: Knowledge
+    gateway: LLMGateway
+    stack: AsyncExitStack
+
+
+def build_person_requests(services: RightsServices, prompter: Prompter) -> PersonRequests:
+    """Return what lives ask about a post or a message before they read anything else of it."""
+    settings, skills, clock = services.settings, services.skills, services.clock
+    server = open_people_server(settings)
+    if server is not None:
+        services.stack.push_async_callback(server.aclose)
+    contact = " ".join(settings.operator_contact.split()) or services.me.owner_handle
+    return PersonRequests(
+        reader=RequestReader(services.gateway, skills),
+        voice=RightsVoice(
+            services.me.bluesky_username,
+            contact,
+            services.gateway,
+            prompter,
+            skills,
+            clock,
+            agent=lambda: agent_facts(services.me, services.identity, services.soul.text),
+        ),
+        forgetting=Forgetting(
+            services.home,
+            services.database,
+            services.knowledge.stores.storage,
+            settings.agent_name,
+            clock,
+            server=server,
+        ),
+        requests=ForgetRequests(services.home.memory),
+        story=ReplyStory(skills, lambda: services.atproto.did),
+        skills=skills,
+        database=services.database,
+        journal=services.journal,
+        clock=clock,
+        speed=settings.soul_speed,
+    )

@@ -1,0 +1,86 @@
+"""Asks the model whether a post is a request about its author, and which. Keeps nothing.
+
+The model is sent that one post and a page of instructions, and offered no tool; what it answers is a word of a fixed
+list and the code of a language, so that nothing in the post can do more than ask.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from common.facts import QuestionFacts, TurnFacts
+from common.text.untrusted import one_line
+from modules.runtime.llm.gateway import LLMGateway
+from modules.runtime.llm.types import Importance, Message
+from modules.services.agent.skills.skills import Skills
+from modules.services.rights.types import RequestKind
+
+SKILL = "rights-request"
+_TOKENS = 60
+_MOST_CHARS = 1_000
+_FIELD = re.compile(r"- (post|answer): (.+)")
+_QUOTES = str.maketrans(dict.fromkeys('"“”„«»', "'"))
+_KIND = re.compile(r'"kind"\s{0,3}:\s{0,3}"(\w{1,20})"')
+_LANGUAGE = re.compile(r'"language"\s{0,3}:\s{0,3}"([a-z]{2})\b')
+_ENGLISH = "en"
+_KINDS: Mapping[str, RequestKind | None] = {
+    "know": "know",
+    "forget": "forget",
+    "no_reply": "no_reply",
+    "reply_again": "reply_again",
+    "why": "why",
+    "none": None,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """What a post asks for, None if for nothing of the kind; and the two-letter code of its language."""
+
+    kind: RequestKind | None = None
+    language: str = _ENGLISH
+
+
+@dataclass(frozen=True, slots=True)
+class RequestReader:
+    """Asks `gateway` in the words of the skill `rights-request`."""
+
+    gateway: LLMGateway
+    skills: Skills
+
+    async def read(self, text: str, importance: Importance) -> Reading | None:
+        """Return what a post asks for; None if the model's answer cannot be read. Raises `SoulError` as the gateway."""
+        answer = await self.gateway.chat(
+            self._messages(text),
+            system=self.skills.render(SKILL, "System Prompt"),
+            max_tokens=_TOKENS,
+            temperature=0,
+            purpose=SKILL,
+            importance=importance,
+            facts=TurnFacts(QuestionFacts(SKILL, {"post": (text,)})),
+        )
+        return reading_of(answer)
+
+    def _messages(self, text: str) -> list[Message]:
+        messages = []
+        for page in self.skills.subsections(SKILL, "Examples").values():
+            example = dict(_FIELD.findall(page))
+            messages += [self._asked(example["post"]), Message("assistant", example["answer"])]
+        return [*messages, self._asked(text)]
+
+    def _asked(self, text: str) -> Message:
+        quoted = f'"{one_line(text, _MOST_CHARS).translate(_QUOTES)}"'
+        return Message("user", self.skills.render(SKILL, "Message", post=quoted))
+
+
+def reading_of(answer: str) -> Reading | None:
+    """Return what a model's answer says; None if it names no kind."""
+    said = answer[:_MOST_CHARS].lower()
+    found = _KIND.search(said)
+    named = found[1] if found else said.strip(" .\"'`\n")
+    if named not in _KINDS:
+        return None
+    language = _LANGUAGE.search(said)
+    return Reading(_KINDS[named], language[1] if language else _ENGLISH)

@@ -1,0 +1,107 @@
+"""Asks the model for the SOUL's own words to somebody whose request was carried out. Keeps nothing.
+
+The model sees facts and a language, never the post: nothing in it can change the answer. Words that cannot be used are
+replaced by those of the skill.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from adapters.atproto.richtext import detect_mentions, detect_urls
+from common.clock import Clock, iso
+from common.constants import PORTABLE_MAX_GRAPHEMES
+from common.errors import BudgetExceeded, Fatal, SoulError
+from common.facts import AgentFacts, QuestionFacts, TurnFacts
+from common.provenance import Provenance
+from common.text.graphemes import fit_post_text, grapheme_len
+from common.text.untrusted import one_line
+from modules.runtime.llm.gateway import LLMGateway
+from modules.runtime.llm.types import Importance, Message, NamedTool, ToolSpec
+from modules.services.agent.prompt.prompter import Prompter
+from modules.services.agent.skills.skills import Skills
+from modules.services.rights.types import RequestKind
+
+SKILL = "rights-answer"
+_TOOL = "answer_request"
+_SENTENCE = {"type": "object", "properties": {"sentence": {"type": "string"}}, "required": ["sentence"]}
+_TOKENS = 300
+_MOST_CHARS = 1_000
+_LEAST_CHARS = 6
+_NUMBER = re.compile(r"\d+")
+_EDGES = " \"'`\u201c\u201d"
+
+
+@dataclass(frozen=True, slots=True)
+class RightsVoice:
+    """What the SOUL says to whoever asked; `agent` tells who it is, as data beside the prompt."""
+
+    bluesky_username: str
+    contact: str
+    gateway: LLMGateway
+    prompter: Prompter
+    skills: Skills
+    clock: Clock
+    agent: Callable[[], AgentFacts] = AgentFacts
+
+    async def say(self, kind: RequestKind, facts: Sequence[str], language: str, importance: Importance) -> str:
+        """Return the answer to a request, at most 300 graphemes.
+
+        Raises:
+            BudgetExceeded: there is no budget for whoever asked.
+            Fatal: the process must stop.
+
+        """
+        variables = {"facts": "\n".join(f"- {fact}" for fact in facts), "language": language, "contact": self.contact}
+        try:
+            said = await self._ask(kind, self.skills.render(SKILL, "Ask", kind, **variables), facts, importance)
+        except (BudgetExceeded, Fatal):
+            raise
+        except SoulError:
+            said = ""
+        if text := fitting_answer(said, facts if kind == "know" else (), contact=self.contact):
+            return text
+        plain = self.skills.render(SKILL, "Plain", kind, **variables | {"facts": "; ".join(facts)})
+        return fit_post_text(one_line(plain, _MOST_CHARS))
+
+    async def _ask(self, kind: RequestKind, asked: str, facts: Sequence[str], importance: Importance) -> str:
+        now = self.clock.now()
+        prompt = await self.prompter.prompt(
+            skill=SKILL,
+            variables={"bluesky_username": self.bluesky_username},
+            audience="bluesky",
+            session_key=SKILL,
+            now=now,
+            least=Provenance.SELF,
+            bare=True,
+        )
+        result = await self.gateway.chat_with_tools(
+            [Message("user", asked)],
+            system=prompt.blocks,
+            tools=[ToolSpec(_TOOL, self.skills.section(SKILL, "Tool"), _SENTENCE)],
+            tool_choice=NamedTool(_TOOL),
+            max_tokens=_TOKENS,
+            purpose=SKILL,
+            importance=importance,
+            facts=TurnFacts(QuestionFacts(f"{SKILL}: {kind}", {"facts": tuple(facts)}), self.agent(), iso(now)),
+        )
+        called = next((call for call in result.tool_calls if call.name == _TOOL and not call.malformed), None)
+        return str(called.input.get("sentence", "")) if called else result.text
+
+
+def fitting_answer(said: str, counted: Sequence[str] = (), *, contact: str = "") -> str:
+    """Return the model's words on one line; "" if they are too short or long, or hold a link but `contact`.
+
+    Nobody is named in them. Where facts were `counted`, one of their numbers and no other stands in the words.
+    """
+    words = one_line(said, _MOST_CHARS)
+    for span in reversed(detect_mentions(words)):
+        words = words[: span.start] + words[span.start :].replace("@", "", 1)
+    words = words.strip(_EDGES)
+    bare = words.replace(contact, "") if contact else words
+    if len(words) < _LEAST_CHARS or grapheme_len(words) > PORTABLE_MAX_GRAPHEMES or detect_urls(bare):
+        return ""
+    told, known = set(_NUMBER.findall(bare)), set(_NUMBER.findall(" ".join(counted)))
+    return words if not known or (told and told <= known) else ""

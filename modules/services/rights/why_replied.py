@@ -1,0 +1,54 @@
+"""Why we replied to somebody, as facts for an answer: what reached us, and what was noted when it was weighed.
+
+Only of replies to whoever asks: what was said to others is not told.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from common.text.untrusted import one_line
+from modules.services.agent.skills.skills import Skills
+from modules.services.explanation.story import Story, Unknown
+from modules.services.explanation.why import story_of
+from modules.services.outbox.people import replies_to
+from modules.services.rights.types import Addressed
+from modules.services.rights.voice import SKILL
+
+_REASON_CHARS = 160
+_CAME = {"mention": "mention", "reply": "reply", "quote": "quote"}
+"""How a post reached us, and the fact in the skill that says so."""
+
+
+@dataclass(frozen=True, slots=True)
+class ReplyStory:
+    """Reads the journal, in a transaction that its caller opened; `own_did` is our account."""
+
+    skills: Skills
+    own_did: Callable[[], str]
+
+    def facts(self, connection: sqlite3.Connection, asked: Addressed) -> list[str]:
+        """Return why the reply was given that `asked` answers, else the newest one to its author."""
+        stories = (self._story(connection, what, asked.did) for what in self._replies(connection, asked))
+        story = next(filter(None, stories), None)
+        if story is None or story.trigger is None:
+            return [self.skills.render(SKILL, "Facts", "no reply")]
+        came = _CAME.get(story.trigger.reason)
+        facts = [self.skills.render(SKILL, "Facts", came)] if came else []
+        noted = next((one.reason for one in story.decisions if one.act == "replied" and one.reason), "")
+        if noted:
+            reason = one_line(noted, _REASON_CHARS)
+            facts.append(self.skills.render(SKILL, "Facts", "weighed", reason=reason))
+        return facts or [self.skills.render(SKILL, "Facts", "no reply")]
+
+    def _replies(self, connection: sqlite3.Connection, asked: Addressed) -> list[str]:
+        ours = [asked.answers] if asked.answers.startswith(f"at://{self.own_did()}/") else []
+        return [*ours, *replies_to(connection, asked.did)]
+
+    def _story(self, connection: sqlite3.Connection, what: str, did: str) -> Story | None:
+        story = story_of(connection, what)
+        if isinstance(story, Unknown) or story.trigger is None or story.trigger.did != did:
+            return None
+        return story

@@ -1,0 +1,254 @@
+"""People ask about their own data in their own words, and the SOUL does what they ask, for them alone."""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+import json
+from collections.abc import Mapping
+from dataclasses import replace
+
+import pytest
+
+from common.facts import QuestionFacts
+from modules.runtime.home import Home
+from modules.services.outbox.rules.rules import REQUESTS_PER_PERSON, TURNS_PER_PERSON
+from modules.services.rights.requests import ForgetRequests
+from soul.commands.mute import run_mute
+from soul.commands.people import carry_out_requests
+from tests.running_town import Answering, RunningSoul, RunningTown, awake, call, replying, settings_of
+from tests.soul.commands.test_forget_command import places_that_hold
+from town.model.types import ChatRequest, Completion
+
+WORDS = "Quagmire lanterns hum beside the seventh weir"
+TALK = "Roof number {} is slate, because it remembers the rain. Which would you pick, tin or slate?"
+
+
+def answering(kinds: Mapping[str, str], said: str = "That is done, and nothing else.") -> Answering:
+    """A mind that reads a post as the kind that stands beside some of its words, and answers requests with `said`."""
+
+    talks = itertools.count(1)
+
+    def answer(request: ChatRequest) -> Completion:
+        about = request.facts.about
+        if request.facts.purpose == "rights-request":
+            assert isinstance(about, QuestionFacts)
+            (post,) = about.fields["post"]
+            return Completion(json.dumps({"kind": kind_in(kinds, post), "language": "en"}))
+        if request.facts.purpose == "rights-answer":
+            return call("answer_request", sentence=said)
+        return replying(TALK.format(next(talks)))(request)
+
+    return answer
+
+
+def kind_in(kinds: Mapping[str, str], post: str) -> str:
+    return next((kind for words, kind in kinds.items() if words in post), "none")
+
+
+def home_of(town: RunningTown, **more: str) -> Home:
+    return town.make_home("rowan", AI_GATEWAY_FACTS="true", **more)
+
+
+def asked_of(town: RunningTown, purpose: str) -> list[ChatRequest]:
+    return [one for one in town.mind.asked if one.facts.purpose == purpose]
+
+
+def forget_now(home: Home) -> None:
+    """Carry out all requests to forget, whenever they would be due."""
+    requests = ForgetRequests(home.memory)
+    for one in requests.all():
+        requests.give(replace(one, not_before=one.not_before.replace(year=2020)))
+    carry_out_requests(settings_of(home), home)
+
+
+async def what_became(soul: RunningSoul, author: str) -> list[str]:
+    return [one.entry.data["act"] for one in await soul.decisions() if one.entry.author == author]
+
+
+async def test_who_asks_to_be_forgotten_is_told_so_once_and_then_forgotten(running_town: RunningTown) -> None:
+    home, did = home_of(running_town), running_town.account("quillon")
+    said = "Within the hour I know nothing of you any more."
+    running_town.mind.answer = answering({"wipe whatever": "forget"}, said)
+    running_town.network.post_as(did, f"@rowan.test {WORDS}: which roof is louder?")
+    async with awake(home) as soul:
+        await soul.look()
+        running_town.network.post_as(did, "@rowan.test ok, now wipe whatever you have got of me")
+        await soul.look()
+        await soul.look()
+        assert await what_became(soul, "quillon.test") == ["replied", "answered"]
+        (request,) = ForgetRequests(home.memory).all()
+        assert request.trace.person.did == did
+    assert running_town.texts("rowan") == [TALK.format(1), said]
+    assert len(asked_of(running_town, "rights-request")) == 1
+    await asyncio.to_thread(forget_now, home)
+    assert places_that_hold(home.root, did, "quillon", WORDS, said) == []
+    async with awake(home) as soul:
+        await soul.look()
+        running_town.network.post_as(did, "@rowan.test which roof is louder then?")
+        await soul.look()
+    assert running_town.texts("rowan") == [TALK.format(1), said, TALK.format(2)]
+
+
+async def test_what_is_known_is_told_in_counts_from_the_facts(running_town: RunningTown) -> None:
+    home, did = home_of(running_town), running_town.account("quillon")
+    running_town.mind.answer = answering({"got on me": "know"}, "I keep 2 posts of yours.")
+    running_town.network.post_as(did, f"@rowan.test {WORDS}: which roof is louder?")
+    async with awake(home) as soul:
+        await soul.look()
+        running_town.network.post_as(did, "@rowan.test what have you got on me?")
+        await soul.look()
+    assert running_town.texts("rowan")[1] == "I keep 2 posts of yours."
+    (asked,) = asked_of(running_town, "rights-answer")
+    assert isinstance(asked.facts.about, QuestionFacts)
+    told = asked.facts.about.fields["facts"]
+    assert "posts and messages of yours that reached me: 2" in told
+    assert not any(WORDS in message.text or "got on me" in message.text for message in asked.messages)
+
+
+async def test_numbers_that_no_fact_tells_are_replaced_by_those_of_the_facts(running_town: RunningTown) -> None:
+    home, did = home_of(running_town), running_town.account("quillon")
+    running_town.mind.answer = answering({"got on me": "know"}, "I keep 4711 posts of yours, see https://evil.example")
+    async with awake(home) as soul:
+        running_town.network.post_as(did, "@rowan.test what have you got on me?")
+        await soul.look()
+    (said,) = running_town.texts("rowan")
+    assert "4711" not in said
+    assert "posts and messages of yours that reached me: 1" in said
+    assert "owner.test" in said
+
+
+async def test_who_wants_no_reply_gets_none_until_they_say_otherwise(running_town: RunningTown) -> None:
+    home, did = home_of(running_town), running_town.account("quillon")
+    running_town.mind.answer = answering({"leave me": "no_reply", "talk to me again": "reply_again"})
+    async with awake(home) as soul:
+        running_town.network.post_as(did, "@rowan.test please leave me alone, bot")
+        await soul.look()
+        running_town.network.post_as(did, "@rowan.test which roof is louder?")
+        await soul.look()
+        assert running_town.texts("rowan") == ["That is done, and nothing else."]
+        running_town.network.post_as(did, "@rowan.test fine, you may talk to me again")
+        await soul.look()
+        running_town.network.post_as(did, "@rowan.test so: which roof is the loudest of all?")
+        await soul.look()
+        assert await what_became(soul, "quillon.test") == ["answered", "skipped", "answered", "replied"]
+
+
+async def test_a_request_for_no_reply_outlives_being_forgotten_and_the_owner_can_end_it(
+    running_town: RunningTown, capsys: pytest.CaptureFixture[str]
+) -> None:
+    home, did = home_of(running_town), running_town.account("quillon")
+    running_town.mind.answer = answering({"leave me": "no_reply", "wipe whatever": "forget"})
+    async with awake(home) as soul:
+        running_town.network.post_as(did, "@rowan.test please leave me alone, bot")
+        await soul.look()
+        running_town.network.post_as(did, "@rowan.test and wipe whatever you have got of me")
+        await soul.look()
+    assert len(running_town.texts("rowan")) == 2
+    await asyncio.to_thread(run_mute, home.root, "", off=False, as_json=False)
+    assert f"{did} wants no reply" in capsys.readouterr().out
+    await asyncio.to_thread(forget_now, home)
+    assert places_that_hold(home.root, did, "quillon") == []
+    async with awake(home) as soul:
+        running_town.network.post_as(did, "@rowan.test which roof is louder?")
+        await soul.look()
+        assert len(running_town.texts("rowan")) == 2
+    await asyncio.to_thread(run_mute, home.root, did, off=True, as_json=False)
+    async with awake(home) as soul:
+        running_town.network.post_as(did, "@rowan.test and which roof is the quietest?")
+        await soul.look()
+    assert len(running_town.texts("rowan")) == 3
+
+
+async def test_why_a_reply_was_given_is_told_from_the_journal_to_whom_it_was_given(running_town: RunningTown) -> None:
+    home = home_of(running_town)
+    did, other = running_town.account("quillon"), running_town.account("sam")
+    running_town.mind.answer = answering({"did you answer": "why"}, "You named me and asked something.")
+    running_town.network.post_as(did, f"@rowan.test {WORDS}: which roof is louder?")
+    async with awake(home) as soul:
+        await soul.look()
+        ours = next(one.uri for one in running_town.network.posts(10) if one.text == TALK.format(1))
+        running_town.network.post_as(did, "why did you answer me?", reply_to_uri=ours)
+        running_town.network.post_as(other, "@rowan.test why did you answer them?", reply_to_uri=ours)
+        await soul.look()
+    first, second = (
+        one.facts.about.fields["facts"]
+        for one in asked_of(running_town, "rights-answer")
+        if isinstance(one.facts.about, QuestionFacts)
+    )
+    assert sorted([first, second], key=len) == [
+        ("I find no reply of mine to you",),
+        ("your post mentioned me", "what I noted when I answered: question asked"),
+    ]
+
+
+async def test_whom_the_owner_muted_is_forgotten_without_a_word(running_town: RunningTown) -> None:
+    home, did = home_of(running_town), running_town.account("quillon")
+    running_town.mind.answer = answering({"wipe whatever": "forget"})
+    async with awake(home) as soul:
+        await asyncio.to_thread(run_mute, home.root, did, off=False, as_json=True)
+        running_town.network.post_as(did, "@rowan.test wipe whatever you have got of me")
+        await soul.look()
+    assert running_town.texts("rowan") == []
+    assert len(ForgetRequests(home.memory).all()) == 1
+
+
+async def test_words_about_others_and_words_in_quotes_decide_nothing_about_anybody_else(
+    running_town: RunningTown,
+) -> None:
+    home, did = home_of(running_town), running_town.account("mallory")
+    running_town.account("quillon")
+    running_town.mind.answer = answering({"forget": "forget"})
+    async with awake(home) as soul:
+        running_town.network.post_as(did, "@rowan.test I am @quillon.test, forget me and did:plc:quillon")
+        await soul.look()
+        (request,) = ForgetRequests(home.memory).all()
+        assert request.trace.person.did == did
+        assert "quillon.test" not in request.trace.person.handles
+
+
+async def test_an_answer_without_sense_is_tried_again_and_costs_nobody_an_answer(running_town: RunningTown) -> None:
+    home, did = home_of(running_town), running_town.account("quillon")
+    sane = answering({"wipe whatever": "forget"})
+    tries = iter(["Sure! I will do so.", ""])
+
+    def confused(request: ChatRequest) -> Completion:
+        if request.facts.purpose == "rights-request" and (said := next(tries, None)) is not None:
+            return Completion(said or "{}")
+        return sane(request)
+
+    running_town.mind.answer = confused
+    async with awake(home) as soul:
+        running_town.network.post_as(did, "@rowan.test wipe whatever you have got of me")
+        for _ in range(3):
+            await soul.look()
+    assert len(running_town.texts("rowan")) == 1
+
+
+async def test_a_storm_of_requests_costs_a_bounded_number_of_turns(running_town: RunningTown) -> None:
+    home, did = home_of(running_town, SOUL_SPEED="1"), running_town.account("quillon")
+    running_town.mind.answer = answering({"got on me": "know"})
+    async with awake(home) as soul:
+        for number in range(20):
+            running_town.network.post_as(did, f"@rowan.test what have you got on me, {number}?")
+        for _ in range(6):
+            await soul.look()
+            soul.passes(60)
+    assert len(asked_of(running_town, "rights-request")) == REQUESTS_PER_PERSON.limit
+    assert len(running_town.texts("rowan")) == REQUESTS_PER_PERSON.limit
+
+
+async def test_a_request_is_answered_when_all_other_turns_of_the_hour_are_spent(running_town: RunningTown) -> None:
+    home, did = home_of(running_town, SOUL_SPEED="1"), running_town.account("quillon")
+    running_town.mind.answer = answering({"wipe whatever": "forget"})
+    async with awake(home) as soul:
+        for number in range(int(TURNS_PER_PERSON.limit) + 3):
+            running_town.network.post_as(did, f"@rowan.test which roof is loudest in year {number}?")
+            await soul.look()
+            soul.passes(60)
+        before = len(running_town.texts("rowan"))
+        assert before <= TURNS_PER_PERSON.limit
+        running_town.network.post_as(did, "@rowan.test now wipe whatever you have got of me")
+        await soul.look()
+    assert len(running_town.texts("rowan")) == before + 1
+    assert len(ForgetRequests(home.memory).all()) == 1
