@@ -147,7 +147,7 @@ _LEAVE = """
       बंद रुक बस मत छोड़ चुप अकेला
 """
 _NOT = """
-    not\\b don dont do\\ not never no\\b nomore anymore please pls prefer rather wish want want\\ you\\ to
+    not\\b don dont do\\ not never no\\b nomore anymore please pls prefer rather want want\\ you\\ to
     nicht kein nie niemals mehr bitte
     ne\\b pas\\b plus\\b jamais n\\b svp
     no\\b ya\\b nunca jamas mas\\b
