@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import os
 import random
 from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
@@ -25,6 +26,10 @@ settings.register_profile(
 )
 settings.load_profile("project")
 
+# NOTE(self): nothing that a test starts speaks TLS with the world, and to read a hundred certificates for each client
+# takes longer than most tests. The programs that a test starts inherit it.
+os.environ["SSL_CERT_FILE"] = str(Path(__file__).parent / "fixtures" / "no_authority.pem")
+
 pytest_plugins = ["tests.left_out"]
 
 
@@ -40,12 +45,11 @@ def pytest_collection() -> Iterator[None]:
         gc.freeze()
 
 
-@pytest.fixture(autouse=True)
-def _own_environment(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.fixture(scope="session", autouse=True)
+def _own_environment() -> None:
     """A developer's own settings must not reach the SOULs of a test, nor coverage the programs that one starts."""
-    for name in list(clean_environment()):
-        monkeypatch.delenv(name)
-    monkeypatch.delenv("COVERAGE_PROCESS_CONFIG", raising=False)
+    for name in (*clean_environment(), "COVERAGE_PROCESS_CONFIG"):
+        os.environ.pop(name, None)
 
 
 @pytest.fixture(autouse=True)

@@ -7,16 +7,16 @@ import re
 import sqlite3
 from collections.abc import Iterator
 from contextlib import closing
-from pathlib import Path
+from pathlib import PurePosixPath
 
 import pytest
 
 from modules.runtime.database.functions import add_functions
 from modules.runtime.database.schema import MIGRATIONS
 from modules.services.rights.people import HOLDERS, WITHOUT_PEOPLE
-from tests.project import ROOT
+from tests.project import PRODUCT, product_trees
 
-SCHEMA = Path("modules/runtime/database/schema.py")
+SCHEMA = "modules/runtime/database/schema.py"
 OWNERS = {
     "ai_preferences": "modules/services/rights",
     "archives": "modules/services/agent/sessions",
@@ -40,7 +40,6 @@ OWNERS = {
     "session_messages": "modules/services/agent/sessions",
     "sessions": "modules/services/agent/sessions",
 }
-PRODUCT = ("adapters", "common", "local_tools", "modules", "soul", "town")
 
 _NAMED = re.compile(r"\b(?:FROM|INTO|UPDATE|JOIN)\s+(?:OR\s+[A-Z]+\s+)?[\"`]?(\w+)")
 
@@ -55,9 +54,9 @@ def tables() -> set[str]:
     return {name for name in names if not name.startswith(("sqlite_", "memories_fts_"))}
 
 
-def named_in(source: str) -> Iterator[tuple[int, str]]:
+def named_in(tree: ast.AST) -> Iterator[tuple[int, str]]:
     """Each line on which a string names a table in SQL, with that table."""
-    for node in ast.walk(ast.parse(source)):
+    for node in ast.walk(tree):
         if isinstance(node, ast.Constant) and isinstance(node.value, str):
             yield from ((node.lineno, name) for name in _NAMED.findall(node.value))
 
@@ -75,10 +74,10 @@ def test_every_table_says_what_it_holds_of_a_person_or_that_it_holds_nothing() -
 def test_no_package_names_the_table_of_another(folder: str) -> None:
     strangers = [
         f"{path}:{line} names {table}, which belongs to {OWNERS[table]}"
-        for path in sorted(file.relative_to(ROOT) for file in (ROOT / folder).rglob("*.py"))
+        for path, tree in product_trees(folder).items()
         if path != SCHEMA
-        for line, table in named_in((ROOT / path).read_text(encoding="utf-8"))
-        if table in OWNERS and not path.is_relative_to(OWNERS[table])
+        for line, table in named_in(tree)
+        if table in OWNERS and not PurePosixPath(path).is_relative_to(OWNERS[table])
     ]
     assert strangers == []
 
@@ -94,4 +93,4 @@ def test_no_package_names_the_table_of_another(folder: str) -> None:
     ],
 )
 def test_a_table_is_found_in_any_string(source: str, found: list[str]) -> None:
-    assert [table for _, table in named_in(source)] == found
+    assert [table for _, table in named_in(ast.parse(source))] == found

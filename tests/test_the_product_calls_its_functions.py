@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 
-from tests.project import ROOT
+from tests.project import ROOT, product_trees
 
 LOOKED_AT = ("common", "modules", "local_tools", "soul")
 """An adapter offers what its service offers, and the town what its residents need, called or not."""
@@ -57,24 +56,19 @@ def named_in(tree: ast.AST) -> Iterator[str]:
                 continue
 
 
-def uncalled(looked_at: dict[str, str], naming: dict[str, str]) -> dict[str, str]:
-    """The functions of some files by name that no file names, each with its place; both map a path to its text."""
-    named = {name for text in naming.values() for name in named_in(ast.parse(text))}
+def uncalled(looked_at: dict[str, ast.Module], naming: dict[str, ast.Module]) -> dict[str, str]:
+    """The functions of some files by name that no file names, each with its place; both map a path to its tree."""
+    named = {name for tree in naming.values() for name in named_in(tree)}
     return {
         name: f"{path}:{line}"
-        for path, text in looked_at.items()
-        for line, name in defined_in(ast.parse(text))
+        for path, tree in looked_at.items()
+        for line, name in defined_in(tree)
         if name not in named
     }
 
 
-def _files(folders: tuple[str, ...]) -> dict[str, str]:
-    found: list[Path] = [path for folder in folders for path in sorted((ROOT / folder).rglob("*.py"))]
-    return {str(path.relative_to(ROOT)): path.read_text(encoding="utf-8") for path in found}
-
-
 def test_the_product_names_every_function_that_it_has() -> None:
-    found = uncalled(_files(LOOKED_AT), _files(NAMING))
+    found = uncalled(product_trees(*LOOKED_AT), product_trees(*NAMING))
     expected = BY_A_LIBRARY.keys() | BY_OTHER_PROGRAMS.keys()
     assert {name: place for name, place in found.items() if name not in expected} == {}
     assert expected <= found.keys(), "an exception that is none any more"
@@ -101,4 +95,4 @@ def test_what_other_programs_call_stands_on_the_page_of_names() -> None:
     ],
 )
 def test_a_function_that_is_never_named_is_found(text: str, names: list[str]) -> None:
-    assert list(uncalled({"a.py": text}, {"a.py": text})) == names
+    assert list(uncalled({"a.py": ast.parse(text)}, {"a.py": ast.parse(text)})) == names

@@ -8,8 +8,9 @@ import re
 import subprocess
 import tokenize
 from collections.abc import Iterator, Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, cached_property
 from pathlib import PurePosixPath
 
 import pytest
@@ -30,6 +31,8 @@ NOT_HELD = (
 )
 
 _CODE = re.compile(r"`([^`]+)`")
+_RUN = re.compile(r"\w+")
+_ESCAPE = re.compile(r"\\[a-z]")
 _CAPITALS = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
 
 
@@ -42,6 +45,14 @@ class Rule:
     names: tuple[str, ...] = ()
     sentences: tuple[str, ...] = ()
     whole: bool = False
+
+    @cached_property
+    def _signs(self) -> list[set[str]]:
+        return [set(_RUN.findall(one if self.whole else one.lower())) for one in self.never]
+
+    def may_hold(self, path: str, there: AbstractSet[str]) -> bool:
+        """Whether a file in which these words stand needs to be read closely."""
+        return any(sign <= there for sign in self._signs) and matches(path, (*self.names, *self.sentences))
 
 
 @dataclass(frozen=True)
@@ -88,14 +99,15 @@ def matches(path: str, among: Sequence[str]) -> bool:
     return any(_expression(pattern).fullmatch(path) for pattern in among)
 
 
-def words_of(identifier: str) -> set[str]:
+@cache
+def words_of(identifier: str) -> frozenset[str]:
     """`_openDoor_s` is `open`, `door` and `s`."""
-    return set(_CAPITALS.sub("_", identifier).lower().split("_"))
+    return frozenset(_CAPITALS.sub("_", identifier).lower().split("_"))
 
 
-def identifiers(tree: ast.AST) -> Iterator[tuple[int, str]]:
+def identifiers(nodes: Sequence[ast.AST]) -> Iterator[tuple[int, str]]:
     """Each name that the code gives or uses, with its line."""
-    for node in ast.walk(tree):
+    for node in nodes:
         line = getattr(node, "lineno", 0)
         match node:
             case ast.Name(id=name) | ast.Attribute(attr=name) | ast.arg(arg=name) | ast.keyword(arg=str() as name):
@@ -109,29 +121,29 @@ def identifiers(tree: ast.AST) -> Iterator[tuple[int, str]]:
                 yield from ((line, part) for part in (*name.split("."), asname or ""))
 
 
-def docstrings(tree: ast.AST) -> set[ast.Constant]:
+def docstrings(nodes: Sequence[ast.AST]) -> set[ast.Constant]:
     return {
         node.value
-        for scope in ast.walk(tree)
+        for scope in nodes
         if isinstance(scope, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef)
         for node in scope.body
         if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)
     }
 
 
-def sentences(path: str, text: str, tree: ast.AST | None) -> Iterator[tuple[int, str]]:
-    """Lines of a page; docstrings, comments and strings of several words of a module.
+def sentences(path: str, nodes: Sequence[ast.AST]) -> Iterator[tuple[int, str]]:
+    """Docstrings of a module, and its strings of several words.
 
     The strings of a test are left out: they are what people and models say.
     """
-    if tree is None:
-        yield from enumerate(text.splitlines(), 1)
-        return
-    told = docstrings(tree)
+    told = docstrings(nodes)
     if not path.startswith("tests/"):
-        told |= {node for node in ast.walk(tree) if isinstance(node, ast.Constant) and " " in str(node.value).strip()}
+        told |= {node for node in nodes if isinstance(node, ast.Constant) and " " in str(node.value).strip()}
     for node in told:
         yield from ((node.lineno + offset, line) for offset, line in enumerate(str(node.value).splitlines()))
+
+
+def comments(text: str) -> Iterator[tuple[int, str]]:
     for token in tokenize.generate_tokens(io.StringIO(text).readline):
         if token.type == tokenize.COMMENT:
             yield token.start[0], token.string
@@ -143,13 +155,25 @@ def _spoken(words: frozenset[str]) -> re.Pattern[str]:
     return re.compile(rf"(?<![\w`.-])(?:{either})(?![\w`-])", re.IGNORECASE)
 
 
+def words_in(text: str) -> set[str]:
+    """Each run of letters, digits and underscores, and each word in it; what stands behind an escape begins anew."""
+    runs = set(_RUN.findall(_ESCAPE.sub(" ", text)))
+    return runs.union(*map(words_of, runs))
+
+
 def violations(path: str, text: str, held: Sequence[Rule]) -> Iterator[Found]:
     """What in this file the rules forbid."""
-    tree = ast.parse(text) if path.endswith(".py") else None
+    there = words_in(f"{path} {text}")
+    if not (held := [rule for rule in held if rule.may_hold(path, there)]):
+        return
     named = [(0, part) for part in PurePosixPath(path).parts[:-1]] + [(0, PurePosixPath(path).stem)]
-    named += identifiers(tree) if tree else ()
+    if path.endswith(".py"):
+        nodes = list(ast.walk(ast.parse(text)))
+        named += identifiers(nodes)
+        said = [*sentences(path, nodes), *comments(text)]
+    else:
+        said = list(enumerate(text.splitlines(), 1))
     split = [(line, name, words_of(name.replace("-", "_"))) for line, name in named]
-    said = list(sentences(path, text, tree))
     for rule in held:
         if matches(path, rule.names):
             for line, name, words in split:

@@ -7,14 +7,13 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 
 from common.errors import SkillError
 from local_tools.memory_inputs import MemoryHistoryInput
 from modules.services.agent.tools.schema import read_description, simple_schema
-from tests.project import ROOT
+from tests.project import product_trees
 
 PRODUCT = ("adapters", "common", "local_tools", "modules", "soul")
 ANSWERING = ("local_tools", "modules/services/agent/tools", "modules/services/agent/turn")
@@ -28,12 +27,6 @@ EXCEPTIONS = {
     "waits for the owner's yes:": "for the journal, in the data of a result",
     "your own words and others' are mixed in this turn": "told to the owner, with what waits for their yes",
 }
-
-
-def trees(folders: tuple[str, ...]) -> Iterator[tuple[Path, ast.Module]]:
-    for folder in folders:
-        for path in sorted((ROOT / folder).rglob("*.py")):
-            yield path.relative_to(ROOT), ast.parse(path.read_text(encoding="utf-8"))
 
 
 def described(tree: ast.Module) -> Iterator[int]:
@@ -52,11 +45,11 @@ def sentences(tree: ast.Module) -> Iterator[tuple[int, str]]:
 
 
 def test_no_field_of_a_tool_is_described_in_code() -> None:
-    assert [f"{path}:{line}" for path, tree in trees(PRODUCT) for line in described(tree)] == []
+    assert [f"{path}:{line}" for path, tree in product_trees(*PRODUCT).items() for line in described(tree)] == []
 
 
 def test_no_tool_answers_with_a_sentence_that_stands_in_code() -> None:
-    found = [(path, line, text) for path, tree in trees(ANSWERING) for line, text in sentences(tree)]
+    found = [(path, line, text) for path, tree in product_trees(*ANSWERING).items() for line, text in sentences(tree)]
     assert [f"{path}:{line}: {text}" for path, line, text in found if text not in EXCEPTIONS] == []
     assert EXCEPTIONS.keys() <= {text for _, _, text in found}
 

@@ -6,10 +6,15 @@ import asyncio
 from collections.abc import Awaitable
 from typing import Any, TypeVar
 
+import httpx
+
 from common.clock import FakeClock
 from common.result import ApiResult, Err, Ok
+from tests.patience import HANG_S
 
 T = TypeVar("T")
+SOON_GONE = httpx.Timeout(HANG_S, read=0.1)
+"""Only silence is not borne for long: to connect and to log in may take as long as a busy machine needs."""
 
 
 async def while_time_passes(clock: FakeClock, call: Awaitable[T]) -> T:

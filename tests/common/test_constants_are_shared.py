@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import ast
 from collections import defaultdict
-from pathlib import Path
+from pathlib import PurePosixPath
 
 from common import constants
+from tests.project import product_trees
 
-ROOT = Path(__file__).resolve().parents[2]
-FOLDERS = ("adapters", "common", "local_tools", "modules", "soul", "town")
 UNITS = {"SECOND_MS", "MINUTE_MS", "HOUR_MS", "DAY_MS"}
 
 
@@ -32,12 +31,9 @@ def _imported(tree: ast.Module) -> set[str]:
 
 
 def test_each_shared_constant_has_users_in_two_packages() -> None:
-    users: dict[str, set[Path]] = defaultdict(set)
-    for folder in FOLDERS:
-        for path in (ROOT / folder).rglob("*.py"):
-            text = path.read_text(encoding="utf-8")
-            if "constants" in text:
-                for name in _imported(ast.parse(text)):
-                    users[name].add(path.parent)
+    users: dict[str, set[PurePosixPath]] = defaultdict(set)
+    for path, tree in product_trees().items():
+        for name in _imported(tree):
+            users[name].add(PurePosixPath(path).parent)
     shared = {name for name in vars(constants) if name.isupper()} - UNITS
     assert {name: sorted(map(str, users[name])) for name in sorted(shared) if len(users[name]) < 2} == {}

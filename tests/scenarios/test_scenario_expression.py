@@ -35,7 +35,7 @@ async def test_a_thought_that_invites_nobody_even_when_asked_gets_an_invitation_
     assert text.startswith("Tin sings at night. ")
     assert check_invitation(text).has_invitation
     assert {entry.data.get("invitation") for entry in told} >= {"added"}
-    (asked,) = [entry for entry in told if entry.summary.startswith("Asked for a better invitation")]
+    (asked,) = [entry for entry in told if entry.data.get("act") == "asked_for_better"]
     assert "nothing to answer" in asked.reason
 
 

@@ -17,8 +17,10 @@ from typing import Any
 
 import regex
 
+from tests.project import ROOT, product_trees
+
 PACKAGES = ("adapters", "common", "local_tools", "modules", "soul", "town")
-ROOT = Path(__file__).parents[2]
+
 MOST_DEPTH = 4
 MOST_OWN = 24
 
@@ -117,7 +119,7 @@ def product_patterns() -> tuple[Found, ...]:
 
 
 def _tree(module: ModuleType) -> ast.Module:
-    return ast.parse(Path(str(module.__file__)).read_text(encoding="utf-8"))
+    return product_trees()[Path(str(module.__file__)).relative_to(ROOT).as_posix()]
 
 
 def _uses(trees: Iterable[ast.Module]) -> dict[str, frozenset[str]]:

@@ -48,6 +48,7 @@ def test_every_pattern_of_the_product_reads_four_thousand_hostile_characters_at_
     assert slow == {}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("pattern", "chars"),
     [
@@ -70,6 +71,7 @@ def test_a_pattern_without_bounds_is_found(pattern: re.Pattern[str] | regex.Patt
     assert slow_text(Found("here", pattern), chars) is not None
 
 
+@pytest.mark.slow
 def test_patterns_are_found_wherever_they_stand() -> None:
     places = {one.where for one in product_patterns()}
     assert "common.text.closings._LINK" in places

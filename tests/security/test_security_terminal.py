@@ -22,6 +22,7 @@ from soul.commands.run import obey, owner_commands
 from soul.terminal.output import ascii_json, visible
 from soul.terminal.plain import LOOKS, PlainConsole
 from tests.program import soul, started, until
+from tests.project import product_trees
 from tests.running_town import RunningTown, awake, replying
 from tests.security.hostile_home import HOSTILE, POST, hostile_home, hostile_service, versions
 
@@ -191,12 +192,7 @@ _NO_TERMINAL = {
 
 def test_only_the_modules_of_the_terminal_write_to_it() -> None:
     """All others hand their text to `soul.terminal.output`, to a console, or to the room's screen."""
-    found = {
-        (str(path.relative_to(ROOT)), name)
-        for folder in ("soul", "modules", "local_tools", "adapters", "common", "town")
-        for path in (ROOT / folder).rglob("*.py")
-        for name in writes(ast.parse(path.read_text(encoding="utf-8")))
-    }
+    found = {(path, name) for path, tree in product_trees().items() for name in writes(tree)}
     assert {path for path, _ in found - _NO_TERMINAL} == _TERMINAL
     assert found >= _NO_TERMINAL
 

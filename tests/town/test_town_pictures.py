@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 from collections.abc import Callable
+from typing import Any
 
 import httpx
 import pytest
@@ -18,14 +19,14 @@ def picture(colour: str = "teal") -> bytes:
     return content.getvalue()
 
 
-async def uploaded(town: Town, did: str, content: bytes, mime: str) -> dict[str, object]:
+async def uploaded(town: Town, did: str, content: bytes, mime: str) -> dict[str, Any]:
     headers = {"authorization": f"Bearer {town.login(did)}", "content-type": mime}
     answer = await town.http.post("com.atproto.repo.uploadBlob", content=content, headers=headers)
-    blob: dict[str, object] = answer.json()["blob"]
+    blob: dict[str, Any] = answer.json()["blob"]
     return blob
 
 
-async def posted(town: Town, did: str, blob: dict[str, object]) -> httpx.Response:
+async def posted(town: Town, did: str, blob: dict[str, Any]) -> httpx.Response:
     images = [{"alt": "a sea", "image": blob, "aspectRatio": {"width": 4, "height": 3}}]
     embed = {"$type": "app.bsky.embed.images", "images": images}
     record = {"text": "look", "createdAt": "2026-01-05T12:00:00.000Z", "embed": embed}
@@ -55,7 +56,7 @@ async def test_only_pictures_are_shown_and_only_in_the_sizes_that_there_are(
     address = "{}/img/{}/plain/{}/{}"
     cases = (("feed_fullsize", seen, "", 200), ("huge", seen, "", 400), ("avatar", seen, "@bmp", 400))
     for size, blob, suffix, status in (*cases, ("feed_fullsize", text, "", 400)):
-        cid = blob["ref"]["$link"] + suffix  # type: ignore[index]
+        cid = blob["ref"]["$link"] + suffix
         assert (await town.http.get(address.format(town.url, size, did, cid))).status_code == status
 
 

@@ -208,7 +208,10 @@ class Expression:
         revisions = subject.revisions
         if revisions.asked_for_better:
             summary = f"Asked for a better invitation: {' '.join(revisions.draft.split())[:_SHOWN_CHARS]}"
-            await self._journal.record(Entry("life", _CAUSE, summary, line="think", reason=revisions.problem))
+            data = {"act": "asked_for_better"}
+            await self._journal.record(
+                Entry("life", _CAUSE, summary, line="think", reason=revisions.problem, data=data)
+            )
         result = disposition_of(turn_result)
         if result.act != "posted":
             delay = self._postpone()

@@ -6,6 +6,7 @@ import asyncio
 import time
 from itertools import pairwise
 from pathlib import Path
+from typing import Any
 
 import pytest
 from starlette.types import Receive, Scope, Send
@@ -14,8 +15,9 @@ from adapters.atproto.client import Atproto
 from common.clock import FakeClock
 from tests.adapters.atproto.atproto_scripted import Answer, Scripted
 from tests.adapters.atproto.atproto_town import AtprotoTown, open_atproto_town
-from tests.adapters.results import err, ok, while_time_passes
+from tests.adapters.results import SOON_GONE, err, ok, while_time_passes
 from tests.adapters.shared_server import SharedServer
+from tests.patience import HANG_S
 from town.atproto.faults import Fault
 from town.atproto.limits import Limit, Limits
 
@@ -24,6 +26,10 @@ pytestmark = pytest.mark.asyncio(loop_scope="session")
 TIMELINE = "app.bsky.feed.getTimeline"
 PUT = "com.atproto.repo.putRecord"
 TOO_FAST = {"error": "RateLimitExceeded", "message": "Rate Limit Exceeded"}
+
+
+def _request(client: Atproto) -> Any:
+    return client._xrpc._client.request
 
 
 async def test_a_low_budget_holds_requests_back_until_the_window_has_passed(
@@ -109,7 +115,8 @@ async def test_the_time_of_the_service_is_read_from_its_answers(alice: Atproto, 
 
 
 async def test_a_service_that_stays_silent_is_left(town: AtprotoTown) -> None:
-    alice = await town.logged_in("alice", read_timeout_s=0.2)
+    alice = await town.logged_in("alice")
+    _request(alice)._client.timeout = SOON_GONE
     town.faults.arm(Fault("hang", TIMELINE, seconds=3600))
     town.faults.arm(Fault("hang", PUT, seconds=3600))
     assert err(await alice.get_timeline()).kind == "transient"
@@ -129,13 +136,16 @@ async def test_a_service_that_only_drips_is_left_too(
     shared_server: SharedServer, clock: FakeClock, tmp_path: Path
 ) -> None:
     async def drip(scope: Scope, receive: Receive, send: Send) -> None:
+        await receive()
+        left = asyncio.ensure_future(receive())
         await send({"type": "http.response.start", "status": 200, "headers": []})
-        for _ in range(50):
+        while not left.done():
             await send({"type": "http.response.body", "body": b" ", "more_body": True})
-            await asyncio.sleep(0.1)
+            await asyncio.wait({left}, timeout=0.1)
 
     shared_server.app = drip
-    client = Scripted(clock, shared_server.url).client(tmp_path, clock, read_timeout_s=0.3)
+    client = Scripted(clock, shared_server.url).client(tmp_path, clock, read_timeout_s=HANG_S)
+    _request(client)._deadline_s = 0.3
     assert err(await client.get_timeline()).error == "app.bsky.feed.getTimeline: Bluesky did not answer in time"
     await client.aclose()
 

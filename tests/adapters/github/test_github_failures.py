@@ -15,8 +15,9 @@ from adapters.github.types import Repo
 from common.clock import FakeClock
 from common.result import ApiResult, Err, ErrKind
 from tests.adapters.github.github_town import REPO, TOKEN, GitHubTown
-from tests.adapters.results import err, ok, while_time_passes
+from tests.adapters.results import SOON_GONE, err, ok, while_time_passes
 from tests.adapters.shared_server import SharedServer
+from tests.patience import HANG_S
 from town.github.faults import Fault, FaultKind
 from town.github.values import Label
 
@@ -38,7 +39,9 @@ on_one_loop = pytest.mark.asyncio(loop_scope="session")
 async def test_a_write_without_a_sound_answer_is_sent_once_and_its_outcome_called_unknown(
     town: GitHubTown, fault: FaultKind, done: int
 ) -> None:
-    ada = town.client(timeout_s=0.2)
+    ada = town.client(timeout_s=HANG_S)
+    if fault == "hang":
+        ada._sender._client.timeout = SOON_GONE
     town.faults.arm(Fault(fault, times=99, seconds=3600))
     failed = err(await ada.create_issue(REPO, "Beans", "…"))
     assert failed.kind == "unknown_outcome"

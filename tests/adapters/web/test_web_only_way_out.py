@@ -4,16 +4,11 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 
-ROOT = Path(__file__).resolve().parents[3]
-SOURCES = sorted(
-    path
-    for folder in ("adapters", "common", "local_tools", "modules", "soul", "town")
-    for path in (ROOT / folder).rglob("*.py")
-)
+from tests.project import product_trees
+
 # Modules that open connections or listen.
 OPENERS = {
     "aiohttp", "dns", "ftplib", "http.client", "http.server", "httpx2", "imaplib", "poplib", "requests", "smtplib",
@@ -46,10 +41,6 @@ CLIENTS = {"AsyncClient": "transport", "AsyncOpenAI": "http_client"}
 QUICK = {"get", "post", "put", "patch", "delete", "head", "options", "request", "stream", "Client"}
 
 
-def name_of(path: Path) -> str:
-    return path.relative_to(ROOT).as_posix()
-
-
 def imports(tree: ast.AST) -> Iterator[str]:
     for node in ast.walk(tree):
         if isinstance(node, ast.Import):
@@ -59,9 +50,8 @@ def imports(tree: ast.AST) -> Iterator[str]:
             yield from (f"{node.module}.{alias.name}" for alias in node.names)
 
 
-def strays(name: str, source: str) -> Iterator[str]:
+def strays(name: str, tree: ast.AST) -> Iterator[str]:
     """What in a module goes out by itself."""
-    tree = ast.parse(source)
     for module in imports(tree):
         opener = next((o for o in OPENERS if module == o or module.startswith(f"{o}.")), None)
         if opener and (name, opener) not in IMPORTS_ALLOWED:
@@ -80,9 +70,8 @@ def strays(name: str, source: str) -> Iterator[str]:
             yield f"makes an {owner}.{called} without a {CLIENTS[called]}"
 
 
-@pytest.mark.parametrize("path", SOURCES, ids=name_of)
-def test_a_module_goes_out_by_the_transport_or_not_at_all(path: Path) -> None:
-    assert list(strays(name_of(path), path.read_text(encoding="utf-8"))) == []
+def test_a_module_goes_out_by_the_transport_or_not_at_all() -> None:
+    assert [f"{name} {found}" for name, tree in product_trees().items() for found in strays(name, tree)] == []
 
 
 @pytest.mark.parametrize(
@@ -103,4 +92,4 @@ def test_a_module_goes_out_by_the_transport_or_not_at_all(path: Path) -> None:
     ],
 )
 def test_this_search_finds_who_goes_out_alone(code: str) -> None:
-    assert list(strays("modules/somewhere.py", code))
+    assert list(strays("modules/somewhere.py", ast.parse(code)))

@@ -16,7 +16,7 @@ from modules.runtime.llm.gateway import LLMGateway
 from modules.runtime.llm.types import Message
 from tests.loopback import to_loopback
 from tests.modules.runtime.llm.scripted_model import Reply, ScriptedModel, refuses, says
-from tests.project import ROOT
+from tests.project import product_trees
 from town.model.wire import BadRequest, read_request
 
 HELLO = [Message("user", "hello")]
@@ -103,11 +103,11 @@ ASKS = {"chat": "facts", "chat_with_tools": "facts", "run_turn": "about"}
 
 def asking() -> Iterator[tuple[str, bool]]:
     """Each call of a method that asks a model: where it stands, and whether it tells what it is about."""
-    for path in (path for floor in ("modules", "soul") for path in sorted((ROOT / floor).rglob("*.py"))):
-        for node in ast.walk(ast.parse(path.read_text("utf-8"))):
+    for path, tree in product_trees("modules", "soul").items():
+        for node in ast.walk(tree):
             if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in ASKS:
                 told = any(keyword.arg == ASKS[node.func.attr] for keyword in node.keywords)
-                yield f"{path.relative_to(ROOT).as_posix()}:{node.lineno}", told
+                yield f"{path}:{node.lineno}", told
 
 
 def test_every_request_tells_what_it_is_about_but_for_the_probe_of_the_doctor() -> None:

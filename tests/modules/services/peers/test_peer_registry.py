@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from datetime import timedelta
 from pathlib import Path
 
@@ -32,8 +33,8 @@ def seen(handle: str = "ada.example", via: Via = "owner_mention", context: str =
     return [Sighting(handle, via, context)]
 
 
-def opened(path: Path, clock: FakeClock, **more: object) -> PeerRegistry:
-    registry = PeerRegistry(path, clock, **more)  # type: ignore[arg-type]
+def opened(path: Path, clock: FakeClock, listed: Sequence[str] = (), reserved: Sequence[str] = ()) -> PeerRegistry:
+    registry = PeerRegistry(path, clock, listed=listed, reserved=reserved)
     registry.is_mutual = True
     return registry
 

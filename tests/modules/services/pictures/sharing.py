@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -75,8 +75,8 @@ class Sharing:
 
 
 @asynccontextmanager
-async def open_sharing(folder: Path) -> AsyncIterator[Sharing]:
-    """A fresh town with the account `alice` logged in."""
+async def open_sharing(folder: Path, kinds: Sequence[IntentKind] = KINDS) -> AsyncIterator[Sharing]:
+    """A fresh town with the account `alice` logged in, and an outbox that sends what is of these kinds."""
     server, console = SharedServer(), SilentConsole()
     async with serve(server) as url:
         server.url = url
@@ -89,7 +89,7 @@ async def open_sharing(folder: Path) -> AsyncIterator[Sharing]:
                 database=database,
                 journal=journal,
                 clock=town.clock,
-                senders=dict.fromkeys(KINDS, BlueskySender(atproto, pictures)),
+                senders=dict.fromkeys(kinds, BlueskySender(atproto, pictures)),
                 pacing=Pacing(post_s=0, reply_s=0, like_s=0, follow_s=0, action_s=0),
                 own_did=lambda: atproto.did,
             )

@@ -9,8 +9,8 @@ from modules.services.agent.identity.self_document import extract_display_name, 
 from tests.cpu_time import takes_less
 
 _ENOUGH_CPU_S = 1.0
-_SMALL_BYTES = 64 * 1024
-_SMALL_CPU_S = 0.5
+_SMALL_BYTES = 32 * 1024
+_SMALL_CPU_S = 0.125
 _BEGINNINGS = (
     "", "# ", "## purpose\n", "## values\n- ", "## learnings\n|", "## daily rituals\n- **x** [daily] (c) ",
     "## daily rituals\n- ", "## social mechanics\n|", "## values\n*(",

@@ -4,9 +4,8 @@ probe; and one room that asks for a single word about a single message, and tell
 from __future__ import annotations
 
 import ast
-from pathlib import Path
 
-from tests.project import ROOT
+from tests.project import product_trees
 
 ASKS = {
     "modules/runtime/llm/gateway.py",
@@ -29,22 +28,18 @@ PROMPTS = {
 }
 
 
-def files() -> list[Path]:
-    return [path for floor in ("modules", "soul", "local_tools") for path in sorted((ROOT / floor).rglob("*.py"))]
-
-
-def calls(path: Path, *names: str) -> bool:
-    return any(
-        isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in names
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
-    )
+def callers(*names: str) -> set[str]:
+    return {
+        path
+        for path, tree in product_trees("modules", "soul", "local_tools").items()
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in names
+    }
 
 
 def test_nobody_asks_a_model_past_the_prompter() -> None:
-    asking = {path.relative_to(ROOT).as_posix() for path in files() if calls(path, "chat", "chat_with_tools")}
-    assert asking == ASKS
-    running = {path.relative_to(ROOT).as_posix() for path in files() if calls(path, "run_turn")}
-    prompting = {path.relative_to(ROOT).as_posix() for path in files() if calls(path, "prompt")}
+    assert callers("chat", "chat_with_tools") == ASKS
+    running, prompting = callers("run_turn"), callers("prompt")
     assert running
     assert running <= prompting
     assert prompting >= PROMPTS
