@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-import dataclasses
 import json
 import random
-from collections.abc import Awaitable, Callable, Iterable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from functools import partial
 from typing import Any
 
 from pydantic import BaseModel
 
 from adapters.atproto.client import Atproto
-from adapters.atproto.types import Actor, FeedItem, Page, StrongRef
+from adapters.atproto.types import StrongRef
 from common.constants import PORTABLE_MAX_GRAPHEMES
 from common.provenance import Provenance
-from common.result import ApiResult, Err
 from common.text.closings import asks
 from common.text.untrusted import clean_value, one_line
 from local_tools.bluesky_inputs import (
@@ -30,8 +28,9 @@ from local_tools.bluesky_inputs import (
     SubjectInput,
     UriInput,
 )
-from local_tools.bluesky_turns import data_of, fitted, is_by_owner, is_urgent, may_look_up, thread_of
-from local_tools.words import ToolWords, failed
+from local_tools.bluesky_looks import BlueskyLooks
+from local_tools.bluesky_turns import data_of, fitted, is_by_owner, is_urgent, thread_of
+from local_tools.words import ToolWords
 from modules.lives.bluesky.expression_policy import add_invitation, check_invitation
 from modules.lives.bluesky.publish import Publisher, refused, text_problem
 from modules.lives.bluesky.reply_check import ReplyProblem, repeats, reply_problem
@@ -41,7 +40,6 @@ from modules.services.agent.skills.skills import Skills
 from modules.services.agent.tools.types import Effect, Tool, ToolResult, Turn
 from modules.services.own_feed.starting_points import Prompts
 from modules.services.pictures.choosing import ChosenPicture
-from modules.services.rights.policy import may_stand_in_prompt
 from modules.services.rights.preferences import Preferences
 
 _FOLLOWS = "app.bsky.graph.follow/"
@@ -55,12 +53,12 @@ class BlueskyTools:
         self, atproto: Atproto, publisher: Publisher, preferences: Preferences, skills: Skills, rng: random.Random
     ) -> None:
         self._atproto = atproto
-        self._preferences = preferences
         self._publisher = publisher
         self._skills = skills
         self._prompts = Prompts(skills)
         self._rng = rng
         self.words = ToolWords(skills, "bluesky-tools")
+        self.looks = BlueskyLooks(atproto, preferences, self.words, partial(self.framed, uri="Bluesky"))
 
     async def post(self, args: PostInput, turn: Turn) -> ToolResult:
         return await self._publish_post(args.text, turn)
@@ -119,8 +117,8 @@ class BlueskyTools:
             return self.answered(refused(too_long), "replied", ends=False)
         if f"@{self._atproto.handle}" in text.lower():
             return self.words.error("Own Handle", handle=self._atproto.handle)
-        if thread and (problem := self._problem(text, thread)):
-            return await self._send_back(problem, thread, turn, target)
+        if thread and (instead := await self._instead_of(text, thread, turn, target)):
+            return instead
         published = await self._publisher.reply(
             shown.credited(text) if shown else text,
             target,
@@ -137,6 +135,35 @@ class BlueskyTools:
             return self.words.end("Liked Instead", data, is_error=True, reason=published.reason)
         return self.answered(published, "replied", ends=thread is not None)
 
+    async def _instead_of(self, text: str, thread: ThreadTurn, turn: Turn, target: StrongRef) -> ToolResult | None:
+        """Return what happens instead of a reply with these words; None if it may leave."""
+        if problem := self._problem(text, thread):
+            return await self._send_back(problem, thread, turn, target)
+        return await self._peers_meanwhile(thread, turn, target)
+
+    async def _peers_meanwhile(self, thread: ThreadTurn, turn: Turn, target: StrongRef) -> ToolResult | None:
+        """Look once more before a reply leaves: what peers said since the thread was read is shown to the model once.
+
+        Where one of them spoke again since then, the reply becomes a like. Returns None where it may leave.
+        """
+        revisions = thread.revisions
+        posts = await thread.peers_since(target.uri) if thread.peers_since else []
+        news = [post for post in posts if post.uri not in thread.seen]
+        thread.seen.update({post.uri: post.ref for post in news})
+        revisions.peers_since += [post.text for post in news]
+        if not news:
+            return None
+        names = ", ".join(dict.fromkeys(f"@{post.author.handle}" for post in news))
+        if not revisions.shown_peers:
+            revisions.shown_peers = True
+            told = self.framed([{"author": post.author.handle, "text": post.text} for post in news], uri=target.uri)
+            content = f"{self.words.answer('Peers Meanwhile', peers=names)}\n{told.content}"
+            return ToolResult(content, is_error=True, provenance=told.provenance)
+        reason = f"{names} replied just now"
+        liked = await self._publisher.like(target, cause_id=turn.cause_id, by_owner=is_by_owner(turn), hold=turn.hold)
+        act: Act = "silent" if liked.status == "blocked" else "liked"
+        return self.words.end("Liked Instead", data_of(act, reason, liked), is_error=True, reason=reason)
+
     def _problem(self, text: str, thread: ThreadTurn, *, closing: bool = False) -> ReplyProblem | None:
         """Why these words must not stand in the thread; None if they may.
 
@@ -147,7 +174,9 @@ class BlueskyTools:
             return "repeats them"
         spoken = self._publisher.has_spoken(thread.root) and not asks(thread.notification.text)
         may_thank = closing or thread.is_owner or spoken
-        return reply_problem(text, thread.said, thread.scaffold, may_thank=may_thank, peers_said=thread.peers_said)
+        meanwhile = thread.revisions.peers_since
+        said, peers_said = (*thread.said, *meanwhile), (*thread.peers_said, *meanwhile)
+        return reply_problem(text, said, thread.scaffold, may_thank=may_thank, peers_said=peers_said)
 
     async def _send_back(self, code: ReplyProblem, thread: ThreadTurn, turn: Turn, target: StrongRef) -> ToolResult:
         """A reply that must not leave is asked for once more, then becomes a like, or silence."""
@@ -214,57 +243,6 @@ class BlueskyTools:
         )
         return self.answered(published, "unfollowed", ends=False)
 
-    async def timeline(self, args: LimitInput, turn: Turn) -> ToolResult:
-        page = await self._atproto.get_timeline(limit=args.limit)
-        if isinstance(page, Err):
-            return self._read(page)
-        shown = await self._allowed(item.post.author for item in page.data.items)
-        return self._read([_brief(item) for item in page.data.items if item.post.author.did in shown])
-
-    async def notifications(self, args: LimitInput, turn: Turn) -> ToolResult:
-        page = await self._atproto.get_notifications(limit=args.limit)
-        if isinstance(page, Err):
-            return self._read(page)
-        keys = ("uri", "cid", "kind", "text", "indexed_at")
-        told = page.data.notifications
-        shown = await self._allowed(item.author for item in told)
-        return self._read(
-            [
-                {**_named(item.author), **{key: getattr(item, key) for key in keys}}
-                for item in told
-                if item.author.did in shown
-            ]
-        )
-
-    async def _allowed(self, authors: Iterable[Actor]) -> set[str]:
-        """Return the DIDs of those whose posts may stand in a prompt."""
-        dids = {author.did for author in authors}
-        left_out = await self._preferences.muted(dids) | await self._preferences.forgotten(dids)
-        preferences = await self._preferences.of(dids)
-        return {
-            did for did, preference in preferences.items() if did not in left_out and may_stand_in_prompt(preference)
-        }
-
-    async def profile(self, args: ActorInput, turn: Turn) -> ToolResult:
-        if not may_look_up(args.actor, turn):
-            return self.words.error("By Did")
-        profile = await self._atproto.get_profile(args.actor)
-        return self._read(profile if isinstance(profile, Err) else dataclasses.asdict(profile.data))
-
-    async def followers(self, args: ActorListInput, turn: Turn) -> ToolResult:
-        return await self._actors(self._atproto.get_followers, args, turn)
-
-    async def follows(self, args: ActorListInput, turn: Turn) -> ToolResult:
-        return await self._actors(self._atproto.get_follows, args, turn)
-
-    async def _actors(
-        self, get: Callable[..., Awaitable[ApiResult[Page]]], args: ActorListInput, turn: Turn
-    ) -> ToolResult:
-        if not may_look_up(args.actor, turn):
-            return self.words.error("By Did")
-        page = await get(args.actor, limit=args.limit)
-        return self._read(page if isinstance(page, Err) else [dataclasses.asdict(actor) for actor in page.data.actors])
-
     async def _on_subject(
         self,
         args: SubjectInput,
@@ -277,12 +255,6 @@ class BlueskyTools:
             return target
         published = await act(target, cause_id=turn.cause_id, by_owner=is_by_owner(turn), hold=turn.hold)
         return self.answered(published, name, ends=isinstance(turn.subject, ThreadTurn))
-
-    def _read(self, result: Err | object) -> ToolResult:
-        """What was read, as JSON inside a frame: it is untrusted text."""
-        if isinstance(result, Err):
-            return failed(one_line(result.error, _ERROR_LENGTH))
-        return self.framed(result, uri="Bluesky")
 
     def framed(self, result: object, *, uri: str) -> ToolResult:
         """Return what was read at `uri` as JSON inside a frame: it is untrusted text, unless it is empty."""
@@ -356,26 +328,9 @@ def bluesky_tools(tools: BlueskyTools) -> Sequence[Tool]:
         in_thread("stay_silent", SilenceInput, tools.silence, anyone),
         tool("bluesky_follow", DidInput, tools.follow, owner),
         tool("bluesky_unfollow", UriInput, tools.unfollow, owner),
-        look("bluesky_get_timeline", LimitInput, tools.timeline, owner),
-        look("bluesky_get_notifications", LimitInput, tools.notifications, owner),
-        look("bluesky_get_profile", ActorInput, tools.profile, anyone),
-        look("bluesky_get_followers", ActorListInput, tools.followers, anyone),
-        look("bluesky_get_follows", ActorListInput, tools.follows, anyone),
+        look("bluesky_get_timeline", LimitInput, tools.looks.timeline, owner),
+        look("bluesky_get_notifications", LimitInput, tools.looks.notifications, owner),
+        look("bluesky_get_profile", ActorInput, tools.looks.profile, anyone),
+        look("bluesky_get_followers", ActorListInput, tools.looks.followers, anyone),
+        look("bluesky_get_follows", ActorListInput, tools.looks.follows, anyone),
     )
-
-
-def _named(author: Actor) -> dict[str, object]:
-    return {"author": author.handle, "author_did": author.did}
-
-
-def _brief(item: FeedItem) -> dict[str, object]:
-    post = item.post
-    return {
-        "uri": post.uri,
-        "cid": post.cid,
-        **_named(post.author),
-        "text": post.text,
-        "likes": post.like_count,
-        "replies": post.reply_count,
-        "indexed_at": post.indexed_at,
-    }

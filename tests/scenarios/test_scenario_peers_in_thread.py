@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Awaitable, Callable
+
 from modules.runtime.home import Home
 from tests.hasty_clock import HastyClock
 from tests.running_town import RunningTown, awake, call
@@ -84,3 +86,60 @@ async def test_a_peer_that_asks_us_is_answered_about_what_it_said(running_town: 
     await live(home)
     assert "(peer)" not in running_town.mind.asked[0].messages[-1].text
     assert running_town.texts("rowan") == [SAME]
+
+
+def speaking_meanwhile(town: RunningTown, uri: str, *texts: str) -> Callable[[ChatRequest], Awaitable[object]]:
+    """Let the peer say these under the post, one each time that a reply is thought of."""
+    left = list(texts)
+
+    async def ponder(request: ChatRequest) -> None:
+        if left and "bluesky_reply" in {offer.name for offer in request.offers}:
+            town.network.post_as(town.account("wren"), left.pop(0), reply_to_uri=uri)
+
+    return ponder
+
+
+def question(town: RunningTown) -> tuple[Home, str]:
+    """A question to two SOULs that nobody has answered yet; returns the home of one and the question's uri."""
+    for name in ("kit", "wren"):
+        town.account(name)
+    home = town.make_home("rowan", SOUL_PEERS="wren.test")
+    uri, _ = town.network.post_as(town.account("kit"), "@rowan.test @wren.test which roof is louder in the rain?")
+    return home, uri
+
+
+async def test_what_a_peer_said_while_it_thought_is_shown_before_the_reply_leaves(running_town: RunningTown) -> None:
+    home, uri = question(running_town)
+    answers(running_town, SAME, OTHER)
+    running_town.mind.ponder = speaking_meanwhile(running_town, uri, PEER_SAID)
+    await live(home)
+    assert running_town.texts("rowan") == [OTHER]
+    told = running_town.mind.asked[-1].messages[-1].text
+    assert "@wren.test answered while you wrote" in told
+    assert PEER_SAID in told
+    assert len(running_town.mind.asked) == 2
+
+
+async def test_where_a_peer_speaks_again_while_the_reply_is_written_anew_a_like_is_enough(
+    running_town: RunningTown,
+) -> None:
+    home, uri = question(running_town)
+    answers(running_town, OTHER)
+    running_town.mind.ponder = speaking_meanwhile(running_town, uri, PEER_SAID, "Tin rings like a bell in a storm.")
+    await live(home)
+    assert running_town.texts("rowan") == []
+    assert running_town.likers(uri) == ["rowan.test"]
+
+
+async def test_what_a_stranger_said_meanwhile_holds_nothing_up(running_town: RunningTown) -> None:
+    home, uri = question(running_town)
+    running_town.account("sam")
+    answers(running_town, OTHER)
+
+    async def ponder(_: ChatRequest) -> None:
+        running_town.network.post_as(running_town.account("sam"), PEER_SAID, reply_to_uri=uri)
+
+    running_town.mind.ponder = ponder
+    await live(home)
+    assert running_town.texts("rowan") == [OTHER]
+    assert len(running_town.mind.asked) == 1

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Literal
 
 from adapters.atproto.client import Atproto
-from adapters.atproto.types import Notification, Post
+from adapters.atproto.types import Actor, Notification, Post
 from common.design_catalog import speaks_of_design
 from common.facts import PostFacts, SaidLine
 from common.provenance import Provenance
@@ -51,6 +52,7 @@ class Case:
         is_peer: whether the author is a peer.
         peers: dids of the peers who wrote in the thread, beside the author of the post.
         github_username: our name on GitHub; "" if there is none.
+        peers_since: reads what peers wrote right under the post at a uri; None where no peer is named or wrote.
 
     """
 
@@ -67,6 +69,7 @@ class Case:
     is_peer: bool = False
     peers: frozenset[str] = frozenset()
     github_username: str = ""
+    peers_since: Callable[[str], Awaitable[list[Post]]] | None = None
 
     @property
     def notification(self) -> Notification:
@@ -203,6 +206,7 @@ class Case:
             said=tuple(post.text for post in posts),
             is_unanswered=not self.thread.is_answered,
             peers_said=tuple(post.text for post in self.peer_posts),
+            peers_since=self.peers_since,
         )
 
 
@@ -253,15 +257,17 @@ class CaseReader:
         incoming = incoming_of(notification, item.indexed, thread, is_automated=automated)
         present = {author_did, *(post.author.did for post in thread.posts)}
         muted = await self._preferences.muted(present)
-        left_out = muted | (await self._preferences.forgotten(present) - {author_did})
         preferences = await self._preferences.of(present)
+        left_out = muted | (await self._preferences.forgotten(present) - {author_did})
         shown = tuple(
             post
             for post in thread.posts
             if post.author.did not in left_out and may_stand_in_prompt(preferences.get(post.author.did))
         )
         self._peers.note_posts(shown)
-        peers = {post.author.did for post in shown if self._etiquette.is_peer(post.author)}
+        peers = {post.author.did for post in shown if self._etiquette.is_peer(post.author)} - {author_did, *trusted}
+        named = (handle for handle in item.named if handle.lower() != self._me.bluesky_username.lower())
+        with_peers = bool(peers) or any(self._etiquette.is_peer(Actor("", handle)) for handle in named)
         return Ok(
             Case(
                 item=item,
@@ -275,10 +281,24 @@ class CaseReader:
                 preference=preferences.get(author_did),
                 is_muted=author_did in muted,
                 is_peer=self._etiquette.is_peer(notification.author),
-                peers=frozenset(peers - {author_did, *trusted}),
+                peers=frozenset(peers),
                 github_username=self._me.github_username,
+                peers_since=self._peers_since if with_peers else None,
             )
         )
+
+    async def _peers_since(self, uri: str) -> list[Post]:
+        """What peers wrote right under a post, as it stands now; nothing where that cannot be read."""
+        read = await self._atproto.get_post_thread(uri, 1, 0)
+        if isinstance(read, Err):
+            return []
+        below = [reply.post for reply in read.data.replies if reply.post.author.did != self._atproto.did]
+        by_peers = [post for post in below if self._etiquette.is_peer(post.author)]
+        dids = {post.author.did for post in by_peers}
+        left_out = await self._preferences.muted(dids) | await self._preferences.forgotten(dids)
+        preferences = await self._preferences.of(dids - left_out)
+        allowed = {did for did, preference in preferences.items() if may_stand_in_prompt(preference)}
+        return [post for post in by_peers if post.author.did in allowed]
 
     async def _read_thread(self, notification: Notification) -> ApiResult[ThreadAnalysis]:
         focal = await self._atproto.get_post_thread(notification.uri, THREAD_DEPTH)

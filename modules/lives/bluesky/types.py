@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Literal, TypeAlias
 
 from adapters.atproto.richtext import detect_mentions
-from adapters.atproto.types import Notification, StrongRef
+from adapters.atproto.types import Notification, Post, StrongRef
 from common.clock import parse_iso
 from common.constants import DAY_MS
 from common.text.closings import asks, content_words, is_low_value_closing
@@ -114,6 +114,8 @@ class Revisions:
         asked_for_better: another text was asked for.
         draft: the thought of our own that lacked an invitation, as it was sent back.
         problem: what it lacked, in words for the model.
+        shown_peers: what peers said since the thread was read was shown to the model.
+        peers_since: the texts of these posts.
         invitation: how well the thought that was proposed invites answers: `strong`, `weak`, `none`, or `added` where
             one was put after it.
 
@@ -123,6 +125,8 @@ class Revisions:
     asked_for_better: bool = False
     draft: str = ""
     problem: str = ""
+    shown_peers: bool = False
+    peers_since: list[str] = field(default_factory=list)
     invitation: str = ""
 
     def ask_for_shorter(self) -> bool:
@@ -144,7 +148,8 @@ class ThreadTurn:
 
     `seen` holds every post shown to the model: the only ones its tools may touch; `said` their texts, oldest first, and
     `scaffold` the words that only our own prompt has. `is_unanswered`: the thread was read, and no reply of ours stands
-    under the post. `peers_said` is what peers wrote in the thread, oldest first. `picture` may be shown with a reply.
+    under the post. `peers_said` is what peers wrote in the thread, oldest first; `peers_since` reads what peers wrote
+    right under the post at a uri, None where no peer is known to be near. `picture` may be shown with a reply.
     """
 
     notification: Notification
@@ -156,6 +161,7 @@ class ThreadTurn:
     is_unanswered: bool = False
     peers_said: tuple[str, ...] = ()
     picture: ChosenPicture | None = None
+    peers_since: Callable[[str], Awaitable[list[Post]]] | None = None
     revisions: Revisions = field(default_factory=Revisions)
 
 

@@ -92,6 +92,7 @@ SKILL_CONTRACTS: Mapping[str, Mapping[str, frozenset[str]]] = {
         "Answers / repeats them": _NONE,
         "Answers / thanks": _NONE,
         "Answers / peers": _NONE,
+        "Answers / Peers Meanwhile": frozenset({"peers"}),
         "Answers / No Reply": _NONE,
         "Answers / Liked Instead": frozenset({"reason"}),
         "Answers / No Closing Message": _NONE,

@@ -1,0 +1,109 @@
+"""What a SOUL can look up on Bluesky when the model asks. All of it is untrusted text."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Awaitable, Callable, Iterable
+
+from adapters.atproto.client import Atproto
+from adapters.atproto.types import Actor, FeedItem, Page
+from common.result import ApiResult, Err
+from common.text.untrusted import one_line
+from local_tools.bluesky_inputs import ActorInput, ActorListInput, LimitInput
+from local_tools.bluesky_turns import may_look_up
+from local_tools.words import ToolWords, failed
+from modules.services.agent.tools.types import ToolResult, Turn
+from modules.services.rights.policy import may_stand_in_prompt
+from modules.services.rights.preferences import Preferences
+
+_ERROR_LENGTH = 300
+
+
+class BlueskyLooks:
+    """The handlers, with what they need; `framed` puts what was read into a frame."""
+
+    def __init__(
+        self,
+        atproto: Atproto,
+        preferences: Preferences,
+        words: ToolWords,
+        framed: Callable[[object], ToolResult],
+    ) -> None:
+        self._atproto = atproto
+        self._preferences = preferences
+        self._words = words
+        self._framed = framed
+
+    async def timeline(self, args: LimitInput, turn: Turn) -> ToolResult:
+        page = await self._atproto.get_timeline(limit=args.limit)
+        if isinstance(page, Err):
+            return self._read(page)
+        shown = await self._allowed(item.post.author for item in page.data.items)
+        return self._read([_brief(item) for item in page.data.items if item.post.author.did in shown])
+
+    async def notifications(self, args: LimitInput, turn: Turn) -> ToolResult:
+        page = await self._atproto.get_notifications(limit=args.limit)
+        if isinstance(page, Err):
+            return self._read(page)
+        keys = ("uri", "cid", "kind", "text", "indexed_at")
+        told = page.data.notifications
+        shown = await self._allowed(item.author for item in told)
+        return self._read(
+            [
+                {**_named(item.author), **{key: getattr(item, key) for key in keys}}
+                for item in told
+                if item.author.did in shown
+            ]
+        )
+
+    async def _allowed(self, authors: Iterable[Actor]) -> set[str]:
+        """Return the DIDs of those whose posts may stand in a prompt."""
+        dids = {author.did for author in authors}
+        left_out = await self._preferences.muted(dids) | await self._preferences.forgotten(dids)
+        preferences = await self._preferences.of(dids)
+        return {
+            did for did, preference in preferences.items() if did not in left_out and may_stand_in_prompt(preference)
+        }
+
+    async def profile(self, args: ActorInput, turn: Turn) -> ToolResult:
+        if not may_look_up(args.actor, turn):
+            return self._words.error("By Did")
+        profile = await self._atproto.get_profile(args.actor)
+        return self._read(profile if isinstance(profile, Err) else dataclasses.asdict(profile.data))
+
+    async def followers(self, args: ActorListInput, turn: Turn) -> ToolResult:
+        return await self._actors(self._atproto.get_followers, args, turn)
+
+    async def follows(self, args: ActorListInput, turn: Turn) -> ToolResult:
+        return await self._actors(self._atproto.get_follows, args, turn)
+
+    async def _actors(
+        self, get: Callable[..., Awaitable[ApiResult[Page]]], args: ActorListInput, turn: Turn
+    ) -> ToolResult:
+        if not may_look_up(args.actor, turn):
+            return self._words.error("By Did")
+        page = await get(args.actor, limit=args.limit)
+        return self._read(page if isinstance(page, Err) else [dataclasses.asdict(actor) for actor in page.data.actors])
+
+    def _read(self, result: Err | object) -> ToolResult:
+        """What was read, as JSON inside a frame: it is untrusted text."""
+        if isinstance(result, Err):
+            return failed(one_line(result.error, _ERROR_LENGTH))
+        return self._framed(result)
+
+
+def _named(author: Actor) -> dict[str, object]:
+    return {"author": author.handle, "author_did": author.did}
+
+
+def _brief(item: FeedItem) -> dict[str, object]:
+    post = item.post
+    return {
+        "uri": post.uri,
+        "cid": post.cid,
+        **_named(post.author),
+        "text": post.text,
+        "likes": post.like_count,
+        "replies": post.reply_count,
+        "indexed_at": post.indexed_at,
+    }
