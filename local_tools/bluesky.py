@@ -14,6 +14,7 @@ from adapters.atproto.client import Atproto
 from adapters.atproto.types import StrongRef
 from common.constants import PORTABLE_MAX_GRAPHEMES
 from common.provenance import Provenance
+from common.result import Err
 from common.text.closings import asks
 from common.text.untrusted import clean_value, one_line
 from local_tools.bluesky_inputs import (
@@ -29,8 +30,8 @@ from local_tools.bluesky_inputs import (
     UriInput,
 )
 from local_tools.bluesky_looks import BlueskyLooks
-from local_tools.bluesky_turns import data_of, fitted, is_by_owner, is_urgent, thread_of
-from local_tools.words import ToolWords
+from local_tools.bluesky_turns import data_of, fitted, is_by_owner, is_urgent, once_for, thread_of
+from local_tools.words import ToolWords, failed
 from modules.lives.bluesky.expression_policy import add_invitation, check_invitation
 from modules.lives.bluesky.publish import Publisher, refused, text_problem
 from modules.lives.bluesky.reply_check import ReplyProblem, repeats, reply_problem
@@ -90,6 +91,7 @@ class BlueskyTools:
         published = await self._publisher.post(
             shown.credited(text) if shown else text,
             pictures=(shown.picture,) if shown else (),
+            once=once_for(turn),
             cause_id=turn.cause_id or turn.loop,
             urgent=is_urgent(turn),
             by_owner=is_by_owner(turn),
@@ -139,7 +141,10 @@ class BlueskyTools:
         """Return what happens instead of a reply with these words; None if it may leave."""
         if problem := self._problem(text, thread):
             return await self._send_back(problem, thread, turn, target)
-        return await self._peers_meanwhile(thread, turn, target)
+        instead = await self._peers_meanwhile(thread, turn, target)
+        if instead is None and (problem := self._problem(text, thread)):
+            return await self._send_back(problem, thread, turn, target)
+        return instead
 
     async def _peers_meanwhile(self, thread: ThreadTurn, turn: Turn, target: StrongRef) -> ToolResult | None:
         """Look once more before a reply leaves: what peers said since the thread was read is shown to the model once.
@@ -151,7 +156,8 @@ class BlueskyTools:
         news = [post for post in posts if post.uri not in thread.seen]
         thread.seen.update({post.uri: post.ref for post in news})
         revisions.peers_since += [post.text for post in news]
-        if not news:
+        # NOTE(self): what peers said would end a turn that holds the owner's words alone; it is only checked against.
+        if not news or is_by_owner(turn):
             return None
         names = ", ".join(dict.fromkeys(f"@{post.author.handle}" for post in news))
         if not revisions.shown_peers:
@@ -189,10 +195,12 @@ class BlueskyTools:
         return self.words.end("No Reply", data, is_error=True)
 
     async def like(self, args: SubjectInput, turn: Turn) -> ToolResult:
-        return await self._on_subject(args, turn, self._publisher.like, "liked")
+        return await self._on_subject(
+            args, turn, self._publisher.like, "liked", ends=isinstance(turn.subject, ThreadTurn)
+        )
 
     async def repost(self, args: SubjectInput, turn: Turn) -> ToolResult:
-        return await self._on_subject(args, turn, self._publisher.repost, "reposted")
+        return await self._on_subject(args, turn, self._publisher.repost, "reposted", ends=False)
 
     async def exit(self, args: ExitInput, turn: Turn) -> ToolResult:
         thread = thread_of(turn)
@@ -230,8 +238,14 @@ class BlueskyTools:
         return self.words.end("Silent", data)
 
     async def follow(self, args: DidInput, turn: Turn) -> ToolResult:
+        did = args.did
+        if not did.startswith("did:"):
+            resolved = await self._atproto.resolve_handle(did.removeprefix("@"))
+            if isinstance(resolved, Err):
+                return failed(one_line(resolved.error, _ERROR_LENGTH))
+            did = resolved.data
         published = await self._publisher.follow(
-            args.did, cause_id=turn.cause_id, by_owner=is_by_owner(turn), hold=turn.hold
+            did, cause_id=turn.cause_id, by_owner=is_by_owner(turn), hold=turn.hold
         )
         return self.answered(published, "followed", ends=False)
 
@@ -249,12 +263,14 @@ class BlueskyTools:
         turn: Turn,
         act: Callable[..., Awaitable[Published]],
         name: Act,
+        *,
+        ends: bool,
     ) -> ToolResult:
         target = self._target(args.post_uri, args.post_cid, turn)
         if isinstance(target, ToolResult):
             return target
         published = await act(target, cause_id=turn.cause_id, by_owner=is_by_owner(turn), hold=turn.hold)
-        return self.answered(published, name, ends=isinstance(turn.subject, ThreadTurn))
+        return self.answered(published, name, ends=ends)
 
     def framed(self, result: object, *, uri: str) -> ToolResult:
         """Return what was read at `uri` as JSON inside a frame: it is untrusted text, unless it is empty."""

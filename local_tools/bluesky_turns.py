@@ -34,6 +34,11 @@ def is_urgent(turn: Turn) -> bool:
     return turn.provenance is Provenance.OWNER or (isinstance(turn.subject, ThreadTurn) and turn.subject.is_owner)
 
 
+def once_for(turn: Turn) -> str:
+    """Return the name under which a post that answers a request in public is said once; "" for any other post."""
+    return f"request:{turn.cause_id}" if isinstance(turn.subject, ThreadTurn) else ""
+
+
 def is_by_owner(turn: Turn) -> bool:
     """Return whether only the owner takes part in it."""
     return turn.provenance is Provenance.OWNER

@@ -8,7 +8,7 @@ from pydantic import BaseModel, Field
 
 from common.provenance import Provenance
 from local_tools.bluesky import BlueskyTools
-from local_tools.bluesky_turns import is_by_owner, is_urgent
+from local_tools.bluesky_turns import is_by_owner, is_urgent, once_for
 from local_tools.words import ToolWords
 from modules.lives.bluesky.publish import Publisher
 from modules.services.agent.skills.skills import Skills
@@ -54,6 +54,7 @@ class ReplyLimitTools:
         published = await self._publisher.post(
             args.text,
             replies=replies,
+            once=once_for(turn),
             cause_id=turn.cause_id or turn.loop,
             urgent=is_urgent(turn),
             by_owner=is_by_owner(turn),

@@ -138,6 +138,7 @@ def post(view: Json) -> Post | None:
         has_media=any(text_of(embed, "$type") in _MEDIA for embed in _embeds(record)),
         pictures=_pictures(record, view),
         embed_digest=_digest(object_of(record, "embed"), or_else=ref.cid),
+        quoted_uri=_quoted_uri(object_of(record, "embed")),
     )
 
 
@@ -257,6 +258,12 @@ def _digest(embed: Json, *, or_else: str) -> str:
     except RecursionError:
         material = or_else
     return hashlib.sha256(material.encode()).hexdigest() if material else ""
+
+
+def _quoted_uri(embed: Json) -> str:
+    """The uri of the record that an embed quotes, alone or beside media; "" if it quotes none."""
+    quoted = object_of(embed, "record")
+    return text_of(quoted, "uri") or text_of(object_of(quoted, "record"), "uri")
 
 
 def _embeds(record: Json) -> tuple[Json, Json]:

@@ -90,6 +90,7 @@ class Post:
 
     `created_at` and `indexed_at` are ISO-8601; `links` holds facet and embed URLs in full. `embed_digest` is the
     SHA-256 of what is attached, in hex: equal only where the same is attached in the same way, "" where nothing is.
+    `quoted_uri` is the record that it quotes, "" where it quotes none.
     """
 
     uri: str
@@ -106,6 +107,7 @@ class Post:
     has_media: bool = False
     pictures: tuple[Picture, ...] = ()
     embed_digest: str = ""
+    quoted_uri: str = ""
 
     @property
     def ref(self) -> StrongRef:

@@ -85,6 +85,15 @@ def requests(text: str) -> bool:
     return _request(plain) is not None or any(rules.TELLING.match(_bare(one)) for one in _SENTENCE.split(plain))
 
 
+def asks_each(text: str) -> bool:
+    """Whether `text` asks everybody whom it names to act, and not just one of them; in English only."""
+    plain = rules.NAMES.sub("", " ".join(normalize_quotes(text[:_READ_CHARS]).split())).strip(" ,:;-")
+    if rules.SHARED.search(plain):
+        return False
+    request = _request(_bare(plain))
+    return rules.SOCIAL_ACT.match(plain) is not None or (request is not None and not request.wants_opinion)
+
+
 def _bare(text: str) -> str:
     """Return `text` without the greeting or name at its beginning; the whole text if nothing else is in it."""
     bare = text

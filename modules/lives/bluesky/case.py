@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Collection
 from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Literal
 
 from adapters.atproto.client import Atproto
+from adapters.atproto.records import parse_at_uri
 from adapters.atproto.types import Actor, Notification, Post
 from common.design_catalog import speaks_of_design
 from common.facts import PostFacts, SaidLine
 from common.provenance import Provenance
 from common.result import ApiResult, Err, Ok
+from common.text.host_intent import asks_each
 from common.text.untrusted import clean, one_line
 from modules.lives.bluesky.thread import ThreadAnalysis, analyze_thread_view, with_full_links
 from modules.lives.bluesky.types import Event, Incoming, Pending, Replied, Seen, Spoken, ThreadTurn
@@ -43,7 +45,8 @@ class Case:
         thread: as it was read, without the posts of those who are muted or deny that they stand in a prompt.
         own_did: our account.
         importance: how much the author matters, among those for whom the day's budget is kept.
-        provenance: the owner's only where nobody else's words are in the thread.
+        provenance: the owner's only where nobody else's words are in the thread, nor a quote of somebody else's, nor a
+            picture, which may show anybody's words.
         relationship: what is remembered of the author; None for somebody new.
         incoming: the post, as a conversation takes it in.
         advice: how an answer would fare of the outbox.
@@ -51,6 +54,8 @@ class Case:
         preference: what the author allows; None where it could not be read.
         is_peer: whether the author is a peer.
         peers: dids of the peers who wrote in the thread, beside the author of the post.
+        hidden: what others answered to a request of the owner's, left out of the prompt so that it holds the owner's
+            words alone; a reply is checked against it.
         github_username: our name on GitHub; "" if there is none.
         peers_since: reads what peers wrote right under the post at a uri; None where no peer is named or wrote.
 
@@ -68,6 +73,7 @@ class Case:
     is_muted: bool = False
     is_peer: bool = False
     peers: frozenset[str] = frozenset()
+    hidden: tuple[Post, ...] = ()
     github_username: str = ""
     peers_since: Callable[[str], Awaitable[list[Post]]] | None = None
 
@@ -86,9 +92,13 @@ class Case:
 
     @property
     def may_show_picture(self) -> bool:
-        """Whether an answer may show a picture: a person asks about design, and we did not speak in the thread."""
+        """Whether an answer may show a picture: a person asks about design, and we did not speak in the thread.
+
+        Where the owner asks for an act the turn is kept free of others' words, a picture's among them.
+        """
         asks_of_design = self.incoming.asks_us and speaks_of_design(self.notification.text)
-        return asks_of_design and not self.thread.agent_reply_count
+        wants_act = self.provenance is Provenance.OWNER and asks_each(self.notification.text)
+        return asks_of_design and not self.thread.agent_reply_count and not wants_act
 
     @property
     def addresses_others(self) -> bool:
@@ -140,6 +150,7 @@ class Case:
     def notes(self) -> list[str]:
         """What is to be noted about the thread: subsections of `Notes` in the `bluesky-response` skill."""
         applying = {
+            "Owner Request": self.provenance is Provenance.OWNER and not self.may_show_picture,
             "Project": self.is_project,
             "Share Account": self.is_project and self._is_account_untold,
             "Deep Thread": self.thread.depth >= _DEEP_THREAD and not self.is_project,
@@ -195,6 +206,10 @@ class Case:
         return [post for post in self.thread.posts if post.uri != self.notification.uri]
 
     @property
+    def _hidden_peer_posts(self) -> list[Post]:
+        return [post for post in self.hidden if post.author.did in self.peers]
+
+    @property
     def subject(self) -> ThreadTurn:
         """What the tools of a turn about it may touch, and what they check a reply against."""
         notification, posts = self.notification, self.thread.posts
@@ -203,9 +218,9 @@ class Case:
             root=notification.root,
             is_owner=self.is_owner,
             seen={post.uri: post.ref for post in posts} | {notification.uri: notification.ref},
-            said=tuple(post.text for post in posts),
+            said=tuple(post.text for post in (*posts, *self.hidden)),
             is_unanswered=not self.thread.is_answered,
-            peers_said=tuple(post.text for post in self.peer_posts),
+            peers_said=tuple(post.text for post in (*self.peer_posts, *self._hidden_peer_posts)),
             peers_since=self.peers_since,
         )
 
@@ -251,7 +266,9 @@ class CaseReader:
             return read
         thread, importance = read.data, self.importance_of(notification)
         trusted = {self._me.owner_did, self._atproto.did}
-        alone = importance == "owner" and all(post.author.did in trusted for post in thread.posts)
+        hidden = _beside_request(thread, notification.text, trusted) if importance == "owner" else ()
+        spoken = [post for post in thread.posts if post not in hidden]
+        alone = importance == "owner" and all(_is_of(trusted, post) for post in spoken)
         author_did = notification.author.did
         automated = self._etiquette.is_automated(notification.author)
         incoming = incoming_of(notification, item.indexed, thread, is_automated=automated)
@@ -271,7 +288,7 @@ class CaseReader:
         return Ok(
             Case(
                 item=item,
-                thread=replace(thread, posts=shown),
+                thread=replace(thread, posts=tuple(post for post in shown if post not in hidden)),
                 own_did=self._atproto.did,
                 importance=importance,
                 provenance=Provenance.OWNER if alone else Provenance.STRANGER,
@@ -282,6 +299,7 @@ class CaseReader:
                 is_muted=author_did in muted,
                 is_peer=self._etiquette.is_peer(notification.author),
                 peers=frozenset(peers),
+                hidden=tuple(post for post in shown if post in hidden),
                 github_username=self._me.github_username,
                 peers_since=self._peers_since if with_peers else None,
             )
@@ -309,6 +327,24 @@ class CaseReader:
             root = await self._atproto.get_post_thread(notification.root.uri, THREAD_DEPTH, 0)
             root_node = None if isinstance(root, Err) else root.data
         return Ok(analyze_thread_view(focal.data, self._atproto.did, root_node))
+
+
+def _beside_request(thread: ThreadAnalysis, text: str, trusted: Collection[str]) -> tuple[Post, ...]:
+    """Return what others wrote beside a request of the owner's that is for each of those whom it names.
+
+    Nothing is left out of a talk, or where the owner answers somebody else.
+    """
+    path = set(thread.focal_path)
+    if not asks_each(text) or not all(_is_of(trusted, post) for post in path):
+        return ()
+    return tuple(post for post in thread.posts if post not in path and not _is_of(trusted, post))
+
+
+def _is_of(trusted: Collection[str], post: Post) -> bool:
+    """Whether a post shows only words of these accounts."""
+    quoted = parse_at_uri(post.quoted_uri)
+    quotes_others = bool(post.quoted_uri) and (quoted is None or quoted.repo not in trusted)
+    return post.author.did in trusted and not quotes_others and not post.has_media
 
 
 def incoming_of(

@@ -133,11 +133,11 @@ class Handler:
         done = await self._outbox.by_cause(notification.uri)
         # NOTE(self): the reply that reached a conversation's limit was followed by a like; the reply is the answer.
         for intent in sorted(done, key=lambda one: one.kind != "reply"):
-            if intent.state in ACTIVE_STATES:
+            if intent.state in ACTIVE_STATES and intent.kind in _DONE_BEFORE:
                 if intent.kind == "reply":
                     reply_uri = record_uri(self._reader.own_did, intent)
                     self._conversations.record_our_reply(notification.root.uri, reply_uri)
-                act, held = _DONE_BEFORE.get(intent.kind, "left"), intent.state == "held"
+                act, held = _DONE_BEFORE[intent.kind], intent.state == "held"
                 return Disposition(act, "done before the last restart", intent.id, held=held)
         importance = self._reader.importance_of(notification)
         return await self._carry_out_request(notification, importance) or await self._not_now(item, importance)

@@ -389,5 +389,5 @@ class BlueskyLife:
             intent.body.preview,
             to_uri=post.uri,
             conversation=f"@{post.author.handle}: {post.text}",
-            to_owner=post.author.did == self._services.me.owner_did,
+            to_owner=intent.by_owner and post.author.did == self._services.me.owner_did,
         )

@@ -73,19 +73,25 @@ class Publisher:
         *,
         pictures: Sequence[AttachedPicture] = (),
         replies: AllowedReplies = None,
+        once: str = "",
         cause_id: str,
         urgent: bool = False,
         by_owner: bool = False,
         hold: str = "",
     ) -> Published:
-        """A post of our own, with pictures that were made ready (`Pictures.attach`); `replies`: who may reply to it."""
+        """A post of our own, with pictures that were made ready (`Pictures.attach`); `replies`: who may reply to it.
+
+        With `once` it is said only once under that name, in whatever words.
+        """
         text = clean(text)
         if problem := text_problem(text):
             return refused(problem)
         gate: dict[str, AllowedReplies] = {} if replies is None else {"replies": replies}
         body, media = PostBody(text=text, **_attached(pictures), **gate), _media_id(pictures)
         return await self._submit(
-            ProposedAction(body, media_id=media, cause_id=cause_id, urgent=urgent, by_owner=by_owner, hold=hold)
+            ProposedAction(
+                body, media_id=media, once=once, cause_id=cause_id, urgent=urgent, by_owner=by_owner, hold=hold
+            )
         )
 
     async def reply(

@@ -29,6 +29,8 @@ from modules.services.pictures.choosing import ChosenPicture, PictureChooser, te
 _RESPONSE_TOOLS = ("bluesky_reply", "bluesky_like", "graceful_exit", "stay_silent")
 _REPLY_WITH_PICTURE = "bluesky_reply_picture"
 _PICTURE_DEADLINE_S = 20.0
+_OWNER_TOOLS = ("bluesky_post", "bluesky_post_limited", "bluesky_limit_replies", "bluesky_repost", "bluesky_follow")
+"""What the owner may also have it do by a public post. None of them looks at anything, so nothing private gets out."""
 _SKILL = "bluesky-response"
 _TEMPLATE = "User Message Template"
 _OWN_SECTIONS = ("System Prompt", _TEMPLATE, "Relationship", "Notes", "No Conversation")
@@ -98,6 +100,8 @@ class Responder:
             now=self._clock.now(),
             least=turn.provenance,
         )
+        by_owner = turn.provenance is Provenance.OWNER
+        more = (_REPLY_WITH_PICTURE,) if offered else _OWNER_TOOLS if by_owner else ()
         turn_result = await self._turn_runner.run_turn(
             turn=turn,
             system=system,
@@ -105,7 +109,7 @@ class Responder:
             purpose=_SKILL,
             session_id=session_id,
             tool_choice="required",
-            only=(_REPLY_WITH_PICTURE, *_RESPONSE_TOOLS) if offered else _RESPONSE_TOOLS,
+            only=(*more, *_RESPONSE_TOOLS),
             about=facts,
         )
         return disposition_of(turn_result)

@@ -122,6 +122,8 @@ def consent_by_commitment(action: ProposedAction, circle: TrustCircle) -> Verdic
         return Verdict(name, _unless_owner(action), "no recorded commitment asks for it", value=place)
     in_room = body.source == "space"
     by_host = in_room and (body.host_named or body.host_request)
+    if body.source == "bluesky" and body.host_request:
+        return Verdict(name, reason=_BY_OWNER, value=place)
     if action.kind == "space_chat" or by_host:
         return Verdict(name, reason="it is a commitment of the agent space", value=place)
     if is_ours(place, circle):
