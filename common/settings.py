@@ -128,6 +128,7 @@ Origins = Annotated[tuple[str, ...], BeforeValidator(_origins)]
 Prices = Annotated[dict[str, tuple[float, float]], BeforeValidator(_prices)]
 Approval = Literal["off", "strangers", "drafts"]
 MessagesFrom = Literal["owner", "following", "all"]
+MessageDeclaration = Literal["missing", "always", "off"]
 Vision = Annotated[Literal["on", "off", "auto"], BeforeValidator(_lower)]
 Did = Annotated[str, AfterValidator(_did)]
 Handle = Annotated[str, AfterValidator(_handle), Field(min_length=1)]
@@ -196,6 +197,7 @@ class Settings(RoomSettings):
     soul_approval: Approval = "off"
     soul_direct_messages: bool = True
     soul_messages_from: MessagesFrom = "following"
+    soul_message_declaration: MessageDeclaration = "missing"
 
     storage_url: str = ""
     storage_access_key_id: str = ""

@@ -89,7 +89,7 @@ class Messenger(Writer):
         return answer if isinstance(answer, Err) else _conversation_in(answer.data)
 
     async def get_conversation(self, conversation_id: str) -> ApiResult[Conversation]:
-        """One of our conversations as it stands now; `Err` of kind `invalid` if there is none with this id."""
+        """One of our conversations as it stands now; `Err` of kind `not_found` if there is none with this id."""
         answer = await self._call(lambda: self._xrpc.query(f"{_CONVO}getConvo", convoId=conversation_id))
         return answer if isinstance(answer, Err) else _conversation_in(answer.data)
 

@@ -66,7 +66,7 @@ from modules.services.peers.registry import PeerRegistry
 from modules.services.pictures.choosing import PictureChooser
 from modules.services.pictures.pictures import Pictures as SharedPictures
 from modules.services.presence.disclosure import Disclosure
-from modules.services.presence.policy import operator_of
+from modules.services.presence.policy import message_policy_of, operator_of
 from modules.services.presence.subscriptions import ActivitySubscriptions
 from modules.services.rights.answering import PersonRequests
 from modules.services.rights.forgotten import ForgottenPeople
@@ -315,6 +315,7 @@ class BlueskyLife:
             clock=services.clock,
             label=services.settings.soul_bot_label,
             operator=operator_of(services.settings),
+            message_policy=message_policy_of(services.settings),
         )
         return ControlLoop(
             control=services.control,

@@ -1,5 +1,7 @@
 """Says openly what we are: the label `bot` and an operator's contact on our profile, and a record for programs.
 
+Beside that it declares from whom we take direct messages, unless the owner chose that already.
+
 What stands is never cut: each record is read, changed where it must be, and written back only if nobody changed it
 meanwhile. Nothing is written where all stands already, so a crash at any point costs at most two more looks.
 """
@@ -20,7 +22,15 @@ from modules.runtime.journal.journal import Journal
 from modules.runtime.journal.types import Entry
 from modules.services.outbox.rules.counts import note_write
 from modules.services.outbox.rules.rules import COST_CREATE, COST_UPDATE
-from modules.services.presence.policy import AUTONOMY, Operator, autonomous, honest
+from modules.services.presence.policy import (
+    AUTONOMY,
+    MESSAGES,
+    MessagePolicy,
+    Operator,
+    autonomous,
+    declared,
+    honest,
+)
 
 _TRIES = 3
 _FIRST_PAUSE_S = 600.0
@@ -29,17 +39,32 @@ _LONGEST_PAUSE_S = 3600.0
 
 @dataclass(frozen=True, slots=True)
 class _Statement:
-    """A record of ours under the key `self`; `said` returns it as it should be, and why it cannot say all of it."""
+    """A record of ours under the key `self`; `said` returns it as it should be, and why it cannot say all of it.
+
+    `is_dated`: a new one tells when it was made.
+    """
 
     collection: str
     said: Callable[[Mapping[str, Any]], tuple[dict[str, Any], tuple[str, ...]]]
+    is_dated: bool = True
 
 
 class Disclosure:
-    """Keeps the account honest. `label` off leaves it alone; an empty contact of `operator` leaves the bio alone."""
+    """Keeps the account honest. `label` off leaves it alone; an empty contact of `operator` leaves the bio alone.
+
+    Without a `message_policy` nothing is declared about direct messages.
+    """
 
     def __init__(
-        self, *, atproto: Atproto, database: Database, journal: Journal, clock: Clock, label: bool, operator: Operator
+        self,
+        *,
+        atproto: Atproto,
+        database: Database,
+        journal: Journal,
+        clock: Clock,
+        label: bool,
+        operator: Operator,
+        message_policy: MessagePolicy | None = None,
     ) -> None:
         self._atproto = atproto
         self._database = database
@@ -51,6 +76,7 @@ class Disclosure:
             _Statement(PROFILE, lambda stands: honest(stands, contact=operator.contact)),
             _Statement(AUTONOMY, lambda stands: (autonomous(stands, operator), ())),
         )
+        self._message_policy = message_policy
         self._settled = False
         self._failing = False
         self._pause_s = _FIRST_PAUSE_S
@@ -67,6 +93,24 @@ class Disclosure:
 
     async def ensure(self) -> ApiResult[str]:
         """Make the account say it: "off", "stands" or "written". The first failure in a row is told as a warning."""
+        declared_it = await self._declare()
+        disclosed = await self._disclose()
+        return declared_it if isinstance(declared_it, Err) and isinstance(disclosed, Ok) else disclosed
+
+    async def _declare(self) -> ApiResult[str]:
+        """Declare from whom we take direct messages."""
+        message_policy = self._message_policy
+        if message_policy is None:
+            return Ok("off")
+        said = _Statement(MESSAGES, lambda stands: (declared(stands, message_policy), ()), is_dated=False)
+        result = await self._written(said)
+        if result == Ok("written"):
+            whom = {"all": "everybody", "following": "those whom it follows"}[message_policy.incoming]
+            summary = f"The account declares that it takes direct messages from {whom}"
+            await self._journal.record(Entry("act", "start", summary, line="done"))
+        return result
+
+    async def _disclose(self) -> ApiResult[str]:
         if not self._label:
             await self._warn("SOUL_BOT_LABEL is off: the profile does not say that this is a bot, against the customs")
             return Ok("off")
@@ -97,7 +141,8 @@ class Disclosure:
             found = await self._atproto.get_record(address)
             if isinstance(found, Err):
                 return found
-            stands = found.data.value if found.data else {"createdAt": iso(self._clock.now())}
+            new = {"createdAt": iso(self._clock.now())} if statement.is_dated else {}
+            stands = found.data.value if found.data else new
             record, problems = statement.said(stands)
             if record != stands:
                 await self._count((COST_UPDATE if found.data else COST_CREATE).limit)

@@ -19,6 +19,9 @@ CONTACT = "Bot operator: "
 _SELF_LABELS = "com.atproto.label.defs#selfLabels"
 _MAX_LABELS = 10
 
+MESSAGES = "chat.bsky.actor.declaration"
+"""The record in which an account declares from whom it takes direct messages."""
+
 Level = Literal["collaborative", "automated"]
 """How far the account acts by itself: with a person's yes for all that it says in public, or without."""
 
@@ -52,6 +55,33 @@ def may_subscribe(profile: Profile) -> bool:
             return profile.is_followed and profile.follows_us
         case _:
             return False
+
+
+@dataclass(frozen=True, slots=True)
+class MessagePolicy:
+    """From whom the account takes direct messages; `overrides` says that a choice which stands there gives way."""
+
+    incoming: Literal["following", "all"] = "following"
+    overrides: bool = False
+
+
+def message_policy_of(settings: Settings) -> MessagePolicy | None:
+    """Return what the account is to declare with these settings; None where it is to declare nothing."""
+    if not settings.soul_direct_messages or settings.soul_message_declaration == "off":
+        return None
+    incoming: Literal["following", "all"] = "all" if settings.soul_messages_from == "all" else "following"
+    return MessagePolicy(incoming, overrides=settings.soul_message_declaration == "always")
+
+
+def declared(record: Mapping[str, Any], message_policy: MessagePolicy) -> dict[str, Any]:
+    """Return the record of `MESSAGES` that says from whom we take messages, and that nobody adds us to groups.
+
+    What stood in it stays, but for `allowIncoming` where the policy overrides it.
+    """
+    said = {"allowIncoming": message_policy.incoming, "allowGroupInvites": "none"}
+    if "allowIncoming" not in record:
+        return {**said, **record}
+    return {**record, "allowIncoming": message_policy.incoming} if message_policy.overrides else dict(record)
 
 
 def autonomous(record: Mapping[str, Any], operator: Operator) -> dict[str, Any]:

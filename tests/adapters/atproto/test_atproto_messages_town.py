@@ -44,6 +44,8 @@ async def test_what_one_sends_the_other_reads_answers_and_marks_as_read(town: At
     assert ok(await alice.get_messages_since(conversation.id, sent.rev)).messages == (answer,)
     (accepted,) = ok(await bob.list_conversations(status="accepted")).conversations
     assert accepted.id == seen.id
+    assert ok(await bob.get_conversation(seen.id)) == accepted
+    assert err(await bob.get_conversation("3nowhere")).kind == "not_found"
 
 
 async def test_the_log_tells_of_new_messages_in_all_conversations(town: AtprotoTown) -> None:

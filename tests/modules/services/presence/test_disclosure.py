@@ -3,108 +3,33 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
-from contextlib import AsyncExitStack
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from adapters.atproto.client import Atproto
-from common.clock import FakeClock
-from common.redact import Redactor
 from common.result import Err, Ok
 from common.text.graphemes import grapheme_len
-from modules.runtime.console import SilentConsole
-from modules.runtime.database.database import Database
-from modules.runtime.database.schema import MIGRATIONS
-from modules.runtime.journal.journal import Journal
 from modules.services.outbox.account import AccountContext
-from modules.services.presence.disclosure import Disclosure
-from modules.services.presence.policy import AUTONOMY, CONTACT, Level, Operator, autonomous, honest, operator_of
-from tests.loopback import to_loopback
+from modules.services.presence.policy import (
+    AUTONOMY,
+    CONTACT,
+    Level,
+    Operator,
+    autonomous,
+    honest,
+    operator_of,
+)
+from tests.modules.services.presence.disclosing_account import Account
 from tests.running_town import settings_of, write_home
-from town.atproto.faults import Fault, Faults
-from town.atproto.network import Network
-from town.atproto.service import atproto_app
+from town.atproto.faults import Fault
 from town.atproto.values import PROFILE, Json
-from town.serving import serve
 
 BOT = {"$type": "com.atproto.label.defs#selfLabels", "values": [{"val": "bot"}]}
 BOTH = {**BOT, "values": [{"val": "!no-unauthenticated"}, {"val": "bot"}]}
 OWNER = "did:plc:ownerownerownerownerowne"
 PUT, GET = "com.atproto.repo.putRecord", "com.atproto.repo.getRecord"
-
-
-@dataclass
-class Account:
-    """An account at the town, with what discloses it."""
-
-    network: Network
-    faults: Faults
-    clock: FakeClock
-    console: SilentConsole
-    database: Database
-    journal: Journal
-    atproto: Atproto
-
-    def disclosure(self, *, label: bool = True, contact: str = "", level: Level = "automated") -> Disclosure:
-        return Disclosure(
-            atproto=self.atproto,
-            database=self.database,
-            journal=self.journal,
-            clock=self.clock,
-            label=label,
-            operator=Operator("owner.test", OWNER, contact, level),
-        )
-
-    def profile(self) -> Json:
-        record = self.network.profile(self.atproto.did)
-        assert record
-        return record.value
-
-    def autonomy(self) -> Json | None:
-        record = self.network.record(self.atproto.did, AUTONOMY, "self")
-        return record.value if record else None
-
-    def put(self, **profile: Any) -> None:
-        self.network.put(self.atproto.did, PROFILE, "self", profile)
-
-    def warnings(self) -> list[str]:
-        return [message for kind, message, _ in self.console.lines if kind == "warn"]
-
-    async def points(self) -> list[int]:
-        return await self.database.run(
-            lambda connection: [row[0] for row in connection.execute("SELECT points FROM other_writes")]
-        )
-
-
-@pytest.fixture
-async def account(tmp_path: Path) -> AsyncIterator[Account]:
-    clock, faults, console = FakeClock(), Faults(), SilentConsole()
-    network = Network(clock=clock)
-    network.create_account("rowan.test", "rowan-pass")
-    async with AsyncExitStack() as stack:
-        url = await stack.enter_async_context(serve(atproto_app(network, faults=faults)))
-        database = await Database.open(tmp_path / "soul.db", MIGRATIONS)
-        stack.push_async_callback(database.close)
-        atproto = Atproto(
-            transport=to_loopback,
-            service_url=url,
-            identifier="rowan.test",
-            password="rowan-pass",
-            session_path=tmp_path / "session.json",
-            clock=clock,
-            min_spacing_s=0,
-            read_timeout_s=5,
-        )
-        stack.push_async_callback(atproto.aclose)
-        assert isinstance(await atproto.authenticate(), Ok)
-        journal = Journal(database, console, clock, Redactor())
-        yield Account(network, faults, clock, console, database, journal, atproto)
 
 
 async def test_an_account_without_a_profile_gets_one_that_says_bot(account: Account) -> None:
