@@ -32,7 +32,7 @@ from modules.runtime.journal.journal import Journal
 from modules.runtime.scheduler.attention import IDLE
 from modules.runtime.service_health import ServiceHealth
 from modules.services.agent import onboarding
-from modules.services.agent.attention_list import AttentionList, waiting_drafts
+from modules.services.agent.attention_list import Attention, AttentionList, waiting_drafts
 from modules.services.agent.knowledge import Knowledge, open_stores
 from modules.services.agent.owner_files import OwnerFiles
 from modules.services.agent.prompt import rows
@@ -53,6 +53,7 @@ from modules.services.commitments.outcomes import outcome_patterns
 from modules.services.commitments.queue import FILE
 from modules.services.outbox import approval
 from modules.services.outbox.types import Intent
+from modules.services.peers.insights import read_reflection
 from soul.resources import SKILLS
 
 _UNKNOWN = "…"
@@ -219,10 +220,14 @@ class _Look:
             left = page(wakeup_file(self._home.memory), main=is_main(session_key))
             return "" if self._awake or not left.exists() else await asyncio.to_thread(_text, left)
 
+        async def reflection() -> Attention:
+            return Attention(reflection=read_reflection(self._home.memory / "relationships.json"))
+
         commitments = self._home.memory / FILE
         attention_list = AttentionList(
             sources=(
                 PendingPosts(self._database, self._clock).attention,
+                reflection,
                 waiting_drafts(drafts),
                 DueCommitments(
                     lambda: live_in(commitments), lambda: outcome_patterns(all_in(commitments), self._clock.now())

@@ -102,7 +102,14 @@ async def _drain(app: App) -> Outcome:
 
 
 async def _sum_up(app: App) -> Outcome:
-    return Outcome(ran=True, reason=status_line(await app.status_report.gather(), app.services.settings.soul_timezone))
+    known, reflection = app.services.relationships.summary(), app.services.relationships.reflection
+    grown = (
+        f"knows {known.total} accounts, {known.positive} of them kind, {known.recurring} that come often"
+        f"{': ' + ', '.join(known.closest) if known.closest else ''}; {len(reflection.insights)} insights since SELF.md"
+        f" was last changed"
+    )
+    situation = status_line(await app.status_report.gather(), app.services.settings.soul_timezone)
+    return Outcome(ran=True, reason=f"{situation}; {grown}")
 
 
 _STEPS: dict[str, Step] = {

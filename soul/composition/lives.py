@@ -36,6 +36,7 @@ class Lives:
         self.attention_list = AttentionList(
             sources=(
                 self.bluesky_state.pending.attention,
+                services.relationships.attention,
                 waiting_drafts(services.outbox.held),
                 DueCommitments(self.queue.live, self.queue.get_commitment_outcome_patterns),
             ),
@@ -62,6 +63,7 @@ class Lives:
         events.subscribe(CommitmentAbandoned, lambda event: self.space.participation.given_up(event.commitment))
         events.subscribe(RoomJoined, lambda _: self.space.identity_publisher.introduce())
         events.subscribe(SelfChanged, lambda _: self.space.identity_publisher.introduce())
+        events.subscribe(SelfChanged, lambda _: services.relationships.integrate_insights())
 
 
 def build_registry(services: Services, state: BlueskyState) -> Registry:

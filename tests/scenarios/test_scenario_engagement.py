@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from typing import Any
 
 from modules.runtime.home import Home
+from modules.services.agent.identity.keeper import SelfChanged
 from tests.hasty_clock import HastyClock
 from tests.running_town import RunningSoul, RunningTown, awake, replying
 from town.atproto.faults import Fault
@@ -62,6 +64,12 @@ async def test_a_thought_is_looked_at_three_times_and_its_answers_are_told(runni
         assert [one.summary for one in told if one.trigger_uri == uri] == [f"A thought was answered: {SAID}"]
         town.mind.answer = replying("Which bridge would you keep, the old one or the plain one?")
         await express(soul)
+        relationships, learned = soul.app.services.relationships, soul.app.services.relationships.reflection
+        assert [one.code for one in learned.insights] == ["Shared", "Invited", "Answered", "Shared", "Invited"]
+        assert learned.events == 2
+        soul.app.services.events.publish(SelfChanged())
+        await asyncio.sleep(0)
+        assert relationships.reflection.events == 0
     prompt = town.mind.asked[-1].messages[-1].text
     assert "Readers answered most what you wrote from values." in prompt
 

@@ -30,6 +30,7 @@ from modules.lives.bluesky.expression_policy import (
     generate_design_inspiration_prompt,
     generate_expression_prompt,
     next_expression_time,
+    next_morning,
     shows_picture,
     tone_of,
 )
@@ -163,7 +164,9 @@ class Expression:
             )
         hour = local(now, self._me.timezone).hour
         if self._keep_hours and not (allowed := can_post_original(await self._posts_today(), hour)):
-            return Outcome(ran=False, reason=allowed.reason, next_in_s=check_s)
+            self._state["nextExpression"] = iso(next_morning(local(now, self._me.timezone), self._rng))
+            save_state(self._path, self._state)
+            return Outcome(ran=False, reason=allowed.reason)
         return await self.express()
 
     async def express(self) -> Outcome:
@@ -221,7 +224,7 @@ class Expression:
             )
             return Outcome(ran=True, reason=summary)
         self._failures = 0
-        await self._remember(source, prompt, result.intent_id)
+        await self._remember(subject, result.intent_id)
         sources = [*self._state.get("recentSources", []), source][-EXPRESSION_SOURCES_REMEMBERED:]
         self._state["recentSources"] = sources
         self._state["lastExpression"] = iso(self._clock.now())
@@ -244,11 +247,12 @@ class Expression:
         )
         return Outcome(ran=True, reason=f"posted ({source})")
 
-    async def _remember(self, source: str, prompt: str, intent_id: str | None) -> None:
+    async def _remember(self, of: ExpressionTurn, intent_id: str | None) -> None:
         """Write the thought down, to be looked at later where it stands, or will stand."""
         if intent_id and (intent := await self._outbox.get(intent_id)):
             uri, made = record_uri(self._atproto.did, intent), parse_iso(intent.created_at)
-            self._expressions.record(uri, intent.body.public_text, source=source, prompt=prompt, at=made)
+            text, invitation = intent.body.public_text, of.revisions.invitation
+            self._expressions.record(uri, text, source=of.source, prompt=of.prompt, at=made, invitation=invitation)
 
     async def _economize(self, error: BudgetExceeded) -> Outcome:
         """No thought for want of budget is no failure: the same starting point, when there may be one again."""

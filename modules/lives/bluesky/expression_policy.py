@@ -15,7 +15,7 @@ from common.errors import SkillError
 from common.result import Decision
 from common.text.graphemes import grapheme_len
 from common.text.strings import dedup_key, straighten
-from modules.runtime.scheduler.policy import is_quiet_hours
+from modules.runtime.scheduler.policy import QUIET_HOURS_END, is_quiet_hours
 from modules.services.agent.identity.self_document import SelfExtract
 
 EXPRESSION_SOURCES_REMEMBERED = 3
@@ -25,6 +25,7 @@ _BEHIND_SHARE = 0.75
 
 Tone = Literal["curious", "supportive", "reflective", "celebratory"]
 
+_MORNING_HOURS = 3
 _SOONEST_MS = (2 * MINUTE_MS, 10 * MINUTE_MS)
 _TONE_UNTIL: tuple[tuple[int, Tone], ...] = (
     (10, "curious"),
@@ -101,6 +102,14 @@ def next_expression_time(
     """
     soon = now + timedelta(milliseconds=rng.uniform(*soonest_ms))
     return soon if last is None else max(soon, last + timedelta(milliseconds=rng.uniform(min_ms, max_ms)))
+
+
+def next_morning(now: datetime, rng: random.Random) -> datetime:
+    """A moment in the next morning by the local time `now`, not always the first in which posting is allowed again."""
+    morning = now.replace(hour=QUIET_HOURS_END, minute=0, second=0, microsecond=0)
+    if morning <= now:
+        morning += timedelta(days=1)
+    return morning + timedelta(hours=rng.uniform(0, _MORNING_HOURS))
 
 
 def can_post_original(posts_today: int, local_hour: int) -> PostingDecision:

@@ -138,7 +138,9 @@ class BlueskyLife:
         self._state = state
         self._turn_services = turn_services
         self._replies = replies
-        self._expressions = Expressions(services.home.memory / "expressions.json", services.clock)
+        self._expressions = Expressions(
+            services.home.memory / "expressions.json", services.clock, services.relationships.note_insight
+        )
         self.discovery = PeerDiscovery(
             services.peer_registry, ourselves_of(services.settings), lambda: services.atproto.did
         )
@@ -197,7 +199,8 @@ class BlueskyLife:
     def _build_own_feed(self) -> tuple[EngagementWatch, OwnFeed]:
         """Return what counts how its posts were answered, and what reads and prunes its own feed."""
         services, atproto, journal = self._services, self._services.atproto, self._services.journal
-        watch = EngagementWatch(self._expressions, atproto, journal, services.clock, services.settings.soul_speed)
+        note, speed = services.relationships.note_insight, services.settings.soul_speed
+        watch = EngagementWatch(self._expressions, atproto, journal, services.clock, note, speed)
         pruner = Pruner(services.outbox, journal, services.control.standing)
         return watch, OwnFeed(atproto, services.outbox, pruner)
 

@@ -6,7 +6,7 @@ Nothing due, no lines. The file is a view and is written anew when it would say 
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 from operator import itemgetter
 
@@ -21,7 +21,9 @@ FILE = "PROSOCHE.md"
 
 _SKILL = "prosoche"
 _SECTION = "Attention"
+_INSIGHTS = "Insights"
 _MOST_OF_A_KIND = 10
+REFLECTION_EVENT_THRESHOLD = 10
 _CHARS = 300
 
 
@@ -55,6 +57,26 @@ class Failing:
 
 
 @dataclass(frozen=True, slots=True)
+class Insight:
+    """Something that the SOUL learned: `code` names its words in the `prosoche` skill, `about` whom or what."""
+
+    code: str
+    about: str
+
+
+@dataclass(frozen=True, slots=True)
+class Reflection:
+    """What happened since SELF.md was last changed; it is due once there were enough significant events."""
+
+    events: int = 0
+    insights: tuple[Insight, ...] = ()
+
+    @property
+    def is_due(self) -> bool:
+        return self.events >= REFLECTION_EVENT_THRESHOLD
+
+
+@dataclass(frozen=True, slots=True)
 class Attention:
     """What deserves attention now: `mentions` is how many posts wait to be handled.
 
@@ -67,6 +89,7 @@ class Attention:
     mentions: int = 0
     rituals: tuple[Item, ...] = ()
     branches: tuple[Item, ...] = ()
+    reflection: Reflection = field(default_factory=Reflection)
 
     def __add__(self, other: Attention) -> Attention:
         return Attention(
@@ -76,6 +99,9 @@ class Attention:
             self.mentions + other.mentions,
             self.rituals + other.rituals,
             self.branches + other.branches,
+            Reflection(
+                self.reflection.events + other.reflection.events, self.reflection.insights + other.reflection.insights
+            ),
         )
 
 
@@ -136,8 +162,21 @@ def render_attention(attention: Attention, skills: Skills, *, timezone: str = ""
         ),
         *([line("Mentions", count=attention.mentions)] if attention.mentions and not public else []),
         *due("Ritual", attention.rituals, "%H:%M"),
+        *([] if public else _reflection(attention.reflection, skills)),
     ]
     return "\n".join([line("Opening"), *lines]) if lines else ""
+
+
+def _reflection(reflection: Reflection, skills: Skills) -> list[str]:
+    """The lines of what is to be thought over; none before it is due."""
+    if not reflection.is_due:
+        return []
+    known = skills.subsections(_SKILL, _INSIGHTS)
+    shown = [one for one in reflection.insights if one.code in known][-_MOST_OF_A_KIND:]
+    return [
+        skills.render(_SKILL, _SECTION, "Reflection", count=reflection.events),
+        *(skills.render(_SKILL, _INSIGHTS, one.code, about=one_line(one.about, _CHARS)) for one in shown),
+    ]
 
 
 class AttentionList:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from typing import Literal
 
 from adapters.atproto.client import Atproto
 from adapters.atproto.types import Post
@@ -20,12 +21,16 @@ _SHOWN_CHARS = 60
 
 @dataclass(frozen=True, slots=True)
 class EngagementWatch:
-    """Reads what others made of our thoughts. At `speed` 10 the looks come ten times as soon."""
+    """Reads what others made of our thoughts. At `speed` 10 the looks come ten times as soon.
+
+    `on_insight` is called with each new insight, and the words of the thought.
+    """
 
     expressions: Expressions
     atproto: Atproto
     journal: Journal
     clock: Clock
+    on_insight: Callable[[Literal["Answered", "Liked"], str], None]
     speed: float = 1
 
     async def look(self, posts: Iterable[Post]) -> int:
@@ -68,6 +73,7 @@ class EngagementWatch:
         for before, after in looks:
             if after.insight and after.insight != before.insight:
                 words = " ".join(after.text.split())[:_SHOWN_CHARS]
+                self.on_insight("Answered" if after.insight == "answered" else "Liked", words)
                 await self.journal.record(
                     Entry(
                         "life",

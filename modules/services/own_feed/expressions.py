@@ -6,14 +6,24 @@ stand is known by then. One that never stood, or was taken back, is forgotten at
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from datetime import datetime, timedelta
 from pathlib import Path
+from typing import Protocol
 
 from common.clock import Clock
 from modules.runtime.record_file import Moment, Record, RecordFile
+from modules.services.peers.accounts import InsightCode
 
 KEPT = timedelta(days=60)
+
+_INVITED: Mapping[str, InsightCode] = {"strong": "Invited", "weak": "Hardly Invited", "none": "Invited Nobody"}
+
+
+class NoteInsight(Protocol):
+    """Keeps an insight: its code, and what it is about. Counts it as an event if it is `significant`."""
+
+    def __call__(self, code: InsightCode, about: str, *, significant: bool = False) -> None: ...
 
 
 class Engagement(Record):
@@ -41,10 +51,14 @@ class Expression(Record):
 
 
 class Expressions:
-    """The store. `notice` is a line for the owner if the file was not as expected."""
+    """The store. `notice` is a line for the owner if the file was not as expected.
 
-    def __init__(self, path: Path, clock: Clock) -> None:
+    `note_insight` is told of each new thought, and how it invites answers.
+    """
+
+    def __init__(self, path: Path, clock: Clock, note_insight: NoteInsight) -> None:
         self._clock = clock
+        self._note_insight = note_insight
         self._file = RecordFile(path, "expressions", Expression)
         self.notice = self._file.notice
 
@@ -52,9 +66,15 @@ class Expressions:
         """Those that are kept, oldest first."""
         return sorted(self._file.records.values(), key=lambda one: (one.timestamp, one.post_uri))
 
-    def record(self, uri: str, text: str, *, source: str, prompt: str, at: datetime) -> None:
-        """Write down a new thought. Raises `StorageError`."""
+    def record(self, uri: str, text: str, *, source: str, prompt: str, at: datetime, invitation: str = "") -> None:
+        """Write down a new thought. Raises `StorageError`.
+
+        `invitation` says how well it invites answers: `strong`, `weak`, `none`, or `added` where one was put after it.
+        """
         self.keep([Expression(timestamp=at, prompt=prompt, prompt_source=source, text=text, post_uri=uri)])
+        self._note_insight("Shared", source, significant=True)
+        if told := _INVITED.get(invitation):
+            self._note_insight(told, text)
 
     def keep(self, changed: Iterable[Expression], gone: Iterable[str] = ()) -> None:
         """Write down what is new or changed, and forget the posts `gone` and all that is too old.

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from datetime import timedelta
 from pathlib import Path
 from typing import Literal
@@ -15,11 +16,16 @@ from typing import Literal
 from adapters.atproto.types import Actor, Notification
 from common.clock import Clock, iso, parse_iso
 from modules.runtime.record_file import Moment, Record, RecordFile
+from modules.services.agent.attention_list import Attention, Reflection
+from modules.services.peers import insights
+from modules.services.peers.discovery import is_handle
 
 RELATIONSHIP_PRUNE_DAYS = 60
 RELATIONSHIP_PRUNE_VALUABLE_DAYS = 90
 
 Sentiment = Literal["unknown", "negative", "neutral", "positive"]
+InsightCode = Literal["New Person", "Shared", "Invited", "Hardly Invited", "Invited Nobody", "Answered", "Liked"]
+"""A subsection of `Insights` in the `prosoche` skill."""
 
 RECURRING_INTERACTIONS = 5
 _KEPT_INTERACTIONS = 50
@@ -58,6 +64,16 @@ class Relationship(Record):
     def has_answered(self, uri: str) -> bool:
         """Return whether this post was handled already."""
         return any(item.uri == uri and item.responded for item in self.interactions)
+
+
+@dataclass(frozen=True, slots=True)
+class RelationshipSummary:
+    """How many accounts are known, were kind, and come often; and a line for each of the closest."""
+
+    total: int
+    positive: int
+    recurring: int
+    closest: tuple[str, ...]
 
 
 class Relationships:
@@ -115,6 +131,8 @@ class Relationships:
 
     def _record(self, author: Actor, interaction: Interaction) -> Relationship:
         moment = interaction.timestamp
+        if self.get(author.handle) is None and is_handle(author.handle):
+            self.note_insight("New Person", f"@{author.handle}", significant=True)
         before = self.get(author.handle) or Relationship(
             handle=author.handle, did=author.did, first_seen=moment, last_interaction=moment
         )
@@ -165,6 +183,36 @@ class Relationships:
         if gone:
             self._save()
         return len(gone)
+
+    @property
+    def reflection(self) -> Reflection:
+        """What happened since SELF.md was last changed."""
+        return insights.reflection_in(self._file.rest)
+
+    def note_insight(self, code: InsightCode, about: str, *, significant: bool = False) -> None:
+        """Keep an insight, and count what happened if it was significant. Raises `StorageError`."""
+        insights.add(self._file.rest, code, about, self._clock.now(), significant=significant)
+        self._save()
+
+    def integrate_insights(self) -> None:
+        """SELF.md was changed: what was pending counts as taken up. Raises `StorageError`."""
+        if self.reflection != Reflection():
+            insights.clear(self._file.rest)
+            self._save()
+
+    async def attention(self) -> Attention:
+        """Return what is to be thought over, for the list of what asks for attention."""
+        return Attention(reflection=self.reflection)
+
+    def summary(self) -> RelationshipSummary:
+        """Return the numbers, and who comes most."""
+        known = self._file.records.values()
+        return RelationshipSummary(
+            total=len(known),
+            positive=sum(one.sentiment == "positive" for one in known),
+            recurring=sum(one.is_recurring for one in known),
+            closest=tuple(self.closest()),
+        )
 
     def closest(self) -> list[str]:
         """Return who comes most, one line each, the closest first."""

@@ -254,6 +254,7 @@ SKILL_CONTRACTS: Mapping[str, Mapping[str, frozenset[str]]] = {
         "Attention": frozenset({"what", "when", "why", "count", "place"}),
         "Degraded": frozenset({"service", "since", "avoid"}),
         "Avoid": frozenset(),
+        "Insights": frozenset({"about"}),
     },
     "commitments": {
         "System Prompt": frozenset({"bluesky_username"}),

@@ -16,6 +16,7 @@ from modules.lives.bluesky.expression_policy import (
     can_post_original,
     generate_expression_prompt,
     next_expression_time,
+    next_morning,
     tone_of,
 )
 from modules.services.agent.identity.self_document import SelfExtract
@@ -192,3 +193,13 @@ def test_a_source_that_nobody_answers_is_chosen_less_often() -> None:
     )
     others = [counts[source] for source in (*SINGLES, *PAIRS) if source != "values"]
     assert 0 < counts["values"] < min(others) / 2
+
+
+@given(hours=st.floats(0, 240), seed=st.integers())
+def test_what_was_due_at_night_or_after_the_days_last_post_waits_for_a_moment_in_the_morning(
+    hours: float, seed: int
+) -> None:
+    now = START + timedelta(hours=hours)
+    moment = next_morning(now, random.Random(seed))
+    assert 7 <= moment.hour <= 10
+    assert timedelta(0) < moment - now <= timedelta(hours=27)

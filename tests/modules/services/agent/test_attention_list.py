@@ -8,7 +8,15 @@ from pathlib import Path
 import pytest
 
 from modules.runtime.home import Home
-from modules.services.agent.attention_list import FILE, Attention, AttentionList, Item, render_attention
+from modules.services.agent.attention_list import (
+    FILE,
+    Attention,
+    AttentionList,
+    Insight,
+    Item,
+    Reflection,
+    render_attention,
+)
 from modules.services.agent.owner_files import LocalOwnerFiles
 from modules.services.agent.skills.contracts import SKILL_CONTRACTS
 from modules.services.agent.skills.skills import Skills
@@ -53,6 +61,19 @@ def test_what_waits_for_the_owners_yes_is_not_to_be_got_round(skills: Skills) ->
 def test_the_hour_is_told_in_the_time_zone_of_the_souls_day(skills: Skills) -> None:
     text = render_attention(Attention(rituals=(Item("walk", at=NOON),)), skills, timezone="Asia/Tokyo")
     assert "Today, 21:00: walk" in text
+
+
+def test_after_ten_events_what_was_learned_is_to_be_thought_over_with_the_owner(skills: Skills) -> None:
+    learned = (Insight("New Person", "@kit.test"), Insight("Answered", "Tin sings."), Insight("Unheard of", "x"))
+    due = Attention(reflection=Reflection(6, learned[:1])) + Attention(reflection=Reflection(4, learned[1:]))
+    first, *lines = render_attention(due, skills).splitlines()[1:]
+    assert first.startswith("- 10 things happened since you last wrote in SELF.md")
+    assert lines == [
+        "- Met @kit.test for the first time",
+        "- Readers answered this; what in it reached them? Tin sings.",
+    ]
+    assert render_attention(due, skills, public=True) == ""
+    assert render_attention(Attention(reflection=Reflection(9, learned)), skills) == ""
 
 
 def test_what_is_private_is_told_only_to_the_owner(skills: Skills) -> None:

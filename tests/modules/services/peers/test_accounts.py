@@ -9,7 +9,9 @@ from pathlib import Path
 import pytest
 
 from common.clock import FakeClock
+from modules.services.agent.attention_list import Insight, Reflection
 from modules.services.peers.accounts import Relationships
+from modules.services.peers.insights import read_reflection
 from tests.modules.lives.bluesky.bluesky_values import START, at, did, notification, uri
 
 ADA = "ada.example.social"
@@ -187,3 +189,53 @@ def test_who_comes_most_is_named_first_with_the_number_of_exchanges(path: Path) 
         f"@{name}.example.social: {count} exchanges"
         for name, count in (("fay", 6), ("eve", 5), ("dan", 4), ("cleo", 3), ("bob", 2))
     ]
+
+
+def test_who_comes_for_the_first_time_is_an_insight_and_an_event_kept_over_restarts(path: Path) -> None:
+    people = store(path)
+    for key in ("n1", "n2"):
+        people.record_interaction(notification(key=key))
+    people.record_interaction(notification(author="bob"))
+    reflection = store(path).reflection
+    assert reflection.events == 2
+    assert reflection.insights == (Insight("New Person", f"@{ADA}"), Insight("New Person", "@bob.example.social"))
+    assert json.loads(path.read_text())["reflection"]["significantEvents"] == 2
+
+
+def test_the_newest_twenty_insights_are_kept_each_once_until_self_md_takes_them_up(path: Path) -> None:
+    people = store(path)
+    for number in range(25):
+        people.note_insight("Shared", f"source {number}", significant=True)
+    people.note_insight("Invited", "Which roof would you rather sleep under, the tin or the slate?")
+    people.note_insight("Invited", "WHICH ROOF WOULD YOU RATHER SLEEP, and another end")
+    kept = store(path).reflection
+    assert kept.events == 25
+    assert kept.is_due
+    assert len(kept.insights) == 20
+    assert kept.insights[-2:] == (
+        Insight("Shared", "source 24"),
+        Insight("Invited", "Which roof would you rather sleep under, the tin or the slate?"),
+    )
+    people.integrate_insights()
+    assert store(path).reflection == Reflection()
+
+
+@pytest.mark.parametrize(
+    "stored", [7, [], {"significantEvents": "x", "pendingInsights": [7, {"code": 1}, {"about": "a"}]}]
+)
+def test_a_reflection_that_cannot_be_read_begins_anew(path: Path, stored: object) -> None:
+    path.write_text(json.dumps({"relationships": {}, "reflection": stored}))
+    assert read_reflection(path) == store(path).reflection == Reflection()
+    people = store(path)
+    people.note_insight("Liked", "Tin sings.", significant=True)
+    assert store(path).reflection == read_reflection(path) == Reflection(1, (Insight("Liked", "Tin sings."),))
+
+
+def test_the_summary_counts_friends_and_those_who_come_often(path: Path) -> None:
+    people = store(path)
+    for author, kind, count in (("ada", "like", 3), ("bob", "reply", 5), ("cleo", "reply", 1)):
+        for index in range(count):
+            people.record_interaction(notification(author=author, key=f"n{index}", kind=kind))
+    told = people.summary()
+    assert (told.total, told.positive, told.recurring) == (3, 1, 1)
+    assert told.closest[0] == "@bob.example.social: 5 exchanges"
