@@ -164,7 +164,9 @@ class App:
             *lives.bluesky.loops(is_settled=lambda: stages.has_reached(Stage.SETTLED)),
             lives.commitments,
             lives.space.loop,
-            *loops_for_messages(services, lives.turn_services, lambda: self.owner, lambda: phone_commands(self)),
+            *loops_for_messages(
+                services, lives.turn_services, lives.requests, lambda: self.owner, lambda: phone_commands(self)
+            ),
         ]
 
     async def _situation(self) -> str:

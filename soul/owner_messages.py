@@ -11,6 +11,7 @@ from modules.lives.messages.life import MessageServices, message_loops
 from modules.runtime.scheduler.types import Loop
 from modules.services.agent.owner.owner import OwnerTalk
 from modules.services.agent.turn_services import TurnServices
+from modules.services.rights.answering import PersonRequests
 from soul.terminal.commands import Commands
 
 PhoneCommands = Callable[[Any], Commands]
@@ -57,8 +58,9 @@ class OwnerMessages:
 def loops_for_messages(
     services: MessageServices,
     turn_services: TurnServices,
+    requests: PersonRequests,
     owner: Callable[[], OwnerTalk],
     commands: Callable[[], Commands],
 ) -> list[Loop]:
     """Return the loops that read and answer what the owner and others write; the last two as in `OwnerMessages`."""
-    return message_loops(services, turn_services, OwnerMessages(owner, commands))
+    return message_loops(services, turn_services, requests, OwnerMessages(owner, commands))

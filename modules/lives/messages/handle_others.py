@@ -9,6 +9,7 @@ from typing import Literal
 
 from common.clock import Clock
 from common.errors import BudgetExceeded, Fatal, Transient
+from common.text.untrusted import clean
 from modules.lives.messages.others_policy import Standing, is_settled, ready_in_s, verdict_on
 from modules.lives.messages.respond_others import OthersResponder
 from modules.lives.messages.state import MessageState
@@ -23,9 +24,11 @@ from modules.services.outbox.rules.etiquette import Etiquette
 from modules.services.outbox.rules.policy import full
 from modules.services.outbox.rules.rules import TURNS_OF_PEERS, TURNS_OF_STRANGERS
 from modules.services.outbox.rules.waits import PersonTurns
-from modules.services.outbox.types import ACTIVE_STATES, Intent
+from modules.services.outbox.types import ACTIVE_STATES, Intent, ProposedAction
 from modules.services.peers.accounts import Relationships
+from modules.services.rights.answering import PersonRequests
 from modules.services.rights.preferences import Preferences
+from modules.services.rights.types import Addressed
 
 LOOP = "message-others"
 MOST_TRIES = 3
@@ -33,6 +36,7 @@ MOST_TRIES = 3
 _LOOKED_AT = 500
 _MOST_LINES = 12
 _LATEST = "\uffff"
+_REQUESTED: dict[str, MessageAct] = {"silent": "silent", "later": "later", "unclear": "undecided"}
 _SUMMARIES: dict[MessageAct, str] = {
     "answered": "Answered @{} in a direct message",
     "silent": "No answer to a direct message of @{}",
@@ -51,6 +55,7 @@ class OthersHandler:
         state: MessageState,
         responder: OthersResponder,
         outbox: Outbox,
+        requests: PersonRequests,
         etiquette: Etiquette,
         preferences: Preferences,
         relationships: Relationships,
@@ -62,6 +67,7 @@ class OthersHandler:
         self._state = state
         self._responder = responder
         self._outbox = outbox
+        self._requests = requests
         self._etiquette = etiquette
         self._preferences = preferences
         self._relationships = relationships
@@ -130,6 +136,8 @@ class OthersHandler:
             return MessageDisposition("undecided", f"{type(error).__name__}: {error}")
 
     async def _decide(self, burst: Burst) -> MessageDisposition:
+        if requested := await self._carry_out_request(burst):
+            return requested
         did, sent = burst.talk.did, await self._sent(burst)
         standing = Standing(
             advice=await self._etiquette.before_message(burst.answer("")),
@@ -144,6 +152,20 @@ class OthersHandler:
             return MessageDisposition("later", full(wait[0]), retry_in_s=wait[1])
         await self._turns.begin_turn(burst.author)
         return await self._responder.respond_to(burst, await self._earlier(burst, sent), importance)
+
+    async def _carry_out_request(self, burst: Burst) -> MessageDisposition | None:
+        """What becomes of a burst in which its author asks about their own data, or asked for no reply before."""
+        talk, importance = burst.talk, self.importance_of(burst)
+        outcome = await self._requests.carry_out(Addressed(burst.uri, talk.did, talk.handle, burst.text, importance))
+        if outcome is None:
+            return None
+        if outcome.code != "answer":
+            return MessageDisposition(_REQUESTED[outcome.code], outcome.reason, retry_in_s=outcome.retry_in_s)
+        body = burst.answer(clean(outcome.text), about_rights=True)
+        submitted = await self._outbox.submit(ProposedAction(body, cause_id=burst.uri, urgent=True))
+        if not submitted.accepted:
+            return MessageDisposition("silent", f"{outcome.reason}; {submitted.reason}", submitted.intent.id)
+        return MessageDisposition("answered", outcome.reason, submitted.intent.id, held=submitted.held)
 
     async def _sent(self, burst: Burst) -> list[Intent]:
         """Our own latest messages in the conversation that left or will leave, newest first."""

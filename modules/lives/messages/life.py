@@ -30,6 +30,7 @@ from modules.services.outbox.outbox import Outbox
 from modules.services.outbox.rules.etiquette import Etiquette
 from modules.services.outbox.rules.waits import PersonTurns, Waits
 from modules.services.peers.accounts import Relationships
+from modules.services.rights.answering import PersonRequests
 from modules.services.rights.preferences import Preferences
 
 
@@ -54,7 +55,9 @@ class MessageServices(Protocol):
     control: Control
 
 
-def message_loops(services: MessageServices, turn_services: TurnServices, handler: OwnerHandler) -> list[Loop]:
+def message_loops(
+    services: MessageServices, turn_services: TurnServices, requests: PersonRequests, handler: OwnerHandler
+) -> list[Loop]:
     """Return the loops of this life; none where the owner turned it off."""
     if not services.settings.soul_direct_messages:
         return []
@@ -80,11 +83,13 @@ def message_loops(services: MessageServices, turn_services: TurnServices, handle
     return [
         MessageLoop(services.pace, perceiver, responder, services.journal),
         MessageTalkLoop(services.pace, responder),
-        _others_loop(services, turn_services, state),
+        _others_loop(services, turn_services, requests, state),
     ]
 
 
-def _others_loop(services: MessageServices, turn_services: TurnServices, state: MessageState) -> MessageOthersLoop:
+def _others_loop(
+    services: MessageServices, turn_services: TurnServices, requests: PersonRequests, state: MessageState
+) -> MessageOthersLoop:
     clock, pace, speed = services.clock, services.pace, MESSAGES_INTERVAL_MS / services.pace.messages_ms
     responder = OthersResponder(
         me=services.me,
@@ -99,6 +104,7 @@ def _others_loop(services: MessageServices, turn_services: TurnServices, state: 
         state=state,
         responder=responder,
         outbox=services.outbox,
+        requests=requests,
         etiquette=services.etiquette,
         preferences=services.preferences,
         relationships=services.relationships,

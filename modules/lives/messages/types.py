@@ -49,14 +49,16 @@ class Burst:
         """Who wrote it."""
         return Actor(self.talk.did, self.talk.handle, is_bot=self.talk.is_bot)
 
-    def answer(self, text: str) -> DirectMessageBody:
-        """Return the answer with these words."""
+    def answer(self, text: str, *, about_rights: bool = False) -> DirectMessageBody:
+        """Return the answer with these words; `about_rights` as in the body."""
+        more = {"about_rights": True} if about_rights else {}
         return DirectMessageBody(
             conversation_id=self.talk.id,
             to=self.talk.did,
             text=text,
             after_rev=self.newest.rev,
             answers=self.newest.id,
+            **more,
         )
 
 

@@ -40,6 +40,16 @@ def replies_to(connection: sqlite3.Connection, did: str) -> list[str]:
     return [str(row[0]) for row in connection.execute(query, (len(address), address, _LAST_REPLIES))]
 
 
+def messages_to(connection: sqlite3.Connection, did: str) -> list[str]:
+    """Return the ids of our last few direct messages to an account, but for answers about its data, newest first."""
+    query = (
+        "SELECT id FROM intents WHERE kind = 'direct_message' AND state = 'done' AND json_valid(body)"
+        " AND json_extract(body, '$.to') = ? AND json_extract(body, '$.about_rights') IS NOT 1"
+        " ORDER BY created_at DESC LIMIT ?"
+    )
+    return [str(row[0]) for row in connection.execute(query, (did, _LAST_REPLIES))]
+
+
 class OutboxPeople:
     """The acts that reached a person or named them, and those that still wait."""
 

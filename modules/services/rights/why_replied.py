@@ -13,18 +13,22 @@ from common.text.untrusted import one_line
 from modules.services.agent.skills.skills import Skills
 from modules.services.explanation.story import Story, Unknown
 from modules.services.explanation.why import story_of
-from modules.services.outbox.people import replies_to
+from modules.services.inbox.messages import MESSAGES
+from modules.services.outbox.people import messages_to, replies_to
 from modules.services.rights.types import Addressed
 from modules.services.rights.voice import SKILL
 
 _REASON_CHARS = 160
-_CAME = {"mention": "mention", "reply": "reply", "quote": "quote"}
+_CAME = {"mention": "mention", "reply": "reply", "quote": "quote", "message": "message"}
 """How a post reached us, and the fact in the skill that says so."""
 
 
 @dataclass(frozen=True, slots=True)
 class ReplyStory:
-    """Reads the journal, in a transaction that its caller opened; `own_did` is our account."""
+    """Reads the journal, in a transaction that its caller opened; `own_did` is our account.
+
+    Of direct messages it tells in direct messages only.
+    """
 
     skills: Skills
     own_did: Callable[[], str]
@@ -37,13 +41,15 @@ class ReplyStory:
             return [self.skills.render(SKILL, "Facts", "no reply")]
         came = _CAME.get(story.trigger.reason)
         facts = [self.skills.render(SKILL, "Facts", came)] if came else []
-        noted = next((one.reason for one in story.decisions if one.act == "replied" and one.reason), "")
+        noted = next((one.reason for one in story.decisions if one.act in {"replied", "answered"} and one.reason), "")
         if noted:
             reason = one_line(noted, _REASON_CHARS)
             facts.append(self.skills.render(SKILL, "Facts", "weighed", reason=reason))
         return facts or [self.skills.render(SKILL, "Facts", "no reply")]
 
     def _replies(self, connection: sqlite3.Connection, asked: Addressed) -> list[str]:
+        if asked.uri.startswith(MESSAGES):
+            return [*messages_to(connection, asked.did), *replies_to(connection, asked.did)]
         ours = [asked.answers] if asked.answers.startswith(f"at://{self.own_did()}/") else []
         return [*ours, *replies_to(connection, asked.did)]
 

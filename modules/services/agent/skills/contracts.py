@@ -341,7 +341,7 @@ SKILL_CONTRACTS: Mapping[str, Mapping[str, frozenset[str]]] = {
                 "files",
             )
         },
-        **{f"Facts / {fact}": _NONE for fact in ("asked", "mention", "reply", "quote", "no reply")},
+        **{f"Facts / {fact}": _NONE for fact in ("asked", "mention", "reply", "quote", "message", "no reply")},
         "Facts / weighed": frozenset({"reason"}),
         **{
             f"{section} / {kind}": frozenset({"facts", "language", "contact"})

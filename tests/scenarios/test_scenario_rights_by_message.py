@@ -1,0 +1,90 @@
+"""People ask about their own data in a direct message: it is done, and told to them alone."""
+
+from __future__ import annotations
+
+import asyncio
+
+from modules.services.rights.requests import ForgetRequests
+from tests.running_town import Answering, RunningTown, awake, call, settings_of
+from tests.scenarios.phone import Phone, look
+from tests.scenarios.test_scenario_rights import answering, forget_now, home_of
+from tests.soul.commands.test_forget_command import places_that_hold
+from town.model.types import ChatRequest, Completion
+
+WORDS = "Quagmire lanterns hum beside the seventh weir"
+
+
+def talking(kinds: dict[str, str], said: str) -> Answering:
+    """As `answering`, and answers direct messages."""
+    other = answering(kinds, said)
+
+    def answer(request: ChatRequest) -> Completion:
+        if "message_answer" in {offer.name for offer in request.offers}:
+            return call("message_answer", text=f"{WORDS}, and so do I, at the {len(request.messages)}th hour.")
+        return other(request)
+
+    return answer
+
+
+async def test_who_asks_to_be_forgotten_in_a_message_is_told_so_once_and_then_forgotten(
+    running_town: RunningTown,
+) -> None:
+    quillon, home = Phone(running_town, "quillon", "rowan"), home_of(running_town)
+    quillon.is_followed()
+    said = "Within the hour I know nothing of you any more."
+    running_town.mind.answer = talking({"wipe whatever": "forget"}, said)
+    async with awake(home) as soul:
+        await look(soul)
+        quillon.says(f"{WORDS}: which roof is louder?")
+        await look(soul)
+        quillon.says("ok, now wipe whatever you have got of me")
+        await look(soul)
+        await look(soul)
+        assert quillon.answers[1:] == [said]
+        (request,) = ForgetRequests(home.memory).all()
+        assert request.trace.person.did == quillon.did
+    assert places_that_hold(home.root, quillon.did, "quillon.test", WORDS)
+    await asyncio.to_thread(forget_now, home)
+    assert places_that_hold(home.root, quillon.did, "quillon.test", WORDS) == []
+    async with awake(home) as soul:
+        await look(soul)
+    assert len(quillon.answers) == 2
+    assert settings_of(home).soul_direct_messages
+
+
+async def test_who_asks_for_no_reply_gets_one_last_answer_and_then_none(running_town: RunningTown) -> None:
+    quillon, home = Phone(running_town, "quillon", "rowan"), home_of(running_town)
+    quillon.is_followed()
+    said = "That was my last word to you, until you say otherwise."
+    running_town.mind.answer = talking({"do not reply": "no_reply", "You may answer me": "reply_again"}, said)
+    async with awake(home) as soul:
+        await look(soul)
+        for text in ("Please do not reply to me any more.", "Which roof is louder, tin or slate?"):
+            quillon.says(text)
+            await look(soul)
+        assert quillon.answers == [said]
+        quillon.says("You may answer me again, reply as you like.")
+        await look(soul)
+        quillon.says("Which roof is louder, tin or slate?")
+        await look(soul)
+        assert len(quillon.answers) == 3
+
+
+async def test_who_asks_why_they_were_answered_in_a_message_is_told_of_messages_and_in_public_is_not(
+    running_town: RunningTown,
+) -> None:
+    quillon, home = Phone(running_town, "quillon", "rowan"), home_of(running_town)
+    quillon.is_followed()
+    running_town.mind.answer = talking({"why did you": "why"}, "You wrote to me, and I had something to say.")
+    async with awake(home) as soul:
+        await look(soul)
+        quillon.says("Which roof is louder, tin or slate?")
+        await look(soul)
+        quillon.says("And why did you answer me at all?")
+        await look(soul)
+        running_town.network.post_as(quillon.did, "@rowan.test why did you reply to me the other day?")
+        await soul.look()
+        private, public = (one for one in running_town.mind.asked if one.facts.purpose == "rights-answer")
+        assert "you wrote me a direct message" in private.messages[-1].text
+        assert "direct message" not in public.messages[-1].text
+        assert "I find no reply of mine to you" in public.messages[-1].text
