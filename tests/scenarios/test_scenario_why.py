@@ -113,7 +113,7 @@ async def test_a_blocked_act_tells_which_words_stood_in_its_way(running_town: Ru
     async with awake(home) as life:
         running_town.network.post_as(kit, QUESTION)
         await life.look()
-        again, _ = running_town.network.post_as(kit, "And what of thatch @rowan.test, is it quieter?")
+        again, _ = running_town.network.post_as(kit, "And what of thatch @rowan.test, is it warmer?")
         await life.look()
         told = await story(life, again)
         (blocked, *_) = (act for act in told.acts if act.kind == "reply")
@@ -212,3 +212,23 @@ async def test_a_silence_for_want_of_budget_says_so(running_town: RunningTown) -
     assert words[0] == "Why it has not answered @kit.test yet"
     assert "0 of 0 tokens" in " ".join(words)
     assert not running_town.mind.asked
+
+
+async def test_of_what_was_taken_back_it_tells_how_it_came_and_why_it_went(running_town: RunningTown) -> None:
+    home, kit = running_town.make_home("rowan"), running_town.account("kit")
+    running_town.mind.answer = replying(ANSWER)
+    async with awake(home) as life:
+        await life.app.lives.bluesky.expression.express()
+        await life.send()
+        (ours,) = [post.uri for post in running_town.network.posts()]
+        running_town.network.post_as(kit, "Slate for me.", reply_to_uri=ours)
+        life.passes(7_200)
+        await life.app.scheduler.run_guarded("engagement")
+        taken_back = await life.app.lives.bluesky_state.publisher.delete(ours, cause_id="feed-pruning")
+        await life.send()
+        told, deletion = await story(life, ours), await story(life, taken_back.intent_id)
+        words = " ".join(" ".join(await tell(life.app.services.database, ours)).split())
+    assert [(act.kind, act.state) for act in told.acts] == [("post", "done"), ("delete", "done")]
+    assert "A thought was answered" in words
+    assert "Sent delete" in words
+    assert [act.kind for act in deletion.acts] == ["delete"]

@@ -41,7 +41,8 @@ def gather(connection: sqlite3.Connection, subject: Subject) -> Story | Unknown:
     """The story of an act or of somebody's post."""
     cause = subject.uri or _cause(connection, subject.intent)
     handled_with = _handled_with(connection, cause)
-    posts = [uri for uri in (cause, handled_with) if uri.startswith(_RECEIVED)]
+    made = asked.result_uri or "" if (asked := store.get(connection, subject.intent)) else ""
+    posts = [uri for uri in (cause, handled_with, made) if uri.startswith(_RECEIVED)]
     acts = store.about(connection, subject.intent, posts)
     entries = _entries(connection, posts, acts)
     trigger = _received(connection, cause, handled_with, entries) if cause.startswith(_RECEIVED) else None
