@@ -27,6 +27,7 @@ from adapters.atproto.richtext import detect_mentions
 from adapters.space.wire_json import BadJson, encode_value, parse_json
 from common.errors import SoulError
 from town.atproto.network import Network
+from town.atproto.repo_methods import blob_response
 from town.atproto.values import XrpcError
 from town.page.controls import Controls
 from town.page.residents import ResidentStatus
@@ -37,6 +38,7 @@ _TICK_S = 1.0
 _SETTLE_S = 0.05
 _MAX_BODY_BYTES = 20_000
 _TYPES = {".html": "text/html", ".css": "text/css", ".js": "text/javascript", ".svg": "image/svg+xml"}
+_PICTURE_TYPES = {"image/jpeg", "image/png", "image/webp", "image/gif"}
 _HEADERS = {
     "content-security-policy": (
         "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; "
@@ -83,6 +85,7 @@ def page_app(source: PageSource) -> Starlette:
             Route("/", page.file),
             Route("/static/{name}", page.file),
             Route("/avatars/{handle}", page.avatar),
+            Route("/pictures/{did}/{cid}", page.picture),
             Route("/api/town", page.town),
             Route("/api/events", page.events),
             Route("/api/posts", page.say, methods=["POST"]),
@@ -114,6 +117,12 @@ class _Page:
     async def avatar(self, request: Request) -> Response:
         picture = self._source.avatars.get(request.path_params["handle"])
         return Response(picture, media_type="image/svg+xml") if picture else Response("Not found", 404)
+
+    async def picture(self, request: Request) -> Response:
+        """A picture of a post, as it was uploaded."""
+        blob = self._source.network.blob(request.path_params["did"], request.path_params["cid"])
+        is_picture = blob is not None and blob.mime_type in _PICTURE_TYPES
+        return blob_response(blob) if blob and is_picture else Response("Not found", 404)
 
     async def town(self, _request: Request) -> Response:
         """What does not change while the page is open."""

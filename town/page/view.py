@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 from typing import Any
+from urllib.parse import quote
 
 from adapters.atproto.types import Actor, Post, ThreadNode
 from town.atproto.index import mentioned_dids
@@ -63,7 +64,22 @@ def _post(network: Network, post: Post, depth: int) -> Json:
         "parent": post.reply.parent.uri if post.reply else None,
         "told": _told(network, post),
         "likes": [_actor(actor) for actor in network.likes(post.uri)],
+        "pictures": _pictures(network, post),
     }
+
+
+def _pictures(network: Network, post: Post) -> list[Json]:
+    """The pictures of a post: where this page serves each, what it shows, and its size in pixels if that is told."""
+    embed = network.index.posts[post.uri].value.get("embed") or {}
+    images = embed.get("images") or (embed.get("media") or {}).get("images") or ()
+    return [
+        {
+            "url": f"/pictures/{quote(post.author.did)}/{quote(str(image['image']['ref']['$link']))}",
+            "alt": str(image.get("alt", "")),
+            **{side: size for side, size in (image.get("aspectRatio") or {}).items() if side in {"width", "height"}},
+        }
+        for image in images
+    ]
 
 
 def _told(network: Network, post: Post) -> list[str]:

@@ -18,7 +18,8 @@ from common.clock import SystemClock, iso
 from common.errors import SoulError
 from tests.town.page.browsing import ARGS, CHROMIUM, Watched, open_page
 from town.atproto.network import Network
-from town.atproto.values import LIKE
+from town.atproto.values import LIKE, POST
+from town.gallery.pictures import picture
 from town.listening import Listeners
 from town.page.app import PageSource, page_app
 from town.page.controls import Told, ToldStep
@@ -117,6 +118,16 @@ class Square:
 
     def say(self, who: str, text: str, to: str | None = None) -> str:
         return self.network.post_as(self.dids[who], text, reply_to_uri=to)[0]
+
+    def show(self, who: str, text: str, name: str, alt: str, *, mime_type: str = "image/png") -> str:
+        """A post with a picture of the gallery; returns the path at which the page serves its file."""
+        did, now = self.dids[who], iso(datetime.now(UTC))
+        file = self.network.upload(did, mime_type, picture(name))
+        blob = {"$type": "blob", "ref": {"$link": file.cid}, "mimeType": mime_type, "size": len(file.content)}
+        images = [{"alt": alt, "image": blob, "aspectRatio": {"width": 4, "height": 3}}]
+        embed = {"$type": "app.bsky.embed.images", "images": images}
+        self.network.create(did, POST, {"text": text, "createdAt": now, "embed": embed})
+        return f"/pictures/{did}/{file.cid}"
 
     def like(self, who: str, uri: str) -> None:
         post = self.network.index.posts[uri]

@@ -41,6 +41,21 @@ async def test_posts_are_shown_as_threads_with_who_liked_them(page: Page, square
     assert faces
 
 
+async def test_the_pictures_of_a_post_are_shown_with_the_words_for_those_who_cannot_see_them(
+    page: Page, square: Square
+) -> None:
+    square.show("odile", "Drawn by hand.", "threads.png", 'Crossing threads"><script>alert(1)</script>')
+    image = page.locator(".post .pictures img")
+    await expect(image).to_have_count(1)
+    await expect(image).to_have_attribute("alt", 'Crossing threads"><script>alert(1)</script>')
+    await page.wait_for_function("document.querySelector('.pictures img').complete")
+    width, shown = await image.evaluate("one => [one.naturalWidth, one.getBoundingClientRect().width]")
+    assert width == 1000
+    assert 0 < shown <= await page.evaluate("innerWidth")
+    square.say("odile", "Words alone.")
+    await expect(page.locator(".post").first.locator(".pictures")).to_have_count(0)
+
+
 async def test_a_new_post_arrives_by_itself_and_is_announced(page: Page, square: Square) -> None:
     square.say("you", "first")
     await expect(page.locator(".post")).to_have_count(1)

@@ -15,6 +15,7 @@ from common.clock import iso
 from tests.loopback import NO_TLS
 from tests.patience import HANG_S
 from tests.town.page.conftest import STORY, Square
+from town.gallery.pictures import picture
 from town.listening import Listeners
 from town.page.residents import read_status
 from town.residents import RESIDENTS
@@ -104,6 +105,19 @@ async def test_each_resident_has_a_portrait(http: httpx.AsyncClient) -> None:
         assert answer.headers["content-type"] == "image/svg+xml"
         assert "<svg" in answer.text
         assert "<script" not in answer.text
+
+
+async def test_a_picture_of_a_post_is_served_as_it_was_uploaded_and_nothing_else_of_an_account(
+    http: httpx.AsyncClient, square: Square
+) -> None:
+    path = square.show("odile", "Drawn by hand.", "threads.png", "Crossing threads")
+    answer = await http.get(path)
+    assert (answer.headers["content-type"], answer.content) == ("image/png", picture("threads.png"))
+    assert answer.headers["x-content-type-options"] == "nosniff"
+    did = square.dids["odile"]
+    other = square.network.upload(did, "image/svg+xml", b"<svg/>").cid
+    for gone in (f"/pictures/{did}/{other}", f"/pictures/{did}/nothing", path.replace(did, square.dids["maren"])):
+        assert (await http.get(gone)).status_code == 404, gone
 
 
 async def test_what_is_not_there_is_not_found(http: httpx.AsyncClient) -> None:

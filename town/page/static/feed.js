@@ -109,6 +109,8 @@ export class Feed {
       el("div", { class: "by" }, el("strong", {}, name), el("span", { class: "handle" }, `@${post.author.handle}`), time),
       el("p", { class: "to", hidden: true }),
       el("p", { class: "text", dir: "auto" }, ...words),
+      post.pictures.length ? el("div", { class: "pictures" }, ...post.pictures.map((one) => el("img", {
+        src: one.url, alt: one.alt, title: one.alt, width: one.width, height: one.height, decoding: "async" }))) : null,
       el("div", { class: "acts" },
         el("button", { type: "button", "aria-label": `Reply to ${name}`, onclick: () => this.answer(post, node, name) }, "Reply"),
         asked?.button,
