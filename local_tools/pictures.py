@@ -44,7 +44,7 @@ from modules.lives.bluesky.types import Published
 from modules.services.agent.skills.skills import Skills
 from modules.services.agent.tools.types import Effect, Tool, ToolResult, Turn
 from modules.services.outbox.bodies import AttachedPicture, PictureSource
-from modules.services.pictures.finding import PictureFinder, place_of, source_of
+from modules.services.pictures.finding import PictureFinder, place_of, source_of, title_of
 from modules.services.pictures.pictures import Pictures
 from modules.services.pictures.post_log import Json, format_source_attribution, generate_post_context
 
@@ -146,7 +146,7 @@ class PictureTools:
         if isinstance(fetched, Err):
             return _failed(fetched)
         source = source_of(block, channel)
-        title = source.block_title or one_line(channel.title, _TEXT_CHARS)
+        title = title_of(block, channel)
         said = truncate_graphemes(one_line(block.description, _DESCRIPTION_CHARS), _DESCRIPTION_CHARS)
         attached = await self._pictures.attach(
             fetched.data.body,

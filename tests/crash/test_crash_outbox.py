@@ -1,4 +1,5 @@
-"""Posts, replies, likes and deletions through a real outbox, killed again and again: none twice, none lost.
+"""Posts (some with a picture), replies, likes and deletions through a real outbox, killed again and again: none twice,
+none lost, and each picture recorded once.
 
 Some wait for the owner, who decides in a process of their own meanwhile: what they approve is done once, what they
 reject never.
@@ -7,6 +8,7 @@ reject never.
 from __future__ import annotations
 
 import asyncio
+import io
 import json
 import os
 import random
@@ -21,6 +23,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from PIL import Image
 
 from common.clock import SystemClock
 from common.redact import Redactor
@@ -29,8 +32,18 @@ from modules.runtime.database.database import Database
 from modules.runtime.journal.journal import Journal
 from modules.runtime.journal.types import Entry
 from modules.services.outbox import approval
-from modules.services.outbox.bodies import DeleteBody, LikeBody, PostBody, RecordRef, ReplyBody
+from modules.services.outbox.bodies import (
+    AttachedPicture,
+    DeleteBody,
+    LikeBody,
+    PictureSource,
+    PostBody,
+    RecordRef,
+    ReplyBody,
+)
 from modules.services.outbox.types import Intent, ProposedAction
+from modules.services.pictures.files import PictureFiles
+from tests.adapters.results import ok
 from tests.crash.crash_rig import MOMENTS, Figures, Ledger, Mark, Moment, Nursery, Rig, disturb, kill, nursing, rig
 from town.atproto.values import Account
 
@@ -41,6 +54,7 @@ ACTS_AT_A_TIME = 5
 LIFE_S = 2.0
 LAST_LIFE_S = 300.0
 OLD_POSTS = 5
+PICTURES = 40
 
 
 @pytest.mark.crash
@@ -55,7 +69,7 @@ async def test_a_process_killed_at_random_does_every_act_exactly_once(
         soul = world.network.create_account("soul.test", PASSWORD)
         ada = world.network.create_account("ada.test", PASSWORD)
         nursery = await stack.enter_async_context(nursing(str(tmp_path), world.url, soul.handle, PASSWORD))
-        work = Work(world, rng, soul, ada, tmp_path)
+        work = Work(world, rng, soul, ada, tmp_path, await pictures_for(tmp_path))
         while figures.kills.total() < KILLS:
             # NOTE(self): enough to do, and never so much that it grows old, for then it would leave slowly by design.
             work.refill()
@@ -79,6 +93,19 @@ async def test_a_process_killed_at_random_does_every_act_exactly_once(
             sys.stdout.write(f"\n{figures} ({work}); {world.watch.requests} requests, seed {SEED}\n")
         assert (figures.duplicates, figures.losses, figures.uninvited) == (0, 0, 0)
         work.assert_rows_agree()
+        work.assert_pictures_recorded_once()
+
+
+async def pictures_for(folder: Path) -> list[AttachedPicture]:
+    """Pictures that wait in `folder` for a post, each with another color and from another block."""
+    files = PictureFiles(folder / "images", SystemClock())
+    made = []
+    for number in range(1, PICTURES + 1):
+        data = io.BytesIO()
+        Image.new("RGB", (20, 20), (number, 2 * number, 90)).save(data, "PNG")
+        source = PictureSource(type="arena", block_id=number, block_url=f"https://www.are.na/block/{number}")
+        made.append(ok(await files.keep_waiting(data.getvalue(), alt=f"Color {number}", source=source)))
+    return made
 
 
 @dataclass
@@ -90,6 +117,7 @@ class Work:
     soul: Account
     ada: Account
     folder: Path
+    pictures: list[AttachedPicture]
     wanted: list[ProposedAction] = field(default_factory=list)
 
     def __post_init__(self) -> None:
@@ -101,7 +129,8 @@ class Work:
         held = [draft for draft in self.wanted if draft.hold]
         approved = sum(_approves(draft.hold) for draft in held)
         counted = ", ".join(f"{count} of kind {kind}" for kind, count in sorted(kinds.items()))
-        return f"{counted}; {len(held)} waited for the owner, {approved} approved"
+        shown = sum(isinstance(draft.body, PostBody) and bool(draft.body.pictures) for draft in self.wanted)
+        return f"{counted}; {shown} with a picture; {len(held)} waited for the owner, {approved} approved"
 
     def refill(self) -> None:
         while len(self.wanted) - self._settled() < ACTS_AT_A_TIME:
@@ -112,12 +141,15 @@ class Work:
     def _new_act(self, number: int) -> ProposedAction:
         text, cause = f"words of act {number}", f"work:{number}"
         hold = self.rng.choice(["", "", "", "will be approved", "will be rejected"])
-        kind = self.rng.choice(["post", "reply", "like", "delete"])
+        kind = self.rng.choice(["post", "picture", "reply", "like", "delete"])
         asked = {draft.target for draft in self.wanted}
         if kind == "delete" and (uris := [uri for uri in self.ledger.standing if uri not in {*asked, *self.old[:2]}]):
             uri = self.rng.choice([uris[-1], self.rng.choice(uris)])  # the newest may still be without its answer
             return ProposedAction(DeleteBody(uri=uri), cause_id=cause, hold=hold)
-        if kind in {"post", "delete"}:
+        if kind == "picture" and self.pictures:
+            body = PostBody(text=text, pictures=(self.pictures.pop(),))
+            return ProposedAction(body, media_id=body.pictures[0].sha256, cause_id=cause, hold=hold)
+        if kind in {"post", "picture", "delete"}:
             return ProposedAction(PostBody(text=text), cause_id=cause, hold=hold)
         uri, cid = self.world.network.post_as(self.ada.did, f"Question {number}")
         ref = RecordRef(uri=uri, cid=cid)
@@ -176,6 +208,15 @@ class Work:
         }
         sent = {row["result_uri"] for row in self._rows("state = 'done' AND kind <> 'delete'")}
         assert sent | set(self.old) == set(self.ledger.standing) | set(self.ledger.deleted)
+
+    def assert_pictures_recorded_once(self) -> None:
+        """Of each picture whose post stood on the network, one line in the post log, and its block once in the list."""
+        sent = {row["result_uri"] for row in self._rows("state = 'done' AND kind = 'post' AND body LIKE '%sha256%'")}
+        log = self.folder / "post_log.jsonl"
+        lines = [json.loads(line) for line in log.read_text().splitlines()] if log.exists() else []
+        assert Counter(line["bluesky"]["post_uri"] for line in lines) == Counter(sent)
+        ids = json.loads((self.folder / "arena_posted.json").read_text())["ids"] if lines else []
+        assert sorted(ids) == sorted(line["source"]["block_id"] for line in lines)
 
 
 async def _owner_looks_in(work: Work, after_s: float) -> None:

@@ -1,4 +1,4 @@
-"""The demo as a newcomer sees it: everybody has spoken, two have talked, and you were answered."""
+"""The demo as a newcomer sees it: everybody has spoken, one shows a picture, two have talked, and you were answered."""
 
 from __future__ import annotations
 
@@ -92,6 +92,7 @@ def seen(threads: list[list[dict[str, Any]]]) -> set[str]:
     shown = {f"post by {posts[0]['author']['handle']}" for posts in threads}
     for posts in threads:
         authors = {post["author"]["handle"] for post in posts}
+        shown |= {"picture" for post in posts if any(one["alt"] for one in post["pictures"])}
         if len(authors & residents) >= 2:
             shown.add("exchange")
         if posts[0]["author"]["handle"] == "you.test" and authors & residents:
@@ -101,7 +102,7 @@ def seen(threads: list[list[dict[str, Any]]]) -> set[str]:
 
 async def test_all_have_posted_two_have_talked_and_you_are_answered(tmp_path: Path) -> None:
     wanted = {f"{what} {resident.handle}" for resident in RESIDENTS for what in ("post by", "budget of")}
-    wanted |= {"exchange", "answer", "draft by odile.test"}
+    wanted |= {"exchange", "answer", "picture", "draft by odile.test"}
     began = time.monotonic()
     async with demo(tmp_path) as (process, url):
         async with httpx.AsyncClient(base_url=url, headers={"origin": url}, timeout=HANG_S) as http:
@@ -118,7 +119,9 @@ async def test_all_have_posted_two_have_talked_and_you_are_answered(tmp_path: Pa
                         story = (await http.get("/api/why", params=asked)).raise_for_status().json()
                         assert story["title"].startswith("Why it ")
                         tells_who_it_is = story["lead"].startswith("It was to tell other agents who it is")
-                        assert tells_who_it_is or any("thought it over" in step["text"] for step in story["steps"])
+                        assert tells_who_it_is or any("thought it over" in step["text"] for step in story["steps"]), (
+                            story
+                        )
         pids = living(tmp_path)
         assert len(pids) == len(RESIDENTS)
         process.send_signal(signal.SIGINT)
@@ -139,10 +142,9 @@ async def test_a_model_of_one_s_own_can_take_the_place_of_the_scripted_mind(
 ) -> None:
     def respond(request: ChatRequest) -> Completion:
         names = {offer.name for offer in request.offers}
-        if "bluesky_post" in names and request.force:
-            return call(
-                "bluesky_post", text=f"Completion {len(running_town.mind.asked)} of a borrowed mind: tin or slate?"
-            )
+        if request.force and (posting := names & {"bluesky_post", "bluesky_post_picture"}):
+            number = len(running_town.mind.asked)
+            return call(posting.pop(), text=f"Completion {number} of a borrowed mind: tin or slate?")
         return call("stay_silent", reason="only listening") if request.force else Completion(text="Yes.")
 
     running_town.mind.answer = respond

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 
 from common.facts import ExpressionFacts, MessageFacts, OwnerFacts, PostFacts
+from common.text.graphemes import leading_sentences
 from town.mind.bank import ANY
 from town.mind.choosing import TOOLS, Choice, choose
 from town.mind.posts import post
@@ -17,6 +18,7 @@ _POST_THIS = re.compile(
     r"^(?:please |could you |can you )*(?:post|publish|share|say)\b(?: this| that)?[:,]?\s*(.*)$",
     re.IGNORECASE | re.DOTALL,
 )
+_TITLE_CHARS, _ANSWER_CHARS = 60, 80
 _VAGUE = re.compile(r"^(?:something|anything|a (?:post|thought)|what|your)\b|^$", re.IGNORECASE)
 _STATUS = re.compile(
     r"\b(status|how (?:do )?things stand|how (?:are|is) (?:you|it|things)|what'?s up|report)\b", re.IGNORECASE
@@ -41,6 +43,11 @@ def answer_post(turn: Turn, about: PostFacts) -> Completion:
         known["reason"] = words.say(choice.intent.say)
     else:
         known["reason"] = words.line("reasons", act)
+    if act == "reply" and about.offered and turn.may("bluesky_reply_picture"):
+        shown = words.line("shows", title=about.offered[:_TITLE_CHARS])
+        return turn.call(
+            "bluesky_reply_picture", {"text": f"{leading_sentences(known['text'], _ANSWER_CHARS)} {shown}"}
+        )
     return turn.call(TOOLS[act], known | {"closing_type": "like"})
 
 

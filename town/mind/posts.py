@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from common.facts import ExpressionFacts
 from common.text.graphemes import grapheme_len
@@ -15,6 +15,7 @@ _OWN_LINE = 0.35
 _INVITES = 0.35
 _STANDS_BY_IT = 0.8
 _NEIGHBOUR_EVERY = 3
+_TITLE_CHARS = 60
 _FORMS: Mapping[str, int] = {"note": 3, "idea": 4, "idea and question": 3, "question and answer": 2}
 """How often a post takes each form. A good post may end without asking anything."""
 _STATEMENTS = {"values", "patterns", "learnings"}
@@ -24,16 +25,26 @@ _LISTS = {"explorations", "currentFocus"}
 def express(turn: Turn, about: ExpressionFacts) -> Completion:
     """A post of one's own; a second try says it otherwise."""
     tried, last = turn.tried, turn.last
+    tool = "bluesky_post_picture" if about.picture else "bluesky_post"
     words = turn.words(text=" ".join(about.lines), earlier=(*about.recent, *(() if last and last.draft else tried)))
-    if "bluesky_post" not in turn.offers:
+    if tool not in turn.offers:
         return turn.anything(words)
-    if last is None:
-        text = post(words, about)
-    elif not last.failed:
+    if last and not last.failed:
         return Completion(words.line("owner", "done"))
+    if about.picture:
+        text = post_with_picture(words, about.picture)
+    elif last is None:
+        text = post(words, about)
     else:
         text = revised(words, last.draft) if last.draft else post_of_two(words, about)
-    return turn.call("bluesky_post", {"text": text})
+    return turn.call(tool, {"text": text})
+
+
+def post_with_picture(words: Words, title: str) -> str:
+    """The text of a post that shows a picture: short, for its source stands below."""
+    shown: Mapping[str, Sequence[str]] = words.bank.lines["shown"]
+    phrase = words.pick([*shown.get(words.field.name, ()), *shown[ANY]])
+    return f"{words.fill(phrase, title=title[:_TITLE_CHARS])} {words.line('invite', 'picture')}"
 
 
 def post(words: Words, about: ExpressionFacts) -> str:

@@ -23,7 +23,7 @@ from modules.services.agent.framing import Framer
 from modules.services.agent.skills.skills import Skills
 from modules.services.outbox.bodies import AttachedPicture, PictureSource
 from modules.services.outbox.outbox import Outbox
-from modules.services.pictures.finding import PictureFinder, place_of, source_of
+from modules.services.pictures.finding import PictureFinder, place_of, source_of, title_of
 from modules.services.pictures.page_images import WIDTH_LEAST, PageImage
 from modules.services.pictures.pictures import Pictures
 
@@ -31,7 +31,6 @@ CHOOSING_DEADLINE_S = 60.0
 SOURCE_RESTS = timedelta(hours=6)
 
 _TRIES = 3
-_TEXT_CHARS = 300
 _ABOUT_CHARS = 500
 _PLACE_MOST = PORTABLE_MAX_GRAPHEMES // 2
 _SKILL = "shared-picture"
@@ -173,7 +172,7 @@ class PictureChooser:
 
 def _of_channel(block: Block, channel: Channel) -> _Candidate:
     source = source_of(block, channel)
-    title = source.block_title or one_line(channel.title, _TEXT_CHARS)
+    title = title_of(block, channel)
     about = truncate_graphemes(one_line(clean(block.description), _ABOUT_CHARS), _ABOUT_CHARS)
     return _Candidate(source, title, about, source.arena_user, f"{title}. {about}" if about else title, block)
 

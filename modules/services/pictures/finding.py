@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import random
+import re
 from dataclasses import dataclass
 
 from cachetools import LRUCache
@@ -21,6 +22,7 @@ _LISTED_MOST = 500
 _PAGE_MAX_BYTES = 1024 * 1024
 _DEADLINE_S = 30.0
 _TEXT_CHARS = 300
+_FILE_NAME = re.compile(r"[^\n]{1,300}\.(?:png|jpe?g|gif|webp|avif|tiff?|bmp|heic)", re.IGNORECASE)
 _SIGNS = {b"\xff\xd8\xff": "image/jpeg", b"\x89PNG\r\n\x1a\n": "image/png", b"GIF8": "image/gif"}
 
 
@@ -120,6 +122,12 @@ def source_of(block: Block, channel: Channel) -> PictureSource:
         block_title=one_line(block.title, _TEXT_CHARS),
         arena_user=one_line(block.username, _TEXT_CHARS),
     )
+
+
+def title_of(block: Block, channel: Channel) -> str:
+    """What a block is called, in one line; where it has no title but the name of its file, what is known beside it."""
+    named = "" if _FILE_NAME.fullmatch(block.title) else block.title
+    return one_line(named or block.source_title or channel.title, _TEXT_CHARS)
 
 
 def place_of(source: PictureSource) -> str:

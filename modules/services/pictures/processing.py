@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -21,12 +22,13 @@ _SCALES = (1.0, 0.9, 0.8, 0.7, 0.6, 0.5, 0.4, 0.3)
 _JPEG_QUALITY = 95
 _WEBP_QUALITY = 90
 _OPAQUE = 255
+_FLAT_COLORS = 256
 _TOO_MANY_PIXELS = Err(f"the picture has more than {_MAX_PIXELS // 1_000_000} million pixels", "invalid")
 
 
 @dataclass(frozen=True, slots=True)
 class ProcessedImage:
-    """A picture as it is uploaded: JPEG, or PNG or WebP where it is transparent. Sizes are in pixels and bytes."""
+    """A picture as it is uploaded: JPEG, or PNG or WebP where that keeps more of it. Sizes are in pixels and bytes."""
 
     buffer: bytes
     mime_type: str
@@ -48,8 +50,9 @@ def process_image_for_upload(
 ) -> ApiResult[ProcessedImage]:
     """Return the first frame of a picture, drawn anew within the limits and never enlarged.
 
-    Where it has too many bytes it is scaled down in steps, to three tenths at least; a transparent one is tried as WebP
-    before. Returns an `Err` of kind `invalid` for what is no picture, is too large to be opened, or still does not fit.
+    Where it has too many bytes, a drawing of few colors is written without a loss as PNG with a palette, or as WebP,
+    and a transparent picture as WebP; what is still too large is scaled down in steps, to three tenths at least.
+    Returns an `Err` of kind `invalid` for what is no picture, is too large to be opened, or still does not fit.
     """
     if len(data) > SOURCE_MAX_BYTES:
         return Err(f"the picture has more than {SOURCE_MAX_BYTES} bytes", "invalid")
@@ -86,14 +89,25 @@ def _bare(opened: Image.Image) -> Image.Image:
     return Image.frombytes(plain.mode, plain.size, plain.tobytes())
 
 
-def _encoded(drawn: Image.Image) -> list[tuple[str, bytes]]:
-    """The picture in the formats that may be tried, the best first."""
-    if drawn.mode != "RGBA":
-        return [("image/jpeg", _saved(drawn, "JPEG", quality=_JPEG_QUALITY, subsampling=0))]
-    return [
-        ("image/png", _saved(drawn, "PNG", compress_level=9)),
-        ("image/webp", _saved(drawn, "WEBP", quality=_WEBP_QUALITY)),
-    ]
+def _encoded(drawn: Image.Image) -> Iterator[tuple[str, bytes]]:
+    """Yield the picture in the formats that may be tried, the best first; without a loss where it has few colors."""
+    if drawn.mode == "RGBA":
+        yield "image/png", _saved(drawn, "PNG", compress_level=9)
+    else:
+        yield "image/jpeg", _saved(drawn, "JPEG", quality=_JPEG_QUALITY, subsampling=0)
+    if drawn.getcolors(_FLAT_COLORS) is not None:
+        yield "image/png", _saved(_with_palette(drawn), "PNG", compress_level=9)
+        yield "image/webp", _saved(drawn, "WEBP", lossless=True, exact=True)
+    if drawn.mode == "RGBA":
+        yield "image/webp", _saved(drawn, "WEBP", quality=_WEBP_QUALITY)
+
+
+def _with_palette(drawn: Image.Image) -> Image.Image:
+    """The same pixels, each as a number in a palette; as they are where that would change any."""
+    from PIL import Image  # noqa: PLC0415 - as above
+
+    counted = drawn.quantize(_FLAT_COLORS, method=Image.Quantize.FASTOCTREE, dither=Image.Dither.NONE)
+    return counted if counted.convert(drawn.mode).tobytes() == drawn.tobytes() else drawn
 
 
 def _saved(drawn: Image.Image, kind: str, **options: int) -> bytes:

@@ -90,6 +90,25 @@ def test_transparency_stays_and_an_alpha_channel_without_any_goes() -> None:
     assert opened(image).mode == "RGBA"
 
 
+@pytest.mark.parametrize("mode", ["RGB", "RGBA"])
+@pytest.mark.parametrize("colors", [2, 12])
+def test_a_drawing_of_few_colors_is_made_smaller_without_losing_a_pixel(mode: str, colors: int) -> None:
+    rng = random.Random(colors)
+    palette = [rng.randbytes(3) + (bytes([number % 2 * 255]) if mode == "RGBA" else b"") for number in range(colors)]
+    drawn = Image.frombytes(mode, (400, 300), b"".join(rng.choices(palette, k=400 * 300)))
+    plain = processed(saved(drawn, "PNG"))
+    image = processed(saved(drawn, "PNG"), max_file_size=plain.processed_size - 1)
+    assert (image.width, image.height) == drawn.size
+    assert image.mime_type in {"image/png", "image/webp"}
+    assert opened(image).convert(mode).tobytes() == drawn.tobytes()
+
+
+def test_a_photograph_is_not_taken_for_a_drawing() -> None:
+    image = processed(saved(noise("RGB", 600, 400), "PNG"), max_file_size=300_000)
+    assert image.mime_type == "image/jpeg"
+    assert image.width < 600
+
+
 def test_of_an_animation_the_first_frame_is_shown() -> None:
     frames = [Image.new("RGB", (40, 40), color) for color in ("red", "blue")]
     image = processed(saved(frames[0], "GIF", save_all=True, append_images=frames[1:]))
