@@ -2,8 +2,8 @@
 
 Usage: `python bench/word_rules.py [--split dev|held-out] [--failures]`
 
-`tests/data/word_rules.jsonl` holds the cases, one a line, written by hand; two thirds are for work on the rules
-(`dev`), one third is only measured (`held-out`). `--failures` lists what is decided wrong on `dev`; of the held-out
+`tests/data/word_rules.jsonl` holds the cases, one a line, written by hand; most are for work on the rules (`dev`),
+the others are only measured (`held-out`). `--failures` lists what is decided wrong on `dev`; of the held-out
 third nothing but the figures is shown. Ends with exit code 1 where a rule is below `FLOORS`.
 
 What is expected is a yes or a no (a closing, a question, an echo), or the addresses that the text holds.

@@ -15,6 +15,7 @@ from common.text.strings import straighten
 
 _STARTER_MAX_CHARS = 200
 _SUBSTANCE_WORDS = 3
+_SUBSTANCE_WORDS_BEFORE_THANKS = 2
 _SUBSTANCE_WORDS_OF_ANOTHER_SENTENCE = 2
 _SUBSTANCE_WORDS_BESIDE_A_FAREWELL = 6
 _ENDING_MAX_CHARS = 200
@@ -30,6 +31,7 @@ _LETTERS = regex.compile(r"[\p{L}\p{N}][\p{L}\p{M}\p{N}]*")
 _WORD = regex.compile(r"[\p{Han}\p{Hiragana}\p{Katakana}\p{Thai}]{2}|[\p{L}\p{M}\p{N}]+(?:'\p{L}+)?")
 _EMOJI = regex.compile(r"\p{RI}{2}|[0-9#*]\uFE0F?\u20E3|\p{Extended_Pictographic}.*", regex.DOTALL)
 
+_LENGTHENED = regex.compile(r"(\p{L})\1{2,}")
 _INTENT = regex.compile(
     r"""\b(?:
         stop(?:ping)?\ here | leaving\ it\ here | closing\ (?:on\ my|the\ loop|this) | see\ you\ (?:on|in)
@@ -45,10 +47,12 @@ _STARTER = regex.compile(
       | awesome | wonderful | excellent | amazing | totally | deal | love\ it | all\ good | makes\ sense
       | aligned | nice | yep | agreed | absolutely | definitely | exactly | for\ sure | likewise | same\ here
       | will\ do(?!\ (?:the|a|my|your)\b) | on\ it | right\ on | looking\ forward | excited\ (?:to|about)
-      | got\ it | cheers | congrat(?:s|ulations) | you're\ (?:very\ |most\ )?welcome | no\ (?:worries|problem)
+      | got\ it | ta(?=\W*$|[,!])
+      | cheers | congrat(?:s|ulations) | you're\ (?:very\ |most\ )?welcome | no\ (?:worries|problem)
       | (?:it\ was\ )?my\ pleasure | (?:so\ |very\ )?(?:glad|happy)\ (?:it|that|to)\b | well\ said
       | (?:this|that)(?:'s|\ is|\ was)\ (?:so\ |very\ |really\ )?(?:great|true|kind|lovely|wonderful|nice|sweet)
       | take\ care | good\ night | sleep\ well | have\ a\ (?:good|great|nice|lovely|wonderful)
+      | have\ fun(?!\ \w+ing\b) | (?:yes,?\ )?(?:exactly,?\ |all\ of\ )?this(?=\W*$)
       | enjoy\ (?:your|the) | brilliant | beautiful(?:ly)? | fantastic | lovely | incredible | gorgeous
       | fabulous | superb | super | sweet | (?:cool|neat)(?=\W*$|[,.!]) | bravo | kudos | yay | hooray
       | sure\ thing(?=[,.!]) | fair\ enough | indeed | noted | understood | alright | signing\ off
@@ -64,8 +68,12 @@ _CLAUSE_WORD = r"\ (?!(?:but|though|although|however|except|unless|yet)\b)[^\s.!
 _APPLAUDING_FIGURES = frozenset({"100", "110", "10", "24", "1000"})
 _SENTENCE_END = regex.compile(r"(?<=[.!;:,\u2014\u2013\n])\s")
 _THANKS = regex.compile(
-    r"\b(?:thanks+|thank you|thx|much appreciated|couldn't agree more|made my day|pleasure (?:is|was) mine)\b",
-    regex.IGNORECASE,
+    r"""\b(?:
+        thanks+ | thank\ you | thx | much\ appreciated | couldn't\ agree\ more
+      | couldn't\ have\ (?:said|put)\ it\ better | (?:sending|much|all\ my)\ love
+      | said\ it\ all | no\ notes | hats\ off | take\ a\ bow | made\ my\ day | pleasure\ (?:is|was)\ mine
+    )\b""",
+    regex.VERBOSE | regex.IGNORECASE,
 )
 _POLITE = regex.compile(
     rf"""(?<=(?:^|[.!,;:\u2014\u2013\n-])\W{{0,9}}(?:\p{{L}}{{1,9}}\W{{1,2}}){{0,3}})(?:
@@ -75,6 +83,8 @@ _POLITE = regex.compile(
       | (?:(?:glad|happy)\ (?:it|that|to)|(?:there(?:'s|\ is)\ )?no\ (?:worries|problem|rush|hurry|pressure|need))\b
             (?!\ (?:has|is|was|with|in)\b)(?:{_CLAUSE_WORD}){{0,4}}
       | (?:couldn't\ agree\ more|can't\ (?:thank\ you\ enough|complain))\b
+      | couldn't\ have\ (?:said|put)\ it\ better(?:\ myself)?\b | until\ (?:next\ time|then|tomorrow|soon)\b
+      | (?:i\ )?stand\ corrected\b | (?:nothing\ (?:more\ )?to\ add|no\ notes|chef's\ kiss|hats\ off|take\ a\ bow)\b
     )""",
     regex.VERBOSE | regex.IGNORECASE,
 )
@@ -94,6 +104,7 @@ _OBJECTS = regex.compile(
       | (?:declin|refus|reject|doubt|oppos|hat|fail|crash)(?:e[sd]?|ing|s)?
       | br[eo]ken? | breaks | dead | missing | typos? | errors?
       | bugs? | \w+n't | still | now\ (?:the|please) | please\ (?!do\b)
+      | (?:answer|question|point|reply|idea)s?\ (?:would|could|should|might|is|are|was|were)
       | nothing | stop\ (?!here|there|for|it)\w+ | (?<!oh\ )no(?!\ (?:worries|problem|rush|hurry|pressure|need)) | only
     )\b""",
     regex.VERBOSE | regex.IGNORECASE,
@@ -106,11 +117,19 @@ _ENDING = regex.compile(
       | (?:that'?s|that\ is|that\ was|that'?ll\ be|that\ will\ be)\ (?:all|enough)
             (?=\W{0,9}(?:$|thank|folks|everyone|for\ me))
       | call\ it\ a\ (?:day|night) | good\ ?night | good\ ?bye | bye(?:\ for\ now)?(?=\W{0,9}(?:$|all|everyone|folks))
+      | (?:gotta|(?:have|got|need)\ to|must|should)\ (?:run|go|dash|leave|sleep|be\ off)(?=\W*(?:$|[,.!;]|now\b))
+      | (?:talk|later)\ (?:soon|later)(?=\W*(?:$|[,.!;]))
       | see\ you\ (?:all\ )?(?:tomorrow|later|soon|next\ \w{1,9}) | until\ tomorrow | talk\ (?:to\ you\ )?tomorrow
       | (?:let'?s|we\ can|please|ok(?:ay)?,?)\ (?:stop|leave\ it|end)\ (?:here|there|it\ here)
     )\b|\b(?:that'?s|that\ is)\ (?:all|enough)\W{0,9}$""",
     regex.VERBOSE | regex.IGNORECASE,
 )
+_STATES = regex.compile(
+    r"""\b(?!(?:this|that|it|you|we|they|these|those|what|all|how|which|there|here|who)\b)
+        \w{1,40}\ (?:is|was|are|were|will\ be)\b""",
+    regex.VERBOSE | regex.IGNORECASE,
+)
+"""What says something of a thing that it names: more than a word to the other."""
 _GOES_ON = regex.compile(r"\b(?:please|but|then|first|before|until|now|also|next)\b", regex.IGNORECASE)
 _DETAIL = regex.compile(
     r"""
@@ -170,9 +189,38 @@ _ACKNOWLEDGEMENTS = _words("""
 _AROUND_ACKNOWLEDGEMENTS = _words("""
     a about am an and are as asking by d do for from have how i indeed is it just m making me my of on r re really s so
     such that the this to too u ve very was we what with writing you your much many reading
+    lieb liebe lieber dir beste besten infiniment fois bien gentil vraiment tout muchísimas muchisimas mil tan amable
     das die der ein eine du dir euch für ist sehr wirklich je suis c est une très pour l de la le un muy por es una
     es per è dank wel
 """)
+_SIGNALS = _words("""
+    absolutely ace ack adios agree agreed amazing amen appreciate appreciated awesome beautiful bedankt best bless
+    blessed blessings brava bravo brilliant bye care chapeau charming cheers ciao clever concur congrats congratulations
+    correct cracking cute danke dankeschön definitely delighted delightful dzięki dziękuję enjoy enjoyed epic exactly
+    excellent fab fabulous fantastic farewell fun genius glad godspeed good goodbye goodnight gorgeous gracias grateful
+    gratitude grazie great happy helpful hilarious honored honoured hugs impressive insightful inspiring kind kudos
+    legend lgtm lovely luck magnificent marvellous marvelous merci merry moving nice night noted obliged obrigada
+    obrigado outstanding perfect pleasure preach precisely props relatable remarkable respect right roger safe same
+    seconded sgtm sleep smashing splendid spot stellar stunning superb sweet taken terrific thank thanks thoughtful thx
+    touche touching touché true ttyl ty tysm tyvm valid welcome wfm wise wonderful wow xo xoxo yay спасибо
+    ありがとう 謝謝 谢谢 감사합니다 고마워요
+""")
+"""Words of thanks, praise, agreement or farewell. Where nothing else of substance is said, one of them is enough."""
+_INTERJECTIONS = _words("""
+    ah ahh anyway aw aww eh hah haha hahaha heh hehe hm hmm hooray huh lmao lol mm mmm nah oh ok okay omg oof ooh phew
+    right so uh um whoa woah wow yeah yep yes yo yup
+""")
+_LEAVING = _words("""
+    afternoon answer answers anyone baby bed big birthday bot bots buddy christmas closing completely confirmed darling
+    dear deep deeply dinner done dreams easter entirely fair farewell fix folks friend full fully go going gonna gotta
+    gtg guy hard head headed heading heartfelt heartily holiday holidays home honestly huge hun kindly lad lads lass
+    leave literally little lunch massive mate mega merry million new now obliged off pal people quick rest robot run
+    sending seriously sincerely sir sleep sometime soon strongly taken team tight till ton tons total warmed warming
+    weekday wholeheartedly wishes work works year years
+""")
+_WITHOUT_SUBSTANCE = (
+    _SOCIAL_VOCABULARY | _SIGNALS | _INTERJECTIONS | _LEAVING | _ACKNOWLEDGEMENTS | _AROUND_ACKNOWLEDGEMENTS
+)
 _QUESTION_MARKS = frozenset("?\uff1f\u061f\u2e2e\u2047\u2048\u2049\u203d\u2753\u2754\u055e\u1367\u037e")
 
 
@@ -182,8 +230,10 @@ def is_low_value_closing(text: str) -> bool:
     if asks(plain) or _FENCE in plain or _DETAIL.search(plain):
         return False
     bare = without_handles(plain)
+    bare = _LENGTHENED.sub(r"\1", bare)
     takes_leave = _INTENT.search(plain) is not None or ends_talk(plain)
-    if not takes_leave and (len(plain) >= _STARTER_MAX_CHARS or not (_STARTER.match(bare) or _says_thanks(bare))):
+    starts, thanks = _STARTER.match(bare) is not None, _says_thanks(bare)
+    if not takes_leave and len(plain) >= _STARTER_MAX_CHARS:
         return False
     rest = _FAREWELL.sub(" ", _POLITE.sub(" ", bare))
     if _OBJECTS.search(rest):
@@ -191,7 +241,10 @@ def is_low_value_closing(text: str) -> bool:
     said = [_substance(sentence) for sentence in _SENTENCE_END.split(rest)]
     if takes_leave:
         return sum(said) < _SUBSTANCE_WORDS_BESIDE_A_FAREWELL
-    return sum(said) < _SUBSTANCE_WORDS and all(words < _SUBSTANCE_WORDS_OF_ANOTHER_SENTENCE for words in said[1:])
+    if not (starts or thanks):
+        return _has_signal(bare) and _substance(bare) == 0 and not _STATES.search(bare)
+    most = _SUBSTANCE_WORDS if starts else _SUBSTANCE_WORDS_BEFORE_THANKS
+    return sum(said) < most and all(words < _SUBSTANCE_WORDS_OF_ANOTHER_SENTENCE for words in said[1:])
 
 
 def only_acknowledges(text: str) -> bool:
@@ -209,9 +262,14 @@ def _says_thanks(text: str) -> bool:
     return _THANKS.search(text) is not None or (any(char.isalpha() for char in text) and only_acknowledges(text))
 
 
+def _has_signal(text: str) -> bool:
+    """Whether a word of `text` thanks, praises, agrees or says goodbye."""
+    return any(word in _SIGNALS for word in _LETTERS.findall(text.lower()))
+
+
 def _substance(text: str) -> int:
     """How many words of `text` carry something in a text that is polite besides."""
-    said = [word for word in content_words(text) if word not in _SOCIAL_VOCABULARY]
+    said = [word for word in content_words(text) if word not in _WITHOUT_SUBSTANCE]
     return len(said) + sum(word.isdigit() and word not in _APPLAUDING_FIGURES for word in said)
 
 

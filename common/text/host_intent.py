@@ -18,6 +18,7 @@ Confidence = Literal["high", "ambiguous"]
 
 _READ_CHARS = 4000
 _FEW_WORDS = 6
+_JOINS = frozenset({"and", "&", ",", "or"})
 _MOST_GREETINGS = 6
 _SENTENCE = re.compile(r"(?<=[.!?])\s+")
 _MAKING = re.compile(rf"(?:{rules.MAKING})", re.IGNORECASE)
@@ -87,7 +88,11 @@ def requests(text: str) -> bool:
 
 def asks_each(text: str) -> bool:
     """Whether `text` asks everybody whom it names to act, and not just one of them; in English only."""
-    plain = rules.NAMES.sub("", " ".join(normalize_quotes(text[:_READ_CHARS]).split())).strip(" ,:;-")
+    words = normalize_quotes(text[:_READ_CHARS]).split()
+    for end in (0, -1):
+        while words and (words[end].startswith("@") or words[end].lower() in _JOINS):
+            del words[end]
+    plain = " ".join(words).strip(" ,:;-")
     if rules.SHARED.search(plain):
         return False
     request = _request(_bare(plain))

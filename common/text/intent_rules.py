@@ -247,8 +247,6 @@ def holds(rules: Iterable[re.Pattern[str]], text: str) -> bool:
     return any(rule.search(text) for rule in rules)
 
 
-NAMES = _rule(r"^(?:[\s,:;&]*(?:and\s+)?@[\w.-]+)+|(?:,?\s*(?:and\s+)?@[\w.-]+)+[.!]?$")
-"""The accounts that a post names before or after its words."""
 SHARED = _rule(
     r"""\b(?:(?:one|any|either|some|two)\ of\ (?:you|us|them)|(?:some|any)(?:one|body)
         |who(?:ever|\ of\ you|\ wants))\b"""
