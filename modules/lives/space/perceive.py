@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 
@@ -27,7 +27,7 @@ from modules.lives.space.types import HistoryEntry, PeerEvent
 from modules.services.commitments.naming import claim_target
 from modules.services.commitments.queue import CommitmentQueue
 from modules.services.commitments.types import LIVE
-from modules.services.peers.room_members import PeerRelationships
+from modules.services.peers.room_members import PeerRelationships, stance_of
 
 _STILL_NEW = timedelta(milliseconds=MINUTE_MS)
 _WAITS_FOR_A_MIND = timedelta(milliseconds=30 * MINUTE_MS)
@@ -35,6 +35,8 @@ _SKEW = timedelta(milliseconds=MINUTE_MS)
 _PULL_REQUEST = re.compile(r"/pull/\d+/?$")
 _LOST = "a peer was first"
 _GUESTS_KEPT = 2_000
+_ANSWERS_WITHIN = 4
+"""How many messages after one of ours may be an answer to it."""
 
 
 @dataclass(slots=True)
@@ -71,6 +73,7 @@ class Perceiver:
         if names := [entry.name for entry in new if not (entry.is_host or entry.is_me or entry.replayed)]:
             self.relationships.record_space_interaction(names)
             self._note_strengths(names)
+            self._note_stances({entry.id for entry in new})
         for action, target in self.client.lost_claims():
             self.queue.withdraw_claimed(action, target, _LOST)
         for peer_event in peer_events:
@@ -84,6 +87,18 @@ class Perceiver:
         for name in dict.fromkeys(names):
             if (identity := identities.get(name)) is not None and identity.expertise:
                 self.relationships.record_complementary_strengths(name, identity.expertise)
+
+    def _note_stances(self, new: Collection[int]) -> None:
+        """Remember who agreed or disagreed with what we said shortly before; `new` are the ids of what came now."""
+        ours, since = None, 0
+        for entry in self.talk.state.history:
+            if entry.is_me and not entry.replayed:
+                ours, since = entry, 0
+            elif ours and since < _ANSWERS_WITHIN:
+                since += 1
+                stance = stance_of(entry.content, ours.content) if entry.id in new and not entry.is_host else None
+                if stance:
+                    self.relationships.record_stance(entry.name, stance)
 
     def _leave_to(self, peer_event: PeerEvent) -> None:
         """Withdraw our commitments to what a peer has made: nobody knew of them, or our try failed."""

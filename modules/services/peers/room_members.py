@@ -6,9 +6,11 @@ step after each change and kept across versions; a crash loses at most the chang
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 from datetime import datetime, timedelta
 from pathlib import Path
+from typing import Literal
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 from pydantic.alias_generators import to_camel
@@ -16,6 +18,9 @@ from pydantic.alias_generators import to_camel
 from common.clock import Clock, iso, parse_iso_or_none
 from common.constants import SPACE_IDLE_RESET_MS
 from common.state import Json, keep, load_state, save_state
+from common.text.closings import asks, content_words
+from common.text.polarity import contradicts
+from common.text.strings import straighten
 from common.text.untrusted import one_line
 from modules.services.agent.skills.skills import Skills, interpolate
 
@@ -23,16 +28,35 @@ _KEPT_EXCHANGES = 5
 _KEPT_STRENGTHS = 3
 _KEPT_PEERS = 500
 _MAX_CHARS = 200
+_REASON_WORDS = 4
+_AGREES = re.compile(
+    r"""\W{0,3}(?:(?:yes|yeah|yep|oh|ah|and|i)\W{1,3}){0,3}(?:
+        agreed? | exactly | absolutely | definitely | precisely | indeed | likewise | same\ here | well\ said | spot\ on
+      | good\ (?:point|catch|idea) | fair\ point | (?:that\ )?makes\ sense | couldn't\ agree\ more | true | right | \+1
+      | (?:you're|you\ are|that's|that\ is)\ right
+    )(?!\w)""",
+    re.IGNORECASE | re.VERBOSE,
+)
+_DISAGREES = re.compile(
+    r"""\W{0,3}(?:
+        i\ (?:(?:strongly|respectfully|rather|still)\ )?(?:disagree|doubt|beg\ to\ differ)\b
+      | (?:i'm|i\ am)\ not\ (?:so\ )?sure | i\ (?:don't|do\ not)\ (?:think|agree|believe)
+      | i\ see\ (?:it|that)\ differently
+      | not\ (?:so|quite|really|necessarily)\b | no[,.!;:] | nope\b | on\ the\ contrary | wrong\b
+      | actually,?\ (?:no|it|that)\b | (?:yes|sure|true|agreed|right|fair)\W{1,3}but\b | but\b | however\b
+    )""",
+    re.IGNORECASE | re.VERBOSE,
+)
+_LIMITS = re.compile(r"\b(?:but|however|though|although|except|unless)\b", re.IGNORECASE)
 _KEY = "relationships"
 _SKILL = "space-participation"
 
 
-class PeerRelationship(BaseModel):
-    """What we remember of one peer; `last_interaction` is ISO-8601 UTC, "" before the first.
+Stance = Literal["agrees", "disagrees"]
 
-    `productive_disagreements` and `agreements` are counted by no part of this program. They are read and written as
-    they are, because other programs that share the file expect them.
-    """
+
+class PeerRelationship(BaseModel):
+    """What we remember of one peer; `last_interaction` is ISO-8601 UTC, "" before the first."""
 
     model_config = ConfigDict(alias_generator=to_camel, populate_by_name=True, frozen=True, extra="allow")
 
@@ -92,6 +116,15 @@ class PeerRelationships:
         self._put(known, prs_reviewed=known.prs_reviewed + 1)
         self._save()
 
+    def record_stance(self, name: str, stance: Stance) -> None:
+        """They answered what we said: they agreed, or disagreed and said why."""
+        known = self._known(name)
+        if stance == "agrees":
+            self._put(known, agreements=known.agreements + 1)
+        else:
+            self._put(known, productive_disagreements=known.productive_disagreements + 1)
+        self._save()
+
     def record_memorable_exchange(self, name: str, text: str) -> None:
         """Words between us that are worth keeping; the newest five are."""
         known = self._known(name)
@@ -140,6 +173,16 @@ class PeerRelationships:
         self._forget_passers_by()
         written = {name: peer.model_dump(mode="json", by_alias=True) for name, peer in self._peers.items()}
         save_state(self._path, {_KEY: {**self._unread, **written}, **self._rest})
+
+
+def stance_of(answer: str, said: str) -> Stance | None:
+    """Whether an answer agrees with what was said, or disagrees with it and says why; None for anything else."""
+    text = straighten(answer)
+    if asks(text):
+        return None
+    if _DISAGREES.match(text) or contradicts(text, said):
+        return "disagrees" if len(content_words(text)) >= _REASON_WORDS else None
+    return "agrees" if _AGREES.match(text) and not _LIMITS.search(text) else None
 
 
 def _is_over(last: str, now: datetime) -> bool:

@@ -280,6 +280,24 @@ async def test_every_fifth_message_is_an_experience(room: Room) -> None:
         assert marvin.experiences == [("connection_formed", f"host: {QUESTION} | marvin: {TIN}")]
 
 
+async def test_who_agrees_with_what_we_said_and_who_disagrees_for_a_reason_is_remembered(room: Room) -> None:
+    agreed, denied = "Exactly, tin sings best.", "I disagree: slate hums all night because the battens carry it."
+    async with room.member("rebecca") as rebecca, room.soul("marvin", lambda _: speaks(TIN)) as marvin:
+        await rebecca.send_chat("Agreed, tin for me.")
+        await marvin.receives("Agreed, tin for me.")
+        await room.says(QUESTION, marvin)
+        await marvin.check()
+        room.running_town.mind.answer = lambda _: declines()
+        for said in (agreed, denied):
+            await rebecca.send_chat(said)
+            await marvin.receives(said)
+            marvin.later(60)
+            await marvin.check()
+        known = marvin.space.relationships.get("rebecca")
+    assert known is not None
+    assert (known.agreements, known.productive_disagreements) == (1, 1), "what was said before ours answers nobody"
+
+
 async def test_the_room_is_told_who_we_are_and_what_we_learned(room: Room) -> None:
     async with room.member("rebecca") as rebecca, room.soul("marvin") as marvin:
         await marvin.space.identity_publisher.introduce()
