@@ -117,6 +117,11 @@ class Post:
     def root_uri(self) -> str:
         return self.reply.root.uri if self.reply else self.uri
 
+    @property
+    def quoted_did(self) -> str:
+        """The account whose record it quotes, as `quoted_uri` names it; "" where it quotes none."""
+        return self.quoted_uri.removeprefix("at://").partition("/")[0]
+
 
 @dataclass(frozen=True, slots=True)
 class FeedItem:

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Collection
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Literal
 
 from adapters.atproto.client import Atproto
-from adapters.atproto.records import parse_at_uri
 from adapters.atproto.types import Actor, Notification, Post
 from common.design_catalog import speaks_of_design
 from common.facts import PostFacts, SaidLine
@@ -16,7 +15,13 @@ from common.provenance import Provenance
 from common.result import ApiResult, Err, Ok
 from common.text.host_intent import asks_each
 from common.text.untrusted import clean, one_line
-from modules.lives.bluesky.thread import ThreadAnalysis, analyze_thread_view, with_full_links
+from modules.lives.bluesky.thread import (
+    ThreadAnalysis,
+    analyze_thread_view,
+    beside_request,
+    is_said_by,
+    with_full_links,
+)
 from modules.lives.bluesky.types import Event, Incoming, Pending, Replied, Seen, Spoken, ThreadTurn
 from modules.runtime.llm.types import Importance
 from modules.services.agent.identity.identity import Me
@@ -42,6 +47,7 @@ class Case:
 
     Attributes:
         item: the waiting post.
+        text: its text, with the addresses behind it that the text does not show in full.
         thread: as it was read, without the posts of those who are muted or deny that they stand in a prompt.
         own_did: our account.
         importance: how much the author matters, among those for whom the day's budget is kept.
@@ -62,6 +68,7 @@ class Case:
     """
 
     item: Pending
+    text: str
     thread: ThreadAnalysis
     own_did: str
     importance: Importance
@@ -122,7 +129,7 @@ class Case:
     @property
     def post_line(self) -> str:
         """The post in one text, after the name of its author."""
-        return f"{self.author_name}: {clean(with_full_links(self.notification))}"
+        return f"{self.author_name}: {clean(self.text)}"
 
     @property
     def earlier_lines(self) -> str:
@@ -265,13 +272,15 @@ class CaseReader:
         if isinstance(read, Err):
             return read
         thread, importance = read.data, self.importance_of(notification)
-        trusted = {self._me.owner_did, self._atproto.did}
-        hidden = _beside_request(thread, notification.text, trusted) if importance == "owner" else ()
-        spoken = [post for post in thread.posts if post not in hidden]
-        alone = importance == "owner" and all(_is_of(trusted, post) for post in spoken)
         author_did = notification.author.did
         automated = self._etiquette.is_automated(notification.author)
         incoming = incoming_of(notification, item.indexed, thread, is_automated=automated)
+        trusted = {self._me.owner_did, self._atproto.did}
+        is_request = importance == "owner" and asks_each(notification.text)
+        hidden = beside_request(thread, trusted) if is_request else ()
+        spoken = [post for post in thread.posts if post not in hidden]
+        text = with_full_links(notification)
+        alone = importance == "owner" and all(is_said_by(trusted, post) for post in spoken)
         present = {author_did, *(post.author.did for post in thread.posts)}
         muted = await self._preferences.muted(present)
         preferences = await self._preferences.of(present)
@@ -288,6 +297,7 @@ class CaseReader:
         return Ok(
             Case(
                 item=item,
+                text=text,
                 thread=replace(thread, posts=tuple(post for post in shown if post not in hidden)),
                 own_did=self._atproto.did,
                 importance=importance,
@@ -327,24 +337,6 @@ class CaseReader:
             root = await self._atproto.get_post_thread(notification.root.uri, THREAD_DEPTH, 0)
             root_node = None if isinstance(root, Err) else root.data
         return Ok(analyze_thread_view(focal.data, self._atproto.did, root_node))
-
-
-def _beside_request(thread: ThreadAnalysis, text: str, trusted: Collection[str]) -> tuple[Post, ...]:
-    """Return what others wrote beside a request of the owner's that is for each of those whom it names.
-
-    Nothing is left out of a talk, or where the owner answers somebody else.
-    """
-    path = set(thread.focal_path)
-    if not asks_each(text) or not all(_is_of(trusted, post) for post in path):
-        return ()
-    return tuple(post for post in thread.posts if post not in path and not _is_of(trusted, post))
-
-
-def _is_of(trusted: Collection[str], post: Post) -> bool:
-    """Whether a post shows only words of these accounts."""
-    quoted = parse_at_uri(post.quoted_uri)
-    quotes_others = bool(post.quoted_uri) and (quoted is None or quoted.repo not in trusted)
-    return post.author.did in trusted and not quotes_others and not post.has_media
 
 
 def incoming_of(

@@ -55,7 +55,7 @@ from modules.services.outbox.senders.bluesky import record_uri
 from modules.services.own_feed.engagement_policy import get_engagement_patterns, unanswered_sources
 from modules.services.own_feed.expressions import Expressions
 from modules.services.own_feed.starting_points import Prompts
-from modules.services.pictures.choosing import ChosenPicture, PictureChooser, tell
+from modules.services.pictures.choosing import ChosenPicture, PictureChooser
 
 MAX_EXPRESSION_ROUNDS = 6
 EXPRESSION_RETRY_MIN_MS = 15 * MINUTE_MS
@@ -371,7 +371,7 @@ class Expression:
 
     def _user_message(self, subject: ExpressionTurn, recent: Sequence[str], tool: str) -> str:
         now = local(self._clock.now(), self._me.timezone)
-        shown, framer = subject.picture, Framer(self._skills, self._rng)
+        framed = subject.picture.framed(Framer(self._skills, self._rng)) if subject.picture else ""
         return self._skills.render(
             _SKILL,
             "User Message Template",
@@ -379,7 +379,7 @@ class Expression:
             tone=self._skills.subsection(_SKILL, "Tones", tone_of(now.hour)).strip(),
             source=subject.source,
             prompt=subject.prompt,
-            picture=tell(shown, "For a Post", self._skills, framer) if shown else "",
+            picture=self._skills.render("shared-picture", "For a Post", picture=framed).strip() if framed else "",
             tool=tool,
             answered=self._answered(),
             recent_posts="\n".join(f"- {text}" for text in recent) or self._skills.section(_SKILL, "No Posts"),

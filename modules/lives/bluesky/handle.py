@@ -125,11 +125,7 @@ class Handler:
 
     async def _before_reading(self, item: Pending) -> Disposition | None:
         """What becomes of a post without a look at its thread; None if it is to be read now."""
-        notification, now = item.notification, self._clock.now()
-        age = now - item.indexed
-        if age > timedelta(milliseconds=NOTIFICATION_MAX_AGE_MS):
-            hours = age / timedelta(hours=1)
-            return Disposition("dropped", f"it has waited {hours:.0f} hours; an answer would come too late")
+        notification = item.notification
         done = await self._outbox.by_cause(notification.uri)
         # NOTE(self): the reply that reached a conversation's limit was followed by a like; the reply is the answer.
         for intent in sorted(done, key=lambda one: one.kind != "reply"):
@@ -171,11 +167,12 @@ class Handler:
         author, limits = item.notification.author, TURNS_OF_STRANGERS if importance == "stranger" else TURNS_OF_PEERS
         if wait := self._turns.wait(author.did, limits):
             return Disposition("later", full(wait[0]), retry_in_s=wait[1])
-        await self._turns.begin_turn(author)
         return None
 
     async def _read_and_respond(self, item: Pending) -> Disposition:
         """Read the case, plan by rule, and carry the plan out."""
+        if self._reader.importance_of(item.notification) != "owner":
+            await self._turns.begin_turn(item.notification.author)
         read = await self._reader.read_case(item)
         if isinstance(read, Err):
             if read.kind in {"not_found", "invalid"}:

@@ -11,7 +11,6 @@ from common.result import Ok
 from modules.lives.bluesky.case import Case
 from modules.lives.bluesky.pictures import Pictures
 from modules.lives.bluesky.reply_check import Scaffold, scaffold_of
-from modules.lives.bluesky.thread import with_full_links
 from modules.lives.bluesky.types import Disposition
 from modules.runtime.journal.journal import Journal
 from modules.runtime.journal.types import Entry
@@ -24,7 +23,7 @@ from modules.services.agent.skills.skills import Skills
 from modules.services.agent.tools.types import Turn
 from modules.services.agent.turn.loop import TurnResult
 from modules.services.agent.turn.runner import TurnRunner
-from modules.services.pictures.choosing import ChosenPicture, PictureChooser, tell
+from modules.services.pictures.choosing import ChosenPicture, PictureChooser
 
 _RESPONSE_TOOLS = ("bluesky_reply", "bluesky_like", "graceful_exit", "stay_silent")
 _REPLY_WITH_PICTURE = "bluesky_reply_picture"
@@ -131,14 +130,11 @@ class Responder:
         """Put a case into words, all helpers first, then the skill."""
         post = post_case.notification
         framer = Framer(self._skills, self._rng)
-        framed = {
-            kind: framer.frame(kind, author=who, uri=uri, text=text)
-            for kind, who, uri, text in (
-                ("conversation", "several", post.root.uri, post_case.earlier_lines),
-                ("post", post_case.author_name, post.uri, with_full_links(post)),
-            )
-            if kind == "post" or text
-        }
+        said = {"post": framer.frame("post", author=post_case.author_name, uri=post.uri, text=post_case.text)}
+        if earlier := post_case.earlier_lines:
+            said["conversation"] = framer.frame("conversation", author="several", uri=post.root.uri, text=earlier)
+        if offered:
+            said["picture"] = offered.framed(framer)
         figures = post_case.figures
         about = {
             "relationship": self._skills.render(_SKILL, "Relationship", post_case.acquaintance, **figures),
@@ -148,9 +144,10 @@ class Responder:
             "uri": post.uri,
             "cid": post.cid,
         }
-        theirs = {"conversation": self._skills.section(_SKILL, "No Conversation"), **framed}
+        if offered:
+            said["picture"] = self._skills.render("shared-picture", "For a Reply", picture=said["picture"]).strip()
+        theirs = {"conversation": self._skills.section(_SKILL, "No Conversation"), "picture": "", **said}
         today = spoken(local(self._clock.now(), self._me.timezone))
-        theirs["picture"] = tell(offered, "For a Reply", self._skills, framer) if offered else ""
         message = self._skills.render(_SKILL, _TEMPLATE, **about, **theirs, today=today)
         bare = self._skills.render(_SKILL, _TEMPLATE, **about, **dict.fromkeys((*theirs, "today"), ""))
         templates = [self._skills.section(_SKILL, name) for name in _OWN_SECTIONS]

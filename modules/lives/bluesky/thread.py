@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from itertools import pairwise
@@ -127,6 +127,23 @@ def with_full_links(post: Post | Notification) -> str:
     untold = [url for url in post.links if url.partition("://")[2].rstrip("/") not in post.text]
     told = [url for url in untold if len(url) <= _LINK_CHARS][:_MOST_LINKS]
     return f"{post.text}\n(links: {' '.join(told)})" if told else post.text
+
+
+def beside_request(thread: ThreadAnalysis, trusted: Collection[str]) -> tuple[Post, ...]:
+    """Return what others wrote beside a request of the owner's that is for each of those whom it names.
+
+    Nothing is left out of a talk, or where the owner answers somebody else. `trusted` are the owner and we.
+    """
+    path = set(thread.focal_path)
+    if not all(is_said_by(trusted, post) for post in path):
+        return ()
+    return tuple(post for post in thread.posts if post not in path and not is_said_by(trusted, post))
+
+
+def is_said_by(accounts: Collection[str], post: Post) -> bool:
+    """Return whether a post shows only words of these accounts: neither a quote of others nor a picture."""
+    quotes_others = bool(post.quoted_uri) and post.quoted_did not in accounts
+    return post.author.did in accounts and not quotes_others and not post.has_media
 
 
 def analyze_thread_view(thread: ThreadNode, agent_did: str, root_thread: ThreadNode | None = None) -> ThreadAnalysis:

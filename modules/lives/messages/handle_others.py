@@ -151,7 +151,7 @@ class OthersHandler:
         if wait := self._turns.wait(did, TURNS_OF_STRANGERS if importance == "stranger" else TURNS_OF_PEERS):
             return MessageDisposition("later", full(wait[0]), retry_in_s=wait[1])
         await self._turns.begin_turn(burst.author)
-        return await self._responder.respond_to(burst, await self._earlier(burst, sent), importance)
+        return await self._responder.answer_burst(burst, await self._earlier(burst, sent), importance)
 
     async def _carry_out_request(self, burst: Burst) -> MessageDisposition | None:
         """What becomes of a burst in which its author asks about their own data, or asked for no reply before."""

@@ -43,7 +43,7 @@ class OthersResponder:
     clock: Clock
     rng: random.Random
 
-    async def respond_to(self, burst: Burst, earlier: Sequence[Line], importance: Importance) -> MessageDisposition:
+    async def answer_burst(self, burst: Burst, earlier: Sequence[Line], importance: Importance) -> MessageDisposition:
         """Return what the model chose.
 
         Raises:

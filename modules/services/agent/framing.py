@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 
 from common.text.untrusted import clean, one_line
-from modules.services.agent.skills.skills import Skills
+from modules.services.agent.skills.skills import Skills, interpolate
 
 _ATTRIBUTE_LENGTH = 300
 _QUOTES = str.maketrans({'"': "'", "<": "\u2039", ">": "\u203a"})
@@ -15,22 +15,14 @@ class Framer:
     """Frames untrusted text. The boundary is drawn anew for each framer, one for each turn."""
 
     def __init__(self, skills: Skills, rng: random.Random) -> None:
-        self._skills = skills
+        self._template = skills.section("core", "Untrusted Text")
         self._boundary = f"{rng.getrandbits(48):012x}"
 
     def frame(self, kind: str, *, author: str, uri: str, text: str) -> str:
-        """A block of kind `post`, `conversation`, `message` or `reading`."""
-        return self._skills.render(
-            "core",
-            "Untrusted Text",
-            kind=kind,
-            boundary=self._boundary,
-            author=_attribute(author),
-            uri=_attribute(uri),
-            text=clean(text),
-        )
+        """Return a block of kind `post`, `conversation`, `message` or `reading`.
 
-
-def _attribute(text: str) -> str:
-    """Return untrusted text inside the frame's quotes; the text can close neither the quotes nor the tag."""
-    return one_line(text, _ATTRIBUTE_LENGTH).translate(_QUOTES)
+        `author` and `uri` stand between quotes: what is in them can close neither the quotes nor the tag.
+        """
+        who, where = (one_line(value, _ATTRIBUTE_LENGTH).translate(_QUOTES) for value in (author, uri))
+        values = {"kind": kind, "boundary": self._boundary, "author": who, "uri": where, "text": clean(text)}
+        return interpolate(self._template, values)

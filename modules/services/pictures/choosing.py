@@ -20,7 +20,6 @@ from common.result import ApiResult, Err, Ok
 from common.text.graphemes import grapheme_len, truncate_graphemes
 from common.text.untrusted import clean, one_line
 from modules.services.agent.framing import Framer
-from modules.services.agent.skills.skills import Skills
 from modules.services.outbox.bodies import AttachedPicture, PictureSource
 from modules.services.outbox.outbox import Outbox
 from modules.services.pictures.finding import PictureFinder, place_of, source_of, title_of
@@ -33,7 +32,6 @@ SOURCE_RESTS = timedelta(hours=6)
 _TRIES = 3
 _ABOUT_CHARS = 500
 _PLACE_MOST = PORTABLE_MAX_GRAPHEMES // 2
-_SKILL = "shared-picture"
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,6 +42,11 @@ class ChosenPicture:
     title: str
     about: str
     shown_by: str
+
+    def framed(self, framer: Framer) -> str:
+        """Return its title, and what else its source says of it, a line each, inside a frame."""
+        said = "\n".join(part for part in (self.title, self.about) if part)
+        return framer.frame("reading", author=self.shown_by, uri=self.place, text=said)
 
     @property
     def place(self) -> str:
@@ -175,10 +178,3 @@ def _of_channel(block: Block, channel: Channel) -> _Candidate:
     title = title_of(block, channel)
     about = truncate_graphemes(one_line(clean(block.description), _ABOUT_CHARS), _ABOUT_CHARS)
     return _Candidate(source, title, about, source.arena_user, f"{title}. {about}" if about else title, block)
-
-
-def tell(chosen: ChosenPicture, use: str, skills: Skills, framer: Framer) -> str:
-    """Return what a model is told of the picture: the section `use` of its skill, with what the source says framed."""
-    said = skills.render(_SKILL, "Details", title=chosen.title, about=chosen.about)
-    framed = framer.frame("reading", author=chosen.shown_by or "unknown", uri=chosen.place, text=said.strip())
-    return skills.render(_SKILL, use, picture=framed).strip()

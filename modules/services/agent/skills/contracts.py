@@ -201,7 +201,6 @@ SKILL_CONTRACTS: Mapping[str, Mapping[str, frozenset[str]]] = {
         "Not Loaded": frozenset({"description"}),
     },
     "shared-picture": {
-        "Details": frozenset({"title", "about"}),
         "For a Post": frozenset({"picture"}),
         "For a Reply": frozenset({"picture"}),
     },
