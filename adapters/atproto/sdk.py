@@ -25,7 +25,9 @@ class _Deferred(ModuleType):
     def __getattr__(self, name: str) -> object:
         if name.startswith("__"):
             raise AttributeError(name)
-        sys.modules.pop(self.__name__)
+        # NOTE(self): who took this one in its place holds it still, and asks it for more names later.
+        if sys.modules.get(self.__name__) is self:
+            del sys.modules[self.__name__]
         return getattr(importlib.import_module(self.__name__), name)
 
 

@@ -6,7 +6,7 @@ import re
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cache, cached_property
 from importlib.resources import files
 from typing import Any
 
@@ -113,8 +113,9 @@ class Bank:
         return self.fields[best] if scores[best] else None
 
 
+@cache
 def load_bank() -> Bank:
-    """Read the phrase files. Raises `ValueError` if one is not as it should be."""
+    """Read the phrase files, once in a process. Raises `ValueError` if one is not as it should be."""
     fields = {name: TypeAdapter(Field).validate_python({"name": name, **_read(name)}) for name in FIELDS}
     known_from = Counter(stem for field in fields.values() for idea in field.ideas for stem in idea.stems)
     lines = _read("talk")

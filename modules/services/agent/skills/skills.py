@@ -2,7 +2,7 @@
 
 A skill is a page of Markdown with YAML in front. Its `## ` headings are sections, its `### ` headings subsections, and
 `{{name}}` a variable. Values are put in once and never read as template text, so untrusted text gives no orders.
-Nothing is written; after a crash the files are simply read again.
+Nothing is written; after a crash the files are simply read again. What one text says is worked out once in a process.
 """
 
 from __future__ import annotations
@@ -125,12 +125,12 @@ def parse_frontmatter(raw: str) -> tuple[dict[str, Any], str]:
 
 def parse_sections(body: str, allowed: Collection[str] | None = None) -> dict[str, str]:
     """Sections by heading, `## ` only and outside code fences; with `allowed`, only those headings divide."""
-    return _split(body, 2, allowed)
+    return dict(_split(body, 2, None if allowed is None else frozenset(allowed)))
 
 
 def parse_subsections(text: str) -> dict[str, str]:
     """Subsections of a section by their `### ` heading."""
-    return _split(text, 3, None)
+    return dict(_split(text, 3, None))
 
 
 def interpolate(template: str, variables: Mapping[str, object]) -> str:
@@ -158,7 +158,8 @@ def _environment() -> ImmutableSandboxedEnvironment:
     return environment
 
 
-def _split(text: str, level: int, allowed: Collection[str] | None) -> dict[str, str]:
+@lru_cache(maxsize=512)
+def _split(text: str, level: int, allowed: frozenset[str] | None) -> Mapping[str, str]:
     def divides(heading: Heading) -> bool:
         return heading.level == level and (allowed is None or heading.text in allowed)
 
@@ -174,7 +175,7 @@ def _read_all(folder: Path, contracts: Contracts) -> dict[str, Skill]:
     problems: list[str] = []
     for path in sorted(folder.glob(f"[!.]*/{FILE}")):
         try:
-            skills[path.parent.name] = _read(path)
+            skills[path.parent.name] = _read(path.parent.name, path.read_text(encoding="utf-8"))
         except (OSError, ValueError) as error:
             problems.append(f"{path.parent.name}: {error}")
     for skill_id, sections in contracts.items():
@@ -187,10 +188,11 @@ def _read_all(folder: Path, contracts: Contracts) -> dict[str, Skill]:
     return skills
 
 
-def _read(path: Path) -> Skill:
-    front, body = parse_frontmatter(path.read_text(encoding="utf-8"))
-    name = front.get("name", path.parent.name)
-    if name != path.parent.name:
+@lru_cache(maxsize=128)
+def _read(skill_id: str, page: str) -> Skill:
+    front, body = parse_frontmatter(page)
+    name = front.get("name", skill_id)
+    if name != skill_id:
         raise ValueError(f"it calls itself {name!r}")
     metadata = front.get("metadata")
     listed = metadata.get("sections") if isinstance(metadata, dict) else None
@@ -206,9 +208,14 @@ def _breaches(skill: Skill, sections: Mapping[str, frozenset[str]]) -> Iterator[
             yield f"section {name!r} is missing or blank"
             continue
         try:
-            used = find_undeclared_variables(_environment().parse(text))
+            used = _variables_in(text)
         except TemplateError as error:
             yield f"section {name!r} cannot be read: {error}"
             continue
         for variable in sorted(used - declared):
             yield f"section {name!r} uses {variable!r}, which nobody fills in"
+
+
+@lru_cache(maxsize=512)
+def _variables_in(text: str) -> frozenset[str]:
+    return frozenset(find_undeclared_variables(_environment().parse(text)))

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from functools import cache
 from typing import Any
 
 from pydantic import BaseModel
@@ -42,16 +43,22 @@ def simple_schema(model: type[BaseModel], fields: Mapping[str, str] = _NO_FIELDS
         SkillError: `fields` describes a property that `model` does not have.
 
     """
-    schema = model.model_json_schema()
-    if unknown := sorted(fields.keys() - schema.get("properties", {}).keys()):
+    schema = _schema_of(model)
+    properties = schema.get("properties", {})
+    if unknown := sorted(fields.keys() - properties.keys()):
         raise SkillError(
             f"Skills: {model.__name__} has no field {', '.join(unknown)}", remedy="Correct the tool's description."
         )
-    for name, text in fields.items():
-        schema["properties"][name]["description"] = text
-    plain = _plain(schema, schema.get("$defs", {}))
+    described = {name: properties[name] | {"description": text} for name, text in fields.items()}
+    plain = _plain(schema | {"properties": properties | described}, schema.get("$defs", {}))
     plain.pop("description", None)
     return {"properties": {}, **plain}
+
+
+@cache
+def _schema_of(model: type[BaseModel]) -> Schema:
+    """As pydantic makes it, which takes longer than to make it plain; not to be changed."""
+    return model.model_json_schema()
 
 
 def _plain(schema: Schema, defs: dict[str, Schema]) -> Schema:
