@@ -88,7 +88,7 @@ class Perceiver:
             if (identity := identities.get(name)) is not None and identity.expertise:
                 self.relationships.record_complementary_strengths(name, identity.expertise)
 
-    def _note_stances(self, new: Collection[int]) -> None:
+    def _note_stances(self, new: Collection[str]) -> None:
         """Remember who agreed or disagreed with what we said shortly before; `new` are the ids of what came now."""
         ours, since = None, 0
         for entry in self.talk.state.history:
