@@ -1,5 +1,5 @@
 """Who asks a model, for a turn, a summary or the words of a commitment, always with a prompt of the prompter; one
-probe; and one room that asks for a single word about a single message, and tells nothing of the SOUL."""
+probe; and two that ask for a single word about a single text, and tell nothing of the SOUL."""
 
 from __future__ import annotations
 
@@ -14,6 +14,8 @@ ASKS = {
     "modules/services/commitments/writer.py",
     "modules/services/peers/voice.py",
     "modules/lives/space/verdicts.py",
+    "modules/services/rights/request_reader.py",
+    "modules/services/rights/voice.py",
     "soul/commands/doctor.py",
 }
 PROMPTS = {
@@ -24,6 +26,7 @@ PROMPTS = {
     "modules/services/peers/voice.py",
     "modules/lives/space/decide.py",
     "modules/services/agent/turn_services.py",
+    "modules/services/rights/voice.py",
     "soul/commands/walk.py",
 }
 
