@@ -119,7 +119,7 @@ class Responder:
         if source is None:
             return None
         post = post_case.notification
-        chosen = await self._chooser.choose(source, why=f"talk of design: {post.uri}", deadline_s=_PICTURE_DEADLINE_S)
+        chosen = await self._chooser.choose(source, why="talk of design", deadline_s=_PICTURE_DEADLINE_S)
         if isinstance(chosen, Ok):
             return chosen.data
         summary, reason = f"No picture for @{post.author.handle}", f"{source.name}: {chosen.error}"

@@ -10,11 +10,15 @@ from dataclasses import replace
 from datetime import timedelta
 
 import pytest
+from starlette.applications import Starlette
+from starlette.requests import Request
+from starlette.responses import JSONResponse, Response
+from starlette.routing import Route
 
 from common.clock import FakeClock, SystemClock
 from common.design_catalog import DesignSource
 from common.redact import Redactor
-from common.result import Err
+from common.result import Err, Ok
 from common.text.graphemes import grapheme_len
 from modules.runtime.journal.journal import Journal
 from modules.services.outbox.bodies import PostBody
@@ -22,6 +26,7 @@ from modules.services.outbox.types import ProposedAction
 from modules.services.pictures.choosing import SOURCE_RESTS, ChosenPicture, PictureChooser
 from tests.adapters.results import ok
 from tests.modules.services.pictures.sharing import SOURCE, Sharing, pictures_in
+from town.gallery.pictures import picture
 from town.gallery.service import Fault, Faults, gallery_app
 from town.serving import serve
 
@@ -101,6 +106,43 @@ async def test_a_gallery_that_hangs_costs_its_picture_after_the_deadline(sharing
     assert isinstance(answer, Err)
     assert answer.kind == "transient"
     assert "5 s" in answer.error
+
+
+FILES = {
+    "page.png": (b"<script>alert(1)</script>", "text/html"),
+    "cut.png": (picture("threads.png")[:500], "image/png"),
+    "huge.png": (b"\x89PNG\r\n\x1a\n" + bytes(11 * 1024 * 1024), "image/png"),
+    "honest.png": (picture("threads.png"), "image/png"),
+}
+
+
+def lying_gallery(request: Request) -> Response:
+    """Are.na's interface with one honest picture among blocks that are not what they say."""
+    base, path = str(request.base_url), request.path_params["path"]
+    if path == "v2/channels/odd":
+        return JSONResponse({"id": 1, "slug": "odd", "title": "Odd", "length": 8, "user": {"slug": "someone"}})
+    if path == "v2/channels/odd/contents":
+        urls = ["file:///etc/passwd", f"{base}gone.png", *(base + name for name in FILES)]
+        images = [
+            {"id": n, "class": "Image", "title": url, "image": {"original": {"url": url}}} for n, url in enumerate(urls)
+        ]
+        return JSONResponse({"contents": [None, {"id": "x"}, *images]})
+    content, kind = FILES.get(path, (b"", "text/plain"))
+    return Response(content, 200 if content else 404, media_type=kind)
+
+
+async def test_a_gallery_that_lies_costs_its_odd_pictures_and_no_more(sharing: Sharing) -> None:
+    clock, app = FakeClock(), Starlette(routes=[Route("/{path:path}", lying_gallery)])
+    odd = DesignSource("arena", "https://www.are.na/someone/odd", "Odd")
+    async with serve(app) as url:
+        pictures = pictures_in(
+            sharing.memory, clock, Journal(sharing.database, sharing.console, clock, Redactor()), url
+        )
+        chooser = PictureChooser(pictures, sharing.outbox, sources=lambda: (odd,), clock=clock, rng=random.Random(4))
+        answers = [await chooser.choose(odd, why="a test") for _ in range(12)]
+        await pictures.web.aclose()
+    chosen = {answer.data.title for answer in answers if isinstance(answer, Ok)}
+    assert chosen == {"Odd"}  # the title of its channel: its own is an address
 
 
 @pytest.mark.parametrize(

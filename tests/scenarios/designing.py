@@ -1,0 +1,69 @@
+"""A SOUL with a collection of the town's gallery in its design catalogue."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from typing import Any
+
+from common.clock import SystemClock
+from modules.lives.bluesky.expression_policy import shows_picture
+from modules.runtime.home import Home
+from tests.running_town import RunningSoul, RunningTown
+from town.gallery.service import Faults, gallery_app
+from town.serving import serve
+
+SELF = "# SELF\n\n## Values\n\n- Old roofs.\n\n## Design Catalog\n\n- {name} — {url}\n"
+CHANNEL = "https://www.are.na/harbour-archive/tides-and-lights"
+
+
+@dataclass
+class Designing:
+    """A SOUL whose SELF.md names one collection of the gallery."""
+
+    town: RunningTown
+    gallery: str
+    faults: Faults
+    home: Home
+
+    def posts(self) -> list[dict[str, Any]]:
+        records = self.town.network.records(self.town.account("rowan"), "app.bsky.feed.post")
+        return sorted((one.value for one in records), key=lambda value: value["createdAt"])
+
+    def shown(self) -> list[dict[str, Any]]:
+        """The pictures of our posts, each with the text beside it; every one has its file on the network."""
+        found = []
+        for record in self.posts():
+            for image in record.get("embed", {}).get("images", []):
+                blob = self.town.network.blob(self.town.account("rowan"), image["image"]["ref"]["$link"])
+                assert blob is not None
+                assert blob.content.startswith((b"\xff\xd8\xff", b"\x89PNG", b"RIFF"))
+                found.append({"alt": image["alt"], "text": record["text"], "reply": record.get("reply")})
+        return found
+
+    def logged(self) -> list[dict[str, Any]]:
+        log = self.home.memory / "post_log.jsonl"
+        return [json.loads(line) for line in log.read_text().splitlines()] if log.exists() else []
+
+    async def picture_thought(self, life: RunningSoul) -> str:
+        """One thought of our own that was to start from a picture; its planned source."""
+        expression, plan = life.app.lives.bluesky.expression, self.home.memory / "expression_schedule.json"
+        for _ in range(50):
+            await expression.schedule()
+            source = str(json.loads(plan.read_text())["source"])
+            if shows_picture(source):
+                await expression.express()
+                await life.send()
+                return source
+        raise AssertionError("no thought starts from a picture")
+
+
+@asynccontextmanager
+async def designing(town: RunningTown, url: str = CHANNEL, **more: str) -> AsyncIterator[Designing]:
+    faults = Faults()
+    async with serve(gallery_app(SystemClock(), armed=faults)) as gallery:
+        home = town.make_home("rowan", ARENA_API_URL=f"{gallery}/v2", SOUL_ALLOW_PRIVATE_NET="on", **more)
+        home.self_md.write_text(SELF.format(name="Tides", url=url.format(gallery=gallery)))
+        yield Designing(town, gallery, faults, home)
