@@ -12,6 +12,7 @@ from modules.services.explanation.why import tell
 from modules.services.rights import store
 from tests.running_town import RunningSoul, RunningTown, awake, call
 from tests.scenarios.phone import Phone, look
+from town.atproto.faults import Fault
 from town.atproto.values import PROFILE
 from town.model.types import ChatRequest, Completion
 
@@ -48,9 +49,7 @@ async def acts(soul: RunningSoul) -> list[str]:
     ]
 
 
-async def test_a_burst_of_somebody_whom_it_follows_gets_one_answer_and_nothing_comes_twice_over_restarts(
-    running_town: RunningTown,
-) -> None:
+async def test_a_burst_of_somebody_whom_it_follows_gets_one_answer(running_town: RunningTown) -> None:
     ada, home = Phone(running_town, "ada"), running_town.make_home("rebecca")
     ada.is_followed()
     running_town.mind.answer = answering("Cushion moss: it forgives a dry week.")
@@ -64,11 +63,6 @@ async def test_a_burst_of_somebody_whom_it_follows_gets_one_answer_and_nothing_c
         known = soul.app.services.relationships.get("ada.test")
         assert known
         assert [(one.type, one.responded) for one in known.interactions] == [("message", True)] * 2
-    for _ in range(2):
-        async with awake(home) as soul:
-            await look(soul)
-            await look(soul)
-    assert len(ada.answers) == 1
     (asked,) = running_town.mind.asked
     assert {offer.name for offer in asked.offers} == {"message_answer", "message_silence"}
     assert "Which moss would you begin with?" in told(asked)
@@ -120,6 +114,22 @@ async def test_a_request_is_left_alone_unless_the_owner_lets_its_author_be_answe
         assert ada.answers == (["Cushion moss: it forgives."] if answered else [])
         assert ada.convo.members[ada.soul].status == ("accepted" if answered else "request")
         assert ada.convo.unread(ada.soul) == (0 if answered else 1)
+
+
+async def test_what_was_written_before_its_request_was_accepted_in_the_app_is_answered_then(
+    running_town: RunningTown,
+) -> None:
+    ada = Phone(running_town, "ada")
+    running_town.mind.answer = answering("Cushion moss: it forgives.")
+    async with awake(running_town.make_home("rebecca")) as soul:
+        await look(soul)
+        ada.says("Which moss would you begin with?")
+        await look(soul)
+        assert ada.answers == []
+        running_town.network.chat.accept(ada.soul, ada.convo)
+        await look(soul)
+        await look(soul)
+        assert ada.answers == ["Cushion moss: it forgives."]
 
 
 async def test_nobody_but_the_owner_commands_anything_even_where_all_are_answered(running_town: RunningTown) -> None:
@@ -242,3 +252,33 @@ async def test_the_owner_asks_why_of_a_message_and_of_its_answer(running_town: R
         assert "@ada.test wrote it a direct message" in "\n".join(await tell(soul.app.services.database, ada.last))
         (unknown,) = await tell(soul.app.services.database, "chat:nowhere/3k")
         assert "was never seen" in unknown
+
+
+async def test_a_day_with_everybody_over_restarts_says_nothing_twice(running_town: RunningTown) -> None:
+    names = ("ada", "robo", "wren", "mallory", "owner")
+    ada, robo, muted, stranger, owner = phones = [Phone(running_town, name) for name in names]
+    for phone in (ada, robo, muted):
+        phone.is_followed()
+    running_town.network.put(robo.did, PROFILE, "self", {"displayName": "robo", "labels": LABELS})
+    running_town.mind.answer = answering()
+    home = running_town.make_home("rebecca", SOUL_SPEED="200")
+    for number in range(5):
+        async with awake(home) as soul:
+            services = soul.app.services
+            await services.database.run(partial(store.mute, did=muted.did, now=services.clock.now()))
+            await look(soul)
+            await look(soul)
+            if number == 4:
+                break
+            for phone in phones:
+                phone.says(f"Message {number}: which colour would you give to day {number}?")
+            running_town.faults.arm(Fault("lost_answer", "chat.bsky.convo.sendMessage"))
+            await soul.app.scheduler.run_guarded("messages")
+            soul.passes(1)
+            if number % 2:
+                await soul.app.scheduler.run_guarded("message-others")
+                await services.outbox.deliver_due()
+    assert [len(phone.answers) for phone in (ada, robo, muted, stranger, owner)] == [4, 3, 0, 0, 4]
+    assert len(set(ada.answers)) == 4
+    assert len(running_town.mind.asked) == 4 + 3 + 4
+    assert stranger.convo.members[stranger.soul].status == "request"

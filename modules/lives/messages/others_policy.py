@@ -42,8 +42,13 @@ def is_welcome(messages_from: MessagesFrom, status: ConversationStatus, *, is_pe
 
 
 def ready_in_s(burst: Burst, now: datetime, *, speed: float) -> float:
-    """Return in how many seconds a burst may be answered; 0 if now. At `speed` 10 the pauses are a tenth as long."""
+    """Return in how many seconds a burst may be answered; 0 if now. At `speed` 10 the pauses are a tenth as long.
+
+    What was taken in before the clock was set back has waited long enough.
+    """
     first, last = (parse_iso(burst.messages[place].received_at) for place in (0, -1))
+    if last > now:
+        return 0.0
     ready = min(last + QUIET / speed, first + LONGEST_BURST / speed)
     return max(0.0, (ready - now).total_seconds())
 

@@ -109,19 +109,39 @@ class MessagePerceiver:
         """What others wrote who may have an answer, each in the conversation with us alone."""
         if self._messages_from == "owner":
             return Ok([])
+        unread = await self._taken_on(events)
+        if isinstance(unread, Err):
+            return unread
+        new = [
+            (event.conversation_id, event.message) for event in events if event.message and self._is_of_others(event)
+        ]
         welcome: dict[str, bool] = {}
-        said: Said = []
-        for event in events:
-            if not event.message or not self._is_of_others(event):
-                continue
-            talk_id, did = event.conversation_id, event.message.sender_did
+        for talk_id, message in (*unread.data, *new):
             if talk_id not in welcome:
-                looked = await self._look_at(talk_id, did)
+                looked = await self._look_at(talk_id, message.sender_did)
                 if isinstance(looked, Err):
                     return looked
                 welcome[talk_id] = looked.data
-            if welcome[talk_id]:
-                said.append((talk_id, event.message))
+        said = {message.id: (talk_id, message) for talk_id, message in (*unread.data, *new) if welcome[talk_id]}
+        return Ok([*said.values()])
+
+    async def _taken_on(self, events: tuple[MessageEvent, ...]) -> ApiResult[Said]:
+        """What was left unread in conversations that were taken on since, in the app for example."""
+        ours = {self._owner_did, self._atproto.did}
+        said: Said = []
+        for talk_id in dict.fromkeys(event.conversation_id for event in events if event.kind == "accepted"):
+            self._left_alone.pop(talk_id, None)
+            talk = await self._atproto.get_conversation(talk_id)
+            if isinstance(talk, Err):
+                if talk.kind == "transient":
+                    return talk
+                continue
+            if talk.data.is_group or not talk.data.unread_count:
+                continue
+            page = await self._atproto.get_messages(talk_id, min(talk.data.unread_count, _MOST_UNREAD))
+            if isinstance(page, Err):
+                return page
+            said += [(talk_id, one) for one in reversed(page.data.messages) if one.sender_did not in ours]
         return Ok(said)
 
     async def _look_at(self, talk_id: str, did: str) -> ApiResult[bool]:

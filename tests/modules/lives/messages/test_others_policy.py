@@ -52,7 +52,15 @@ def test_who_is_welcome(
 
 @pytest.mark.parametrize(
     ("ages", "speed", "seconds"),
-    [((0.0,), 1, 30), ((10.0,), 1, 20), ((31.0,), 1, 0), ((100.0, 5.0), 1, 25), ((175.0, 1.0), 1, 5), ((10.0,), 10, 0)],
+    [
+        ((0.0,), 1, 30),
+        ((10.0,), 1, 20),
+        ((31.0,), 1, 0),
+        ((100.0, 5.0), 1, 25),
+        ((175.0, 1.0), 1, 5),
+        ((10.0,), 10, 0),
+        ((-60.0,), 1, 0),
+    ],
 )
 def test_whoever_still_writes_is_let_finish_but_not_for_ever(
     ages: tuple[float, ...], speed: float, seconds: float
