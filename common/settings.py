@@ -194,6 +194,7 @@ class Settings(RoomSettings):
     peer_unfollow_cooldown: float = Field(default=7, ge=0)
     soul_bot_label: bool = True
     operator_contact: str = Field(default="", max_length=200)
+    version_check_url: HttpUrl | Literal[""] = ""
     soul_approval: Approval = "off"
     soul_direct_messages: bool = True
     soul_messages_from: MessagesFrom = "following"

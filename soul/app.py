@@ -25,6 +25,7 @@ from modules.runtime.scheduler.scheduler import LoopsChanged, Scheduler
 from modules.runtime.scheduler.types import Loop
 from modules.runtime.stages import Stage, Stages
 from modules.runtime.status import StatusBoard
+from modules.runtime.version_check import VersionLoop
 from modules.services.outbox.account import log_in, settle_account
 from modules.services.peers.github_account import warn_of_account
 from soul.composition.lives import Lives
@@ -164,10 +165,16 @@ class App:
             *lives.bluesky.loops(is_settled=lambda: stages.has_reached(Stage.SETTLED)),
             lives.commitments,
             lives.space.loop,
+            *([self._version_loop()] if services.settings.version_check_url else []),
             *loops_for_messages(
                 services, lives.turn_services, lives.requests, lambda: self.owner, lambda: phone_commands(self)
             ),
         ]
+
+    def _version_loop(self) -> VersionLoop:
+        services = self.services
+        url, publish = services.settings.version_check_url, services.events.publish
+        return VersionLoop(url, services.web, services.journal, services.clock, publish)
 
     async def _situation(self) -> str:
         return status_line(await self.status_report.gather(), self.services.settings.soul_timezone)

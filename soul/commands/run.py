@@ -21,6 +21,7 @@ from common.settings import Settings, load_settings
 from modules.runtime.home import Home, HomeLock
 from modules.runtime.scheduler.attention import IDLE
 from modules.runtime.stages import Stage
+from modules.runtime.version_check import NewerVersionFound
 from modules.services.agent.memory.recovery import FORGOTTEN
 from modules.services.agent.owner.answers import OwnerAnswers
 from modules.services.rights.requests import ForgetRequests
@@ -118,6 +119,7 @@ async def _live(settings: Settings, home: Home, out: Outlet | None, *, social_on
     ) as app:
         if social_only:
             terminal.line("sys", "Social-only: GitHub, code and self-improvement are off")
+        app.services.events.subscribe(NewerVersionFound, lambda _: ended.set())
         watching = _watch_requests(ForgetRequests(home.memory), ended, clock, settings.soul_speed)
         watch = asyncio.create_task(watching, name="forget-requests")
         try:

@@ -1,0 +1,94 @@
+"""Asks where the project publishes its version whether there is a newer one; if so, this life ends to make room for it.
+
+Off unless the owner names the address. Nothing is kept; a failure is told once, until the address can be read again.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import tomllib
+from dataclasses import dataclass, field
+
+from adapters.web.client import WebClient
+from common.clock import Clock
+from common.constants import MINUTE_MS
+from common.result import ApiResult, Err, Ok
+from common.version import __version__
+from modules.runtime.events import Event, Publish
+from modules.runtime.journal.journal import Journal
+from modules.runtime.journal.types import Entry
+from modules.runtime.scheduler.types import Loop, Outcome
+
+VERSION_CHECK_INTERVAL_MS = 5 * MINUTE_MS
+_DEADLINE_S = 15.0
+_MAX_BYTES = 256 * 1024
+_RELEASE = re.compile(r"v?(\d{1,6})\.(\d{1,6})(?:\.(\d{1,6}))?(?:\+[\w.-]{1,60})?")
+
+
+@dataclass(frozen=True, slots=True)
+class NewerVersionFound(Event):
+    """A newer version was published; this process is to end."""
+
+
+@dataclass(slots=True)
+class VersionLoop(Loop):
+    """Looks at `url` for a JSON document with `version`, or a TOML document with `project.version`."""
+
+    name = "version-check"
+    interval_ms = VERSION_CHECK_INTERVAL_MS
+
+    url: str
+    web: WebClient
+    journal: Journal
+    clock: Clock
+    publish: Publish
+    own: str = __version__
+    _failing: bool = field(default=False, init=False)
+
+    async def run(self) -> Outcome:
+        found = await self._published()
+        failed_before, self._failing = self._failing, isinstance(found, Err)
+        if isinstance(found, Err):
+            if not failed_before:
+                summary = "The published version could not be read"
+                await self.journal.record(Entry("error", self.name, summary, line="warn", reason=found.error))
+            return Outcome(ran=False, reason=found.error)
+        if not is_newer(found.data, self.own):
+            return Outcome(ran=True, reason=f"{found.data} is published, this is {self.own}")
+        summary = f"Version {found.data} is published, this is {self.own}: install it; this life ends"
+        await self.journal.record(Entry("life", self.name, summary, line="error"))
+        self.publish(NewerVersionFound())
+        return Outcome(ran=True, reason=summary)
+
+    async def _published(self) -> ApiResult[str]:
+        # NOTE(self): another question each time, so that no cache on the way answers with an old version.
+        asked = f"{self.url}{'&' if '?' in self.url else '?'}at={self.clock.now().timestamp():.0f}"
+        fetched = await self.web.fetch(asked, kinds=("*/*",), max_bytes=_MAX_BYTES, deadline_s=_DEADLINE_S, named=True)
+        if isinstance(fetched, Err):
+            return fetched
+        version = version_in(fetched.data.body.decode(errors="replace"))
+        return Ok(version) if version else Err("the answer names no version", "invalid")
+
+
+def version_in(text: str) -> str:
+    """Return the version that a JSON or TOML document names; "" if it names none."""
+    try:
+        told = json.loads(text)
+    except (ValueError, RecursionError):
+        try:
+            told = tomllib.loads(text).get("project")
+        except (ValueError, RecursionError):
+            return ""
+    version = told.get("version") if isinstance(told, dict) else None
+    return version.strip() if isinstance(version, str) and _RELEASE.fullmatch(version.strip()) else ""
+
+
+def is_newer(published: str, own: str) -> bool:
+    """Whether a release is later than our own version; one that is only announced (`1.0.0-rc1`) never is."""
+    release = _RELEASE.fullmatch(published)
+    return release is not None and _numbers(release) > _numbers(_RELEASE.match(own))
+
+
+def _numbers(release: re.Match[str] | None) -> tuple[int, ...]:
+    return tuple(int(part or 0) for part in release.groups()) if release else ()
