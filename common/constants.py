@@ -7,12 +7,11 @@ MINUTE_MS = 60 * SECOND_MS
 HOUR_MS = 60 * MINUTE_MS
 DAY_MS = 24 * HOUR_MS
 
-# How often each loop looks at its part of the world, and by how much timers vary.
+# How often each loop looks at its part of the world.
 AWARENESS_INTERVAL_MS = 45 * SECOND_MS
 EXPRESSION_MIN_INTERVAL_MS = 3 * HOUR_MS
 EXPRESSION_MAX_INTERVAL_MS = 4 * HOUR_MS
 SPACE_RECONNECT_INTERVAL_MS = 5 * MINUTE_MS
-TIMER_JITTER_PERCENT = 0.12
 PEER_JITTER_MIN_MS = 15_000
 PEER_JITTER_SPAN_MS = 75_000
 PEER_STEP_MS = 20_000

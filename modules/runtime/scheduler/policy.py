@@ -6,7 +6,8 @@ import hashlib
 import math
 from collections.abc import Iterable
 
-from common.constants import PEER_JITTER_MIN_MS, PEER_JITTER_SPAN_MS, PEER_STEP_MS, TIMER_JITTER_PERCENT
+from common.constants import PEER_JITTER_MIN_MS, PEER_JITTER_SPAN_MS, PEER_STEP_MS
+from modules.runtime.scheduler.types import TIMER_JITTER_PERCENT
 
 QUIET_HOURS_START = 23
 QUIET_HOURS_END = 7

@@ -6,7 +6,8 @@ from abc import abstractmethod
 from dataclasses import dataclass
 from typing import Protocol
 
-from common.constants import TIMER_JITTER_PERCENT
+TIMER_JITTER_PERCENT = 0.12
+"""By how much of its interval a timer may differ from one SOUL to another."""
 
 
 @dataclass(frozen=True, slots=True)
