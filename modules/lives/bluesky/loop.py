@@ -20,7 +20,7 @@ from modules.lives.bluesky.perceive import Perceived, Perceiver
 from modules.lives.bluesky.policy import triage
 from modules.lives.bluesky.report import Reporter
 from modules.lives.bluesky.state import PendingPosts
-from modules.lives.bluesky.types import Pending
+from modules.lives.bluesky.types import Disposition, Pending
 from modules.runtime.control import Standing
 from modules.runtime.journal.journal import Journal
 from modules.runtime.journal.types import Entry
@@ -133,7 +133,7 @@ class AwarenessLoop(Loop):
 
     async def _handle_batch(self, waiting: list[Pending]) -> int:
         """Handle the next few of those whose time has come; return how many are settled."""
-        settled = 0
+        settled: list[Disposition] = []
         due = (item for item in waiting if self._is_due(item))
         for item in list(due)[:RESPONSE_BATCH]:
             if not self.standing().may_act:
@@ -152,17 +152,18 @@ class AwarenessLoop(Loop):
                 self.waits.put_off(item.notification.uri, error)
                 await self.reporter.tell_trouble(item, error)
                 break
-        return settled
+        await self.reporter.tell_batch(settled)
+        return len(settled)
 
-    async def _take_on(self, item: Pending) -> bool:
-        """Handle a post; False if it goes on waiting."""
+    async def _take_on(self, item: Pending) -> list[Disposition]:
+        """Handle a post; return what became of it, nothing if it goes on waiting."""
         disposition = await self.handler.handle_post(item)
         if disposition.act == "later":
             self.waits.let_wait(item.notification.uri, disposition.retry_in_s)
         if disposition.act in {"later", "undecided"}:
-            return False
+            return []
         self.waits.forget(item.uris)
-        return True
+        return [disposition]
 
     def _is_due(self, item: Pending) -> bool:
         notification = item.notification

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import traceback
+from collections import Counter
+from collections.abc import Sequence
 
 from modules.lives.bluesky.types import Act, Disposition, Pending
 from modules.runtime.journal.journal import Journal
@@ -32,6 +34,15 @@ _LINES_OF_HELD: dict[Act, str] = {
 }
 # NOTE(self): whoever reads the journal must not take a post that waits its turn for one that is decided.
 _COUNTED_AS: dict[Act, str] = {"silent": "stay_silent", "later": "undecided"}
+_KINDS: dict[Act, str] = {
+    "replied": "replied to",
+    "liked": "liked",
+    "left": "left",
+    "concluded": "left",
+    "silent": "met with silence",
+    "skipped": "met with silence",
+    "dropped": "given up",
+}
 _TRACE_CHARS = 4000
 
 
@@ -66,6 +77,15 @@ class Reporter:
                 data={"act": _COUNTED_AS.get(disposition.act, disposition.act)},
             )
         )
+
+    async def tell_batch(self, settled: Sequence[Disposition]) -> None:
+        """Tell in one line what became of the posts that were handled one after the other, if there were several."""
+        if len(settled) <= 1:
+            return
+        counts = Counter(_KINDS.get(one.act, "others") for one in settled)
+        told = ", ".join(f"{count} {kind}" for kind, count in counts.most_common())
+        summary = f"Dealt with {len(settled)} posts: {told}"
+        await self._journal.record(Entry("life", self._loop, summary, line="info", data=dict(counts)))
 
     async def tell_trouble(self, item: Pending, error: Exception) -> None:
         """Tell that a post has to wait because something failed."""

@@ -7,7 +7,7 @@ import sqlite3
 import pytest
 
 from modules.runtime.scheduler.policy import get_peer_delay
-from tests.running_town import RunningTown, awake
+from tests.running_town import RunningTown, awake, call
 
 
 async def test_a_post_that_has_a_reply_of_ours_is_not_put_before_the_model(running_town: RunningTown) -> None:
@@ -85,3 +85,18 @@ async def test_a_stored_post_that_cannot_be_read_is_given_up_with_one_line_and_a
         told = [one.entry for one in await life.app.services.journal.recent(200) if one.entry.trigger_uri == spoilt]
     assert [(one.summary, one.line) for one in told if one.line == "error"] == [("Giving up on a post", "error")]
     assert len(running_town.texts("rowan")) == 1
+
+
+async def test_what_became_of_several_posts_is_told_in_one_line(running_town: RunningTown) -> None:
+    home = running_town.make_home("rowan")
+    for name in ("kit", "wren", "sam"):
+        asked = f"@rowan.test which roof would {name} take?"
+        uri, _ = running_town.network.post_as(running_town.account(name), asked)
+    running_town.network.post_as(running_town.account("rowan"), "Tin, Sam.", reply_to_uri=uri)
+    words = iter(("Slate hums, since its battens carry the rain.", "Thatch, for whoever sleeps under it in March."))
+    running_town.mind.answer = lambda _: call("bluesky_reply", text=next(words))
+    async with awake(home) as life:
+        await life.app.scheduler.run_guarded("awareness")
+        told = [message for _, message, _ in life.console.lines if message.startswith("Dealt with")]
+        await life.app.scheduler.run_guarded("awareness")
+    assert told == ["Dealt with 3 posts: 2 replied to, 1 met with silence"]
