@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 
 from pydantic import BaseModel
 
-from adapters.atproto.messages import MESSAGE_MAX_GRAPHEMES
 from common.provenance import Provenance
-from common.text.graphemes import grapheme_len
+from common.text.graphemes import grapheme_len, leading_sentences
 from common.text.untrusted import clean, one_line
 from local_tools.words import ToolWords
-from modules.lives.bluesky.reply_check import repeats, scaffold_of
+from modules.lives.bluesky.reply_check import repeats, reply_problem, scaffold_of
 from modules.lives.messages.types import MessageTurn
 from modules.services.agent.skills.skills import SYSTEM_SECTION, Skills
 from modules.services.agent.tools.types import Tool, ToolResult, Turn
@@ -21,6 +21,10 @@ from modules.services.outbox.types import ProposedAction
 _SKILL = "direct-messages"
 _TEMPLATES = (SYSTEM_SECTION, "User Message Template", "Relationship", "Note", "No Conversation")
 _REASON_CHARS = 300
+MOST_CHARS = 400
+"""How long an answer may be, in graphemes: a message, and no essay."""
+_LEAST_QUOTED_CHARS = 30
+_SENTENCES = re.compile(r"(?<=[.!?])[^\S\n]|\n")
 
 
 class AnswerInput(BaseModel):
@@ -45,9 +49,14 @@ class MessageTools:
 
     async def answer(self, args: AnswerInput, turn: Turn) -> ToolResult:
         subject, text = _subject(turn), clean(args.text).strip()
-        if problem := self._problem(text, subject):
+        problem = self._problem(text, subject)
+        if problem == "Too Long" and subject.revision.asked:
+            # NOTE(self): small models cannot count; an answer is better told without its last sentence than lost.
+            text = leading_sentences(text, MOST_CHARS)
+            problem = self._problem(text, subject)
+        if problem:
             if subject.revision.ask():
-                return self.words.error(problem, length=grapheme_len(text), most=MESSAGE_MAX_GRAPHEMES)
+                return self.words.error(problem, length=grapheme_len(text), most=MOST_CHARS)
             return self.words.end("Given Up", {"act": "silent", "reason": "no answer that may leave, twice"})
         submitted = await self._outbox.submit(
             ProposedAction(subject.burst.answer(text), cause_id=turn.cause_id, hold=turn.hold)
@@ -68,13 +77,15 @@ class MessageTools:
         """Return why these words must not leave, a subsection of `Answers`; "" if they may."""
         if not text:
             return "Empty"
-        if grapheme_len(text) > MESSAGE_MAX_GRAPHEMES:
+        if grapheme_len(text) > MOST_CHARS:
             return "Too Long"
         templates = [self._skills.section(_SKILL, name) for name in _TEMPLATES]
         templates += [self._skills.section("core", "Ground Rules")]
-        if scaffold_of(templates, [subject.told]).is_in(text, subject.said):
+        scaffold = scaffold_of(templates, [subject.told])
+        found = reply_problem(text, subject.said, scaffold, may_thank=True)
+        if found == "instructions":
             return "Instructions"
-        return "Repeats" if any(repeats(text, said) for said in subject.said) else ""
+        return "Repeats" if found or any(repeats(text, said) or _quotes(text, said) for said in subject.said) else ""
 
 
 def message_tools(tools: MessageTools) -> Sequence[Tool]:
@@ -84,6 +95,12 @@ def message_tools(tools: MessageTools) -> Sequence[Tool]:
         tool("message_answer", AnswerInput, "social", anyone, tools.answer, subject=MessageTurn),
         tool("message_silence", MessageSilenceInput, "social", anyone, tools.silence, subject=MessageTurn),
     )
+
+
+def _quotes(text: str, said: str) -> bool:
+    """Whether `text` gives back a whole sentence of theirs."""
+    sentences = (piece.strip() for piece in _SENTENCES.split(said))
+    return any(len(piece) >= _LEAST_QUOTED_CHARS and piece.lower() in text.lower() for piece in sentences)
 
 
 def _subject(turn: Turn) -> MessageTurn:

@@ -282,3 +282,25 @@ async def test_a_day_with_everybody_over_restarts_says_nothing_twice(running_tow
     assert len(set(ada.answers)) == 4
     assert len(running_town.mind.asked) == 4 + 3 + 4
     assert stranger.convo.members[stranger.soul].status == "request"
+
+
+async def test_while_it_is_paused_or_without_budget_others_wait_and_nothing_is_lost(running_town: RunningTown) -> None:
+    ada = Phone(running_town, "ada")
+    ada.is_followed()
+    running_town.mind.answer = answering("Cushion moss: it forgives.")
+    async with awake(running_town.make_home("rebecca")) as soul:
+        await look(soul)
+        soul.app.services.control.pause("a test")
+        ada.says("Which moss would you begin with?")
+        await look(soul)
+        assert (ada.answers, running_town.mind.asked) == ([], [])
+    async with awake(running_town.make_home("rebecca", BUDGET_TOKENS_PER_DAY="0")) as soul:
+        soul.app.services.control.resume()
+        await look(soul)
+        await look(soul)
+        assert (ada.answers, running_town.mind.asked) == ([], [])
+        (warned,) = [line for _, line, _ in soul.console.lines if "Direct messages of others wait" in line]
+        assert "at least" in warned
+    async with awake(running_town.make_home("rebecca")) as soul:
+        await look(soul)
+        assert ada.answers == ["Cushion moss: it forgives."]
