@@ -16,7 +16,7 @@ from common.errors import BudgetExceeded, Fatal, Transient
 from common.result import Err
 from modules.lives.bluesky.case import CaseReader
 from modules.lives.bluesky.conversations import Conversations
-from modules.lives.bluesky.perceive import NOTIFICATION_MAX_AGE_MS
+from modules.lives.bluesky.perceive import NOTIFICATION_MAX_AGE_MS, OWNER_MAX_AGE_MS
 from modules.lives.bluesky.publish import Publisher
 from modules.lives.bluesky.report import Reporter
 from modules.lives.bluesky.respond import Responder
@@ -156,7 +156,8 @@ class Handler:
         """What becomes of a post that is too old, or whose turn it is not; None if it is to be read now."""
         now = self._clock.now()
         age = now - item.indexed
-        if age > timedelta(milliseconds=NOTIFICATION_MAX_AGE_MS):
+        longest_ms = OWNER_MAX_AGE_MS if importance == "owner" else NOTIFICATION_MAX_AGE_MS
+        if age > timedelta(milliseconds=longest_ms):
             hours = age / timedelta(hours=1)
             return Disposition("dropped", f"it has waited {hours:.0f} hours; an answer would come too late")
         others_first = timedelta(milliseconds=self._others_first_ms(item))

@@ -30,6 +30,7 @@ from modules.services.rights.forgotten import ForgottenPeople
 NOTIFICATION_FETCH_LIMIT = 50
 NOTIFICATION_MAX_PAGES = 4
 NOTIFICATION_MAX_AGE_MS = DAY_MS
+OWNER_MAX_AGE_MS = 7 * DAY_MS
 NOTIFICATION_MAX_BURST_PAGES = 40
 REQUEST_MAX_AGE_MS = 7 * DAY_MS
 
@@ -93,7 +94,7 @@ class Perceiver:
         quiet_items, _ = await self._forgotten.sift(quiet.data)
         reactions = [item for item in quiet_items if item.kind in _REACTIONS]
         kept, not_remembered = await self._forgotten.sift([*unmet, *reactions])
-        fresh = [item for item in kept if _indexed(item) > floor or self._may_be_late_request(item)]
+        fresh = [item for item in kept if self._is_in_time(item) or self._may_be_late_request(item)]
         taken = {item.uri for item in fresh}
         late = [item for item in kept if item.uri not in taken and _indexed(item) <= floor]
         to_us = {item.uri for item in words.data}
@@ -146,7 +147,7 @@ class Perceiver:
         return stored, len(let_go)
 
     async def _fetch_words(self) -> ApiResult[list[Notification]]:
-        """Mentions, replies and quotes of the last day, and older ones that lie on the same pages.
+        """Mentions, replies and quotes of the last day or, after a pause, since the last look; older ones beside them.
 
         A notification carries the time at which its post was made, so one that was made hours ago can show up only
         now, behind others that are known: each look reaches back the whole day, and further pages than usual when
@@ -155,6 +156,7 @@ class Perceiver:
         floor = self._floor()
         forgotten = self._clock.now() - timedelta(milliseconds=CONVERSATION_STALE_RETENTION_MS)
         seen_at = self._relationships.seen_at
+        reach = floor if seen_at is None else min(floor, max(parse_iso(seen_at), self._owner_floor()))
         found: list[Notification] = []
         unreadable = 0
         cursor: str | None = None
@@ -165,7 +167,7 @@ class Perceiver:
             items, cursor = page.data.notifications, page.data.cursor
             unreadable += page.data.unreadable
             found += [item for item in items if item.kind in _WORDS and _indexed(item) > forgotten]
-            if not cursor or not (items or page.data.unreadable) or (items and _indexed(items[-1]) <= floor):
+            if not cursor or not (items or page.data.unreadable) or (items and _indexed(items[-1]) <= reach):
                 break
             caught_up = seen_at is not None and bool(items) and _indexed(items[-1]) <= parse_iso(seen_at)
             if number >= NOTIFICATION_MAX_PAGES and caught_up:
@@ -257,8 +259,17 @@ class Perceiver:
             )
         )
 
+    def _is_in_time(self, notification: Notification) -> bool:
+        """Whether an answer still makes sense; the owner is answered also after a pause of some days."""
+        by_owner = notification.author.did == self._owner_did
+        return _indexed(notification) > (self._owner_floor() if by_owner else self._floor())
+
+    def _owner_floor(self) -> datetime:
+        """What the owner wrote before is not answered any more."""
+        return self._clock.now() - timedelta(milliseconds=OWNER_MAX_AGE_MS)
+
     def _floor(self) -> datetime:
-        """What is older is not answered any more."""
+        """What others wrote before is not answered any more."""
         return self._clock.now() - timedelta(milliseconds=NOTIFICATION_MAX_AGE_MS)
 
     def _may_be_late_request(self, notification: Notification) -> bool:

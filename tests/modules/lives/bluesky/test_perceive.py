@@ -6,6 +6,8 @@ import json
 from datetime import timedelta
 from functools import partial
 
+import pytest
+
 from common.clock import SystemClock, iso
 from common.result import Err
 from modules.lives.bluesky.perceive import Perceived
@@ -103,14 +105,37 @@ async def test_a_post_made_hours_ago_that_arrives_only_now_is_not_missed(running
         assert await look(life) == Perceived(1, 1, 0)
 
 
-def post_of_yesterday(running_town: RunningTown, text: str) -> str:
+def post_of_yesterday(running_town: RunningTown, text: str, *, author: str = "sam", hours: float = 30) -> str:
     facet = {
         "index": {"byteStart": 0, "byteEnd": 11},
         "features": [{"$type": "app.bsky.richtext.facet#mention", "did": running_town.account("rowan")}],
     }
-    made_at = iso(SystemClock().now() - timedelta(hours=30))
+    made_at = iso(SystemClock().now() - timedelta(hours=hours))
     record = {"text": text, "facets": [facet], "createdAt": made_at}
-    return running_town.network.create(running_town.account("sam"), "app.bsky.feed.post", record).record.uri
+    return running_town.network.create(running_town.account(author), "app.bsky.feed.post", record).record.uri
+
+
+@pytest.mark.parametrize(("hours", "answered"), [(30, True), (6 * 24, True), (8 * 24, False)])
+async def test_the_owner_is_answered_also_after_some_days(
+    running_town: RunningTown, hours: float, *, answered: bool
+) -> None:
+    home = running_town.make_home("rowan")
+    post_of_yesterday(running_town, "@rowan.test which roof is louder?", author="owner", hours=hours)
+    async with awake(home) as life:
+        await life.look()
+    assert len(running_town.texts("rowan")) == answered
+
+
+async def test_after_a_pause_the_owners_posts_are_found_behind_many_others(running_town: RunningTown) -> None:
+    home = running_town.make_home("rowan")
+    async with awake(home) as life:
+        life.app.services.relationships.advance_seen_at(iso(SystemClock().now() - timedelta(hours=70)))
+        post_of_yesterday(running_town, "@rowan.test which roof is louder?", author="owner", hours=60)
+        for number in range(60):
+            post_of_yesterday(running_town, f"@rowan.test which roof has {number} slates?", hours=50)
+        await look(life)
+        waiting = await life.app.lives.bluesky.awareness.pending.waiting()
+    assert [item.notification.author.handle for item in waiting] == ["owner.test"]
 
 
 async def test_what_comes_too_late_is_passed_over_once_and_with_its_reason(running_town: RunningTown) -> None:
