@@ -40,7 +40,7 @@ from modules.services.agent.framing import Framer
 from modules.services.agent.skills.skills import Skills
 from modules.services.agent.tools.types import Effect, Tool, ToolResult, Turn
 from modules.services.own_feed.starting_points import Prompts
-from modules.services.pictures.choosing import ChosenPicture
+from modules.services.pictures.choosing import ChosenPicture, without_addresses
 from modules.services.rights.preferences import Preferences
 
 _FOLLOWS = "app.bsky.graph.follow/"
@@ -71,7 +71,7 @@ class BlueskyTools:
 
     async def _publish_post(self, said: str, turn: Turn, shown: ChosenPicture | None = None) -> ToolResult:
         subject, most = turn.subject, shown.room if shown else PORTABLE_MAX_GRAPHEMES
-        text = fitted(said, turn, most)
+        text = fitted(without_addresses(said) if shown else said, turn, most)
         if shown and (problem := text_problem(text, most)):
             return self.answered(refused(problem), "posted", ends=False)
         if isinstance(subject, ExpressionTurn) and subject.scaffold.is_in(text):
@@ -107,7 +107,7 @@ class BlueskyTools:
         shown = turn.subject.picture if isinstance(turn.subject, ThreadTurn) else None
         if shown is None:
             return self.words.error("No Picture")
-        return await self._publish_reply(ReplyInput(text=args.text), turn, shown)
+        return await self._publish_reply(ReplyInput(text=without_addresses(args.text)), turn, shown)
 
     async def _publish_reply(self, args: ReplyInput, turn: Turn, shown: ChosenPicture | None = None) -> ToolResult:
         target = self._target(args.post_uri, args.post_cid, turn)

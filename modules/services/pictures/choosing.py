@@ -7,6 +7,7 @@ A collection from which nothing could be had rests for a while.
 from __future__ import annotations
 
 import random
+import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -32,6 +33,8 @@ SOURCE_RESTS = timedelta(hours=6)
 _TRIES = 3
 _ABOUT_CHARS = 500
 _PLACE_MOST = PORTABLE_MAX_GRAPHEMES // 2
+_ADDRESS = re.compile(r"(?:\bsource:[ \t]{0,9})?https?://\S{1,2000}", re.IGNORECASE)
+_BLANKS = re.compile(r"[ \t]{2,99}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,8 +64,13 @@ class ChosenPicture:
         return PORTABLE_MAX_GRAPHEMES - grapheme_len(self.credited(""))
 
     def credited(self, text: str) -> str:
-        """Return `text` with the source under it, unless it names it already."""
-        return text if not self.place or self.place in text else f"{text}\n\nSource: {self.place}"
+        """Return `text` with the source under it."""
+        return f"{text}\n\nSource: {self.place}" if self.place else text
+
+
+def without_addresses(text: str) -> str:
+    """Return the words of a text: models write the source of another picture, or one that they make up."""
+    return _BLANKS.sub(" ", _ADDRESS.sub("", text)).strip()
 
 
 @dataclass(frozen=True, slots=True)

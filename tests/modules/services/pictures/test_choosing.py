@@ -23,7 +23,7 @@ from common.text.graphemes import grapheme_len
 from modules.runtime.journal.journal import Journal
 from modules.services.outbox.bodies import PostBody
 from modules.services.outbox.types import ProposedAction
-from modules.services.pictures.choosing import SOURCE_RESTS, ChosenPicture, PictureChooser
+from modules.services.pictures.choosing import SOURCE_RESTS, ChosenPicture, PictureChooser, without_addresses
 from tests.adapters.results import ok
 from tests.modules.services.pictures.sharing import SOURCE, Sharing, pictures_in
 from town.gallery.pictures import picture
@@ -146,6 +146,19 @@ async def test_a_gallery_that_lies_costs_its_odd_pictures_and_no_more(sharing: S
 
 
 @pytest.mark.parametrize(
+    ("said", "words"),
+    [
+        ("Two bars. Source: https://a.example/1 Source: https://b.example/2", "Two bars."),
+        ("Two bars, see https://a.example/1 for more.", "Two bars, see for more."),
+        ("The source: a book. Which?", "The source: a book. Which?"),
+        ("Two bars.\n\nsource:https://a.example", "Two bars."),
+    ],
+)
+def test_words_beside_a_picture_hold_no_address(said: str, words: str) -> None:
+    assert without_addresses(said) == words
+
+
+@pytest.mark.parametrize(
     ("long", "place"),
     [({}, "original"), ({"original_url": "https://a.example/" + "x" * 200}, "block")],
 )
@@ -156,7 +169,6 @@ async def test_a_source_too_long_for_a_post_gives_way_to_a_shorter_one(
     chosen = ChosenPicture(attached, "The old light", "", "")
     expected = {"original": SOURCE.original_url, "block": SOURCE.block_url}
     assert chosen.place == expected[place]
-    assert chosen.credited(f"See {chosen.place}") == f"See {chosen.place}"
     bare = replace(
         chosen,
         picture=attached.model_copy(
