@@ -31,6 +31,11 @@ _KNOWN_SCRIPTS = (
 
 # NOTE(self): beginnings of words; a row after the bar "/" stands anywhere in a word, for scripts that join words.
 _FORGET = """
+    throw toss trash dump\\b gone\\b get\\ rid rid\\ of take\\ me\\ out clear wirf werf schmeiss wegwerf
+    debarrass jette\\b disparai
+    deshaz tira\\b bota\\b desaparec joga deita\\b desfaz desfac suma\\b sumir butta getta spari liberat haal
+    halen wyrzuc pozbadz
+    выброс выкин избав исчез викин slang kasta sudda smid\\b heita havit hafiza vyhod aruncat dobd buang vut\\b
     forg eras delet wip(e|ing) purg scrub unlearn unremember eliminat eliminar remove removing gdpr dsgvo rgpd
     expunge destroy discard
     vergiss vergess losch entfern streich tilg vernicht
@@ -41,21 +46,26 @@ _FORGET = """
     zapomn usun skasuj wymaz wykasuj kasow usuw
     забуд забыт забыв удал сотр стер стир очист вычеркн
     видал зітр
-    unut sil(in|me|er|iver|ebil|mek|in|iyor)?\\b sil(in|er)\\w* kaldir
+    unut sil(?!ikon|en|ah) kaldir
     glom radera ta\\ bort slet slett fjern
     unohd poist
     zapome smaz vymaz odstran
     ξεχα ξεχν διαγρα σβησ
     lupak hapus quen xoa
     uita sterge felejts torol
-    / 忘 削除 消して 消去 消し 抹消 删 刪 清除 抹去 抹掉
+    / 忘 削除 消せ 消して 消去 消し 抹消 删 刪 清除 抹去 抹掉
       잊 삭제 지워 지우
       انس نسي نسى حذف احذف امسح مسح محو امح
       שכח תשכח מחק תמחק הסר
       भूल भुला हटा मिटा डिलीट
 """
 _KNOW = """
-    know known knew stor(e|ed|ing|age)\\b remember record data info file profile sav(e|ed)\\b keep kept collect memor
+    histor list archiv chronik behalt behielt aufgehob aufheb gemerkt kennst retien garde conserv apunt anot
+    ficha registo
+    annot zapisk notat mam\\b masz запом досье сведен замет kayd kayit anteckn noter muistiin sbir notes\\b
+    heb\\ je hast\\ du
+    know known knew stor(e|ed|ing|age)\\b remember record data info file profile sav(e|ed)\\b keep kept collect
+    memor
     dossier hold note logg? have\\ on got\\ on track
     weiss wisst gespeichert speicher merk daten wissen informationen akte aufgezeich notiert gesammelt
     sais savoir savez connai donnee renseign stock memoris retenu garde enregistr
@@ -79,9 +89,10 @@ _KNOW = """
       जानत पता जानकारी डेटा याद सहेज रखा रखी
 """
 _ME = """
+    our ours we\\b unser nous notre nos\\b nuestr noss nostr ons\\b onze nas\\b nasz наш нас bizim vart vara vores
     me\\b my\\b mine\\b myself i\\b im\\b us\\b
     mich mir mein ich\\b
-    moi\\b me\\b m mon\\b ma\\b mes\\b je\\b
+    moi\\b me\\b m\\b mon\\b ma\\b mes\\b je\\b
     mi\\b mis\\b me\\b mio conmigo yo\\b
     mim\\b meu minha meus eu\\b comigo
     mi\\b me\\b mio mia miei mie\\b
@@ -98,7 +109,8 @@ _ME = """
     / 私 僕 俺 わたし 自分 我 咱 俺 나 내 저 제 ني عني بي לי עלי אותי שלי मुझ मेर हमें
 """
 _REPLY = """
-    repl(y|i) respon answer repond respuest respond contest writ wrote messag contact talk(ing)?\\b comment tag mention
+    repl(y|i) respon answer repond respuest respond contest writ wrote messag contact talk(ing)?\\b comment tag
+    mention
     ping notif bother jump chime reach\\ out engag speak\\ to react interact butt(ing)?\\ in dm\\b @ say
     antwort schreib geschrieben anschreib kommentier erwaehn erwahn ansprech sprich anquatsch meld reagier
     repon ecri parl\\w* mention comment adress contact
@@ -108,7 +120,7 @@ _REPLY = """
     antwoord reageer reageren schrijf praat geschreven bericht gereageerd
     odpow odpis pisa pisz napisa koment zaczepia
     отве пиш писа напис обращ коммент разгов встрева відпов
-    cevap yanit yaz(ma|dın|din|may|ar|iyor|\\b)\\w* mesaj konus
+    yorum cevap yanit yaz(?!ilim) mesaj konus
     svar skriv kommenter kommentera prata snak
     vasta vastaa kirjoit kommentoi
     odpov odepis napsa kometuj
@@ -166,7 +178,9 @@ _NOT = """
     / ない ません ないで しない 不 别 別 莫 勿 말 지 않 안 لا لن אל לא मत नहीं ना
 """
 _MAY = """
-    again may can could allow\\w* permit welcome ok\\b okay fine back resume changed unmute start unblock invite happy
+    idea\\b ideia\\b andrat mind\\b avis\\b uberlegt anders bedacht zdanie передум передоум fikrim
+    again may can could allow\\w* permit welcome ok\\b okay fine back resume changed unmute start unblock
+    invite happy
     free feel\\ free mind
     wieder darf darfst kannst konn gern erlaub ok
     peux pouv nouveau autoris droit
@@ -185,6 +199,10 @@ _MAY = """
     / また いい もう一度 再び 可以 再 重新 又 恢复 允许 다시 돼 괜찮 يمكن مرة مجددا تستطيع יכול שוב מותר फिर सकत दोबारा
 """
 _WHY = """
+    what\\ (led|brought|got|makes|drove) comment\\ ca\\ se d.ou\\b wie\\ kommst wer\\ hat aus\\ welchem a\\ santo
+    a\\ que\\ viene que\\ te\\ hizo que\\ te\\ llev quien\\ te o\\ que\\ te quem\\ te cosa\\ ti chi\\ ti
+    wat\\ bracht co\\ cie z\\ jakiego
+    с\\ какой что\\ застав кто\\ тебя sebeb vad\\ fick hur\\ kommer hvad\\ fik hva\\ fikk mika\\ sai
     why how\\ come what\\ made reason what\\ for explain who\\ asked what\\ prompted wherefore
     warum wieso weshalb wozu grund
     pourquoi raison qu\\ est\\ ce\\ qui
@@ -200,7 +218,8 @@ _WHY = """
     γιατι
     kenapa mengapa tai\\ sao vi\\ sao
     de\\ ce miert
-    / なぜ なんで どうして 何で 为什么 為什麼 为何 為何 干嘛 干吗 怎么 왜 어째서 لماذا ليش ليه למה מדוע क्यों किसलिए
+    / 什么原因 什么理由 凭什么 何故 الذي
+      なぜ なんで どうして 何で 为什么 為什麼 为何 為何 干嘛 干吗 怎么 왜 어째서 لماذا ليش ليه למה מדוע क्यों किसलिए
 """
 _YOU = """
     you u\\b ya\\b your this it that

@@ -55,6 +55,7 @@ _TEMPO: Mapping[str, float] = {"maren": 1.5, "tobias": 2.0, "odile": 1.2}
 PASSES_BY_AFTER_S = 20.0
 _CAUTIOUS = "odile"
 _QUESTION = "Only passing through. @odile.test, do you salt the water before it boils, or after?"
+_ABOUT_THEMSELVES = "One more thing before I go, @maren.test: what do you know about me?"
 
 
 def run_demo(*, minutes: float, speed: float, port: int, mind: Literal["scripted", "gateway"], home: Path) -> None:
@@ -138,7 +139,10 @@ def make_home(root: Path, resident: Resident, town: Town, speed: float, tokens_p
 
 
 def ask_in_passing(town: Town) -> None:
-    """A stranger asks the one resident who does not answer strangers by itself: the visitor has something to decide."""
+    """A stranger asks the one resident who does not answer strangers by itself: the visitor has something to decide.
+
+    Of another resident they ask what it knows of them.
+    """
     stranger = town.network.create_account(
         passing_by.HANDLE,
         secrets.token_urlsafe(16),
@@ -146,6 +150,7 @@ def ask_in_passing(town: Town) -> None:
         description="Passing through: one line of the demo.",
     )
     town.network.post_as(stranger.did, _QUESTION)
+    town.network.post_as(stranger.did, _ABOUT_THEMSELVES)
 
 
 @asynccontextmanager

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from adapters.storage.store import Credentials, open_storage
-from common.clock import SystemClock
+from common.clock import Clock, SystemClock
 from common.errors import UsageError
 from common.redact import Redactor
 from common.settings import Settings, load_settings
@@ -83,22 +83,21 @@ def run_forget(root: Path, who: str, *, as_json: bool) -> None:
         write_lines(*(f"Still named in {path}, which is yours to change" for path in one.left))
 
 
-def carry_out_requests(settings: Settings, home: Home) -> list[Forgotten]:
+def carry_out_requests(settings: Settings, home: Home, clock: Clock | None = None) -> list[Forgotten]:
     """Carry out the requests that are due, while the home is locked; return what came of each. Raises `SoulError`."""
-    clock = SystemClock()
+    clock = clock or SystemClock()
     requests = ForgetRequests(home.memory)
     if not requests.due(clock.now()):
         return []
     with HomeLock(home, agent_name=settings.agent_name, started_at=clock.now()):
-        return asyncio.run(_carry_out(settings, home))
+        return asyncio.run(_carry_out(settings, home, clock))
 
 
-async def _carry_out(settings: Settings, home: Home) -> list[Forgotten]:
-    clock = SystemClock()
+async def _carry_out(settings: Settings, home: Home, clock: Clock) -> list[Forgotten]:
     database = await Database.open(home.database, MIGRATIONS)
     server = open_people_server(settings)
     try:
-        forgetting = _forgetting(settings, home, database, server)
+        forgetting = _forgetting(settings, home, database, clock, server)
         done = [await forgetting.carry_out(request) for request in ForgetRequests(home.memory).due(clock.now())]
         journal = Journal(database, SilentConsole(), clock, Redactor(settings.secrets))
         for one in done:
@@ -118,17 +117,19 @@ async def forgetting_beside(settings: Settings, home: Home) -> AsyncIterator[For
     database = await Database.beside(home.database)
     server = open_people_server(settings)
     try:
-        yield _forgetting(settings, home, database, server)
+        yield _forgetting(settings, home, database, SystemClock(), server)
     finally:
         await database.close()
         if server is not None:
             await server.aclose()
 
 
-def _forgetting(settings: Settings, home: Home, database: Database, server: PostgresPeople | None) -> Forgetting:
+def _forgetting(
+    settings: Settings, home: Home, database: Database, clock: Clock, server: PostgresPeople | None
+) -> Forgetting:
     storage = open_storage(
         settings.storage_url,
         root=home.store,
         credentials=Credentials(settings.storage_access_key_id, settings.storage_secret_access_key.get_secret_value()),
     )
-    return Forgetting(home, database, storage, settings.agent_name, SystemClock(), server=server)
+    return Forgetting(home, database, storage, settings.agent_name, clock, server=server)

@@ -19,6 +19,7 @@ from modules.runtime.llm.types import Message
 from modules.runtime.scheduler.types import Outcome
 from modules.services.agent.tools.types import Turn
 from soul.app import App, open_soul
+from soul.commands.people import carry_out_requests
 from soul.status_report import status_line
 from soul.terminal.plain import PlainConsole
 
@@ -29,7 +30,10 @@ def run_walk(root: Path, *, social_only: bool) -> bool:
     """Walk; True if every step succeeded."""
     refuse_unknown_keys(root)
     settings = load_settings(root)
-    return asyncio.run(_walk(settings, Home.at(root, settings.memory_dir), social_only=social_only))
+    home = Home.at(root, settings.memory_dir)
+    if home.database.exists():
+        carry_out_requests(settings, home)
+    return asyncio.run(_walk(settings, home, social_only=social_only))
 
 
 async def _walk(settings: Settings, home: Home, *, social_only: bool) -> bool:

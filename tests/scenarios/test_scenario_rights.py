@@ -207,22 +207,28 @@ async def test_words_about_others_and_words_in_quotes_decide_nothing_about_anybo
         assert "quillon.test" not in request.trace.person.handles
 
 
-async def test_an_answer_without_sense_is_tried_again_and_costs_nobody_an_answer(running_town: RunningTown) -> None:
+async def test_an_answer_without_sense_is_asked_for_once_more_and_then_the_post_is_answered_as_any_other(
+    running_town: RunningTown,
+) -> None:
     home, did = home_of(running_town), running_town.account("quillon")
     sane = answering({"wipe whatever": "forget"})
-    tries = iter(["Sure! I will do so.", ""])
+    tries = iter(["Sure! I will do so.", "{}", "{}"])
 
     def confused(request: ChatRequest) -> Completion:
         if request.facts.purpose == "rights-request" and (said := next(tries, None)) is not None:
-            return Completion(said or "{}")
+            return Completion(said)
         return sane(request)
 
     running_town.mind.answer = confused
     async with awake(home) as soul:
+        running_town.network.post_as(did, "@rowan.test please forget how loud slate is")
+        await soul.look()
+        assert await what_became(soul, "quillon.test") == ["replied"]
+        (told,) = await soul.app.services.journal.recent(100, kinds=["error"])
+        assert told.entry.summary == "The model did not say whether @quillon.test asks about their own data"
         running_town.network.post_as(did, "@rowan.test wipe whatever you have got of me")
-        for _ in range(3):
-            await soul.look()
-    assert len(running_town.texts("rowan")) == 1
+        await soul.look()
+    assert len(ForgetRequests(home.memory).all()) == 1
 
 
 async def test_a_storm_of_requests_costs_a_bounded_number_of_turns(running_town: RunningTown) -> None:

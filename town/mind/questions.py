@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Callable, Iterable, Mapping
 
@@ -11,6 +12,7 @@ from town.mind.turn import Turn
 from town.model.types import Completion
 
 _SAME_SHARE = 0.7
+_MOST_FACTS = 3
 _ASKED_BEFORE = re.compile(r"\b(?:i asked|asked for|waiting|yet\?|so far|answered)", re.IGNORECASE)
 _ASKS = re.compile(r"\b(?:should|could|can|would be great)\b", re.IGNORECASE)
 _WORK = re.compile(r"\b(?:issue|plan|ticket|fix|repair|sorted out|write (?:this|that|it) up)", re.IGNORECASE)
@@ -53,17 +55,38 @@ def _asks_for_work(line: str) -> bool:
     return asks is not None and _WORK.search(line, asks.end()) is not None
 
 
+_RIGHTS = (
+    ("reply_again", re.compile(r"\b(?:reply|answer|write|talk)\b.{0,40}\bagain\b", re.IGNORECASE)),
+    ("forget", re.compile(r"\b(?:forget|delete|erase|wipe|remove)\b.{0,60}\b(?:me|my|mine)\b", re.IGNORECASE)),
+    ("know", re.compile(r"\b(?:know|store|stored|keep|remember)\b.{0,40}\b(?:me|my|mine)\b", re.IGNORECASE)),
+    ("no_reply", re.compile(r"\b(?:do not|don't|stop|never)\b.{0,40}\b(?:reply|answer|writ)|leave me", re.IGNORECASE)),
+    ("why", re.compile(r"\bwhy\b.{0,20}\byou\b.{0,20}\b(?:reply|answer|write)\b", re.IGNORECASE)),
+)
+"""What somebody asks for themselves, by the words of it; the first row that fits holds."""
+
+
+def _right(fields: Fields) -> str:
+    post = "\n".join(fields.get("post", ()))
+    kind = next((kind for kind, words in _RIGHTS if words.search(post)), "none")
+    return json.dumps({"kind": kind, "language": "en"})
+
+
 _QUESTIONS: Mapping[str, Callable[[Fields], str]] = {
     "Judge": _judged,
     "Confirm": _judged,
     "First Look": _worth_an_answer,
     "Intent": _intent,
+    "rights-request": _right,
     "extraction": lambda _: "[]",
 }
 """By the name of the question; any other gets a sentence."""
 
 
-_SENTENCES: Mapping[str, str] = {"introduction": "introduction", "peer-announcement": "found"}
+_SENTENCES: Mapping[str, str] = {
+    "introduction": "introduction",
+    "peer-announcement": "found",
+    **{f"rights-answer: {kind}": f"right_{kind}" for kind in ("know", "forget", "no_reply", "reply_again", "why")},
+}
 """Questions that are answered by a sentence in the first tool: their heading in `talk.yaml`."""
 
 
@@ -74,5 +97,6 @@ def answer_question(turn: Turn, about: QuestionFacts) -> Completion:
     words = turn.words(text="\n".join(text for texts in about.fields.values() for text in texts))
     if (heading := _SENTENCES.get(about.question)) and turn.first_offer:
         handle = next(iter(about.fields.get("handle", ())), "")
-        return turn.call(turn.first_offer.name, {"sentence": words.line(heading, handle=handle)})
+        facts = "; ".join(about.fields.get("facts", ())[:_MOST_FACTS])
+        return turn.call(turn.first_offer.name, {"sentence": words.line(heading, handle=handle, facts=facts)})
     return Completion(words.line("ground")) if about.question == "grounding" else turn.anything(words)

@@ -36,7 +36,7 @@ from modules.services.rights.types import Addressed
 PENDING_MAX_ATTEMPTS = 5
 
 _PLANNED: dict[str, Act] = {"like": "liked", "conclude": "concluded", "skip": "skipped", "later": "later"}
-_REQUESTED: dict[str, Act] = {"later": "later", "unclear": "undecided", "silent": "skipped"}
+_REQUESTED: dict[str, Act] = {"later": "later", "silent": "skipped"}
 _DONE_BEFORE: dict[str, Act] = {"reply": "replied", "like": "liked"}
 
 
@@ -90,6 +90,10 @@ class Handler:
         self._clock = clock
         self._others_first_ms = others_first_ms
         self._on_replied = on_replied
+
+    def may_be_request(self, uri: str, text: str) -> bool:
+        """Return whether a post may be a request about its author's own data, as far as is known of it."""
+        return self._requests.may_be_request(uri, text)
 
     async def handle_post(self, item: Pending) -> Disposition:
         """Handle a post, and settle its row unless it goes on waiting.

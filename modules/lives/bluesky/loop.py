@@ -93,6 +93,7 @@ class AwarenessLoop(Loop):
             relationships=self.relationships,
             agent_did=self.reader.own_did,
             turns=self.turns.counts(),
+            may_be_request=self.handler.may_be_request,
         )
         self._handling = True
         try:

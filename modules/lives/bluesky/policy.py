@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal, Protocol
 
@@ -215,18 +215,21 @@ def triage(
     relationships: Acquaintances,
     agent_did: str = "",
     turns: Mapping[str, int] | None = None,
+    *,
+    may_be_request: Callable[[str, str], bool] = lambda _, text: may_be_rights_request(text),
 ) -> list[Pending]:
     """One item per person and thread: their newest post there; their older ones become `earlier`.
 
-    A post that may be a request about its author's own data stands alone. Everybody who waits in a thread is answered,
-    each after reading what was answered before. Threads of the owner come first. The others take turns: nobody's second
-    item comes before somebody else's first, counting from the `turns` that each did had of late; of a request only
-    other requests count. Among equals come requests, then those who come often, then by priority, then the oldest.
+    A post that may be a request about its author's own data (`may_be_request`, of its uri and text) stands alone.
+    Everybody who waits in a thread is answered, each after reading what was answered before. Threads of the owner come
+    first. The others take turns: nobody's second item comes before somebody else's first, counting from the `turns`
+    that each did had of late; of a request only other requests count. Among equals come requests, then those who come
+    often, then by priority, then the oldest.
     """
     threads: dict[tuple[str, str, str], list[Pending]] = {}
     for item in sorted(waiting, key=_age):
         post = item.notification
-        alone = post.uri if may_be_rights_request(post.text) else ""
+        alone = post.uri if may_be_request(post.uri, post.text) else ""
         threads.setdefault((post.root.uri, post.author.did, alone), []).append(item)
 
     had = Counter(turns or {})
@@ -243,7 +246,7 @@ def triage(
     rounds: list[tuple[bool, int, bool, Pending]] = []
     for item in sorted(map(_one_of, threads.values()), key=urgency):
         did = item.notification.author.did
-        by_owner, is_request = did == owner_did, may_be_rights_request(item.notification.text)
+        by_owner, is_request = did == owner_did, may_be_request(item.notification.uri, item.notification.text)
         # NOTE(self): turns that somebody had do not put off a request, other requests of theirs do.
         counted = asked if is_request else had
         rounds.append((not by_owner, 0 if by_owner else counted[did], not is_request, item))

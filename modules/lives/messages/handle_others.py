@@ -36,7 +36,7 @@ MOST_TRIES = 3
 _LOOKED_AT = 500
 _MOST_LINES = 12
 _LATEST = "\uffff"
-_REQUESTED: dict[str, MessageAct] = {"silent": "silent", "later": "later", "unclear": "undecided"}
+_REQUESTED: dict[str, MessageAct] = {"silent": "silent", "later": "later"}
 _SUMMARIES: dict[MessageAct, str] = {
     "answered": "Answered @{} in a direct message",
     "silent": "No answer to a direct message of @{}",

@@ -52,6 +52,14 @@ _EXTRACTION = "memory-extraction"
 _LAST_WORDS_S = 1.0
 
 
+class Consents(Protocol):
+    """What people allow to be done with what they wrote."""
+
+    async def may_be_remembered(self, session_key: str, /) -> bool:
+        """Return whether memories may be kept of the conversation with that key."""
+        ...
+
+
 class TurnDependencies(Protocol):
     """What they are built from."""
 
@@ -72,6 +80,9 @@ class TurnDependencies(Protocol):
     outbox: Outbox
     knowledge: Knowledge
     gateway: LLMGateway
+
+    @property
+    def preferences(self) -> Consents: ...
 
 
 class TurnServices:
@@ -190,6 +201,7 @@ class TurnServices:
             on_kept=services.knowledge.write_day,
             on_end=partial(forget_notes, stores.owner_files),
             remember=remember if stores.in_database else None,
+            may_remember=services.preferences.may_be_remembered,
         )
 
     def owner_talk(self, situation: Callable[[], Awaitable[str]]) -> OwnerTalk:

@@ -35,7 +35,8 @@ FORGET_AFTER = timedelta(minutes=5)
 FORGET_EVERY = timedelta(minutes=15)
 """A forgetting begins at the next of these moments, so that many requests end few lives."""
 
-_TURN = "request-turn"
+_TURN, _NONE = "request-turn", "no-request"
+_REMEMBERED = timedelta(days=7)
 _MOST_READ = 2_000
 _PUBLIC_STORES = ("received posts", "acts", "conversations", "memories", "rights", "journal", "store", "files")
 _SUMMARIES: dict[RequestKind, str] = {
@@ -89,13 +90,14 @@ class PersonRequests:
         self._clock = clock
         self._speed = speed
         self._read: LRUCache[str, Reading] = LRUCache(_MOST_READ)
+        self._is_recalled = False
 
     async def carry_out(self, asked: Addressed) -> RequestOutcome | None:
         """Do what somebody asks about their own data; None if they ask for nothing of the kind, or the owner speaks.
 
         Where they ask for nothing and asked for no reply before, nothing is said (`silent`).
 
-        Each post is read by the model once in a life, and not beyond `REQUESTS_PER_PERSON`.
+        Each post is read by the model once, also across a restart, and not beyond `REQUESTS_PER_PERSON`.
 
         Raises:
             BudgetExceeded: there is no budget for whoever wrote it.
@@ -107,6 +109,7 @@ class PersonRequests:
             return None
         if not may_be_rights_request(asked.text):
             return await self._no_request(asked.did)
+        await self._recall()
         reading = self._read.get(asked.uri)
         if reading is None:
             if wait_s := await self._wait_s(asked.did):
@@ -114,12 +117,36 @@ class PersonRequests:
                 return RequestOutcome("later", reason=reason, retry_in_s=wait_s)
             await self._begin_turn(asked)
             reading = await self._reader.read(asked.text, asked.importance)
-            if reading is None:
-                return RequestOutcome("unclear", reason="the model did not say what the post asks for")
-            self._read[asked.uri] = reading
+            self._read[asked.uri] = reading = await self._noted(asked, reading)
         if reading.kind is None:
             return await self._no_request(asked.did)
         return await self._answer(asked, reading.kind, reading.language)
+
+    def may_be_request(self, uri: str, text: str) -> bool:
+        """Return whether a post is still to be read for a request, or holds one."""
+        reading = self._read.get(uri)
+        return reading.kind is not None if reading else may_be_rights_request(text)
+
+    async def _recall(self) -> None:
+        """Know again which posts were read before this start and asked for nothing; does nothing when called again."""
+        if self._is_recalled:
+            return
+        now = self._clock.now()
+        for stored in await self._journal.with_act(LOOP, _NONE, now - _REMEMBERED, now + _REMEMBERED):
+            self._read[stored.entry.trigger_uri or ""] = Reading()
+        self._is_recalled = True
+
+    async def _noted(self, asked: Addressed, reading: Reading | None) -> Reading:
+        """Note that a post asks for nothing; the owner is told where the model did not say what it asks for."""
+        if reading is not None and reading.kind is not None:
+            return reading
+        who, data = f"@{asked.handle}", {"act": _NONE}
+        entry = Entry("life", LOOP, f"{who} asks for nothing about their own data", line=None, data=data)
+        if reading is None:
+            summary = f"The model did not say whether {who} asks about their own data"
+            entry = Entry("error", LOOP, summary, line="warn", reason="`soul why` shows the post", data=data)
+        await self._journal.record(replace(entry, trigger_uri=asked.uri, author=asked.handle))
+        return reading or Reading()
 
     async def _no_request(self, did: str) -> RequestOutcome | None:
         wants_none = await self._database.run(partial(store.no_reply_among, dids=[did]))

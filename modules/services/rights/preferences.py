@@ -6,8 +6,9 @@ A row is written after each reading; a crash in between costs one more reading.
 from __future__ import annotations
 
 import asyncio
+import sqlite3
 from collections.abc import Iterable, Mapping
-from datetime import timedelta
+from datetime import datetime, timedelta
 from functools import partial
 
 from cachetools import TTLCache
@@ -16,10 +17,15 @@ from adapters.atproto.client import Atproto
 from adapters.atproto.public import PublicRepos
 from adapters.atproto.types import Record
 from common.clock import Clock
+from common.person import Person, Trace
 from common.result import ApiResult, Err, Ok
 from modules.runtime.database.database import Database
+from modules.runtime.database.functions import know_person
+from modules.services.agent.memory.people import MemoryPeople
+from modules.services.agent.sessions.people import drop_turns
+from modules.services.inbox import received
 from modules.services.rights import store, tombstones
-from modules.services.rights.policy import INTENTS, PREFERENCE, preference_of
+from modules.services.rights.policy import INTENTS, PREFERENCE, may_stand_in_prompt, preference_of
 from modules.services.rights.types import Preference
 
 FRESH = timedelta(hours=24)
@@ -59,6 +65,10 @@ class Preferences:
         """Return those of these people who are forgotten: what they wrote to others is not read."""
         return frozenset(await self._database.run(partial(tombstones.forgotten, dids=frozenset(dids))))
 
+    async def may_be_remembered(self, session_key: str) -> bool:
+        """Return whether nobody who wrote to us in that conversation denies that search memory holds their words."""
+        return await self._database.run(partial(_may_be_remembered, session_key=session_key))
+
     async def of(self, dids: Iterable[str]) -> Mapping[str, Preference]:
         """Return the preferences of these people; who is missing could not be read.
 
@@ -84,7 +94,7 @@ class Preferences:
         if isinstance(found, Err):
             self._unreadable[did] = True
             return did, None
-        await self._database.run(partial(store.put, did=did, preference=found.data, now=self._clock.now()))
+        await self._database.run(partial(_keep, did=did, preference=found.data, now=self._clock.now()))
         return did, found.data
 
     async def _look(self, did: str) -> ApiResult[Preference]:
@@ -98,3 +108,26 @@ class Preferences:
                 return listed
             records[collection] = listed.data
         return Ok(preference_of(records[PREFERENCE], records[INTENTS], (self._atproto.did, self._atproto.handle)))
+
+
+def _may_be_remembered(connection: sqlite3.Connection, session_key: str) -> bool:
+    at = session_key.find("at://")
+    written = received.in_thread(connection, session_key[at:]) if at >= 0 else []
+    known = store.get(connection, {one.author_did for one in written})
+    return all(preference.embedding != "deny" for preference, _ in known.values())
+
+
+def _keep(connection: sqlite3.Connection, did: str, preference: Preference, now: datetime) -> None:
+    """Keep what somebody declared, and delete what it does not allow any more.
+
+    Who denies inference leaves the conversations in which they spoke, who denies embedding the memories in soul.db.
+    """
+    before, _ = store.get(connection, [did]).get(did, (Preference(), now))
+    store.put(connection, did, preference, now)
+    seen = [one for one in received.authors(connection) if one[0] == did]
+    person = Person(did, tuple({handle for _, handle, _ in seen if handle}))
+    know_person(connection, person)
+    if not may_stand_in_prompt(preference):
+        drop_turns(connection)
+    if preference.embedding == "deny" != before.embedding:
+        MemoryPeople().forget(connection, Trace(person))

@@ -51,17 +51,20 @@ class RequestReader:
     skills: Skills
 
     async def read(self, text: str, importance: Importance) -> Reading | None:
-        """Return what a post asks for; None if the model's answer cannot be read. Raises `SoulError` as the gateway."""
-        answer = await self.gateway.chat(
-            self._messages(text),
-            system=self.skills.render(SKILL, "System Prompt"),
-            max_tokens=_TOKENS,
-            temperature=0,
-            purpose=SKILL,
-            importance=importance,
-            facts=TurnFacts(QuestionFacts(SKILL, {"post": (text,)})),
-        )
-        return reading_of(answer)
+        """Return what a post asks for; None if two answers of the model cannot be read. Raises `SoulError`."""
+        for temperature in (0.0, None):
+            answer = await self.gateway.chat(
+                self._messages(text),
+                system=self.skills.render(SKILL, "System Prompt"),
+                max_tokens=_TOKENS,
+                temperature=temperature,
+                purpose=SKILL,
+                importance=importance,
+                facts=TurnFacts(QuestionFacts(SKILL, {"post": (text,)})),
+            )
+            if reading := reading_of(answer):
+                return reading
+        return None
 
     def _messages(self, text: str) -> list[Message]:
         messages = []

@@ -15,14 +15,13 @@ RequestKind = Literal["know", "forget", "no_reply", "reply_again", "why"]
 class Preference:
     """A person's choices, as they hold for us.
 
-    The SOUL trains no model and makes no embeddings, so `training` and `embedding` decide nothing here; they are kept
-    because `soul know` shows the owner all that a person declared.
+    The SOUL trains no model, so `training` decides nothing here; `soul know` shows it with all that a person declared.
 
     Attributes:
         training: models may be trained on their posts.
         inference: their posts may stand in a prompt.
         synthetic_content: a model may write from their posts, for example a reply.
-        embedding: embeddings may be made of their posts.
+        embedding: memories that can be searched may be made of their posts.
 
     """
 
@@ -59,11 +58,10 @@ class RequestOutcome:
     """What came of a request.
 
     `answer`: it is carried out, and `text` is to be said to whoever asked, once. `silent`: it is carried out, or there
-    was none (`kind` is None), and nothing may be said. `later`: it waits for `retry_in_s` seconds. `unclear`: the
-    model's answer could not be read.
+    was none (`kind` is None), and nothing may be said. `later`: it waits for `retry_in_s` seconds.
     """
 
-    code: Literal["answer", "silent", "later", "unclear"]
+    code: Literal["answer", "silent", "later"]
     kind: RequestKind | None = None
     text: str = ""
     reason: str = ""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import itertools
+import json
 import re
 from collections import Counter
 
@@ -214,6 +215,32 @@ async def test_each_says_who_it_is_and_tells_of_a_neighbour_in_a_sentence(who: s
         about = QuestionFacts(question, {"handle": ("kit.test",)})
         request = ChatRequest("m", WORDS, offers=(tool,), force="tell", facts=facts(who, about))
         assert expected in (await only_call(request)).input["sentence"]
+
+
+@pytest.mark.parametrize(
+    ("post", "kind"),
+    [
+        ("One more thing before I go, @maren.test: what do you know about me?", "know"),
+        ("please forget me", "forget"),
+        ("don't reply to me any more", "no_reply"),
+        ("you may answer me again", "reply_again"),
+        ("why did you answer me?", "why"),
+        ("Why does slate hum?", "none"),
+    ],
+)
+async def test_it_reads_what_somebody_asks_about_their_own_data(post: str, kind: str) -> None:
+    about = QuestionFacts("rights-request", {"post": (post,)})
+    thought = await MIND.complete(ChatRequest("m", WORDS, facts=facts("maren", about)))
+    assert json.loads(thought.text) == {"kind": kind, "language": "en"}
+
+
+@pytest.mark.parametrize("kind", ["know", "forget", "no_reply", "reply_again", "why"])
+async def test_it_answers_what_somebody_asked_about_their_own_data(kind: str) -> None:
+    about = QuestionFacts(f"rights-answer: {kind}", {"facts": ("posts of yours: 3",)})
+    tool = offer("answer_request", ["sentence"])
+    request = ChatRequest("m", WORDS, offers=(tool,), force="answer_request", facts=facts("maren", about))
+    said = (await only_call(request)).input["sentence"]
+    assert ("posts of yours: 3" in said) == (kind in {"know", "why"})
 
 
 async def test_a_forced_tool_never_seen_before_is_filled_by_its_schema() -> None:

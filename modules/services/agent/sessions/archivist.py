@@ -57,6 +57,7 @@ class Archivist:
             or where it raised `PolicyBlocked` or `Transient` it is called again, unless another goes on under that key.
         remember: keeps one memory within a transaction of `database`, if memories lie there too; they are then kept
             at the very moment at which the messages go. Otherwise just before, and again after a crash in between.
+        may_remember: whether memories may be kept of the conversation with that key; without it, of all.
 
     """
 
@@ -75,6 +76,7 @@ class Archivist:
         on_kept: Callable[[datetime], Awaitable[None]] | None = None,
         on_end: Callable[[str], Awaitable[None]] | None = None,
         remember: archives.Remember | None = None,
+        may_remember: Callable[[str], Awaitable[bool]] | None = None,
     ) -> None:
         self._sessions = sessions
         self._database = database
@@ -88,6 +90,7 @@ class Archivist:
         self._on_kept = on_kept
         self._on_end = on_end
         self._remember = remember
+        self._may_remember = may_remember
         self._alone = asyncio.Lock()
 
     async def compact(self, session_id: str, budget_tokens: int) -> Outcome:
@@ -199,6 +202,8 @@ class Archivist:
         at = session.last_active_at if whole else iso(self._clock.now())
         tags = () if whole else (COMPACTION,)
         distilled = await self._distiller.distil(session, rows, provenance, remembered_at=at, tags=tags)
+        if self._may_remember and not await self._may_remember(session.key):
+            distilled = replace(distilled, memories=())
         if whole or distilled.message:
             return distilled
         earlier = await self._database.run(lambda connection: store.summary(connection, session.id))

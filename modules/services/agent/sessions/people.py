@@ -92,6 +92,18 @@ def _turns_naming(connection: sqlite3.Connection) -> Iterator[tuple[str, int]]:
     yield from turn if named else ()
 
 
+def drop_turns(connection: sqlite3.Connection) -> int:
+    """Delete the turns that name the person from conversations in public; return how many messages went.
+
+    The owner's own talks, and those in a room, stay.
+    """
+    rows = connection.execute("SELECT id, key FROM sessions").fetchall()
+    public = {str(row["id"]) for row in rows if goes_whole(str(row["key"]))}
+    theirs = [(session_id, seq) for session_id, seq in _turns_naming(connection) if session_id in public]
+    query = "DELETE FROM session_messages WHERE session_id = ? AND seq = ?"
+    return sum(connection.execute(query, one).rowcount for one in theirs)
+
+
 def _clear_distilled(connection: sqlite3.Connection) -> int:
     """Empty what is noted beside archives that stay, where it names the person; return for how many."""
     rows = connection.execute("SELECT key, distilled FROM archives WHERE names_person(distilled)").fetchall()

@@ -19,6 +19,7 @@ from modules.services.outbox.types import UNMETERED_KINDS
 
 _TEXT = "CASE WHEN json_valid(body) THEN json_extract(body, '$.text') END"
 _TO = "CASE WHEN json_valid(body) THEN json_extract(body, '$.to') END"
+_ABOUT_RIGHTS = "coalesce(CASE WHEN json_valid(body) THEN json_extract(body, '$.about_rights') END, 0)"
 _WAITS = "state IN ('pending', 'sending')"
 # NOTE(self): the plus keeps SQLite from looking by state, which most rows share.
 _MAY_LEAVE = "+state IN ('held', 'pending', 'sending', 'done')"
@@ -70,10 +71,13 @@ def points_waiting(connection: sqlite3.Connection) -> float:
 
 
 def replied_to(connection: sqlite3.Connection, now: datetime, window: timedelta) -> list[tuple[datetime, str]]:
-    """Targets of the replies that left within the window, with the moment, oldest first."""
+    """Targets of the replies that left within the window, with the moment, oldest first.
+
+    Answers to what people ask about their own data are none of them: they take nobody else's place.
+    """
     rows = connection.execute(
-        "SELECT sent_at, target FROM intents WHERE sent_at >= :since AND sent_at < :until AND kind = 'reply'"
-        " ORDER BY sent_at",
+        "SELECT sent_at, target FROM intents WHERE sent_at >= :since AND sent_at < :until AND kind = 'reply'"  # noqa: S608 - constants
+        f" AND NOT {_ABOUT_RIGHTS} ORDER BY sent_at",
         _window(now, window),
     )
     return [(parse_iso(row[0]), row[1]) for row in rows]
@@ -96,8 +100,9 @@ def waiting_messages(connection: sqlite3.Connection, did: str) -> int:
 
 
 def waiting_replies(connection: sqlite3.Connection) -> list[str]:
-    """Targets of the replies that wait to leave."""
-    rows = connection.execute(f"SELECT target FROM intents WHERE kind = 'reply' AND {_WAITS}")  # noqa: S608 - constants
+    """Targets of the replies that wait to leave; answers to what people ask about their own data are none of them."""
+    query = f"SELECT target FROM intents WHERE kind = 'reply' AND {_WAITS} AND NOT {_ABOUT_RIGHTS}"  # noqa: S608 - constants
+    rows = connection.execute(query)
     return [row[0] for row in rows]
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from adapters.atproto.records import FOLLOW
 from common.provenance import Provenance
+from modules.services.agent.memory.types import NewMemory
 from modules.services.agent.tools.types import Turn
 from modules.services.rights.policy import PREFERENCE
 from modules.services.rights.types import Preference
@@ -124,3 +125,43 @@ async def test_the_timeline_of_the_owner_is_read_without_the_posts_of_those_who_
         told = await tool.handler(tool.input_model(), Turn("owner", Provenance.OWNER))
     assert "Slate it is." in told.content
     assert "heron" not in told.content
+
+
+async def test_what_somebody_said_leaves_the_conversation_once_they_deny_inference(running_town: RunningTown) -> None:
+    home = running_town.make_home("rowan", SOUL_SPEED="1")
+    sam, kit = running_town.account("sam"), running_town.account("kit")
+    top, _ = running_town.network.post_as(sam, f"@rowan.test {SECRET}, or does it?")
+    running_town.network.post_as(kit, "@rowan.test and what does the otter count?", reply_to_uri=top)
+    async with awake(home) as life:
+        services = life.app.services
+        await life.look()
+
+        async def said() -> str:
+            query = "SELECT group_concat(content) FROM session_messages"
+            return str(await services.database.run(lambda connection: connection.execute(query).fetchone()[0]))
+
+        assert "heron" in await said()
+        declare(running_town, "sam", inference=False)
+        life.passes(25 * 3600)
+        assert await services.preferences.of({sam, kit}) == {sam: Preference(inference="deny"), kit: Preference()}
+        assert "heron" not in await said()
+        assert "otter" in await said()
+
+
+async def test_who_denies_embedding_stands_in_no_memory(running_town: RunningTown) -> None:
+    home = running_town.make_home("rowan", SOUL_SPEED="1")
+    sam = running_town.account("sam")
+    top, _ = running_town.network.post_as(sam, f"@rowan.test {SECRET}, or does it?")
+    async with awake(home) as life:
+        services = life.app.services
+        memories, preferences = services.knowledge.stores.memories, services.preferences
+        await life.look()
+        assert await preferences.may_be_remembered(f"bluesky:thread:{top}")
+        await memories.save(NewMemory("person", "sam.test", f"says that {SECRET}"), services.clock.now())
+        await memories.save(NewMemory("fact", "slate", "Slate is louder than tin."), services.clock.now())
+        declare(running_town, "sam", embedding=False)
+        life.passes(25 * 3600)
+        await preferences.of({sam})
+        assert [memory.subject for memory in await memories.listed()] == ["slate"]
+        assert not await preferences.may_be_remembered(f"bluesky:thread:{top}")
+        assert await preferences.may_be_remembered("owner:terminal")

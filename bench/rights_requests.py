@@ -1,0 +1,99 @@
+"""How well the sieve for requests about one's own data finds them: recall, and how much else it lets through.
+
+Usage: `python bench/rights_requests.py [--split dev|held-out] [--failures]`
+
+`tests/data/rights_requests.jsonl` holds the cases, one a line, written by hand in fifteen languages; two thirds are for
+work on the sieve (`dev`), one third is only measured (`held-out`). A fourth are look-alikes: posts about forgetting,
+answering and the like that ask for nothing. `--failures` lists the requests of `dev` that are missed.
+Ends with exit code 1 where recall is below `LEAST_RECALL`, or more look-alikes pass than `MOST_PASSED`.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal, get_args
+
+ROOT = Path(__file__).parents[1]
+sys.path.insert(0, str(ROOT))
+
+from common.text.rights_requests import may_be_rights_request
+
+CASES = ROOT / "tests" / "data" / "rights_requests.jsonl"
+Split = Literal["dev", "held-out"]
+LEAST_RECALL: Mapping[Split, float] = {"dev": 0.99, "held-out": 0.97}
+MOST_PASSED = 0.7
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    """A post, and what it asks for; `none` for a look-alike."""
+
+    language: str
+    kind: str
+    split: Split
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Sieved:
+    """How many requests there were, how many were found, and the same of look-alikes."""
+
+    requests: int
+    found: int
+    look_alikes: int
+    passed: int
+
+    @property
+    def recall(self) -> float:
+        """The share of the requests that was found."""
+        return self.found / self.requests if self.requests else 1.0
+
+    @property
+    def is_fit(self) -> bool:
+        """Whether no more look-alikes pass than may."""
+        return self.passed <= MOST_PASSED * self.look_alikes
+
+
+def read_cases(path: Path = CASES) -> list[Case]:
+    """Return the labelled posts."""
+    return [Case(**json.loads(line)) for line in path.read_text(encoding="utf-8").splitlines()]
+
+
+def sieve(cases: Iterable[Case]) -> Sieved:
+    """Return what the sieve makes of `cases`."""
+    judged = [(case.kind != "none", may_be_rights_request(case.text)) for case in cases]
+    requests, others = [hit for is_one, hit in judged if is_one], [hit for is_one, hit in judged if not is_one]
+    return Sieved(len(requests), sum(requests), len(others), sum(others))
+
+
+def main() -> int:
+    """Print the figures; return the exit code."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--split", choices=get_args(Split))
+    parser.add_argument("--failures", action="store_true")
+    options = parser.parse_args()
+    cases = read_cases()
+    bad = False
+    for split in get_args(Split):
+        if options.split in {None, split}:
+            own = [case for case in cases if case.split == split]
+            got = sieve(own)
+            bad = bad or got.recall < LEAST_RECALL[split] or not got.is_fit
+            languages = len({case.language for case in own})
+            sys.stdout.write(
+                f"{split}: {got.found} of {got.requests} requests found in {languages} languages"
+                f" (recall {got.recall:.3f}); {got.passed} of {got.look_alikes} look-alikes are read too\n"
+            )
+    if options.failures:
+        missed = (one for one in cases if one.split == "dev" and one.kind != "none")
+        sys.stdout.writelines(f"missed: {one.text}\n" for one in missed if not may_be_rights_request(one.text))
+    return int(bad)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,37 @@
+"""Which posts a model reads for a request about their author's own data."""
+
+from __future__ import annotations
+
+import pytest
+
+from common.text.rights_requests import may_be_rights_request
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "@rowan.test please forget me",
+        "PLEASE FORGET ME",
+        "f\u200borget me",
+        "\uff26\uff2f\uff32\uff27\uff25\uff34 me",
+        "Lo\u0308sch bitte alles",
+        "別再回我了",
+        "stop",
+        "ลืมฉันเถอะ",
+        "დამივიწყე",
+    ],
+)
+def test_it_sees_through_case_accents_width_and_scripts_that_it_has_no_words_of(text: str) -> None:
+    assert may_be_rights_request(text)
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["", "   ", "🙏🙏🙏", "@forget.me", "Slate hums all night.", "Which roof is louder in the rain, tin or slate?"],
+)
+def test_most_talk_passes_by(text: str) -> None:
+    assert not may_be_rights_request(text)
+
+
+def test_of_a_long_post_only_the_beginning_is_read() -> None:
+    assert not may_be_rights_request("la " * 2_000 + "forget me")
