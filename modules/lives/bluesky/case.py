@@ -147,11 +147,13 @@ class Case:
         return [post for post in self._others if post.author.did in self.peers]
 
     @property
-    def acquaintance(self) -> Literal["Owner", "New", "Known"]:
+    def acquaintance(self) -> Literal["Owner", "New", "Known", "Unanswered"]:
         """How well the author is known: a subsection of `Relationship` in the `bluesky-response` skill."""
         if self.is_owner:
             return "Owner"
-        return "New" if self.relationship is None or len(self.relationship.interactions) <= 1 else "Known"
+        if self.relationship is None or len(self.relationship.interactions) <= 1:
+            return "New"
+        return "Known" if self.relationship.responded else "Unanswered"
 
     @property
     def notes(self) -> list[str]:

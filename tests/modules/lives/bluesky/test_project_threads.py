@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
 
@@ -17,6 +18,7 @@ from modules.lives.bluesky.types import Pending
 from modules.runtime.llm.types import Importance
 from modules.services.agent.identity.self_mechanics import PROJECT_MECHANICS, SocialMechanics
 from modules.services.outbox.rules.types import ReplyAdvice
+from modules.services.peers.accounts import Interaction, Relationship
 from modules.services.rights.types import Preference
 from tests.modules.lives.bluesky.bluesky_values import ME, START, at, chain, node, notification, post
 
@@ -193,3 +195,21 @@ def test_addresses_that_a_post_shows_cut_off_are_told_in_full() -> None:
     )
     assert with_full_links(shown) == f"{shown.text}\n(links: {issue})"
     assert with_full_links(post("ada", "Nothing to see")) == "Nothing to see"
+
+
+@pytest.mark.parametrize(
+    ("met", "responded", "told"),
+    [(0, False, "New"), (1, False, "New"), (3, False, "Unanswered"), (3, True, "Known")],
+)
+def test_the_model_is_told_how_well_the_author_is_known(met: int, told: str, *, responded: bool) -> None:
+    known = Relationship(
+        handle="wren.example.social",
+        did="did:plc:wren",
+        interactions=tuple(Interaction(type="reply", uri=f"at://{key}", timestamp=START) for key in range(met)),
+        first_seen=START,
+        last_interaction=START,
+        responded=responded,
+    )
+    talk = (("wren", CHAT),)
+    assert replace(case(talk, 0), relationship=known if met else None).acquaintance == told
+    assert case(talk, 0, importance="owner").acquaintance == "Owner"
