@@ -14,11 +14,11 @@ HASTE = 40
 
 
 class HastyClock(SystemClock):
-    """Real time that can be set ahead, and in which waiting costs a fraction."""
+    """Real time that can be set ahead, and in which waiting costs one part in `haste`."""
 
-    def __init__(self) -> None:
+    def __init__(self, haste: float = HASTE) -> None:
         self.ahead = 0.0
-        self.haste = HASTE
+        self.haste = haste
 
     def now(self) -> datetime:
         return super().now() + timedelta(seconds=self.ahead)

@@ -36,6 +36,8 @@ from town.model.service import model_app
 from town.model.types import ChatRequest, Completion, ToolUse
 from town.serving import serve
 
+HASTE_STEP_BY_STEP = 1_000
+"""Nothing runs on a timer in a SOUL that the test moves, so its waits need not take any time to speak of."""
 KEY = "model-key-for-tests"
 PASSWORD = "town-password-1"
 Answering = Callable[[ChatRequest], Completion]
@@ -198,7 +200,7 @@ async def awake(home: Home, *, clock: Clock | None = None, **more: Any) -> Async
         settings_of(home),
         home,
         console=console,
-        clock=clock or HastyClock(),
+        clock=clock or HastyClock(HASTE_STEP_BY_STEP),
         rng=random.Random(1),
         **{"phone_commands": phone_commands, **more},
     ) as app:

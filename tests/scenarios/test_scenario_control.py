@@ -53,7 +53,7 @@ async def test_a_pause_stops_a_write_that_waits_on_its_way_and_nothing_is_lost(r
     running_town.network.post_as(kit, "Morning @rowan.test, which roof is louder in the rain?")
     async with awake(home) as life:
         await life.app.scheduler.run_guarded("awareness")
-        running_town.faults.arm(Fault("rate_limited", PUT, seconds=1))
+        running_town.faults.arm(Fault("rate_limited", PUT, seconds=250))
         sending = asyncio.create_task(life.app.services.outbox.deliver_due())
         for _ in range(1000):
             if not running_town.faults.armed:

@@ -8,7 +8,6 @@ from typing import Any
 
 from modules.runtime.home import Home
 from modules.services.agent.identity.keeper import SelfChanged
-from tests.hasty_clock import HastyClock
 from tests.running_town import RunningSoul, RunningTown, awake, replying
 from town.atproto.faults import Fault
 
@@ -36,7 +35,7 @@ async def test_a_thought_is_looked_at_three_times_and_its_answers_are_told(runni
     town, home = running_town, running_town.make_home("rowan", SOUL_SPEED="1")
     home.self_md.write_text("# SELF\n\n## Values\n\n- Old roofs.\n")
     town.mind.answer = replying(SAID)
-    async with awake(home, clock=HastyClock()) as soul:
+    async with awake(home) as soul:
         await express(soul)
         (thought,) = kept(home)
         assert thought.keys() == {"timestamp", "prompt", "promptSource", "text", "postUri"}
@@ -77,7 +76,7 @@ async def test_a_thought_is_looked_at_three_times_and_its_answers_are_told(runni
 async def test_what_is_not_in_the_newest_fifty_is_read_one_by_one(running_town: RunningTown) -> None:
     home = running_town.make_home("rowan", SOUL_SPEED="1")
     running_town.mind.answer = replying(SAID)
-    async with awake(home, clock=HastyClock()) as soul:
+    async with awake(home) as soul:
         await express(soul)
         for number in range(60):
             running_town.network.post_as(running_town.account("rowan"), f"Thought number {number} about slates.")
@@ -90,7 +89,7 @@ async def test_a_thought_that_waits_for_the_owner_is_not_looked_at_and_one_that_
 ) -> None:
     home = running_town.make_home("rowan", SOUL_SPEED="1", SOUL_APPROVAL="drafts")
     running_town.mind.answer = replying(SAID)
-    async with awake(home, clock=HastyClock()) as soul:
+    async with awake(home) as soul:
         await express(soul)
         await passes(soul, SIX_HOURS_S)
         assert "engagement" not in kept(home)[0]
@@ -101,7 +100,7 @@ async def test_a_thought_that_waits_for_the_owner_is_not_looked_at_and_one_that_
 async def test_a_look_that_fails_is_made_up_for(running_town: RunningTown) -> None:
     home = running_town.make_home("rowan", SOUL_SPEED="1")
     running_town.mind.answer = replying(SAID)
-    async with awake(home, clock=HastyClock()) as soul:
+    async with awake(home) as soul:
         await express(soul)
         running_town.faults.arm(Fault("bad_gateway", "app.bsky.feed.getAuthorFeed", times=100))
         await passes(soul, HALF_HOUR_S)
