@@ -216,7 +216,7 @@ _LEAVING = _words("""
     gtg guy hard head headed heading heartfelt heartily holiday holidays home honestly huge hun kindly lad lads lass
     leave literally little lunch massive mate mega merry million new now obliged off pal people quick rest robot run
     sending seriously sincerely sir sleep sometime soon strongly taken team tight till ton tons total warmed warming
-    weekday wholeheartedly wishes work works year years
+    weekday wholeheartedly work works year years
 """)
 _WITHOUT_SUBSTANCE = (
     _SOCIAL_VOCABULARY | _SIGNALS | _INTERJECTIONS | _LEAVING | _ACKNOWLEDGEMENTS | _AROUND_ACKNOWLEDGEMENTS

@@ -22,6 +22,7 @@ from modules.services.commitments.due import DueCommitments
 from modules.services.commitments.events import CommitmentAbandoned, CommitmentsReady
 from modules.services.commitments.replies import ReplyCommitments
 from modules.services.peers.room_identity import RoomJoined
+from modules.services.presence.stream import StreamWatch
 from modules.services.rights.build import build_person_requests
 from soul.composition.services import Services
 
@@ -59,6 +60,7 @@ class Lives:
         self.commitments = build_commitment_loop(
             services, services.integrations, self.queue, writer, has_joined_room=lambda: self.space.has_joined_room
         )
+        self.stream = StreamWatch(services)
         events.subscribe(CommitmentsReady, lambda _: self.commitments.wake())
         events.subscribe(CommitmentAbandoned, lambda event: self.space.participation.given_up(event.commitment))
         events.subscribe(RoomJoined, lambda _: self.space.identity_publisher.introduce())

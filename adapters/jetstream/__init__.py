@@ -1,0 +1,1 @@
+"""What happens in other people's repositories, as it happens: Jetstream, version 2."""

@@ -1,0 +1,105 @@
+"""Hears of posts of the owner and of peers, and of deleted posts, sooner than by looking: an extra over Jetstream.
+
+A new post only brings the next look forward; a deleted one that waits for an answer is given up, and a reply to it
+that has not left is taken back. Without the stream the same is found later, when it is looked for.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from typing import Protocol
+
+from adapters.jetstream.client import Jetstream, RecordChanged
+from common.clock import Clock
+from common.settings import Settings
+from modules.runtime.database.database import Database
+from modules.runtime.journal.journal import Journal
+from modules.runtime.journal.types import Entry
+from modules.services.agent.identity.identity import Me
+from modules.services.inbox import received
+from modules.services.outbox.account import AccountContext
+from modules.services.outbox.outbox import Outbox
+from modules.services.peers.registry import PeerRegistry
+
+LOOK_IN_S = 3.0
+"""How long after a post was written the service that lists notifications may still not know of it."""
+LOOK_AGAIN_S = 15.0
+
+_POST = "app.bsky.feed.post"
+_LOOP = "awareness"
+
+
+class BringsForward(Protocol):
+    """What runs the loops."""
+
+    def bring_forward(self, name: str, seconds: float = 0.0) -> None:
+        """Let a loop run after `seconds` instead of at its next time."""
+        ...
+
+
+class StreamServices(Protocol):
+    """What it is built from."""
+
+    settings: Settings
+    me: Me
+    clock: Clock
+    database: Database
+    journal: Journal
+    outbox: Outbox
+    account: AccountContext
+    peer_registry: PeerRegistry
+
+
+class StreamWatch:
+    """Listens, if `JETSTREAM_URL` is set."""
+
+    def __init__(self, services: StreamServices) -> None:
+        self._services = services
+        settings, clock = services.settings, services.clock
+        self._stream = (
+            Jetstream(settings.jetstream_url, collections=(_POST,), accounts=self._watched, clock=clock)
+            if settings.jetstream_url
+            else None
+        )
+        self._speed = settings.soul_speed
+        self._next_look = clock.monotonic()
+
+    async def keep_listening(self, scheduler: BringsForward) -> None:
+        """Listen until cancelled; never ends otherwise."""
+        if self._stream is None:
+            await asyncio.Event().wait()
+        else:
+            await self._stream.listen(lambda change: self._note(change, scheduler.bring_forward))
+
+    def _companions(self) -> set[str]:
+        """The owner and the peers whose posts may concern us."""
+        return {self._services.me.owner_did, *self._services.account.peers(), *self._services.peer_registry.found()}
+
+    async def _watched(self) -> set[str]:
+        """Those, and the authors of all posts that wait."""
+        rows = await self._services.database.run(received.waiting)
+        return self._companions() | {row.author_did for row in rows}
+
+    async def _note(self, change: RecordChanged, bring_forward: Callable[[str, float], None]) -> None:
+        if change.operation == "delete":
+            await self._give_up(change.uri)
+        elif change.operation == "create" and change.did in self._companions():
+            now = self._services.clock.monotonic()
+            if now >= self._next_look:
+                self._next_look = now + LOOK_AGAIN_S / self._speed
+                bring_forward(_LOOP, LOOK_IN_S / self._speed)
+
+    async def _give_up(self, uri: str) -> None:
+        """Take back what is not said yet to a post that was deleted."""
+        services = self._services
+        dropped = await services.database.run(lambda connection: received.drop_deleted(connection, uri))
+        withdrawn = await services.outbox.withdraw_reply(uri)
+        if dropped or withdrawn:
+            summary = "A post was deleted before it was answered"
+            reason = "the reply that waited was taken back" if withdrawn else "it is not answered"
+            await services.journal.record(
+                Entry(
+                    "decision", _LOOP, summary, line="social", reason=reason, trigger_uri=uri, data={"act": "dropped"}
+                )
+            )

@@ -1,0 +1,101 @@
+"""What the stream of changes is good for: an earlier look, and no answer to what is gone."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager, suppress
+
+from modules.services.outbox.types import ProposedAction
+from tests.modules.services.outbox.body_values import reply_body
+from tests.patience import HANG_S
+from tests.running_town import RunningSoul, RunningTown, awake
+from town.atproto.stream import serve_stream
+
+
+class Asked:
+    """Remembers which loops were to run sooner, and lets a test wait for it."""
+
+    def __init__(self) -> None:
+        self.names: list[str] = []
+        self.was_asked = asyncio.Event()
+
+    def bring_forward(self, name: str, seconds: float = 0.0) -> None:
+        assert seconds > 0
+        self.names.append(name)
+        self.was_asked.set()
+
+
+@asynccontextmanager
+async def listening(soul: RunningSoul) -> AsyncIterator[Asked]:
+    """The soul hears of changes; what it would hurry is remembered."""
+    asked = Asked()
+    task = asyncio.create_task(soul.app.lives.stream.keep_listening(asked))
+    try:
+        yield asked
+        assert not task.done()
+    finally:
+        task.cancel()
+        with suppress(asyncio.CancelledError):
+            await task
+
+
+async def _until_asked(town: RunningTown, asked: Asked, by: str) -> None:
+    async with asyncio.timeout(HANG_S):
+        while not asked.was_asked.is_set():
+            town.network.post_as(by, "A thought about rain.")
+            with suppress(TimeoutError):
+                async with asyncio.timeout(0.05):
+                    await asked.was_asked.wait()
+
+
+async def test_a_post_of_the_owner_or_a_peer_brings_the_next_look_forward_once_in_a_while(
+    running_town: RunningTown,
+) -> None:
+    town = running_town
+    wren = town.account("wren")
+    async with serve_stream(town.network) as url:
+        home = town.make_home("rowan", JETSTREAM_URL=url, SOUL_PEERS="wren.test", SOUL_SPEED="1")
+        async with awake(home) as soul, listening(soul) as asked:
+            await _until_asked(town, asked, town.account("owner"))
+            for _ in range(20):
+                town.network.post_as(wren, "More about rain.")
+            assert asked.names == ["awareness"]
+            asked.was_asked.clear()
+            soul.passes(60)
+            await _until_asked(town, asked, wren)
+            assert asked.names == ["awareness"] * 2
+
+
+async def test_a_post_that_is_deleted_while_it_waits_is_not_answered(running_town: RunningTown) -> None:
+    town = running_town
+    owner, kit = town.account("owner"), town.account("kit")
+    async with serve_stream(town.network) as url:
+        home = town.make_home("rowan", JETSTREAM_URL=url)
+        async with awake(home) as soul:
+            first, _ = town.network.post_as(kit, "@rowan.test which roof is louder?")
+            second, _ = town.network.post_as(kit, "@rowan.test which moss grows on slate?")
+            await soul.app.lives.bluesky.awareness.read_first()
+            await soul.app.services.outbox.submit(ProposedAction(reply_body("Tin, by far.", second), by_owner=True))
+            async with listening(soul) as asked:
+                await _until_asked(town, asked, owner)
+                for uri in (first, second):
+                    town.network.delete(*uri.removeprefix("at://").split("/"))
+                asked.was_asked.clear()
+                soul.passes(60)
+                await _until_asked(town, asked, owner)
+            assert await soul.app.lives.bluesky_state.pending.count() == 0
+            await soul.look()
+            reasons = {one.entry.trigger_uri: one.entry.reason for one in await soul.decisions()}
+    assert town.texts("rowan") == []
+    assert not town.mind.asked
+    assert reasons[first] == "it is not answered"
+    assert reasons[second] == "the reply that waited was taken back"
+
+
+async def test_without_an_address_nothing_is_listened_to_and_the_life_goes_on(running_town: RunningTown) -> None:
+    async with awake(running_town.make_home("rowan")) as soul, listening(soul) as asked:
+        running_town.network.post_as(running_town.account("owner"), "@rowan.test which roof is louder?")
+        await soul.look()
+        assert asked.names == []
+    assert len(running_town.texts("rowan")) == 1
