@@ -55,7 +55,7 @@ test-crash: .venv/.dev ## kill -9, a hundred times
 test-security: .venv/.dev ## every attack, in full length: cost, manners, crafted posts, fetching, the sandbox
 	bash .ci/need bubblewrap gcc libc6-dev git
 	SOUL_NEED_SANDBOX=1 BUDGET_DAYS=$(or $(BUDGET_DAYS),10000) \
-		STATE_FILES=$(or $(STATE_FILES),300) $(BIN)/python -m pytest tests/security -m "not agentdojo" --timeout 900 $(SPREAD)
+		STATE_FILES=$(or $(STATE_FILES),300) OWNER_READS=$(or $(OWNER_READS),60) $(BIN)/python -m pytest tests/security -m "not agentdojo" --timeout 900 $(SPREAD)
 
 test-agentdojo: .venv/.dev ## the AgentDojo attacks, replayed through the tool gate (installs it apart)
 	PYTHON="$(PYTHON)" bash tests/security/agentdojo/run.sh

@@ -28,7 +28,7 @@ from tests.patience import HANG_S
 from tests.running_town import RunningTown, awake, replying
 from tests.security.state_corruptions import CORRUPTIONS, Corrupt, copy_of
 
-COUNT = int(os.environ.get("STATE_FILES", "24"))
+COUNT = int(os.environ.get("STATE_FILES", "12"))
 FIRST = int(os.environ.get("STATE_FILES_FIRST", "0"))
 _ENOUGH_CPU_S = 12.0
 """Of processor time, a whole start and stop with the network beside it: no wall clock judges, so a busy machine may."""
