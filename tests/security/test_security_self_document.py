@@ -37,6 +37,7 @@ def test_nothing_makes_reading_cost_more_than_a_part_of_a_second(piece: str) -> 
         assert _is_read_within(_SMALL_CPU_S, text, runs=3), beginning
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("piece", ["# a\n", "## a\n", "## purpose\n- a\n", "\n", "word\n", "- **a** [b] (c)\n"])
 @pytest.mark.parametrize("beginning", ["", "## daily rituals\n- **x** [daily] (c) ", "## learnings\n|"])
 def test_the_longest_one_is_read_in_less_than_a_second_of_processor(beginning: str, piece: str) -> None:
