@@ -1,4 +1,4 @@
-"""What a reply must not be: words that stand there already, words of our own instructions, or empty thanks. Pure."""
+"""What a reply must not be: words that stand there already, words of our instructions, empty thanks, or a lie. Pure."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from typing import Literal
 
 from common.text.closings import content_words, is_low_value_closing, only_acknowledges
 from common.text.echo import find_said_already, find_semantic_echo, find_semantic_echo_ensemble
+from common.text.personhood import claims_to_be_a_person
 from common.text.polarity import contradicts, spell_denials
 from common.text.stems import plain_words
 from common.text.strings import normalize_post_text
@@ -86,7 +87,7 @@ def _line(piece: str) -> re.Pattern[str] | None:
     return re.compile(named + gap.join(re.escape(part) for part in (first, *rest)))
 
 
-ReplyProblem = Literal["instructions", "repeats", "repeats them", "thanks", "peers"]
+ReplyProblem = Literal["person", "instructions", "repeats", "repeats them", "thanks", "peers"]
 """A subsection of `Answers` in the `bluesky-tools` skill."""
 
 _ECHO_FROM = 0.8
@@ -109,6 +110,8 @@ def reply_problem(
         peers_said: what peers wrote in the thread: a reply must say something that none of them said.
 
     """
+    if claims_to_be_a_person(text):
+        return "person"
     if scaffold.is_in(text, said):
         return "instructions"
     if _echoes(text, said):

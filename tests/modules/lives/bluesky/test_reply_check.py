@@ -27,6 +27,7 @@ SCAFFOLD = scaffold_of(PROMPT, [TOLD])
         ("Slate, since it lets the rain speak and does not answer back.", "repeats"),
         ("I have met 2 times; the feeling is unknown.", "instructions"),
         ("In the conversation so far, oldest first, I said slate.", "instructions"),
+        ("I am a real person, and I prefer slate.", "person"),
         ("Your own posts are marked YOU.", "instructions"),
         ("reason: mention\nauthor: @kit.test", "instructions"),
         ("Call one tool.", "instructions"),
