@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from typing import Literal, Protocol
 
-LineKind = Literal["info", "done", "warn", "error", "act", "think", "mem", "sys", "refl", "mind", "queue", "social"]
+LineKind = Literal[
+    "info", "done", "warn", "error", "act", "think", "mem", "sys", "refl", "mind", "queue", "social", "said"
+]
+"""`said` is a line whose words after the first colon and space were said in public."""
 
 
 class Console(Protocol):

@@ -31,6 +31,7 @@ LOOKS: dict[LineKind, tuple[str, str, str]] = {
     "mind": ("○", "thinks", "magenta"),
     "queue": ("\u203a", "queued", "cyan"),
     "social": ("♥", "social", "bright_red"),
+    "said": ("♥", "social", "bright_red"),
 }
 
 
@@ -50,12 +51,17 @@ class PlainConsole:
 
     def _write(self, kind: LineKind, message: str, detail: str) -> None:
         icon, label, style = LOOKS[kind]
+        message, _, words = message.partition(": ") if kind == "said" else (message, "", "")
         text = Text(f"  {local(self._clock.now(), self._timezone):%H:%M:%S} ")
         text.append(f"{icon} {label:<7} ", style=style)
         text.append(printable(told_line(message)))
         if detail:
             text.append(f"  {printable(detail)}", style="dim")
         self._print(text)
+        if words:
+            from soul.terminal.text import boxed  # noqa: PLC0415 - takes time to load, and is needed after a while
+
+            self.show(boxed(printable(words)))
 
     def say(self, name: str, text: str) -> None:
         """An answer to the owner."""

@@ -67,6 +67,33 @@ def clusters(text: str) -> Iterator[tuple[int, str]]:
     return ((match.start(), match.group()) for match in CLUSTER.finditer(text))
 
 
+def boxed(text: str, columns: int = 76) -> list[str]:
+    """The lines of a box around `text`, which is broken between words where it can be; at most so many columns wide."""
+    room, lines = columns - 4, [""]
+    for word in text.split():
+        for piece in _pieces(word, room):
+            joined = f"{lines[-1]} {piece}".lstrip()
+            if width(joined) <= room:
+                lines[-1] = joined
+            else:
+                lines.append(piece)
+    widest = max(map(width, lines))
+    edge = "\u2500" * (widest + 2)
+    inside = [f"\u2502 {line}{' ' * (widest - width(line))} \u2502" for line in lines]
+    return [f"\u256d{edge}\u256e", *inside, f"\u2570{edge}\u256f"]
+
+
+def _pieces(word: str, room: int) -> Iterator[str]:
+    """A word, in pieces where it is wider than the room."""
+    piece = ""
+    for _, cluster in clusters(word):
+        if piece and width(piece + cluster) > room:
+            yield piece
+            piece = ""
+        piece += cluster
+    yield piece
+
+
 def fit(text: str, columns: int) -> str:
     """`text` if it has room, else its beginning and an ellipsis."""
     if width(text) <= columns:

@@ -95,7 +95,7 @@ async def test_a_reply_that_is_too_long_is_sent_back_with_the_count_and_comes_sh
 
     running_town.mind.answer = respond
     home, kit = running_town.make_home("rowan"), running_town.account("kit")
-    running_town.network.post_as(kit, "@rowan.test could you explain how tides work, please?")
+    running_town.network.post_as(kit, "@rowan.test how do the tides work?")
     async with awake(home) as life:
         await life.look()
     assert running_town.texts("rowan") == ["Short enough now."]
@@ -107,7 +107,7 @@ async def test_a_model_that_cannot_shorten_is_heard_with_its_first_sentences(run
         "The tide follows the moon. " + "And so on it goes for ever, as tides do. " * 12
     )
     home, kit = running_town.make_home("rowan"), running_town.account("kit")
-    running_town.network.post_as(kit, "@rowan.test could you explain how tides work, please?")
+    running_town.network.post_as(kit, "@rowan.test how do the tides work?")
     async with awake(home) as life:
         await life.look()
     (text,) = running_town.texts("rowan")

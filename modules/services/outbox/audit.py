@@ -63,9 +63,9 @@ def sending(intent: Intent) -> Entry:
 def done(intent: Intent, *, earlier: bool) -> Entry:
     """Return the entry of a delivered intent; `earlier`: by a former try whose answer was lost."""
     where = intent.result_uri or ""
-    return _entry(
-        intent, "social", f"Sent {_what(intent)}", f"{where} (an earlier try had arrived)" if earlier else where
-    )
+    words = intent.kind in {"post", "reply"} and intent.body.public_text
+    line: LineKind = "said" if words else "social"
+    return _entry(intent, line, f"Sent {_what(intent)}", f"{where} (an earlier try had arrived)" if earlier else where)
 
 
 def put_off(intent: Intent, retry_in_s: float) -> Entry:

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import io
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from common.clock import FakeClock
 from soul.room_host.avatars import COLOURS, SYMBOLS, colour, name_hash, symbol
 from soul.room_host.markup import pieces, plain, wrapped
-from soul.terminal.text import fit, strip_control, width
+from soul.terminal.plain import PlainConsole
+from soul.terminal.text import boxed, fit, one_line, strip_control, width
 
 NAMES = {
     "host": (3208616, 0, 5),
@@ -139,3 +143,27 @@ def test_a_style_goes_on_over_the_end_of_a_line() -> None:
 @given(st.text(st.sampled_from("a*` \n"), max_size=80))
 def test_no_markup_loses_a_letter(text: str) -> None:
     assert plain(list(pieces(text))).count("a") == text.count("a")
+
+
+def test_what_was_said_stands_in_a_box_that_fits_its_words() -> None:
+    assert boxed("Tin sings.") == ["╭────────────╮", "│ Tin sings. │", "╰────────────╯"]
+
+
+@given(text=st.text(), columns=st.integers(8, 76))
+def test_no_box_is_wider_than_asked_for_and_none_loses_a_word(text: str, columns: int) -> None:
+    lines = boxed(one_line(text), columns)
+    assert len({width(line) for line in lines}) == 1
+    assert width(lines[0]) <= columns
+    inside = "".join(line[1:-1] for line in lines[1:-1])
+    assert "".join(inside.split()) == "".join(one_line(text).split())
+
+
+def test_the_terminal_shows_what_was_posted_in_a_box_and_where_it_stands() -> None:
+    shown = io.StringIO()
+    terminal = PlainConsole(FakeClock(), timezone="UTC", file=shown)
+    terminal.line("said", "Sent reply: Slate, as: it hums.", "at://did/app.bsky.feed.post/1")
+    terminal.line("said", "Sent reply", "nowhere")
+    first, *box, last = shown.getvalue().splitlines()
+    assert first.split()[1:] == ["♥", "social", "Sent", "reply", "at://did/app.bsky.feed.post/1"]
+    assert [line.strip() for line in box] == boxed("Slate, as: it hums.")
+    assert last.split()[1:] == ["♥", "social", "Sent", "reply", "nowhere"]
