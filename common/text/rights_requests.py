@@ -9,6 +9,8 @@ from __future__ import annotations
 import re
 import unicodedata
 
+from common.text.injections import gives_orders
+
 _MOST_CHARS = 2_000
 _SHORT_WORDS = 8
 _MARKS = re.compile("[\u0300-\u036f\u200b-\u200f\ufe0f]")
@@ -203,7 +205,7 @@ _WHY = """
     a\\ que\\ viene que\\ te\\ hizo que\\ te\\ llev quien\\ te o\\ que\\ te quem\\ te cosa\\ ti chi\\ ti
     wat\\ bracht co\\ cie z\\ jakiego
     с\\ какой что\\ застав кто\\ тебя sebeb vad\\ fick hur\\ kommer hvad\\ fik hva\\ fikk mika\\ sai
-    why how\\ come what\\ made reason what\\ for explain who\\ asked what\\ prompted wherefore
+    why how\\ come what\\ made reason what\\ for who\\ asked what\\ prompted wherefore
     warum wieso weshalb wozu grund
     pourquoi raison qu\\ est\\ ce\\ qui
     por\\ que porque para\\ que motivo razon razao
@@ -261,11 +263,12 @@ _FORGETS, _KNOWS, _MINE, _REPLIES, _LEAVES, _NEGATES, _ALLOWS, _ASKS_WHY, _ADDRE
 def may_be_rights_request(text: str) -> bool:
     """Return whether a model should read the post for a request about what is known of its author.
 
-    Only the first 2,000 characters count. Handles are no words of the text.
+    Only the first 2,000 characters count. Handles are no words of the text. A post that orders a model to put its
+    instructions aside is read for nothing.
     """
     said = _plain(_HANDLE.sub(" ", text[:_MOST_CHARS]))
     letters = _LETTER.findall(said)
-    return bool(letters) and (_is_of_unknown_script(letters) or _has_the_words(said))
+    return bool(letters) and (_is_of_unknown_script(letters) or _has_the_words(said)) and not gives_orders(text)
 
 
 def _has_the_words(said: str) -> bool:
