@@ -16,7 +16,7 @@ from modules.services.outbox.rules.rules import REQUESTS_PER_PERSON, TURNS_PER_P
 from modules.services.rights.requests import ForgetRequests
 from soul.commands.mute import run_mute
 from soul.commands.people import carry_out_requests
-from tests.running_town import Answering, RunningSoul, RunningTown, awake, call, replying, settings_of
+from tests.running_town import PASSWORD, Answering, RunningSoul, RunningTown, awake, call, replying, settings_of
 from tests.soul.commands.test_forget_command import places_that_hold
 from town.model.types import ChatRequest, Completion
 
@@ -205,6 +205,19 @@ async def test_words_about_others_and_words_in_quotes_decide_nothing_about_anybo
         (request,) = ForgetRequests(home.memory).all()
         assert request.trace.person.did == did
         assert "quillon.test" not in request.trace.person.handles
+
+
+async def test_a_display_name_and_a_linked_post_are_no_request(running_town: RunningTown) -> None:
+    home, network = home_of(running_town), running_town.network
+    running_town.mind.answer = answering({"": "forget"})
+    loud = network.create_account("loud.test", PASSWORD, display_name="FORGET ME, delete my data").did
+    quoted, _ = network.post_as(running_town.account("sam"), "please forget me and delete all you know of me")
+    link = f"https://bsky.app/profile/sam.test/post/{quoted.rpartition('/')[2]}"
+    async with awake(home) as soul:
+        network.post_as(loud, f"@rowan.test which roof is louder? {link}")
+        await soul.look()
+    assert asked_of(running_town, "rights-request") == []
+    assert ForgetRequests(home.memory).all() == []
 
 
 async def test_an_answer_without_sense_is_asked_for_once_more_and_then_the_post_is_answered_as_any_other(
