@@ -217,11 +217,18 @@ class Publisher:
         return conversation is not None and conversation.our_reply_count > 0
 
     async def _leave_if_long(self, draft: ProposedAction, parent: StrongRef, root: StrongRef) -> None:
-        """Like the post that was answered and end the conversation, if the answer to it reached one of its limits."""
+        """Like the post that was answered and end the conversation, if the answer to it reached one of its limits.
+
+        Talk with the owner has no limit, and a conversation that somebody takes up again is liked no second time.
+        """
+        if draft.urgent:
+            return
+        known = self._conversations.get_conversation(root.uri)
+        like = parent if known is None or not known.reengagement_count else None
         analysis = self._conversations.analyze_conversation(root.uri, self._atproto.did, self._mechanics())
         if draft.cause_id == parent.uri and analysis.cause in {"replies", "depth"}:
             reason = f"auto-concluded after response: {analysis.reason}"
-            await self.conclude(root, reason, like=parent, cause_id=draft.cause_id, by_owner=draft.by_owner)
+            await self.conclude(root, reason, like=like, cause_id=draft.cause_id, by_owner=draft.by_owner)
 
     async def _likes(self, uri: str) -> bool:
         return any(intent.state in ACTIVE_STATES for intent in await self._outbox.by_target("like", uri))

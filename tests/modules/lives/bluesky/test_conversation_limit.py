@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from tests.hasty_clock import HastyClock
 from tests.running_town import RunningSoul, RunningTown, awake, call
 from town.model.types import ChatRequest, Completion
@@ -60,3 +62,20 @@ async def test_the_post_whose_answer_reaches_the_limit_gets_a_like_too_once_over
         assert (await _conclusion(soul, root))[0] == "concluded"
     assert len(running_town.texts("rowan")) == 4
     assert running_town.likers(uris[3]) == ["rowan.test"]
+
+
+@pytest.mark.parametrize(("who", "likes"), [("kit", [0, 0, 0, 1, 0]), ("owner", [0, 0, 0, 0, 0])])
+async def test_a_conversation_that_is_taken_up_again_is_liked_once_and_talk_with_the_owner_has_no_limit(
+    running_town: RunningTown, who: str, likes: list[int]
+) -> None:
+    running_town.mind.answer = answering
+    home, did = running_town.make_home("rowan"), running_town.account(who)
+    uris = [running_town.network.post_as(did, SAID[0])[0]]
+    async with awake(home) as soul:
+        await soul.look()
+        for said in SAID[1:]:
+            own = next(post for post in running_town.network.posts() if post.author.handle == "rowan.test")
+            uris.append(running_town.network.post_as(did, said, reply_to_uri=own.uri)[0])
+            await soul.look()
+    assert [len(running_town.likers(uri)) for uri in uris] == likes
+    assert len(running_town.texts("rowan")) == len(SAID)
