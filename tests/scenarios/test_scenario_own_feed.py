@@ -6,6 +6,8 @@ from collections.abc import Sequence
 
 from modules.runtime.home import Home
 from modules.runtime.journal.types import Entry
+from modules.services.outbox.bodies import PostBody
+from modules.services.outbox.types import ProposedAction
 from modules.services.own_feed.policy import MOST_DELETIONS
 from modules.services.peers.identity_post import IDENTITY_POST_MARKER
 from tests.running_town import RunningSoul, RunningTown, awake
@@ -133,3 +135,14 @@ async def test_a_start_reads_the_own_feed_once_for_all_that_need_it(running_town
     assert 100 - unused.times == 1
     assert standing(running_town, uris) == [True, True, False]
     assert uris[0] in (home.memory / "identity_post.json").read_text()
+
+
+async def test_a_home_that_lost_its_memory_says_nothing_again_that_stands_far_down_its_feed(
+    running_town: RunningTown,
+) -> None:
+    home = running_town.make_home("rowan")
+    texts = [f"Thought number {number} about slates." for number in range(170)]
+    writes(running_town, *texts)
+    async with awake(home) as soul:
+        submitted = [await soul.app.services.outbox.submit(ProposedAction(PostBody(text=text))) for text in texts[:3]]
+    assert [one.accepted for one in submitted] == [False, False, False]

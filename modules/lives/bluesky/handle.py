@@ -162,8 +162,7 @@ class Handler:
         age = now - item.indexed
         longest_ms = OWNER_MAX_AGE_MS if importance == "owner" else NOTIFICATION_MAX_AGE_MS
         if age > timedelta(milliseconds=longest_ms):
-            hours = age / timedelta(hours=1)
-            return Disposition("dropped", f"it has waited {hours:.0f} hours; an answer would come too late")
+            return await self._give_up(item, age)
         others_first = timedelta(milliseconds=self._others_first_ms(item))
         if (others_first_s := (item.received + others_first - now).total_seconds()) > 0:
             return Disposition("later", "others are addressed too and go first", retry_in_s=others_first_s)
@@ -173,6 +172,17 @@ class Handler:
         if wait := self._turns.wait(author.did, limits):
             return Disposition("later", full(wait[0]), retry_in_s=wait[1])
         return None
+
+    async def _give_up(self, item: Pending, age: timedelta) -> Disposition:
+        """Too late for an answer: a like tells somebody who was not responded to since then that we read it."""
+        notification = item.notification
+        reason = f"it has waited {age / timedelta(hours=1):.0f} hours; an answer would come too late"
+        if await self._outbox.responds_to(notification.author.did, item.received):
+            return Disposition("dropped", f"{reason}; its author got a reply or a like since it came")
+        liked = await self._publisher.like(notification.ref, cause_id=notification.uri)
+        if liked.status == "blocked":
+            return Disposition("dropped", f"{reason}; no like: {liked.reason}", liked.intent_id or None)
+        return Disposition("liked", reason, liked.intent_id or None, held=liked.status == "held")
 
     async def _read_and_respond(self, item: Pending) -> Disposition:
         """Read the case, plan by rule, and carry the plan out."""

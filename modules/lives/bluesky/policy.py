@@ -25,16 +25,17 @@ _SHORT_CHARS = 15
 _QUOTE_CHARS = 30
 _SUBSTANTIVE_CHARS = 50
 
+_SMALL_WORD = r"""
+    thanks|thx|ty|thank\ you
+  | lol|lmao|haha|heh|😂|🤣
+  | nice|cool|neat|awesome|great|wow
+  | yes|yeah|yep|yup|no|nope|nah
+  | okay|ok|k|sure|right
+  | same|mood|this|facts|real
+  | true|fr|100|💯
+"""
 _SMALL_WORDS = re.compile(
-    r"""(?:
-        thanks|thx|ty|thank\ you
-      | (?:(?:lol|lmao|haha|heh|😂|🤣)\s*)+
-      | nice|cool|neat|awesome|great|wow
-      | yes|yeah|yep|yup|no|nope|nah
-      | okay|ok|k|sure|right
-      | same|mood|this|facts|real
-      | true|fr|(?:(?:100|💯)\s*)+
-    )!*""",
+    rf"(?:{_SMALL_WORD})(?:[\s,.!]+(?:{_SMALL_WORD})|lol|lmao|haha|heh|100|😂|🤣|💯)*[\s.!]*",
     re.VERBOSE | re.IGNORECASE,
 )
 

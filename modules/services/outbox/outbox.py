@@ -171,6 +171,10 @@ class Outbox:
         """The newest post or reply, not given up, that shows the picture with that hash."""
         return await self._database.run(lambda connection: store.with_picture(connection, sha256))
 
+    async def responds_to(self, did: str, since: datetime) -> bool:
+        """Whether a reply or a like for a record of this account was accepted since then."""
+        return await self._database.run(lambda connection: store.responds_to(connection, did, since))
+
     async def recent(self, limit: int) -> list[Intent]:
         """The last `limit` intents, newest first."""
         return await self._database.run(lambda connection: store.recent(connection, limit))

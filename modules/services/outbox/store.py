@@ -169,6 +169,16 @@ def by_target(connection: sqlite3.Connection, kind: IntentKind, target: str) -> 
     return _select(connection, "target = ? AND kind = ?", target, kind)
 
 
+def responds_to(connection: sqlite3.Connection, did: str, since: datetime) -> bool:
+    """Whether a reply or a like for a record of this account was accepted since then."""
+    # NOTE(self): "0" follows "/": the records of this account and of no other.
+    query = (
+        "SELECT 1 FROM intents WHERE target > ? AND target < ? AND kind IN ('reply', 'like')"  # noqa: S608 - constants
+        f" AND {_ACTIVE} AND created_at >= ? LIMIT 1"
+    )
+    return connection.execute(query, (f"at://{did}/", f"at://{did}0", iso(since))).fetchone() is not None
+
+
 def recent(connection: sqlite3.Connection, limit: int) -> list[Intent]:
     """The last `limit`, newest first."""
     return _select(connection, "1", limit=limit)

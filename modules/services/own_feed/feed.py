@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from adapters.atproto.client import Atproto
@@ -17,6 +17,8 @@ from modules.services.own_feed.pruning import Pruner
 
 FEED_FETCH_LIMIT = 50
 
+_OLDER_LIMIT, _MOST_OLDER_PAGES = 100, 10
+
 
 @dataclass(frozen=True, slots=True)
 class OwnFeed:
@@ -27,13 +29,28 @@ class OwnFeed:
     pruner: Pruner
 
     async def read(self) -> ApiResult[tuple[Post, ...]]:
-        """Our newest posts and replies, the newest first; reposts are left out."""
+        """Our newest posts and replies, the newest first; reposts are left out.
+
+        Where most of them are new to it, as in a home that lost its memory, the outbox gets to know older ones too.
+        """
         page = await self.atproto.get_author_feed(self.atproto.did, limit=FEED_FETCH_LIMIT)
         if isinstance(page, Err):
             return page
         posts = own_posts(page.data.items, self.atproto.did)
-        await self.outbox.warm_up_from_feed((post.uri, post.text) for post in posts)
+        older, fresh = page.data, await self._get_to_know(posts)
+        for _ in range(_MOST_OLDER_PAGES):
+            if not fresh or not older.cursor:
+                break
+            read = await self.atproto.get_author_feed(self.atproto.did, limit=_OLDER_LIMIT, cursor=older.cursor)
+            if isinstance(read, Err):
+                break
+            older, fresh = read.data, await self._get_to_know(own_posts(read.data.items, self.atproto.did))
         return Ok(posts)
+
+    async def _get_to_know(self, posts: Sequence[Post]) -> bool:
+        """Let the outbox know of these posts; returns whether most of them were new to it."""
+        new = await self.outbox.warm_up_from_feed((post.uri, post.text) for post in posts)
+        return 2 * new > len(posts)
 
 
 @dataclass(slots=True)

@@ -73,7 +73,7 @@ def test_what_is_let_go_with_a_like_is_told_by_a_code(text: str, code: str, dese
 SMALL_WORDS = [
     "thanks", "thx", "ty", "lol", "lmao", "haha", "heh", "lollol", "nice", "cool", "neat", "awesome", "great",
     "wow", "yes", "yeah", "yep", "yup", "no", "nope", "nah", "ok", "okay", "k", "sure", "right", "same", "mood",
-    "this", "facts", "real", "true", "fr", "thank you", "haha 😂", "😂 lol",
+    "this", "facts", "real", "true", "fr", "thank you", "haha 😂", "😂 lol", "lol nice", "ok, cool!", "yes. true",
 ]
 # fmt: on
 

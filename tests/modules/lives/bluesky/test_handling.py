@@ -100,3 +100,23 @@ async def test_what_became_of_several_posts_is_told_in_one_line(running_town: Ru
         told = [message for _, message, _ in life.console.lines if message.startswith("Dealt with")]
         await life.app.scheduler.run_guarded("awareness")
     assert told == ["Dealt with 3 posts: 2 replied to, 1 met with silence"]
+
+
+async def test_who_waited_for_a_day_in_vain_gets_one_like(running_town: RunningTown) -> None:
+    home = running_town.make_home("rowan", SOUL_SPEED="1")
+    asked = [
+        running_town.network.post_as(running_town.account(name), f"@rowan.test which {roof} roof is louder?")[0]
+        for name, roof in (("kit", "tin"), ("kit", "slate"), ("sam", "copper"))
+    ]
+    async with awake(home) as life:
+        life.app.services.control.pause("a day off")
+        await life.app.scheduler.run_guarded("awareness")
+        life.passes(25 * 3600)
+        life.app.services.control.resume()
+        await life.look()
+        reasons = [item.entry.reason for item in await life.decisions()]
+    likes = [len(running_town.likers(uri)) for uri in asked]
+    assert (sum(likes[:2]), likes[2]) == (1, 1)
+    assert not running_town.mind.asked
+    late = "it has waited 25 hours; an answer would come too late"
+    assert sorted(reasons) == [late, late, f"{late}; its author got a reply or a like since it came"]
