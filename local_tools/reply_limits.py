@@ -11,6 +11,7 @@ from local_tools.bluesky import BlueskyTools
 from local_tools.bluesky_turns import is_by_owner, is_urgent, once_for
 from local_tools.words import ToolWords
 from modules.lives.bluesky.publish import Publisher
+from modules.lives.bluesky.types import ThreadTurn
 from modules.services.agent.skills.skills import Skills
 from modules.services.agent.tools.types import Tool, ToolResult, Turn
 from modules.services.own_feed.reply_limits import Audience, ReplyLimits, allowed_replies
@@ -40,8 +41,11 @@ class ReplyLimitTools:
         self._words = words
 
     async def limit(self, args: LimitRepliesInput, turn: Turn) -> ToolResult:
+        # NOTE(self): a small model gives the post of the turn, which is the owner's, where it means its own newest.
+        asked_in = turn.subject.notification.uri if isinstance(turn.subject, ThreadTurn) else ""
+        post = "" if args.post == asked_in else args.post
         limited = await self._limits.limit(
-            args.post, args.who, cause_id=turn.cause_id, by_owner=is_by_owner(turn), hold=turn.hold
+            post, args.who, cause_id=turn.cause_id, by_owner=is_by_owner(turn), hold=turn.hold
         )
         if isinstance(limited, str):
             return self._words.error(limited)

@@ -7,10 +7,12 @@ import json
 import pytest
 
 from common.clock import SystemClock, iso
+from modules.services.outbox.bodies import PostBody
+from modules.services.outbox.types import ProposedAction
 from tests.hasty_clock import HastyClock
 from tests.running_town import RunningTown, awake, call
 from tests.town.mind.town_mind_prompts import SKILLS
-from town.atproto.values import POST
+from town.atproto.values import POST, THREADGATE
 from town.github.network import GitHubNetwork
 from town.github.service import github_app
 from town.model.types import ChatRequest, Completion
@@ -169,3 +171,26 @@ async def test_an_issue_that_the_owner_asks_for_is_opened_in_a_repository_of_som
                 await soul.app.lives.commitments.run()
                 await soul.send()
     assert [issue.title for issue in repo.issues.values() if issue] == ["The clock stops"]
+
+
+async def test_a_limit_that_the_model_puts_on_the_owner_s_own_post_is_meant_for_its_newest(
+    running_town: RunningTown,
+) -> None:
+    asked: list[str] = []
+
+    def limiting(request: ChatRequest) -> Completion:
+        if any(message.role == "tool" for message in request.messages):
+            return call("bluesky_reply", text="Closed, as you wished; the door stays shut.")
+        return call("bluesky_limit_replies", who=["nobody"], post=asked[0])
+
+    running_town.mind.answer = limiting
+    home, rowan = running_town.make_home("rowan"), running_town.account("rowan")
+    async with awake(home) as soul:
+        await soul.app.services.outbox.submit(ProposedAction(PostBody(text="Gates sing in frost."), by_owner=True))
+        await soul.send()
+        text = "@rowan.test let nobody reply to your newest post"
+        asked.append(running_town.network.post_as(running_town.account("owner"), text)[0])
+        await soul.look()
+    (gate,) = running_town.network.records(rowan, THREADGATE)
+    assert gate.value["allow"] == []
+    assert running_town.texts("rowan") == ["Gates sing in frost.", "Closed, as you wished; the door stays shut."]
