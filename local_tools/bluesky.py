@@ -34,13 +34,13 @@ from local_tools.bluesky_turns import data_of, fitted, is_by_owner, is_urgent, o
 from local_tools.words import ToolWords, failed
 from modules.lives.bluesky.expression_policy import add_invitation, check_invitation
 from modules.lives.bluesky.publish import Publisher, refused, text_problem
-from modules.lives.bluesky.reply_check import ReplyProblem, repeats, reply_problem
+from modules.lives.bluesky.reply_check import ReplyProblem, only_repeats, repeats, reply_problem
 from modules.lives.bluesky.types import Act, ExpressionTurn, Published, ThreadTurn
 from modules.services.agent.framing import Framer
 from modules.services.agent.skills.skills import Skills
 from modules.services.agent.tools.types import Effect, Tool, ToolResult, Turn
 from modules.services.own_feed.starting_points import Prompts
-from modules.services.pictures.choosing import ChosenPicture, without_addresses
+from modules.services.pictures.choosing import ChosenPicture, bare_words
 from modules.services.rights.preferences import Preferences
 
 _FOLLOWS = "app.bsky.graph.follow/"
@@ -71,11 +71,13 @@ class BlueskyTools:
 
     async def _publish_post(self, said: str, turn: Turn, shown: ChosenPicture | None = None) -> ToolResult:
         subject, most = turn.subject, shown.room if shown else PORTABLE_MAX_GRAPHEMES
-        text = fitted(without_addresses(said) if shown else said, turn, most)
+        text = fitted(bare_words(said) if shown else said, turn, most)
         if shown and (problem := text_problem(text, most)):
             return self.answered(refused(problem), "posted", ends=False)
         if isinstance(subject, ExpressionTurn) and subject.scaffold.is_in(text):
             return self.words.error("Post Not Sent")
+        if shown and only_repeats(text, shown.said):
+            return self.words.error("Only The Source")
         if isinstance(subject, ExpressionTurn) and not text_problem(text):
             check = check_invitation(text)
             if check.advice:
@@ -107,7 +109,7 @@ class BlueskyTools:
         shown = turn.subject.picture if isinstance(turn.subject, ThreadTurn) else None
         if shown is None:
             return self.words.error("No Picture")
-        return await self._publish_reply(ReplyInput(text=without_addresses(args.text)), turn, shown)
+        return await self._publish_reply(ReplyInput(text=bare_words(args.text)), turn, shown)
 
     async def _publish_reply(self, args: ReplyInput, turn: Turn, shown: ChosenPicture | None = None) -> ToolResult:
         target = self._target(args.post_uri, args.post_cid, turn)

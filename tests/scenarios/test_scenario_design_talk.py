@@ -122,6 +122,20 @@ async def test_a_thought_with_a_picture_that_invites_nobody_gets_an_invitation_a
     assert place
 
 
+async def test_words_that_are_the_sources_are_sent_back(running_town: RunningTown) -> None:
+    def copying(request: ChatRequest) -> Completion:
+        told = request.messages[-1].text
+        framed = told[told.index("<reading-") : told.rindex("</reading-")] if "<reading-" in told else ABOUT_PICTURE
+        return call("bluesky_post_picture", text=f"{framed} How about you?" if "<reading-" in told else framed)
+
+    async with designing(running_town) as world, awake(world.home) as life:
+        running_town.mind.answer = copying
+        await world.picture_thought(life)
+        asked = [request.messages[-1].text for request in running_town.mind.asked]
+    assert [picture["text"].partition("\n\nSource: ")[0] for picture in world.shown()] == [ABOUT_PICTURE]
+    assert "only repeats what the source says" in asked[1]
+
+
 async def test_words_too_long_beside_the_source_are_asked_for_shorter(running_town: RunningTown) -> None:
     long = "Each bar is half an hour and each hour is drawn. " * 6 + "Would you rather read it or draw it?"
     async with designing(running_town) as world, awake(world.home) as life:

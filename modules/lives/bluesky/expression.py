@@ -55,7 +55,7 @@ from modules.services.outbox.senders.bluesky import record_uri
 from modules.services.own_feed.engagement_policy import get_engagement_patterns, unanswered_sources
 from modules.services.own_feed.expressions import Expressions
 from modules.services.own_feed.starting_points import Prompts
-from modules.services.pictures.choosing import ChosenPicture, PictureChooser, without_addresses
+from modules.services.pictures.choosing import ChosenPicture, PictureChooser, bare_words
 
 MAX_EXPRESSION_ROUNDS = 6
 EXPRESSION_RETRY_MIN_MS = 15 * MINUTE_MS
@@ -361,7 +361,7 @@ class Expression:
         feed = await self._atproto.get_author_feed(self._atproto.did, limit=20)
         items = () if isinstance(feed, Err) else feed.data.items
         own = [item.post.text for item in items if item.reposted_by is None and item.post.reply is None]
-        return tuple(" ".join(without_addresses(text).split()) for text in own[:_RECENT_SHOWN])
+        return tuple(" ".join(bare_words(text).split()) for text in own[:_RECENT_SHOWN])
 
     def _answered(self) -> str:
         """What readers made of earlier thoughts, a line for each pattern; "" while nothing is known."""

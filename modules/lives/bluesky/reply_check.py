@@ -114,7 +114,7 @@ def reply_problem(
         return "person"
     if scaffold.is_in(text, said):
         return "instructions"
-    if _echoes(text, said):
+    if only_repeats(text, said):
         return "repeats"
     if not may_thank and (is_low_value_closing(text) or only_acknowledges(text)):
         return "thanks"
@@ -127,7 +127,8 @@ def repeats(text: str, original: str) -> bool:
     return len(words) >= _CHOSEN_WORDS and f" {' '.join(words)} " in f" {' '.join(others)} "
 
 
-def _echoes(text: str, said: Sequence[str]) -> bool:
+def only_repeats(text: str, said: Sequence[str]) -> bool:
+    """Return whether `text` says nothing that one of `said` does not say."""
     if find_said_already(text, said):
         return True
     # NOTE(self): "do not prune in May" has the words of "prune in May", and says the opposite.

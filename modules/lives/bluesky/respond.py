@@ -11,7 +11,7 @@ from common.result import Ok
 from modules.lives.bluesky.case import Case
 from modules.lives.bluesky.pictures import Pictures
 from modules.lives.bluesky.reply_check import Scaffold, scaffold_of
-from modules.lives.bluesky.types import Disposition
+from modules.lives.bluesky.types import Disposition, ThreadTurn
 from modules.runtime.journal.journal import Journal
 from modules.runtime.journal.types import Entry
 from modules.runtime.llm.types import Image, Message, Text
@@ -85,7 +85,7 @@ class Responder:
             loop="awareness",
             provenance=Provenance.STRANGER if offered else post_case.provenance,
             cause_id=notification.uri,
-            subject=replace(post_case.subject, scaffold=words.scaffold, picture=offered),
+            subject=_subject(post_case, words.scaffold, offered),
             importance=post_case.importance,
         )
         said, told = (_message(text, pictures) for text in (post_case.post_line, words.told))
@@ -151,7 +151,8 @@ class Responder:
         message = self._skills.render(_SKILL, _TEMPLATE, **about, **theirs, today=today)
         bare = self._skills.render(_SKILL, _TEMPLATE, **about, **dict.fromkeys((*theirs, "today"), ""))
         templates = [self._skills.section(_SKILL, name) for name in _OWN_SECTIONS]
-        templates += [self._skills.section("core", "Ground Rules")]
+        others = (("core", "Ground Rules"), ("shared-picture", "For a Reply"))
+        templates += [self._skills.section(*one) for one in others]
         told = [about["relationship"], about["notes"], bare]
         return _Words(message, scaffold_of(templates, told))
 
@@ -172,6 +173,12 @@ def disposition_of(turn_result: TurnResult) -> Disposition:
             reason, held = str(data.get("reason", "")), bool(data.get("held", False))
             return Disposition(data["act"], reason, data.get("intent_id"), held=held)
     return Disposition("undecided", f"the model chose nothing that works ({turn_result.stopped})")
+
+
+def _subject(post_case: Case, scaffold: Scaffold, offered: ChosenPicture | None) -> ThreadTurn:
+    """Return what the turn is about; what the source says of the picture is said already."""
+    subject = replace(post_case.subject, scaffold=scaffold, picture=offered)
+    return replace(subject, said=(*subject.said, *offered.said)) if offered else subject
 
 
 def _message(text: str, pictures: tuple[Text | Image, ...]) -> Message:

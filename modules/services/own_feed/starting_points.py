@@ -27,9 +27,9 @@ class Prompts:
 
     def all(self) -> list[str]:
         """Everything of which a prompt is made, variables unfilled; the examples of invitations are not."""
-        return [self._skills.section(_STARTING_POINTS, name) for name in ("Prompt Templates", "Fallback Prompts")] + [
-            self.suffix()
-        ]
+        of_picture = self._skills.section("shared-picture", "For a Post")
+        names = ("Prompt Templates", "Fallback Prompts")
+        return [*(self._skills.section(_STARTING_POINTS, name) for name in names), self.suffix(), of_picture]
 
     def suffix(self) -> str:
         """The ending of each prompt."""

@@ -34,6 +34,7 @@ _TRIES = 3
 _ABOUT_CHARS = 500
 _PLACE_MOST = PORTABLE_MAX_GRAPHEMES // 2
 _ADDRESS = re.compile(r"(?:\bsource:[ \t]{0,9})?https?://\S{1,2000}", re.IGNORECASE)
+_TAG = re.compile(r"</?[a-z][^<>]{0,500}>", re.IGNORECASE)
 _BLANKS = re.compile(r"[ \t]{2,99}")
 
 
@@ -45,6 +46,11 @@ class ChosenPicture:
     title: str
     about: str
     shown_by: str
+
+    @property
+    def said(self) -> tuple[str, ...]:
+        """What its source says of it: words that are somebody else's, and no answer by themselves."""
+        return (f"{self.title}. {self.about}", self.about) if self.about else (self.title,)
 
     def framed(self, framer: Framer) -> str:
         """Return its title, and what else its source says of it, a line each, inside a frame."""
@@ -68,9 +74,12 @@ class ChosenPicture:
         return f"{text}\n\nSource: {self.place}" if self.place else text
 
 
-def without_addresses(text: str) -> str:
-    """Return the words of a text: models write the source of another picture, or one that they make up."""
-    return _BLANKS.sub(" ", _ADDRESS.sub("", text)).strip()
+def bare_words(text: str) -> str:
+    """Return the words of a text, without addresses and tags.
+
+    Models write the source of another picture, or one that they make up, and copy the frame around what they were told.
+    """
+    return _BLANKS.sub(" ", _ADDRESS.sub("", _TAG.sub(" ", text))).strip()
 
 
 @dataclass(frozen=True, slots=True)

@@ -118,6 +118,7 @@ SKILL_CONTRACTS: Mapping[str, Mapping[str, frozenset[str]]] = {
         "Answers / Answered Already": _NONE,
         "Answers / Not Your Record": _NONE,
         "Answers / No Picture": _NONE,
+        "Answers / Only The Source": _NONE,
     },
     "picture-tools": {
         **{

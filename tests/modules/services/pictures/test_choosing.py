@@ -23,7 +23,7 @@ from common.text.graphemes import grapheme_len
 from modules.runtime.journal.journal import Journal
 from modules.services.outbox.bodies import PostBody
 from modules.services.outbox.types import ProposedAction
-from modules.services.pictures.choosing import SOURCE_RESTS, ChosenPicture, PictureChooser, without_addresses
+from modules.services.pictures.choosing import SOURCE_RESTS, ChosenPicture, PictureChooser, bare_words
 from tests.adapters.results import ok
 from tests.modules.services.pictures.sharing import SOURCE, Sharing, pictures_in
 from town.gallery.pictures import picture
@@ -152,10 +152,12 @@ async def test_a_gallery_that_lies_costs_its_odd_pictures_and_no_more(sharing: S
         ("Two bars, see https://a.example/1 for more.", "Two bars, see for more."),
         ("The source: a book. Which?", "The source: a book. Which?"),
         ("Two bars.\n\nsource:https://a.example", "Two bars."),
+        ('<reading-1 author="A" uri="https://a.example/1">Two bars.</reading-1>', "Two bars."),
+        ("Is 3 < 4 or 5 > 4?", "Is 3 < 4 or 5 > 4?"),
     ],
 )
-def test_words_beside_a_picture_hold_no_address(said: str, words: str) -> None:
-    assert without_addresses(said) == words
+def test_words_beside_a_picture_hold_neither_address_nor_tag(said: str, words: str) -> None:
+    assert bare_words(said) == words
 
 
 @pytest.mark.parametrize(
