@@ -34,7 +34,7 @@ from local_tools.bluesky_turns import data_of, fitted, is_by_owner, is_urgent, o
 from local_tools.words import ToolWords, failed
 from modules.lives.bluesky.expression_policy import add_invitation, check_invitation
 from modules.lives.bluesky.publish import Publisher, refused, text_problem
-from modules.lives.bluesky.reply_check import ReplyProblem, only_repeats, repeats, reply_problem
+from modules.lives.bluesky.reply_check import ReplyProblem, only_repeats, repeats, reply_problem, said_before
 from modules.lives.bluesky.types import Act, ExpressionTurn, Published, ThreadTurn
 from modules.services.agent.framing import Framer
 from modules.services.agent.skills.skills import Skills
@@ -78,6 +78,8 @@ class BlueskyTools:
             return self.words.error("Post Not Sent")
         if shown and only_repeats(text, shown.said):
             return self.words.error("Only The Source")
+        if shown and isinstance(subject, ExpressionTurn) and said_before(text, subject.said):
+            return self.words.error("Said Before")
         if isinstance(subject, ExpressionTurn) and not text_problem(text):
             check = check_invitation(text)
             if check.advice:

@@ -136,6 +136,17 @@ async def test_words_that_are_the_sources_are_sent_back(running_town: RunningTow
     assert "only repeats what the source says" in asked[1]
 
 
+async def test_the_same_words_do_not_stand_beside_two_pictures(running_town: RunningTown) -> None:
+    async with designing(running_town) as world, awake(world.home) as life:
+        texts = iter((ABOUT_PICTURE, ABOUT_PICTURE, "Which would you rather mend, the wall or the door?"))
+        running_town.mind.answer = lambda _: call("bluesky_post_picture", text=next(texts))
+        for _ in range(2):
+            await world.picture_thought(life)
+        told = running_town.mind.asked[2].messages[-1].text
+    assert len({picture["text"].partition("\n\n")[0] for picture in world.shown()}) == len(world.shown()) == 2
+    assert "beside another picture" in told
+
+
 async def test_words_too_long_beside_the_source_are_asked_for_shorter(running_town: RunningTown) -> None:
     long = "Each bar is half an hour and each hour is drawn. " * 6 + "Would you rather read it or draw it?"
     async with designing(running_town) as world, awake(world.home) as life:

@@ -175,7 +175,7 @@ class Expression:
             return Outcome(ran=False, reason=str(standing))
         (prompt, source), picture = await self._start()
         recent = await self._recent_posts()
-        subject = ExpressionTurn(source, prompt, self._scaffold(source, prompt), picture)
+        subject = ExpressionTurn(source, prompt, self._scaffold(source, prompt), picture, recent)
         words = Provenance.STRANGER if picture else Provenance.SELF
         tool = _TOOL_WITH_PICTURE if picture else _TOOL
         turn = Turn(loop=_CAUSE, provenance=words, cause_id=_CAUSE, subject=subject, importance="own")

@@ -127,6 +127,12 @@ def repeats(text: str, original: str) -> bool:
     return len(words) >= _CHOSEN_WORDS and f" {' '.join(words)} " in f" {' '.join(others)} "
 
 
+def said_before(text: str, said: Sequence[str]) -> bool:
+    """Return whether one of `said` begins as `text` does, to the end of the shorter: what follows may be a question."""
+    words = normalize_post_text(text)
+    return any(one and (one.startswith(words) or words.startswith(one)) for one in map(normalize_post_text, said))
+
+
 def only_repeats(text: str, said: Sequence[str]) -> bool:
     """Return whether `text` says nothing that one of `said` does not say."""
     if find_said_already(text, said):

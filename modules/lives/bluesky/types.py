@@ -169,13 +169,14 @@ class ThreadTurn:
 class ExpressionTurn:
     """One turn about a thought of our own; `scaffold` are the words that only our own prompt has.
 
-    `picture` is the one that its post shows; None for a post of words alone.
+    `picture` is the one that its post shows; None for a post of words alone. `said` are our latest posts.
     """
 
     source: str
     prompt: str
     scaffold: Scaffold = field(default_factory=Scaffold)
     picture: ChosenPicture | None = None
+    said: tuple[str, ...] = ()
     revisions: Revisions = field(default_factory=Revisions)
 
 

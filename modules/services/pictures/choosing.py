@@ -50,7 +50,7 @@ class ChosenPicture:
     @property
     def said(self) -> tuple[str, ...]:
         """What its source says of it: words that are somebody else's, and no answer by themselves."""
-        return (f"{self.title}. {self.about}", self.about) if self.about else (self.title,)
+        return (self.title, self.about, f"{self.title}. {self.about}") if self.about else (self.title,)
 
     def framed(self, framer: Framer) -> str:
         """Return its title, and what else its source says of it, a line each, inside a frame."""

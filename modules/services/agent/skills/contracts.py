@@ -119,6 +119,7 @@ SKILL_CONTRACTS: Mapping[str, Mapping[str, frozenset[str]]] = {
         "Answers / Not Your Record": _NONE,
         "Answers / No Picture": _NONE,
         "Answers / Only The Source": _NONE,
+        "Answers / Said Before": _NONE,
     },
     "picture-tools": {
         **{

@@ -1,0 +1,61 @@
+"""A small real model writes about a picture that it is told of, and shows one where somebody asks about design.
+
+`pytest -rP` shows what it wrote.
+"""
+
+# ruff: noqa: T201 - what a real model says is worth reading, and pytest captures it
+
+from __future__ import annotations
+
+import pytest
+
+from tests.model.conftest import CONTEXT_TOKENS, MODEL
+from tests.running_town import RunningTown, awake
+from tests.scenarios.designing import designing
+
+pytestmark = [pytest.mark.model, pytest.mark.timeout(1800)]
+QUESTIONS = (
+    "@rowan.test which poster or drawing do you like best, and why?",
+    "@rowan.test can you show me a drawing that you like?",
+)
+
+
+@pytest.fixture
+def mind(real_model: str) -> dict[str, str]:
+    return {
+        "AI_GATEWAY_BASE_URL": real_model,
+        "AI_GATEWAY_MODEL": MODEL,
+        "CONTEXT_TOKENS": str(CONTEXT_TOKENS),
+        "AI_GATEWAY_IDLE_TIMEOUT_S": "300",
+        "BUDGET_TOKENS_PER_DAY": "10000000",
+        "SOUL_SPEED": "1000",
+    }
+
+
+async def test_a_thought_about_a_picture_is_posted_with_it(running_town: RunningTown, mind: dict[str, str]) -> None:
+    async with designing(running_town, **mind) as world, awake(world.home) as life:
+        for _ in range(3):
+            await world.picture_thought(life)
+        shown = world.shown()
+        print(*(f"{one['alt']}\n  {one['text']}" for one in shown), sep="\n---\n")
+        for entry in await life.app.services.journal.recent(40, kinds=["model", "decision"]):
+            print(entry.entry.summary, "|", entry.entry.reason, "|", entry.entry.data.get("calls"))
+    assert shown
+    texts = [one["text"] for one in shown]
+    assert all(text.count("Source: http") == 1 and text.count("http") == 1 and "<" not in text for text in texts)
+    assert len({text.partition("\n\nSource: ")[0] for text in texts}) == len(texts)
+
+
+@pytest.mark.parametrize("question", QUESTIONS)
+async def test_who_asks_about_design_is_answered(
+    running_town: RunningTown, mind: dict[str, str], question: str
+) -> None:
+    async with designing(running_town, **mind) as world:
+        uri, _ = running_town.network.post_as(running_town.account("kit"), question)
+        async with awake(world.home) as life:
+            await life.look()
+            for entry in await life.app.services.journal.recent(40, kinds=["model", "decision"]):
+                print(entry.entry.summary, "|", entry.entry.reason, "|", entry.entry.data.get("calls"))
+    print(*(record["text"] for record in world.posts()))
+    liked = running_town.likers(uri) == ["rowan.test"]
+    assert world.posts() or liked
