@@ -14,6 +14,7 @@ from common.text.injections import gives_orders
 _MOST_CHARS = 2_000
 _SHORT_WORDS = 8
 _MARKS = re.compile("[\u0300-\u036f\u200b-\u200f\ufe0f]")
+_JOINTS = re.compile("['\u2019\u02bc-]")
 _HANDLE = re.compile(r"@[\w.-]{1,300}")
 _LETTER = re.compile(r"[^\W\d_]")
 _KNOWN_SCRIPTS = (
@@ -266,7 +267,7 @@ def may_be_rights_request(text: str) -> bool:
     Only the first 2,000 characters count. Handles are no words of the text. A post that orders a model to put its
     instructions aside is read for nothing.
     """
-    said = _plain(_HANDLE.sub(" ", text[:_MOST_CHARS]))
+    said = _plain(_JOINTS.sub(" ", _HANDLE.sub(" ", text[:_MOST_CHARS])))
     letters = _LETTER.findall(said)
     return bool(letters) and (_is_of_unknown_script(letters) or _has_the_words(said)) and not gives_orders(text)
 

@@ -42,3 +42,8 @@ def test_of_a_long_post_only_the_beginning_is_read() -> None:
 )
 def test_orders_to_a_model_and_questions_about_the_world_are_read_for_nothing(text: str) -> None:
     assert not may_be_rights_request(text)
+
+
+@pytest.mark.parametrize("sign", ["'", "\u2019"])
+def test_words_that_an_apostrophe_joins_are_words_of_their_own(sign: str) -> None:
+    assert may_be_rights_request(f"hm. Qu{sign}est-ce qui t{sign}a pouss\u00e9 \u00e0 m{sign}\u00e9crire ?")
