@@ -18,6 +18,7 @@ IMPORTS_ALLOWED = {
     ("adapters/web/connecting.py", "socket"),  # the resolver
     ("adapters/web/transport.py", "ssl"),  # the certificates
     ("town/serving.py", "socket"),  # the town's own servers
+    ("town/atproto/stream.py", "websockets"),  # the same, for its stream of changes
     # A room: its server, and the member's way to the one address that the owner or the local network named.
     *((f"adapters/space/{name}.py", "websockets") for name in ("client_connection", "connecting", "server")),
     *(("adapters/space/server_connection.py", name) for name in ("websockets", "socket")),
