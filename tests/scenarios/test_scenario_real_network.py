@@ -8,53 +8,18 @@ from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
-import httpx
 import pytest
 
-from common.clock import SystemClock, iso
 from tests.network.rig import Rig
-from tests.running_town import KEY, PASSWORD, Mind, RunningSoul, awake, call, replying, write_home
+from tests.running_town import KEY, Mind, RunningSoul, awake, call, replying, write_home
+from tests.scenarios.real_people import Person, join
 from town.model.service import model_app
 from town.model.types import ChatRequest, Completion
 from town.serving import serve
 
 pytestmark = [pytest.mark.network, pytest.mark.timeout(240)]
 SOULS = ("rowan", "wren", "sable")
-
-
-@dataclass
-class Person:
-    """Somebody with an account, who speaks the protocol by hand."""
-
-    http: httpx.AsyncClient
-    did: str
-    handle: str
-
-    async def post(
-        self, text: str, mention: Person | None = None, parent: dict[str, str] | None = None
-    ) -> dict[str, str]:
-        record: dict[str, Any] = {"$type": "app.bsky.feed.post", "text": text, "createdAt": iso(SystemClock().now())}
-        if mention:
-            start = len(text.encode()[: text.encode().index(f"@{mention.handle}".encode())])
-            feature = {"$type": "app.bsky.richtext.facet#mention", "did": mention.did}
-            index = {"byteStart": start, "byteEnd": start + len(mention.handle) + 1}
-            record["facets"] = [{"index": index, "features": [feature]}]
-        if parent:
-            record["reply"] = {"root": parent, "parent": parent}
-        body = {"repo": self.did, "collection": "app.bsky.feed.post", "record": record}
-        answer = await self.http.post("/xrpc/com.atproto.repo.createRecord", json=body)
-        answer.raise_for_status()
-        return {"uri": answer.json()["uri"], "cid": answer.json()["cid"]}
-
-    async def texts_of(self, other: Person) -> list[str]:
-        answer = await self.http.get("/xrpc/app.bsky.feed.getAuthorFeed", params={"actor": other.did, "limit": 100})
-        return [item["post"]["record"]["text"] for item in reversed(answer.json()["feed"])]
-
-    async def likes_of(self, uri: str) -> list[str]:
-        answer = await self.http.get("/xrpc/app.bsky.feed.getLikes", params={"uri": uri})
-        return [like["actor"]["handle"] for like in answer.json()["likes"]]
 
 
 @dataclass
@@ -74,15 +39,6 @@ class Street:
         self.rig.settle()
 
 
-async def _join(pds: str, name: str, stack: AsyncExitStack) -> Person:
-    http = await stack.enter_async_context(httpx.AsyncClient(base_url=pds, timeout=30))
-    body = {"handle": f"{name}.test", "password": PASSWORD, "email": f"{name}@example.com"}
-    answer = await http.post("/xrpc/com.atproto.server.createAccount", json=body)
-    answer.raise_for_status()
-    http.headers["authorization"] = f"Bearer {answer.json()['accessJwt']}"
-    return Person(http, answer.json()["did"], f"{name}.test")
-
-
 @pytest.fixture
 async def street(tmp_path: Path) -> AsyncIterator[Street]:
     rig = Rig.start()
@@ -90,8 +46,8 @@ async def street(tmp_path: Path) -> AsyncIterator[Street]:
     run = secrets.token_hex(3)
     async with AsyncExitStack() as stack:
         model_url = await stack.enter_async_context(serve(model_app(mind, api_key=KEY)))
-        kit = await _join(rig.pds, f"kit{run}", stack)
-        people = {name: await _join(rig.pds, f"{name}{run}", stack) for name in SOULS}
+        kit = await join(rig.pds, f"kit{run}", stack)
+        people = {name: await join(rig.pds, f"{name}{run}", stack) for name in SOULS}
         rig.settle()
         souls = {}
         for name, person in people.items():

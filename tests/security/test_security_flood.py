@@ -2,31 +2,22 @@
 
 from __future__ import annotations
 
-import asyncio
 import itertools
 import random
 import sqlite3
 from collections import Counter
 from contextlib import closing
 
-from common.clock import FakeClock, SystemClock
+from common.clock import SystemClock
 from modules.services.outbox.rules.rules import REPLIES_PER_PERSON, TURNS_PER_PERSON
 from tests.running_town import RunningTown, awake, call
+from tests.striding_clock import StridingClock
 from town.model.types import ChatRequest, Completion
 
 RUNS, RUN_S = 16, 300
 FLOOD_EACH_RUN = 8
 _TURNS = "SELECT id FROM journal WHERE json_extract(data, '$.act') = 'turn'"
 SYLLABLES = ("ba", "du", "fi", "go", "ka", "le", "mo", "ni", "po", "ru", "sa", "ti")
-
-
-class StridingClock(FakeClock):
-    """Whoever sleeps takes the time along: a life at its true pace, in no time."""
-
-    async def sleep(self, seconds: float) -> None:
-        await asyncio.sleep(0)
-        self.jump(max(0.0, seconds))
-        self._mono += max(0.0, seconds)
 
 
 def sentence(rng: random.Random) -> str:

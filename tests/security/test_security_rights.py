@@ -24,8 +24,9 @@ from modules.runtime.home import Home
 from modules.services.rights.requests import ForgetRequests
 from soul.commands.people import carry_out_requests
 from tests.running_town import RunningSoul, RunningTown, awake, call, replying, settings_of
-from tests.security.test_security_flood import StridingClock, sentence
+from tests.security.test_security_flood import sentence
 from tests.soul.commands.test_forget_command import places_that_hold
+from tests.striding_clock import StridingClock
 from town.model.types import ChatRequest, Completion
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(1500)]

@@ -1,0 +1,59 @@
+"""Every prompt that reached a mind, kept in a file, and searched."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+from common.clock import Clock, parse_iso
+from town.model.types import ChatRequest
+
+
+@dataclass(frozen=True)
+class KeptPrompt:
+    """All words of one request, and when it came."""
+
+    at: datetime
+    purpose: str
+    text: str
+
+
+@dataclass
+class KeptPrompts:
+    """A file of JSON lines, one for each request. `count` says how many there are."""
+
+    path: Path
+    clock: Clock
+    count: int = field(default=0, init=False)
+
+    def keep(self, request: ChatRequest) -> None:
+        """Write down a request: each message, what its calls say, and what the tools are said to do."""
+        said = [message.text for message in request.messages]
+        said += [json.dumps(call.input, ensure_ascii=False) for one in request.messages for call in one.calls]
+        said += [f"{offer.name} {offer.description} {offer.parameters}" for offer in request.offers]
+        line = {"at": self.clock.now().isoformat(), "purpose": request.facts.purpose, "text": "\n".join(said)}
+        with self.path.open("a", encoding="utf-8") as file:
+            file.write(json.dumps(line, ensure_ascii=False) + "\n")
+        self.count += 1
+
+    def forget(self) -> None:
+        """Begin anew."""
+        self.path.unlink(missing_ok=True)
+        self.count = 0
+
+    def __iter__(self) -> Iterator[KeptPrompt]:
+        if not self.count:
+            return
+        with self.path.open(encoding="utf-8") as file:
+            for line in file:
+                told: dict[str, Any] = json.loads(line)
+                yield KeptPrompt(parse_iso(told["at"]), told["purpose"], told["text"])
+
+    def holding(self, words: Iterable[str]) -> list[tuple[str, KeptPrompt]]:
+        """Each prompt that holds one of these, with the words that it holds."""
+        wanted = [one for one in words if one]
+        return [(one, prompt) for prompt in self for one in wanted if one in prompt.text]

@@ -1,0 +1,316 @@
+"""Counts, from what stands on the network and from the people's own notes, what a fortnight should have kept to.
+
+The limits are counted anew, over sliding windows of records; none of the rules' own code is asked.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+from adapters.atproto.records import FOLLOW, LIKE, POST, REPOST
+from adapters.atproto.types import Post
+from common.clock import parse_iso
+from modules.lives.bluesky.expression_policy import check_invitation
+from modules.services.peers.identity_post import IDENTITY_POST_MARKER
+from tests.kept_prompts import KeptPrompt
+from tests.scenarios.days_people import DENIES_LATER, HONOURED_WITHIN, Asked, People
+from tests.scenarios.days_town import DaysSoul, DaysTown
+
+REQUEST = "rights-request"
+_LAST_ANSWERS = timedelta(hours=8)
+_MOST_ALIKE = 0.6
+_CLOSES = re.compile(r"^(?:thank|perfect, thanks)[^?]*!$", re.IGNORECASE)
+_EVERYBODY = 100_000
+
+
+@dataclass(frozen=True)
+class Thread:
+    """The posts of one thread, oldest first."""
+
+    root: str
+    posts: tuple[Post, ...]
+
+
+@dataclass
+class Days:
+    """What is left of the days when they are over."""
+
+    town: DaysTown
+    people: People
+    began: datetime
+    days: int
+
+    def __post_init__(self) -> None:
+        self.posts = sorted(self.town.network.posts(_EVERYBODY), key=lambda post: post.created_at)
+        self.handles = {soul.did: name for name, soul in self.town.souls.items()}
+
+    # What stands on the feeds
+
+    def own(self, name: str) -> list[Post]:
+        """All posts and replies of a SOUL, oldest first."""
+        return [post for post in self.posts if post.author.did == self.town.souls[name].did]
+
+    def own_posts(self, name: str) -> list[Post]:
+        """Its own posts, without the one that says who it is and those that tell of peers."""
+        return [post for post in self.own(name) if post.reply is None and not self._introduces(post)]
+
+    def identity_posts(self, name: str) -> list[Post]:
+        return [post for post in self.own(name) if post.text.startswith(IDENTITY_POST_MARKER)]
+
+    def announcements(self, name: str) -> Counter[str]:
+        """How often it told of each peer."""
+        told = (post.text for post in self.own(name) if post.reply is None and "https://github.com/sh-" in post.text)
+        named = (re.findall(r"@(\w+)\.test", text) for text in told)
+        return Counter(peer for names in named for peer in names)
+
+    def follows(self, name: str) -> Counter[str]:
+        records = self.town.network.records(self.town.souls[name].did, FOLLOW)
+        return Counter(self.town.network.actor(str(record.value["subject"])).handle[:-5] for record in records)
+
+    def repeated(self) -> list[tuple[str, str]]:
+        """Words that a SOUL said more than once."""
+        found = []
+        for name in self.town.souls:
+            said = Counter(" ".join(post.text.lower().split()) for post in self.own(name))
+            found += [(name, text) for text, count in said.items() if count > 1]
+        return found
+
+    def days_without_a_thought(self) -> list[tuple[str, int]]:
+        """Which SOUL posted nothing of its own on which day, from one morning to the next."""
+        found = []
+        for name in self.town.souls:
+            spoken = {int((moment(post) - self.began) / timedelta(days=1)) for post in self.own_posts(name)}
+            found += [(name, day) for day in range(self.days) if day not in spoken]
+        return found
+
+    def without_invitation(self) -> list[str]:
+        return [post.text for name in self.town.souls for post in self.own_posts(name) if not _invites(post.text)]
+
+    # Talks
+
+    def threads(self) -> list[Thread]:
+        """All threads."""
+        found: defaultdict[str, list[Post]] = defaultdict(list)
+        for post in self.posts:
+            found[post.reply.root.uri if post.reply else post.uri].append(post)
+        return [Thread(root, tuple(posts)) for root, posts in found.items()]
+
+    def closings(self) -> list[tuple[str, str, int]]:
+        """Where a SOUL closed a talk in words more than once: thread, name, how often."""
+        found = []
+        for thread in self.threads():
+            closed = Counter(
+                self.handles[post.author.did]
+                for post in thread.posts
+                if post.author.did in self.handles and _CLOSES.match(post.text)
+            )
+            found += [(thread.root, name, count) for name, count in closed.items() if count > 1]
+        return found
+
+    def longest_run(self) -> int:
+        """The most posts of SOULs after one another in a thread, with nobody else between them."""
+        longest = 0
+        for thread in self.threads():
+            run = 0
+            for post in thread.posts:
+                run = run + 1 if post.author.did in self.handles else 0
+                longest = max(longest, run)
+        return longest
+
+    def unanswered(self, asked: Iterable[Asked]) -> list[tuple[str, str, str]]:
+        """Which of these have neither a reply nor a like of a SOUL that they speak to: author, SOUL, words."""
+        end = self.began + timedelta(days=self.days)
+        return [
+            (one.author, soul, self._text(one.uri))
+            for one in asked
+            for soul in one.souls
+            if one.at < end - _LAST_ANSWERS and not self.replied(one.uri, soul) and soul not in self.likers(one.uri)
+        ]
+
+    def replied(self, uri: str, name: str) -> list[str]:
+        """The replies of a SOUL to a post."""
+        did = self.town.souls[name].did
+        replies = self.town.network.index.replies(uri)
+        return [str(reply.value["text"]) for reply in replies if reply.at.did == did]
+
+    def likers(self, uri: str) -> set[str]:
+        return {self.handles[actor.did] for actor in self.town.network.likes(uri) if actor.did in self.handles}
+
+    def echoes_among_three(self) -> list[tuple[str, str]]:
+        """Replies of different SOULs to one post that say the same."""
+        found = []
+        for one in self.people.together:
+            said = [text for soul in one.souls for text in self.replied(one.uri, soul)]
+            found += [
+                (first, second)
+                for number, second in enumerate(said)
+                for first in said[:number]
+                if alike(first, second) > _MOST_ALIKE
+            ]
+        return found
+
+    # Counters
+
+    def most_strangers_an_hour(self) -> int:
+        """The most people, neither owner nor SOUL, who got a reply of one SOUL within an hour."""
+        return max(
+            most(
+                [
+                    (moment(post), _author(post.reply.parent.uri))
+                    for post in self.own(name)
+                    if post.reply and self._is_stranger(_author(post.reply.parent.uri))
+                ],
+                timedelta(hours=1),
+                distinct=True,
+            )
+            for name in self.town.souls
+        )
+
+    def most_replies_to_one_an_hour(self) -> int:
+        """The most replies of one SOUL to one stranger within an hour."""
+        return max(
+            most(times, timedelta(hours=1), distinct=False)
+            for name in self.town.souls
+            for times in self._replies_by_person(name).values()
+        )
+
+    def most_points(self, window: timedelta) -> int:
+        """The most points that the records of one SOUL cost within a window, as far as they stand."""
+        return max(
+            3
+            * most(
+                sorted(
+                    (parse_iso(str(record.value["createdAt"])), record.uri)
+                    for collection in (POST, LIKE, FOLLOW, REPOST)
+                    for record in self.town.network.records(soul.did, collection)
+                ),
+                window,
+                distinct=False,
+            )
+            for soul in self.town.souls.values()
+        )
+
+    def uninvited(self) -> list[str]:
+        """Likes and replies for posts that neither spoke to the SOUL nor stand in a talk with it, and no peer's."""
+        found = []
+        for soul in self.town.souls.values():
+            reached = {notice.record.uri for notice in self.town.network.index.notices(soul.did)}
+            # NOTE(self): who replied to a post that was taken back since then reached the SOUL too.
+            reached |= {post.uri for post in self.posts if post.reply and soul.did in post.reply.parent.uri}
+            records = self.town.network.records(soul.did, LIKE)
+            subjects = [str(record.value["subject"]["uri"]) for record in records]
+            subjects += [post.reply.parent.uri for post in self.own(soul.name) if post.reply]
+            found += [uri for uri in subjects if uri not in reached and self._is_stranger(_author(uri))]
+        return found
+
+    # Prompts
+
+    def denied_in_prompts(self) -> list[tuple[str, KeptPrompt]]:
+        """Prompts that hold what somebody wrote who denied it then; who came to it later had done so a day before.
+
+        The reading of a request about oneself is no context for anything: `read_for_a_request` counts it.
+        """
+        kept = {one.words: one for one in self.people.denied}
+        found = []
+        for words, prompt in self.town.mind.prompts.holding(kept):
+            if prompt.purpose == REQUEST:
+                continue
+            since = self.people.declared.get(kept[words].author)
+            grace = HONOURED_WITHIN if kept[words].author == DENIES_LATER else timedelta()
+            if since and prompt.at >= since + grace:
+                found.append((kept[words].author, prompt))
+        return found
+
+    def read_for_a_request(self) -> Counter[str]:
+        """How often each post of somebody who denied it was read for a request about its author."""
+        held = self.town.mind.prompts.holding(one.words for one in self.people.denied)
+        return Counter(words for words, prompt in held if prompt.purpose == REQUEST)
+
+    def allowed_in_prompts(self) -> int:
+        """How often the words of who denied it later stood in a prompt before: what the search can find."""
+        words = [one.words for one in self.people.denied if one.author == DENIES_LATER]
+        return sum(prompt.purpose != REQUEST for _, prompt in self.town.mind.prompts.holding(words))
+
+    def figures(self) -> str:
+        """One line."""
+        likes = sum(len(self.town.network.records(soul.did, LIKE)) for soul in self.town.souls.values())
+        own = [post for name in self.town.souls for post in self.own(name)]
+        starts = sum(soul.starts for soul in self.town.souls.values())
+        return (
+            f"{self.days} days, {len(self.town.souls)} SOULs, {starts} starts: "
+            f"{len(self.people.asked)} posts to them, {sum(1 for post in own if post.reply)} replies, {likes} likes, "
+            f"{sum(len(self.own_posts(name)) for name in self.town.souls)} posts of their own, longest run of SOULs "
+            f"{self.longest_run()}, strangers answered an hour {self.most_strangers_an_hour()}, replies to one an hour "
+            f"{self.most_replies_to_one_an_hour()}, points an hour {self.most_points(timedelta(hours=1))}, "
+            f"{self.town.mind.prompts.count} prompts searched for {len(self.people.denied)} posts that were denied to "
+            f"models: {len(self.denied_in_prompts())} hold one, {len(self.read_for_a_request())} were read once for a "
+            "request about oneself; "
+            f"the model wanted {dict(self.town.mind.wanted)}"
+        )
+
+    def _introduces(self, post: Post) -> bool:
+        return post.text.startswith(IDENTITY_POST_MARKER) or "https://github.com/sh-" in post.text
+
+    def _is_stranger(self, did: str) -> bool:
+        return did not in self.handles and did != self.town.owner
+
+    def _replies_by_person(self, name: str) -> Mapping[str, Sequence[tuple[datetime, str]]]:
+        by_person: defaultdict[str, list[tuple[datetime, str]]] = defaultdict(list, {"": []})
+        for post in self.own(name):
+            if post.reply and self._is_stranger(_author(post.reply.parent.uri)):
+                by_person[_author(post.reply.parent.uri)].append((moment(post), post.uri))
+        return by_person
+
+    def _text(self, uri: str) -> str:
+        record = self.town.network.index.posts.get(uri)
+        return str(record.value["text"]) if record else "(deleted)"
+
+
+def untold(soul: DaysSoul) -> list[str]:
+    """Decisions about posts that the owner did not see in the terminal with their reason, or that have none."""
+    shown = {(message, detail) for _, message, detail in soul.lines}
+    told = {message for message, _ in shown}
+    decisions = [one.entry for one in soul.journal.values() if one.entry.kind == "decision" and one.entry.line]
+    return [
+        entry.summary
+        for entry in decisions
+        if entry.summary not in told or not entry.reason or not any(entry.reason in detail for _, detail in shown)
+    ]
+
+
+def most(events: Sequence[tuple[datetime, str]], window: timedelta, *, distinct: bool) -> int:
+    """The most events, or different names of events, that any window holds; `events` oldest first."""
+    best, first = 0, 0
+    for last, (at, _) in enumerate(events):
+        while events[first][0] <= at - window:
+            first += 1
+        names = [name for _, name in events[first : last + 1]]
+        best = max(best, len(set(names) if distinct else names))
+    return best
+
+
+def moment(post: Post) -> datetime:
+    return parse_iso(post.created_at)
+
+
+def bare(text: str) -> str:
+    """The words of a text, without names and links."""
+    return " ".join(re.findall(r"[a-z]+", re.sub(r"@\S+|https?://\S+", " ", text.lower())))
+
+
+def alike(one: str, other: str) -> float:
+    """How many of the words of both are in both, 0 to 1."""
+    first, second = set(bare(one).split()), set(bare(other).split())
+    return len(first & second) / max(1, len(first | second))
+
+
+def _invites(text: str) -> bool:
+    return check_invitation(text).has_invitation
+
+
+def _author(uri: str) -> str:
+    return uri.split("/")[2]

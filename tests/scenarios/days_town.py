@@ -1,0 +1,257 @@
+"""Days of several whole SOULs in one process: a real network and model service over HTTP, real files, one clock.
+
+Everything but the time is as in life. Nobody waits: the clock goes to the next moment at which somebody has something
+to do. A look that would find nothing changes nothing, so a SOUL looks when the network has something new for it, within
+the time that its own interval would have taken, and now and then besides. One SOUL is busy at a time.
+"""
+
+from __future__ import annotations
+
+import heapq
+import itertools
+import random
+from collections import Counter
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from pathlib import Path
+
+from modules.runtime.console import SilentConsole
+from modules.runtime.home import Home
+from modules.runtime.journal.types import StoredEntry
+from modules.runtime.scheduler.types import Outcome
+from soul.app import App, open_soul
+from tests.kept_prompts import KeptPrompts
+from tests.running_town import KEY, PASSWORD, settings_of, write_home
+from tests.scenarios.days_mind import MODEL, WilfulMind
+from tests.striding_clock import StridingClock
+from town.atproto.faults import Faults
+from town.atproto.network import Network
+from town.atproto.service import atproto_app
+from town.atproto.values import Event
+from town.model.service import model_app
+from town.serving import serve
+
+MORNING = datetime(2026, 1, 5, 6, 0, tzinfo=UTC)
+MINUTE_S, HOUR_S, DAY_S = 60.0, 3600.0, 86_400.0
+
+_LOOK_S, _LONGEST_LOOK_S, _ANYWAY_S = 45.0, 10 * MINUTE_S, 6 * HOUR_S
+_CHECK_S = 15 * MINUTE_S
+_SELDOM_S = {
+    "peers": HOUR_S,
+    "engagement": 2 * HOUR_S,
+    "session-refresh": HOUR_S,
+    "control": 3 * HOUR_S,
+    "heartbeat": 12 * HOUR_S,
+    "sessions": 12 * HOUR_S,
+}
+_FIRST_S = {"peers": MINUTE_S, "engagement": 30 * MINUTE_S}
+_JOURNAL_ROWS = 100_000
+
+
+@dataclass
+class DaysTown:
+    """The network, the mind, and what is to happen when. `root` is where homes lie."""
+
+    root: Path
+    clock: StridingClock
+    network: Network
+    faults: Faults
+    mind: WilfulMind
+    atproto_url: str
+    model_url: str
+    rng: random.Random
+    souls: dict[str, DaysSoul] = field(default_factory=dict)
+    owner: str = ""
+    _events: list[tuple[float, int, Callable[[], Awaitable[None] | None]]] = field(default_factory=list)
+    _order: itertools.count[int] = field(default_factory=itertools.count)
+
+    def account(self, name: str) -> str:
+        """The did of `name`.test, made on first use."""
+        found = self.network.find(f"{name}.test")
+        return found.did if found else self.network.create_account(f"{name}.test", PASSWORD, display_name=name).did
+
+    def at(self, moment: float, what: Callable[[], Awaitable[None] | None]) -> None:
+        """Let `what` happen at that moment of the clock, or at once where it is past."""
+        heapq.heappush(self._events, (moment, next(self._order), what))
+
+    def after(self, seconds: float, what: Callable[[], Awaitable[None] | None]) -> None:
+        self.at(self.clock.monotonic() + seconds, what)
+
+    async def live(self, seconds: float) -> None:
+        """Let everything happen that is due within so many seconds; what it causes belongs to it."""
+        end = self.clock.monotonic() + seconds
+        while self._events and self._events[0][0] <= end:
+            moment, _, what = heapq.heappop(self._events)
+            self.clock.stride(moment - self.clock.monotonic())
+            if (working := what()) is not None:
+                await working
+        self.clock.stride(end - self.clock.monotonic())
+
+
+class DaysSoul:
+    """One SOUL of the town, that can be ended and woken again in the same home."""
+
+    def __init__(self, town: DaysTown, home: Home, name: str) -> None:
+        self.name = name
+        self.home = home
+        self.did = town.account(name)
+        self.starts = 0
+        self.runs: Counter[str] = Counter()
+        self.journal: dict[int, StoredEntry] = {}
+        self.lines: list[tuple[str, str, str]] = []
+        self._town = town
+        self._stack = AsyncExitStack()
+        self._app: App | None = None
+        self._console = SilentConsole()
+        self._due: dict[str, float] = {}
+        self._waiting = 0
+        self._look_s = _LOOK_S
+
+    @property
+    def app(self) -> App:
+        """The program while it runs."""
+        assert self._app, f"{self.name} is not awake"
+        return self._app
+
+    async def wake(self) -> None:
+        """Start, and let its loops run from now on."""
+        self.starts += 1
+        self._console = SilentConsole()
+        self._app = await self._stack.enter_async_context(
+            open_soul(
+                settings_of(self.home),
+                self.home,
+                console=self._console,
+                clock=self._town.clock,
+                rng=random.Random(f"{self.name}:{self.starts}"),
+            )
+        )
+        await self._app.wake()
+        for name, seconds in _SELDOM_S.items():
+            self._plan(name, _FIRST_S.get(name, seconds) * self._town.rng.uniform(0.9, 1.1))
+        for name, seconds in (("awareness", 1.0), ("expression-check", MINUTE_S), ("outbox", 1.0)):
+            self._plan(name, seconds)
+
+    async def end(self) -> None:
+        """Stop in order; what its journal and its terminal told is kept."""
+        if self._app is None:
+            return
+        app, self._app = self._app, None
+        self._due.clear()
+        stored = await app.services.journal.recent(_JOURNAL_ROWS)
+        self.journal |= {one.id: one for one in stored}
+        self.lines += self._console.lines
+        await app.scheduler.stop()
+        await self._stack.aclose()
+
+    def has_news(self) -> None:
+        """The network has something new for it."""
+        self._plan("awareness", self._town.rng.uniform(1.0, _LOOK_S))
+
+    def is_due(self, loop: str, within_s: float) -> bool:
+        """Whether a loop runs within so many seconds."""
+        return self._due.get(loop, float("inf")) <= self._town.clock.monotonic() + within_s
+
+    def _plan(self, loop: str, seconds: float) -> None:
+        """Let a loop run after so many seconds, unless it does so earlier anyway."""
+        if self._app is None:
+            return
+        moment = self._town.clock.monotonic() + seconds
+        if moment < self._due.get(loop, float("inf")):
+            self._due[loop] = moment
+            self._town.at(moment, lambda: self._run(loop, moment))
+
+    async def _run(self, loop: str, moment: float) -> None:
+        app = self._app
+        if app is None or self._due.get(loop) != moment:
+            return
+        del self._due[loop]
+        self.runs[loop] += 1
+        outcome = await app.scheduler.run_guarded(loop)
+        if loop == "outbox":
+            if outcome.next_in_s is not None:
+                self._plan("outbox", max(outcome.next_in_s, 1.0))
+            return
+        self._plan(loop, await self._next_s(app, loop, outcome))
+        counts = await app.services.outbox.counts()
+        if counts.get("pending") or counts.get("sending"):
+            self._plan("outbox", 1.0)
+
+    async def _next_s(self, app: App, loop: str, outcome: Outcome) -> float:
+        if loop == "awareness":
+            return await self._next_look_s(app, outcome)
+        if loop == "expression-check":
+            due = app.lives.bluesky.expression.next_at
+            left = (due - self._town.clock.now()).total_seconds() if due else 0.0
+            return max(left + 1, _CHECK_S)
+        return _SELDOM_S[loop]
+
+    async def _next_look_s(self, app: App, outcome: Outcome) -> float:
+        """Its own interval while it gets something done; longer each time while what waits only waits."""
+        before, self._waiting = self._waiting, await app.lives.bluesky_state.pending.count()
+        idle = outcome.ran and self._waiting == before
+        self._look_s = min(2 * self._look_s, _LONGEST_LOOK_S) if idle else _LOOK_S
+        if not outcome.ran:
+            return _LOOK_S
+        return max(outcome.next_in_s or self._look_s, 5.0) if self._waiting else _ANYWAY_S
+
+
+@asynccontextmanager
+async def open_days_town(root: Path, names: tuple[str, ...], *, seed: int = 14) -> AsyncIterator[DaysTown]:
+    """A fresh town on one clock, with a home for each of `names`; nobody is awake yet."""
+    clock = StridingClock(MORNING)
+    network, faults = Network(clock=clock), Faults(random.Random(seed))
+    mind = WilfulMind(KeptPrompts(root / "prompts.jsonl", clock), frozenset(f"{name}.test" for name in names), seed)
+    async with AsyncExitStack() as stack:
+        town = DaysTown(
+            root=root,
+            clock=clock,
+            network=network,
+            faults=faults,
+            mind=mind,
+            atproto_url=await stack.enter_async_context(serve(atproto_app(network, faults=faults))),
+            model_url=await stack.enter_async_context(serve(model_app(mind, api_key=KEY))),
+            rng=random.Random(seed),
+        )
+        town.owner = town.account("owner")
+        for name in names:
+            town.account(name)
+            home = write_home(
+                root / name,
+                name,
+                OWNER_BLUESKY_SOCIAL_HANDLE_DID=town.owner,
+                ATPROTO_SERVICE_URL=town.atproto_url,
+                AI_GATEWAY_BASE_URL=f"{town.model_url}/v1",
+                AI_GATEWAY_MODEL=MODEL,
+                AI_GATEWAY_FACTS="on",
+                AGENT_GITHUB_USERNAME=f"sh-{name}",
+                SOUL_SPEED="1",
+                SOUL_TIMEZONE="UTC",
+            )
+            town.souls[name] = DaysSoul(town, home, name)
+        network.subscribe(_Post(town).happened)
+        try:
+            yield town
+        finally:
+            for soul in town.souls.values():
+                await soul.end()
+
+
+class _Post:
+    """Tells each SOUL as soon as the network has something new for it."""
+
+    def __init__(self, town: DaysTown) -> None:
+        self._town = town
+        self._newest: dict[str, str] = {}
+
+    def happened(self, event: Event) -> None:
+        if event.kind != "created":
+            return
+        for soul in self._town.souls.values():
+            notices = self._town.network.index.notices(soul.did)
+            newest = notices[0].record.uri if notices else ""
+            if newest != self._newest.get(soul.did, ""):
+                self._newest[soul.did] = newest
+                soul.has_news()

@@ -1,0 +1,190 @@
+"""A short life of three SOULs among people, on Bluesky's own server software: what holds for a fortnight in the town.
+
+The model wants too much here as it does there. Each SOUL is ended and woken again in the middle.
+"""
+
+from __future__ import annotations
+
+import itertools
+import random
+import secrets
+from collections import Counter
+from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from common.clock import SystemClock
+from modules.lives.bluesky.expression_policy import check_invitation
+from modules.runtime.home import Home
+from modules.services.peers.identity_post import IDENTITY_POST_MARKER
+from modules.services.rights.policy import PREFERENCE
+from tests.hasty_clock import HastyClock
+from tests.kept_prompts import KeptPrompts
+from tests.network.rig import Rig
+from tests.running_town import KEY, RunningSoul, awake, settings_of, write_home
+from tests.scenarios.days_audit import REQUEST, alike
+from tests.scenarios.days_mind import MODEL, WilfulMind, question
+from tests.scenarios.real_people import Person, join
+from town.model.service import model_app
+from town.serving import serve
+
+pytestmark = [pytest.mark.network, pytest.mark.timeout(600)]
+
+SOULS, PEOPLE, DENIER = ("rowan", "wren", "sable"), ("owner", "kit", "sam"), "nell"
+ROUNDS = 16
+A_QUARTER_HOUR_S = 5.0
+"""More than enough at the speed at which a test lives."""
+
+
+@dataclass
+class Asked:
+    """A post of somebody, and the SOULs to which it speaks."""
+
+    ref: dict[str, str]
+    author: str
+    souls: tuple[str, ...]
+
+
+@dataclass
+class Life:
+    """The people, the SOULs, and what was asked of them."""
+
+    rig: Rig
+    mind: WilfulMind
+    people: dict[str, Person]
+    homes: dict[str, Home]
+    clock: HastyClock
+    rng: random.Random
+    asked: list[Asked] = field(default_factory=list)
+    thanked: list[str] = field(default_factory=list)
+    denied: list[str] = field(default_factory=list)
+    feeds: dict[str, list[dict[str, Any]]] = field(default_factory=dict)
+    follows: dict[str, list[str]] = field(default_factory=dict)
+
+    async def lead(self) -> None:
+        """All the rounds, with a restart in the middle."""
+        for half in range(2):
+            async with AsyncExitStack() as stack:
+                souls = {
+                    name: await stack.enter_async_context(awake(home, clock=self.clock))
+                    for name, home in self.homes.items()
+                }
+                for number in range(ROUNDS // 2):
+                    await self._round(half * ROUNDS // 2 + number, souls)
+        self.rig.settle()
+        for name in SOULS:
+            self.feeds[name] = await self.people["kit"].feed_of(self.people[name])
+            self.follows[name] = await self.people["kit"].follows_of(self.people[name])
+
+    async def _round(self, number: int, souls: dict[str, RunningSoul]) -> None:
+        await self._people_speak(number)
+        for name, soul in souls.items():
+            self.clock.ahead += A_QUARTER_HOUR_S
+            self.rig.settle()
+            await soul.look()
+            await soul.app.scheduler.run_guarded("peers")
+            if number % len(SOULS) == SOULS.index(name):
+                await soul.app.lives.bluesky.expression.express()
+            await soul.send()
+        self.rig.settle()
+
+    async def _people_speak(self, number: int) -> None:
+        """Somebody asks one or all, somebody thanks, and somebody who denies it speaks too."""
+        author, soul = PEOPLE[number % len(PEOPLE)], SOULS[number // 2 % len(SOULS)]
+        await self._ask(author, SOULS if number % 4 == 0 else (soul,))
+        await self._thank_for_the_newest(soul)
+        words = f"{secrets.token_hex(4)} and {secrets.token_hex(4)}"
+        self.denied.append(words)
+        denier, target = self.people[DENIER], self.people[soul]
+        post = await denier.post(f"@{target.handle} {words} is what I say, is it not?", target)
+        if number % 2:
+            self.rig.settle()
+            await self._ask("sam", (soul,), under=post)
+
+    async def _ask(self, author: str, names: tuple[str, ...], under: dict[str, str] | None = None) -> None:
+        souls = [self.people[name] for name in names]
+        text = f"{' '.join(f'@{soul.handle}' for soul in souls)} {question(self.rng)}"
+        ref = await self.people[author].post(text, *souls, parent=under)
+        self.asked.append(Asked(ref, author, names))
+
+    async def _thank_for_the_newest(self, name: str) -> None:
+        replies = [post for post in await self.people["kit"].feed_of(self.people[name]) if "reply" in post]
+        if replies:
+            parent = {"uri": str(replies[-1]["uri"]), "cid": str(replies[-1]["cid"])}
+            record = {**parent, "root": replies[-1]["reply"]["root"]}
+            thanks = await self.people["kit"].post("Thanks a lot!", parent=record)
+            self.thanked.append(thanks["uri"])
+
+    def replies(self, uri: str, name: str) -> list[str]:
+        """What a SOUL replied to a post."""
+        return [
+            str(post["text"]) for post in self.feeds[name] if "reply" in post and post["reply"]["parent"]["uri"] == uri
+        ]
+
+    def top_level(self, name: str) -> list[str]:
+        return [str(post["text"]) for post in self.feeds[name] if "reply" not in post]
+
+
+@pytest.fixture
+async def life(tmp_path: Path) -> AsyncIterator[Life]:
+    rig, clock, run = Rig.start(), HastyClock(), secrets.token_hex(3)
+    rng = random.Random(21)
+    handles = frozenset(f"{name}{run}.test" for name in SOULS)
+    mind = WilfulMind(KeptPrompts(tmp_path / "prompts.jsonl", SystemClock()), handles, seed=21)
+    async with AsyncExitStack() as stack:
+        model_url = await stack.enter_async_context(serve(model_app(mind, api_key=KEY)))
+        people = {name: await join(rig.pds, f"{name}{run}", stack) for name in (*SOULS, *PEOPLE, DENIER)}
+        await people[DENIER].declares({"$type": PREFERENCE, "preferences": {"inference": {"allow": False}}})
+        rig.settle()
+        homes = {
+            name: write_home(
+                tmp_path / name,
+                name,
+                AGENT_BLUESKY_USERNAME=people[name].handle,
+                AGENT_GITHUB_USERNAME=f"sh-{name}",
+                OWNER_BLUESKY_SOCIAL_HANDLE=people["owner"].handle,
+                OWNER_BLUESKY_SOCIAL_HANDLE_DID=people["owner"].did,
+                ATPROTO_SERVICE_URL=rig.pds,
+                AI_GATEWAY_BASE_URL=f"{model_url}/v1",
+                AI_GATEWAY_MODEL=MODEL,
+                AI_GATEWAY_FACTS="on",
+            )
+            for name in SOULS
+        }
+        yield Life(rig, mind, people, homes, clock, rng)
+
+
+async def test_what_holds_for_a_fortnight_in_the_town_holds_on_bluesky_s_own_software(life: Life) -> None:
+    await life.lead()
+    replies = sum("reply" in post for feed in life.feeds.values() for post in feed)
+    print(  # noqa: T201 - the figures of the run
+        f"\n{ROUNDS} rounds, {len(SOULS)} SOULs: {len(life.asked)} posts to them, {replies} replies, "
+        f"{life.mind.prompts.count} prompts searched for {len(life.denied)} posts; {dict(life.mind.wanted)}"
+    )
+    for name in SOULS:
+        texts = [" ".join(str(post["text"]).lower().split()) for post in life.feeds[name]]
+        assert [text for text, count in Counter(texts).items() if count > 1] == []
+        others = sorted(life.people[other].handle for other in SOULS if other != name)
+        identity = [text for text in life.top_level(name) if text.startswith(IDENTITY_POST_MARKER)]
+        announced = [text for text in life.top_level(name) if "https://github.com/sh-" in text and text not in identity]
+        own = [text for text in life.top_level(name) if text not in (*identity, *announced)]
+        assert len(identity) == 1
+        assert sorted(life.follows[name]) == others
+        assert [sum(f"@{other}" in text for text in announced) for other in others] == [1, 1]
+        assert len(own) >= ROUNDS // len(SOULS) - 1
+        assert all(check_invitation(text).has_invitation for text in own)
+    assert life.thanked
+    assert [uri for uri in life.thanked for name in SOULS if life.replies(uri, name)] == []
+    for one in life.asked:
+        likers = await life.people["kit"].likes_of(one.ref["uri"])
+        said = {name: life.replies(one.ref["uri"], name) for name in one.souls}
+        assert [name for name in one.souls if not said[name] and life.people[name].handle not in likers] == []
+        texts = [text for replies_of in said.values() for text in replies_of]
+        assert [pair for pair in itertools.combinations(texts, 2) if alike(*pair) > 0.6] == []
+        assert one.author != "owner" or len(one.souls) > 1 or said[one.souls[0]]
+    assert {prompt.purpose for _, prompt in life.mind.prompts.holding(life.denied)} <= {REQUEST}
+    assert life.mind.prompts.holding(settings_of(next(iter(life.homes.values()))).secrets) == []
