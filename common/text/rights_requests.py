@@ -8,8 +8,11 @@ from __future__ import annotations
 
 import re
 import unicodedata
+from typing import Literal
 
 from common.text.injections import gives_orders
+
+RequestKind = Literal["know", "forget", "no_reply", "reply_again", "why"]
 
 _MOST_CHARS = 2_000
 _SHORT_WORDS = 8
@@ -267,21 +270,47 @@ def may_be_rights_request(text: str) -> bool:
     Only the first 2,000 characters count. Handles are no words of the text. A post that orders a model to put its
     instructions aside is read for nothing.
     """
-    said = _plain(_JOINTS.sub(" ", _HANDLE.sub(" ", text[:_MOST_CHARS])))
+    said = _spoken(text)
     letters = _LETTER.findall(said)
     return bool(letters) and (_is_of_unknown_script(letters) or _has_the_words(said)) and not gives_orders(text)
 
 
-def _has_the_words(said: str) -> bool:
-    def found(*rows: re.Pattern[str]) -> bool:
-        return any(row.search(said) for row in rows)
+def kind_by_words(text: str) -> RequestKind | None:
+    """Return what a post asks for as its words alone tell, for posts that no model may read; None if for nothing.
 
+    It is less certain than a model's reading, in what it finds and in what it takes for a request.
+    """
+    if not may_be_rights_request(text):
+        return None
+    said = _spoken(text)
+    is_short = len(said.split()) <= _SHORT_WORDS
+    applying: dict[RequestKind, bool] = {
+        "forget": _found(said, _FORGETS) and _found(said, _MINE),
+        "why": _found(said, _ASKS_WHY) and _found(said, _REPLIES),
+        "reply_again": _found(said, _REPLIES) and _found(said, _ALLOWS) and not _found(said, _NEGATES, _LEAVES),
+        "no_reply": (_found(said, _REPLIES) and _found(said, _NEGATES, _LEAVES) and not _found(said, _KNOWS))
+        or (_found(said, _LEAVES) and (is_short or _found(said, _MINE))),
+        "know": _found(said, _KNOWS) and _found(said, _MINE),
+    }
+    named = next((kind for kind, applies in applying.items() if applies), None)
+    return "forget" if named is None and is_short and _found(said, _FORGETS) else named
+
+
+def _spoken(text: str) -> str:
+    return _plain(_JOINTS.sub(" ", _HANDLE.sub(" ", text[:_MOST_CHARS])))
+
+
+def _found(said: str, *rows: re.Pattern[str]) -> bool:
+    return any(row.search(said) for row in rows)
+
+
+def _has_the_words(said: str) -> bool:
     return (
-        found(_FORGETS)
-        or (found(_REPLIES) and found(_NEGATES, _LEAVES, _ALLOWS, _ASKS_WHY))
-        or (found(_MINE) and found(_KNOWS, _LEAVES, _ASKS_WHY))
-        or (found(_ASKS_WHY) and found(_ADDRESSES))
-        or (found(_LEAVES) and len(said.split()) <= _SHORT_WORDS)
+        _found(said, _FORGETS)
+        or (_found(said, _REPLIES) and _found(said, _NEGATES, _LEAVES, _ALLOWS, _ASKS_WHY))
+        or (_found(said, _MINE) and _found(said, _KNOWS, _LEAVES, _ASKS_WHY))
+        or (_found(said, _ASKS_WHY) and _found(said, _ADDRESSES))
+        or (_found(said, _LEAVES) and len(said.split()) <= _SHORT_WORDS)
     )
 
 

@@ -6,7 +6,7 @@ from typing import get_args
 
 import pytest
 
-from bench.rights_requests import LEAST_RECALL, Split, read_cases, sieve
+from bench.rights_requests import LEAST_RECALL, LEAST_RIGHT, Split, by_words, read_cases, sieve
 
 CASES = read_cases()
 
@@ -23,3 +23,8 @@ def test_nearly_all_requests_are_found(split: Split) -> None:
     sieved = sieve(case for case in CASES if case.split == split)
     assert sieved.recall >= LEAST_RECALL[split]
     assert sieved.is_fit
+
+
+@pytest.mark.parametrize("split", get_args(Split))
+def test_words_alone_tell_most_kinds(split: Split) -> None:
+    assert by_words(case for case in CASES if case.split == split).recall >= LEAST_RIGHT

@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import pytest
 
+from common.text.rights_requests import RequestKind
 from modules.services.rights.request_reader import RequestReader
-from modules.services.rights.types import RequestKind
 from modules.services.rights.voice import RightsVoice, fitting_answer
 from tests.model.conftest import CONTEXT_TOKENS, MODEL
 from tests.running_town import RunningTown, awake

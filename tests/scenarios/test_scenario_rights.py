@@ -13,6 +13,7 @@ import pytest
 from common.facts import QuestionFacts
 from modules.runtime.home import Home
 from modules.services.outbox.rules.rules import REQUESTS_PER_PERSON, TURNS_PER_PERSON
+from modules.services.rights.policy import PREFERENCE
 from modules.services.rights.requests import ForgetRequests
 from soul.commands.mute import run_mute
 from soul.commands.people import carry_out_requests
@@ -88,6 +89,24 @@ async def test_who_asks_to_be_forgotten_is_told_so_once_and_then_forgotten(runni
         running_town.network.post_as(did, "@rowan.test which roof is louder then?")
         await soul.look()
     assert running_town.texts("rowan") == [TALK.format(1), said, TALK.format(2)]
+
+
+async def test_who_denies_inference_is_forgotten_as_they_ask_and_no_prompt_holds_their_posts(
+    running_town: RunningTown,
+) -> None:
+    home, did = home_of(running_town), running_town.account("quillon")
+    declared = {"$type": PREFERENCE, "preferences": {"inference": {"allow": False}}}
+    running_town.network.put(did, PREFERENCE, "self", declared)
+    said = "Within the hour I know nothing of you any more."
+    running_town.mind.answer = answering({}, said)
+    running_town.network.post_as(did, f"@rowan.test {WORDS}: please forget everything about me")
+    async with awake(home) as soul:
+        await soul.look()
+        assert await what_became(soul, "quillon.test") == ["answered"]
+        (request,) = ForgetRequests(home.memory).all()
+    assert request.trace.person.did == did
+    assert running_town.texts("rowan") == [said]
+    assert [one for one in running_town.mind.asked if WORDS in str(one)] == []
 
 
 async def test_what_is_known_is_told_in_counts_from_the_facts(running_town: RunningTown) -> None:

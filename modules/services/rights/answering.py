@@ -16,7 +16,7 @@ from cachetools import LRUCache
 
 from common.clock import Clock, parse_iso
 from common.person import Trace
-from common.text.rights_requests import may_be_rights_request
+from common.text.rights_requests import RequestKind, kind_by_words, may_be_rights_request
 from modules.runtime.database.database import Database
 from modules.runtime.journal.journal import Journal
 from modules.runtime.journal.types import Entry
@@ -24,9 +24,11 @@ from modules.services.agent.skills.skills import Skills
 from modules.services.outbox.rules.rules import REQUESTS_PER_PERSON
 from modules.services.rights import store
 from modules.services.rights.forgetting import Forgetting
+from modules.services.rights.policy import may_stand_in_prompt
+from modules.services.rights.preferences import Preferences
 from modules.services.rights.request_reader import Reading, RequestReader
 from modules.services.rights.requests import ForgetRequest, ForgetRequests
-from modules.services.rights.types import Addressed, RequestKind, RequestOutcome
+from modules.services.rights.types import Addressed, RequestOutcome
 from modules.services.rights.voice import SKILL, RightsVoice
 from modules.services.rights.why_replied import ReplyStory
 
@@ -52,6 +54,7 @@ class PersonRequests:
     """What lives ask about a post or a message before they read anything else of it.
 
     Args:
+        preferences: says whose posts no model may read; the words alone tell what those ask for.
         reader: asks the model which request it is.
         voice: finds the words of the answer.
         forgetting: tells what the home holds.
@@ -68,6 +71,7 @@ class PersonRequests:
     def __init__(
         self,
         *,
+        preferences: Preferences,
         reader: RequestReader,
         voice: RightsVoice,
         forgetting: Forgetting,
@@ -79,6 +83,7 @@ class PersonRequests:
         clock: Clock,
         speed: float = 1.0,
     ) -> None:
+        self._preferences = preferences
         self._reader = reader
         self._voice = voice
         self._forgetting = forgetting
@@ -116,11 +121,18 @@ class PersonRequests:
                 reason = f"{REQUESTS_PER_PERSON.name}: {REQUESTS_PER_PERSON.limit:g} turns are enough for now"
                 return RequestOutcome("later", reason=reason, retry_in_s=wait_s)
             await self._begin_turn(asked)
-            reading = await self._reader.read(asked.text, asked.importance)
+            reading = await self._reading(asked)
             self._read[asked.uri] = reading = await self._noted(asked, reading)
         if reading.kind is None:
             return await self._no_request(asked.did)
         return await self._answer(asked, reading.kind, reading.language)
+
+    async def _reading(self, asked: Addressed) -> Reading | None:
+        """What a post asks for; None if the model did not say. Who denies inference is read without the model."""
+        preference = (await self._preferences.of([asked.did])).get(asked.did)
+        if may_stand_in_prompt(preference):
+            return await self._reader.read(asked.text, asked.importance)
+        return Reading(kind_by_words(asked.text))
 
     def may_be_request(self, uri: str, text: str) -> bool:
         """Return whether a post is still to be read for a request, or holds one."""

@@ -19,6 +19,7 @@ from modules.services.agent.skills.skills import Skills
 from modules.services.agent.turn.facts import agent_facts
 from modules.services.rights.answering import PersonRequests
 from modules.services.rights.forgetting import Forgetting, open_people_server
+from modules.services.rights.preferences import Preferences
 from modules.services.rights.request_reader import RequestReader
 from modules.services.rights.requests import ForgetRequests
 from modules.services.rights.voice import RightsVoice
@@ -40,6 +41,7 @@ class RightsServices(Protocol):
     skills: Skills
     knowledge: Knowledge
     gateway: LLMGateway
+    preferences: Preferences
     stack: AsyncExitStack
 
 
@@ -51,6 +53,7 @@ def build_person_requests(services: RightsServices, prompter: Prompter) -> Perso
         services.stack.push_async_callback(server.aclose)
     contact = " ".join(settings.operator_contact.split()) or services.me.owner_handle
     return PersonRequests(
+        preferences=services.preferences,
         reader=RequestReader(services.gateway, skills),
         voice=RightsVoice(
             services.me.bluesky_username,

@@ -11,11 +11,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from common.facts import QuestionFacts, TurnFacts
+from common.text.rights_requests import RequestKind
 from common.text.untrusted import one_line
 from modules.runtime.llm.gateway import LLMGateway
 from modules.runtime.llm.types import Importance, Message
 from modules.services.agent.skills.skills import Skills
-from modules.services.rights.types import RequestKind
 
 SKILL = "rights-request"
 _TOKENS = 60

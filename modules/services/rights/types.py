@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
+from common.text.rights_requests import RequestKind
 from modules.runtime.llm.types import Importance
 
 Choice = Literal["allow", "deny", "unset"]
-RequestKind = Literal["know", "forget", "no_reply", "reply_again", "why"]
 
 
 @dataclass(frozen=True, slots=True)

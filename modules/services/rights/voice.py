@@ -17,12 +17,12 @@ from common.errors import BudgetExceeded, Fatal, SoulError
 from common.facts import AgentFacts, QuestionFacts, TurnFacts
 from common.provenance import Provenance
 from common.text.graphemes import fit_post_text, grapheme_len
+from common.text.rights_requests import RequestKind
 from common.text.untrusted import one_line
 from modules.runtime.llm.gateway import LLMGateway
 from modules.runtime.llm.types import Importance, Message, NamedTool, ToolSpec
 from modules.services.agent.prompt.prompter import Prompter
 from modules.services.agent.skills.skills import Skills
-from modules.services.rights.types import RequestKind
 
 SKILL = "rights-answer"
 _TOOL = "answer_request"
