@@ -1,10 +1,10 @@
-"""How well requests about one's own data are found: by the sieve before a model, and by words alone.
+"""How well requests about one's own data are found: by the pre-filter before a model, and by words alone.
 
 Usage: `python bench/rights_requests.py [--split dev|held-out] [--failures]`
 
 `tests/data/rights_requests.jsonl` holds the cases, one a line, written by hand in fifteen languages; two thirds are for
-work on the sieve (`dev`), one third is only measured (`held-out`). A fourth are look-alikes: posts about forgetting,
-answering and the like that ask for nothing. `--failures` lists the requests of `dev` that are missed.
+work on the pre-filter (`dev`), one third is only measured (`held-out`). A fourth are look-alikes: posts about
+forgetting, answering and the like that ask for nothing. `--failures` lists the requests of `dev` that are missed.
 Ends with exit code 1 where recall is below `LEAST_RECALL`, more look-alikes pass than `MOST_PASSED`, or the words alone
 tell fewer kinds than `LEAST_RIGHT`.
 """
@@ -44,7 +44,7 @@ class Case:
 
 
 @dataclass(frozen=True, slots=True)
-class Sieved:
+class Found:
     """How many requests there were, how many were found, and the same of look-alikes."""
 
     requests: int
@@ -68,19 +68,19 @@ def read_cases(path: Path = CASES) -> list[Case]:
     return [Case(**json.loads(line)) for line in path.read_text(encoding="utf-8").splitlines()]
 
 
-def sieve(cases: Iterable[Case]) -> Sieved:
-    """Return what the sieve makes of `cases`."""
+def by_pre_filter(cases: Iterable[Case]) -> Found:
+    """Return what the pre-filter makes of `cases`."""
     judged = [(case.kind != "none", may_be_rights_request(case.text)) for case in cases]
     requests, others = [hit for is_one, hit in judged if is_one], [hit for is_one, hit in judged if not is_one]
-    return Sieved(len(requests), sum(requests), len(others), sum(others))
+    return Found(len(requests), sum(requests), len(others), sum(others))
 
 
-def by_words(cases: Iterable[Case]) -> Sieved:
+def by_words(cases: Iterable[Case]) -> Found:
     """Return in how many requests the words alone tell the kind, and how many look-alikes they take for one."""
     judged = [(case.kind, kind_by_words(case.text)) for case in cases]
     right = [told == kind for kind, told in judged if kind != "none"]
     taken = [told is not None for kind, told in judged if kind == "none"]
-    return Sieved(len(right), sum(right), len(taken), sum(taken))
+    return Found(len(right), sum(right), len(taken), sum(taken))
 
 
 def main() -> int:
@@ -94,7 +94,7 @@ def main() -> int:
     for split in get_args(Split):
         if options.split in {None, split}:
             own = [case for case in cases if case.split == split]
-            got = sieve(own)
+            got = by_pre_filter(own)
             words = by_words(own)
             bad = bad or got.recall < LEAST_RECALL[split] or not got.is_fit or words.recall < LEAST_RIGHT
             languages = len({case.language for case in own})

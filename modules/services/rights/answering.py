@@ -1,7 +1,7 @@
 """Carries out what people ask about their own data, in their own words, and finds the answer to be given.
 
-A sieve chooses which posts a model reads; the model says only which kind of request it is. Everything is done by code,
-and only for the account that wrote the post. What is done comes before the answer, and can be done again: a crash in
+A pre-filter chooses which posts a model reads; the model says only which kind of request it is. Everything is done by
+code, and only for the account that wrote the post. What is done comes before the answer, and can be done again: a crash in
 between repeats both, and the life that sends the answer sends it once.
 """
 

@@ -1,4 +1,4 @@
-"""The sieve finds what people ask about their own data, in labelled posts of many languages."""
+"""The pre-filter finds what people ask about their own data, in labelled posts of many languages."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import get_args
 
 import pytest
 
-from bench.rights_requests import LEAST_RECALL, LEAST_RIGHT, Split, by_words, read_cases, sieve
+from bench.rights_requests import LEAST_RECALL, LEAST_RIGHT, Split, by_pre_filter, by_words, read_cases
 
 CASES = read_cases()
 
@@ -20,9 +20,9 @@ def test_there_are_enough_cases_in_enough_languages_and_none_stands_twice() -> N
 
 @pytest.mark.parametrize("split", get_args(Split))
 def test_nearly_all_requests_are_found(split: Split) -> None:
-    sieved = sieve(case for case in CASES if case.split == split)
-    assert sieved.recall >= LEAST_RECALL[split]
-    assert sieved.is_fit
+    told = by_pre_filter(case for case in CASES if case.split == split)
+    assert told.recall >= LEAST_RECALL[split]
+    assert told.is_fit
 
 
 @pytest.mark.parametrize("split", get_args(Split))
