@@ -1,8 +1,8 @@
 """Carries out what people ask about their own data, in their own words, and finds the answer to be given.
 
 A pre-filter chooses which posts a model reads; the model says only which kind of request it is. Everything is done by
-code, and only for the account that wrote the post. What is done comes before the answer, and can be done again: a crash in
-between repeats both, and the life that sends the answer sends it once.
+code, and only for the account that wrote the post. What is done comes before the answer, and can be done again: a crash
+in between repeats both, and the life that sends the answer sends it once.
 """
 
 from __future__ import annotations
