@@ -1,8 +1,7 @@
 """Which posts may be a request about oneself: what do you know of me, forget me, do not reply, why did you answer me.
 
 A pre-filter before a model reads a post, in many languages: it finds nearly all requests, and more than these. It
-decides nothing else. A text in a script of which no words stand here always passes; one pass over the text for each
-row.
+decides nothing else. A text in a script of which no words stand here always passes. Each row is one pass over the text.
 """
 
 from __future__ import annotations

@@ -20,7 +20,6 @@ from tests.kept_prompts import KeptPrompt
 from tests.scenarios.days_people import DENIES_LATER, HONOURED_WITHIN, Asked, People
 from tests.scenarios.days_town import DaysSoul, DaysTown
 
-REQUEST = "rights-request"
 _LAST_ANSWERS = timedelta(hours=8)
 _MOST_ALIKE = 0.6
 _CLOSES = re.compile(r"^(?:thank|perfect, thanks)[^?]*!$", re.IGNORECASE)
@@ -210,30 +209,20 @@ class Days:
     # Prompts
 
     def denied_in_prompts(self) -> list[tuple[str, KeptPrompt]]:
-        """Prompts that hold what somebody wrote who denied it then; who came to it later had done so a day before.
-
-        The reading of a request about oneself is no context for anything: `read_for_a_request` counts it.
-        """
+        """Prompts that hold what somebody wrote who denied it then; who came to it later had done so a day before."""
         kept = {one.words: one for one in self.people.denied}
         found = []
         for words, prompt in self.town.mind.prompts.holding(kept):
-            if prompt.purpose == REQUEST:
-                continue
             since = self.people.declared.get(kept[words].author)
             grace = HONOURED_WITHIN if kept[words].author == DENIES_LATER else timedelta()
             if since and prompt.at >= since + grace:
                 found.append((kept[words].author, prompt))
         return found
 
-    def read_for_a_request(self) -> Counter[str]:
-        """How often each post of somebody who denied it was read for a request about its author."""
-        held = self.town.mind.prompts.holding(one.words for one in self.people.denied)
-        return Counter(words for words, prompt in held if prompt.purpose == REQUEST)
-
     def allowed_in_prompts(self) -> int:
         """How often the words of who denied it later stood in a prompt before: what the search can find."""
         words = [one.words for one in self.people.denied if one.author == DENIES_LATER]
-        return sum(prompt.purpose != REQUEST for _, prompt in self.town.mind.prompts.holding(words))
+        return len(self.town.mind.prompts.holding(words))
 
     def figures(self) -> str:
         """One line."""
@@ -247,8 +236,7 @@ class Days:
             f"{self.longest_run()}, strangers answered an hour {self.most_strangers_an_hour()}, replies to one an hour "
             f"{self.most_replies_to_one_an_hour()}, points an hour {self.most_points(timedelta(hours=1))}, "
             f"{self.town.mind.prompts.count} prompts searched for {len(self.people.denied)} posts that were denied to "
-            f"models: {len(self.denied_in_prompts())} hold one, {len(self.read_for_a_request())} were read once for a "
-            "request about oneself; "
+            f"models: {len(self.denied_in_prompts())} hold one; "
             f"the model wanted {dict(self.town.mind.wanted)}"
         )
 
