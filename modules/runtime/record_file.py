@@ -55,7 +55,7 @@ class RecordFile(Generic[R]):
     """
 
     def __init__(self, path: Path, key: str, model: type[R]) -> None:
-        loaded = load_state(path, {}, migrate=keep)
+        loaded = load_state(path, {}, migrate=keep, fits=lambda data: isinstance(data.get(key, {}), dict))
         self._path = path
         self._key = key
         self._unread: Json = {}
@@ -63,8 +63,7 @@ class RecordFile(Generic[R]):
         self.rest = loaded.data
         self.records: dict[str, R] = {}
         self.notice = loaded.notice
-        entries = self.rest.pop(key, {})
-        for name, entry in entries.items() if isinstance(entries, dict) else ():
+        for name, entry in self.rest.pop(key, {}).items():
             try:
                 self.records[name] = model.model_validate(entry)
             except ValidationError:

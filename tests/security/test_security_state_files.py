@@ -163,8 +163,19 @@ def _is_kept(root: Path, name: str, before: bytes, whole: bytes) -> bool:
         return any(path.parent.glob("soul.db*"))
     if path.name == "expression_schedule.json" and _is_a_plan(before):
         return True
+    if path.name == "relationships.json" and _holds_the_people_of(path.read_bytes(), before):
+        return True
     beside = (one for one in path.parent.rglob("*") if one.is_file())
     return any(before in one.read_bytes() for one in beside)
+
+
+def _holds_the_people_of(content: bytes, before: bytes) -> bool:
+    """Whether a file of relationships, which a thought that was posted changes, still has all entries as they were."""
+    try:
+        people, known = (json.loads(text)["relationships"] for text in (content, before))
+        return all(people.get(name) == entry for name, entry in known.items())
+    except (ValueError, LookupError, TypeError, AttributeError, RecursionError):
+        return False
 
 
 def _is_of_another_account(content: bytes, ours: bytes) -> bool:

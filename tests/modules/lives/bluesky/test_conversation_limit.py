@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from common.clock import SystemClock
 from tests.hasty_clock import HastyClock
 from tests.running_town import RunningSoul, RunningTown, awake, call
 from town.model.types import ChatRequest, Completion
@@ -71,7 +72,7 @@ async def test_a_conversation_that_is_taken_up_again_is_liked_once_and_talk_with
     running_town.mind.answer = answering
     home, did = running_town.make_home("rowan"), running_town.account(who)
     uris = [running_town.network.post_as(did, SAID[0])[0]]
-    async with awake(home) as soul:
+    async with awake(home, clock=SystemClock()) as soul:
         await soul.look()
         for said in SAID[1:]:
             own = next(post for post in running_town.network.posts() if post.author.handle == "rowan.test")
