@@ -10,12 +10,15 @@ import re
 import unicodedata
 from typing import Literal
 
+from common.text.closings import asks
 from common.text.injections import gives_orders
 
 RequestKind = Literal["know", "forget", "no_reply", "reply_again", "why"]
 
 _MOST_CHARS = 2_000
 _SHORT_WORDS = 8
+_MOST_WORDS = 30
+_NEAR_CHARS, _NEXT_CHARS = 28, 14
 _MARKS = re.compile("[\u0300-\u036f\u200b-\u200f\ufe0f]")
 _JOINTS = re.compile("['\u2019\u02bc-]")
 _HANDLE = re.compile(r"@[\w.-]{1,300}")
@@ -278,22 +281,23 @@ def may_be_rights_request(text: str) -> bool:
 def kind_by_words(text: str) -> RequestKind | None:
     """Return what a post asks for as its words alone tell, for posts that no model may read; None if for nothing.
 
-    It is less certain than a model's reading, in what it finds and in what it takes for a request.
+    Words that belong together must stand near each other in a short post: it misses requests that a model finds, and
+    takes few other posts for one.
     """
-    if not may_be_rights_request(text):
-        return None
     said = _spoken(text)
-    is_short = len(said.split()) <= _SHORT_WORDS
+    if not may_be_rights_request(text) or len(said.split()) > _MOST_WORDS:
+        return None
+    is_own = _found(said, _MINE)
     applying: dict[RequestKind, bool] = {
-        "forget": _found(said, _FORGETS) and _found(said, _MINE),
-        "why": _found(said, _ASKS_WHY) and _found(said, _REPLIES),
-        "reply_again": _found(said, _REPLIES) and _found(said, _ALLOWS) and not _found(said, _NEGATES, _LEAVES),
-        "no_reply": (_found(said, _REPLIES) and _found(said, _NEGATES, _LEAVES) and not _found(said, _KNOWS))
-        or (_found(said, _LEAVES) and (is_short or _found(said, _MINE))),
-        "know": _found(said, _KNOWS) and _found(said, _MINE),
+        "forget": _near(said, _FORGETS, _MINE),
+        "why": _near(said, _ASKS_WHY, _REPLIES) and _found(said, _MINE, _ADDRESSES),
+        "reply_again": is_own and _near(said, _REPLIES, _ALLOWS) and not _found(said, _NEGATES, _LEAVES),
+        "no_reply": (is_own and _near(said, _REPLIES, _NEGATES))
+        or _near(said, _REPLIES, _LEAVES)
+        or _near(said, _LEAVES, _MINE, _NEXT_CHARS),
+        "know": asks(text) and _near(said, _KNOWS, _MINE, _NEXT_CHARS) and _found(said, _ADDRESSES),
     }
-    named = next((kind for kind, applies in applying.items() if applies), None)
-    return "forget" if named is None and is_short and _found(said, _FORGETS) else named
+    return next((kind for kind, applies in applying.items() if applies), None)
 
 
 def _spoken(text: str) -> str:
@@ -302,6 +306,12 @@ def _spoken(text: str) -> str:
 
 def _found(said: str, *rows: re.Pattern[str]) -> bool:
     return any(row.search(said) for row in rows)
+
+
+def _near(said: str, row: re.Pattern[str], other: re.Pattern[str], chars: int = _NEAR_CHARS) -> bool:
+    """Whether a word of the one row stands within so many characters of a word of the other."""
+    spans = (found.span() for found in row.finditer(said))
+    return any(other.search(said, max(0, first - chars), last + chars) for first, last in spans)
 
 
 def _has_the_words(said: str) -> bool:

@@ -160,7 +160,7 @@ class People:
         words = " ".join("".join(self.rng.choices(_SYLLABLES, k=4)) for _ in range(4))
         soul = self.rng.choice(sorted(self.town.souls))
         did, how = self.town.account(author), self.rng.choice(("mention", "under", "top", "quoted thread"))
-        text = f"{words.capitalize()} is what I say."
+        text = f"{words.capitalize()} stands by the gate."
         self.denied.append(Kept(author, words[1:], self.town.clock.now()))
         if how == "mention":
             self.town.network.post_as(did, f"@{soul}.test {text} {question(self.rng)}")
