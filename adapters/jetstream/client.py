@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import json
 import logging
-from collections.abc import Awaitable, Callable, Collection
+from collections.abc import Awaitable, Callable, Collection, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 from urllib.parse import urlencode
@@ -28,7 +28,8 @@ RENEW_AFTER_S: Final = 600.0
 """So long one connection is kept; the next one asks for the accounts that matter by then."""
 FIRST_PAUSE_S: Final = 5.0
 LONGEST_PAUSE_S: Final = 900.0
-MAX_ACCOUNTS: Final = 200
+MAX_ACCOUNTS: Final = 100
+"""They stand in the address of the subscription: with these it has some 4,500 characters, and 8,192 are a usual limit."""
 MAX_EVENT_BYTES: Final = 64 * 1024
 MAX_EVENTS: Final = 20_000
 """More than this many within one connection is no stream of a few accounts."""
@@ -76,7 +77,7 @@ class Jetstream:
     Args:
         url: the service, `wss://…`.
         collections: the kinds of records that matter.
-        accounts: tells whose repositories matter, by did; asked before each connection.
+        accounts: tells whose repositories matter, by did, the first ones most; asked before each connection.
         clock: the time.
 
     """
@@ -86,7 +87,7 @@ class Jetstream:
         url: str,
         *,
         collections: Collection[str],
-        accounts: Callable[[], Awaitable[Collection[str]]],
+        accounts: Callable[[], Awaitable[Sequence[str]]],
         clock: Clock,
     ) -> None:
         self._url = url.rstrip("/")
@@ -108,7 +109,7 @@ class Jetstream:
 
     async def _listen_once(self, on_change: Callable[[RecordChanged], Awaitable[object]]) -> bool:
         """Listen on one connection until it is to be renewed, or ends; return whether anything came."""
-        accounts = sorted({did for did in await self._accounts() if did.startswith("did:")})[:MAX_ACCOUNTS]
+        accounts = list(dict.fromkeys(did for did in await self._accounts() if did.startswith("did:")))[:MAX_ACCOUNTS]
         if not accounts:
             return False
         came = 0

@@ -76,10 +76,10 @@ class StreamWatch:
         """The owner and the peers whose posts may concern us."""
         return {self._services.me.owner_did, *self._services.account.peers(), *self._services.peer_registry.found()}
 
-    async def _watched(self) -> set[str]:
-        """Those, and the authors of all posts that wait."""
+    async def _watched(self) -> list[str]:
+        """Those, and then the authors of all posts that wait: however many wait, the owner and peers are heard."""
         rows = await self._services.database.run(received.waiting)
-        return self._companions() | {row.author_did for row in rows}
+        return [*sorted(self._companions()), *(row.author_did for row in rows)]
 
     async def _note(self, change: RecordChanged, bring_forward: Callable[[str, float], None]) -> None:
         if change.operation == "delete":

@@ -15,7 +15,7 @@ from atproto_jetstream.models import (  # type: ignore[import-untyped]
 )
 from websockets.asyncio.client import connect
 
-from adapters.jetstream.client import METHOD, SUBPROTOCOL, Jetstream, RecordChanged, read_frame
+from adapters.jetstream.client import MAX_ACCOUNTS, METHOD, SUBPROTOCOL, Jetstream, RecordChanged, read_frame
 from common.clock import Clock, FakeClock, SystemClock
 from tests.patience import HANG_S
 from town.atproto.network import Network
@@ -76,6 +76,15 @@ async def test_only_posts_of_the_accounts_that_matter_are_told_also_when_they_go
         network.delete(*uri.removeprefix("at://").split("/"))
         told = [await next_of(came) for _ in range(2)]
     assert [(one.uri, one.operation) for one in told] == [(uri, "create"), (uri, "delete")]
+
+
+async def test_the_first_accounts_are_heard_however_many_follow() -> None:
+    network, (ada,) = network_of("zoe")
+    crowd = [f"did:plc:{number:024d}" for number in range(2 * MAX_ACCOUNTS)]
+    async with serve_stream(network) as url, received_from(url, [ada, *crowd], SystemClock()) as came:
+        await until_connected(network, ada, came)
+        uri, _ = network.post_as(ada, "For you.")
+        assert (await next_of(came)).uri == uri
 
 
 async def test_what_happened_between_two_connections_is_told_once() -> None:
