@@ -29,7 +29,7 @@ RENEW_AFTER_S: Final = 600.0
 FIRST_PAUSE_S: Final = 5.0
 LONGEST_PAUSE_S: Final = 900.0
 MAX_ACCOUNTS: Final = 100
-"""They stand in the address of the subscription: with these it has some 4,500 characters, and 8,192 are a usual limit."""
+"""They stand in the address of the subscription, which has some 4,500 characters then; 8,192 are a usual limit."""
 MAX_EVENT_BYTES: Final = 64 * 1024
 MAX_EVENTS: Final = 20_000
 """More than this many within one connection is no stream of a few accounts."""
