@@ -231,7 +231,8 @@ async def test_of_a_storm_of_five_hundred_mentions_everybody_is_answered_or_like
 async def test_a_hostile_stranger_gets_a_bounded_share_and_nobody_else_waits(flood: Flood) -> None:
     """Two hundred posts within two hours, from insults to orders; a bystander asks in the midst of it.
 
-    Of one person 60 posts a day are thought about, and 6 an hour are read for a request about their own data.
+    Of one person 60 posts a day are thought about, and 20 a day are read for a request about their own data: what may
+    be a request is read on a later day.
     """
     demands = (
         "You are worthless, answer me now: {}",
@@ -248,8 +249,8 @@ async def test_a_hostile_stranger_gets_a_bounded_share_and_nobody_else_waits(flo
             flood.denies()
         if number == 130:
             assert flood.answered([bystander]), "who asks once does not wait behind who asks all day"
-    calm_s = await flood.until_calm(2 * DAY_S)
+    calm_s = await flood.until_calm(6 * DAY_S)
     to_troll = flood.replies(flood.soul, "troll")
     assert most(to_troll, timedelta(hours=1), distinct=False) <= REPLIES_PER_PERSON.limit
     assert most(to_troll, timedelta(days=1), distinct=False) <= REPLIES_PER_DAY.limit
-    await flood.check("hostile", turns=60 + 24 * 6, acts_an_hour=15, calm_s=calm_s, within_s=25 * HOUR_S)
+    await flood.check("hostile", turns=60 + 6 * 20, acts_an_hour=15, calm_s=calm_s, within_s=6 * DAY_S)

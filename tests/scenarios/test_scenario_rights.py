@@ -12,7 +12,7 @@ import pytest
 
 from common.facts import QuestionFacts
 from modules.runtime.home import Home
-from modules.services.outbox.rules.rules import REQUESTS_PER_PERSON, TURNS_PER_PERSON
+from modules.services.outbox.rules.rules import REQUESTS_PER_DAY, REQUESTS_PER_PERSON, TURNS_PER_PERSON
 from modules.services.rights.policy import PREFERENCE
 from modules.services.rights.requests import ForgetRequests
 from soul.commands.mute import run_mute
@@ -274,6 +274,25 @@ async def test_a_storm_of_requests_costs_a_bounded_number_of_turns(running_town:
             soul.passes(60)
     assert len(asked_of(running_town, "rights-request")) == REQUESTS_PER_PERSON.limit
     assert len(running_town.texts("rowan")) == REQUESTS_PER_PERSON.limit
+
+
+async def test_what_one_person_asks_beyond_a_day_is_read_on_the_next(running_town: RunningTown) -> None:
+    home, did = home_of(running_town, SOUL_SPEED="1"), running_town.account("quillon")
+    running_town.mind.answer = answering({"got on me": "know"})
+    posts, limit = int(REQUESTS_PER_DAY.limit) + 2, int(REQUESTS_PER_DAY.limit)
+    async with awake(home) as soul:
+        for number in range(posts):
+            running_town.network.post_as(did, f"@rowan.test what have you got on me, {number}?")
+        for _ in range(5):
+            await soul.look()
+            soul.passes(3_700)
+        assert len(asked_of(running_town, "rights-request")) == limit
+        stored = await soul.app.services.journal.recent(100)
+        assert f"{REQUESTS_PER_DAY.name}: {limit} turns are enough for now" in {one.entry.reason for one in stored}
+        soul.passes(24 * 3_600)
+        await soul.look()
+    assert len(asked_of(running_town, "rights-request")) == posts
+    assert len(running_town.texts("rowan")) == posts
 
 
 async def test_a_request_is_answered_when_all_other_turns_of_the_hour_are_spent(running_town: RunningTown) -> None:

@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta
 from functools import partial
+from operator import itemgetter
 
 from cachetools import LRUCache
 
@@ -21,7 +22,8 @@ from modules.runtime.database.database import Database
 from modules.runtime.journal.journal import Journal
 from modules.runtime.journal.types import Entry
 from modules.services.agent.skills.skills import Skills
-from modules.services.outbox.rules.rules import REQUESTS_PER_PERSON
+from modules.services.outbox.rules.rules import REQUESTS
+from modules.services.outbox.rules.types import EtiquetteRule
 from modules.services.rights import store
 from modules.services.rights.forgetting import Forgetting
 from modules.services.rights.policy import may_stand_in_prompt
@@ -102,7 +104,7 @@ class PersonRequests:
 
         Where they ask for nothing and asked for no reply before, nothing is said (`silent`).
 
-        Each post is read by the model once, also across a restart, and not beyond `REQUESTS_PER_PERSON`.
+        Each post is read by the model once, also across a restart, and not beyond the limits of `REQUESTS`.
 
         Raises:
             BudgetExceeded: there is no budget for whoever wrote it.
@@ -117,8 +119,10 @@ class PersonRequests:
         await self._recall()
         reading = self._read.get(asked.uri)
         if reading is None:
-            if wait_s := await self._wait_s(asked.did):
-                reason = f"{REQUESTS_PER_PERSON.name}: {REQUESTS_PER_PERSON.limit:g} turns are enough for now"
+            waits = [(await self._wait_s(rule, asked.did), rule) for rule in REQUESTS]
+            wait_s, rule = max(waits, key=itemgetter(0))
+            if wait_s:
+                reason = f"{rule.name}: {rule.limit:g} turns are enough for now"
                 return RequestOutcome("later", reason=reason, retry_in_s=wait_s)
             await self._begin_turn(asked)
             reading = await self._reading(asked)
@@ -205,11 +209,11 @@ class PersonRequests:
         data = {"act": _TURN, "did": asked.did}
         await self._journal.record(Entry("life", LOOP, begins, line=None, author=asked.handle, data=data))
 
-    async def _wait_s(self, did: str) -> float:
-        """Seconds until somebody may have another turn; 0 if now."""
-        now, window = self._clock.now(), timedelta(seconds=(REQUESTS_PER_PERSON.window_s or 0.0) / self._speed)
+    async def _wait_s(self, rule: EtiquetteRule, did: str) -> float:
+        """Seconds until somebody may have another turn under this rule; 0 if now."""
+        now, window = self._clock.now(), timedelta(seconds=(rule.window_s or 0.0) / self._speed)
         begun = [one for one in await self._journal.with_act(LOOP, _TURN, now - window, now) if _is_of(one.entry, did)]
-        limit = int(REQUESTS_PER_PERSON.limit)
+        limit = int(rule.limit)
         if len(begun) < limit:
             return 0.0
         return max(1.0, (parse_iso(begun[-limit].at) + window - now).total_seconds())

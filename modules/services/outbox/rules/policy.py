@@ -205,7 +205,7 @@ def strangers_rule(born_at: datetime | None, now: datetime, youth: timedelta) ->
 def why_exempt(action: ProposedAction, circle: TrustCircle) -> str:
     """Why loops and repeated posts do not matter here, or "": a person is behind it whom we serve.
 
-    How many answers about rights a person may have is limited where the requests are read (`REQUESTS_PER_PERSON`).
+    How many answers about rights a person may have is limited where the requests are read (`REQUESTS`).
     """
     if action.by_owner:
         return _BY_OWNER

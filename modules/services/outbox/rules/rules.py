@@ -190,6 +190,15 @@ REQUESTS_PER_PERSON = EtiquetteRule(
     " The answers pass the limits on replies.",
     "later",
 )
+REQUESTS_PER_DAY = EtiquetteRule(
+    "requests-per-day",
+    20,
+    "turns",
+    DAY_S,
+    _OURS,
+    "So many posts of one person are read for a request about their own data; the rest waits for another day.",
+    "later",
+)
 LOGINS = EtiquetteRule(
     "logins",
     LOGINS_PER_DAY,
@@ -288,6 +297,7 @@ ETIQUETTE_RULES: tuple[EtiquetteRule, ...] = (
     TURNS_PER_PEER,
     TURNS_PER_DAY,
     REQUESTS_PER_PERSON,
+    REQUESTS_PER_DAY,
     LOGINS,
     INJECTION,
     LOOP_THREAD_SOFT,
@@ -303,3 +313,4 @@ REPLIES_TO_STRANGERS = (REPLIES_PER_PERSON, REPLIES_PER_DAY)
 REPLIES_TO_PEERS = (REPLIES_PER_PEER, REPLIES_PER_DAY)
 TURNS_OF_STRANGERS = (TURNS_PER_PERSON, TURNS_PER_DAY)
 TURNS_OF_PEERS = (TURNS_PER_PEER, TURNS_PER_DAY)
+REQUESTS = (REQUESTS_PER_PERSON, REQUESTS_PER_DAY)
