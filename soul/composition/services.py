@@ -38,6 +38,7 @@ from modules.services.outbox.senders import bluesky, direct_messages
 from modules.services.outbox.senders.cards import LinkCards
 from modules.services.outbox.types import Pacing
 from modules.services.pictures.pictures import open_pictures
+from modules.services.rights.forgetting import open_people_server
 from modules.services.rights.mute import mute_gate, mute_rule
 from modules.services.rights.preferences import Preferences
 from soul.composition.base import BaseServices
@@ -63,7 +64,10 @@ class Services(BaseServices):
         self.atproto = self._open_atproto(to_bluesky)
         self.pictures = open_pictures(settings, home.memory, clock=clock, journal=journal, stack=self.stack)
         self.account = AccountContext(atproto=self.atproto, journal=journal, peers=settings.soul_peers)
-        self.preferences = Preferences(self.repos, self.atproto, self.database, clock, self.me.owner_did)
+        if (server := open_people_server(settings)) is not None:
+            self.stack.push_async_callback(server.aclose)
+        self.people_server = server
+        self.preferences = Preferences(self.repos, self.atproto, self.database, clock, self.me.owner_did, server=server)
         self.integrations = Integrations(self)
         self.github = self.integrations.github
         world = self._build_world()

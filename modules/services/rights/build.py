@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from contextlib import AsyncExitStack
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from adapters.atproto.client import Atproto
 from common.clock import Clock
@@ -18,12 +17,15 @@ from modules.services.agent.prompt.prompter import Prompter
 from modules.services.agent.skills.skills import Skills
 from modules.services.agent.turn.facts import agent_facts
 from modules.services.rights.answering import PersonRequests
-from modules.services.rights.forgetting import Forgetting, open_people_server
+from modules.services.rights.forgetting import Forgetting
 from modules.services.rights.preferences import Preferences
 from modules.services.rights.request_reader import RequestReader
 from modules.services.rights.requests import ForgetRequests
 from modules.services.rights.voice import RightsVoice
 from modules.services.rights.why_replied import ReplyStory
+
+if TYPE_CHECKING:
+    from modules.services.agent.memory.postgres_people import PostgresPeople
 
 
 class RightsServices(Protocol):
@@ -42,15 +44,12 @@ class RightsServices(Protocol):
     knowledge: Knowledge
     gateway: LLMGateway
     preferences: Preferences
-    stack: AsyncExitStack
+    people_server: PostgresPeople | None
 
 
 def build_person_requests(services: RightsServices, prompter: Prompter) -> PersonRequests:
     """Return what lives ask about a post or a message before they read anything else of it."""
     settings, skills, clock = services.settings, services.skills, services.clock
-    server = open_people_server(settings)
-    if server is not None:
-        services.stack.push_async_callback(server.aclose)
     contact = " ".join(settings.operator_contact.split()) or services.me.owner_handle
     return PersonRequests(
         preferences=services.preferences,
@@ -70,7 +69,7 @@ def build_person_requests(services: RightsServices, prompter: Prompter) -> Perso
             services.knowledge.stores.storage,
             settings.agent_name,
             clock,
-            server=server,
+            server=services.people_server,
         ),
         requests=ForgetRequests(services.home.memory),
         story=ReplyStory(skills, lambda: services.atproto.did),

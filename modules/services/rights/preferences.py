@@ -1,15 +1,18 @@
 """Reads what people declared about the use of their posts by AI, and remembers it for a day.
 
-A row is written after each reading; a crash in between costs one more reading.
+A row is written after each reading; a crash in between costs one more reading. Where memories lie on a server and a
+person denies embedding, the reading counts as done only once the server has deleted theirs.
 """
 
 from __future__ import annotations
 
 import asyncio
+import logging
 import sqlite3
 from collections.abc import Iterable, Mapping
 from datetime import datetime, timedelta
 from functools import partial
+from typing import TYPE_CHECKING
 
 from cachetools import TTLCache
 
@@ -17,6 +20,7 @@ from adapters.atproto.client import Atproto
 from adapters.atproto.public import PublicRepos
 from adapters.atproto.types import Record
 from common.clock import Clock
+from common.errors import Transient
 from common.person import Person, Trace
 from common.result import ApiResult, Err, Ok
 from modules.runtime.database.database import Database
@@ -27,6 +31,11 @@ from modules.services.inbox import received
 from modules.services.rights import store, tombstones
 from modules.services.rights.policy import INTENTS, PREFERENCE, may_stand_in_prompt, preference_of
 from modules.services.rights.types import Preference
+
+if TYPE_CHECKING:
+    from modules.services.agent.memory.postgres_people import PostgresPeople
+
+logger = logging.getLogger(__name__)
 
 FRESH = timedelta(hours=24)
 UNREADABLE_S = 60.0
@@ -45,15 +54,26 @@ class Preferences:
         database: keeps what was read.
         clock: says when it is to be read again.
         owner_did: the owner's account. Neither the owner nor we are asked about.
+        server: memories that lie on a server instead of in soul.db.
 
     """
 
-    def __init__(self, repos: PublicRepos, atproto: Atproto, database: Database, clock: Clock, owner_did: str) -> None:
+    def __init__(
+        self,
+        repos: PublicRepos,
+        atproto: Atproto,
+        database: Database,
+        clock: Clock,
+        owner_did: str,
+        *,
+        server: PostgresPeople | None = None,
+    ) -> None:
         self._repos = repos
         self._atproto = atproto
         self._database = database
         self._clock = clock
         self._owner_did = owner_did
+        self._server = server
         self._unreadable = TTLCache[str, bool](_MOST_UNREADABLE, UNREADABLE_S, timer=clock.monotonic)
         self._places = asyncio.Semaphore(_AT_ONCE)
 
@@ -94,8 +114,26 @@ class Preferences:
         if isinstance(found, Err):
             self._unreadable[did] = True
             return did, None
-        await self._database.run(partial(_keep, did=did, preference=found.data, now=self._clock.now()))
+        await self._keep(did, found.data)
         return did, found.data
+
+    async def _keep(self, did: str, preference: Preference) -> None:
+        """Keep what somebody declared, and delete what it does not allow, in soul.db and on the server.
+
+        While the server cannot be reached, what was declared holds, and is read again after `UNREADABLE_S`.
+        """
+        now, server = self._clock.now(), self._server
+        if server is None or preference.embedding != "deny":
+            await self._database.run(partial(_keep, did=did, preference=preference, now=now))
+            return
+        person = await self._database.run(partial(_keep, did=did, preference=preference, now=now - FRESH))
+        try:
+            await server.forget(Trace(person))
+        except Transient as error:
+            logger.warning("Memories of somebody who denies embedding are still on the server: %s", error)
+            self._unreadable[did] = True
+            return
+        await self._database.run(partial(store.put, did=did, preference=preference, now=now))
 
     async def _look(self, did: str) -> ApiResult[Preference]:
         there = await self._repos.collections(did)
@@ -117,8 +155,8 @@ def _may_be_remembered(connection: sqlite3.Connection, session_key: str) -> bool
     return all(preference.embedding != "deny" for preference, _ in known.values())
 
 
-def _keep(connection: sqlite3.Connection, did: str, preference: Preference, now: datetime) -> None:
-    """Keep what somebody declared, and delete what it does not allow any more.
+def _keep(connection: sqlite3.Connection, did: str, preference: Preference, now: datetime) -> Person:
+    """Keep what somebody declared, and delete what it does not allow any more; return who they are.
 
     Who denies inference leaves the conversations in which they spoke, who denies embedding the memories in soul.db.
     """
@@ -131,3 +169,4 @@ def _keep(connection: sqlite3.Connection, did: str, preference: Preference, now:
         drop_turns(connection)
     if preference.embedding == "deny" != before.embedding:
         MemoryPeople().forget(connection, Trace(person))
+    return person

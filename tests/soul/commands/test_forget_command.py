@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
+import psycopg
 import pytest
 
 from common.clock import SystemClock
@@ -20,7 +21,9 @@ from modules.runtime.home import Home
 from modules.services.agent.memory.types import NewMemory
 from modules.services.agent.sessions.owner_inbox import OwnerInbox
 from modules.services.rights.forgotten import SWEPT_AFTER
+from modules.services.rights.policy import PREFERENCE
 from modules.services.rights.requests import ForgetRequest, ForgetRequests
+from modules.services.rights.types import Preference
 from soul.commands.mute import run_mute
 from soul.commands.people import carry_out_requests, forgetting_beside, run_forget, run_know
 from tests.modules.services.agent.memory.memory_places import PROGRAMS, programs, server
@@ -197,6 +200,34 @@ async def test_memories_on_a_server_go_too(running_town: RunningTown, postgres_u
         listed = await life.app.services.knowledge.stores.memories.listed()
     assert [memory.subject for memory in listed] == ["slate"]
     assert places_that_hold(home.root, did, "quillon", WORDS) == []
+
+
+async def test_memories_on_a_server_go_once_somebody_denies_embedding_and_the_server_answers(
+    running_town: RunningTown, postgres_url: str
+) -> None:
+    async with await psycopg.AsyncConnection.connect(postgres_url, autocommit=True) as server_owner:
+        await server_owner.execute("CREATE DATABASE denied")
+        url = postgres_url.replace("/postgres?", "/denied?")
+        home = running_town.make_home("rowan", DATABASE_URL=url, SOUL_SPEED="1")
+        did = running_town.account("quillon")
+        root, _ = running_town.network.post_as(did, f"@rowan.test {WORDS}: which roof is louder?")
+        async with awake(home) as life:
+            await life.look()
+            services = life.app.services
+            memories, preferences = services.knowledge.stores.memories, services.preferences
+            for subject in ("quillon.test", "slate"):
+                memory = NewMemory("fact", subject, f"Something of {subject} that is remembered.")
+                await memories.save(memory, services.clock.now())
+            declared = {"$type": PREFERENCE, "preferences": {"embedding": {"allow": False}}}
+            running_town.network.put(did, PREFERENCE, "self", declared)
+            life.passes(25 * 3600)
+            await server_owner.execute("ALTER DATABASE denied ALLOW_CONNECTIONS false")
+            assert await preferences.of({did}) == {did: Preference(embedding="deny")}
+            assert not await preferences.may_be_remembered(f"bluesky:thread:{root}")
+            await server_owner.execute("ALTER DATABASE denied ALLOW_CONNECTIONS true")
+            life.passes(61)
+            await preferences.of({did})
+            assert [memory.subject for memory in await memories.listed()] == ["slate"]
 
 
 @pytest.mark.parametrize("who", ["@owner.test", "rowan.test"])
