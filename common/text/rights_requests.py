@@ -19,9 +19,12 @@ _MOST_CHARS = 2_000
 _SHORT_WORDS = 8
 _MOST_WORDS = 30
 _NEAR_CHARS, _NEXT_CHARS = 28, 14
+_BESIDE_CHARS, _ADJOINING_CHARS = 11, 6
 _MARKS = re.compile("[\u0300-\u036f\u200b-\u200f\ufe0f]")
 _JOINTS = re.compile("['\u2019\u02bc-]")
 _HANDLE = re.compile(r"@[\w.-]{1,300}")
+_CLAUSE_ENDS = re.compile("[.,;:!?\\n\u2026\u060c\u061f\u3001\u3002\uff01\uff0c\uff1f]")
+_POLITE = re.compile(r"\b(?:please|pls|prefer|rather|want|bitte|svp|lutfen)\b")
 _LETTER = re.compile(r"[^\W\d_]")
 _KNOWN_SCRIPTS = (
     "LATIN",
@@ -298,6 +301,19 @@ def kind_by_words(text: str) -> RequestKind | None:
         "know": asks(text) and _near(said, _KNOWS, _MINE, _NEXT_CHARS) and _found(said, _ADDRESSES),
     }
     return next((kind for kind, applies in applying.items() if applies), None)
+
+
+def also_asks_for_no_reply(text: str) -> bool:
+    """Return whether a post that asks to be forgotten asks for no reply as well, as its words alone tell.
+
+    They must stand closer to each other than for `kind_by_words`, in one clause: what it is about is known already.
+    """
+    return any(
+        _near(clause, _REPLIES, _NEGATES, _BESIDE_CHARS)
+        or _near(clause, _REPLIES, _LEAVES, _BESIDE_CHARS)
+        or _near(clause, _LEAVES, _MINE, _ADJOINING_CHARS)
+        for clause in _CLAUSE_ENDS.split(_POLITE.sub(" ", _spoken(text)))
+    )
 
 
 def _spoken(text: str) -> str:

@@ -179,6 +179,28 @@ async def test_a_request_for_no_reply_outlives_being_forgotten_and_the_owner_can
     assert len(running_town.texts("rowan")) == 3
 
 
+@pytest.mark.parametrize("denies", [False, True], ids=["read by the model", "read by its words"])
+async def test_who_asks_to_be_forgotten_and_for_no_reply_gets_both(running_town: RunningTown, *, denies: bool) -> None:
+    home, did = home_of(running_town), running_town.account("quillon")
+    running_town.mind.answer = answering({"forget me": "forget"})
+    if denies:
+        declared = {"$type": PREFERENCE, "preferences": {"inference": {"allow": False}}}
+        running_town.network.put(did, PREFERENCE, "self", declared)
+    async with awake(home) as soul:
+        running_town.network.post_as(did, "@rowan.test forget me and never reply to me again")
+        await soul.look()
+    assert len(running_town.texts("rowan")) == 1
+    await asyncio.to_thread(forget_now, home)
+    assert places_that_hold(home.root, did, "quillon") == []
+    if denies:
+        running_town.network.delete(did, PREFERENCE, "self")
+    async with awake(home) as soul:
+        running_town.network.post_as(did, "@rowan.test which roof is louder?")
+        await soul.look()
+        assert await what_became(soul, "quillon.test") == ["skipped"]
+    assert len(running_town.texts("rowan")) == 1
+
+
 async def test_why_a_reply_was_given_is_told_from_the_journal_to_whom_it_was_given(running_town: RunningTown) -> None:
     home = home_of(running_town)
     did, other = running_town.account("quillon"), running_town.account("sam")

@@ -17,7 +17,12 @@ from cachetools import LRUCache
 
 from common.clock import Clock, parse_iso
 from common.person import Trace
-from common.text.rights_requests import RequestKind, kind_by_words, may_be_rights_request
+from common.text.rights_requests import (
+    RequestKind,
+    also_asks_for_no_reply,
+    kind_by_words,
+    may_be_rights_request,
+)
 from modules.runtime.database.database import Database
 from modules.runtime.journal.journal import Journal
 from modules.runtime.journal.types import Entry
@@ -169,14 +174,22 @@ class PersonRequests:
         return RequestOutcome("silent", reason="the author asked for no reply") if wants_none else None
 
     async def _answer(self, asked: Addressed, kind: RequestKind, language: str) -> RequestOutcome:
-        facts = await self._do(asked, kind)
-        summary = _SUMMARIES[kind].format(asked.handle)
-        entry = Entry("life", LOOP, summary, line="social", trigger_uri=asked.uri, author=asked.handle)
-        await self._journal.record(replace(entry, data={"act": "request", "kind": kind}))
+        # NOTE(self): the model names one kind; whoever wants to be forgotten and left alone gets both.
+        if kind == "forget" and also_asks_for_no_reply(asked.text):
+            await self._carried_out(asked, "no_reply")
+        facts = await self._carried_out(asked, kind)
         if await self._database.run(partial(store.muted_among, dids=[asked.did])):
             return RequestOutcome("silent", kind, reason="the owner muted the author")
         text = await self._voice.say(kind, facts, language, asked.importance)
         return RequestOutcome("answer", kind, text, reason=f"they asked about their own data ({kind})")
+
+    async def _carried_out(self, asked: Addressed, kind: RequestKind) -> Sequence[str]:
+        """Carry a request out and note it; return the facts for the answer."""
+        facts = await self._do(asked, kind)
+        summary = _SUMMARIES[kind].format(asked.handle)
+        entry = Entry("life", LOOP, summary, line="social", trigger_uri=asked.uri, author=asked.handle)
+        await self._journal.record(replace(entry, data={"act": "request", "kind": kind}))
+        return facts
 
     async def _do(self, asked: Addressed, kind: RequestKind) -> Sequence[str]:
         """Carry a request out; return the facts for the answer."""
