@@ -21,6 +21,7 @@ from modules.services.commitments.build import build_commitment_loop, build_comm
 from modules.services.commitments.due import DueCommitments
 from modules.services.commitments.events import CommitmentAbandoned, CommitmentsReady
 from modules.services.commitments.replies import ReplyCommitments
+from modules.services.own_feed.announcement import Announcements, announce_what_is_kept
 from modules.services.peers.room_identity import RoomJoined
 from modules.services.presence.stream import StreamWatch
 from modules.services.rights.build import build_person_requests
@@ -60,6 +61,8 @@ class Lives:
         self.commitments = build_commitment_loop(
             services, services.integrations, self.queue, writer, has_joined_room=lambda: self.space.has_joined_room
         )
+        announcements = Announcements(services, self.turn_services.prompter, services.relationships.note_insight)
+        announce_what_is_kept(services, announcements)
         self.stream = StreamWatch(services)
         events.subscribe(CommitmentsReady, lambda _: self.commitments.wake())
         events.subscribe(CommitmentAbandoned, lambda event: self.space.participation.given_up(event.commitment))

@@ -7,12 +7,14 @@ import re
 from collections.abc import Callable, Iterable, Mapping
 
 from common.facts import QuestionFacts
+from common.text.graphemes import fit_post_text
 from town.mind.bank import stems
 from town.mind.turn import Turn
 from town.model.types import Completion
 
 _SAME_SHARE = 0.7
 _MOST_FACTS = 3
+_TELLING_TITLE = 2
 _ASKED_BEFORE = re.compile(r"\b(?:i asked|asked for|waiting|yet\?|so far|answered)", re.IGNORECASE)
 _ASKS = re.compile(r"\b(?:should|could|can|would be great)\b", re.IGNORECASE)
 _WORK = re.compile(r"\b(?:issue|plan|ticket|fix|repair|sorted out|write (?:this|that|it) up)", re.IGNORECASE)
@@ -71,12 +73,18 @@ def _right(fields: Fields) -> str:
     return json.dumps({"kind": kind, "language": "en"})
 
 
+def _worth_a_post(fields: Fields) -> str:
+    """Worth it is what has a title of several telling words."""
+    return "yes" if len(stems(" ".join(fields.get("title", ())))) >= _TELLING_TITLE else "no"
+
+
 _QUESTIONS: Mapping[str, Callable[[Fields], str]] = {
     "Judge": _judged,
     "Confirm": _judged,
     "First Look": _worth_an_answer,
     "Intent": _intent,
     "rights-request": _right,
+    "announcement-decision": _worth_a_post,
     "extraction": lambda _: "[]",
 }
 """By the name of the question; any other gets a sentence."""
@@ -99,4 +107,7 @@ def answer_question(turn: Turn, about: QuestionFacts) -> Completion:
         handle = next(iter(about.fields.get("handle", ())), "")
         facts = "; ".join(about.fields.get("facts", ())[:_MOST_FACTS])
         return turn.call(turn.first_offer.name, {"sentence": words.line(heading, handle=handle, facts=facts)})
+    if about.question == "announcement-post":
+        title, url = ("".join(about.fields.get(name, ())) for name in ("title", "url"))
+        return Completion(fit_post_text(words.line("announced", title=title), url))
     return Completion(words.line("ground")) if about.question == "grounding" else turn.anything(words)

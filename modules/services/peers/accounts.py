@@ -24,7 +24,9 @@ RELATIONSHIP_PRUNE_DAYS = 60
 RELATIONSHIP_PRUNE_VALUABLE_DAYS = 90
 
 Sentiment = Literal["unknown", "negative", "neutral", "positive"]
-InsightCode = Literal["New Person", "Shared", "Invited", "Hardly Invited", "Invited Nobody", "Answered", "Liked"]
+InsightCode = Literal[
+    "New Person", "Shared", "Announced", "Invited", "Hardly Invited", "Invited Nobody", "Answered", "Liked"
+]
 """A subsection of `Insights` in the `prosoche` skill."""
 
 RECURRING_INTERACTIONS = 5

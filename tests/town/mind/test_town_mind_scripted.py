@@ -217,6 +217,18 @@ async def test_each_says_who_it_is_and_tells_of_a_neighbour_in_a_sentence(who: s
         assert expected in (await only_call(request)).input["sentence"]
 
 
+async def test_work_with_a_telling_title_is_worth_a_post_that_holds_its_link() -> None:
+    async def said(question: str, title: str) -> str:
+        about = QuestionFacts(question, {"title": (title,), "url": ("https://github.com/acme/site/issues/1",)})
+        return (await MIND.complete(ChatRequest("m", WORDS, facts=facts("maren", about)))).text
+
+    assert await said("announcement-decision", "The clock stops at midnight") == "yes"
+    assert await said("announcement-decision", "Update") == "no"
+    post = await said("announcement-post", "The clock stops at midnight")
+    assert "clock" in post
+    assert post.endswith("https://github.com/acme/site/issues/1")
+
+
 @pytest.mark.parametrize(
     ("post", "kind"),
     [

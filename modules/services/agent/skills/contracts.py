@@ -275,6 +275,16 @@ SKILL_CONTRACTS: Mapping[str, Mapping[str, frozenset[str]]] = {
         "Announcement": frozenset({"handle"}),
         "Announcement Tool": _NONE,
     },
+    "github-announcement": {
+        "System Prompt": frozenset({"bluesky_username"}),
+        "Context": frozenset({"title", "repo", "url"}),
+        "Announcement Decision": frozenset({"context", "announcement_type"}),
+        "Bluesky Post": frozenset({"context"}),
+        "Once More": frozenset({"problem", "url", "most"}),
+        "Problems / Too Long": _NONE,
+        "Problems / Without Link": _NONE,
+        "Problems / Other Link": _NONE,
+    },
     "commissioning": {
         "System Prompt": frozenset({"owner_handle", "today"}),
         "Opening": frozenset(),

@@ -1,0 +1,302 @@
+"""Announces work of ours on GitHub in a post, where a model finds that it is worth the readers' time.
+
+The record is the outbox: an announcement is an intent whose cause is the address of the work, so that neither a restart
+nor a crash repeats one. Nothing else is kept: what was not announced is not tried again.
+"""
+
+from __future__ import annotations
+
+import random
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Literal, Protocol
+
+from adapters.atproto.client import Atproto
+from adapters.atproto.richtext import detect_urls
+from adapters.atproto.types import Post, ThreadNode
+from adapters.github.client import GitHub
+from adapters.github.types import Repo
+from common.clock import Clock, iso
+from common.constants import PORTABLE_MAX_GRAPHEMES
+from common.errors import Fatal, SoulError
+from common.facts import QuestionFacts, TurnFacts
+from common.provenance import Provenance
+from common.result import Err, Ok
+from common.settings import Settings
+from common.text.graphemes import grapheme_len
+from common.text.untrusted import clean, one_line
+from modules.runtime.control import Control
+from modules.runtime.events import EventBus
+from modules.runtime.home import SoulDocument
+from modules.runtime.journal.journal import Journal
+from modules.runtime.journal.types import Entry
+from modules.runtime.llm.gateway import LLMGateway
+from modules.runtime.llm.types import Message
+from modules.runtime.scheduler.attention import Attention
+from modules.services.agent.framing import Framer
+from modules.services.agent.identity.identity import Identity, Me
+from modules.services.agent.prompt.prompter import Prompter
+from modules.services.agent.prompt.types import SystemPrompt
+from modules.services.agent.skills.skills import Skills
+from modules.services.agent.turn.facts import agent_facts
+from modules.services.commitments.events import CommitmentKept
+from modules.services.commitments.naming import extract_fulfillment_url, resolve_repo, title_of
+from modules.services.commitments.policy import FOUND_ROOM
+from modules.services.commitments.types import QueuedCommitment
+from modules.services.outbox.bodies import PostBody, RecordRef, ReplyBody
+from modules.services.outbox.outbox import Outbox
+from modules.services.outbox.types import ProposedAction, Submitted
+from modules.services.own_feed.expressions import NoteInsight
+
+ANNOUNCEMENT = "announcement"
+SKILL = "github-announcement"
+WorkKind = Literal["pr", "issue"]
+Problem = Literal["Too Long", "Without Link", "Other Link"]
+"""What is wrong with a draft: a subsection of `Once More` in the skill."""
+
+_TOKENS = 300
+_TITLE_CHARS = 300
+_THREAD_DEPTH = 100
+_EDGES = " \n\"'`\u201c\u201d"
+_YES = re.compile(r"\W*yes\b", re.IGNORECASE)
+
+
+@dataclass(frozen=True, slots=True)
+class AnnouncementContext:
+    """The work: its address, its title, and its repository as `owner/name`."""
+
+    url: str
+    title: str
+    repo: str
+
+
+class AnnouncementServices(Protocol):
+    """What an announcement is made with."""
+
+    me: Me
+    identity: Identity
+    soul: SoulDocument
+    atproto: Atproto
+    github: GitHub
+    outbox: Outbox
+    gateway: LLMGateway
+    skills: Skills
+    attention: Attention
+    control: Control
+    journal: Journal
+    clock: Clock
+    rng: random.Random
+
+
+class KeptServices(Protocol):
+    """Where it is heard that a commitment was kept."""
+
+    settings: Settings
+    events: EventBus
+
+
+@dataclass(frozen=True, slots=True)
+class Announcements:
+    """Asks the model twice, whether and with which words, and hands the post to the outbox.
+
+    Attributes:
+        services: what it is done with.
+        prompter: tells the model who it is.
+        note_insight: is told of each announcement that the outbox accepted.
+
+    """
+
+    services: AnnouncementServices
+    prompter: Prompter
+    note_insight: NoteInsight
+
+    async def announce_if_worthy(self, context: AnnouncementContext, kind: WorkKind, thread: str | None = None) -> bool:
+        """Announce work of ours once, if it is public and worth it; return whether the outbox accepted a post.
+
+        With `thread` (the `at://` uri of a post) it is a reply to our own last post there, if that can be read. Why
+        nothing is announced is told by the journal.
+
+        Raises:
+            Fatal: the process must end.
+
+        """
+        try:
+            submitted = await self._announce(context, kind, thread)
+            if isinstance(submitted, str):
+                await self._tell(context, "Not announced", submitted)
+                return False
+            if not submitted.accepted:
+                await self._tell(context, "Not announced", submitted.reason)
+                return False
+            await self._tell(context, "Announced", submitted.reason or "worth a post", intent_id=submitted.intent.id)
+            self.note_insight("Announced", context.title, significant=True)
+        except Fatal:
+            raise
+        except SoulError as error:
+            summary = f"Announcing failed: {one_line(context.title, _TITLE_CHARS)}"
+            entry = Entry("error", ANNOUNCEMENT, summary, line="warn", reason=str(error), data={"url": context.url})
+            await self.services.journal.record(entry)
+            return False
+        return True
+
+    async def _announce(self, context: AnnouncementContext, kind: WorkKind, thread: str | None) -> Submitted | str:
+        """What the outbox says of the announcement, or why none was proposed. Raises `SoulError`."""
+        services = self.services
+        if hindrance := services.control.write_block_reason() or await self._why_not_public(context.repo):
+            return hindrance
+        ours = await self._our_last_post(thread) if thread else None
+        async with services.attention.take(ANNOUNCEMENT):
+            earlier = await services.outbox.by_cause(context.url)
+            if any(one.state != "blocked" or one.rejected for one in earlier):
+                return "it was announced before"
+            system = await self._system()
+            shown = self._shown(context)
+            asked = services.skills.render(SKILL, "Announcement Decision", context=shown, announcement_type=kind)
+            answer = await self._ask(system, [Message("user", asked)], "announcement-decision", context)
+            if _YES.match(answer) is None:
+                return "the model does not find it worth a post"
+            text = await self._compose(system, shown, context)
+            if not text:
+                return "the model found no words that fit"
+            return await services.outbox.submit(ProposedAction(_body(text, ours), cause_id=context.url))
+
+    async def _why_not_public(self, repo: str) -> str:
+        owner, _, name = repo.partition("/")
+        read = await self.services.github.get_repository(Repo(owner, name))
+        if isinstance(read, Err):
+            return f"whether the repository is public cannot be read: {read.error}"
+        return "the repository is private" if read.data.private else ""
+
+    async def _our_last_post(self, uri: str) -> Post | None:
+        """Our own newest post above and below the post `uri`; None where there is none, or it cannot be read."""
+        read = await self.services.atproto.get_post_thread(uri, depth=_THREAD_DEPTH)
+        if not isinstance(read, Ok):
+            return None
+        own = (post for post in _posts(read.data) if post.author.did == self.services.atproto.did)
+        return max(own, key=lambda post: post.created_at, default=None)
+
+    async def _system(self) -> SystemPrompt:
+        return await self.prompter.prompt(
+            skill=SKILL,
+            variables={"bluesky_username": self.services.me.bluesky_username},
+            audience="bluesky",
+            session_key=SKILL,
+            now=self.services.clock.now(),
+            least=Provenance.SELF,
+            bare=True,
+        )
+
+    def _shown(self, context: AnnouncementContext) -> str:
+        """The work as the model is told of it: its title is data, for it may hold the words of others."""
+        services, title = self.services, one_line(context.title, _TITLE_CHARS)
+        framed = Framer(services.skills, services.rng).frame(
+            "reading", author=context.repo, uri=context.url, text=title
+        )
+        return services.skills.render(SKILL, "Context", title=framed, repo=context.repo, url=context.url)
+
+    async def _compose(self, system: SystemPrompt, shown: str, context: AnnouncementContext) -> str:
+        """A post that can be sent; a draft that cannot is sent back once. "" if the model found none."""
+        skills = self.services.skills
+        messages = [Message("user", skills.render(SKILL, "Bluesky Post", context=shown))]
+        text = await self._write(system, messages, context)
+        if not text or not (problem := problem_of(text, context.url)):
+            return text
+        again = skills.render(
+            SKILL,
+            "Once More",
+            problem=skills.subsection(SKILL, "Problems", problem).strip(),
+            url=context.url,
+            most=str(PORTABLE_MAX_GRAPHEMES),
+        )
+        text = await self._write(system, [*messages, Message("assistant", text), Message("user", again)], context)
+        return "" if problem_of(text, context.url) else text
+
+    async def _write(self, system: SystemPrompt, messages: list[Message], context: AnnouncementContext) -> str:
+        return clean(await self._ask(system, messages, "announcement-post", context)).strip(_EDGES)
+
+    async def _ask(
+        self, system: SystemPrompt, messages: list[Message], question: str, context: AnnouncementContext
+    ) -> str:
+        about = QuestionFacts(question, {"title": (context.title,), "url": (context.url,)})
+        services = self.services
+        agent = agent_facts(services.me, services.identity, services.soul.text)
+        return await services.gateway.chat(
+            messages,
+            system=system.blocks,
+            max_tokens=_TOKENS,
+            purpose=SKILL,
+            importance="own",
+            facts=TurnFacts(about, agent, iso(services.clock.now())),
+        )
+
+    async def _tell(
+        self, context: AnnouncementContext, summary: str, reason: str, *, intent_id: str | None = None
+    ) -> None:
+        title = one_line(context.title, _TITLE_CHARS)
+        act = "posted" if intent_id else "skipped"
+        entry = Entry(
+            "decision",
+            ANNOUNCEMENT,
+            f"{summary}: {title}",
+            line="social",
+            reason=reason,
+            intent_id=intent_id,
+            data={"act": act, "url": context.url},
+        )
+        await self.services.journal.record(entry)
+
+
+def announce_what_is_kept(services: KeptServices, announcements: Announcements) -> None:
+    """Have what is kept announced, where the owner wants that; it happens beside everything else."""
+
+    async def announce(event: CommitmentKept) -> None:
+        if work := announceable(event.commitment):
+            await announcements.announce_if_worthy(work, "issue")
+
+    if services.settings.soul_announce:
+        services.events.subscribe(CommitmentKept, announce)
+
+
+def announceable(kept: QueuedCommitment) -> AnnouncementContext | None:
+    """The work that strangers may be told of; None where there is none.
+
+    That is an issue whose commitment was not made on Bluesky: there it was told in the thread. What was agreed in a
+    room that was only found on the network is left out: whoever is in the same network can open one.
+    """
+    url, repo = extract_fulfillment_url(kept.type, kept.result), resolve_repo(kept.params)
+    is_told = kept.source == "bluesky" or kept.params.get(FOUND_ROOM) is True
+    if kept.type != "create_issue" or is_told or not url or repo is None:
+        return None
+    return AnnouncementContext(url, title_of(kept), repo.full_name)
+
+
+def problem_of(text: str, url: str) -> Problem | None:
+    """What is wrong with a draft: it is too long, does not hold the address, or holds another; None if nothing is."""
+    links = {span.value for span in detect_urls(text)}
+    if url not in links:
+        return "Without Link"
+    if links != {url}:
+        return "Other Link"
+    return "Too Long" if grapheme_len(text) > PORTABLE_MAX_GRAPHEMES else None
+
+
+def _body(text: str, ours: Post | None) -> PostBody | ReplyBody:
+    if ours is None:
+        return PostBody(text=text)
+    root = ours.reply.root if ours.reply else ours.ref
+    parent = RecordRef(uri=ours.uri, cid=ours.cid)
+    return ReplyBody(text=text, parent=parent, root=RecordRef(uri=root.uri, cid=root.cid))
+
+
+def _posts(node: ThreadNode) -> Iterator[Post]:
+    """The posts above `node`, its own, and all below it."""
+    above = node.parent
+    while above is not None:
+        yield above.post
+        above = above.parent
+    below = [node]
+    while below:
+        one = below.pop()
+        yield one.post
+        below += one.replies

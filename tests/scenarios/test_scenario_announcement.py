@@ -1,0 +1,252 @@
+"""Work on GitHub is told of on Bluesky once, where it is public, worth a post, and the owner wants that."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import pytest
+
+from common.clock import SystemClock
+from common.facts import QuestionFacts
+from modules.services.commitments.events import CommitmentKept
+from modules.services.commitments.policy import FOUND_ROOM
+from modules.services.commitments.types import QueuedCommitment
+from modules.services.outbox.bodies import ReplyBody
+from modules.services.own_feed.announcement import (
+    ANNOUNCEMENT,
+    AnnouncementContext,
+    Announcements,
+    announceable,
+    problem_of,
+)
+from tests.modules.services.commitments.commitment_values import queued, wanted
+from tests.modules.services.commitments.soul_in_town import until
+from tests.running_town import RunningSoul, RunningTown, awake
+from town.github.network import GitHubNetwork
+from town.github.service import github_app
+from town.github.values import StoredRepo
+from town.model.faults import Fault
+from town.model.types import ChatRequest, Completion
+from town.serving import serve
+
+URL = "https://github.com/acme/site/issues/1"
+TITLE = "Clock stops at midnight"
+POST = f"Clocks that stop at midnight tell of time zones. What we saw: {URL}"
+WORK = AnnouncementContext(URL, TITLE, "acme/site")
+LATER = 31.0
+
+
+@dataclass
+class Editor:
+    """A mind that is asked whether, and then for words; what it was asked is kept."""
+
+    decision: str = "Yes."
+    drafts: list[str] = field(default_factory=lambda: [POST])
+    asked: list[str] = field(default_factory=list)
+
+    def answer(self, request: ChatRequest) -> Completion:
+        about = request.facts.about
+        question = about.question if isinstance(about, QuestionFacts) else ""
+        self.asked.append(question or "other")
+        if question == "announcement-decision":
+            return Completion(self.decision)
+        if question == "announcement-post":
+            return Completion(self.drafts.pop(0) if len(self.drafts) > 1 else self.drafts[0])
+        return Completion("[]")
+
+
+@dataclass
+class TownWithGitHub:
+    """A SOUL's home with an account on GitHub, and the editor it thinks with."""
+
+    town: RunningTown
+    github_url: str
+    repo: StoredRepo
+    token: str
+    editor: Editor = field(default_factory=Editor)
+
+    @asynccontextmanager
+    async def soul(self, *, announce: str = "on") -> AsyncIterator[RunningSoul]:
+        home = self.town.make_home(
+            "rowan",
+            GITHUB_API_URL=self.github_url,
+            AGENT_GITHUB_USERNAME="rowan",
+            AGENT_GITHUB_TOKEN=self.token,
+            AI_GATEWAY_FACTS="on",
+            SOUL_ALLOW_PRIVATE_NET="on",
+            OWNER_GITHUB_USERNAME="acme",
+            SOUL_ANNOUNCE=announce,
+        )
+        self.town.mind.answer = self.editor.answer
+        async with awake(home) as life:
+            yield life
+
+    def announced(self) -> list[str]:
+        return [text for text in self.town.texts("rowan") if URL in text]
+
+
+@pytest.fixture
+async def place(running_town: RunningTown) -> AsyncIterator[TownWithGitHub]:
+    github = GitHubNetwork(clock=SystemClock())
+    account = github.create_account("rowan")
+    repo = github.create_repo(github.create_account("acme", kind="Organization"), "site", collaborators=["rowan"])
+    async with serve(github_app(github)) as url:
+        yield TownWithGitHub(running_town, url, repo, account.token)
+
+
+def _kept(**more: Any) -> QueuedCommitment:
+    issues = [{"number": 1, "title": TITLE, "url": URL}]
+    return replace(queued(status="completed", description=TITLE, **more), result={"issues": issues, "count": 1})
+
+
+async def _receive(life: RunningSoul, kept: QueuedCommitment) -> None:
+    events = life.app.services.events
+    events.publish(CommitmentKept(kept))
+    await events.settle()
+    await life.send()
+
+
+async def _told(life: RunningSoul) -> list[str]:
+    entries = await life.app.services.journal.recent(100)
+    told = [stored.entry for stored in entries if stored.entry.loop == ANNOUNCEMENT]
+    return [f"{entry.summary} | {entry.reason}" for entry in told]
+
+
+async def test_what_is_worth_it_is_posted_once_with_its_link_also_after_a_restart(place: TownWithGitHub) -> None:
+    async with place.soul() as life:
+        life.app.services.events.publish(CommitmentKept(_kept()))
+        await life.app.services.events.settle()
+        assert place.announced() == []
+        assert life.app.services.relationships.reflection.events == 1
+        assert [one.code for one in life.app.services.relationships.reflection.insights] == ["Announced"]
+    async with place.soul() as life:
+        await _receive(life, _kept())
+        assert place.announced() == [POST]
+        assert f"Not announced: {TITLE} | it was announced before" in await _told(life)
+
+
+async def test_an_issue_that_was_committed_to_in_a_room_is_announced_when_it_is_open(place: TownWithGitHub) -> None:
+    place.editor.drafts = [f"A clock that stops at midnight: {place.github_url}/acme/site/issues/1"]
+    async with place.soul() as life:
+        assert life.app.lives.queue.enqueue_commitment(wanted(TITLE)).new
+        life.passes(LATER)
+        for _ in range(4):
+            await life.app.lives.commitments.run()
+            await life.app.services.outbox.deliver_due()
+        await life.app.services.events.settle()
+        posts = await life.app.services.outbox.of_kind("post", 10)
+    assert [issue.title for issue in place.repo.issues.values() if issue] == [TITLE]
+    assert [post.body.public_text for post in posts] == place.editor.drafts
+
+
+@pytest.mark.parametrize("decision", ["No.", "Not yes", ""])
+async def test_what_is_not_worth_it_is_not_posted(place: TownWithGitHub, decision: str) -> None:
+    place.editor.decision = decision
+    async with place.soul() as life:
+        await _receive(life, _kept())
+        assert f"Not announced: {TITLE} | the model does not find it worth a post" in await _told(life)
+    assert place.announced() == []
+    assert "announcement-post" not in place.editor.asked
+
+
+async def test_a_repository_that_is_private_or_cannot_be_read_is_told_of_to_nobody(place: TownWithGitHub) -> None:
+    async with place.soul() as life:
+        await _receive(life, _kept(repoName="gone"))
+        place.repo.private = True
+        await _receive(life, _kept())
+        private, unread = await _told(life)
+    assert private == f"Not announced: {TITLE} | the repository is private"
+    assert "cannot be read" in unread
+    assert place.announced() == place.editor.asked == []
+
+
+async def test_nothing_is_announced_where_the_owner_did_not_ask_for_it(place: TownWithGitHub) -> None:
+    async with place.soul(announce="off") as life:
+        await _receive(life, _kept())
+        assert await _told(life) == []
+    assert place.announced() == place.editor.asked == []
+
+
+async def test_a_model_that_fails_leaves_the_commitment_kept_and_the_reason_in_the_journal(
+    place: TownWithGitHub,
+) -> None:
+    async with place.soul() as life:
+        assert life.app.lives.queue.enqueue_commitment(wanted(TITLE)).new
+        life.passes(LATER)
+        place.town.mind_faults.arm(Fault("bad_gateway", times=10_000))
+        for _ in range(4):
+            await life.app.lives.commitments.run()
+            await life.app.services.outbox.deliver_due()
+        await life.app.services.events.settle()
+        (commitment,) = life.app.lives.queue.all()
+        told = await _told(life)
+    assert commitment.status == "completed"
+    assert any(line.startswith(f"Announcing failed: {TITLE} | ") for line in told)
+
+
+async def test_a_slow_model_holds_up_neither_the_commitment_nor_the_end(place: TownWithGitHub) -> None:
+    answers = asyncio.Event()
+    place.town.mind.ponder = lambda _: answers.wait()
+    async with place.soul() as life:
+        assert life.app.lives.queue.enqueue_commitment(wanted(TITLE)).new
+        life.passes(LATER)
+        for _ in range(4):
+            await life.app.lives.commitments.run()
+            await life.app.services.outbox.deliver_due()
+        await until(lambda: bool(place.town.mind.asked))
+        (commitment,) = life.app.lives.queue.all()
+        assert commitment.status == "completed"
+    answers.set()
+    assert place.town.texts("rowan") == []
+
+
+async def test_a_draft_that_cannot_be_sent_is_asked_for_once_more_and_then_given_up(place: TownWithGitHub) -> None:
+    too_long = f"{'so very ' * 40}{URL}"
+    async with place.soul() as life:
+        place.editor.drafts = ["Nothing to click.", too_long, POST]
+        await _receive(life, _kept())
+        assert place.announced() == []
+        assert f"Not announced: {TITLE} | the model found no words that fit" in await _told(life)
+        place.editor.drafts = [too_long, POST]
+        await _receive(life, _kept())
+        assert place.announced() == [POST]
+
+
+async def test_in_a_thread_it_stands_below_our_own_last_post_there(place: TownWithGitHub) -> None:
+    town = place.town
+    rowan, kit = town.account("rowan"), town.account("kit")
+    async with place.soul() as life:
+        root, _ = town.network.post_as(kit, "@rowan.test the clock stops at midnight")
+        ours, _ = town.network.post_as(rowan, "I will look at it.", reply_to_uri=root)
+        town.network.post_as(kit, "good", reply_to_uri=ours)
+        services = life.app.services
+        prompter = life.app.lives.turn_services.prompter
+        announcements = Announcements(services, prompter, services.relationships.note_insight)
+        assert await announcements.announce_if_worthy(WORK, "pr", root)
+        (reply,) = await services.outbox.by_cause(URL)
+        assert isinstance(reply.body, ReplyBody)
+        assert (reply.body.parent.uri, reply.body.root.uri) == (ours, root)
+        other = replace(WORK, url=f"{URL}0")
+        place.editor.drafts = [f"One more about clocks, out in the open: {URL}0"]
+        assert await announcements.announce_if_worthy(other, "pr", f"at://{kit}/app.bsky.feed.post/gone")
+        (post,) = await services.outbox.by_cause(other.url)
+        assert post.kind == "post"
+
+
+def test_only_an_issue_that_was_not_told_of_on_bluesky_is_for_strangers() -> None:
+    assert announceable(_kept()) == WORK
+    assert announceable(_kept(source="bluesky", thread="at://did:plc:kit/app.bsky.feed.post/1")) is None
+    assert announceable(_kept(**{FOUND_ROOM: True})) is None
+    assert announceable(_kept(kind="comment_issue")) is None
+    assert announceable(replace(_kept(), result=None)) is None
+
+
+def test_a_draft_holds_the_one_link_and_is_short_enough() -> None:
+    assert problem_of(POST, URL) is None
+    assert problem_of(f"{POST}2", URL) == "Without Link"
+    assert problem_of(f"{POST} and https://example.com", URL) == "Other Link"
+    assert problem_of(f"{'so ' * 100}{URL}", URL) == "Too Long"
