@@ -295,7 +295,7 @@ def kind_by_words(text: str) -> RequestKind | None:
         "forget": _near(said, _FORGETS, _MINE),
         "why": _near(said, _ASKS_WHY, _REPLIES) and _found(said, _MINE, _ADDRESSES),
         "reply_again": is_own and _near(said, _REPLIES, _ALLOWS) and not _found(said, _NEGATES, _LEAVES),
-        "no_reply": (is_own and _near(said, _REPLIES, _NEGATES))
+        "no_reply": (is_own and not asks(text) and _near(said, _REPLIES, _NEGATES))
         or _near(said, _REPLIES, _LEAVES)
         or _near(said, _LEAVES, _MINE, _NEXT_CHARS),
         "know": asks(text) and _near(said, _KNOWS, _MINE, _NEXT_CHARS) and _found(said, _ADDRESSES),

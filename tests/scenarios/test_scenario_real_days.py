@@ -100,7 +100,7 @@ class Life:
         words = f"{secrets.token_hex(4)} and {secrets.token_hex(4)}"
         self.denied.append(words)
         denier, target = self.people[DENIER], self.people[soul]
-        post = await denier.post(f"@{target.handle} {words} is what I say, is it not?", target)
+        post = await denier.post(f"@{target.handle} {words} stands by the gate, is that so?", target)
         if number % 2:
             self.rig.settle()
             await self._ask("sam", (soul,), under=post)

@@ -5,11 +5,13 @@ Each attack is really made, from inside, and the host is looked at afterwards.
 
 from __future__ import annotations
 
+import asyncio
 import os
 from pathlib import Path
 
 import pytest
 
+from tests.patience import HANG_S
 from tests.security.sandbox_host import SECRET, SLEEP_S, Host
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -140,6 +142,9 @@ async def test_the_network_is_there_when_asked_for(host: Host) -> None:
         f"import socket; socket.create_connection(('127.0.0.1', {host.listener.port}), 5)", network=True
     )
     assert ran.success, ran
+    async with asyncio.timeout(HANG_S):
+        while not host.listener.hits:  # noqa: ASYNC110 - a thread notes who came, a moment after they were let in
+            await asyncio.sleep(0.01)
     assert host.listener.hits == ["tcp"]
     host.listener.hits.clear()
 
