@@ -1,0 +1,61 @@
+"""A small real model says whether work is worth a post, and writes one that holds the link.
+
+`pytest -rP` shows what it wrote.
+"""
+
+# ruff: noqa: T201 - what a real model says is worth reading, and pytest captures it
+
+from __future__ import annotations
+
+import pytest
+
+from common.clock import SystemClock
+from modules.services.own_feed.announcement import AnnouncementContext, Announcements, problem_of
+from tests.model.conftest import CONTEXT_TOKENS, MODEL
+from tests.running_town import RunningTown, awake
+from town.github.network import GitHubNetwork
+from town.github.service import github_app
+from town.serving import serve
+
+pytestmark = [pytest.mark.model, pytest.mark.timeout(900)]
+TITLES = (
+    "A command that shows why a program stayed silent",
+    "Clocks that stop at midnight: how to find time zone faults",
+    "Bump the version of the linter",
+)
+
+
+async def test_what_it_posts_of_its_work_holds_the_link_and_fits(running_town: RunningTown, real_model: str) -> None:
+    github = GitHubNetwork(clock=SystemClock())
+    account = github.create_account("rowan")
+    github.create_repo(github.create_account("acme", kind="Organization"), "site", collaborators=["rowan"])
+    async with serve(github_app(github)) as url:
+        home = running_town.make_home(
+            "rowan",
+            AI_GATEWAY_BASE_URL=real_model,
+            AI_GATEWAY_MODEL=MODEL,
+            CONTEXT_TOKENS=str(CONTEXT_TOKENS),
+            AI_GATEWAY_IDLE_TIMEOUT_S="300",
+            BUDGET_TOKENS_PER_DAY="10000000",
+            GITHUB_API_URL=url,
+            AGENT_GITHUB_USERNAME="rowan",
+            AGENT_GITHUB_TOKEN=account.token,
+            SOUL_ALLOW_PRIVATE_NET="on",
+            SOUL_SPEED="1",
+        )
+        async with awake(home) as soul:
+            services, insights = soul.app.services, list[str]()
+            announcements = Announcements(
+                services,
+                soul.app.lives.turn_services.prompter,
+                lambda code, about, **_: insights.append(f"{code}: {about}"),
+            )
+            for number, title in enumerate(TITLES):
+                work = AnnouncementContext(f"https://github.com/acme/site/issues/{number + 1}", title, "acme/site")
+                print(title, await announcements.announce_if_worthy(work, "issue"), sep=" → ")
+            posts = [intent.body for intent in await services.outbox.of_kind("post", 10)]
+    print(*insights, *posts, sep="\n---\n")
+    assert all(
+        any(problem_of(body.preview, f"https://github.com/acme/site/issues/{number}") is None for number in (1, 2, 3))
+        for body in posts
+    )
