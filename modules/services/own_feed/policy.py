@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections import defaultdict
 from collections.abc import Callable, Hashable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Literal
 
@@ -44,7 +44,10 @@ def plan_deletions(posts: Sequence[Post]) -> list[Deletion]:
     duplicates = plan_duplicate_deletions(posts)
     gone = {deletion.uri for deletion in duplicates}
     closings = plan_closing_deletions([post for post in posts if post.uri not in gone])
-    return [*duplicates, *closings][:MOST_DELETIONS]
+    found = [*duplicates, *closings][:MOST_DELETIONS]
+    # NOTE(self): what a duplicate repeats may itself go as a closing: then what that closing repeats is kept.
+    kept = {deletion.uri: deletion.kept for deletion in found}
+    return [replace(deletion, kept=kept.get(deletion.kept.uri, deletion.kept)) for deletion in found]
 
 
 def plan_duplicate_deletions(posts: Iterable[Post]) -> list[Deletion]:

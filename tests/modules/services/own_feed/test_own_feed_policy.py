@@ -107,6 +107,13 @@ def test_what_goes_as_a_duplicate_is_not_counted_as_thanks() -> None:
     assert [deletion.repeats for deletion in plan_deletions(posts)] == ["duplicate"]
 
 
+def test_what_is_told_to_be_kept_is_kept_where_a_duplicate_repeats_a_closing_that_goes() -> None:
+    first, *others = (mine(text, number, TALK) for number, text in enumerate(("Thanks a lot!", *("Thank you!",) * 2)))
+    found = plan_deletions([first, *others])
+    assert sorted(deletion.uri for deletion in found) == sorted(post.uri for post in others)
+    assert {deletion.kept.uri for deletion in found} == {first.uri}
+
+
 def test_reposts_and_the_posts_of_others_are_not_ours() -> None:
     own, reposted, theirs = mine("One.", 1), mine("Two.", 2), post("ada", "Three.")
     items = [FeedItem(own), FeedItem(reposted, actor("me")), FeedItem(theirs)]
