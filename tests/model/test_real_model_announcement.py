@@ -11,7 +11,7 @@ import pytest
 
 from common.clock import SystemClock
 from modules.services.own_feed.announcement import AnnouncementContext, Announcements, problem_of
-from tests.model.conftest import CONTEXT_TOKENS, MODEL
+from tests.model.conftest import settings_for
 from tests.running_town import RunningTown, awake
 from town.github.network import GitHubNetwork
 from town.github.service import github_app
@@ -32,16 +32,11 @@ async def test_what_it_posts_of_its_work_holds_the_link_and_fits(running_town: R
     async with serve(github_app(github)) as url:
         home = running_town.make_home(
             "rowan",
-            AI_GATEWAY_BASE_URL=real_model,
-            AI_GATEWAY_MODEL=MODEL,
-            CONTEXT_TOKENS=str(CONTEXT_TOKENS),
-            AI_GATEWAY_IDLE_TIMEOUT_S="300",
-            BUDGET_TOKENS_PER_DAY="10000000",
             GITHUB_API_URL=url,
             AGENT_GITHUB_USERNAME="rowan",
             AGENT_GITHUB_TOKEN=account.token,
             SOUL_ALLOW_PRIVATE_NET="on",
-            SOUL_SPEED="1",
+            **settings_for(real_model, SOUL_SPEED="1"),
         )
         async with awake(home) as soul:
             services, insights = soul.app.services, list[str]()

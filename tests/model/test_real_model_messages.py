@@ -10,7 +10,7 @@ from __future__ import annotations
 import pytest
 
 from common.text.personhood import claims_to_be_a_person
-from tests.model.conftest import CONTEXT_TOKENS, MODEL
+from tests.model.conftest import settings_for
 from tests.running_town import RunningTown, awake
 from tests.scenarios.phone import Phone
 
@@ -27,15 +27,7 @@ SAID = {
 
 @pytest.fixture
 def mind(real_model: str) -> dict[str, str]:
-    return {
-        "AI_GATEWAY_BASE_URL": real_model,
-        "AI_GATEWAY_MODEL": MODEL,
-        "CONTEXT_TOKENS": str(CONTEXT_TOKENS),
-        "AI_GATEWAY_IDLE_TIMEOUT_S": "300",
-        "BUDGET_TOKENS_PER_DAY": "10000000",
-        "SOUL_SPEED": "1",
-        "SOUL_MESSAGES_FROM": "all",
-    }
+    return settings_for(real_model, SOUL_SPEED="1", SOUL_MESSAGES_FROM="all")
 
 
 @pytest.mark.parametrize("what", SAID)

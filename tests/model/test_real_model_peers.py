@@ -12,7 +12,7 @@ import pytest
 from modules.services.peers.identity_post import IDENTITY_POST_MARKER
 from modules.services.peers.types import Peer
 from modules.services.peers.voice import PeerVoice, is_identity_text
-from tests.model.conftest import CONTEXT_TOKENS, MODEL
+from tests.model.conftest import settings_for
 from tests.running_town import RunningSoul, RunningTown, awake
 
 pytestmark = [pytest.mark.model, pytest.mark.timeout(900)]
@@ -21,15 +21,7 @@ TRIES = 5
 
 @pytest.fixture
 def mind(real_model: str) -> dict[str, str]:
-    return {
-        "AI_GATEWAY_BASE_URL": real_model,
-        "AI_GATEWAY_MODEL": MODEL,
-        "CONTEXT_TOKENS": str(CONTEXT_TOKENS),
-        "AI_GATEWAY_IDLE_TIMEOUT_S": "300",
-        "BUDGET_TOKENS_PER_DAY": "10000000",
-        "SOUL_SPEED": "1",
-        "AGENT_GITHUB_USERNAME": "sh-rowan",
-    }
+    return settings_for(real_model, SOUL_SPEED="1", AGENT_GITHUB_USERNAME="sh-rowan")
 
 
 def peer(soul: RunningSoul) -> Peer:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.model.conftest import CONTEXT_TOKENS, MODEL
+from tests.model.conftest import settings_for
 from tests.running_town import RunningTown, awake
 from tests.scenarios.designing import designing
 
@@ -22,14 +22,7 @@ QUESTIONS = (
 
 @pytest.fixture
 def mind(real_model: str) -> dict[str, str]:
-    return {
-        "AI_GATEWAY_BASE_URL": real_model,
-        "AI_GATEWAY_MODEL": MODEL,
-        "CONTEXT_TOKENS": str(CONTEXT_TOKENS),
-        "AI_GATEWAY_IDLE_TIMEOUT_S": "300",
-        "BUDGET_TOKENS_PER_DAY": "10000000",
-        "SOUL_SPEED": "1000",
-    }
+    return settings_for(real_model, SOUL_SPEED="1000")
 
 
 async def test_what_is_posted_beside_a_picture_has_one_source_and_words_of_its_own(

@@ -12,7 +12,7 @@ import pytest
 from common.text.rights_requests import RequestKind
 from modules.services.rights.request_reader import RequestReader
 from modules.services.rights.voice import RightsVoice, fitting_answer
-from tests.model.conftest import CONTEXT_TOKENS, MODEL
+from tests.model.conftest import settings_for
 from tests.running_town import RunningTown, awake
 
 pytestmark = [pytest.mark.model, pytest.mark.timeout(900)]
@@ -33,14 +33,7 @@ LEAST_RIGHT = 8
 
 
 async def test_it_reads_requests_in_several_languages(running_town: RunningTown, real_model: str) -> None:
-    mind = {
-        "AI_GATEWAY_BASE_URL": real_model,
-        "AI_GATEWAY_MODEL": MODEL,
-        "CONTEXT_TOKENS": str(CONTEXT_TOKENS),
-        "AI_GATEWAY_IDLE_TIMEOUT_S": "300",
-        "BUDGET_TOKENS_PER_DAY": "10000000",
-        "SOUL_SPEED": "1",
-    }
+    mind = settings_for(real_model, SOUL_SPEED="1")
     async with awake(running_town.make_home("rowan", **mind)) as soul:
         services = soul.app.services
         reader = RequestReader(services.gateway, services.skills)

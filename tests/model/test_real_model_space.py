@@ -12,7 +12,7 @@ from collections.abc import AsyncIterator
 import pytest
 
 from modules.lives.space.policy import elect_action_owner as _owner
-from tests.model.conftest import CONTEXT_TOKENS, MODEL
+from tests.model.conftest import settings_for
 from tests.modules.lives.space.soul_in_room import Agent, Room, open_room
 from tests.running_town import RunningTown
 
@@ -29,13 +29,7 @@ async def room(running_town: RunningTown) -> AsyncIterator[Room]:
 
 @pytest.fixture
 def mind(real_model: str) -> dict[str, str]:
-    return {
-        "AI_GATEWAY_BASE_URL": real_model,
-        "AI_GATEWAY_MODEL": MODEL,
-        "CONTEXT_TOKENS": str(CONTEXT_TOKENS),
-        "AI_GATEWAY_IDLE_TIMEOUT_S": "300",
-        "BUDGET_TOKENS_PER_DAY": "10000000",
-    }
+    return settings_for(real_model)
 
 
 async def shown(agent: Agent) -> list[str]:

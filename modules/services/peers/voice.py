@@ -10,14 +10,13 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from adapters.atproto.richtext import detect_mentions, detect_urls
-from common.clock import Clock, iso
-from common.facts import AgentFacts, QuestionFacts, TurnFacts
-from common.provenance import Provenance
+from common.clock import Clock
+from common.facts import AgentFacts, QuestionFacts
 from common.text.graphemes import fit_post_text, grapheme_len, leading_sentences, truncate_graphemes
 from common.text.stems import plain_words
 from common.text.untrusted import one_line
 from modules.runtime.llm.gateway import LLMGateway
-from modules.runtime.llm.types import Message, NamedTool, ToolSpec
+from modules.services.agent.one_sentence import SentenceQuestion, ask_for_sentence
 from modules.services.agent.prompt.prompter import Prompter
 from modules.services.agent.skills.skills import Skills
 from modules.services.peers.identity_post import (
@@ -29,7 +28,6 @@ from modules.services.peers.identity_post import (
 from modules.services.peers.types import Peer
 
 SKILL = "peer-awareness"
-_SENTENCE = {"type": "object", "properties": {"sentence": {"type": "string"}}, "required": ["sentence"]}
 _TOKENS = 300
 _LEAST_WORDS = 3
 _RUN = 6
@@ -82,28 +80,16 @@ class PeerVoice:
         return fit_post_text(words if f"@{handle}" in words.lower() else f"@{handle} {words}", url)
 
     async def _ask(self, asked: str, tool: str, description: str, about: QuestionFacts) -> str:
-        now = self.clock.now()
-        prompt = await self.prompter.prompt(
+        return await ask_for_sentence(
+            SentenceQuestion(asked, tool, description, about, _TOKENS),
             skill=SKILL,
-            variables={"bluesky_username": self.bluesky_username},
-            audience="bluesky",
-            session_key=SKILL,
-            now=now,
-            least=Provenance.SELF,
-            bare=True,
+            bluesky_username=self.bluesky_username,
+            gateway=self.gateway,
+            prompter=self.prompter,
+            skills=self.skills,
+            clock=self.clock,
+            agent=self.agent,
         )
-        result = await self.gateway.chat_with_tools(
-            [Message("user", asked)],
-            system=prompt.blocks,
-            tools=[ToolSpec(tool, self.skills.section(SKILL, description), _SENTENCE)],
-            tool_choice=NamedTool(tool),
-            max_tokens=_TOKENS,
-            purpose=SKILL,
-            importance="own",
-            facts=TurnFacts(about, self.agent(), iso(now)),
-        )
-        called = next((call for call in result.tool_calls if call.name == tool and not call.malformed), None)
-        return str(called.input.get("sentence", "")) if called else result.text
 
 
 def fitting_words(said: str, handle: str = "", *, told: str = "") -> str:

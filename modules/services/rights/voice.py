@@ -11,22 +11,21 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from adapters.atproto.richtext import detect_mentions, detect_urls
-from common.clock import Clock, iso
+from common.clock import Clock
 from common.constants import PORTABLE_MAX_GRAPHEMES
 from common.errors import BudgetExceeded, Fatal, SoulError
-from common.facts import AgentFacts, QuestionFacts, TurnFacts
-from common.provenance import Provenance
+from common.facts import AgentFacts, QuestionFacts
 from common.text.graphemes import fit_post_text, grapheme_len
 from common.text.rights_requests import RequestKind
 from common.text.untrusted import one_line
 from modules.runtime.llm.gateway import LLMGateway
-from modules.runtime.llm.types import Importance, Message, NamedTool, ToolSpec
+from modules.runtime.llm.types import Importance
+from modules.services.agent.one_sentence import SentenceQuestion, ask_for_sentence
 from modules.services.agent.prompt.prompter import Prompter
 from modules.services.agent.skills.skills import Skills
 
 SKILL = "rights-answer"
 _TOOL = "answer_request"
-_SENTENCE = {"type": "object", "properties": {"sentence": {"type": "string"}}, "required": ["sentence"]}
 _TOKENS = 300
 _MOST_CHARS = 1_000
 _LEAST_CHARS = 6
@@ -67,28 +66,17 @@ class RightsVoice:
         return fit_post_text(one_line(plain, _MOST_CHARS))
 
     async def _ask(self, kind: RequestKind, asked: str, facts: Sequence[str], importance: Importance) -> str:
-        now = self.clock.now()
-        prompt = await self.prompter.prompt(
+        about = QuestionFacts(f"{SKILL}: {kind}", {"facts": tuple(facts)})
+        return await ask_for_sentence(
+            SentenceQuestion(asked, _TOOL, "Tool", about, _TOKENS, importance),
             skill=SKILL,
-            variables={"bluesky_username": self.bluesky_username},
-            audience="bluesky",
-            session_key=SKILL,
-            now=now,
-            least=Provenance.SELF,
-            bare=True,
+            bluesky_username=self.bluesky_username,
+            gateway=self.gateway,
+            prompter=self.prompter,
+            skills=self.skills,
+            clock=self.clock,
+            agent=self.agent,
         )
-        result = await self.gateway.chat_with_tools(
-            [Message("user", asked)],
-            system=prompt.blocks,
-            tools=[ToolSpec(_TOOL, self.skills.section(SKILL, "Tool"), _SENTENCE)],
-            tool_choice=NamedTool(_TOOL),
-            max_tokens=_TOKENS,
-            purpose=SKILL,
-            importance=importance,
-            facts=TurnFacts(QuestionFacts(f"{SKILL}: {kind}", {"facts": tuple(facts)}), self.agent(), iso(now)),
-        )
-        called = next((call for call in result.tool_calls if call.name == _TOOL and not call.malformed), None)
-        return str(called.input.get("sentence", "")) if called else result.text
 
 
 def fitting_answer(said: str, counted: Sequence[str] = (), *, contact: str = "") -> str:

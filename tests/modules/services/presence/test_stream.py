@@ -28,7 +28,7 @@ class Asked:
 
 @asynccontextmanager
 async def listening(soul: RunningSoul) -> AsyncIterator[Asked]:
-    """The soul hears of changes; what it would hurry is remembered."""
+    """The soul hears of changes; which loop it would bring forward is remembered."""
     asked = Asked()
     task = asyncio.create_task(soul.app.lives.stream.keep_listening(asked))
     try:

@@ -13,10 +13,9 @@ ASKS = {
     "modules/services/agent/sessions/distiller.py",
     "modules/services/commitments/writer.py",
     "modules/services/own_feed/announcement.py",
-    "modules/services/peers/voice.py",
+    "modules/services/agent/one_sentence.py",
     "modules/lives/space/verdicts.py",
     "modules/services/rights/request_reader.py",
-    "modules/services/rights/voice.py",
     "soul/commands/doctor.py",
 }
 PROMPTS = {
@@ -25,10 +24,9 @@ PROMPTS = {
     "modules/lives/bluesky/expression.py",
     "modules/services/commitments/writer.py",
     "modules/services/own_feed/announcement.py",
-    "modules/services/peers/voice.py",
+    "modules/services/agent/one_sentence.py",
     "modules/lives/space/decide.py",
     "modules/services/agent/turn_services.py",
-    "modules/services/rights/voice.py",
     "soul/commands/walk.py",
 }
 
