@@ -197,9 +197,7 @@ class Days:
         """Likes and replies for posts that neither spoke to the SOUL nor stand in a talk with it, and no peer's."""
         found = []
         for soul in self.town.souls.values():
-            reached = {notice.record.uri for notice in self.town.network.index.notices(soul.did)}
-            # NOTE(self): who replied to a post that was taken back since then reached the SOUL too.
-            reached |= {post.uri for post in self.posts if post.reply and soul.did in post.reply.parent.uri}
+            reached = self.town.notified[soul.did]
             records = self.town.network.records(soul.did, LIKE)
             subjects = [str(record.value["subject"]["uri"]) for record in records]
             subjects += [post.reply.parent.uri for post in self.own(soul.name) if post.reply]

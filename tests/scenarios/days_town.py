@@ -10,7 +10,7 @@ from __future__ import annotations
 import heapq
 import itertools
 import random
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field
@@ -64,6 +64,8 @@ class DaysTown:
     rng: random.Random
     souls: dict[str, DaysSoul] = field(default_factory=dict)
     owner: str = ""
+    notified: defaultdict[str, set[str]] = field(default_factory=lambda: defaultdict(set))
+    """The records that each SOUL, by did, was ever notified of: also those that were deleted since then."""
     _events: list[tuple[float, int, Callable[[], Awaitable[None] | None]]] = field(default_factory=list)
     _order: itertools.count[int] = field(default_factory=itertools.count)
 
@@ -251,6 +253,7 @@ class _Post:
             return
         for soul in self._town.souls.values():
             notices = self._town.network.index.notices(soul.did)
+            self._town.notified[soul.did].update(notice.record.uri for notice in notices)
             newest = notices[0].record.uri if notices else ""
             if newest != self._newest.get(soul.did, ""):
                 self._newest[soul.did] = newest
