@@ -18,7 +18,7 @@ from adapters.github.people import Person
 from adapters.github.rate_limit import RATE_LIMIT
 from adapters.github.sending import API_VERSION, USER_AGENT, Answer, Outgoing, Sender
 from adapters.github.texts import PAGE, fit_body, fit_title, is_login, is_repo, is_token
-from adapters.github.types import Comment, Issue, IssueState, Repo, Repository
+from adapters.github.types import Comment, Issue, IssueState, Reaction, Repo, Repository
 from adapters.web.failures import Failure
 from adapters.web.rate_limit import RateLimitStatus
 from adapters.web.spacing import RequestGate
@@ -35,7 +35,6 @@ READ_TIMEOUT_S = 15.0
 _OK = 200
 MAX_COMMENTS = 10_000
 """The most comments that are read of one issue, oldest first."""
-Reaction = Literal["+1", "-1", "laugh", "confused", "heart", "hooray", "rocket", "eyes"]
 
 
 class GitHub:

@@ -37,6 +37,7 @@ def issue(found: sdk.Issue) -> Issue:
         updated_at=_time(found.updated_at),
         closed_at=_time(found.closed_at) if found.closed_at else None,
         is_pull_request="/pull/" in found.html_url,
+        closed_by=_login(found.closed_by) if found.closed_by else "",
     )
 
 
@@ -64,6 +65,10 @@ def repository(found: sdk.Repository) -> Repository:
         default_branch=found.default_branch or "",
         private=bool(found.private),
         has_issues=bool(found.has_issues),
+        archived=bool(found.archived),
+        is_template=bool(found.is_template),
+        is_fork=bool(found.fork),
+        can_push=bool(found.permissions and found.permissions.push),
     )
 
 

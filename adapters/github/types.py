@@ -6,6 +6,11 @@ from dataclasses import dataclass
 from typing import Literal
 
 IssueState = Literal["open", "closed"]
+ReviewState = Literal["APPROVED", "CHANGES_REQUESTED", "COMMENTED", "DISMISSED", "PENDING"]
+ReviewEvent = Literal["APPROVE", "REQUEST_CHANGES", "COMMENT"]
+MergeMethod = Literal["squash", "merge", "rebase"]
+Reaction = Literal["+1", "-1", "laugh", "confused", "heart", "hooray", "rocket", "eyes"]
+TokenKind = Literal["classic", "fine_grained", "app", "unknown"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,6 +40,17 @@ class Repository:
     default_branch: str
     private: bool
     has_issues: bool = True
+    archived: bool = False
+    is_template: bool = False
+    is_fork: bool = False
+    can_push: bool = False
+    """Whether the account that asked may push there; False where GitHub did not say."""
+
+    @property
+    def repo(self) -> Repo:
+        """Its owner and name."""
+        owner, _, name = self.full_name.partition("/")
+        return Repo(owner, name)
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,6 +69,7 @@ class Issue:
     updated_at: str
     closed_at: str | None = None
     is_pull_request: bool = False
+    closed_by: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,3 +82,220 @@ class Comment:
     html_url: str
     created_at: str
     updated_at: str
+
+
+@dataclass(frozen=True, slots=True)
+class PullBranch:
+    """One end of a pull request: a branch, its newest commit, and its repository ("" if that is gone)."""
+
+    ref: str
+    sha: str
+    repo: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class PullRequest:
+    """A pull request.
+
+    Attributes:
+        requested_reviewers: the logins of those whose review is awaited.
+        mergeable: None while GitHub still computes it, and in lists, which do not tell it.
+        additions: lines; as `deletions` and `changed_files` None in lists.
+        merge_commit_sha: the commit that it became, "" before.
+
+    """
+
+    number: int
+    title: str
+    body: str
+    state: IssueState
+    author: str
+    head: PullBranch
+    base: PullBranch
+    html_url: str
+    created_at: str
+    updated_at: str
+    draft: bool = False
+    merged_at: str | None = None
+    closed_at: str | None = None
+    requested_reviewers: tuple[str, ...] = ()
+    labels: tuple[str, ...] = ()
+    assignees: tuple[str, ...] = ()
+    mergeable: bool | None = None
+    additions: int | None = None
+    deletions: int | None = None
+    changed_files: int | None = None
+    merge_commit_sha: str = ""
+
+    @property
+    def merged(self) -> bool:
+        """Whether it was merged."""
+        return self.merged_at is not None
+
+
+@dataclass(frozen=True, slots=True)
+class PullFile:
+    """A file that a pull request changes; `patch` is "" for what is too large or no text."""
+
+    path: str
+    status: str
+    additions: int
+    deletions: int
+    patch: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Review:
+    """A review of a pull request. `submitted_at` is "" for one that is pending."""
+
+    id: int
+    author: str
+    body: str
+    state: ReviewState
+    submitted_at: str
+    commit_id: str
+    html_url: str
+
+
+@dataclass(frozen=True, slots=True)
+class Merge:
+    """What came of merging a pull request."""
+
+    sha: str
+    merged: bool
+    message: str
+
+
+@dataclass(frozen=True, slots=True)
+class NotificationSubject:
+    """What a notification is about; `url` is the interface's address of it, "" if it has none."""
+
+    title: str
+    url: str
+    type: str
+
+
+@dataclass(frozen=True, slots=True)
+class Notification:
+    """A notification. `id` is that of its thread, by which it is marked as read."""
+
+    id: str
+    reason: str
+    unread: bool
+    updated_at: str
+    subject: NotificationSubject
+    repo: Repo
+    last_read_at: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class NotificationPoll:
+    """One look at the notifications.
+
+    Attributes:
+        items: newest first; empty where nothing changed.
+        changed: whether anything changed since the look before (GitHub answers 304 otherwise, which costs nothing).
+        poll_interval_s: GitHub asks not to look again sooner, in seconds.
+        complete: whether all pages were read.
+
+    """
+
+    items: tuple[Notification, ...]
+    changed: bool
+    poll_interval_s: int
+    complete: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class ContentEntry:
+    """A file or folder in a repository; `type` is GitHub's: file, dir, symlink or submodule."""
+
+    name: str
+    path: str
+    type: str
+    sha: str = ""
+    size: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class FileContent:
+    """The text of a file.
+
+    Attributes:
+        path: from the root of the repository.
+        text: at most 5,000 characters of it, or as many as were asked for.
+        sha: of the whole file; what overwrites it must name this.
+        size: of the whole file, in bytes.
+        truncated: whether `text` is only its beginning.
+
+    """
+
+    path: str
+    text: str
+    sha: str
+    size: int
+    truncated: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class FileChange:
+    """A file that was written or deleted: its new sha ("" if deleted) and the commit that did it."""
+
+    path: str
+    sha: str
+    commit_sha: str
+
+
+@dataclass(frozen=True, slots=True)
+class GitRef:
+    """A branch or tag by its full name (`refs/heads/…`), and the commit that it points to."""
+
+    ref: str
+    sha: str
+
+    @property
+    def branch(self) -> str:
+        """The name of the branch; "" for anything else."""
+        return self.ref.removeprefix("refs/heads/") if self.ref.startswith("refs/heads/") else ""
+
+
+@dataclass(frozen=True, slots=True)
+class Branch:
+    """A branch and its newest commit."""
+
+    name: str
+    sha: str
+    protected: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Label:
+    """A label of a repository; `color` is six hexadecimal digits."""
+
+    name: str
+    color: str
+    description: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Organization:
+    """An organisation."""
+
+    login: str
+    description: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class TokenRights:
+    """What is known of a token.
+
+    Attributes:
+        login: whose it is.
+        kind: by what its text begins with, and by whether GitHub tells its scopes.
+        scopes: of a classic token, as GitHub tells them; empty for the others, which GitHub tells nothing of.
+
+    """
+
+    login: str
+    kind: TokenKind
+    scopes: tuple[str, ...] = ()
