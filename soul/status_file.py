@@ -68,6 +68,7 @@ _FIELDS: Mapping[str, _Fits] = {
     "pendingIntents": _count,
     "conversations": _record(active=_count, concluded=_count),
     "ownerMessages": _count,
+    "nextExpressionSource": _text,
     "cachedShare": _or_nothing(_share),
     "promptNotes": _list_of(_text),
     "lastDecision": _or_nothing(_record(at=_text, summary=_text, reason=_text)),

@@ -86,6 +86,7 @@ class StatusReport:
             "conversations": {"active": go_on, "concluded": concluded},
             "ownerMessages": counts[5],
             "nextExpressionAt": iso(self.expression.next_at) if self.expression.next_at else None,
+            "nextExpressionSource": self.expression.next_source,
             "budget": {"remaining": budget.remaining, "limit": budget.limit, "resetAt": budget.reset_at},
             "modelBudget": self._spent(report),
             "cachedShare": self.cached_share(),

@@ -8,7 +8,7 @@ from __future__ import annotations
 import asyncio
 import json
 import os
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from datetime import datetime
 from pathlib import Path
 from typing import Any
@@ -43,6 +43,8 @@ class StatusBoard:
         self._facts = facts
         self._started = clock.now()
         self._dirty = asyncio.Event()
+        self.latest: Mapping[str, Any] = {}
+        """What the file holds; nothing before the first write."""
 
     def changed(self) -> None:
         """Something moved; the file will follow within a second."""
@@ -72,6 +74,7 @@ class StatusBoard:
             "loops": [_loop(item) for item in self._loops()],
             **await self._facts(),
         }
+        self.latest = content
         write_atomic(self._path, json.dumps(content, ensure_ascii=False, indent=1) + "\n")
 
 

@@ -222,8 +222,12 @@ def _lines(app: App, ended: asyncio.Event) -> AsyncIterator[str]:
     if not (sys.stdin.isatty() and sys.stdout.isatty()):
         return typed_lines()
     from soul.terminal.line_editor import LineEditor  # noqa: PLC0415 - the drawing library is for terminals only
+    from soul.terminal.panel import panel_lines  # noqa: PLC0415 - the same
 
-    return LineEditor(sign=_Sign(app), leave=ended.set).lines()
+    def panel(columns: int, rows: int) -> list[list[tuple[str, str]]]:
+        return panel_lines(app.status.latest, app.services.clock.now(), columns, rows)
+
+    return LineEditor(sign=_Sign(app), panel=panel, leave=ended.set).lines()
 
 
 @dataclass(slots=True)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
+from itertools import takewhile
 
 from tests.running_town import RunningTown
 from tests.soul.room_host.pseudo_terminal import Terminal
@@ -12,6 +13,7 @@ from tests.soul.seen_screen import seen
 from town.model.types import ChatRequest, Completion
 
 _COLUMNS = 200
+_PANEL = ("Awareness ", "Messages ", "Bluesky ", "Tokens ")
 _HANG_S = 60
 _SPEED = "1"
 
@@ -26,26 +28,39 @@ async def shown(terminal: Terminal, what: Callable[[list[str]], bool]) -> list[s
     return screen
 
 
+def split(screen: list[str]) -> tuple[list[str], list[str]]:
+    """The screen down to the owner's line, and the lines of the panel below it."""
+    below = list(takewhile(lambda each: each.startswith(_PANEL), reversed(screen)))
+    return screen[: len(screen) - len(below)], below[::-1]
+
+
 def line(words: str) -> Callable[[list[str]], bool]:
-    """The owner's line, the last on the screen, holds these words and no others."""
-    return lambda screen: screen[-1:] == [f"> {words}".rstrip()]
+    """The owner's line, the last above the panel, holds these words and no others."""
+    return lambda screen: split(screen)[0][-1:] == [f"> {words}".rstrip()]
 
 
 def above(words: str) -> Callable[[list[str]], bool]:
     """These words stand somewhere above the owner's line."""
-    return lambda screen: any(words in each for each in screen[:-1])
+    return lambda screen: any(words in each for each in split(screen)[0][:-1])
 
 
 def sign(words: str) -> Callable[[list[str]], bool]:
     """Directly above the owner's line stands a sign with these words."""
-    return lambda screen: any(words in each for each in screen[-2:-1])
+    return lambda screen: any(words in each for each in split(screen)[0][-2:-1])
+
+
+def panel(words: str) -> Callable[[list[str]], bool]:
+    """The panel below the owner's line holds these words."""
+    return lambda screen: words in "\n".join(split(screen)[1])
 
 
 @asynccontextmanager
-async def lived(running_town: RunningTown) -> AsyncIterator[Terminal]:
+async def lived(
+    running_town: RunningTown, *, columns: int = _COLUMNS, rows: int = 40, **environment: str
+) -> AsyncIterator[Terminal]:
     home = running_town.make_home("rowan", SOUL_SPEED=_SPEED)
-    terminal = Terminal(_COLUMNS, 40)
-    await terminal.start("run", "--home", str(home.root))
+    terminal = Terminal(columns, rows)
+    await terminal.start("run", "--home", str(home.root), environment=environment)
     try:
         await shown(terminal, line(""))
         yield terminal
@@ -61,6 +76,7 @@ async def test_what_happens_while_the_owner_types_stands_above_the_line_and_leav
         await shown(terminal, line("say one thing about"))
         terminal.type(" roofs\r")
         screen = await shown(terminal, lambda screen: above("rowan: ")(screen) and line("")(screen))
+        await shown(terminal, panel("Tokens 1,9"))
         assert "> say one thing about roofs" in screen
         assert any("say one thing about roofs" in str(request) for request in running_town.mind.asked)
         terminal.type("half a tho")
@@ -70,7 +86,7 @@ async def test_what_happens_while_the_owner_types_stands_above_the_line_and_leav
         terminal.type("half a tho")
         screen = await shown(terminal, lambda screen: above("aused")(screen) and line("half a tho")(screen))
         assert len(screen) > happened
-        assert not [each for each in screen[:-1] if each.endswith("half a tho")]
+        assert not [each for each in split(screen)[0][:-1] if each.endswith("half a tho")]
         terminal.type("\x15\x1b[A\x1b[A")
         await shown(terminal, line("say one thing about roofs"))
         terminal.type("\x03")
@@ -101,3 +117,22 @@ async def test_while_it_thinks_a_sign_says_so_and_slash_commands_work(running_to
             assert terminal.is_as_before
     finally:
         go_on.set()
+
+
+async def test_below_the_line_stands_when_it_acts_next_and_what_is_left_of_its_budgets(
+    running_town: RunningTown,
+) -> None:
+    async with lived(running_town, NO_COLOR="1") as terminal:
+        screen = await shown(terminal, lambda screen: panel("Awareness in ")(screen) and panel("Bluesky 2,9")(screen))
+        timers, budgets = split(screen)[1]
+        assert "Expression " in timers
+        assert budgets.endswith(")"), "when the last budget is full again"
+        assert "2,000,000/2,000,000" in budgets
+        before = timers
+        await shown(terminal, lambda screen: split(screen)[1][:1] != [before])
+        assert b"\x1b[0;3" not in terminal.raw, "no colour is asked for"
+        terminal.resize(200, 2)
+        terminal.tell_resized()
+        terminal.type("quit\r")
+        assert await terminal.end() == 0
+        assert terminal.is_as_before

@@ -14,14 +14,14 @@ from pathlib import Path
 
 from adapters.atproto.client import Atproto
 from common import constants as c
-from common.clock import Clock, iso, local, parse_iso, parse_iso_or_none, span, spoken
+from common.clock import Clock, iso, local, parse_iso, span, spoken
 from common.constants import HOUR_MS, MINUTE_MS
 from common.errors import BudgetExceeded
 from common.facts import ExpressionFacts
 from common.pace import Pace
 from common.provenance import Provenance
 from common.result import ApiResult, Err, Ok
-from common.state import Json, keep, load_state, save_state
+from common.state import keep, load_state, save_state
 from modules.lives.bluesky.expression_policy import (
     DESIGN_SHARE,
     EXPRESSION_SOURCES_REMEMBERED,
@@ -29,6 +29,7 @@ from modules.lives.bluesky.expression_policy import (
     can_post_original,
     generate_design_inspiration_prompt,
     generate_expression_prompt,
+    is_expression_plan,
     next_expression_time,
     next_morning,
     shows_picture,
@@ -118,7 +119,7 @@ class Expression:
         self._keep_hours = keep_hours
         self._standing = standing
         self._failures = 0
-        loaded = load_state(path, {}, migrate=keep, fits=_fits)
+        loaded = load_state(path, {}, migrate=keep, fits=is_expression_plan)
         self.notice = loaded.notice
         self._state = loaded.data
 
@@ -127,6 +128,11 @@ class Expression:
         """When the next thought is due; None before the first scheduling."""
         stored = self._state.get("nextExpression")
         return parse_iso(stored) if stored else None
+
+    @property
+    def next_source(self) -> str:
+        """Where the next thought starts; "" before the first scheduling."""
+        return str(self._state.get("source") or "")
 
     async def schedule(self, last_on_feed: str | None = None) -> datetime:
         """Choose the next moment and starting point; `last_on_feed` is the time of our newest post, if known."""
@@ -384,16 +390,3 @@ class Expression:
             answered=self._answered(),
             recent_posts="\n".join(f"- {text}" for text in recent) or self._skills.section(_SKILL, "No Posts"),
         )
-
-
-def _fits(state: Json) -> bool:
-    """Whether a stored plan holds what `Expression` writes: moments, words, and a list of words."""
-    moments = (state.get(name) for name in ("nextExpression", "lastExpression"))
-    words = (state.get(name) for name in ("source", "prompt", "selfDigest", "collection"))
-    recent = state.get("recentSources", [])
-    return (
-        all(moment is None or parse_iso_or_none(moment) is not None for moment in moments)
-        and all(word is None or isinstance(word, str) for word in words)
-        and isinstance(recent, list)
-        and all(isinstance(source, str) for source in recent)
-    )

@@ -9,10 +9,12 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Literal, NamedTuple
 
+from common.clock import parse_iso_or_none
 from common.constants import EXPRESSION_MAX_INTERVAL_MS, EXPRESSION_MIN_INTERVAL_MS, MINUTE_MS, PORTABLE_MAX_GRAPHEMES
 from common.design_catalog import DesignSource, speaks_of_design
 from common.errors import SkillError
 from common.result import Decision
+from common.state import Json
 from common.text.graphemes import grapheme_len
 from common.text.strings import dedup_key, straighten
 from modules.runtime.scheduler.policy import QUIET_HOURS_END, is_quiet_hours
@@ -253,3 +255,16 @@ def add_invitation(draft: str, invitations: Sequence[str], most: int = PORTABLE_
     wholes = [f"{draft.rstrip()} {one.strip()}" for one in invitations]
     fitting = [whole for whole in wholes if grapheme_len(whole) <= most]
     return fitting[int(dedup_key(draft), 16) % len(fitting)] if fitting else draft
+
+
+def is_expression_plan(state: Json) -> bool:
+    """Whether a stored plan holds what is written of the next thought: moments, words, and a list of words."""
+    moments = (state.get(name) for name in ("nextExpression", "lastExpression"))
+    words = (state.get(name) for name in ("source", "prompt", "selfDigest", "collection"))
+    recent = state.get("recentSources", [])
+    return (
+        all(moment is None or parse_iso_or_none(moment) is not None for moment in moments)
+        and all(word is None or isinstance(word, str) for word in words)
+        and isinstance(recent, list)
+        and all(isinstance(source, str) for source in recent)
+    )

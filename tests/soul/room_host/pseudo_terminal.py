@@ -11,7 +11,7 @@ import signal
 import struct
 import sys
 import termios
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 
@@ -38,7 +38,7 @@ class Terminal:
         self._came = asyncio.Event()
         self.process: asyncio.subprocess.Process
 
-    async def start(self, *arguments: str) -> None:
+    async def start(self, *arguments: str, environment: Mapping[str, str] | None = None) -> None:
         asyncio.get_running_loop().add_reader(self._ours, self._read)
         self.process = await asyncio.create_subprocess_exec(
             sys.executable,
@@ -50,7 +50,7 @@ class Terminal:
             stderr=self._theirs,
             start_new_session=True,
             preexec_fn=_take_terminal,
-            env=os.environ | {"TERM": "xterm-256color"},
+            env=os.environ | {"TERM": "xterm-256color"} | dict(environment or {}),
         )
 
     @property

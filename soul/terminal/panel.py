@@ -1,0 +1,113 @@
+"""The panel below the owner's line: when the SOUL does what next, and what is left of its budgets. Pure.
+
+It shows fields of the status, as `soul status --json` has them, so that it asks nobody for anything.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from datetime import UTC, datetime
+from typing import Any
+
+from common.clock import parse_iso_or_none, span
+from soul.terminal.text import fit, one_line, width
+
+Piece = tuple[str, str]
+"""A style of prompt_toolkit, and the text that has it."""
+
+MOST_LINES = 3
+_TIMERS = (("Awareness", "awareness"), ("Messages", "messages"), ("Own posts", "engagement"))
+_DIM, _GREEN, _YELLOW, _RED = "fg:ansibrightblack", "fg:ansigreen", "fg:ansiyellow", "fg:ansired"
+_UNKNOWN: Piece = (_DIM, "--")
+_GAP = "  "
+_SOON_S = 60
+_MUCH, _SOME = 0.5, 0.1
+_SOURCE_COLUMNS = 24
+_ROWS_PER_LINE = 4
+
+_Cell = tuple[Piece, ...]
+
+
+def panel_lines(status: Mapping[str, Any], now: datetime, columns: int, rows: int) -> list[list[Piece]]:
+    """Return the lines for a terminal of that size; none before there is a status, or where there is no room for them.
+
+    No line is wider than `columns`. Of what has no room the last is left out: first of the budgets, then of the timers.
+    """
+    most = min(MOST_LINES, rows // _ROWS_PER_LINE)
+    if "budget" not in status or most < 1:
+        return []
+    timers, budgets = list(_timers(status, now)), list(_budgets(status, now))
+    apart = [*_packed(timers, columns), *_packed(budgets, columns)]
+    return apart if len(apart) <= most else _packed([*timers, *budgets], columns)[:most]
+
+
+def _packed(cells: Iterable[_Cell], columns: int) -> list[list[Piece]]:
+    """The cells in their order, as many on a line as have room; one that is wider than a line loses its end."""
+    lines: list[list[Piece]] = []
+    left = 0
+    for cell in cells:
+        size = sum(width(text) for _, text in cell)
+        if lines and len(_GAP) + size <= left:
+            lines[-1] += [("", _GAP), *cell]
+            left -= len(_GAP) + size
+        else:
+            lines.append(list(_cut(cell, columns)))
+            left = columns - size
+    return lines
+
+
+def _cut(cell: _Cell, columns: int) -> Iterator[Piece]:
+    for style, text in cell:
+        yield style, (shown := fit(text, columns))
+        columns -= width(shown)
+
+
+def _timers(status: Mapping[str, Any], now: datetime) -> Iterator[_Cell]:
+    loops = {loop["name"]: loop for loop in status.get("loops", ())}
+    rows = [(label, loops[name]) for label, name in _TIMERS if name in loops]
+    source = fit(one_line(str(status.get("nextExpressionSource") or "")), _SOURCE_COLUMNS)
+    expression = ((_DIM, "Expression "), _time_left(status.get("nextExpressionAt"), now))
+    shown = [((_DIM, f"{label} "), _when(loop, now)) for label, loop in rows]
+    yield from shown[:1]
+    yield (*expression, (_DIM, f" ({source})")) if source else expression
+    yield from shown[1:]
+
+
+def _when(loop: Mapping[str, Any], now: datetime) -> Piece:
+    return (_GREEN, "now") if loop["running"] else _time_left(loop["nextAt"], now)
+
+
+def _time_left(at: object, now: datetime) -> Piece:
+    moment = parse_iso_or_none(at)
+    if moment is None:
+        return _UNKNOWN
+    seconds = (moment - now).total_seconds()
+    if seconds <= 0:
+        return _GREEN, "now"
+    return _YELLOW if seconds < _SOON_S else "", f"in {span(seconds)}"
+
+
+def _budgets(status: Mapping[str, Any], now: datetime) -> Iterator[_Cell]:
+    yield (_DIM, "Bluesky "), *_requests(status["budget"], now)
+    if (github := status.get("github")) is not None:
+        yield (_DIM, "GitHub "), *_requests(github, now)
+    model = status.get("modelBudget") or {}
+    tokens = model.get("tokens") or {}
+    cap = tokens.get("cap")
+    if cap:
+        yield (_DIM, "Tokens "), *_left(cap - tokens["used"], cap, parse_iso_or_none(model.get("resetsAt")), now)
+
+
+def _requests(budget: Mapping[str, Any], now: datetime) -> Sequence[Piece]:
+    """What a service still takes; unknown as long as no answer of it told when its window ends."""
+    if not (reset_at := budget.get("resetAt")) or not budget["limit"]:
+        return (_UNKNOWN,)
+    return _left(budget["remaining"], budget["limit"], datetime.fromtimestamp(reset_at, UTC), now)
+
+
+def _left(remaining: float, limit: float, resets: datetime | None, now: datetime) -> Sequence[Piece]:
+    share = remaining / limit
+    style = _GREEN if share > _MUCH else _YELLOW if share > _SOME else _RED
+    until = (resets - now).total_seconds() if resets else 0
+    when = f" ({span(until)})" if until > 0 else ""
+    return (style, f"{max(remaining, 0):,.0f}/{limit:,.0f}"), (_DIM, when)
