@@ -28,6 +28,7 @@ from modules.runtime.llm.usage import UsageLog
 from modules.services.agent.identity.keeper import SelfKeeper
 from modules.services.agent.knowledge import Knowledge, Stores, open_stores
 from modules.services.outbox.account import AccountContext
+from modules.services.outbox.gates.feed_pace import FeedPaceGate
 from modules.services.outbox.gates.pause import PauseGate
 from modules.services.outbox.outbox import Outbox
 from modules.services.outbox.rules.approval import ApprovalRule
@@ -72,6 +73,7 @@ class Services(BaseServices):
         self.github = self.integrations.github
         world = self._build_world()
         self.etiquette = Etiquette(world=world, database=self.database, clock=clock, speed=settings.soul_speed)
+        self.feed_pace = FeedPaceGate(self.pace.post_cooldown_s)
         self.outbox = self._build_outbox(ApprovalRule(settings.soul_approval, world.circle))
         self.budget = build_budget(settings, self.prices, database=self.database, journal=journal, clock=clock)
         self.knowledge = self._open_knowledge()
@@ -121,7 +123,7 @@ class Services(BaseServices):
             senders=self.integrations.senders(bluesky.BlueskySender(self.atproto, self.pictures, cards), by_message),
             pacing=Pacing.of(self.pace),
             rules=(SecretScan(self.redactor), self.etiquette, mute_rule, approval),
-            gates=(PauseGate(self.control, owner_did), to_room.gate, self.etiquette.gate, mute_gate),
+            gates=(PauseGate(self.control, owner_did), to_room.gate, self.etiquette.gate, mute_gate, self.feed_pace),
             at_departure=(approval.at_departure,),
             own_did=lambda: self.atproto.did,
         )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from common.pace import PACING_POST_COOLDOWN_S
 from modules.runtime.home import Home
 from modules.runtime.journal.types import Entry
 from modules.services.outbox.bodies import PostBody
@@ -146,3 +147,29 @@ async def test_a_home_that_lost_its_memory_says_nothing_again_that_stands_far_do
     async with awake(home) as soul:
         submitted = [await soul.app.services.outbox.submit(ProposedAction(PostBody(text=text))) for text in texts[:3]]
     assert [one.accepted for one in submitted] == [False, False, False]
+
+
+async def test_a_home_that_lost_its_memory_keeps_the_time_between_two_posts(running_town: RunningTown) -> None:
+    home = running_town.make_home("rowan", SOUL_SPEED="1")
+    async with awake(home) as soul:
+        await soul.app.services.outbox.submit(ProposedAction(PostBody(text=SAID)))
+        await soul.send()
+    for file in home.memory.glob("soul.db*"):
+        file.unlink()
+    async with awake(home) as soul:
+        outbox = soul.app.services.outbox
+        assert await outbox.last_done_or_accepted("post") is None
+        submitted = await outbox.submit(ProposedAction(PostBody(text="Tin sings at night.")))
+        await outbox.deliver_due()
+        soul.passes(PACING_POST_COOLDOWN_S / 2)
+        await outbox.deliver_due()
+        assert running_town.texts("rowan") == [SAID]
+        (kept,) = [
+            stored.entry
+            for stored in await soul.app.services.journal.recent(50)
+            if stored.entry.intent_id == submitted.intent.id and "newest post on its feed" in stored.entry.reason
+        ]
+        assert kept.summary
+        soul.passes(PACING_POST_COOLDOWN_S / 2)
+        await outbox.deliver_due()
+    assert running_town.texts("rowan") == [SAID, "Tin sings at night."]

@@ -50,6 +50,7 @@ from modules.services.agent.knowledge import Knowledge
 from modules.services.agent.skills.skills import Skills
 from modules.services.agent.turn_services import TurnServices
 from modules.services.commitments.replies import ReplyCommitments
+from modules.services.outbox.gates.feed_pace import FeedPaceGate
 from modules.services.outbox.outbox import Outbox
 from modules.services.outbox.rules.etiquette import Etiquette
 from modules.services.outbox.rules.waits import PersonTurns, Waits
@@ -95,6 +96,7 @@ class BlueskyServices(Protocol):
     repos: PublicRepos
     pictures: SharedPictures
     outbox: Outbox
+    feed_pace: FeedPaceGate
     etiquette: Etiquette
     relationships: Relationships
     preferences: Preferences
@@ -202,7 +204,7 @@ class BlueskyLife:
         note, speed = services.relationships.note_insight, services.settings.soul_speed
         watch = EngagementWatch(self._expressions, atproto, journal, services.clock, note, speed)
         pruner = Pruner(services.outbox, journal, services.control.standing)
-        return watch, OwnFeed(atproto, services.outbox, pruner)
+        return watch, OwnFeed(atproto, services.outbox, pruner, services.feed_pace)
 
     def _build_awareness(self) -> AwarenessLoop:
         """Return the loop that takes in notifications, and answers one waiting post after the other."""

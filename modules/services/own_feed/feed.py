@@ -10,6 +10,7 @@ from adapters.atproto.types import Post
 from common.pace import Pace
 from common.result import ApiResult, Err, Ok
 from modules.runtime.scheduler.types import Loop, Outcome
+from modules.services.outbox.gates.feed_pace import FeedPaceGate
 from modules.services.outbox.outbox import Outbox
 from modules.services.own_feed.engagement import ENGAGEMENT, EngagementWatch
 from modules.services.own_feed.policy import own_posts
@@ -22,11 +23,12 @@ _OLDER_LIMIT, _MOST_OLDER_PAGES = 100, 10
 
 @dataclass(frozen=True, slots=True)
 class OwnFeed:
-    """Reads the feed, and lets the outbox know of everything in it, so that nothing is said twice."""
+    """Reads the feed, and lets the outbox know of everything in it: nothing is said twice, and no post too soon."""
 
     atproto: Atproto
     outbox: Outbox
     pruner: Pruner
+    pace: FeedPaceGate
 
     async def read(self) -> ApiResult[tuple[Post, ...]]:
         """Our newest posts and replies, the newest first; reposts are left out.
@@ -37,6 +39,7 @@ class OwnFeed:
         if isinstance(page, Err):
             return page
         posts = own_posts(page.data.items, self.atproto.did)
+        self.pace.note(posts)
         older, fresh = page.data, await self._get_to_know(posts)
         for _ in range(_MOST_OLDER_PAGES):
             if not fresh or not older.cursor:

@@ -1,0 +1,38 @@
+"""Keeps a post in while the newest one on the account's own feed is too recent.
+
+The pace of the outbox counts what `soul.db` knows. A SOUL that lost it, or whose account was also used by hand, has
+newer posts on its feed. Lives in memory: the feed is read at each start, and then four times an hour.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from datetime import datetime
+
+from adapters.atproto.types import Post
+from common.clock import iso, parse_iso_or_none
+from modules.services.outbox.types import Intent, Wait
+
+
+@dataclass(slots=True)
+class FeedPaceGate:
+    """Asked before each departure. `cooldown_s` is the time between two posts; what is urgent need not wait for it."""
+
+    cooldown_s: float
+    newest: datetime | None = field(default=None, init=False)
+    """When the newest post on the feed was made, by what it says itself; None while that is not known."""
+
+    def note(self, own: Iterable[Post]) -> None:
+        """Take in our own posts and replies, as the feed shows them now. Replies have a pace of their own."""
+        made = (parse_iso_or_none(post.created_at) for post in own if post.reply is None)
+        self.newest = max((moment for moment in made if moment is not None), default=None)
+
+    def __call__(self, _connection: sqlite3.Connection, intent: Intent, now: datetime, /) -> Wait | None:
+        if intent.kind != "post" or intent.urgent or self.newest is None or self.newest > now:
+            return None
+        left = self.cooldown_s - (now - self.newest).total_seconds()
+        if left <= 0:
+            return None
+        return Wait(f"the newest post on its feed is of {iso(self.newest)}", left, ends=True)
