@@ -52,6 +52,7 @@ test-network: .venv/.dev ## the contract suite against Bluesky's own server soft
 	PYTHON=$(BIN)/python bash tests/network/run.sh
 
 test-interop: .venv/.dev ## rooms and members in JavaScript, and GitHub's own description of its interface as judge
+	bash .ci/need git
 	PYTHON=$(BIN)/python bash tests/interop/run.sh
 
 test-crash: .venv/.dev ## kill -9, a hundred times

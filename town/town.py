@@ -1,7 +1,7 @@
 """The whole town, put together: a network, a GitHub, a gallery, a room, a model service, a page, and accounts.
 
-Everything is on loopback, and in memory but for the room's record, which lies beside the homes. When the town closes
-and that folder goes, nothing of it is left.
+Everything is on loopback, and in memory but for the room's record, which lies beside the homes, and the Git
+repositories, which lie in a temporary folder. When the town closes and the room's folder goes, nothing of it is left.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Literal
 
 from common.clock import Clock, SystemClock
@@ -118,8 +119,9 @@ async def open_town(
 
     known = {resident.name: Known(resident.handle, resident.display_name) for resident in residents}
     known[passing_by.NAME] = Known(passing_by.HANDLE, passing_by.NAME)
-    github, repo, tokens = _github(residents, time)
     async with AsyncExitStack() as stack:
+        git_folder = Path(stack.enter_context(TemporaryDirectory(prefix="town-git-")))
+        github, repo, tokens = _github(residents, time, git_folder)
         room = await stack.enter_async_context(open_room(homes / _ROOM_FOLDER, time, known, Known(VISITOR, "You")))
         gallery_url = await stack.enter_async_context(serve(gallery_app(time)))
         github_url = await stack.enter_async_context(serve(github_app(github)))
@@ -160,9 +162,11 @@ async def open_town(
         )
 
 
-def _github(residents: Sequence[Resident], clock: Clock) -> tuple[GitHubNetwork, StoredRepo, dict[str, str]]:
+def _github(
+    residents: Sequence[Resident], clock: Clock, git_folder: Path
+) -> tuple[GitHubNetwork, StoredRepo, dict[str, str]]:
     """A GitHub with an account for everybody; the visitor's repository, open to the residents; and their tokens."""
-    github = GitHubNetwork(clock=clock)
+    github = GitHubNetwork(clock=clock, git_folder=git_folder)
     visitor = github.create_account(_VISITOR_LOGIN, name="You")
     tokens = {
         resident.name: github.create_account(resident.name, name=resident.display_name).token for resident in residents

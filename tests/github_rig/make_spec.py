@@ -1,4 +1,4 @@
-"""GitHub's published description, cut to what our adapter asks for and made fit for Prism.
+"""GitHub's published description, cut to what our adapter asks for and the town serves, and made fit for Prism.
 
 Of each response that offers `application/json` only that is kept, as Prism can write no other. Links in example headers
 are dropped, as a client would follow them. `nullable: true` without a type (POST and PATCH of issues among the places)
@@ -23,6 +23,20 @@ PATHS = (
     "/repos/{owner}/{repo}/issues/{issue_number}/comments",
     "/repos/{owner}/{repo}/issues/{issue_number}/reactions",
     "/repos/{owner}/{repo}/issues/comments/{comment_id}",
+    "/repos/{owner}/{repo}/labels",
+    "/repos/{owner}/{repo}/branches",
+    "/repos/{owner}/{repo}/branches/{branch}",
+    "/repos/{owner}/{repo}/commits",
+    "/repos/{owner}/{repo}/commits/{ref}",
+    "/repos/{owner}/{repo}/compare/{basehead}",
+    "/repos/{owner}/{repo}/contents/{path}",
+    "/repos/{owner}/{repo}/git/blobs/{file_sha}",
+    "/repos/{owner}/{repo}/git/commits/{commit_sha}",
+    "/repos/{owner}/{repo}/git/matching-refs/{ref}",
+    "/repos/{owner}/{repo}/git/ref/{ref}",
+    "/repos/{owner}/{repo}/git/refs",
+    "/repos/{owner}/{repo}/git/refs/{ref}",
+    "/repos/{owner}/{repo}/git/trees/{tree_sha}",
 )
 _NULL = {"enum": [None]}
 

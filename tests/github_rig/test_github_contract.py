@@ -15,7 +15,6 @@ import httpx
 import pytest
 import pytest_asyncio
 from starlette.responses import JSONResponse
-from starlette.types import ASGIApp, Receive, Scope, Send
 
 from adapters.github.client import GitHub
 from adapters.github.types import Repo
@@ -25,6 +24,7 @@ from common.result import ApiResult
 from tests.adapters.results import err, ok
 from tests.adapters.shared_server import SharedServer
 from tests.github_rig import rig
+from tests.github_rig.behind import Behind
 from town.github.network import GitHubNetwork
 from town.github.service import github_app
 from town.serving import serve
@@ -58,18 +58,6 @@ class ObservedTransport(httpx.AsyncBaseTransport):
 def judged(headers: httpx.Headers) -> Violations:
     told: list[dict[str, Any]] = json.loads(headers.get("sl-violations", "[]"))
     return [(one["location"][0], one["message"]) for one in told]
-
-
-class Behind:
-    """An application that takes itself to be where the judge is, as the real one does."""
-
-    def __init__(self, app: ASGIApp, url: str) -> None:
-        self._app = app
-        self._host = httpx.URL(url).netloc
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        headers = [(name, value) for name, value in scope.get("headers", []) if name != b"host"]
-        await self._app({**scope, "headers": [*headers, (b"host", self._host)]}, receive, send)
 
 
 class Court:

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import random
 from collections.abc import AsyncIterator, Callable
+from pathlib import Path
 
 import httpx
 import pytest
 
 from common.clock import FakeClock
 from tests.loopback import NO_TLS
+from tests.town.github_place import GitHubPlace, open_github_place
 from tests.town.running import Town
 from town.atproto.faults import Faults
 from town.atproto.limits import Limit, Limits
@@ -40,3 +42,9 @@ async def town(network: Network, clock: FakeClock) -> AsyncIterator[Town]:
 def member(network: Network) -> Callable[[str], str]:
     """Someone new: a name in, a did out."""
     return lambda name: network.create_account(f"{name}.test", f"{name}-pass", display_name=name.title()).did
+
+
+@pytest.fixture
+async def place(tmp_path: Path) -> AsyncIterator[GitHubPlace]:
+    async with open_github_place(tmp_path) as place:
+        yield place

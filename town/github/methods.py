@@ -1,61 +1,12 @@
-"""What can be asked of the town's GitHub: one function for each operation of the interface."""
+"""Accounts, repositories and issues: one function for each operation of the interface."""
 
 from __future__ import annotations
-
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
-from typing import Any, TypeAlias
 
 from common.clock import parse_iso_or_none
 from town.github import bodies
 from town.github.bodies import Window
-from town.github.network import GitHubNetwork
-from town.github.values import Account, Json, Refusal, StoredIssue, StoredRepo, not_found
-from town.github.views import Views
-
-
-@dataclass(frozen=True, slots=True)
-class Call:
-    """A request, understood. `path` holds what the address named."""
-
-    network: GitHubNetwork
-    views: Views
-    viewer: Account | None
-    path: Mapping[str, Any]
-    query: Mapping[str, str]
-    body: Json
-
-    @property
-    def writer(self) -> Account:
-        """Who asks, where nobody may not. Raises `Refusal`."""
-        if self.viewer is None:
-            raise Refusal(401, "Requires authentication")
-        return self.viewer
-
-    @property
-    def repo(self) -> StoredRepo:
-        """The repository that the address names, by name or by number. Raises `Refusal`."""
-        if "repo_id" in self.path:
-            return self.network.repo_by_id(self.path["repo_id"], self.viewer)
-        return self.network.repo(self.path["owner"], self.path["repo"], self.viewer)
-
-    @property
-    def issue(self) -> StoredIssue:
-        """The issue that the address names. Raises `Refusal`."""
-        return self.network.issue(self.repo, self.path["number"])
-
-
-@dataclass(frozen=True, slots=True)
-class Answer:
-    """A success: its status and body. `page` and `count` where the body is one page of a list of `count`."""
-
-    body: Any
-    status: int = 200
-    window: Window | None = None
-    count: int = 0
-
-
-Handler: TypeAlias = Callable[[Call], Answer]
+from town.github.call import Answer, Call, Handler
+from town.github.values import Account, Json, not_found
 
 
 def _me(call: Call) -> Answer:

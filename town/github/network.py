@@ -1,6 +1,7 @@
 """The state and rules of the town's GitHub, no HTTP inside: accounts, repositories, issues, and who may do what.
 
-Everything is in memory and gone with the process. One event loop owns it; no method waits.
+All but the Git repositories is in memory and gone with the process. One event loop owns it; only what speaks to Git
+waits.
 """
 
 from __future__ import annotations
@@ -8,8 +9,11 @@ from __future__ import annotations
 import itertools
 import secrets
 from collections.abc import Callable, Sequence
+from pathlib import Path
 
 from common.clock import Clock
+from town.github.git_process import GitProcess
+from town.github.repository import GitRepository
 from town.github.values import (
     Account,
     AccountKind,
@@ -32,10 +36,16 @@ Listener = Callable[[Event], None]
 
 
 class GitHubNetwork:
-    """All accounts and repositories. Logins and names are found in any case."""
+    """All accounts and repositories. Logins and names are found in any case.
 
-    def __init__(self, *, clock: Clock) -> None:
+    `git_folder`, an empty folder, is where bare Git repositories are made as they are needed; without it there are
+    none.
+    """
+
+    def __init__(self, *, clock: Clock, git_folder: Path | None = None) -> None:
         self.clock = clock
+        self._git_folder = git_folder
+        self._git = GitProcess()
         self._accounts: dict[str, Account] = {}
         self._tokens: dict[str, Account] = {}
         self._repos: dict[str, StoredRepo] = {}
@@ -123,6 +133,22 @@ class GitHubNetwork:
     def may_push(self, repo: StoredRepo, account: Account | None) -> bool:
         return account is not None and (account == repo.owner or account.login.lower() in repo.collaborators)
 
+    def check_writable(self, repo: StoredRepo) -> None:
+        """Raises `Refusal` if nothing may be changed in this repository."""
+        if repo.archived:
+            raise Refusal(403, "Repository was archived so is read-only.")
+
+    def git(self, repo: StoredRepo) -> GitRepository:
+        """The Git repository of a repository. Raises `Refusal` where there is no folder for them."""
+        if self._git_folder is None:
+            raise Refusal(404, "This repository is empty.")
+        return GitRepository(self._git_folder / f"{repo.id}.git", self._git, default_branch=repo.default_branch)
+
+    async def after_push(self, repo: StoredRepo, by: Account) -> None:
+        """What follows when branches have changed."""
+        repo.pushed_at = self.clock.now()
+        self._tell(Event("pushed", repo.full_name, 0, by.login))
+
     # Issues
 
     def issue(self, repo: StoredRepo, number: int) -> StoredIssue:
@@ -146,7 +172,7 @@ class GitHubNetwork:
         is_pull: bool = False,
     ) -> StoredIssue:
         """A new issue; labels and assignees count only from who may push. Raises `Refusal`."""
-        self._writable(repo)
+        self.check_writable(repo)
         if not repo.has_issues and not is_pull:
             raise Refusal(410, "Issues has been disabled in this repository.")
         self._check_text("Issue", title=title, body=body)
@@ -173,7 +199,7 @@ class GitHubNetwork:
         assignees: Sequence[str] | None = None,
     ) -> None:
         """Change what is given; its author may, and who may push. Raises `Refusal`."""
-        self._writable(repo)
+        self.check_writable(repo)
         pushes = self.may_push(repo, by)
         if not pushes and by != issue.author:
             raise forbidden()
@@ -192,7 +218,7 @@ class GitHubNetwork:
         self, repo: StoredRepo, issue: StoredIssue, by: Account, *, add: Sequence[str] = (), drop: Sequence[str] = ()
     ) -> None:
         """Add or drop assignees; who cannot be assigned is passed over. Raises `Refusal`."""
-        self._writable(repo)
+        self.check_writable(repo)
         if not self.may_push(repo, by):
             raise forbidden()
         gone = {login.lower() for login in drop}
@@ -208,7 +234,7 @@ class GitHubNetwork:
 
     def write_comment(self, repo: StoredRepo, issue: StoredIssue, author: Account, body: str) -> StoredComment:
         """A new comment. Raises `Refusal`."""
-        self._writable(repo)
+        self.check_writable(repo)
         if not body.strip():
             raise unprocessable("IssueComment", "body", "missing_field")
         self._check_text("IssueComment", title="-", body=body)
@@ -221,7 +247,7 @@ class GitHubNetwork:
 
     def delete_comment(self, repo: StoredRepo, comment_id: int, by: Account) -> None:
         """Its author may, and who may push. Raises `Refusal`."""
-        self._writable(repo)
+        self.check_writable(repo)
         for issue in filter(None, repo.issues.values()):
             for comment in issue.comments:
                 if comment.id == comment_id:
@@ -250,10 +276,6 @@ class GitHubNetwork:
         if repo is None or (repo.private and not self.may_push(repo, viewer)):
             raise not_found()
         return repo
-
-    def _writable(self, repo: StoredRepo) -> None:
-        if repo.archived:
-            raise Refusal(403, "Repository was archived so is read-only.")
 
     def _check_text(self, resource: str, *, title: str, body: str | None) -> None:
         if not title.strip():

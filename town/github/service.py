@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import logging
 from collections.abc import Callable
 from urllib.parse import urlencode
 
@@ -11,18 +12,23 @@ from starlette.requests import Request
 from starlette.responses import HTMLResponse, JSONResponse, RedirectResponse, Response
 from starlette.routing import Route
 
-from town.github import pages
+from town.github import git_methods, methods, pages
 from town.github.bodies import parse_body
 from town.github.breaking import broken, spoil
-from town.github.faults import Faults
+from town.github.call import Answer, Call, Handler
+from town.github.faults import Fault, Faults
+from town.github.git_process import GitError
 from town.github.limits import Meter, Standing
-from town.github.methods import ELSEWHERE, IN_REPO, Answer, Call, Handler
 from town.github.network import GitHubNetwork
+from town.github.smart_http import SmartHttp
 from town.github.values import Account, Refusal, StoredRepo
 from town.github.views import Views
 from town.github.wire import refusal_response
 
+logger = logging.getLogger(__name__)
 _SAFE = {"GET", "HEAD"}
+ELSEWHERE: dict[str, dict[str, Handler]] = methods.ELSEWHERE
+IN_REPO: dict[str, dict[str, Handler]] = methods.IN_REPO | git_methods.IN_REPO
 
 
 def github_app(network: GitHubNetwork, *, faults: Faults | None = None, meter: Meter | None = None) -> Starlette:
@@ -40,7 +46,9 @@ def github_app(network: GitHubNetwork, *, faults: Faults | None = None, meter: M
     ]
     if faults is not None:
         routes.append(Route("/town/faults", faults.answer, methods=["GET", "POST", "DELETE"]))
+    git = SmartHttp(network, service.armed)
     routes += [
+        Route("/{owner}/{repo}.git/{service:path}", git.answer, methods=["GET", "POST"]),
         Route("/{owner}/{repo}", service.repo_page),
         Route("/{owner}/{repo}/issues", service.repo_page),
         Route("/{owner}/{repo}/{kind}/{number:int}", service.issue_page),
@@ -59,14 +67,18 @@ class _Service:
 
         async def endpoint(request: Request) -> Response:
             content = await request.body()
-            fault = self._faults.meet(f"{request.method} {request.url.path}")
+            fault = self.armed(request)
             if fault and (answer := broken(fault, request, self._network.clock)):
                 return answer
             handler = by_verb["GET" if request.method == "HEAD" else request.method]
-            answer = self._answer(handler, request, content)
+            answer = await self._answer(handler, request, content)
             return await spoil(fault, answer, request, self._network.clock) if fault else answer
 
         return endpoint
+
+    def armed(self, request: Request) -> Fault | None:
+        """The fault that a request meets."""
+        return self._faults.meet(f"{request.method} {request.url.path}")
 
     async def repo_page(self, request: Request) -> Response:
         repo = self._public(request)
@@ -82,18 +94,18 @@ class _Service:
     async def nowhere(self, request: Request, _: Exception) -> Response:
         return refusal_response(Refusal(404, "Not Found"))
 
-    def _answer(self, handler: Handler, request: Request, content: bytes) -> Response:
+    async def _answer(self, handler: Handler, request: Request, content: bytes) -> Response:
         try:
             viewer = self._viewer(request)
         except Refusal as refusal:
             return refusal_response(refusal)
         standing = self._meter.count(viewer.login if viewer else "", request.client.host if request.client else "")
-        answer = self._performed(handler, request, content, viewer, standing)
+        answer = await self._performed(handler, request, content, viewer, standing)
         answer.headers.update(standing.headers())
         answer.headers["x-github-media-type"] = "github.v3; format=json"
         return answer
 
-    def _performed(
+    async def _performed(
         self, handler: Handler, request: Request, content: bytes, viewer: Account | None, standing: Standing
     ) -> Response:
         if standing.refused:
@@ -104,9 +116,13 @@ class _Service:
         try:
             views = Views(f"{request.url.scheme}://{request.url.netloc}")
             call = Call(self._network, views, viewer, request.path_params, request.query_params, parse_body(content))
-            return _success(handler(call), request)
+            found = handler(call)
+            return _success(found if isinstance(found, Answer) else await found, request)
         except Refusal as refusal:
             return refusal_response(refusal)
+        except GitError as error:
+            logger.warning("the town's Git: %s", error)
+            return refusal_response(Refusal(500, "Server Error"))
 
     def _viewer(self, request: Request) -> Account | None:
         if not request.headers.get("user-agent"):

@@ -115,6 +115,8 @@ class StoredRepo:
     private: bool = False
     archived: bool = False
     has_issues: bool = True
+    default_branch: str = "main"
+    pushed_at: datetime | None = None
     collaborators: set[str] = field(default_factory=set)
     labels: dict[str, Label] = field(default_factory=dict)
     issues: dict[int, StoredIssue | None] = field(default_factory=dict)
@@ -126,9 +128,9 @@ class StoredRepo:
 
 @dataclass(frozen=True, slots=True)
 class Event:
-    """Something happened to an issue."""
+    """Something happened to an issue, or to the branches of a repository (`pushed`, number 0)."""
 
-    kind: Literal["issue_opened", "issue_changed", "issue_deleted", "comment_written", "comment_deleted"]
+    kind: Literal["issue_opened", "issue_changed", "issue_deleted", "comment_written", "comment_deleted", "pushed"]
     repo: str
     number: int
     by: str

@@ -61,19 +61,19 @@ class Views:
     """The views, at one address: `base` is what the client called."""
 
     def __init__(self, base: str) -> None:
-        self._base = base.rstrip("/")
+        self.base = base.rstrip("/")
 
     def user(self, account: Account) -> Json:
         """An account, as it stands beside what it wrote."""
-        url = f"{self._base}/users/{account.login}"
+        url = f"{self.base}/users/{account.login}"
         return {
             "login": account.login,
             "id": account.id,
-            "node_id": _node("User", account.id),
-            "avatar_url": f"{self._base}/avatars/u/{account.id}",
+            "node_id": node_id("User", account.id),
+            "avatar_url": f"{self.base}/avatars/u/{account.id}",
             "gravatar_id": "",
             "url": url,
-            "html_url": f"{self._base}/{account.login}",
+            "html_url": f"{self.base}/{account.login}",
             "following_url": f"{url}/following{{/other_user}}",
             "gists_url": f"{url}/gists{{/gist_id}}",
             "starred_url": f"{url}/starred{{/owner}}{{/repo}}",
@@ -97,18 +97,18 @@ class Views:
             "public_gists": 0,
             "followers": 0,
             "following": 0,
-            "created_at": _time(account.created_at),
-            "updated_at": _time(account.created_at),
+            "created_at": moment(account.created_at),
+            "updated_at": moment(account.created_at),
         }
 
     def repo(self, repo: StoredRepo) -> Json:
         """A repository."""
-        url, page = f"{self._base}/repos/{repo.full_name}", f"{self._base}/{repo.full_name}"
+        url, page = f"{self.base}/repos/{repo.full_name}", f"{self.base}/{repo.full_name}"
         still_open = sum(1 for issue in repo.issues.values() if issue and issue.state == "open")
-        created = _time(repo.created_at)
+        created = moment(repo.created_at)
         return {
             "id": repo.id,
-            "node_id": _node("Repository", repo.id),
+            "node_id": node_id("Repository", repo.id),
             "name": repo.name,
             "full_name": repo.full_name,
             "private": repo.private,
@@ -132,19 +132,20 @@ class Views:
             "archived": repo.archived,
             "disabled": False,
             "visibility": "private" if repo.private else "public",
-            "default_branch": "main",
-            **dict.fromkeys(("created_at", "updated_at", "pushed_at"), created),
+            "default_branch": repo.default_branch,
+            **dict.fromkeys(("created_at", "updated_at"), created),
+            "pushed_at": moment(repo.pushed_at or repo.created_at),
         }
 
     def issue(self, repo: StoredRepo, issue: StoredIssue) -> Json:
         """An issue, or a pull request seen as one."""
-        at, number = f"{self._base}/repos/{repo.full_name}", issue.number
+        at, number = f"{self.base}/repos/{repo.full_name}", issue.number
         url = f"{at}/issues/{number}"
-        page = f"{self._base}/{repo.full_name}/{'pull' if issue.is_pull else 'issues'}/{number}"
+        page = f"{self.base}/{repo.full_name}/{'pull' if issue.is_pull else 'issues'}/{number}"
         assignees = [self.user(account) for account in issue.assignees]
         shown: Json = {
             "id": issue.id,
-            "node_id": _node("Issue", issue.id),
+            "node_id": node_id("Issue", issue.id),
             "url": url,
             "repository_url": at,
             "labels_url": f"{url}/labels{{/name}}",
@@ -164,10 +165,10 @@ class Views:
             "locked": False,
             "active_lock_reason": None,
             "comments": len(issue.comments),
-            "closed_at": _time(issue.closed_at) if issue.closed_at else None,
+            "closed_at": moment(issue.closed_at) if issue.closed_at else None,
             "closed_by": self.user(issue.closed_by) if issue.closed_by else None,
-            "created_at": _time(issue.created_at),
-            "updated_at": _time(issue.updated_at),
+            "created_at": moment(issue.created_at),
+            "updated_at": moment(issue.updated_at),
             "author_association": _association(repo, issue.author),
             "reactions": _counts(issue.reactions, f"{url}/reactions"),
         }
@@ -178,17 +179,17 @@ class Views:
 
     def comment(self, repo: StoredRepo, issue: StoredIssue, comment: StoredComment) -> Json:
         """A comment."""
-        at = f"{self._base}/repos/{repo.full_name}/issues"
+        at = f"{self.base}/repos/{repo.full_name}/issues"
         return {
             "id": comment.id,
-            "node_id": _node("IssueComment", comment.id),
+            "node_id": node_id("IssueComment", comment.id),
             "url": f"{at}/comments/{comment.id}",
-            "html_url": f"{self._base}/{repo.full_name}/issues/{issue.number}#issuecomment-{comment.id}",
+            "html_url": f"{self.base}/{repo.full_name}/issues/{issue.number}#issuecomment-{comment.id}",
             "issue_url": f"{at}/{issue.number}",
             "body": comment.body,
             "user": self.user(comment.author),
-            "created_at": _time(comment.created_at),
-            "updated_at": _time(comment.updated_at),
+            "created_at": moment(comment.created_at),
+            "updated_at": moment(comment.updated_at),
             "author_association": _association(repo, comment.author),
             "reactions": _counts([], f"{at}/comments/{comment.id}/reactions"),
         }
@@ -197,8 +198,8 @@ class Views:
         """A label."""
         return {
             "id": label.id,
-            "node_id": _node("Label", label.id),
-            "url": f"{self._base}/repos/{repo.full_name}/labels/{label.name.replace(' ', '%20')}",
+            "node_id": node_id("Label", label.id),
+            "url": f"{self.base}/repos/{repo.full_name}/labels/{label.name.replace(' ', '%20')}",
             "name": label.name,
             "color": label.color,
             "default": False,
@@ -209,10 +210,10 @@ class Views:
         """A reaction."""
         return {
             "id": reaction.id,
-            "node_id": _node("Reaction", reaction.id),
+            "node_id": node_id("Reaction", reaction.id),
             "user": self.user(reaction.author),
             "content": reaction.content,
-            "created_at": _time(reaction.created_at),
+            "created_at": moment(reaction.created_at),
         }
 
 
@@ -227,9 +228,11 @@ def _counts(reactions: list[StoredReaction], url: str) -> Json:
     return {"url": url, "total_count": len(reactions), **counts}
 
 
-def _node(kind: str, number: int) -> str:
+def node_id(kind: str, number: int | str) -> str:
+    """The name of a thing in GitHub's other interface."""
     return b64encode(f"{kind}{number}".encode()).decode()
 
 
-def _time(moment: datetime) -> str:
-    return f"{moment:%Y-%m-%dT%H:%M:%SZ}"
+def moment(at: datetime) -> str:
+    """A time as the interface writes it, in whole seconds."""
+    return f"{at:%Y-%m-%dT%H:%M:%SZ}"

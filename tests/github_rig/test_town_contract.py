@@ -1,0 +1,143 @@
+"""GitHub's own description judges what the town serves: no answer of any of its addresses may break it."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from base64 import b64encode
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote
+
+import httpx
+import pytest
+import pytest_asyncio
+from starlette.routing import compile_path
+
+from common.clock import SystemClock
+from tests.adapters.shared_server import SharedServer
+from tests.github_rig import rig
+from tests.github_rig.behind import Behind
+from town.github.network import GitHubNetwork
+from town.github.service import ELSEWHERE, IN_REPO, github_app
+from town.serving import serve
+
+pytestmark = [pytest.mark.interop, pytest.mark.timeout(600)]
+on_one_loop = pytest.mark.asyncio(loop_scope="session")
+GARDEN = "/repos/ada/garden"
+NOT_DESCRIBED = {
+    "GET /repos/{owner}/{repo}/contents": "the description has the root's files under /contents/{path} only",
+}
+"""Routes that the judge is not asked about, each with the reason."""
+
+
+class Town:
+    """The town's GitHub behind the judge, what was asked of it, and what the judge said."""
+
+    def __init__(self, http: httpx.AsyncClient, network: GitHubNetwork) -> None:
+        self.http = http
+        self.network = network
+        self.asked: set[tuple[str, str]] = set()
+        self.violations: list[str] = []
+
+    async def ask(self, method: str, path: str, body: object = None, *, by: str = "ada", status: int = 200) -> Any:
+        headers = {"authorization": f"Bearer t-{by}", "accept": "application/json"}
+        answer = await self.http.request(method, path, json=body, headers=headers)
+        self.asked.add((method, path.partition("?")[0].replace("%2F", "/")))
+        told = json.loads(answer.headers.get("sl-violations", "[]"))
+        self.violations += [f"{method} {path} {one['location']} {one['message']}" for one in told]
+        assert answer.status_code == status, (method, path, answer.status_code, answer.text)
+        return answer.json() if answer.content else None
+
+    async def put(self, path: str, text: str, *, branch: str = "main", sha: str = "") -> Any:
+        body = {"message": f"Write {path}", "content": b64encode(text.encode()).decode(), "branch": branch}
+        body |= {"sha": sha} if sha else {}
+        status = 200 if sha else 201
+        return await self.ask("PUT", f"{GARDEN}/contents/{quote(path, safe='')}", body, status=status)
+
+
+@pytest_asyncio.fixture(loop_scope="session", scope="session")
+async def town(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Town]:
+    folder: Path = tmp_path_factory.mktemp("judged")
+    rig.install()
+    network = GitHubNetwork(clock=SystemClock(), git_folder=folder)
+    ada, *_ = [network.create_account(login, token=f"t-{login}") for login in ("ada", "bea", "cy")]
+    network.create_repo(ada, "garden", description="What grows", collaborators=["bea"])
+    shared_server = SharedServer()
+    async with serve(shared_server) as upstream:
+        judge = rig.judged(upstream, tmp_path_factory.mktemp("judge"))
+        url = await asyncio.to_thread(judge.__enter__)
+        shared_server.app = Behind(github_app(network), url)
+        try:
+            async with httpx.AsyncClient(base_url=url, timeout=60) as http:
+                yield Town(http, network)
+        finally:
+            await asyncio.to_thread(judge.__exit__, None, None, None)
+
+
+@on_one_loop
+async def test_accounts_repositories_and_issues_keep_githubs_contract(town: Town) -> None:
+    await town.ask("GET", "/user")
+    await town.ask("GET", "/users/bea")
+    await town.ask("GET", GARDEN)
+    issue = f"{GARDEN}/issues/1"
+    await town.ask("POST", f"{GARDEN}/issues", {"title": "Beans", "labels": ["plan"], "assignees": ["ada"]}, status=201)
+    await town.ask("GET", f"{GARDEN}/issues?state=all")
+    await town.ask("GET", f"{GARDEN}/labels")
+    await town.ask("GET", issue)
+    await town.ask("PATCH", issue, {"title": "Peas"})
+    comment = await town.ask("POST", f"{issue}/comments", {"body": "Sown."}, by="bea", status=201)
+    await town.ask("GET", f"{issue}/comments")
+    await town.ask("POST", f"{issue}/assignees", {"assignees": ["bea"]}, status=201)
+    await town.ask("DELETE", f"{issue}/assignees", {"assignees": ["bea"]})
+    await town.ask("POST", f"{issue}/reactions", {"content": "heart"}, status=201)
+    await town.ask("DELETE", f"{GARDEN}/issues/comments/{comment['id']}", status=204)
+    assert town.violations == []
+
+
+@on_one_loop
+async def test_references_branches_commits_and_files_keep_githubs_contract(town: Town) -> None:
+    made = await town.put("README.md", "Hello.\n")
+    first = made["commit"]["sha"]
+    await town.put("beds/north.md", "Beans.\n")
+    changed = await town.put("README.md", "Hello again.\n", sha=made["content"]["sha"])
+    await town.ask("GET", f"{GARDEN}/contents/README.md")
+    await town.ask("GET", f"{GARDEN}/contents/beds%2Fnorth.md?ref=main")
+    await town.ask("GET", f"{GARDEN}/contents/beds")
+    await town.ask("GET", f"{GARDEN}/contents/nowhere", status=404)
+    body = {"message": "Away", "sha": changed["content"]["sha"]}
+    await town.ask("DELETE", f"{GARDEN}/contents/README.md", body)
+    await town.ask("POST", f"{GARDEN}/git/refs", {"ref": "refs/heads/soul/1-x", "sha": first}, status=201)
+    await town.ask("POST", f"{GARDEN}/git/refs", {"ref": "refs/heads/soul/1-x", "sha": first}, status=422)
+    await town.ask("GET", f"{GARDEN}/git/ref/heads%2Fsoul%2F1-x")
+    await town.ask("GET", f"{GARDEN}/git/matching-refs/heads%2Fsoul")
+    head = (await town.ask("GET", f"{GARDEN}/branches/main"))["commit"]["sha"]
+    await town.ask("PATCH", f"{GARDEN}/git/refs/heads%2Fsoul%2F1-x", {"sha": head})
+    await town.ask("PATCH", f"{GARDEN}/git/refs/heads%2Fsoul%2F1-x", {"sha": first}, status=422)
+    await town.ask("DELETE", f"{GARDEN}/git/refs/heads%2Fsoul%2F1-x", status=204)
+    await town.ask("GET", f"{GARDEN}/branches")
+    await town.ask("GET", f"{GARDEN}/branches/nowhere", status=404)
+    await town.ask("GET", f"{GARDEN}/commits")
+    commit = await town.ask("GET", f"{GARDEN}/commits/{head}")
+    await town.ask("GET", f"{GARDEN}/commits/nowhere", status=422)
+    await town.ask("GET", f"{GARDEN}/git/commits/{head}")
+    tree = await town.ask("GET", f"{GARDEN}/git/trees/{commit['commit']['tree']['sha']}?recursive=1")
+    blobs = [entry["sha"] for entry in tree["tree"] if entry["type"] == "blob"]
+    await town.ask("GET", f"{GARDEN}/git/blobs/{blobs[0]}")
+    await town.ask("GET", f"{GARDEN}/compare/{first}...{head}")
+    assert town.violations == []
+
+
+@on_one_loop
+async def test_no_route_of_the_town_escaped_the_judge(town: Town) -> None:
+    """Stands last: it looks at what the tests above asked, and what those of the adapter ask of issues."""
+    routes = {f"/repos/{{owner}}/{{repo}}{path}": by for path, by in IN_REPO.items()} | ELSEWHERE
+    seen = {(method, path) for path, by in routes.items() for method in by if _asked(town, method, path)}
+    missing = {f"{method} {path}" for path, by in routes.items() for method in by} - {f"{m} {p}" for m, p in seen}
+    assert missing == NOT_DESCRIBED.keys()
+
+
+def _asked(town: Town, method: str, path: str) -> bool:
+    pattern, _, _ = compile_path(path)
+    return any(verb == method and pattern.fullmatch(asked) for verb, asked in town.asked)

@@ -1,0 +1,172 @@
+"""The town's Git: references, branches and files by PyGithub, and clones and pushes by `git` itself."""
+
+from __future__ import annotations
+
+import asyncio
+from base64 import b64encode
+
+import github
+import pytest
+from github.GithubException import GithubException
+
+from tests.town.github_place import GARDEN, GitHubPlace, needs_git
+from town.github.faults import Fault
+
+pytestmark = needs_git
+
+
+async def test_a_file_is_written_read_changed_and_taken_away(place: GitHubPlace) -> None:
+    def course(client: github.Github) -> None:
+        repo = client.get_repo("ada/garden")
+        made = repo.create_file("beds/north.md", "Plan the bed", "Beans.\n")
+        assert len(made["commit"].sha) == 40
+        found = repo.get_contents("beds/north.md")
+        assert not isinstance(found, list)
+        assert (found.decoded_content, found.type, found.path) == (b"Beans.\n", "file", "beds/north.md")
+        repo.update_file("beds/north.md", "Peas are better", "Peas.\n", found.sha)
+        listed = repo.get_contents("beds")
+        assert isinstance(listed, list)
+        assert [(one.name, one.type) for one in listed] == [("north.md", "file")]
+        root = repo.get_contents("")
+        assert isinstance(root, list)
+        assert [(one.name, one.type) for one in root] == [("beds", "dir")]
+        with pytest.raises(GithubException) as late:
+            repo.update_file("beds/north.md", "Slugs", "Slugs.\n", found.sha)
+        assert late.value.status == 409
+        repo.delete_file("beds/north.md", "Bare earth", listed[0].sha)
+        commits = list(repo.get_commits())
+        assert [commit.commit.message for commit in commits] == ["Bare earth", "Peas are better", "Plan the bed"]
+        assert commits[1].author.login == "ada"
+        files = list(repo.get_commit(commits[1].sha).files)
+        assert [(file.filename, file.status, file.additions, file.deletions) for file in files] == [
+            ("beds/north.md", "modified", 1, 1)
+        ]
+
+    await place.use(course)
+
+
+async def test_of_many_who_create_one_branch_at_once_exactly_one_does(place: GitHubPlace) -> None:
+    sha = await place.commit("README.md", "Hello.\n")
+    body = {"ref": "refs/heads/soul/1-beans", "sha": sha}
+    asked = [place.ask("POST", f"{GARDEN}/git/refs", body, by=by) for by in ("ada", "bea") * 6]
+    answers = await asyncio.gather(*asked)
+    assert sorted(answer.status_code for answer in answers) == [201, *[422] * 11]
+    assert {answer.json()["message"] for answer in answers if answer.status_code == 422} == {"Reference already exists"}
+
+
+async def test_of_many_who_change_one_file_at_once_exactly_one_does(place: GitHubPlace) -> None:
+    await place.commit("claim.json", "{}")
+    sha = (await place.ask("GET", f"{GARDEN}/contents/claim.json")).json()["sha"]
+
+    def body(number: int) -> dict[str, str]:
+        return {"message": "Claim", "content": b64encode(str(number).encode()).decode(), "sha": sha}
+
+    answers = await asyncio.gather(
+        *(place.ask("PUT", f"{GARDEN}/contents/claim.json", body(number)) for number in range(8))
+    )
+    assert sorted(answer.status_code for answer in answers) == [200, *[409] * 7]
+
+
+async def test_a_branch_is_found_moved_and_deleted(place: GitHubPlace) -> None:
+    first = await place.commit("one.md", "1")
+    second = await place.commit("two.md", "2")
+    await place.branch("soul/1-beans", first)
+
+    def course(client: github.Github) -> None:
+        repo = client.get_repo("ada/garden")
+        assert [branch.name for branch in repo.get_branches()] == ["main", "soul/1-beans"]
+        assert repo.get_branch("soul/1-beans").commit.sha == first
+        ref = repo.get_git_ref("heads/soul/1-beans")
+        ref.edit(second)
+        assert repo.get_branch("soul/1-beans").commit.sha == second
+        with pytest.raises(GithubException, match="fast forward"):
+            ref.edit(first)
+        ref.edit(first, force=True)
+        comparison = repo.compare("soul/1-beans", "main")
+        assert (comparison.status, comparison.ahead_by, [file.filename for file in comparison.files]) == (
+            "ahead",
+            1,
+            ["two.md"],
+        )
+        ref.delete()
+        with pytest.raises(GithubException, match="Reference does not exist"):
+            ref.delete()
+        assert [branch.name for branch in repo.get_branches()] == ["main"]
+
+    await place.use(course)
+
+
+@pytest.mark.parametrize(
+    ("ref", "sha", "told"),
+    [
+        ("heads/x", "", "must start with 'refs/'"),
+        ("refs/heads/x", "0f", "exactly 40 characters"),
+        ("refs/heads/x", "0" * 39 + "1", "Object does not exist"),
+        ("refs/heads/main/x", "", "Reference update failed"),
+        ("refs/heads/a..b", "", "Reference update failed"),
+    ],
+)
+async def test_a_reference_that_cannot_be_is_refused(place: GitHubPlace, ref: str, sha: str, told: str) -> None:
+    head = await place.commit("README.md", "Hello.\n")
+    answer = await place.ask("POST", f"{GARDEN}/git/refs", {"ref": ref, "sha": sha or head})
+    assert answer.status_code == 422
+    assert told in answer.json()["message"]
+
+
+@pytest.mark.parametrize("path", ["../escape", ".git/config", "a//b", "a/./b"])
+async def test_no_path_leads_out_of_a_repository(place: GitHubPlace, path: str) -> None:
+    body = {"message": "m", "content": b64encode(b"x").decode()}
+    answer = await place.ask("PUT", f"{GARDEN}/contents/{path.replace('.', '%2E').replace('/', '%2F')}", body)
+    assert answer.status_code == 422
+    assert (await place.ask("GET", f"{GARDEN}/branches")).json() == []
+
+
+async def test_who_may_not_push_writes_nothing(place: GitHubPlace) -> None:
+    sha = await place.commit("README.md", "Hello.\n")
+    body = {"message": "m", "content": b64encode(b"x").decode()}
+    for method, path, sent in (
+        ("POST", f"{GARDEN}/git/refs", {"ref": "refs/heads/x", "sha": sha}),
+        ("PUT", f"{GARDEN}/contents/x", body),
+        ("DELETE", f"{GARDEN}/git/refs/heads/main", None),
+    ):
+        assert (await place.ask(method, path, sent, by="cy")).status_code == 403
+        assert (await place.ask(method, path, sent, by="")).status_code == 401
+    assert (await place.ask("DELETE", f"{GARDEN}/git/refs/heads/main")).status_code == 422
+    assert [branch["name"] for branch in (await place.ask("GET", f"{GARDEN}/branches")).json()] == ["main"]
+
+
+async def test_git_clones_and_pushes_and_the_interface_shows_it(place: GitHubPlace) -> None:
+    await place.commit("README.md", "Hello.\n")
+    await place.git("clone", "--quiet", place.clone_url(), "work")
+    work = place.folder / "work"
+    assert (work / "README.md").read_text() == "Hello.\n"
+    await place.git("checkout", "--quiet", "-b", "task-1-beans", at=work)
+    (work / "beans.bin").write_bytes(bytes(range(256)) * 12_000)
+    await place.git("add", ".", at=work)
+    await place.git("commit", "--quiet", "-m", "Sow beans", at=work)
+    denied = await place.git("push", place.clone_url(), "task-1-beans", at=work, code=128)
+    assert "could not read Username" in denied
+    assert "denied to cy" in await place.git("push", place.clone_url("cy"), "task-1-beans", at=work, code=128)
+    # NOTE(self): a pack that is larger than http.postBuffer is sent in chunks, its length unknown.
+    await place.git("-c", "http.postBuffer=65536", "push", place.clone_url("bea"), "task-1-beans", at=work)
+    branch = (await place.ask("GET", f"{GARDEN}/branches/task-1-beans")).json()
+    assert branch["commit"]["commit"]["message"] == "Sow beans"
+    await place.git("push", place.clone_url("bea"), "--delete", "task-1-beans", at=work)
+    assert (await place.ask("GET", f"{GARDEN}/branches/task-1-beans")).status_code == 404
+    await place.git("clone", "--quiet", "--depth", "1", place.clone_url("ada"), "shallow")
+    assert (place.folder / "shallow/README.md").exists()
+
+
+async def test_what_is_private_cannot_be_cloned_by_others(place: GitHubPlace) -> None:
+    place.repo.private = True
+    assert "could not read Username" in await place.git("clone", place.clone_url(), "a", code=128)
+    assert "not found" in await place.git("clone", place.clone_url("cy"), "b", code=128)
+    assert "Authentication failed" in await place.git("clone", place.clone_url("nobody"), "c", code=128)
+    await place.git("clone", "--quiet", place.clone_url("bea"), "d")
+
+
+async def test_git_meets_faults_too(place: GitHubPlace) -> None:
+    await place.commit("README.md", "Hello.\n")
+    place.faults.arm(Fault("bad_gateway", "GET /ada/garden.git/*"))
+    assert "502" in await place.git("clone", place.clone_url(), "a", code=128)
+    await place.git("clone", "--quiet", place.clone_url(), "b")

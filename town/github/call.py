@@ -1,0 +1,62 @@
+"""A request to the town's GitHub, understood, and the answer of the function that does what it asks."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+from town.github.bodies import Window
+from town.github.network import GitHubNetwork
+from town.github.repository import GitRepository
+from town.github.values import Account, Json, Refusal, StoredIssue, StoredRepo
+from town.github.views import Views
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """A request, understood. `path` holds what the address named."""
+
+    network: GitHubNetwork
+    views: Views
+    viewer: Account | None
+    path: Mapping[str, Any]
+    query: Mapping[str, str]
+    body: Json
+
+    @property
+    def writer(self) -> Account:
+        """Who asks, where nobody may not. Raises `Refusal`."""
+        if self.viewer is None:
+            raise Refusal(401, "Requires authentication")
+        return self.viewer
+
+    @property
+    def repo(self) -> StoredRepo:
+        """The repository that the address names, by name or by number. Raises `Refusal`."""
+        if "repo_id" in self.path:
+            return self.network.repo_by_id(self.path["repo_id"], self.viewer)
+        return self.network.repo(self.path["owner"], self.path["repo"], self.viewer)
+
+    @property
+    def issue(self) -> StoredIssue:
+        """The issue that the address names. Raises `Refusal`."""
+        return self.network.issue(self.repo, self.path["number"])
+
+    @property
+    def git(self) -> GitRepository:
+        """The Git repository behind `repo`. Raises `Refusal`."""
+        return self.network.git(self.repo)
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """A success: its status and body. `page` and `count` where the body is one page of a list of `count`."""
+
+    body: Any
+    status: int = 200
+    window: Window | None = None
+    count: int = 0
+
+
+Handler: TypeAlias = Callable[[Call], Answer | Awaitable[Answer]]

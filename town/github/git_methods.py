@@ -1,0 +1,315 @@
+"""References, branches, commits and files: one function for each operation of the interface."""
+
+from __future__ import annotations
+
+import binascii
+from base64 import b64decode
+from collections.abc import Mapping
+
+from common.clock import parse_iso_or_none
+from town.github import bodies
+from town.github.bodies import Window
+from town.github.call import Answer, Call, Handler
+from town.github.git_process import GitError
+from town.github.git_values import NO_COMMIT, Commit, Signature
+from town.github.git_views import NOREPLY, GitViews
+from town.github.repository import is_sha
+from town.github.values import Account, Json, Refusal, StoredRepo, not_found, unprocessable
+
+_HEADS = "refs/heads/"
+_REF_PARTS = 3
+
+
+def views_of(call: Call) -> GitViews:
+    """The views of the repository that the address names. Raises `Refusal`."""
+    return GitViews(call.views, call.repo, call.network.find)
+
+
+def signed(call: Call, account: Account) -> Signature:
+    """An account as the author of a commit made now."""
+    return Signature(account.name or account.login, f"{account.login}{NOREPLY}", call.network.clock.now())
+
+
+def pushing(call: Call) -> tuple[Account, StoredRepo]:
+    """Who asks and where, if they may push there. Raises `Refusal`."""
+    writer, repo = call.writer, call.repo
+    call.network.check_writable(repo)
+    if not call.network.may_push(repo, writer):
+        raise not_found() if repo.private else Refusal(403, "Resource not accessible by personal access token")
+    return writer, repo
+
+
+async def commit_at(call: Call, name: str) -> Commit:
+    """The commit that a name means. Raises `Refusal`."""
+    sha = await call.git.resolve(name)
+    commit = await call.git.commit(sha) if sha else None
+    if commit is None:
+        raise Refusal(422, f"No commit found for SHA: {name}")
+    return commit
+
+
+# References
+
+
+async def _create_ref(call: Call) -> Answer:
+    _, repo = pushing(call)
+    name, sha = bodies.text(call.body, "ref", required=True) or "", bodies.text(call.body, "sha", required=True) or ""
+    if len(name.split("/")) < _REF_PARTS or not name.startswith("refs/"):
+        raise Refusal(422, "Reference name must start with 'refs/' and contain at least three components.")
+    if not is_sha(sha):
+        raise Refusal(422, f"The sha parameter must be exactly 40 characters and contain only [0-9a-f]: {sha}")
+    if not await call.git.set_ref(name, sha, old=NO_COMMIT):
+        taken = name in await call.git.refs()
+        missing = not taken and not await call.git.has(sha)
+        raise Refusal(422, _why_no_ref(taken=taken, missing=missing))
+    await call.network.after_push(repo, call.writer)
+    return Answer(views_of(call).ref(name, sha), 201)
+
+
+def _why_no_ref(*, taken: bool, missing: bool) -> str:
+    if taken:
+        return "Reference already exists"
+    return "Object does not exist" if missing else "Reference update failed"
+
+
+async def _ref(call: Call) -> Answer:
+    name = f"refs/{call.path['ref']}"
+    sha = (await _some_refs(call)).get(name)
+    if sha is None:
+        raise not_found()
+    return Answer(views_of(call).ref(name, sha))
+
+
+async def _matching_refs(call: Call) -> Answer:
+    start, refs = f"refs/{call.path['ref']}", await _some_refs(call)
+    return Answer([views_of(call).ref(name, sha) for name, sha in refs.items() if name.startswith(start)])
+
+
+async def _some_refs(call: Call) -> Mapping[str, str]:
+    refs = await call.git.refs()
+    if not refs:
+        raise Refusal(409, "Git Repository is empty.")
+    return refs
+
+
+async def _move_ref(call: Call) -> Answer:
+    _, repo = pushing(call)
+    name, new = f"refs/{call.path['ref']}", bodies.text(call.body, "sha", required=True) or ""
+    old = (await call.git.refs()).get(name)
+    if old is None:
+        raise Refusal(422, "Reference does not exist")
+    if not is_sha(new) or not await call.git.has(new):
+        raise Refusal(422, "Object does not exist")
+    if call.body.get("force") is not True and await call.git.merge_base(old, new) != old:
+        raise Refusal(422, "Update is not a fast forward")
+    if not await call.git.set_ref(name, new, old=old):
+        raise Refusal(409, "Reference cannot be updated")
+    await call.network.after_push(repo, call.writer)
+    return Answer(views_of(call).ref(name, new))
+
+
+async def _delete_ref(call: Call) -> Answer:
+    _, repo = pushing(call)
+    name = f"refs/{call.path['ref']}"
+    if name == f"{_HEADS}{repo.default_branch}":
+        raise Refusal(422, "Cannot delete the default branch")
+    old = (await call.git.refs()).get(name)
+    if old is None or not await call.git.set_ref(name, NO_COMMIT, old=old):
+        raise Refusal(422, "Reference does not exist")
+    await call.network.after_push(repo, call.writer)
+    return Answer(None, 204)
+
+
+async def _branches(call: Call) -> Answer:
+    window, views = Window.of(call.query), views_of(call)
+    refs = (await call.git.refs()).items()
+    found = [(name.removeprefix(_HEADS), sha) for name, sha in refs if name.startswith(_HEADS)]
+    return Answer([views.short_branch(*one) for one in window.cut(found)], window=window, count=len(found))
+
+
+async def _branch(call: Call) -> Answer:
+    name = call.path["branch"]
+    sha = (await call.git.refs()).get(f"{_HEADS}{name}")
+    commit = await call.git.commit(sha) if sha else None
+    if commit is None:
+        raise Refusal(404, "Branch not found")
+    return Answer(views_of(call).branch(name, commit))
+
+
+# Commits
+
+
+async def _commits(call: Call) -> Answer:
+    window, views = Window.of(call.query), views_of(call)
+    if not await call.git.refs():
+        raise Refusal(409, "Git Repository is empty.")
+    start = await call.git.resolve(call.query.get("sha") or call.repo.default_branch)
+    if start is None:
+        raise not_found()
+    found = await call.git.commits(start, path=call.query.get("path", ""))
+    return Answer([views.commit(commit) for commit in window.cut(found)], window=window, count=len(found))
+
+
+async def _commit(call: Call) -> Answer:
+    commit = await commit_at(call, call.path["ref"])
+    before = commit.parents[0] if commit.parents else await call.git.empty_tree()
+    return Answer(views_of(call).commit(commit, await call.git.changes(before, commit.sha)))
+
+
+async def _git_commit(call: Call) -> Answer:
+    commit = await call.git.commit(call.path["sha"]) if is_sha(call.path["sha"]) else None
+    if commit is None:
+        raise not_found()
+    return Answer(views_of(call).git_commit(commit))
+
+
+async def _compare(call: Call) -> Answer:
+    ends = call.path["ends"].split("...")
+    if [bool(end) for end in ends] != [True, True]:
+        raise not_found()
+    shas = [await call.git.resolve(end.rpartition(":")[2]) for end in ends]
+    middle = await call.git.merge_base(shas[0], shas[1]) if shas[0] and shas[1] else None
+    if not (middle and shas[0] and shas[1]):
+        raise not_found()
+    base, head, common = [await commit_at(call, sha) for sha in (shas[0], shas[1], middle)]
+    ahead = await call.git.commits(head.sha, since=base.sha, oldest_first=True)
+    files = await call.git.changes(common.sha, head.sha)
+    behind = await call.git.count(base.sha, head.sha)
+    return Answer(views_of(call).comparison((base, common, head), ahead, files, behind))
+
+
+async def _tree(call: Call) -> Answer:
+    sha = await call.git.resolve(call.path["sha"]) or call.path["sha"]
+    try:
+        entries = await call.git.entries(sha, deep=bool(call.query.get("recursive")))
+    except GitError as error:
+        raise not_found() from error
+    return Answer(views_of(call).tree(sha, entries))
+
+
+async def _blob(call: Call) -> Answer:
+    content = await call.git.blob(call.path["sha"]) if is_sha(call.path["sha"]) else None
+    if content is None:
+        raise not_found()
+    return Answer(views_of(call).blob(call.path["sha"], content))
+
+
+# Files
+
+
+async def _content(call: Call) -> Answer:
+    ref, path, views = call.query.get("ref") or call.repo.default_branch, _path(call), views_of(call)
+    commit = await call.git.resolve(ref)
+    if commit is None:
+        raise Refusal(404, f"No commit found for the ref {ref}" if await call.git.refs() else _EMPTY)
+    found = await call.git.entry(commit, path)
+    if found is None:
+        raise not_found()
+    if found.kind == "tree":
+        return Answer([views.content(one, ref) for one in await call.git.entries(commit, path)])
+    return Answer(views.content(found, ref, await call.git.blob(found.sha) or b""))
+
+
+async def _put_content(call: Call) -> Answer:
+    path = _path(call)
+    content = _decoded(bodies.text(call.body, "content", required=True) or "")
+    ref, before = await _branch_to_write(call, path)
+    blob = await call.git.write_blob(content)
+    commit = await _committed(call, ref, before, {path: blob})
+    entry = await call.git.entry(commit.sha, path)
+    views = views_of(call)
+    new = before is None or await call.git.entry(before, path) is None
+    shown = views.content(entry, ref.removeprefix(_HEADS)) if entry else None
+    return Answer({"content": shown, "commit": views.git_commit(commit)}, 201 if new else 200)
+
+
+async def _delete_content(call: Call) -> Answer:
+    path = _path(call)
+    if bodies.text(call.body, "sha", required=True) is None:
+        raise unprocessable("Blob", "sha", "missing_field")
+    ref, before = await _branch_to_write(call, path)
+    if before is None or await call.git.entry(before, path) is None:
+        raise not_found()
+    commit = await _committed(call, ref, before, {path: None})
+    return Answer({"content": None, "commit": views_of(call).git_commit(commit)})
+
+
+async def _branch_to_write(call: Call, path: str) -> tuple[str, str | None]:
+    """The full name of the branch of a write, and its commit; the file there is as the writer knows it.
+
+    Raises `Refusal`, 409 among them for a file that is another by now.
+    """
+    _, repo = pushing(call)
+    branch, given = bodies.text(call.body, "branch") or repo.default_branch, bodies.text(call.body, "sha")
+    refs = await call.git.refs()
+    before = refs.get(f"{_HEADS}{branch}")
+    if before is None and (refs or branch != repo.default_branch):
+        raise Refusal(404, f"Branch {branch} not found")
+    there = await call.git.entry(before, path) if before else None
+    if there and not given:
+        raise Refusal(422, 'Invalid request.\n\n"sha" wasn\'t supplied.')
+    if (there or given) and (there is None or there.sha != given):
+        raise Refusal(409, f"{path} does not match {given}")
+    return f"{_HEADS}{branch}", before
+
+
+async def _committed(call: Call, ref: str, before: str | None, files: Mapping[str, str | None]) -> Commit:
+    """The commit that changes these files, as the new head of the branch. Raises `Refusal`."""
+    writer, repo = pushing(call)
+    message = bodies.text(call.body, "message", required=True) or ""
+    own = signed(call, writer)
+    author = _named(call.body, "author", own)
+    try:
+        tree = await call.git.tree_with(before, files)
+    except GitError as error:
+        raise Refusal(422, "path contains a malformed path component") from error
+    parents = [before] if before else []
+    sha = await call.git.write_commit(tree, parents, message, author, _named(call.body, "committer", author))
+    if not await call.git.set_ref(ref, sha, old=before or NO_COMMIT):
+        raise Refusal(409, f"{ref} is at another commit than expected ({before or 'none'})")
+    await call.network.after_push(repo, writer)
+    return await commit_at(call, sha)
+
+
+def _named(body: Json, field: str, other: Signature) -> Signature:
+    """Who the body says made the commit, or `other`."""
+    given = body.get(field)
+    if not isinstance(given, dict):
+        return other
+    at = parse_iso_or_none(bodies.text(given, "date"))
+    name, email = (bodies.text(given, key, required=True) or "" for key in ("name", "email"))
+    return Signature(name, email, at or other.at)
+
+
+def _decoded(content: str) -> bytes:
+    try:
+        return b64decode("".join(content.split()), validate=True)
+    except binascii.Error as error:
+        raise Refusal(422, "content is not valid Base64") from error
+
+
+def _path(call: Call) -> str:
+    """The path of the address, without a slash at its ends. Raises `Refusal`."""
+    path = str(call.path.get("path", "")).strip("/")
+    if any(part in {"", ".", "..", ".git"} for part in path.split("/")) and path:
+        raise Refusal(422, "path contains a malformed path component")
+    return path
+
+
+_EMPTY = "This repository is empty."
+IN_REPO: dict[str, dict[str, Handler]] = {
+    "/git/refs": {"POST": _create_ref},
+    "/git/refs/{ref:path}": {"PATCH": _move_ref, "DELETE": _delete_ref},
+    "/git/ref/{ref:path}": {"GET": _ref},
+    "/git/matching-refs/{ref:path}": {"GET": _matching_refs},
+    "/git/commits/{sha}": {"GET": _git_commit},
+    "/git/trees/{sha:path}": {"GET": _tree},
+    "/git/blobs/{sha}": {"GET": _blob},
+    "/branches": {"GET": _branches},
+    "/branches/{branch:path}": {"GET": _branch},
+    "/commits": {"GET": _commits},
+    "/commits/{ref:path}": {"GET": _commit},
+    "/compare/{ends:path}": {"GET": _compare},
+    "/contents": {"GET": _content},
+    "/contents/{path:path}": {"GET": _content, "PUT": _put_content, "DELETE": _delete_content},
+}

@@ -1,0 +1,218 @@
+"""A bare Git repository on disk: its references, files, commits and merges, each by `git` itself.
+
+A reference changes only by compare-and-swap, which `git update-ref` makes atomic, also against a push.
+"""
+
+from __future__ import annotations
+
+import re
+import tempfile
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import cast
+
+from town.github.diffs import changed_files
+from town.github.git_process import GitProcess
+from town.github.git_values import NO_COMMIT, ChangedFile, Commit, Entry, EntryKind, Signature
+
+_CONFIG = """[core]
+\trepositoryformatversion = 0
+\tfilemode = true
+\tbare = true
+[http]
+\treceivepack = true
+[gc]
+\tauto = 0
+[uploadpack]
+\tallowAnySHA1InWant = true
+[transfer]
+\thideRefs = refs/pull
+"""
+_COMMIT_FORMAT = "--format=tformat:%H%x00%T%x00%P%x00%an%x00%ae%x00%at%x00%cn%x00%ce%x00%ct%x00%B%x00"
+_COMMIT_FIELDS = 10
+_DIFF = ("-M", "--no-color", "--no-ext-diff", "--no-textconv")
+_SHA = re.compile(r"[0-9a-f]{40}")
+_CONFLICT = 1
+
+
+def is_sha(text: str) -> bool:
+    """Whether this is the full name of an object."""
+    return _SHA.fullmatch(text) is not None
+
+
+class GitRepository:
+    """The repository in `folder`, made by its first use. With `pinned` it is read as its references were then."""
+
+    def __init__(
+        self, folder: Path, git: GitProcess, *, default_branch: str = "main", pinned: Mapping[str, str] | None = None
+    ) -> None:
+        self.folder = folder
+        self.git = git
+        self._pinned = pinned
+        if not folder.exists():
+            for part in ("objects/info", "objects/pack", "refs/heads", "refs/tags"):
+                (folder / part).mkdir(parents=True)
+            (folder / "config").write_text(_CONFIG, encoding="ascii")
+            (folder / "HEAD").write_text(f"ref: refs/heads/{default_branch}\n", encoding="utf-8")
+
+    # References
+
+    async def refs(self) -> dict[str, str]:
+        """The commits by the full names of their references, in the order of the names."""
+        if self._pinned is not None:
+            return dict(self._pinned)
+        listed = await self._text("for-each-ref", "--format=%(objectname) %(refname)")
+        return {name: sha for sha, _, name in (line.partition(" ") for line in listed.splitlines())}
+
+    async def resolve(self, name: str) -> str | None:
+        """The commit that a branch, a tag, a full reference or an object name means; None if there is none."""
+        refs = await self.refs()
+        for candidate in (f"refs/heads/{name}", f"refs/tags/{name}", name, f"refs/{name}"):
+            if candidate in refs:
+                return refs[candidate]
+        return name if is_sha(name) and await self.has(name) else None
+
+    async def has(self, sha: str) -> bool:
+        """Whether this commit is here."""
+        return (await self.git.run(self.folder, "cat-file", "-e", f"{sha}^{{commit}}", fine=(0, 1, 128))).code == 0
+
+    async def set_ref(self, name: str, new: str, *, old: str) -> bool:
+        """Moves a reference from `old` to `new` (`NO_COMMIT` for none); returns False if it was not at `old`."""
+        command = ("-d", name, old) if new == NO_COMMIT else (name, new, old)
+        return (await self.git.run(self.folder, "update-ref", *command, fine=(0, 1, 128))).code == 0
+
+    # Files
+
+    async def entry(self, commit: str, path: str) -> Entry | None:
+        """What lies at `path` in a commit; the root's tree for ""."""
+        if not path:
+            return Entry("", "tree", "040000", await self._line("rev-parse", f"{commit}^{{tree}}"), 0)
+        found = _entries(await self._text("ls-tree", "-z", "-l", "--full-tree", commit, "--", path.rstrip("/")))
+        return next((one for one in found if one.path == path.rstrip("/")), None)
+
+    async def entries(self, commit: str, path: str = "", *, deep: bool = False) -> list[Entry]:
+        """What lies in a folder of a commit, or with `deep` everything below it, in the order of the paths."""
+        options = ("-r", "-t") if deep else ()
+        where = ("--", f"{path.rstrip('/')}/") if path else ()
+        return _entries(await self._text("ls-tree", "-z", "-l", "--full-tree", *options, commit, *where))
+
+    async def blob(self, sha: str) -> bytes | None:
+        """The content of a file; None if there is no such object."""
+        found = await self.git.run(self.folder, "cat-file", "blob", sha, fine=(0, 128))
+        return None if found.code else found.text
+
+    async def write_blob(self, content: bytes) -> str:
+        """Stores a content and returns its name."""
+        return await self._line("hash-object", "-w", "--stdin", stdin=content)
+
+    async def tree_with(self, commit: str | None, files: Mapping[str, str | None]) -> str:
+        """The tree of a commit with some files put at their paths by the names of their contents, or taken away (None).
+
+        Raises `GitError` if a path cannot be one.
+        """
+        lines = "".join(f"100644 {sha}\t{path}\0" if sha else f"0 {NO_COMMIT}\t{path}\0" for path, sha in files.items())
+        with tempfile.TemporaryDirectory(dir=self.folder) as scratch:
+            index = {"GIT_INDEX_FILE": str(Path(scratch) / "index")}
+            if commit:
+                await self.git.run(self.folder, "read-tree", commit, env=index)
+            given = lines.encode()
+            await self.git.run(self.folder, "update-index", "-z", "--add", "--index-info", stdin=given, env=index)
+            return (await self.git.run(self.folder, "write-tree", env=index)).text.decode().strip()
+
+    # Commits
+
+    async def write_commit(
+        self, tree: str, parents: Sequence[str], message: str, author: Signature, committer: Signature | None = None
+    ) -> str:
+        """Stores a commit and returns its name."""
+        made = committer or author
+        env = {
+            **{f"GIT_AUTHOR_{name}": value for name, value in _signed(author).items()},
+            **{f"GIT_COMMITTER_{name}": value for name, value in _signed(made).items()},
+        }
+        named = [part for parent in parents for part in ("-p", parent)]
+        return await self._line("commit-tree", tree, *named, stdin=message.encode(), env=env)
+
+    async def commit(self, sha: str) -> Commit | None:
+        """A commit; None if there is none of that name."""
+        found = await self.commits(sha, limit=1) if await self.has(sha) else []
+        return found[0] if found else None
+
+    async def commits(
+        self, until: str, *, since: str = "", path: str = "", limit: int = 1_000, oldest_first: bool = False
+    ) -> list[Commit]:
+        """The commits that lead to `until` and not to `since`, newest first; those that touch `path` if it is given."""
+        what = [until, *([f"^{since}"] if since else []), *(["--", path] if path else [])]
+        order = ("--reverse",) if oldest_first else ()
+        return _commits(await self._text("log", _COMMIT_FORMAT, f"--max-count={limit}", *order, *what))
+
+    async def merge_base(self, one: str, other: str) -> str | None:
+        """The newest commit that leads to both; None if they have nothing in common."""
+        found = await self.git.run(self.folder, "merge-base", one, other, fine=(0, 1))
+        return found.text.decode().strip() or None
+
+    async def count(self, until: str, since: str) -> int:
+        """How many commits lead to `until` and not to `since`."""
+        return int(await self._line("rev-list", "--count", until, f"^{since}"))
+
+    async def merge_tree(self, base: str, head: str) -> str | None:
+        """The tree of a merge of two commits; None if they contradict each other or have nothing in common."""
+        found = await self.git.run(self.folder, "merge-tree", "--write-tree", base, head, fine=(0, _CONFLICT, 128))
+        return None if found.code else found.text.decode().split("\n", 1)[0].strip()
+
+    async def empty_tree(self) -> str:
+        """The name of the tree without any file, which is stored."""
+        return await self._line("hash-object", "-t", "tree", "-w", "--stdin")
+
+    async def diff(self, old: str, new: str) -> str:
+        """The difference of two commits or trees as `git diff` writes it."""
+        return await self._text("diff", *_DIFF, old, new)
+
+    async def changes(self, old: str, new: str) -> list[ChangedFile]:
+        """The files that differ between two commits or trees, in the order of their paths."""
+        listed = await self._text("diff", *_DIFF, "--raw", "-z", "--no-abbrev", old, new)
+        return changed_files(listed, await self.diff(old, new))
+
+    async def copy_from(self, other: GitRepository, shas: Sequence[str]) -> None:
+        """Brings over these commits and all that they need."""
+        if shas:
+            # NOTE(self): `uploadpack.allowAnySHA1InWant` of the other repository lets commits be asked for by name.
+            await self.git.run(self.folder, "fetch", "--quiet", "--no-tags", str(other.folder), *shas)
+
+    async def _text(self, *arguments: str) -> str:
+        return (await self.git.run(self.folder, *arguments)).text.decode(errors="replace")
+
+    async def _line(self, *arguments: str, stdin: bytes = b"", env: Mapping[str, str] | None = None) -> str:
+        return (await self.git.run(self.folder, *arguments, stdin=stdin, env=env)).text.decode().strip()
+
+
+def _signed(who: Signature) -> dict[str, str]:
+    return {"NAME": who.name, "EMAIL": who.email, "DATE": f"{int(who.at.timestamp())} +0000"}
+
+
+def _entries(listed: str) -> list[Entry]:
+    """The entries of `git ls-tree -z -l`."""
+    entries = []
+    for line in filter(None, listed.split("\0")):
+        about, _, path = line.partition("\t")
+        mode, kind, sha, size = about.split()
+        entries.append(Entry(path, cast("EntryKind", kind), mode, sha, int(size) if size.isdecimal() else 0))
+    return entries
+
+
+def _commits(listed: str) -> list[Commit]:
+    """The commits of `git log` in `_COMMIT_FORMAT`."""
+    fields = listed.split("\0")
+    commits = []
+    for start in range(0, len(fields) - _COMMIT_FIELDS, _COMMIT_FIELDS):
+        sha, tree, parents, name, email, at, name_2, email_2, at_2, message = fields[start : start + _COMMIT_FIELDS]
+        author, committer = Signature(name, email, _at(at)), Signature(name_2, email_2, _at(at_2))
+        commit = Commit(sha.lstrip("\n"), tree, tuple(parents.split()), author, committer, message)
+        commits.append(replace(commit, message=message.rstrip("\n")))
+    return commits
+
+
+def _at(seconds: str) -> datetime:
+    return datetime.fromtimestamp(int(seconds), UTC)
