@@ -9,20 +9,25 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Sequence
 from contextlib import AbstractAsyncContextManager
-from datetime import UTC, datetime
+from datetime import datetime
 from functools import cached_property
 from typing import TYPE_CHECKING, Literal
 
+from adapters.github.checks import empty, moment_of, no_time, wrong_place
+from adapters.github.code import Contents, Refs
 from adapters.github.errors import error_from_response, unreadable
+from adapters.github.notifications import Notifications
 from adapters.github.people import Person
-from adapters.github.rate_limit import RATE_LIMIT
+from adapters.github.places import Accounts, Repositories, Search
+from adapters.github.pulls import PullRequests
+from adapters.github.rate_limit import RATE_LIMIT, enough_for_loops
 from adapters.github.sending import API_VERSION, USER_AGENT, Answer, Outgoing, Sender
-from adapters.github.texts import PAGE, fit_body, fit_title, is_login, is_repo, is_token
+from adapters.github.texts import PAGE, fit_body, fit_title, is_login, is_token
 from adapters.github.types import Comment, Issue, IssueState, Reaction, Repo, Repository
 from adapters.web.failures import Failure
 from adapters.web.rate_limit import RateLimitStatus
 from adapters.web.spacing import RequestGate
-from common.clock import Clock, parse_iso_or_none
+from common.clock import Clock
 from common.constants import GITHUB_MIN_SPACING_MS
 from common.result import ApiResult, Err, Ok
 
@@ -39,6 +44,9 @@ MAX_COMMENTS = 10_000
 
 class GitHub:
     """One account at one service.
+
+    Issues, comments and accounts are asked for here; the rest by `pulls`, `contents`, `refs`, `repositories`,
+    `accounts`, `notifications` and `search`, which share its budget, its spacing and its bursts.
 
     Args:
         api_url: where the service answers, for example `https://api.github.com`. No other origin is spoken to.
@@ -78,6 +86,13 @@ class GitHub:
             on_response=on_response,
         )
         self._sender = Sender(api_url=api_url, transport=transport(), clock=clock, timeout_s=timeout_s, gate=self._gate)
+        self.pulls = PullRequests(lambda: self._caller)
+        self.contents = Contents(lambda: self._caller)
+        self.refs = Refs(lambda: self._caller)
+        self.repositories = Repositories(lambda: self._caller)
+        self.accounts = Accounts(lambda: self._caller, token)
+        self.notifications = Notifications(lambda: self._caller)
+        self.search = Search(lambda: self._caller)
 
     @cached_property
     def _caller(self) -> Caller:
@@ -102,6 +117,11 @@ class GitHub:
         """What is left of the hour's requests, as far as we know."""
         return self._gate.budget.status
 
+    @property
+    def enough_for_loops(self) -> bool:
+        """Whether enough requests are left for a loop to begin its round; a loop that finds too few skips it."""
+        return enough_for_loops(self.rate)
+
     def burst(self) -> AbstractAsyncContextManager[None]:
         """`async with github.burst():` calls inside follow each other at once, and nothing comes between."""
         return self._gate.spacing.burst()
@@ -111,7 +131,7 @@ class GitHub:
     ) -> ApiResult[Issue]:
         """Open an issue, assigned to ourselves if to nobody else; title and body are cut to what GitHub takes."""
         what = f"create an issue in {repo.full_name}"
-        if wrong := _wrong(what, repo) or _empty(what, "title", title):
+        if wrong := wrong_place(what, repo) or empty(what, "title", title):
             return wrong
         who = tuple(assignees) or ((self._login,) if self._login else ())
         short, text = fit_title(title), fit_body(body)
@@ -141,8 +161,8 @@ class GitHub:
 
         """
         what = f"list the issues of {repo.full_name}"
-        moment = _moment(since)
-        if wrong := _wrong(what, repo) or _no_time(what, since, moment):
+        moment = moment_of(since)
+        if wrong := wrong_place(what, repo) or no_time(what, since, moment):
             return wrong
         return await self._caller.read(
             what,
@@ -153,7 +173,7 @@ class GitHub:
     async def get_issue(self, repo: Repo, number: int) -> ApiResult[Issue]:
         """One issue or pull request."""
         what = f"read {repo.full_name}#{number}"
-        if wrong := _wrong(what, repo, number):
+        if wrong := wrong_place(what, repo, number):
             return wrong
         return await self._caller.read(what, lambda ask: ask.get_issue(repo, number))
 
@@ -170,7 +190,7 @@ class GitHub:
     ) -> ApiResult[Issue]:
         """Change what is given. An empty title or body is left as it stands; labels and assignees are replaced."""
         what = f"update {repo.full_name}#{number}"
-        if wrong := _wrong(what, repo, number):
+        if wrong := wrong_place(what, repo, number):
             return wrong
         short, text = fit_title(title), fit_body(body) if body.strip() else ""
         if not (short or text or state) and labels is None and assignees is None:
@@ -185,8 +205,8 @@ class GitHub:
     async def list_comments(self, repo: Repo, number: int, *, since: str = "") -> ApiResult[tuple[Comment, ...]]:
         """All comments, oldest first; `since` (ISO-8601) leaves only those written or changed since."""
         what = f"read the comments of {repo.full_name}#{number}"
-        moment = _moment(since)
-        if wrong := _wrong(what, repo, number) or _no_time(what, since, moment):
+        moment = moment_of(since)
+        if wrong := wrong_place(what, repo, number) or no_time(what, since, moment):
             return wrong
         return await self._caller.read(
             what, lambda ask: ask.list_comments(repo, number, since=moment, limit=MAX_COMMENTS)
@@ -195,7 +215,7 @@ class GitHub:
     async def create_comment(self, repo: Repo, number: int, body: str) -> ApiResult[Comment]:
         """Comment on an issue or pull request; the body is cut to what GitHub takes."""
         what = f"comment on {repo.full_name}#{number}"
-        if wrong := _wrong(what, repo, number) or _empty(what, "text", body):
+        if wrong := wrong_place(what, repo, number) or empty(what, "text", body):
             return wrong
         text = fit_body(body)
         return await self._caller.write(what, lambda ask: ask.create_comment(repo, number, text))
@@ -203,7 +223,7 @@ class GitHub:
     async def delete_comment(self, repo: Repo, comment_id: int) -> ApiResult[None]:
         """Take a comment away; one that is gone already is a success."""
         what = f"delete a comment in {repo.full_name}"
-        if wrong := _wrong(what, repo, comment_id):
+        if wrong := wrong_place(what, repo, comment_id):
             return wrong
         done = await self._caller.write(what, lambda ask: ask.delete_comment(repo, comment_id))
         return Ok(None) if isinstance(done, Err) and done.kind == "not_found" else done
@@ -211,14 +231,14 @@ class GitHub:
     async def add_reaction(self, repo: Repo, number: int, reaction: Reaction) -> ApiResult[int]:
         """React to an issue; the reaction's id. The same reaction again is the same one."""
         what = f"react to {repo.full_name}#{number}"
-        if wrong := _wrong(what, repo, number):
+        if wrong := wrong_place(what, repo, number):
             return wrong
         return await self._caller.write(what, lambda ask: ask.add_reaction(repo, number, reaction))
 
     async def add_assignees(self, repo: Repo, number: int, logins: Sequence[str]) -> ApiResult[Issue]:
         """Assign more accounts; GitHub passes over those that cannot be assigned."""
         what = f"assign {', '.join(logins)} to {repo.full_name}#{number}"
-        if wrong := _wrong(what, repo, number) or _empty(what, "account", "".join(logins)):
+        if wrong := wrong_place(what, repo, number) or empty(what, "account", "".join(logins)):
             return wrong
         return await self._caller.write(what, lambda ask: ask.add_assignees(repo, number, logins))
 
@@ -236,7 +256,7 @@ class GitHub:
     async def get_repository(self, repo: Repo) -> ApiResult[Repository]:
         """A repository, if it is there and we may see it."""
         what = f"read the repository {repo.full_name}"
-        if wrong := _wrong(what, repo):
+        if wrong := wrong_place(what, repo):
             return wrong
         return await self._caller.read(what, lambda ask: ask.get_repository(repo))
 
@@ -284,22 +304,3 @@ def _login_in(answer: Answer, what: str, now: datetime) -> ApiResult[str]:
         return error_from_response(answer.status, told, answer.headers, what=what, write=False, now=now)
     login = told.get("login") if isinstance(told, dict) else None
     return Ok(login) if isinstance(login, str) and login else unreadable(what, write=False)
-
-
-def _moment(since: str) -> datetime | None:
-    moment = parse_iso_or_none(since)
-    return moment.astimezone(UTC) if moment else None
-
-
-def _wrong(what: str, repo: Repo, number: int = 1) -> Err | None:
-    if not is_repo(repo):
-        return Err(f"could not {what}: no repository can be called that", kind="invalid")
-    return Err(f"could not {what}: there is no number {number}", kind="invalid") if number < 1 else None
-
-
-def _empty(what: str, name: str, text: str) -> Err | None:
-    return None if text.strip() else Err(f"could not {what}: the {name} is empty", kind="invalid")
-
-
-def _no_time(what: str, since: str, moment: datetime | None) -> Err | None:
-    return Err(f"could not {what}: {since!r} is no time", kind="invalid") if since and moment is None else None

@@ -22,45 +22,45 @@ _SHOWN_CHARS = 300
 
 def issue(found: sdk.Issue) -> Issue:
     """An issue, or a pull request seen as one."""
-    _whole(found)
+    whole(found)
     state: IssueState = "closed" if found.state == "closed" else "open"
     return Issue(
         number=number(found.number),
-        title=_text(found.title),
+        title=text(found.title),
         body=found.body or "",
         state=state,
-        author=_login(found.user),
-        labels=tuple(_text(_whole(label).name) for label in found.labels or ()),
-        assignees=tuple(_login(person) for person in found.assignees or ()),
-        html_url=_text(found.html_url),
-        created_at=_time(found.created_at),
-        updated_at=_time(found.updated_at),
-        closed_at=_time(found.closed_at) if found.closed_at else None,
+        author=login(found.user),
+        labels=tuple(text(whole(label).name) for label in found.labels or ()),
+        assignees=tuple(login(person) for person in found.assignees or ()),
+        html_url=text(found.html_url),
+        created_at=time(found.created_at),
+        updated_at=time(found.updated_at),
+        closed_at=time(found.closed_at) if found.closed_at else None,
         is_pull_request="/pull/" in found.html_url,
-        closed_by=_login(found.closed_by) if found.closed_by else "",
+        closed_by=login(found.closed_by) if found.closed_by else "",
     )
 
 
 def comment(found: sdk.IssueComment) -> Comment:
     """A comment on an issue or pull request."""
-    _whole(found)
+    whole(found)
     return Comment(
         id=number(found.id),
         body=found.body or "",
-        author=_login(found.user),
-        html_url=_text(found.html_url),
-        created_at=_time(found.created_at),
-        updated_at=_time(found.updated_at),
+        author=login(found.user),
+        html_url=text(found.html_url),
+        created_at=time(found.created_at),
+        updated_at=time(found.updated_at),
     )
 
 
 def repository(found: sdk.Repository) -> Repository:
     """A repository."""
-    _whole(found)
+    whole(found)
     return Repository(
-        full_name=_text(found.full_name),
+        full_name=text(found.full_name),
         description=found.description or "",
-        html_url=_text(found.html_url),
+        html_url=text(found.html_url),
         clone_url=found.clone_url or "",
         default_branch=found.default_branch or "",
         private=bool(found.private),
@@ -74,9 +74,9 @@ def repository(found: sdk.Repository) -> Repository:
 
 def person(found: sdk.NamedUser) -> Person:
     """An account."""
-    _whole(found)
+    whole(found)
     return Person(
-        login=_text(found.login),
+        login=text(found.login),
         name=found.name or "",
         html_url=found.html_url or "",
         is_bot=found.type == "Bot",
@@ -93,22 +93,26 @@ def number(value: int | None) -> int:
     return value
 
 
-def _login(user: sdk.NamedUser | sdk.Organization | None) -> str:
-    return _text(_whole(user).login) if user else GHOST
+def login(user: sdk.NamedUser | sdk.Organization | None) -> str:
+    """The login of an account; `GHOST` for one that is gone."""
+    return text(whole(user).login) if user else GHOST
 
 
-def _whole(found: C) -> C:
+def whole(found: C) -> C:
+    """The same object, which fetches nothing from now on."""
     found._set_complete()  # noqa: SLF001 - PyGithub has no other way to say it
     return found
 
 
-def _text(value: str | None) -> str:
+def text(value: str | None) -> str:
+    """A text that must be there."""
     if not value:
         raise ValueError("a text is missing")
     return value
 
 
-def _time(moment: datetime | None) -> str:
+def time(moment: datetime | None) -> str:
+    """A moment that must be there, as ISO-8601 UTC."""
     if moment is None:
         raise ValueError("a time is missing")
     return moment.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")

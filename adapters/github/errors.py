@@ -16,12 +16,15 @@ SERVICE = "GitHub"
 _BY_STATUS: dict[int, ErrKind] = {409: "conflict", 451: "not_found"}
 _SUSPENDED = ("account was suspended", "account has been suspended", "account is suspended")
 _READ_ONLY = ("archived", "is disabled", "are disabled", "is locked", "blocked")
+_STANDS_ALREADY = ("already exists", "already_exists", '"sha" wasn\'t supplied')
+_REF_IS_GONE = "reference does not exist"
 _ADVICE = {
     401: " (GitHub does not accept AGENT_GITHUB_TOKEN)",
     403: " (the token may not do this: check its permissions, and whether the account may write there)",
 }
 _MAYBE = " (it may have been done all the same)"
 _FORBIDDEN = 403
+_UNPROCESSABLE = 422
 _MAX_DETAILS = 3
 
 
@@ -42,7 +45,7 @@ def error_from_response(
     message = message_of(body)
     wait = limited_for_s(status, headers, message, now)
     told = f"{message}{_details(body)}" or f"HTTP {status}"
-    kind: ErrKind = "transient" if wait is not None else _kind(status, message, write=write)
+    kind: ErrKind = "transient" if wait is not None else _kind(status, told, write=write)
     advice = _ADVICE.get(status, "") if kind == "auth" else _MAYBE if kind == "unknown_outcome" else ""
     after = wait if wait is not None else retry_after_s(headers, now)
     return Err(shortened(f"could not {what}: {told}{advice}"), kind=kind, status=status, retry_after=after)
@@ -68,12 +71,16 @@ def _with_doubt(err: Err) -> Err:
     return replace(err, error=f"{err.error}{_MAYBE}") if err.kind == "unknown_outcome" else err
 
 
-def _kind(status: int, message: str, *, write: bool) -> ErrKind:
-    said = message.lower()
+def _kind(status: int, told: str, *, write: bool) -> ErrKind:
+    said = told.lower()
     if any(words in said for words in _SUSPENDED):
         return "fatal"
     if status == _FORBIDDEN:
         return "invalid" if any(words in said for words in _READ_ONLY) else "auth"
+    if status == _UNPROCESSABLE and _REF_IS_GONE in said:
+        return "not_found"
+    if status == _UNPROCESSABLE and any(words in said for words in _STANDS_ALREADY):
+        return "conflict"
     return kind_of_status(status, write=write, own=_BY_STATUS)
 
 

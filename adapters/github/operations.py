@@ -5,17 +5,16 @@ Every object is made by its address, so that no method fetches it first.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from datetime import datetime
-from itertools import islice
-from typing import TypeVar
 from urllib.parse import quote
 
 from adapters.github import convert, sdk
+from adapters.github.code_operations import ContentOperations, NotificationOperations, PlaceOperations, RefOperations
 from adapters.github.people import Person
+from adapters.github.pull_operations import PullOperations
+from adapters.github.texts import first, repo_path
 from adapters.github.types import Comment, Issue, Repo, Repository
-
-T = TypeVar("T")
 
 
 class Operations:
@@ -23,6 +22,11 @@ class Operations:
 
     def __init__(self, requester: sdk.Requester) -> None:
         self._requester = requester
+        self.pulls = PullOperations(requester)
+        self.contents = ContentOperations(requester)
+        self.refs = RefOperations(requester)
+        self.places = PlaceOperations(requester)
+        self.notifications = NotificationOperations(requester)
 
     def create_issue(
         self, repo: Repo, title: str, body: str, *, labels: Sequence[str], assignees: Sequence[str]
@@ -50,7 +54,7 @@ class Operations:
             labels=list(labels) or sdk.NotSet,
             since=since or sdk.NotSet,
         )
-        return tuple(convert.issue(issue) for issue in _first(limit, found))
+        return tuple(convert.issue(issue) for issue in first(limit, found))
 
     def get_issue(self, repo: Repo, number: int) -> Issue:
         return convert.issue(self._issue(repo, number).complete())
@@ -78,13 +82,13 @@ class Operations:
 
     def list_comments(self, repo: Repo, number: int, *, since: datetime | None, limit: int) -> tuple[Comment, ...]:
         found = self._issue(repo, number).get_comments(since=since or sdk.NotSet)
-        return tuple(convert.comment(comment) for comment in _first(limit, found))
+        return tuple(convert.comment(comment) for comment in first(limit, found))
 
     def create_comment(self, repo: Repo, number: int, body: str) -> Comment:
         return convert.comment(self._issue(repo, number).create_comment(body))
 
     def delete_comment(self, repo: Repo, comment_id: int) -> None:
-        url = f"{_path(repo)}/issues/comments/{comment_id}"
+        url = f"{repo_path(repo)}/issues/comments/{comment_id}"
         sdk.IssueComment(self._requester, url=url).delete()
 
     def add_reaction(self, repo: Repo, number: int, reaction: str) -> int:
@@ -107,19 +111,10 @@ class Operations:
         return convert.person(sdk.NamedUser(self._requester, url=f"/users/{quote(login, safe='')}").complete())
 
     def _repository(self, repo: Repo) -> sdk.Repository:
-        return sdk.Repository(self._requester, url=_path(repo))
+        return sdk.Repository(self._requester, url=repo_path(repo))
 
     def _user(self, login: str) -> sdk.NamedUser:
         return sdk.NamedUser(self._requester, attributes={"login": login}, completed=True)
 
     def _issue(self, repo: Repo, number: int) -> sdk.Issue:
-        return sdk.Issue(self._requester, url=f"{_path(repo)}/issues/{number}")
-
-
-def _path(repo: Repo) -> str:
-    return f"/repos/{quote(repo.owner, safe='')}/{quote(repo.name, safe='')}"
-
-
-def _first(limit: int, found: Iterable[T]) -> Iterable[T]:
-    """Up to `limit` of them; a page that is not needed is not asked for."""
-    return islice(found, limit)
+        return sdk.Issue(self._requester, url=f"{repo_path(repo)}/issues/{number}")

@@ -8,9 +8,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from datetime import datetime
 
-from adapters.web.rate_limit import RateLimitRules, retry_after_s
+from adapters.web.rate_limit import RateLimitRules, RateLimitStatus, retry_after_s
 
 GITHUB_LOW_BUDGET_THRESHOLD = 100
+LOOP_BUDGET_FLOOR = 200
 GITHUB_DEFAULT_RETRY_AFTER_S = 60.0
 
 _TOO_MANY = 429
@@ -22,6 +23,11 @@ _LIMIT_WORDS = ("rate limit", "abuse detection")
 def low_mark(limit: int) -> int:
     """Fewer requests left than this are kept for others; without a token, GitHub's own `limit` is lower than ours."""
     return min(GITHUB_LOW_BUDGET_THRESHOLD, limit // 10)
+
+
+def enough_for_loops(status: RateLimitStatus) -> bool:
+    """Whether a loop may begin its round: 200 requests are left, or a fifth of a limit that is lower than ours."""
+    return status.remaining >= min(LOOP_BUDGET_FLOOR, status.limit // 5)
 
 
 RATE_LIMIT = RateLimitRules(service="GitHub", prefix="x-ratelimit-", initial=5000, reserve=low_mark, resource="core")

@@ -197,6 +197,7 @@ class NotificationPoll:
         changed: whether anything changed since the look before (GitHub answers 304 otherwise, which costs nothing).
         poll_interval_s: GitHub asks not to look again sooner, in seconds.
         complete: whether all pages were read.
+        marker: to be handed to the next look once these were taken in; "" if that must see everything again.
 
     """
 
@@ -204,6 +205,7 @@ class NotificationPoll:
     changed: bool
     poll_interval_s: int
     complete: bool = True
+    marker: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -48,6 +48,11 @@ class RateLimitRules:
     resource: str = ""
 
 
+def effective_remaining(remaining: int, limit: int, reset_epoch: float, now: float) -> int:
+    """Return the requests that are left: the whole limit again once its window has passed; times in epoch seconds."""
+    return limit if now >= reset_epoch else remaining
+
+
 def retry_after_s(headers: Mapping[str, str], now: datetime) -> float | None:
     """Return the wait in seconds that a `retry-after` header asks for, itself seconds or a date; None without one."""
     value = headers.get("retry-after", "").strip()
@@ -74,8 +79,9 @@ class RequestBudget:
     def status(self) -> RateLimitStatus:
         """What is left now: the whole limit again once its window has passed."""
         told = self._told
-        passed = self._clock.now().timestamp() >= told.reset_at
-        return RateLimitStatus(told.limit if passed else told.remaining, told.limit, told.reset_at)
+        now = self._clock.now().timestamp()
+        left = effective_remaining(told.remaining, told.limit, told.reset_at, now)
+        return RateLimitStatus(left, told.limit, told.reset_at)
 
     @property
     def exhausted(self) -> bool:

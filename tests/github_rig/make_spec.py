@@ -3,6 +3,7 @@
 Of each response that offers `application/json` only that is kept, as Prism can write no other. Links in example headers
 are dropped, as a client would follow them. `nullable: true` without a type (POST and PATCH of issues among the places)
 makes Prism's validator give up without a word and judge nothing: there, null becomes an alternative that is spelt out.
+Files in folders, and the root, get paths of their own.
 Beyond that every schema stays as GitHub publishes it.
 """
 
@@ -37,7 +38,25 @@ PATHS = (
     "/repos/{owner}/{repo}/git/refs",
     "/repos/{owner}/{repo}/git/refs/{ref}",
     "/repos/{owner}/{repo}/git/trees/{tree_sha}",
+    "/repos/{owner}/{repo}/pulls",
+    "/repos/{owner}/{repo}/pulls/{pull_number}",
+    "/repos/{owner}/{repo}/pulls/{pull_number}/files",
+    "/repos/{owner}/{repo}/pulls/{pull_number}/merge",
+    "/repos/{owner}/{repo}/pulls/{pull_number}/requested_reviewers",
+    "/repos/{owner}/{repo}/pulls/{pull_number}/reviews",
+    "/repos/{owner}/{repo}/collaborators",
+    "/repos/{template_owner}/{template_repo}/generate",
+    "/orgs/{org}/repos",
+    "/user/orgs",
+    "/users/{username}/orgs",
+    "/user/following/{username}",
+    "/user/starred/{owner}/{repo}",
+    "/notifications",
+    "/notifications/threads/{thread_id}",
+    "/search/issues",
+    "/search/repositories",
 )
+_CONTENTS = "/repos/{owner}/{repo}/contents"
 _NULL = {"enum": [None]}
 
 
@@ -45,6 +64,7 @@ def make_spec(address: str) -> str:
     """The description of a GitHub that answers at `address`, as JSON."""
     spec = json.loads(PUBLISHED.read_text(encoding="utf-8").replace("https://api.github.com", address))
     spec["paths"] = {path: spec["paths"][path] for path in PATHS}
+    spec["paths"] |= _contents_as_sent(spec["paths"][f"{_CONTENTS}/{{path}}"])
     for operations in spec["paths"].values():
         for operation in operations.values():
             if isinstance(operation, dict):
@@ -54,6 +74,17 @@ def make_spec(address: str) -> str:
         _keep_json(response)
     _spell_out_null(spec)
     return json.dumps(spec)
+
+
+def _contents_as_sent(described: dict[str, Any]) -> dict[str, Any]:
+    """Paths of files as GitHub takes them: none for the root, and slashes within; Prism lets `{path}` hold neither."""
+    root = json.loads(json.dumps(described["get"]))
+    root["parameters"] = [one for one in root["parameters"] if one.get("name") != "path"]
+    nested = json.loads(json.dumps(described))
+    for operation in nested.values():
+        folder = {"name": "folder", "in": "path", "required": True, "schema": {"type": "string"}}
+        operation["parameters"] = [folder, *operation["parameters"]]
+    return {f"{_CONTENTS}/": {"get": root}, f"{_CONTENTS}/{{folder}}/{{path}}": nested}
 
 
 def _keep_json(response: dict[str, Any]) -> None:

@@ -46,6 +46,16 @@ def judged(upstream: str, folder: Path) -> Iterator[str]:
 
 
 @contextmanager
+def mocked(folder: Path) -> Iterator[str]:
+    """A server that answers with GitHub's own examples, and judges each request as `judged` does."""
+    port = free_port()
+    url, spec = f"http://127.0.0.1:{port}", folder / f"spec-{port}.json"
+    spec.write_text(make_spec(url), encoding="utf-8")
+    with _running(folder, port, _PRISM, "mock", "-h", "127.0.0.1", "-p", port, "-v", "warn", spec):
+        yield url
+
+
+@contextmanager
 def emulated(folder: Path) -> Iterator[str]:
     """The emulator, with the accounts of `seed.yaml`."""
     port = free_port()

@@ -1,0 +1,50 @@
+"""What is looked at before anything is asked of GitHub. Pure."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+
+from adapters.github.texts import is_login, is_path, is_ref_name, is_repo
+from adapters.github.types import Repo
+from common.clock import parse_iso_or_none
+from common.result import Err
+
+
+def moment_of(since: str) -> datetime | None:
+    """A moment in UTC; None for "" and for what is no time."""
+    moment = parse_iso_or_none(since)
+    return moment.astimezone(UTC) if moment else None
+
+
+def wrong_place(what: str, repo: Repo, number: int = 1) -> Err | None:
+    """Why there cannot be such a repository, or such a number in it."""
+    if not is_repo(repo):
+        return Err(f"could not {what}: no repository can be called that", kind="invalid")
+    return Err(f"could not {what}: there is no number {number}", kind="invalid") if number < 1 else None
+
+
+def wrong_branch(what: str, *branches: str) -> Err | None:
+    """Why a branch cannot be called that."""
+    wrong = next((name for name in branches if not is_ref_name(name)), None)
+    return None if wrong is None else Err(f"could not {what}: no branch can be called {wrong!r}", kind="invalid")
+
+
+def wrong_path(what: str, path: str) -> Err | None:
+    """Why no file can have that path."""
+    return None if is_path(path) else Err(f"could not {what}: no file can have the path {path!r}", kind="invalid")
+
+
+def wrong_login(what: str, *logins: str) -> Err | None:
+    """Why no account can be called that."""
+    fine = all(map(is_login, logins))
+    return None if fine else Err(f"could not {what}: no account can be called that", kind="invalid")
+
+
+def empty(what: str, name: str, text: str) -> Err | None:
+    """Why `text` is too little."""
+    return None if text.strip() else Err(f"could not {what}: the {name} is empty", kind="invalid")
+
+
+def no_time(what: str, since: str, moment: datetime | None) -> Err | None:
+    """Why `since` is of no use, where `moment` could not be made of it."""
+    return Err(f"could not {what}: {since!r} is no time", kind="invalid") if since and moment is None else None

@@ -1,0 +1,236 @@
+"""What PyGithub is asked to do with files, refs, repositories and notifications. Blocks in a thread.
+
+PyGithub's requester carries these: its objects would encode a path as a whole, follow a list by themselves, or hide the
+headers. One request each, one per page for lists.
+"""
+
+from __future__ import annotations
+
+import re
+from base64 import b64decode, b64encode
+from collections.abc import Iterator
+from typing import Any
+from urllib.parse import quote
+
+from adapters.github import convert, sdk
+from adapters.github import convert_code as code
+from adapters.github.texts import PAGE, first, in_segments, repo_path
+from adapters.github.types import (
+    Branch,
+    ContentEntry,
+    FileChange,
+    FileContent,
+    GitRef,
+    Issue,
+    Label,
+    Notification,
+    NotificationPoll,
+    Organization,
+    Repo,
+    Repository,
+    TokenRights,
+)
+from adapters.web.failures import Failure
+from common.result import Err
+
+MAX_NOTIFICATION_PAGES = 20
+NOTIFICATIONS_PER_PAGE = 50
+USUAL_POLL_S = 60
+_NEXT = re.compile(r'rel="next"')
+_ETAG = ("W/", '"')
+
+Json = dict[str, Any]
+
+
+class _Over:
+    def __init__(self, requester: sdk.Requester) -> None:
+        self._requester = requester
+
+    def _get(self, url: str, parameters: Json | None = None) -> Any:  # noqa: ANN401 - JSON
+        return self._requester.requestJsonAndCheck("GET", url, parameters=parameters)[1]
+
+    def _send(self, method: str, url: str, body: Json | None = None) -> Any:  # noqa: ANN401 - JSON
+        return self._requester.requestJsonAndCheck(method, url, input=body)[1]
+
+    def _pages(self, url: str, parameters: Json, *, items: str = "") -> Iterator[Json]:
+        """All of a list, page by page; `items` is the field that holds it where the answer is an object."""
+        page = 1
+        while True:
+            asked = {**parameters, "per_page": parameters.get("per_page", PAGE), "page": page}
+            headers, data = self._requester.requestJsonAndCheck("GET", url, parameters=asked)
+            yield from data[items] if items else data
+            if not has_next(headers):
+                return
+            page += 1
+
+
+class ContentOperations(_Over):
+    """Files, by the interface of contents."""
+
+    def list(self, repo: Repo, path: str, *, ref: str) -> tuple[ContentEntry, ...]:
+        found = self._get(_contents(repo, path), {"ref": ref} if ref else None)
+        return tuple(code.content_entry(one) for one in (found if isinstance(found, list) else [found]))
+
+    def read(self, repo: Repo, path: str, *, ref: str, max_chars: int) -> FileContent:
+        found = self._get(_contents(repo, path), {"ref": ref} if ref else None)
+        if isinstance(found, list) or found["type"] != "file":
+            raise Failure(Err(f"could not read {path}: it is no file", kind="invalid"))
+        size, sha = int(found["size"]), str(found["sha"])
+        if found.get("encoding") != "base64":
+            return FileContent(path, "", sha, size, truncated=size > 0)
+        content = b64decode(found["content"])
+        if b"\0" in content:
+            raise Failure(Err(f"could not read {path}: it is no text", kind="invalid"))
+        text = content.decode("utf-8", errors="replace")
+        return FileContent(path, text[:max_chars], sha, size, truncated=len(text) > max_chars)
+
+    def write(self, repo: Repo, path: str, *, text: str, message: str, branch: str, sha: str) -> FileChange:
+        body: Json = {"message": message, "content": b64encode(text.encode()).decode()}
+        body |= {name: value for name, value in (("branch", branch), ("sha", sha)) if value}
+        return code.file_change(path, self._send("PUT", _contents(repo, path), body))
+
+    def delete(self, repo: Repo, path: str, *, message: str, branch: str, sha: str) -> FileChange:
+        body: Json = {"message": message, "sha": sha, **({"branch": branch} if branch else {})}
+        return code.file_change(path, self._send("DELETE", _contents(repo, path), body))
+
+
+class RefOperations(_Over):
+    """Branches, and the refs by which they are made and taken away."""
+
+    def branches(self, repo: Repo, *, limit: int) -> tuple[Branch, ...]:
+        return tuple(code.branch(one) for one in first(limit, self._pages(f"{repo_path(repo)}/branches", {})))
+
+    def get(self, repo: Repo, branch: str) -> GitRef:
+        return code.git_ref(self._get(f"{repo_path(repo)}/git/ref/{_heads(branch)}"))
+
+    def matching(self, repo: Repo, prefix: str, *, limit: int) -> tuple[GitRef, ...]:
+        found = self._pages(f"{repo_path(repo)}/git/matching-refs/{_heads(prefix)}", {})
+        return tuple(code.git_ref(one) for one in first(limit, found))
+
+    def create(self, repo: Repo, branch: str, sha: str) -> GitRef:
+        body = {"ref": f"refs/heads/{branch}", "sha": sha}
+        return code.git_ref(self._send("POST", f"{repo_path(repo)}/git/refs", body))
+
+    def delete(self, repo: Repo, branch: str) -> None:
+        self._send("DELETE", f"{repo_path(repo)}/git/refs/{_heads(branch)}")
+
+
+class PlaceOperations(_Over):
+    """Repositories, organisations, labels, and what an account follows or stars."""
+
+    def of_organization(self, org: str, *, kind: str, sort: str, direction: str, limit: int) -> tuple[Repository, ...]:
+        asked = {"type": kind, "sort": sort, "direction": direction}
+        found = self._pages(f"/orgs/{quote(org, safe='')}/repos", asked)
+        return tuple(self._repository(one) for one in first(limit, found))
+
+    def organizations(self, login: str, *, limit: int) -> tuple[Organization, ...]:
+        url = f"/users/{quote(login, safe='')}/orgs" if login else "/user/orgs"
+        return tuple(code.organization(one) for one in first(limit, self._pages(url, {})))
+
+    def collaborators(self, repo: Repo, *, limit: int) -> tuple[str, ...]:
+        found = self._pages(f"{repo_path(repo)}/collaborators", {})
+        return tuple(str(one["login"]) for one in first(limit, found))
+
+    def generate(self, template: Repo, *, owner: str, name: str, description: str, private: bool) -> Repository:
+        body = {
+            "owner": owner,
+            "name": name,
+            "description": description,
+            "include_all_branches": False,
+            "private": private,
+        }
+        return self._repository(self._send("POST", f"{repo_path(template)}/generate", body))
+
+    def labels(self, repo: Repo, *, limit: int) -> tuple[Label, ...]:
+        return tuple(code.label(one) for one in first(limit, self._pages(f"{repo_path(repo)}/labels", {})))
+
+    def create_label(self, repo: Repo, label: Label) -> Label:
+        body = {"name": label.name, "color": label.color, "description": label.description}
+        return code.label(self._send("POST", f"{repo_path(repo)}/labels", body))
+
+    def follow(self, login: str) -> None:
+        self._send("PUT", f"/user/following/{quote(login, safe='')}")
+
+    def unfollow(self, login: str) -> None:
+        self._send("DELETE", f"/user/following/{quote(login, safe='')}")
+
+    def star(self, repo: Repo) -> None:
+        self._send("PUT", f"/user/starred/{repo_path(repo).removeprefix('/repos/')}")
+
+    def search_issues(self, query: str, *, limit: int) -> tuple[Issue, ...]:
+        found = self._pages("/search/issues", {"q": query}, items="items")
+        whole = (sdk.Issue(self._requester, attributes=one, completed=True) for one in first(limit, found))
+        return tuple(convert.issue(one) for one in whole)
+
+    def search_repositories(self, query: str, *, limit: int) -> tuple[Repository, ...]:
+        found = self._pages("/search/repositories", {"q": query}, items="items")
+        return tuple(self._repository(one) for one in first(limit, found))
+
+    def rights(self) -> TokenRights:
+        headers, data = self._requester.requestJsonAndCheck("GET", "/user")
+        told = headers.get("x-oauth-scopes")
+        scopes = tuple(scope for one in (told or "").split(",") if (scope := one.strip()))
+        return TokenRights(str(data["login"]), "unknown" if told is None else "classic", scopes)
+
+    def _repository(self, found: Json) -> Repository:
+        return convert.repository(sdk.Repository(self._requester, attributes=found, completed=True))
+
+
+class NotificationOperations(_Over):
+    """Notifications of the account."""
+
+    def poll(self, *, unread_only: bool, participating: bool, since: str, marker: str) -> NotificationPoll:
+        asked: Json = {"per_page": NOTIFICATIONS_PER_PAGE, "all": _flag(not unread_only)}
+        asked |= {"participating": _flag(participating), **({"since": since} if since else {})}
+        found: dict[str, Notification] = {}
+        interval, newest, complete = USUAL_POLL_S, marker, False
+        for page in range(1, MAX_NOTIFICATION_PAGES + 1):
+            condition = conditional(marker) if page == 1 else {}
+            headers, data = self._requester.requestJsonAndCheck(
+                "GET", "/notifications", parameters={**asked, "page": page}, headers=condition
+            )
+            if page == 1:
+                told = str(headers.get("x-poll-interval", ""))
+                interval = int(told) if told.isdecimal() else USUAL_POLL_S
+                newest = str(headers.get("last-modified") or headers.get("etag") or "")
+                if data is None:
+                    return NotificationPoll((), changed=False, poll_interval_s=interval, marker=newest or marker)
+            for one in map(code.notification, data):
+                found.setdefault(one.id, one)
+            if complete := not has_next(headers):
+                break
+        return NotificationPoll(
+            tuple(found.values()),
+            changed=True,
+            poll_interval_s=interval,
+            complete=complete,
+            marker=newest if complete else "",
+        )
+
+    def mark_read(self, thread_id: str) -> None:
+        self._send("PATCH", f"/notifications/threads/{quote(thread_id, safe='')}")
+
+
+def has_next(headers: Json) -> bool:
+    """Whether an answer's `Link` names a next page."""
+    return bool(_NEXT.search(str(headers.get("link", ""))))
+
+
+def conditional(marker: str) -> dict[str, str]:
+    """The header that asks for nothing unless something changed since the answer that gave `marker`."""
+    if not marker:
+        return {}
+    return {"If-None-Match" if marker.startswith(_ETAG) else "If-Modified-Since": marker}
+
+
+def _contents(repo: Repo, path: str) -> str:
+    return f"{repo_path(repo)}/contents/{in_segments(path)}"
+
+
+def _heads(branch: str) -> str:
+    """A ref in an address: GitHub takes its slashes encoded."""
+    return quote(f"heads/{branch}", safe="")
+
+
+def _flag(value: bool) -> str:  # noqa: FBT001 - a value, not an option
+    return "true" if value else "false"

@@ -1,0 +1,141 @@
+"""PyGithub's objects, and the JSON that it has no objects for, as the values of `types`: all that is about code.
+
+Raises `ValueError` or `KeyError` where something is missing that must be there.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from adapters.github import sdk
+from adapters.github.convert import login, number, text, time, whole
+from adapters.github.types import (
+    Branch,
+    ContentEntry,
+    FileChange,
+    GitRef,
+    IssueState,
+    Label,
+    Merge,
+    Notification,
+    NotificationSubject,
+    Organization,
+    PullBranch,
+    PullFile,
+    PullRequest,
+    Repo,
+    Review,
+    ReviewState,
+)
+
+_REVIEW_STATES: dict[str, ReviewState] = {
+    "APPROVED": "APPROVED",
+    "CHANGES_REQUESTED": "CHANGES_REQUESTED",
+    "COMMENTED": "COMMENTED",
+    "DISMISSED": "DISMISSED",
+    "PENDING": "PENDING",
+}
+
+
+def pull_request(found: sdk.PullRequest) -> PullRequest:
+    """A pull request."""
+    whole(found)
+    state: IssueState = "closed" if found.state == "closed" else "open"
+    return PullRequest(
+        number=number(found.number),
+        title=text(found.title),
+        body=found.body or "",
+        state=state,
+        author=login(found.user),
+        head=_end(found.head),
+        base=_end(found.base),
+        html_url=text(found.html_url),
+        created_at=time(found.created_at),
+        updated_at=time(found.updated_at),
+        draft=bool(found.draft),
+        merged_at=time(found.merged_at) if found.merged_at else None,
+        closed_at=time(found.closed_at) if found.closed_at else None,
+        requested_reviewers=tuple(login(person) for person in found.requested_reviewers or ()),
+        labels=tuple(text(whole(one).name) for one in found.labels or ()),
+        assignees=tuple(login(person) for person in found.assignees or ()),
+        mergeable=found.mergeable,
+        additions=found.additions,
+        deletions=found.deletions,
+        changed_files=found.changed_files,
+        merge_commit_sha=(found.merge_commit_sha or "") if found.merged_at else "",
+    )
+
+
+def pull_file(found: sdk.File) -> PullFile:
+    """A changed file."""
+    return PullFile(
+        text(found.filename), text(found.status), found.additions or 0, found.deletions or 0, found.patch or ""
+    )
+
+
+def review(found: sdk.PullRequestReview) -> Review:
+    """A review."""
+    return Review(
+        id=number(found.id),
+        author=login(found.user),
+        body=found.body or "",
+        state=_REVIEW_STATES[found.state.upper()],
+        submitted_at=time(found.submitted_at) if found.submitted_at else "",
+        commit_id=found.commit_id or "",
+        html_url=text(found.html_url),
+    )
+
+
+def merge(found: sdk.PullRequestMergeStatus) -> Merge:
+    """What came of a merge."""
+    return Merge(text(found.sha), bool(found.merged), found.message or "")
+
+
+def content_entry(found: dict[str, Any]) -> ContentEntry:
+    """A file or folder."""
+    return ContentEntry(found["name"], found["path"], found["type"], found.get("sha") or "", found.get("size") or 0)
+
+
+def file_change(path: str, found: dict[str, Any]) -> FileChange:
+    """A file that was written or deleted."""
+    content = found.get("content")
+    return FileChange(path, text(content["sha"]) if content else "", text(found["commit"]["sha"]))
+
+
+def git_ref(found: dict[str, Any]) -> GitRef:
+    """A branch or tag by its full name."""
+    return GitRef(text(found["ref"]), text(found["object"]["sha"]))
+
+
+def branch(found: dict[str, Any]) -> Branch:
+    """A branch."""
+    return Branch(text(found["name"]), text(found["commit"]["sha"]), bool(found.get("protected")))
+
+
+def label(found: dict[str, Any]) -> Label:
+    """A label of a repository."""
+    return Label(text(found["name"]), found.get("color") or "", found.get("description") or "")
+
+
+def organization(found: dict[str, Any]) -> Organization:
+    """An organisation."""
+    return Organization(text(found["login"]), found.get("description") or "")
+
+
+def notification(found: dict[str, Any]) -> Notification:
+    """A notification."""
+    subject, repo = found["subject"], found["repository"]
+    return Notification(
+        id=text(found["id"]),
+        reason=text(found["reason"]),
+        unread=bool(found["unread"]),
+        updated_at=text(found["updated_at"]),
+        subject=NotificationSubject(subject.get("title") or "", subject.get("url") or "", subject.get("type") or ""),
+        repo=Repo(text(repo["owner"]["login"]), text(repo["name"])),
+        last_read_at=found.get("last_read_at"),
+    )
+
+
+def _end(part: sdk.PullRequestPart) -> PullBranch:
+    repo = text(whole(part.repo).full_name) if part.repo else ""
+    return PullBranch(text(part.ref), text(part.sha), repo)

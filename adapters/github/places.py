@@ -1,0 +1,148 @@
+"""Repositories, organisations, accounts and search. Every operation answers `ApiResult`; only our own bugs raise."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import TYPE_CHECKING, Literal
+
+from adapters.github.checks import empty, wrong_login, wrong_place
+from adapters.github.texts import is_token
+from adapters.github.types import Issue, Label, Organization, Repo, Repository, TokenKind, TokenRights
+from common.result import ApiResult, Err, Ok
+
+if TYPE_CHECKING:
+    from adapters.github.calls import Caller
+
+MAX_LISTED = 1_000
+MAX_FOUND = 100
+_FORBIDDEN = 403
+_PREFIXES: dict[str, TokenKind] = {"ghp_": "classic", "github_pat_": "fine_grained", "ghs_": "app", "ghu_": "app"}
+
+
+class Repositories:
+    """Repositories, and the organisations that hold them."""
+
+    def __init__(self, caller: Callable[[], Caller]) -> None:
+        self._caller = caller
+
+    async def of_organization(
+        self,
+        org: str,
+        *,
+        kind: Literal["all", "public", "private", "forks", "sources", "member"] = "all",
+        sort: Literal["created", "updated", "pushed", "full_name"] = "created",
+        direction: Literal["asc", "desc"] = "desc",
+        limit: int = MAX_LISTED,
+    ) -> ApiResult[tuple[Repository, ...]]:
+        """The repositories of an organisation that we may see; each hundred costs a request."""
+        what = f"list the repositories of {org}"
+        if wrong := wrong_login(what, org):
+            return wrong
+        return await self._caller().read(
+            what,
+            lambda ask: ask.places.of_organization(org, kind=kind, sort=sort, direction=direction, limit=limit),
+        )
+
+    async def organizations(self, login: str = "", *, limit: int = MAX_LISTED) -> ApiResult[tuple[Organization, ...]]:
+        """The organisations of an account, of our own where it is ""; of others only the public memberships."""
+        what = f"list the organisations of {login or 'our account'}"
+        if login and (wrong := wrong_login(what, login)):
+            return wrong
+        return await self._caller().read(what, lambda ask: ask.places.organizations(login, limit=limit))
+
+    async def collaborators(self, repo: Repo, *, limit: int = MAX_LISTED) -> ApiResult[tuple[str, ...]]:
+        """The logins of those who may work there; none where we may not ask, which only who may push may."""
+        what = f"list the collaborators of {repo.full_name}"
+        if wrong := wrong_place(what, repo):
+            return wrong
+        found = await self._caller().read(what, lambda ask: ask.places.collaborators(repo, limit=limit))
+        return Ok(()) if isinstance(found, Err) and found.status == _FORBIDDEN and found.kind == "auth" else found
+
+    async def generate(
+        self, template: Repo, *, owner: str, name: str, description: str = "", private: bool = False
+    ) -> ApiResult[Repository]:
+        """Make a repository from a template. The error is of kind `conflict` where there is one of that name."""
+        new = Repo(owner, name)
+        what = f"create {new.full_name} from {template.full_name}"
+        if wrong := wrong_place(what, template) or wrong_place(what, new):
+            return wrong
+        return await self._caller().write(
+            what,
+            lambda ask: ask.places.generate(template, owner=owner, name=name, description=description, private=private),
+        )
+
+    async def labels(self, repo: Repo, *, limit: int = MAX_LISTED) -> ApiResult[tuple[Label, ...]]:
+        """The labels that a repository knows."""
+        what = f"list the labels of {repo.full_name}"
+        if wrong := wrong_place(what, repo):
+            return wrong
+        return await self._caller().read(what, lambda ask: ask.places.labels(repo, limit=limit))
+
+    async def create_label(self, repo: Repo, label: Label) -> ApiResult[Label]:
+        """Make a label known. The error is of kind `conflict` where there is one of that name."""
+        what = f"create the label {label.name} in {repo.full_name}"
+        if wrong := wrong_place(what, repo) or empty(what, "name", label.name):
+            return wrong
+        return await self._caller().write(what, lambda ask: ask.places.create_label(repo, label))
+
+    async def star(self, repo: Repo) -> ApiResult[None]:
+        """Star a repository; once more is the same."""
+        what = f"star {repo.full_name}"
+        if wrong := wrong_place(what, repo):
+            return wrong
+        return await self._caller().write(what, lambda ask: ask.places.star(repo))
+
+
+class Accounts:
+    """Whom the account follows, and what its token is good for."""
+
+    def __init__(self, caller: Callable[[], Caller], token: str) -> None:
+        self._caller = caller
+        self._kind = next((kind for prefix, kind in _PREFIXES.items() if token.startswith(prefix)), None)
+        self._token = token
+
+    async def follow(self, login: str) -> ApiResult[None]:
+        """Follow an account; once more is the same."""
+        what = f"follow {login}"
+        if wrong := wrong_login(what, login):
+            return wrong
+        return await self._caller().write(what, lambda ask: ask.places.follow(login))
+
+    async def unfollow(self, login: str) -> ApiResult[None]:
+        """Follow an account no more; once more is the same."""
+        what = f"unfollow {login}"
+        if wrong := wrong_login(what, login):
+            return wrong
+        return await self._caller().write(what, lambda ask: ask.places.unfollow(login))
+
+    async def rights(self) -> ApiResult[TokenRights]:
+        """Whose the token is, of which kind, and which scopes GitHub tells of it."""
+        what = "check the GitHub token"
+        if not is_token(self._token):
+            return Err(f"could not {what}: there is none that could be sent (AGENT_GITHUB_TOKEN)", kind="auth")
+        found = await self._caller().read(what, lambda ask: ask.places.rights())
+        if isinstance(found, Err) or self._kind is None:
+            return found
+        return Ok(replace(found.data, kind=self._kind))
+
+
+class Search:
+    """GitHub's search: at most 30 questions a minute, in a budget of its own."""
+
+    def __init__(self, caller: Callable[[], Caller]) -> None:
+        self._caller = caller
+
+    async def issues(self, query: str, *, limit: int = MAX_FOUND) -> ApiResult[tuple[Issue, ...]]:
+        """Issues and pull requests by GitHub's search words (`repo:o/r is:issue state:open …`), best first."""
+        what = "search for issues"
+        if wrong := empty(what, "query", query):
+            return wrong
+        return await self._caller().read(what, lambda ask: ask.places.search_issues(query, limit=limit))
+
+    async def repositories(self, query: str, *, limit: int = MAX_FOUND) -> ApiResult[tuple[Repository, ...]]:
+        """Repositories by GitHub's search words (`org:o topic:t …`), best first."""
+        what = "search for repositories"
+        if wrong := empty(what, "query", query):
+            return wrong
+        return await self._caller().read(what, lambda ask: ask.places.search_repositories(query, limit=limit))

@@ -1,0 +1,69 @@
+"""What PyGithub is asked to do with pull requests, one request each (one per page for lists). Blocks in a thread."""
+
+from __future__ import annotations
+
+from adapters.github import convert_code as convert
+from adapters.github import sdk
+from adapters.github.texts import first, repo_path
+from adapters.github.types import Merge, PullFile, PullRequest, Repo, Review
+
+
+class PullOperations:
+    """The operations, over one of PyGithub's requesters."""
+
+    def __init__(self, requester: sdk.Requester) -> None:
+        self._requester = requester
+
+    def get(self, repo: Repo, number: int) -> PullRequest:
+        return convert.pull_request(self._pull(repo, number).complete())
+
+    def list(
+        self, repo: Repo, *, state: str, head: str, base: str, sort: str, direction: str, limit: int
+    ) -> tuple[PullRequest, ...]:
+        found = sdk.Repository(self._requester, url=repo_path(repo)).get_pulls(
+            state=state,
+            sort=sort,
+            direction=direction,
+            head=head or sdk.NotSet,
+            base=base or sdk.NotSet,
+        )
+        return tuple(convert.pull_request(one) for one in first(limit, found))
+
+    def create(self, repo: Repo, *, title: str, body: str, head: str, base: str, draft: bool) -> PullRequest:
+        made = sdk.Repository(self._requester, url=repo_path(repo)).create_pull(
+            base, head, title=title, body=body, draft=draft
+        )
+        return convert.pull_request(made)
+
+    def update(self, repo: Repo, number: int, *, title: str, body: str, state: str | None) -> PullRequest:
+        pull = self._pull(repo, number)
+        pull.edit(title=title or sdk.NotSet, body=body or sdk.NotSet, state=state or sdk.NotSet)
+        return convert.pull_request(pull)
+
+    def merge(self, repo: Repo, number: int, *, method: str, title: str, message: str, sha: str) -> Merge:
+        done = self._pull(repo, number).merge(
+            commit_message=message or sdk.NotSet,
+            commit_title=title or sdk.NotSet,
+            merge_method=method,
+            sha=sha or sdk.NotSet,
+        )
+        return convert.merge(done)
+
+    def files(self, repo: Repo, number: int, *, limit: int) -> tuple[PullFile, ...]:
+        return tuple(convert.pull_file(one) for one in first(limit, self._pull(repo, number).get_files()))
+
+    def reviews(self, repo: Repo, number: int, *, limit: int) -> tuple[Review, ...]:
+        return tuple(convert.review(one) for one in first(limit, self._pull(repo, number).get_reviews()))
+
+    def create_review(self, repo: Repo, number: int, *, event: str, body: str, commit_id: str) -> Review:
+        commit = sdk.Commit(self._requester, attributes={"sha": commit_id}, completed=True) if commit_id else sdk.NotSet
+        made = self._pull(repo, number).create_review(commit=commit, body=body or sdk.NotSet, event=event)
+        return convert.review(made)
+
+    def request_reviewers(self, repo: Repo, number: int, reviewers: tuple[str, ...]) -> PullRequest:
+        url = f"{repo_path(repo)}/pulls/{number}/requested_reviewers"
+        headers, data = self._requester.requestJsonAndCheck("POST", url, input={"reviewers": [*reviewers]})
+        return convert.pull_request(sdk.PullRequest(self._requester, headers, data, completed=True))
+
+    def _pull(self, repo: Repo, number: int) -> sdk.PullRequest:
+        return sdk.PullRequest(self._requester, url=f"{repo_path(repo)}/pulls/{number}")

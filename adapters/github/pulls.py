@@ -1,0 +1,169 @@
+"""Pull requests and their reviews. Every operation answers `ApiResult`; only our own bugs raise."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Literal
+
+from adapters.github.checks import empty, wrong_branch, wrong_login, wrong_place
+from adapters.github.texts import PAGE, fit_body, fit_title, is_sha
+from adapters.github.types import IssueState, Merge, MergeMethod, PullFile, PullRequest, Repo, Review, ReviewEvent
+from common.result import ApiResult, Err
+
+if TYPE_CHECKING:
+    from adapters.github.calls import Caller
+
+MAX_FILES = 300
+MAX_REVIEWS = 300
+
+
+class PullRequests:
+    """Pull requests, as one account sees them; what it says of them goes by the comments of issues."""
+
+    def __init__(self, caller: Callable[[], Caller]) -> None:
+        self._caller = caller
+
+    async def get(self, repo: Repo, number: int) -> ApiResult[PullRequest]:
+        """One pull request, with what lists leave out (`mergeable`, the counts)."""
+        what = f"read the pull request {repo.full_name}#{number}"
+        if wrong := wrong_place(what, repo, number):
+            return wrong
+        return await self._caller().read(what, lambda ask: ask.pulls.get(repo, number))
+
+    async def list(
+        self,
+        repo: Repo,
+        *,
+        state: Literal["open", "closed", "all"] = "open",
+        head: str = "",
+        base: str = "",
+        sort: Literal["created", "updated", "popularity", "long-running"] = "created",
+        direction: Literal["asc", "desc"] = "desc",
+        limit: int = 100,
+    ) -> ApiResult[tuple[PullRequest, ...]]:
+        """Pull requests, the newest first.
+
+        Args:
+            repo: where.
+            state: of the pull requests.
+            head: only those from this branch, as `owner:branch`.
+            base: only those into this branch.
+            sort: by what.
+            direction: of the order.
+            limit: the most to return, at least 1; each hundred costs a request.
+
+        """
+        what = f"list the pull requests of {repo.full_name}"
+        if wrong := wrong_place(what, repo):
+            return wrong
+        return await self._caller().read(
+            what,
+            lambda ask: ask.pulls.list(
+                repo, state=state, head=head, base=base, sort=sort, direction=direction, limit=limit
+            ),
+            per_page=min(max(limit, 1), PAGE),
+        )
+
+    async def create(
+        self, repo: Repo, *, title: str, body: str, head: str, base: str, draft: bool = False
+    ) -> ApiResult[PullRequest]:
+        """Open a pull request from `head` (`branch`, or `owner:branch` of a fork) into `base`.
+
+        The error is of kind `conflict` where one from that branch is open already.
+        """
+        what = f"open a pull request in {repo.full_name}"
+        fork, _, branch = head.rpartition(":")
+        wrong = wrong_place(what, repo) or empty(what, "title", title) or wrong_branch(what, branch, base)
+        if wrong := wrong or (wrong_login(what, fork) if fork else None):
+            return wrong
+        short, text = fit_title(title), fit_body(body)
+        return await self._caller().write(
+            what, lambda ask: ask.pulls.create(repo, title=short, body=text, head=head, base=base, draft=draft)
+        )
+
+    async def update(
+        self, repo: Repo, number: int, *, title: str = "", body: str = "", state: IssueState | None = None
+    ) -> ApiResult[PullRequest]:
+        """Change what is given. An empty title or body is left as it stands."""
+        what = f"update the pull request {repo.full_name}#{number}"
+        if wrong := wrong_place(what, repo, number):
+            return wrong
+        short, text = fit_title(title), fit_body(body) if body.strip() else ""
+        if not (short or text or state):
+            return Err(f"could not {what}: there is nothing to change", kind="invalid")
+        return await self._caller().write(
+            what, lambda ask: ask.pulls.update(repo, number, title=short, body=text, state=state)
+        )
+
+    async def merge(
+        self,
+        repo: Repo,
+        number: int,
+        *,
+        method: MergeMethod = "squash",
+        title: str = "",
+        message: str = "",
+        head_sha: str = "",
+    ) -> ApiResult[Merge]:
+        """Merge it.
+
+        Args:
+            repo: where.
+            number: of the pull request.
+            method: how its commits become one line.
+            title: of the commit; GitHub's own where it is "".
+            message: of the commit; GitHub's own where it is "".
+            head_sha: the commit that was reviewed; the error is of kind `conflict` where the branch has moved on.
+
+        """
+        what = f"merge the pull request {repo.full_name}#{number}"
+        if wrong := wrong_place(what, repo, number):
+            return wrong
+        if head_sha and not is_sha(head_sha):
+            return Err(f"could not {what}: no commit can be called that", kind="invalid")
+        return await self._caller().write(
+            what,
+            lambda ask: ask.pulls.merge(repo, number, method=method, title=title, message=message, sha=head_sha),
+        )
+
+    async def files(self, repo: Repo, number: int, *, limit: int = MAX_FILES) -> ApiResult[tuple[PullFile, ...]]:
+        """The files that it changes, with their patches."""
+        what = f"read the files of the pull request {repo.full_name}#{number}"
+        if wrong := wrong_place(what, repo, number):
+            return wrong
+        return await self._caller().read(what, lambda ask: ask.pulls.files(repo, number, limit=limit))
+
+    async def reviews(self, repo: Repo, number: int, *, limit: int = MAX_REVIEWS) -> ApiResult[tuple[Review, ...]]:
+        """Its reviews, oldest first."""
+        what = f"read the reviews of {repo.full_name}#{number}"
+        if wrong := wrong_place(what, repo, number):
+            return wrong
+        return await self._caller().read(what, lambda ask: ask.pulls.reviews(repo, number, limit=limit))
+
+    async def create_review(
+        self, repo: Repo, number: int, *, event: ReviewEvent, body: str = "", commit_id: str = ""
+    ) -> ApiResult[Review]:
+        """Review it. Only an approval may be without words; nobody can approve what is their own.
+
+        The error is of kind `invalid` with status 422 where it is merged, closed or our own.
+        """
+        what = f"review {repo.full_name}#{number}"
+        if wrong := wrong_place(what, repo, number) or (None if event == "APPROVE" else empty(what, "text", body)):
+            return wrong
+        if commit_id and not is_sha(commit_id):
+            return Err(f"could not {what}: no commit can be called that", kind="invalid")
+        text = fit_body(body)
+        return await self._caller().write(
+            what, lambda ask: ask.pulls.create_review(repo, number, event=event, body=text, commit_id=commit_id)
+        )
+
+    async def request_reviewers(self, repo: Repo, number: int, logins: Sequence[str]) -> ApiResult[PullRequest]:
+        """Ask accounts for a review; the pull request as it stands then.
+
+        The error is of kind `invalid` with status 422 where one of them cannot be asked.
+        """
+        what = f"request reviews of {repo.full_name}#{number}"
+        wrong = wrong_place(what, repo, number) or empty(what, "list of reviewers", "".join(logins))
+        if wrong := wrong or wrong_login(what, *logins):
+            return wrong
+        return await self._caller().write(what, lambda ask: ask.pulls.request_reviewers(repo, number, tuple(logins)))

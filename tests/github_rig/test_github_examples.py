@@ -1,0 +1,114 @@
+"""GitHub's own examples answer every operation on code: no request breaks the contract, and each answer is understood.
+
+The judge of `test_github_contract.py` needs a server that does what it is asked; here GitHub's description plays it.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import AsyncIterator, Awaitable, Callable
+from typing import Any
+
+import httpx
+import pytest
+import pytest_asyncio
+
+from adapters.github.client import GitHub
+from adapters.github.types import Label, Repo
+from common.clock import SystemClock
+from common.result import ApiResult
+from tests.adapters.results import err, ok
+from tests.github_rig import rig
+from tests.github_rig.test_github_contract import ObservedTransport
+
+pytestmark = [pytest.mark.interop, pytest.mark.timeout(600), pytest.mark.asyncio(loop_scope="session")]
+REPO = Repo("ada", "garden")
+SHA = "a" * 40
+FACETS = ("pulls", "contents", "refs", "repositories", "accounts", "notifications", "search")
+Call = Callable[[GitHub], Awaitable[ApiResult[Any]]]
+
+CALLS: dict[str, Call] = {
+    "pulls.list": lambda ada: ada.pulls.list(REPO, state="all", head="ada:soul/1-x", base="main"),
+    "pulls.get": lambda ada: ada.pulls.get(REPO, 1),
+    "pulls.create": lambda ada: ada.pulls.create(REPO, title="T", body="B", head="soul/1-x", base="main", draft=True),
+    "pulls.update": lambda ada: ada.pulls.update(REPO, 1, title="T", body="B", state="closed"),
+    "pulls.merge": lambda ada: ada.pulls.merge(REPO, 1, title="T", message="M", head_sha=SHA),
+    "pulls.files": lambda ada: ada.pulls.files(REPO, 1),
+    "pulls.reviews": lambda ada: ada.pulls.reviews(REPO, 1),
+    "pulls.create_review": lambda ada: ada.pulls.create_review(REPO, 1, event="APPROVE", body="B", commit_id=SHA),
+    "pulls.request_reviewers": lambda ada: ada.pulls.request_reviewers(REPO, 1, ["bea"]),
+    "contents.list": lambda ada: ada.contents.list(REPO),
+    "contents.write": lambda ada: ada.contents.write(REPO, "docs/a b.md", "x", message="M", branch="main", sha=SHA),
+    "contents.delete": lambda ada: ada.contents.delete(REPO, "a.md", message="M", branch="main", sha=SHA),
+    "refs.branches": lambda ada: ada.refs.branches(REPO),
+    "refs.get": lambda ada: ada.refs.get(REPO, "soul/1-x"),
+    "refs.matching": lambda ada: ada.refs.matching(REPO, "soul/"),
+    "refs.create": lambda ada: ada.refs.create(REPO, "soul/1-x", SHA),
+    "refs.delete": lambda ada: ada.refs.delete(REPO, "soul/1-x"),
+    "repositories.of_organization": lambda ada: ada.repositories.of_organization("green"),
+    "repositories.organizations": lambda ada: ada.repositories.organizations(),
+    "repositories.organizations of another": lambda ada: ada.repositories.organizations("bea"),
+    "repositories.collaborators": lambda ada: ada.repositories.collaborators(REPO),
+    "repositories.generate": lambda ada: ada.repositories.generate(REPO, owner="green", name="new", description="D"),
+    "repositories.labels": lambda ada: ada.repositories.labels(REPO),
+    "repositories.create_label": lambda ada: ada.repositories.create_label(REPO, Label("plan", "ededed", "D")),
+    "repositories.star": lambda ada: ada.repositories.star(REPO),
+    "accounts.follow": lambda ada: ada.accounts.follow("bea"),
+    "accounts.unfollow": lambda ada: ada.accounts.unfollow("bea"),
+    "accounts.rights": lambda ada: ada.accounts.rights(),
+    "notifications.poll": lambda ada: ada.notifications.poll(since="2026-01-05T12:00:00Z"),
+    "notifications.mark_read": lambda ada: ada.notifications.mark_read("1"),
+    "search.issues": lambda ada: ada.search.issues("repo:ada/garden is:issue"),
+    "search.repositories": lambda ada: ada.search.repositories("org:green"),
+}
+
+
+class JsonOnly(ObservedTransport):
+    """The examples are written down as `application/json` alone."""
+
+    async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
+        request.headers["accept"] = "application/json"
+        return await super().handle_async_request(request)
+
+
+@pytest_asyncio.fixture(loop_scope="session", scope="session")
+async def examples(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[tuple[GitHub, JsonOnly]]:
+    rig.install()
+    with rig.mocked(tmp_path_factory.mktemp("examples")) as url:
+        seen = JsonOnly(url)
+        ada = GitHub(
+            api_url=url, login="ada", token="ghp_ada", clock=SystemClock(), min_spacing_s=0, transport=lambda: seen
+        )
+        yield ada, seen
+        await ada.aclose()
+
+
+@pytest.mark.parametrize("name", CALLS)
+async def test_no_request_breaks_githubs_contract_and_its_example_is_understood(
+    examples: tuple[GitHub, JsonOnly], name: str
+) -> None:
+    ada, seen = examples
+    before = len(seen.violations), len(seen.exchanges)
+    ok(await CALLS[name](ada))
+    judged = seen.violations[before[0] :]
+    assert [message for location, message in judged if location == "request"] == []
+    assert len(seen.exchanges) == before[1] + 1
+
+
+async def test_a_file_is_asked_for_as_githubs_contract_has_it(examples: tuple[GitHub, JsonOnly]) -> None:
+    """The example itself holds words in the place of base64, and is told to be unreadable."""
+    ada, seen = examples
+    before = len(seen.violations)
+    assert err(await ada.contents.read(REPO, "docs/README.md", ref="main")).kind == "transient"
+    assert [message for location, message in seen.violations[before:] if location == "request"] == []
+    assert seen.exchanges[-1] == "GET 200"
+
+
+async def test_no_operation_on_code_escaped_the_judge(examples: tuple[GitHub, JsonOnly]) -> None:
+    ada, _ = examples
+    offered = {
+        f"{facet}.{name}"
+        for facet in FACETS
+        for name, _ in inspect.getmembers(type(getattr(ada, facet)), inspect.iscoroutinefunction)
+    }
+    assert offered - CALLS.keys() == {"contents.read"}
