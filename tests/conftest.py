@@ -13,6 +13,7 @@ from hypothesis import HealthCheck, settings
 
 from tests.exploration import EXPLORE, examples
 from tests.running_town import RunningTown, clean_environment, open_running_town
+from tests.town_github import TownGitHub, serve_github
 
 # NOTE(self): how fast examples come depends on what else the machine does; what they show does not.
 settings.register_profile(
@@ -67,3 +68,9 @@ def _own_chance(request: pytest.FixtureRequest) -> None:
 async def running_town(tmp_path: Path) -> AsyncIterator[RunningTown]:
     async with open_running_town(tmp_path) as opened:
         yield opened
+
+
+@pytest.fixture
+async def town_github(running_town: RunningTown) -> AsyncIterator[TownGitHub]:
+    async with serve_github(running_town) as github:
+        yield github

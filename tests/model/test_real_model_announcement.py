@@ -9,13 +9,10 @@ from __future__ import annotations
 
 import pytest
 
-from common.clock import SystemClock
 from modules.services.own_feed.announcement import AnnouncementContext, Announcements, problem_of
 from tests.model.conftest import settings_for
-from tests.running_town import RunningTown, awake
-from town.github.network import GitHubNetwork
-from town.github.service import github_app
-from town.serving import serve
+from tests.running_town import awake
+from tests.town_github import TownGitHub
 
 pytestmark = [pytest.mark.model, pytest.mark.timeout(900)]
 TITLES = (
@@ -25,30 +22,19 @@ TITLES = (
 )
 
 
-async def test_what_it_posts_of_its_work_holds_the_link_and_fits(running_town: RunningTown, real_model: str) -> None:
-    github = GitHubNetwork(clock=SystemClock())
-    account = github.create_account("rowan")
-    github.create_repo(github.create_account("acme", kind="Organization"), "site", collaborators=["rowan"])
-    async with serve(github_app(github)) as url:
-        home = running_town.make_home(
-            "rowan",
-            GITHUB_API_URL=url,
-            AGENT_GITHUB_USERNAME="rowan",
-            AGENT_GITHUB_TOKEN=account.token,
-            SOUL_ALLOW_PRIVATE_NET="on",
-            **settings_for(real_model, SOUL_SPEED="1"),
+async def test_what_it_posts_of_its_work_holds_the_link_and_fits(town_github: TownGitHub, real_model: str) -> None:
+    home = town_github.make_home(**settings_for(real_model, SOUL_SPEED="1"))
+    async with awake(home) as soul:
+        services, insights = soul.app.services, list[str]()
+        announcements = Announcements(
+            services,
+            soul.app.lives.turn_services.prompter,
+            lambda code, about, **_: insights.append(f"{code}: {about}"),
         )
-        async with awake(home) as soul:
-            services, insights = soul.app.services, list[str]()
-            announcements = Announcements(
-                services,
-                soul.app.lives.turn_services.prompter,
-                lambda code, about, **_: insights.append(f"{code}: {about}"),
-            )
-            for number, title in enumerate(TITLES):
-                work = AnnouncementContext(f"https://github.com/acme/site/issues/{number + 1}", title, "acme/site")
-                print(title, await announcements.announce_if_worthy(work, "issue"), sep=" → ")
-            posts = [intent.body for intent in await services.outbox.of_kind("post", 10)]
+        for number, title in enumerate(TITLES):
+            work = AnnouncementContext(f"https://github.com/acme/site/issues/{number + 1}", title, "acme/site")
+            print(title, await announcements.announce_if_worthy(work, "issue"), sep=" → ")
+        posts = [intent.body for intent in await services.outbox.of_kind("post", 10)]
     print(*insights, *posts, sep="\n---\n")
     assert all(
         any(problem_of(body.preview, f"https://github.com/acme/site/issues/{number}") is None for number in (1, 2, 3))

@@ -10,7 +10,6 @@ from typing import Any
 
 import pytest
 
-from common.clock import SystemClock
 from common.facts import QuestionFacts
 from modules.services.commitments.events import CommitmentKept
 from modules.services.commitments.policy import FOUND_ROOM
@@ -26,12 +25,10 @@ from modules.services.own_feed.announcement import (
 from tests.modules.services.commitments.commitment_values import queued, wanted
 from tests.modules.services.commitments.soul_in_town import until
 from tests.running_town import RunningSoul, RunningTown, awake
-from town.github.network import GitHubNetwork
-from town.github.service import github_app
+from tests.town_github import TownGitHub
 from town.github.values import StoredRepo
 from town.model.faults import Fault
 from town.model.types import ChatRequest, Completion
-from town.serving import serve
 
 URL = "https://github.com/acme/site/issues/1"
 TITLE = "Clock stops at midnight"
@@ -60,27 +57,23 @@ class Editor:
 
 
 @dataclass
-class TownWithGitHub:
+class Place:
     """A SOUL's home with an account on GitHub, and the editor it thinks with."""
 
-    town: RunningTown
-    github_url: str
-    repo: StoredRepo
-    token: str
+    github: TownGitHub
     editor: Editor = field(default_factory=Editor)
+
+    @property
+    def town(self) -> RunningTown:
+        return self.github.town
+
+    @property
+    def repo(self) -> StoredRepo:
+        return self.github.repo
 
     @asynccontextmanager
     async def soul(self, *, announce: str = "on") -> AsyncIterator[RunningSoul]:
-        home = self.town.make_home(
-            "rowan",
-            GITHUB_API_URL=self.github_url,
-            AGENT_GITHUB_USERNAME="rowan",
-            AGENT_GITHUB_TOKEN=self.token,
-            AI_GATEWAY_FACTS="on",
-            SOUL_ALLOW_PRIVATE_NET="on",
-            OWNER_GITHUB_USERNAME="acme",
-            SOUL_ANNOUNCE=announce,
-        )
+        home = self.github.make_home(AI_GATEWAY_FACTS="on", OWNER_GITHUB_USERNAME="acme", SOUL_ANNOUNCE=announce)
         self.town.mind.answer = self.editor.answer
         async with awake(home) as life:
             yield life
@@ -90,12 +83,8 @@ class TownWithGitHub:
 
 
 @pytest.fixture
-async def place(running_town: RunningTown) -> AsyncIterator[TownWithGitHub]:
-    github = GitHubNetwork(clock=SystemClock())
-    account = github.create_account("rowan")
-    repo = github.create_repo(github.create_account("acme", kind="Organization"), "site", collaborators=["rowan"])
-    async with serve(github_app(github)) as url:
-        yield TownWithGitHub(running_town, url, repo, account.token)
+def place(town_github: TownGitHub) -> Place:
+    return Place(town_github)
 
 
 def _kept(**more: Any) -> QueuedCommitment:
@@ -116,7 +105,7 @@ async def _told(life: RunningSoul) -> list[str]:
     return [f"{entry.summary} | {entry.reason}" for entry in told]
 
 
-async def test_what_is_worth_it_is_posted_once_with_its_link_also_after_a_restart(place: TownWithGitHub) -> None:
+async def test_what_is_worth_it_is_posted_once_with_its_link_also_after_a_restart(place: Place) -> None:
     async with place.soul() as life:
         life.app.services.events.publish(CommitmentKept(_kept()))
         await life.app.services.events.settle()
@@ -129,8 +118,8 @@ async def test_what_is_worth_it_is_posted_once_with_its_link_also_after_a_restar
         assert f"Not announced: {TITLE} | it was announced before" in await _told(life)
 
 
-async def test_an_issue_that_was_committed_to_in_a_room_is_announced_when_it_is_open(place: TownWithGitHub) -> None:
-    place.editor.drafts = [f"A clock that stops at midnight: {place.github_url}/acme/site/issues/1"]
+async def test_an_issue_that_was_committed_to_in_a_room_is_announced_when_it_is_open(place: Place) -> None:
+    place.editor.drafts = [f"A clock that stops at midnight: {place.github.url}/acme/site/issues/1"]
     async with place.soul() as life:
         assert life.app.lives.queue.enqueue_commitment(wanted(TITLE)).new
         life.passes(LATER)
@@ -144,7 +133,7 @@ async def test_an_issue_that_was_committed_to_in_a_room_is_announced_when_it_is_
 
 
 @pytest.mark.parametrize("decision", ["No.", "Not yes", ""])
-async def test_what_is_not_worth_it_is_not_posted(place: TownWithGitHub, decision: str) -> None:
+async def test_what_is_not_worth_it_is_not_posted(place: Place, decision: str) -> None:
     place.editor.decision = decision
     async with place.soul() as life:
         await _receive(life, _kept())
@@ -153,7 +142,7 @@ async def test_what_is_not_worth_it_is_not_posted(place: TownWithGitHub, decisio
     assert "announcement-post" not in place.editor.asked
 
 
-async def test_a_repository_that_is_private_or_cannot_be_read_is_told_of_to_nobody(place: TownWithGitHub) -> None:
+async def test_a_repository_that_is_private_or_cannot_be_read_is_told_of_to_nobody(place: Place) -> None:
     async with place.soul() as life:
         await _receive(life, _kept(repoName="gone"))
         place.repo.private = True
@@ -164,7 +153,7 @@ async def test_a_repository_that_is_private_or_cannot_be_read_is_told_of_to_nobo
     assert place.announced() == place.editor.asked == []
 
 
-async def test_nothing_is_announced_where_the_owner_did_not_ask_for_it(place: TownWithGitHub) -> None:
+async def test_nothing_is_announced_where_the_owner_did_not_ask_for_it(place: Place) -> None:
     async with place.soul(announce="off") as life:
         await _receive(life, _kept())
         assert await _told(life) == []
@@ -172,7 +161,7 @@ async def test_nothing_is_announced_where_the_owner_did_not_ask_for_it(place: To
 
 
 async def test_a_model_that_fails_leaves_the_commitment_kept_and_the_reason_in_the_journal(
-    place: TownWithGitHub,
+    place: Place,
 ) -> None:
     async with place.soul() as life:
         assert life.app.lives.queue.enqueue_commitment(wanted(TITLE)).new
@@ -188,7 +177,7 @@ async def test_a_model_that_fails_leaves_the_commitment_kept_and_the_reason_in_t
     assert any(line.startswith(f"Announcing failed: {TITLE} | ") for line in told)
 
 
-async def test_a_slow_model_holds_up_neither_the_commitment_nor_the_end(place: TownWithGitHub) -> None:
+async def test_a_slow_model_holds_up_neither_the_commitment_nor_the_end(place: Place) -> None:
     answers = asyncio.Event()
     place.town.mind.ponder = lambda _: answers.wait()
     async with place.soul() as life:
@@ -204,7 +193,7 @@ async def test_a_slow_model_holds_up_neither_the_commitment_nor_the_end(place: T
     assert place.town.texts("rowan") == []
 
 
-async def test_a_draft_that_cannot_be_sent_is_asked_for_once_more_and_then_given_up(place: TownWithGitHub) -> None:
+async def test_a_draft_that_cannot_be_sent_is_asked_for_once_more_and_then_given_up(place: Place) -> None:
     too_long = f"{'so very ' * 40}{URL}"
     async with place.soul() as life:
         place.editor.drafts = ["Nothing to click.", too_long, POST]
@@ -216,7 +205,7 @@ async def test_a_draft_that_cannot_be_sent_is_asked_for_once_more_and_then_given
         assert place.announced() == [POST]
 
 
-async def test_in_a_thread_it_stands_below_our_own_last_post_there(place: TownWithGitHub) -> None:
+async def test_in_a_thread_it_stands_below_our_own_last_post_there(place: Place) -> None:
     town = place.town
     rowan, kit = town.account("rowan"), town.account("kit")
     async with place.soul() as life:

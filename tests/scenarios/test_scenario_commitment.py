@@ -4,14 +4,11 @@ from __future__ import annotations
 
 import json
 
-from common.clock import SystemClock
 from modules.services.explanation.why import tell
 from tests.running_town import RunningTown, awake, call
 from tests.town.mind.town_mind_prompts import SKILLS
-from town.github.network import GitHubNetwork
-from town.github.service import github_app
+from tests.town_github import TownGitHub
 from town.model.types import ChatRequest, Completion
-from town.serving import serve
 
 QUESTION = "@rowan.test the clock on acme/site stops at midnight, have you seen that?"
 SPOKEN = "I have not, and it should not. I'll open an issue in acme/site with what you saw."
@@ -34,30 +31,20 @@ def _mind(request: ChatRequest) -> Completion:
     return Completion(text="[]")
 
 
-async def test_what_was_committed_in_a_reply_is_done_once_and_told_below_it(running_town: RunningTown) -> None:
-    github = GitHubNetwork(clock=SystemClock())
-    account = github.create_account("rowan")
-    repo = github.create_repo(github.create_account("acme", kind="Organization"), "site", collaborators=["rowan"])
+async def test_what_was_committed_in_a_reply_is_done_once_and_told_below_it(
+    running_town: RunningTown, town_github: TownGitHub
+) -> None:
     running_town.mind.answer = _mind
-    async with serve(github_app(github)) as url:
-        home = running_town.make_home(
-            "rowan",
-            GITHUB_API_URL=url,
-            AGENT_GITHUB_USERNAME="rowan",
-            AGENT_GITHUB_TOKEN=account.token,
-            SOUL_ALLOW_PRIVATE_NET="on",
-            OWNER_GITHUB_USERNAME="acme",
-        )
-        running_town.network.post_as(running_town.account("kit"), QUESTION)
-        async with awake(home) as life:
-            await life.look()
-            for _ in range(8):
-                await life.app.lives.commitments.run()
-                await life.send()
-            told = await tell(life.app.services.database, f"{url}/acme/site/issues/1")
-    issues = [issue for issue in repo.issues.values() if issue]
-    assert [issue.title for issue in issues] == [TITLE]
-    assert BODY in (issues[0].body or "")
+    home = town_github.make_home(OWNER_GITHUB_USERNAME="acme")
+    running_town.network.post_as(running_town.account("kit"), QUESTION)
+    async with awake(home) as life:
+        await life.look()
+        for _ in range(8):
+            await life.app.lives.commitments.run()
+            await life.send()
+        told = await tell(life.app.services.database, f"{town_github.url}/acme/site/issues/1")
+    assert town_github.titles == [TITLE]
+    assert BODY in town_github.bodies[0]
     texts = running_town.texts("rowan")
     assert texts[0] == SPOKEN
     assert [text for text in texts[1:] if TOLD in text] == texts[1:]

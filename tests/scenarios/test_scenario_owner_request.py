@@ -12,11 +12,9 @@ from modules.services.outbox.types import ProposedAction
 from tests.hasty_clock import HastyClock
 from tests.running_town import RunningTown, awake, call
 from tests.town.mind.town_mind_prompts import SKILLS
+from tests.town_github import TownGitHub
 from town.atproto.values import POST, THREADGATE
-from town.github.network import GitHubNetwork
-from town.github.service import github_app
 from town.model.types import ChatRequest, Completion
-from town.serving import serve
 
 OWNER_TOOLS = {"bluesky_post", "bluesky_post_limited", "bluesky_limit_replies", "bluesky_repost", "bluesky_follow"}
 NAMES = ("rowan", "wren", "marlow")
@@ -132,7 +130,7 @@ async def test_what_the_owner_asks_for_is_done_once_also_where_the_turn_is_repea
 
 
 async def test_an_issue_that_the_owner_asks_for_is_opened_in_a_repository_of_somebody_else(
-    running_town: RunningTown,
+    running_town: RunningTown, town_github: TownGitHub
 ) -> None:
     def committing(request: ChatRequest) -> Completion:
         if "bluesky_reply" in _offered(request):
@@ -150,27 +148,17 @@ async def test_an_issue_that_the_owner_asks_for_is_opened_in_a_repository_of_som
             return call("tell_it_is_done", sentence="Written down:")
         return Completion(text="[]")
 
-    github = GitHubNetwork(clock=SystemClock())
-    account = github.create_account("rowan")
-    repo = github.create_repo(github.create_account("acme", kind="Organization"), "site", collaborators=["rowan"])
     running_town.mind.answer = committing
-    async with serve(github_app(github)) as url:
-        home = running_town.make_home(
-            "rowan",
-            GITHUB_API_URL=url,
-            AGENT_GITHUB_USERNAME="rowan",
-            AGENT_GITHUB_TOKEN=account.token,
-            SOUL_ALLOW_PRIVATE_NET="on",
-        )
-        running_town.network.post_as(
-            running_town.account("owner"), "@rowan.test please open an issue in acme/site: the clock stops"
-        )
-        async with awake(home) as soul:
-            await soul.look()
-            for _ in range(6):
-                await soul.app.lives.commitments.run()
-                await soul.send()
-    assert [issue.title for issue in repo.issues.values() if issue] == ["The clock stops"]
+    home = town_github.make_home()
+    running_town.network.post_as(
+        running_town.account("owner"), "@rowan.test please open an issue in acme/site: the clock stops"
+    )
+    async with awake(home) as soul:
+        await soul.look()
+        for _ in range(6):
+            await soul.app.lives.commitments.run()
+            await soul.send()
+    assert town_github.titles == ["The clock stops"]
 
 
 async def test_a_limit_that_the_model_puts_on_the_owner_s_own_post_is_meant_for_its_newest(

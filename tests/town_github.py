@@ -1,0 +1,55 @@
+"""GitHub on the town's network, with a repository of an organisation in which `rowan` may write."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+
+from common.clock import SystemClock
+from modules.runtime.home import Home
+from tests.running_town import RunningTown
+from town.github.network import GitHubNetwork
+from town.github.service import github_app
+from town.github.values import StoredRepo
+from town.serving import serve
+
+
+@dataclass(frozen=True)
+class TownGitHub:
+    """The service at `url`, `acme/site` on it, and the token of its collaborator `rowan`."""
+
+    town: RunningTown
+    url: str
+    repo: StoredRepo
+    token: str
+
+    @property
+    def titles(self) -> list[str]:
+        """The titles of the repository's issues, oldest first."""
+        return [issue.title for issue in self.repo.issues.values() if issue]
+
+    @property
+    def bodies(self) -> list[str]:
+        """What they say, in the same order."""
+        return [issue.body or "" for issue in self.repo.issues.values() if issue]
+
+    def make_home(self, **more: str) -> Home:
+        """A home of the SOUL `rowan`, which has that account."""
+        settings = {
+            "GITHUB_API_URL": self.url,
+            "AGENT_GITHUB_USERNAME": "rowan",
+            "AGENT_GITHUB_TOKEN": self.token,
+            "SOUL_ALLOW_PRIVATE_NET": "on",
+        }
+        return self.town.make_home("rowan", **(settings | more))
+
+
+@asynccontextmanager
+async def serve_github(town: RunningTown) -> AsyncIterator[TownGitHub]:
+    """Add GitHub to the town."""
+    github = GitHubNetwork(clock=SystemClock())
+    account = github.create_account("rowan")
+    repo = github.create_repo(github.create_account("acme", kind="Organization"), "site", collaborators=["rowan"])
+    async with serve(github_app(github)) as url:
+        yield TownGitHub(town, url, repo, account.token)
