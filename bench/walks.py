@@ -47,7 +47,8 @@ class Limit:
 
 
 WALKS = (
-    Limit("a notification", "modules/lives/bluesky/loop.py:AwarenessLoop._take_on:item", 56, 23),
+    Limit("a notification that is read", "modules/lives/bluesky/handle.py:Handler._take_on:item", 39, 15),
+    Limit("one that needs no reading", "modules/lives/bluesky/unread.py:Unread.disposition_of:item", 15, 8),
     Limit("a proposed action", "modules/services/outbox/outbox.py:Outbox.submit:action", 7, 3),
     Limit("a batch of room talk", "modules/lives/space/act.py:Participation._check:batch", 40, 22),
     Limit("what is said in a room", "modules/lives/space/speak.py:Speaker.say:waiting", 16, 4),

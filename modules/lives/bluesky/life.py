@@ -30,11 +30,13 @@ from modules.lives.bluesky.loop import (
 )
 from modules.lives.bluesky.perceive import Perceiver
 from modules.lives.bluesky.pictures import Pictures
+from modules.lives.bluesky.policy import others_first_ms
 from modules.lives.bluesky.publish import Publisher
 from modules.lives.bluesky.report import Reporter
 from modules.lives.bluesky.respond import Responder
 from modules.lives.bluesky.state import PendingPosts, Tidying
 from modules.lives.bluesky.types import Pending
+from modules.lives.bluesky.unread import Unread
 from modules.runtime.control import Control
 from modules.runtime.control_watch import ControlLoop
 from modules.runtime.database.database import Database
@@ -43,7 +45,6 @@ from modules.runtime.home import Home, SoulDocument
 from modules.runtime.journal.journal import Journal
 from modules.runtime.llm.gateway import LLMGateway
 from modules.runtime.scheduler.attention import Attention
-from modules.runtime.scheduler.policy import get_agent_jitter, get_peer_delay
 from modules.runtime.scheduler.types import Loop
 from modules.services.agent.identity.identity import Identity, Me
 from modules.services.agent.knowledge import Knowledge
@@ -219,13 +220,22 @@ class BlueskyLife:
         )
         speed = AWARENESS_INTERVAL_MS / pace.awareness_ms
         turns = PersonTurns(services.clock, speed, journal=services.journal, loop=AWARENESS)
+        unread = Unread(
+            reader=reader,
+            publisher=state.publisher,
+            conversations=state.conversations,
+            outbox=services.outbox,
+            turns=turns,
+            requests=self._requests,
+            clock=services.clock,
+            others_first_ms=self._others_first_ms,
+        )
         reporter = Reporter(services.journal, AWARENESS)
         return AwarenessLoop(
             pace=pace,
             perceiver=self._build_perceiver(),
-            reader=reader,
-            handler=self._build_handler(reader, turns, reporter),
-            waits=Waits(services.clock, pace.awareness_ms / 1000),
+            unread=unread,
+            handler=self._build_handler(reader, unread, reporter),
             pending=state.pending,
             turns=turns,
             relationships=services.relationships,
@@ -233,8 +243,8 @@ class BlueskyLife:
             journal=services.journal,
             rng=services.rng,
             owner_did=services.me.owner_did,
+            own_did=lambda: services.atproto.did,
             standing=services.control.standing,
-            attention=services.attention,
         )
 
     def _build_perceiver(self) -> Perceiver:
@@ -254,22 +264,22 @@ class BlueskyLife:
             forgotten=ForgottenPeople(services.database, ForgetRequests(services.home.memory), services.clock),
         )
 
-    def _build_handler(self, reader: CaseReader, turns: PersonTurns, reporter: Reporter) -> Handler:
+    def _build_handler(self, reader: CaseReader, unread: Unread, reporter: Reporter) -> Handler:
         """Return the line through the rooms for one waiting post."""
         services, state = self._services, self._state
         return Handler(
+            loop=AWARENESS,
+            unread=unread,
             reader=reader,
             responder=self._build_responder(),
             publisher=state.publisher,
             conversations=state.conversations,
             identity=services.identity,
-            outbox=services.outbox,
             pending=state.pending,
-            turns=turns,
-            requests=self._requests,
+            waits=Waits(services.clock, services.pace.awareness_ms / 1000),
             reporter=reporter,
-            clock=services.clock,
-            others_first_ms=self._others_first_ms,
+            attention=services.attention,
+            standing=services.control.standing,
             on_replied=self._note_commitments,
         )
 
@@ -375,15 +385,8 @@ class BlueskyLife:
         ]
 
     def _others_first_ms(self, item: Pending) -> float:
-        """How long others go first: with peers of ours in the order that all of them reckon, else by our own name."""
-        if not item.names_several:
-            return 0.0
-        me, pace, etiquette = self._services.me, self._services.pace, self._services.etiquette
-        named = (handle for handle in item.named if handle.lower() != me.bluesky_username.lower())
-        if peers := [handle for handle in named if etiquette.is_peer(Actor("", handle))]:
-            root_uri = item.notification.root.uri
-            return get_peer_delay(me.bluesky_username, peers, root_uri, pace.peer_jitter_min_ms, pace.peer_step_ms)
-        return get_agent_jitter(me.agent_name, pace.peer_jitter_min_ms, pace.peer_jitter_span_ms)
+        services = self._services
+        return others_first_ms(item, services.me, services.pace, lambda one: services.etiquette.is_peer(Actor("", one)))
 
     async def _note_commitments(self, met: Pending, intent_id: str) -> None:
         """Take in what an answer commits to; one that waits for the owner's yes commits to nothing yet."""

@@ -10,31 +10,27 @@ from dataclasses import dataclass, field
 from adapters.atproto.client import Atproto
 from common.clock import local
 from common.constants import MINUTE_MS, SESSION_EXPIRY_MARGIN_S
-from common.errors import BudgetExceeded, Transient
 from common.pace import Pace
 from common.result import ApiResult, Err, Ok
-from modules.lives.bluesky.case import CaseReader
 from modules.lives.bluesky.expression import Expression
 from modules.lives.bluesky.handle import Handler
 from modules.lives.bluesky.perceive import Perceived, Perceiver
 from modules.lives.bluesky.policy import triage
 from modules.lives.bluesky.report import Reporter
 from modules.lives.bluesky.state import PendingPosts
-from modules.lives.bluesky.types import Disposition, Pending
+from modules.lives.bluesky.unread import Unread
 from modules.runtime.control import Standing
 from modules.runtime.journal.journal import Journal
 from modules.runtime.journal.types import Entry
-from modules.runtime.scheduler.attention import Attention
 from modules.runtime.scheduler.policy import awareness_skip_probability
 from modules.runtime.scheduler.types import Loop, Outcome
 from modules.services.outbox.outbox import Outbox
-from modules.services.outbox.rules.waits import PersonTurns, Waits
+from modules.services.outbox.rules.waits import PersonTurns
 from modules.services.own_feed.feed import OwnFeed
 from modules.services.peers.accounts import Relationships
 from modules.services.peers.own_identity import OwnIdentity
 
 SESSION_REFRESH_INTERVAL_MS = 15 * MINUTE_MS
-RESPONSE_BATCH = 5
 
 AWARENESS = "awareness"
 
@@ -58,9 +54,8 @@ class AwarenessLoop(Loop):
 
     pace: Pace
     perceiver: Perceiver
-    reader: CaseReader
+    unread: Unread
     handler: Handler
-    waits: Waits
     pending: PendingPosts
     turns: PersonTurns
     relationships: Relationships
@@ -68,11 +63,10 @@ class AwarenessLoop(Loop):
     journal: Journal
     rng: random.Random
     owner_did: str
-    standing: Callable[[], Standing] = Standing
-    attention: Attention = field(default_factory=Attention)
+    own_did: Callable[[], str]
+    standing: Callable[[], Standing]
     _errors: int = field(default=0, init=False)
     _reading: asyncio.Lock = field(default_factory=asyncio.Lock, init=False)
-    _handling: bool = field(default=False, init=False)
     _first: ApiResult[Perceived] | None = field(default=None, init=False)
 
     @property
@@ -91,15 +85,11 @@ class AwarenessLoop(Loop):
             await self.pending.waiting(),
             owner_did=self.owner_did,
             relationships=self.relationships,
-            agent_did=self.reader.own_did,
+            agent_did=self.own_did(),
             turns=self.turns.counts(),
-            may_be_request=self.handler.may_be_request,
+            may_be_request=self.unread.may_be_request,
         )
-        self._handling = True
-        try:
-            handled = await self._handle_batch(waiting)
-        finally:
-            self._handling = False
+        handled = await self.handler.handle_batch(waiting)
         if isinstance(perceived, Err):
             return Outcome(ran=False, reason=perceived.error)
         still = "" if (standing := self.standing()).may_act else f", {len(waiting) - handled} wait: {standing}"
@@ -112,7 +102,7 @@ class AwarenessLoop(Loop):
 
     async def read_meanwhile(self) -> Outcome:
         """Read notifications while posts are being handled; otherwise `run` reads them itself."""
-        if not self._handling:
+        if not self.handler.is_busy:
             return Outcome(ran=False, reason="they are read when it looks for posts to answer")
         if self.rng.random() < awareness_skip_probability(self._errors):
             return Outcome(ran=False, reason=f"backing off after {self._errors} failures")
@@ -132,47 +122,9 @@ class AwarenessLoop(Loop):
                 self._errors = 0
             return perceived
 
-    async def _handle_batch(self, waiting: list[Pending]) -> int:
-        """Handle the next few of those whose time has come; return how many are settled."""
-        settled: list[Disposition] = []
-        due = (item for item in waiting if self._is_due(item))
-        for item in list(due)[:RESPONSE_BATCH]:
-            if not self.standing().may_act:
-                break
-            if not self._is_due(item):
-                continue
-            try:
-                async with self.attention.take(self.name):
-                    if not self.standing().may_act:
-                        break
-                    settled += await self._take_on(item)
-            except BudgetExceeded as error:
-                importance = self.reader.importance_of(item.notification)
-                await self.reporter.tell_no_budget(item, importance, self.waits.economize(importance, error), error)
-            except Transient as error:
-                self.waits.put_off(item.notification.uri, error)
-                await self.reporter.tell_trouble(item, error)
-                break
-        await self.reporter.tell_batch(settled)
-        return len(settled)
-
-    async def _take_on(self, item: Pending) -> list[Disposition]:
-        """Handle a post; return what became of it, nothing if it goes on waiting."""
-        disposition = await self.handler.handle_post(item)
-        if disposition.act == "later":
-            self.waits.let_wait(item.notification.uri, disposition.retry_in_s)
-        if disposition.act in {"later", "undecided"}:
-            return []
-        self.waits.forget(item.uris)
-        return [disposition]
-
-    def _is_due(self, item: Pending) -> bool:
-        notification = item.notification
-        return self.waits.is_due(notification.uri, self.reader.importance_of(notification))
-
     def _next_in_s(self) -> float | None:
         """Seconds until a post that waits its turn may be handled; None if the next interval is soon enough."""
-        soonest = self.waits.next_turn_in_s()
+        soonest = self.handler.next_turn_in_s()
         return soonest if soonest is not None and soonest < self.interval_ms / 1000 else None
 
 

@@ -11,7 +11,7 @@ from common.result import Ok
 from modules.lives.bluesky.case import Case
 from modules.lives.bluesky.pictures import Pictures
 from modules.lives.bluesky.reply_check import Scaffold, scaffold_of
-from modules.lives.bluesky.types import Disposition, ThreadTurn
+from modules.lives.bluesky.types import Disposition
 from modules.runtime.journal.journal import Journal
 from modules.runtime.journal.types import Entry
 from modules.runtime.llm.types import Image, Message, Text
@@ -80,16 +80,17 @@ class Responder:
             pictures=sum(isinstance(part, Image) for part in pictures),
             offered=offered.title if offered else "",
         )
-        words = self._words(post_case, offered)
+        words, subject = self._words(post_case, offered), post_case.subject
+        said = (*subject.said, *offered.said) if offered else subject.said
         turn = Turn(
             loop="awareness",
             provenance=Provenance.STRANGER if offered else post_case.provenance,
             cause_id=notification.uri,
-            subject=_subject(post_case, words.scaffold, offered),
+            subject=replace(subject, scaffold=words.scaffold, picture=offered, said=said),
             importance=post_case.importance,
         )
-        said, told = (_message(text, pictures) for text in (post_case.post_line, words.told))
-        session_id = await self._sessions.add_once(key, said, turn.provenance)
+        post, told = (_message(text, pictures) for text in (post_case.post_line, words.told))
+        session_id = await self._sessions.add_once(key, post, turn.provenance)
         system = await self._prompter.prompt(
             skill=_SKILL,
             variables={"bluesky_username": self._me.bluesky_username, "owner_handle": self._me.owner_handle},
@@ -130,11 +131,10 @@ class Responder:
         """Put a case into words, all helpers first, then the skill."""
         post = post_case.notification
         framer = Framer(self._skills, self._rng)
-        said = {"post": framer.frame("post", author=post_case.author_name, uri=post.uri, text=post_case.text)}
+        said = {"picture": offered.framed(framer)} if offered else {}
+        said["post"] = framer.frame("post", author=post_case.author_name, uri=post.uri, text=post_case.text)
         if earlier := post_case.earlier_lines:
             said["conversation"] = framer.frame("conversation", author="several", uri=post.root.uri, text=earlier)
-        if offered:
-            said["picture"] = offered.framed(framer)
         figures = post_case.figures
         about = {
             "relationship": self._skills.render(_SKILL, "Relationship", post_case.acquaintance, **figures),
@@ -173,12 +173,6 @@ def disposition_of(turn_result: TurnResult) -> Disposition:
             reason, held = str(data.get("reason", "")), bool(data.get("held", False))
             return Disposition(data["act"], reason, data.get("intent_id"), held=held)
     return Disposition("undecided", f"the model chose nothing that works ({turn_result.stopped})")
-
-
-def _subject(post_case: Case, scaffold: Scaffold, offered: ChosenPicture | None) -> ThreadTurn:
-    """Return what the turn is about; what the source says of the picture is said already."""
-    subject = replace(post_case.subject, scaffold=scaffold, picture=offered)
-    return replace(subject, said=(*subject.said, *offered.said)) if offered else subject
 
 
 def _message(text: str, pictures: tuple[Text | Image, ...]) -> Message:

@@ -194,6 +194,11 @@ class Disposition:
     retry_in_s: float = 0.0
     held: bool = False
 
+    @property
+    def settles(self) -> bool:
+        """Whether nothing is left to be done about the post."""
+        return self.act not in {"later", "undecided"}
+
 
 @dataclass(frozen=True, slots=True)
 class Incoming:
