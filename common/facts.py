@@ -77,6 +77,33 @@ class MessageFacts:
 
 
 @dataclass(frozen=True, slots=True)
+class IssueFacts:
+    """An issue or pull request on GitHub that may be answered with a comment.
+
+    Attributes:
+        repo: `owner/name`, and the `number` there.
+        title: of it, with its first `text`.
+        author: login, without the @.
+        said: the newest comments, oldest first; `who` is a login.
+        is_pull_request: whether it is one.
+        is_owner_request: whether the agent's owner showed it to the agent.
+        why: the code of the reason for which it is to be answered, for example `mentioned`.
+
+    """
+
+    repo: str
+    number: int
+    title: str
+    author: str
+    text: str
+    said: tuple[SaidLine, ...] = ()
+    is_pull_request: bool = False
+    is_owner_request: bool = False
+    why: str = ""
+    kind: Literal["issue"] = "issue"
+
+
+@dataclass(frozen=True, slots=True)
 class ExpressionFacts:
     """A post of the agent's own: where it starts from, the lines of SELF.md that it is about, the latest own posts.
 
@@ -166,7 +193,9 @@ class QuestionFacts:
     kind: Literal["question"] = "question"
 
 
-About: TypeAlias = PostFacts | MessageFacts | ExpressionFacts | OwnerFacts | RoomFacts | MemoryFacts | QuestionFacts
+About: TypeAlias = (
+    PostFacts | MessageFacts | IssueFacts | ExpressionFacts | OwnerFacts | RoomFacts | MemoryFacts | QuestionFacts
+)
 """What a turn is about; `kind` tells which."""
 
 

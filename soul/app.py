@@ -166,6 +166,7 @@ class App:
             *lives.bluesky.loops(is_settled=lambda: stages.has_reached(Stage.SETTLED)),
             lives.commitments,
             lives.space.loop,
+            *lives.github.loops(),
             *([self._version_loop()] if services.settings.version_check_url else []),
             *loops_for_messages(
                 services, lives.turn_services, lives.requests, lambda: self.owner, lambda: phone_commands(self)
@@ -250,7 +251,7 @@ async def open_soul(
         lives = Lives(services)
         await stack.enter_async_context(services.events)
         learned = (services.knowledge.stores.estimator.notice, lives.turn_services.prompter.notice)
-        noticed = (*lives.bluesky.notices, *learned, lives.queue.notice, *lives.space.notices)
+        noticed = (*lives.bluesky.notices, *learned, lives.queue.notice, *lives.space.notices, *lives.github.notices)
         for notice in (services.notice, start.notice, *noticed, *services.identity.extract().warnings):
             if notice:
                 await services.journal.record(Entry("error", "start", notice, line="error"))

@@ -25,6 +25,7 @@ OWNERS = {
     "direct_messages": "modules/services/inbox",
     "feed_keys": "modules/services/outbox",
     "forgotten_people": "modules/services/rights",
+    "github_threads": "modules/services/inbox",
     "intents": "modules/services/outbox",
     "journal": "modules/runtime/journal",
     "marks": "modules/runtime/database",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from local_tools.bluesky import BlueskyTools, bluesky_tools
+from local_tools.github import GitHubTools, github_tools
 from local_tools.memory_tools import MemoryTools, memory_tools
 from local_tools.messages import MessageTools, message_tools
 from local_tools.pictures import picture_tools
@@ -12,6 +13,7 @@ from local_tools.skill_tools import skill_tools
 from local_tools.space_tool import space_tools
 from local_tools.web import web_tools
 from modules.lives.bluesky.life import BlueskyLife, BlueskyState
+from modules.lives.github.life import GitHubLife
 from modules.lives.space.life import build_space_life, space_services
 from modules.services.agent.attention_list import AttentionList, waiting_drafts
 from modules.services.agent.identity.keeper import SelfChanged
@@ -56,6 +58,7 @@ class Lives:
         replies = ReplyCommitments(self.queue, writer, services.journal, social_only=social_only)
         self.requests = build_person_requests(services, self.turn_services.prompter)
         self.bluesky = BlueskyLife(services, self.bluesky_state, self.turn_services, replies, self.requests)
+        self.github = GitHubLife(services, self.turn_services)
         in_space = space_services(services, services.integrations, self.turn_services, self.queue, writer)
         self.space = build_space_life(in_space, social_only=social_only or not services.github.configured)
         self.commitments = build_commitment_loop(
@@ -93,6 +96,8 @@ def build_registry(services: Services, state: BlueskyState) -> Registry:
     pages = web_tools(services.web, on_bluesky, services.skills)
     limits = reply_limit_tools(state.reply_limits, publisher, on_bluesky, services.skills)
     by_message = message_tools(MessageTools(services.outbox, services.skills))
-    on_network = (*bluesky_tools(on_bluesky), *by_message, *limits, *shared, *pages)
+    names = (services.me.agent_name, services.me.github_username, services.identity.display_name)
+    on_github = github_tools(GitHubTools(services.outbox, services.skills, names))
+    on_network = (*bluesky_tools(on_bluesky), *by_message, *limits, *shared, *pages, *on_github)
     tools = (*on_network, *own_notes, *known, *space_tools(services.skills))
     return Registry(tools, social_only=services.social_only)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from common.facts import ExpressionFacts, MessageFacts, OwnerFacts, PostFacts
+from common.facts import ExpressionFacts, IssueFacts, MessageFacts, OwnerFacts, PostFacts
 from common.text.graphemes import leading_sentences
 from town.mind.bank import ANY
 from town.mind.choosing import TOOLS, Choice, choose
@@ -18,6 +18,7 @@ _POST_THIS = re.compile(
     r"^(?:please |could you |can you )*(?:post|publish|share|say)\b(?: this| that)?[:,]?\s*(.*)$",
     re.IGNORECASE | re.DOTALL,
 )
+_MENTION = re.compile(r"@[A-Za-z0-9-]{1,40}")
 _TITLE_CHARS, _ANSWER_CHARS = 60, 80
 _VAGUE = re.compile(r"^(?:something|anything|a (?:post|thought)|what|your)\b|^$", re.IGNORECASE)
 _STATUS = re.compile(
@@ -62,6 +63,18 @@ def answer_message(turn: Turn, about: MessageFacts) -> Completion:
     replying = (one for one in turn.bank.intents if one.act == "reply" and one.match.search(about.text))
     intent = next(replying, None)
     return turn.call("message_answer", {"text": fit(words.say(intent.say) if intent else answer_freely(words))})
+
+
+def answer_issue(turn: Turn, about: IssueFacts) -> Completion:
+    """A comment on a thread on GitHub, on what was said there last; silence where a comment was sent back."""
+    others = [line.text for line in about.said if line.who]
+    text = others[-1] if others else f"{about.title} {about.text}"
+    words = turn.words(text=_MENTION.sub("", text), earlier=(*(line.text for line in about.said), *turn.tried))
+    if turn.may("github_stay_silent") and turn.last:
+        return turn.call("github_stay_silent", {"reason": words.line("reasons", "silent")})
+    if not turn.may("github_create_issue_comment"):
+        return turn.anything(words)
+    return turn.call("github_create_issue_comment", {"body": answer_freely(words)})
 
 
 def answer_owner(turn: Turn, about: OwnerFacts) -> Completion:

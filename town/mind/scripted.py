@@ -10,8 +10,17 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any
 
-from common.facts import ExpressionFacts, MemoryFacts, MessageFacts, OwnerFacts, PostFacts, QuestionFacts, RoomFacts
-from town.mind.answering import answer_message, answer_owner, answer_post
+from common.facts import (
+    ExpressionFacts,
+    IssueFacts,
+    MemoryFacts,
+    MessageFacts,
+    OwnerFacts,
+    PostFacts,
+    QuestionFacts,
+    RoomFacts,
+)
+from town.mind.answering import answer_issue, answer_message, answer_owner, answer_post
 from town.mind.bank import load_bank
 from town.mind.posts import express
 from town.mind.questions import answer_question
@@ -24,6 +33,7 @@ MODEL = "town/small-scripted-mind"
 TABLE: Mapping[type[object], Callable[[Turn, Any], Completion]] = {
     PostFacts: answer_post,
     MessageFacts: answer_message,
+    IssueFacts: answer_issue,
     ExpressionFacts: express,
     OwnerFacts: answer_owner,
     RoomFacts: take_part,

@@ -345,6 +345,24 @@ CREATE TABLE no_reply_people (
 ALTER TABLE forgotten_people ADD COLUMN no_reply INTEGER NOT NULL DEFAULT 0;
 """
 
+_GITHUB_THREADS = """
+CREATE TABLE github_threads (
+    repo TEXT NOT NULL COLLATE NOCASE,
+    number INTEGER NOT NULL,
+    source TEXT NOT NULL,
+    kind TEXT NOT NULL CHECK (kind IN ('issue', 'pull')),
+    at TEXT NOT NULL,
+    reason TEXT NOT NULL,
+    notice TEXT NOT NULL,
+    uri TEXT NOT NULL,
+    received_at TEXT NOT NULL,
+    state TEXT NOT NULL CHECK (state IN ('pending', 'handled', 'dropped')),
+    outcome TEXT NOT NULL DEFAULT '',
+    PRIMARY KEY (repo, number, source)
+) STRICT;
+CREATE INDEX github_threads_waiting ON github_threads (received_at) WHERE state = 'pending';
+"""
+
 MIGRATIONS = (
     _FIRST,
     _TRUST,
@@ -361,4 +379,5 @@ MIGRATIONS = (
     _DIRECT_MESSAGES,
     _MESSAGES_OF_OTHERS,
     _NO_REPLY_PEOPLE,
+    _GITHUB_THREADS,
 )

@@ -11,10 +11,10 @@ _NAMED = "(author_did = ? OR names_person(uri, root_uri, payload, outcome))"
 
 
 class InboxPeople:
-    """The posts and direct messages that a person wrote, and those of others that name them."""
+    """The posts and direct messages that a person wrote, those of others that name them, and where they led us."""
 
     store = "received posts"
-    tables = frozenset({"pending_notifications", "direct_conversations", "direct_messages"})
+    tables = frozenset({"pending_notifications", "direct_conversations", "direct_messages", "github_threads"})
 
     def about(self, connection: sqlite3.Connection, trace: Trace) -> Held:
         """Return the texts of these posts, the oldest first."""
@@ -25,6 +25,8 @@ class InboxPeople:
         rows = connection.execute(query, (trace.person.did,)).fetchall()
         said = f"SELECT text FROM direct_messages WHERE {_SAID} ORDER BY rev"  # noqa: S608 - a constant
         rows += connection.execute(said, (trace.person.did,)).fetchall()
+        shown = "SELECT repo || '#' || number FROM github_threads WHERE names_person(repo, uri, outcome)"
+        rows += connection.execute(shown).fetchall()
         return Held(self.store, len(rows), tuple(str(row[0]) for row in rows if row[0]))
 
     def forget(self, connection: sqlite3.Connection, trace: Trace) -> int:
@@ -40,8 +42,8 @@ class InboxPeople:
             " state = CASE state WHEN 'pending' THEN 'dropped' ELSE state END"
             " WHERE names_person(root_uri, payload, outcome)"
         ).rowcount
+        shown = connection.execute("DELETE FROM github_threads WHERE names_person(repo, uri, outcome)").rowcount
         did = (trace.person.did,)
         said = connection.execute(f"DELETE FROM direct_messages WHERE {_SAID}", did).rowcount  # noqa: S608 - a constant
-        return (
-            theirs + emptied + said + connection.execute("DELETE FROM direct_conversations WHERE did = ?", did).rowcount
-        )
+        talks = connection.execute("DELETE FROM direct_conversations WHERE did = ?", did).rowcount
+        return theirs + emptied + shown + said + talks

@@ -103,6 +103,11 @@ def waiting(connection: sqlite3.Connection) -> list[Row]:
     return _rows(connection, "state = 'pending'")
 
 
+def taken_in_since(connection: sqlite3.Connection, moment: str) -> list[Row]:
+    """All that were taken in at `moment` (ISO-8601 UTC) or later, whatever became of them; oldest first."""
+    return _rows(connection, "received_at >= ?", moment)
+
+
 def count_waiting(connection: sqlite3.Connection) -> int:
     """How many wait."""
     query = "SELECT count(*) FROM pending_notifications WHERE state = 'pending'"

@@ -72,7 +72,8 @@ class _Body(_Stored):
 class _OfCommitment(_Body):
     """A body that may belong to a commitment.
 
-    `source` is where the commitment was made: `bluesky`, `space`, or `found` for a room that the owner never named.
+    `source` is where the commitment was made: `bluesky`, `space`, or `found` for a room that the owner never named. It
+    is `github` for an answer in a thread on GitHub, which belongs to no commitment.
     `host_request` and `host_named` say that the host of a room asked for the act, or named the repository.
     """
 

@@ -62,6 +62,26 @@ SKILL_CONTRACTS: Mapping[str, Mapping[str, frozenset[str]]] = {
         "Answers / Sent": _NONE,
         "Answers / Silent": _NONE,
     },
+    "github-tools": {
+        **{f"Descriptions / {tool}": _NONE for tool in ("github_create_issue_comment", "github_stay_silent")},
+        "Answers / Too Long": frozenset({"length", "most"}),
+        "Answers / Elsewhere": frozenset({"thread"}),
+        "Answers / Blocked": frozenset({"reason"}),
+        **{
+            f"Answers / {answer}": _NONE
+            for answer in (
+                "Empty",
+                "Introduction",
+                "Instructions",
+                "Repeats",
+                "Person",
+                "Given Up",
+                "Held",
+                "Sent",
+                "Silent",
+            )
+        },
+    },
     "bluesky-tools": {
         **{
             f"Descriptions / {tool}": _NONE
@@ -274,6 +294,15 @@ SKILL_CONTRACTS: Mapping[str, Mapping[str, frozenset[str]]] = {
         "Introduction Tool": _NONE,
         "Announcement": frozenset({"handle"}),
         "Announcement Tool": _NONE,
+        "GitHub Peer Awareness": frozenset({"peer_list", "is_peer_plural", "peer_plural_suffix"}),
+    },
+    "github-response": {
+        "System Prompt": frozenset({"github_username", "repo", "number", "peer_section"}),
+        "User Message Template": frozenset({"today", "source", "reason", "opening", "hidden", "comments", "by_peers"}),
+        **{f"Source / {name}": _NONE for name in ("Notification", "Shared", "Shared By Owner", "Workspace")},
+        "Hidden": frozenset({"count"}),
+        "Already Said": frozenset({"comments"}),
+        "No Comments": _NONE,
     },
     "github-announcement": {
         "System Prompt": frozenset({"bluesky_username"}),

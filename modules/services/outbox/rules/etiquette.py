@@ -14,10 +14,10 @@ from datetime import datetime, timedelta
 from adapters.atproto.types import Actor, Notification, Post, StrongRef
 from common.clock import Clock
 from modules.runtime.database.database import Database
-from modules.services.inbox import messages, received
+from modules.services.inbox import messages, received, threads
 from modules.services.inbox.received import Notice
 from modules.services.outbox import store
-from modules.services.outbox.bodies import DirectMessageBody, RecordRef, ReplyBody
+from modules.services.outbox.bodies import DirectMessageBody, IntentBody, IssueCommentBody, RecordRef, ReplyBody
 from modules.services.outbox.rules import counts, policy, rules
 from modules.services.outbox.rules.types import EtiquetteRule, ReplyAdvice, World
 from modules.services.outbox.types import NON_BLUESKY_KINDS, Intent, ProposedAction, Verdict, Wait
@@ -97,7 +97,8 @@ class _Look:
         notice = received.notice(self._rows, action.target) if action.target else None
         exempt = policy.why_exempt(action, self._circle)
         if action.kind in NON_BLUESKY_KINDS:
-            yield policy.consent_by_commitment(action, self._circle)
+            is_answer = self._answers_on_github(action.body)
+            yield policy.consent_in_thread(action) if is_answer else policy.consent_by_commitment(action, self._circle)
             return
         if isinstance(action.body, DirectMessageBody):
             yield from self._message(action.body)
@@ -134,6 +135,12 @@ class _Look:
         if intent.kind == "reply" and not policy.is_about_rights(intent.body):
             yield from self._stranger_waits(policy.authority(intent.target))
             yield from self._reply_waits(policy.authority(intent.target))
+
+    def _answers_on_github(self, body: IntentBody) -> bool:
+        """Whether it is a comment in a thread to which something led us, and belongs to no commitment."""
+        if not isinstance(body, IssueCommentBody) or body.source != "github" or body.commitment_id:
+            return False
+        return threads.leads_to(self._rows, body.repo, body.number)
 
     def _message(self, body: DirectMessageBody) -> Iterator[Verdict]:
         talk = messages.talk(self._rows, body.conversation_id)

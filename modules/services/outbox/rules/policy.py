@@ -108,6 +108,12 @@ def consent_by_name(action: ProposedAction, strangers: Sequence[str]) -> Verdict
     return Verdict(name, _unless_owner(action), reason, value=listed)
 
 
+def consent_in_thread(action: ProposedAction) -> Verdict:
+    """What is said of a comment on GitHub in a thread to which something led us: it needs no commitment."""
+    name, place = rules.CONSENT_BY_COMMITMENT.name, repository(action)
+    return Verdict(name, reason="something led us to that thread", value=place)
+
+
 def consent_by_commitment(action: ProposedAction, circle: TrustCircle) -> Verdict:
     """Whether an act on GitHub or in the agent space has a reason: a recorded commitment, and a place for it.
 

@@ -1,0 +1,111 @@
+"""What a SOUL can do about a thread on GitHub: comment on it once, or stay silent."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from pydantic import BaseModel
+
+from common.provenance import Provenance
+from common.text.untrusted import clean, one_line
+from local_tools.words import ToolWords
+from modules.lives.bluesky.reply_check import reply_problem, scaffold_of
+from modules.lives.github.policy import opens_with_introduction, repeats_own, strip_self_mention
+from modules.lives.github.types import IssueTurn
+from modules.services.agent.skills.skills import SYSTEM_SECTION, Skills
+from modules.services.agent.tools.types import Tool, ToolResult, Turn
+from modules.services.outbox.outbox import Outbox
+from modules.services.outbox.types import ProposedAction
+
+MOST_CHARS = 3_000
+"""How long a comment may be."""
+
+_SKILL = "github-response"
+_TEMPLATES = (SYSTEM_SECTION, "User Message Template", "Source", "Already Said", "Hidden", "No Comments")
+_REASON_CHARS = 300
+_PROBLEMS = {"instructions": "Instructions", "person": "Person", "repeats": "Repeats", "thanks": "Repeats"}
+
+
+class CommentInput(BaseModel):
+    """A comment. Without `owner`, `repo` and `issue_number` it stands in the thread of this turn."""
+
+    body: str
+    owner: str = ""
+    repo: str = ""
+    issue_number: int = 0
+
+
+class ThreadSilenceInput(BaseModel):
+    """No comment."""
+
+    reason: str
+
+
+class GitHubTools:
+    """The handlers, with what they need. `names` are those under which the SOUL could introduce itself."""
+
+    def __init__(self, outbox: Outbox, skills: Skills, names: Sequence[str]) -> None:
+        self._outbox = outbox
+        self._skills = skills
+        self._names = names
+        self.words = ToolWords(skills, "github-tools")
+
+    async def comment(self, args: CommentInput, turn: Turn) -> ToolResult:
+        subject = _subject(turn)
+        text = strip_self_mention(clean(args.body).strip(), subject.login)
+        if problem := _elsewhere(args, subject) or self._problem(text, subject):
+            if subject.revision.ask():
+                return self.words.error(problem, length=len(text), most=MOST_CHARS, thread=subject.waiting.key)
+            return self.words.end("Given Up", {"act": "silent", "reason": "no comment that may leave, twice"})
+        submitted = await self._outbox.submit(
+            ProposedAction(subject.comment(text), cause_id=turn.cause_id, hold=turn.hold or subject.hold)
+        )
+        data = {"act": "commented", "intent_id": submitted.intent.id, "held": submitted.held}
+        if submitted.held:
+            return self.words.end("Held", data | {"reason": f"waits for the owner's yes: {submitted.reason}"})
+        if submitted.accepted:
+            return self.words.end("Sent", data)
+        reason = one_line(submitted.reason, _REASON_CHARS)
+        return self.words.end("Blocked", data | {"act": "silent", "reason": reason}, is_error=True, reason=reason)
+
+    async def silence(self, args: ThreadSilenceInput, turn: Turn) -> ToolResult:
+        return self.words.end("Silent", {"act": "silent", "reason": one_line(args.reason, _REASON_CHARS)})
+
+    def _problem(self, text: str, subject: IssueTurn) -> str:
+        """Return why these words must not leave, a subsection of `Answers`; "" if they may."""
+        if not text:
+            return "Empty"
+        if len(text) > MOST_CHARS:
+            return "Too Long"
+        if opens_with_introduction(text, self._names):
+            return "Introduction"
+        if repeats_own(text, subject.thread, subject.login):
+            return "Repeats"
+        templates = [self._skills.section(_SKILL, name) for name in _TEMPLATES]
+        scaffold = scaffold_of([*templates, self._skills.section("core", "Ground Rules")], [subject.told])
+        said = [subject.thread.issue.body, *(one.body for one in subject.thread.comments)]
+        found = reply_problem(text, said, scaffold, may_thank=False)
+        return _PROBLEMS.get(found, "") if found else ""
+
+
+def github_tools(tools: GitHubTools) -> Sequence[Tool]:
+    """The family, as the registry takes it."""
+    anyone, tool = Provenance.STRANGER, tools.words.tool
+    return (
+        tool("github_create_issue_comment", CommentInput, "github", anyone, tools.comment, subject=IssueTurn),
+        tool("github_stay_silent", ThreadSilenceInput, "github", anyone, tools.silence, subject=IssueTurn),
+    )
+
+
+def _elsewhere(args: CommentInput, subject: IssueTurn) -> str:
+    """Whether a comment is meant for another thread than that of the turn: then the name of the answer, else ""."""
+    owner, _, repo = subject.waiting.repo.lower().partition("/")
+    named = args.repo.lower().removeprefix(f"{owner}/")
+    is_here = args.owner.lower() in {"", owner} and named in {"", repo}
+    return "" if is_here and args.issue_number in {0, subject.waiting.number} else "Elsewhere"
+
+
+def _subject(turn: Turn) -> IssueTurn:
+    if not isinstance(turn.subject, IssueTurn):
+        raise TypeError("the registry offers this tool in turns about GitHub threads only")
+    return turn.subject

@@ -1,0 +1,1 @@
+"""A SOUL's life on GitHub: threads of issues and pull requests in which it is spoken to."""

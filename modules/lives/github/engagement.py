@@ -1,0 +1,137 @@
+"""What must be remembered of a thread on GitHub, and how it changes: one pure reducer. Nobody else changes a record.
+
+`new` was led to and not met, `active` is to be answered, `awaiting_response` was answered or needs no answer now,
+`concluded` we left, `closed` is closed on GitHub.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Literal
+
+from modules.lives.github.types import IssueThread
+from modules.runtime.record_file import Moment, Record
+from modules.services.inbox.threads import ThreadSource, WaitingThread
+
+OVER_AFTER = timedelta(days=30)
+"""So long after it was last looked at, a thread that is over is forgotten."""
+OLD_AFTER = timedelta(days=60)
+"""So long after it was last looked at, any thread is forgotten."""
+
+EngagementState = Literal["new", "active", "awaiting_response", "concluded", "closed"]
+
+
+class Engagement(Record):
+    """One thread. `our_comment_id` is the newest of our comments, as it was when the thread was read last."""
+
+    owner: str
+    repo: str
+    number: int
+    type: Literal["issue", "pull"]
+    url: str
+    first_seen: Moment
+    last_checked: Moment
+    last_commented_at: Moment | None = None
+    our_comment_id: int | None = None
+    our_comment_count: int = 0
+    state: EngagementState = "new"
+    conclusion_reason: str | None = None
+    source: ThreadSource = "github_notification"
+    concluded_at: Moment | None = None
+    reengagement_count: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Tracked:
+    """Something led to the thread."""
+
+    waiting: WaitingThread
+
+
+@dataclass(frozen=True, slots=True)
+class Read:
+    """The thread was read, and is to be answered or not."""
+
+    thread: IssueThread
+    login: str
+    is_to_be_answered: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Commented:
+    """A comment of ours is on its way, or waits for the owner's yes."""
+
+
+@dataclass(frozen=True, slots=True)
+class Reentered:
+    """Somebody called us back into a thread that we left; `by_owner` if the owner did."""
+
+    by_owner: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Left:
+    """We leave the thread."""
+
+    reason: str
+
+
+Event = Tracked | Read | Commented | Reentered | Left
+
+
+def after(record: Engagement | None, event: Event, now: datetime) -> Engagement | None:
+    """Return the record after an event; None where there is none, and the event begins none."""
+    if isinstance(event, Tracked):
+        return record.replace(last_checked=now) if record else _begun(event.waiting, now)
+    if record is None:
+        return None
+    match event:
+        case Read():
+            return _read(record, event, now)
+        case Commented():
+            return record.replace(last_checked=now, last_commented_at=now, state="awaiting_response")
+        case Reentered(by_owner=by_owner):
+            count = record.reengagement_count + (0 if by_owner else 1)
+            return record.replace(
+                last_checked=now, state="active", concluded_at=None, conclusion_reason=None, reengagement_count=count
+            )
+        case Left(reason=reason):
+            return record.replace(last_checked=now, state="concluded", concluded_at=now, conclusion_reason=reason)
+
+
+def _begun(waiting: WaitingThread, now: datetime) -> Engagement:
+    owner, _, repo = waiting.repo.partition("/")
+    return Engagement(
+        owner=owner,
+        repo=repo,
+        number=waiting.number,
+        type=waiting.kind,
+        url=waiting.url,
+        first_seen=now,
+        last_checked=now,
+        source=waiting.source,
+    )
+
+
+def _read(record: Engagement, event: Read, now: datetime) -> Engagement:
+    own = event.thread.by(event.login)
+    seen = {
+        "last_checked": now,
+        "url": event.thread.issue.html_url,
+        "type": "pull" if event.thread.issue.is_pull_request else "issue",
+        "our_comment_count": len(own),
+        **({"our_comment_id": own[-1].id, "last_commented_at": own[-1].created_at} if own else {}),
+    }
+    state: EngagementState = "active" if event.is_to_be_answered else "awaiting_response"
+    if not event.thread.is_open:
+        state = "closed"
+    elif record.state == "concluded":
+        state = "concluded"
+    return Engagement.model_validate({**record.model_dump(), **seen, "state": state})
+
+
+def is_outlived(record: Engagement, now: datetime) -> bool:
+    """Return whether a record has outlived its use."""
+    age = now - record.last_checked
+    return age > OLD_AFTER or (age > OVER_AFTER and record.state in {"concluded", "closed"})

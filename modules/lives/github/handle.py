@@ -1,0 +1,234 @@
+"""One thread that waits: read it, decide by rule, else ask the model.
+
+A crash at any point leaves the row waiting; a comment that had been accepted before is found and not repeated.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection
+
+from adapters.atproto.types import Actor
+from adapters.github.client import GitHub
+from adapters.github.types import Repo
+from common.clock import iso
+from common.errors import BudgetExceeded, Fatal, Transient
+from common.result import Err
+from modules.lives.github.engagement import Commented, Read, Reentered, Tracked
+from modules.lives.github.policy import (
+    FINISHED_LABEL,
+    analyze_issue_thread,
+    caller,
+    decision_of,
+    is_program,
+    may_reenter,
+)
+from modules.lives.github.respond import LOOP, ThreadResponder
+from modules.lives.github.state import GitHubState
+from modules.lives.github.types import (
+    IssueAct,
+    IssueDisposition,
+    IssueThread,
+    Known,
+    ResponseCode,
+    ResponseDecision,
+    ThreadOptions,
+)
+from modules.runtime.journal.journal import Journal
+from modules.runtime.journal.types import Entry
+from modules.runtime.llm.types import Importance
+from modules.services.inbox.threads import WaitingThread
+from modules.services.outbox.bodies import IssueCommentBody
+from modules.services.outbox.outbox import Outbox
+from modules.services.outbox.rules.policy import full
+from modules.services.outbox.rules.rules import TURNS_OF_PEERS, TURNS_OF_STRANGERS
+from modules.services.outbox.rules.waits import PersonTurns
+from modules.services.outbox.types import ACTIVE_STATES, Intent
+
+MOST_TRIES = 3
+
+_LOOKED_AT = 200
+_ON_ITS_WAY_S = 60.0
+_HELD_S = 1_800.0
+_FOREIGN = "its repository is somebody else's: {repo}"
+_SUMMARIES: dict[IssueAct, str] = {
+    "commented": "Commented on {}",
+    "silent": "No comment on {}",
+    "dropped": "Giving up on {}",
+    "later": "{} has to wait",
+    "undecided": "Undecided about {}",
+}
+
+
+class ThreadHandler:
+    """Handles what led to a thread. At `speed` 10 the pauses are a tenth as long."""
+
+    def __init__(
+        self,
+        *,
+        github: GitHub,
+        state: GitHubState,
+        responder: ThreadResponder,
+        outbox: Outbox,
+        turns: PersonTurns,
+        journal: Journal,
+        owner: str,
+        peers: Callable[[], Collection[str]],
+        speed: float,
+    ) -> None:
+        self._github = github
+        self._state = state
+        self._responder = responder
+        self._outbox = outbox
+        self._turns = turns
+        self._journal = journal
+        self._owner = owner
+        self._peers = peers
+        self._speed = speed
+        self._tries: dict[str, int] = {}
+        self._told_to_wait: set[str] = set()
+
+    def importance_of(self, waiting: WaitingThread) -> Importance:
+        """How much what led to a thread matters, before the thread is read."""
+        return "owner" if waiting.source == "bluesky_url_owner" else "stranger"
+
+    async def handle(self, waiting: WaitingThread) -> IssueDisposition:
+        """Handle what led to a thread, and settle it unless it goes on waiting.
+
+        Raises:
+            BudgetExceeded: there is no budget for whoever calls us.
+            Fatal: nothing can be done any more.
+            Transient: GitHub or the model is briefly unable; the thread goes on waiting.
+
+        """
+        self._state.note(waiting.key, Tracked(waiting))
+        disposition = await self._done_before(waiting) or await self._disposition_of(waiting)
+        if disposition.act == "undecided":
+            tries = self._tries[waiting.cause_id] = self._tries.get(waiting.cause_id, 0) + 1
+            if tries >= MOST_TRIES:
+                disposition = IssueDisposition("dropped", f"{disposition.reason}, {tries} times", disposition.code)
+        await self._tell(waiting, disposition)
+        if disposition.act == "commented":
+            self._state.note(waiting.key, Commented())
+        if disposition.act in {"commented", "silent", "dropped"}:
+            await self._state.settle(waiting, "dropped" if disposition.act == "dropped" else "handled", disposition.act)
+            self._tries.pop(waiting.cause_id, None)
+            self._told_to_wait.discard(waiting.cause_id)
+        return disposition
+
+    async def _done_before(self, waiting: WaitingThread) -> IssueDisposition | None:
+        """What an earlier life did and did not note."""
+        found = await self._outbox.by_cause(waiting.cause_id)
+        intent = next((one for one in found if one.state in ACTIVE_STATES), None)
+        if intent is None:
+            return None
+        held = intent.state == "held"
+        return IssueDisposition("commented", "done before the last restart", intent_id=intent.id, held=held)
+
+    async def _disposition_of(self, waiting: WaitingThread) -> IssueDisposition:
+        """One thread that the model rejects, or that trips over a bug of ours, must not stop the others for good."""
+        try:
+            return await self._decide(waiting)
+        except (BudgetExceeded, Fatal, Transient):
+            raise
+        except Exception as error:
+            return IssueDisposition("undecided", f"{type(error).__name__}: {error}")
+
+    async def _decide(self, waiting: WaitingThread) -> IssueDisposition:
+        if (ours := await self._unsent(waiting)) is not None:
+            held = ours.state == "held"
+            reason = "a comment of ours waits for the owner's yes" if held else "a comment of ours is on its way"
+            wait_s = (_HELD_S if held else _ON_ITS_WAY_S) / self._speed
+            return IssueDisposition("later", reason, intent_id=ours.id, retry_in_s=wait_s)
+        thread = await self._read(waiting)
+        if isinstance(thread, IssueDisposition):
+            return thread
+        known = Known(self._github.login, self._owner, self._peers())
+        decision = self._judged(waiting, thread, known)
+        self._state.note(waiting.key, Read(thread, known.login, is_to_be_answered=decision.responds))
+        if not decision.responds:
+            return IssueDisposition("silent", decision.reason, decision.code)
+        return await self._answer(waiting, thread, known, decision)
+
+    async def _unsent(self, waiting: WaitingThread) -> Intent | None:
+        """A comment of ours for the same thread that was accepted and does not stand there yet."""
+        for one in await self._outbox.of_kind("issue_comment", _LOOKED_AT):
+            body = one.body
+            is_here = isinstance(body, IssueCommentBody) and f"{body.repo}#{body.number}".lower() == waiting.key
+            if is_here and one.state in ACTIVE_STATES - {"done"}:
+                return one
+        return None
+
+    async def _read(self, waiting: WaitingThread) -> IssueThread | IssueDisposition:
+        """The thread as it stands. Raises `Transient` where it cannot be read now."""
+        owner, _, name = waiting.repo.partition("/")
+        repo = Repo(owner, name)
+        async with self._github.burst():
+            issue = await self._github.get_issue(repo, waiting.number)
+            if isinstance(issue, Err):
+                return _unread(issue)
+            comments = await self._github.list_comments(repo, waiting.number)
+        return _unread(comments) if isinstance(comments, Err) else IssueThread(issue.data, comments.data)
+
+    def _judged(self, waiting: WaitingThread, thread: IssueThread, known: Known) -> ResponseDecision:
+        if FINISHED_LABEL in {label.lower() for label in thread.issue.labels}:
+            return decision_of(ResponseCode.FINISHED)
+        by_owner = waiting.source == "bluesky_url_owner"
+        decision = analyze_issue_thread(thread, known.login, ThreadOptions(is_owner_request=by_owner), known.peers)
+        record = self._state.known(waiting.key)
+        if not decision.responds or record is None or record.state != "concluded":
+            return decision
+        left_at = iso(record.concluded_at) if record.concluded_at else None
+        if not may_reenter(thread, known.login, left_at, record.reengagement_count, is_owner_request=by_owner):
+            return decision_of(ResponseCode.CONCLUDED)
+        self._state.note(waiting.key, Reentered(by_owner=by_owner))
+        return decision
+
+    async def _answer(
+        self, waiting: WaitingThread, thread: IssueThread, known: Known, decision: ResponseDecision
+    ) -> IssueDisposition:
+        who = caller(thread, known.login)
+        importance = self._importance(waiting, who, known)
+        if importance != "owner":
+            actor = Actor(f"github:{who.lower()}", who, is_bot=is_program(who))
+            await self._turns.recall()
+            if wait := self._turns.wait(actor.did, TURNS_OF_STRANGERS if importance == "stranger" else TURNS_OF_PEERS):
+                return IssueDisposition("later", full(wait[0]), decision.code, retry_in_s=wait[1])
+            await self._turns.begin_turn(actor)
+        hold = _FOREIGN.format(repo=waiting.repo) if self._is_foreign(waiting, known) else ""
+        return await self._responder.answer_thread(waiting, thread, known, decision, hold=hold, importance=importance)
+
+    def _importance(self, waiting: WaitingThread, who: str, known: Known) -> Importance:
+        if waiting.source == "bluesky_url_owner" or (known.owner and who.lower() == known.owner.lower()):
+            return "owner"
+        return "mention" if who.lower() in {peer.lower() for peer in known.peers} else "stranger"
+
+    def _is_foreign(self, waiting: WaitingThread, known: Known) -> bool:
+        return waiting.repo.partition("/")[0].lower() not in {known.login.lower(), known.owner.lower()}
+
+    async def _tell(self, waiting: WaitingThread, disposition: IssueDisposition) -> None:
+        """Write to the journal what became of it. That it has to wait is told once, however often it is looked at."""
+        if disposition.act == "later":
+            if waiting.cause_id in self._told_to_wait:
+                return
+            self._told_to_wait.add(waiting.cause_id)
+        summary = "A comment on {} waits for your yes" if disposition.held else _SUMMARIES[disposition.act]
+        code = disposition.code.value if disposition.code else ""
+        await self._journal.record(
+            Entry(
+                "decision",
+                LOOP,
+                summary.format(f"{waiting.repo}#{waiting.number}"),
+                line="social",
+                reason=disposition.reason,
+                trigger_uri=waiting.cause_id,
+                intent_id=disposition.intent_id,
+                data={"act": disposition.act, "code": code, "source": waiting.source, "uri": waiting.uri},
+            )
+        )
+
+
+def _unread(problem: Err) -> IssueDisposition:
+    """What becomes of a thread that is not there for us. Raises `Transient` where it may be later."""
+    if problem.kind in {"not_found", "invalid"}:
+        return IssueDisposition("dropped", problem.error)
+    raise Transient(problem.error, retry_after=problem.retry_after)

@@ -1,0 +1,223 @@
+"""Which thread on GitHub is answered, in which order, and what a comment must not be. Pure."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Iterable, Sequence
+from functools import lru_cache
+
+from adapters.github.types import Comment
+from common.clock import parse_iso
+from common.text.strings import normalize_post_text
+from modules.lives.github.types import IssueThread, ResponseCode, ResponseDecision, ThreadOptions, Urgency
+from modules.services.inbox.threads import WaitingThread
+
+FINISHED_LABEL = "finished"
+"""Marks the issue by which a workspace ends; nobody talks there."""
+MOST_REENTRIES = 1
+"""So often a thread that we left is entered again because somebody other than the owner mentions us there."""
+
+_LATEST = 5
+_MOST_OWN = 3
+_MANY = 3
+_CROWD = 2
+_INTRODUCTION_CHARS = 160
+_URGENCY: dict[Urgency, int] = {"high": 0, "medium": 1, "low": 2, "none": 3}
+_BY_REASON: dict[str, Urgency] = {"mention": "medium", "assign": "medium"}
+_APP = "[bot]"
+_INTRODUCES = re.compile(
+    r"(?:(?:hi|hello|hey|greetings)\b[^\w\n]{0,3}(?:(?:there|all|everyone|everybody|folks|team)\b[^\w\n]{0,3})?)?"
+    r"(?:i\s?(?:am|[\u2019']m)|this\sis|my\sname\sis|(?:let\sme|allow\sme\sto)\sintroduce\smyself)\b",
+    re.IGNORECASE,
+)
+
+
+def mentions(text: str, login: str) -> bool:
+    """Return whether a text mentions an account, `@login`, in any case; a longer name that begins so is another."""
+    return bool(login) and _mention(login.lower()).search(text) is not None
+
+
+def strip_self_mention(text: str, login: str) -> str:
+    """Return a text in which our own account is named without being mentioned."""
+    return _mention(login.lower()).sub(lambda found: found[0][1:], text) if login else text
+
+
+@lru_cache(maxsize=64)
+def _mention(login: str) -> re.Pattern[str]:
+    return re.compile(rf"(?<![A-Za-z0-9_])@{re.escape(login)}(?![A-Za-z0-9-])", re.IGNORECASE)
+
+
+def get_effective_peers(thread: IssueThread, login: str, peers: Collection[str]) -> tuple[str, ...]:
+    """Return the logins of those who count as other SOULs in a thread, each once.
+
+    These are `peers` where any is known. Otherwise everybody who commented, but for us.
+    """
+    if peers:
+        return tuple(peers)
+    first_seen: dict[str, str] = {}
+    for one in thread.comments:
+        if one.author.lower() != login.lower():
+            first_seen.setdefault(one.author.lower(), one.author)
+    return tuple(first_seen.values())
+
+
+def analyze_issue_thread(
+    thread: IssueThread, login: str, options: ThreadOptions, peers: Collection[str]
+) -> ResponseDecision:
+    """Return whether a thread is to be answered. The first row of the table that applies decides.
+
+    The rows are those of `ResponseCode`, from `CLOSED` on. That nothing is new since our comment needs no row of its
+    own: then the last comment is ours.
+
+    Args:
+        thread: as it stands.
+        login: our account.
+        options: what is known of it beside its words.
+        peers: logins of the SOULs that we know.
+
+    """
+    own = thread.by(login)
+    code, urgency = _first_row(thread, login, options, peers)
+    reason = _REASONS[code]
+    if code is ResponseCode.NEW_COMMENTS:
+        reason = reason.format(count=len(thread.later_than(login)))
+    elif code is ResponseCode.ENOUGH_SAID:
+        reason = reason.format(count=len(own))
+    return ResponseDecision(code, reason, urgency)
+
+
+def _first_row(
+    thread: IssueThread, login: str, options: ThreadOptions, peers: Collection[str]
+) -> tuple[ResponseCode, Urgency]:
+    own, later = thread.by(login), thread.later_than(login)
+    if not thread.is_open:
+        return ResponseCode.CLOSED, "none"
+    if own and not later:
+        return ResponseCode.OWN_LAST, "none"
+    if options.is_owner_request:
+        return ResponseCode.OWNER_REQUEST, "high"
+    if own:
+        return _row_after_own(thread, login, later, peers)
+    return _row_without_own(thread, login, options, peers)
+
+
+def _row_after_own(
+    thread: IssueThread, login: str, later: Sequence[Comment], peers: Collection[str]
+) -> tuple[ResponseCode, Urgency]:
+    effective = _names(get_effective_peers(thread, login, peers))
+    only_peers = all(one.author.lower() in effective for one in later)
+    if effective and only_peers and not _any_mentions(later, login):
+        return ResponseCode.PEERS_ONLY, "none"
+    latest = thread.comments[-_LATEST:]
+    # NOTE(self): only SOULs that we know count as peers here: who is taken for one because nobody is known, is heard.
+    ours = _names(peers) | {login.lower()}
+    by_people = [one for one in latest if one.author.lower() not in ours and not is_program(one.author)]
+    if len(thread.by(login)) >= _MOST_OWN and not _any_mentions(by_people, login):
+        return ResponseCode.ENOUGH_SAID, "none"
+    return ResponseCode.NEW_COMMENTS, "high" if len(later) >= _MANY else "medium"
+
+
+def _row_without_own(
+    thread: IssueThread, login: str, options: ThreadOptions, peers: Collection[str]
+) -> tuple[ResponseCode, Urgency]:
+    if _any_mentions(thread.comments[-_LATEST:], login):
+        return ResponseCode.MENTIONED, "high"
+    if mentions(thread.issue.body, login):
+        effective = _names(get_effective_peers(thread, login, peers))
+        crowded = sum(one.author.lower() in effective for one in thread.comments) >= _CROWD
+        return ResponseCode.MENTIONED_IN_BODY, "low" if crowded else "high"
+    if options.is_workspace_review:
+        return ResponseCode.WORKSPACE_REVIEW, "low"
+    if options.is_workspace_issue:
+        return ResponseCode.WORKSPACE_ISSUE, "low"
+    return ResponseCode.NOT_ADDRESSED, "none"
+
+
+_REASONS: dict[ResponseCode, str] = {
+    ResponseCode.FINISHED: "it marks a workspace as finished",
+    ResponseCode.CONCLUDED: "we left this thread, and nobody calls us back",
+    ResponseCode.CLOSED: "it is closed",
+    ResponseCode.OWN_LAST: "the last comment is ours",
+    ResponseCode.OWNER_REQUEST: "the owner asked for it",
+    ResponseCode.PEERS_ONLY: "only other SOULs commented since, and none of them mentions us",
+    ResponseCode.ENOUGH_SAID: "we commented {count} times, and nobody asks us for more",
+    ResponseCode.NEW_COMMENTS: "{count} comments since ours",
+    ResponseCode.MENTIONED: "a comment mentions us",
+    ResponseCode.MENTIONED_IN_BODY: "its first text mentions us",
+    ResponseCode.WORKSPACE_REVIEW: "a pull request in our workspace",
+    ResponseCode.WORKSPACE_ISSUE: "an issue in our workspace",
+    ResponseCode.NOT_ADDRESSED: "nobody addresses us",
+}
+
+
+def decision_of(code: ResponseCode) -> ResponseDecision:
+    """Return the decision against an answer for that reason."""
+    return ResponseDecision(code, _REASONS[code])
+
+
+def may_reenter(
+    thread: IssueThread, login: str, concluded_at: str | None, reentries: int, *, is_owner_request: bool
+) -> bool:
+    """Return whether a thread that we left may be entered again.
+
+    The owner may always call us back; others by a mention written after we left, once.
+    """
+    if is_owner_request or concluded_at is None:
+        return True
+    left_at = parse_iso(concluded_at)
+    since = [one for one in thread.later_than(login) if parse_iso(one.created_at) > left_at]
+    return reentries < MOST_REENTRIES and _any_mentions(since, login)
+
+
+def in_order(threads: Iterable[WaitingThread]) -> list[WaitingThread]:
+    """Return threads in the order in which they are met: what the owner showed us first, then by how urgent it is."""
+    return sorted(threads, key=lambda one: _URGENCY[expected_urgency(one)])
+
+
+def expected_urgency(waiting: WaitingThread) -> Urgency:
+    """Return how urgent a thread can be expected to be, before it is read."""
+    if waiting.source == "bluesky_url_owner":
+        return "high"
+    return _BY_REASON.get(waiting.reason, "low")
+
+
+def is_program(login: str) -> bool:
+    """Return whether an account is an app's, by its name."""
+    return login.lower().endswith(_APP)
+
+
+def caller(thread: IssueThread, login: str) -> str:
+    """Return the login of whoever calls for an answer: who mentioned us last, else who wrote last, else the author."""
+    later = thread.later_than(login)
+    mentioning = [one.author for one in later if mentions(one.body, login)]
+    return (mentioning or [one.author for one in later] or [thread.issue.author])[-1]
+
+
+def repeats_own(text: str, thread: IssueThread, login: str) -> bool:
+    """Return whether we said the same in a thread before, by its words."""
+    words = normalize_post_text(text)
+    return bool(words) and any(words == normalize_post_text(one.body) for one in thread.by(login))
+
+
+def opens_with_introduction(text: str, names: Iterable[str]) -> bool:
+    """Return whether a comment begins by saying who we are, by one of our `names`, or at length."""
+    opening = text.lstrip("#*_>- \t\n")[:_INTRODUCTION_CHARS]
+    found = _INTRODUCES.match(opening)
+    if not found:
+        return False
+    if "introduce" in found[0].lower() or "name" in found[0].lower():
+        return True
+    after = opening[found.end() :].lower().lstrip(" \t*_`@")
+    named = (name.lower().lstrip("@") for name in names if name)
+    return any(after.startswith(name) for name in named) or _IS_AGENT.match(after) is not None
+
+
+_IS_AGENT = re.compile(r"(?:an?|the|your|one of)\s(?:\w{1,20}\s){0,3}?(?:ai|agent|bot|soul|assistant)\b")
+
+
+def _names(logins: Iterable[str]) -> set[str]:
+    return {login.lower() for login in logins}
+
+
+def _any_mentions(comments: Iterable[Comment], login: str) -> bool:
+    return any(mentions(one.body, login) for one in comments)

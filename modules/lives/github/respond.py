@@ -1,0 +1,190 @@
+"""Lets the model choose one act about a thread on GitHub: a comment, or silence.
+
+A comment is public, so the turn is told nothing that is private. It belongs to no session: what it was told stands on
+GitHub, and what it said in the outbox.
+"""
+
+from __future__ import annotations
+
+import random
+from dataclasses import dataclass
+
+from common.clock import Clock, local, spoken
+from common.facts import IssueFacts, SaidLine
+from common.provenance import Provenance
+from modules.lives.github.policy import get_effective_peers
+from modules.lives.github.thread_text import MOST_COMMENTS, ThreadText, format_thread_for_context
+from modules.lives.github.types import (
+    IssueDisposition,
+    IssueThread,
+    IssueTurn,
+    Known,
+    ResponseDecision,
+)
+from modules.runtime.llm.types import Importance, Message
+from modules.services.agent.framing import Framer
+from modules.services.agent.identity.identity import Me
+from modules.services.agent.prompt.prompter import Prompter
+from modules.services.agent.skills.skills import Skills
+from modules.services.agent.tools.types import Turn
+from modules.services.agent.turn.loop import TurnResult
+from modules.services.agent.turn.runner import TurnRunner
+from modules.services.inbox.threads import ThreadSource, WaitingThread
+
+LOOP = "github-awareness"
+SKILL = "github-response"
+TOOLS = ("github_create_issue_comment", "github_stay_silent")
+
+_TEMPLATE = "User Message Template"
+_PEERS = "peer-awareness"
+_SOURCES: dict[ThreadSource, str] = {
+    "github_notification": "Notification",
+    "bluesky_url": "Shared",
+    "bluesky_url_owner": "Shared By Owner",
+    "workspace_pr_review": "Workspace",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class ThreadResponder:
+    """Asks the model, with the words of strangers as data and two tools."""
+
+    me: Me
+    prompter: Prompter
+    skills: Skills
+    turn_runner: TurnRunner
+    clock: Clock
+    rng: random.Random
+
+    async def answer_thread(
+        self,
+        waiting: WaitingThread,
+        thread: IssueThread,
+        known: Known,
+        decision: ResponseDecision,
+        *,
+        hold: str,
+        importance: Importance,
+    ) -> IssueDisposition:
+        """Return what the model chose; `hold` is why a comment must wait for the owner's yes, "" if it need not.
+
+        Raises:
+            BudgetExceeded: there is no budget for the author.
+            Transient: the model is briefly unable.
+
+        """
+        peers = [one for one in get_effective_peers(thread, known.login, known.peers) if one in _authors(thread)]
+        text = format_thread_for_context(thread, known.login, peers)
+        told = self._words(waiting, thread, text, decision)
+        bare = self._template(waiting, decision, text, opening="", comments="", by_peers="")
+        system = await self.prompter.prompt(
+            skill=SKILL,
+            variables={
+                "repo": waiting.repo,
+                "number": str(waiting.number),
+                "github_username": known.login,
+                "peer_section": self._peer_section(peers),
+            },
+            audience="bluesky",
+            session_key=f"github:{waiting.key}",
+            query=f"{thread.issue.title}\n{thread.comments[-1].body if thread.comments else thread.issue.body}",
+            now=self.clock.now(),
+            least=Provenance.STRANGER,
+        )
+        turn_result = await self.turn_runner.run_turn(
+            turn=Turn(
+                loop=LOOP,
+                provenance=Provenance.STRANGER,
+                cause_id=waiting.cause_id,
+                subject=IssueTurn(waiting, thread, known.login, hold=hold, told=bare),
+                importance=importance,
+            ),
+            system=system,
+            messages=(Message("user", told),),
+            purpose=SKILL,
+            tool_choice="required",
+            only=TOOLS,
+            about=_facts(waiting, thread, known.login, decision),
+        )
+        return disposition_of(turn_result, decision)
+
+    def _words(self, waiting: WaitingThread, thread: IssueThread, text: ThreadText, decision: ResponseDecision) -> str:
+        framer, uri = Framer(self.skills, self.rng), thread.issue.html_url
+
+        def framed(kind: str, author: str, words: str) -> str:
+            return framer.frame(kind, author=author, uri=uri, text=words)
+
+        nothing = self.skills.section(SKILL, "No Comments")
+        said = self.skills.render(SKILL, "Already Said", comments=framed("conversation", "several", text.by_peers))
+        return self._template(
+            waiting,
+            decision,
+            text,
+            opening=framed("post", f"@{thread.issue.author}", text.opening),
+            comments=framed("conversation", "several", text.comments) if text.comments else nothing,
+            by_peers=said if text.by_peers else "",
+        )
+
+    def _template(
+        self,
+        waiting: WaitingThread,
+        decision: ResponseDecision,
+        text: ThreadText,
+        *,
+        opening: str,
+        comments: str,
+        by_peers: str,
+    ) -> str:
+        return self.skills.render(
+            SKILL,
+            _TEMPLATE,
+            today=spoken(local(self.clock.now(), self.me.timezone)),
+            source=self.skills.subsection(SKILL, "Source", _SOURCES[waiting.source]),
+            reason=decision.reason,
+            opening=opening,
+            hidden=self.skills.render(SKILL, "Hidden", count=text.hidden) if text.hidden else "",
+            comments=comments,
+            by_peers=by_peers,
+        )
+
+    def _peer_section(self, peers: list[str]) -> str:
+        if not peers:
+            return ""
+        several = len(peers) > 1
+        return self.skills.render(
+            _PEERS,
+            "GitHub Peer Awareness",
+            peer_list=", ".join(f"@{peer}" for peer in peers),
+            is_peer_plural="have" if several else "has",
+            peer_plural_suffix="s" if several else "",
+        )
+
+
+def disposition_of(turn_result: TurnResult, decision: ResponseDecision) -> IssueDisposition:
+    """What the turn came to: the act of the tool that ended it, or `undecided` when none did."""
+    for _, result in reversed(turn_result.calls):
+        if result.ends_turn:
+            data = result.data
+            reason, held = str(data.get("reason", "")) or decision.reason, bool(data.get("held", False))
+            return IssueDisposition(data["act"], reason, decision.code, data.get("intent_id"), held=held)
+    reason = f"the model chose nothing that works ({turn_result.stopped})"
+    return IssueDisposition("undecided", reason, decision.code)
+
+
+def _authors(thread: IssueThread) -> set[str]:
+    return {one.author for one in thread.comments}
+
+
+def _facts(waiting: WaitingThread, thread: IssueThread, login: str, decision: ResponseDecision) -> IssueFacts:
+    said = [SaidLine("" if one.author.lower() == login.lower() else one.author, one.body) for one in thread.comments]
+    return IssueFacts(
+        repo=waiting.repo,
+        number=thread.issue.number,
+        title=thread.issue.title,
+        author=thread.issue.author,
+        text=thread.issue.body,
+        said=tuple(said[-MOST_COMMENTS:]),
+        is_pull_request=thread.issue.is_pull_request,
+        is_owner_request=waiting.source == "bluesky_url_owner",
+        why=decision.code.value,
+    )

@@ -1,0 +1,72 @@
+"""A thread as a model reads it: bounded, without what GitHub hides from readers, oldest comment first. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+
+from adapters.github.types import Comment
+from modules.lives.github.types import IssueThread
+
+MOST_COMMENTS = 15
+
+_BODY_CHARS = 6_000
+_COMMENT_CHARS = 2_000
+_PEER_CHARS = 400
+_OPEN, _CLOSE = "<!--", "-->"
+_CUT = "[…]"
+
+
+@dataclass(frozen=True, slots=True)
+class ThreadText:
+    """The parts of a thread: its first text, the newest comments, and of these once more what peers said.
+
+    `hidden` counts the earlier comments that are left out.
+    """
+
+    opening: str
+    comments: str
+    by_peers: str
+    hidden: int = 0
+
+
+def format_thread_for_context(
+    thread: IssueThread, login: str, peers: Collection[str], max_comments: int = MOST_COMMENTS
+) -> ThreadText:
+    """Return a thread with its newest `max_comments` comments; a line of ours begins with YOU."""
+    issue, shown = thread.issue, thread.comments[-max_comments:]
+    kind = "pull request" if issue.is_pull_request else "issue"
+    labels = f", labels: {', '.join(issue.labels)}" if issue.labels else ""
+    heading = f"{issue.title}\n({kind} #{issue.number}, {issue.state}, by @{issue.author}{labels})"
+    known = {peer.lower() for peer in peers}
+    by_peers = [one for one in shown if one.author.lower() in known]
+    return ThreadText(
+        opening=f"{heading}\n\n{_fitted(issue.body, _BODY_CHARS)}",
+        comments=_lines(shown, login, _COMMENT_CHARS),
+        by_peers=_lines(by_peers, login, _PEER_CHARS),
+        hidden=len(thread.comments) - len(shown),
+    )
+
+
+def without_html_comments(text: str) -> str:
+    """Return a text without its HTML comments, which no reader of the page sees; one without an end takes the rest."""
+    shown, start = [], 0
+    while (begins := text.find(_OPEN, start)) >= 0:
+        shown.append(text[start:begins])
+        ends = text.find(_CLOSE, begins + len(_OPEN))
+        if ends < 0:
+            return "".join(shown)
+        start = ends + len(_CLOSE)
+    return "".join([*shown, text[start:]])
+
+
+def _lines(comments: Sequence[Comment], login: str, most: int) -> str:
+    return "\n\n".join(
+        f"{'YOU' if one.author.lower() == login.lower() else f'@{one.author}'}: {_fitted(one.body, most)}"
+        for one in comments
+    )
+
+
+def _fitted(text: str, most: int) -> str:
+    seen = without_html_comments(text).strip()
+    return seen if len(seen) <= most else f"{seen[:most]} {_CUT}"

@@ -1,0 +1,154 @@
+"""What this life hands around between its rooms. Logins are compared in any case."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Literal
+
+from adapters.github.types import Comment, Issue
+from modules.services.inbox.threads import WaitingThread
+from modules.services.outbox.bodies import IssueCommentBody
+
+Urgency = Literal["high", "medium", "low", "none"]
+
+
+class ResponseCode(StrEnum):
+    """Why a thread is answered or not: one for each row of the table, and for what comes before it."""
+
+    FINISHED = "finished"
+    CONCLUDED = "concluded"
+    CLOSED = "closed"
+    OWN_LAST = "own-last"
+    OWNER_REQUEST = "owner-request"
+    PEERS_ONLY = "peers-only"
+    ENOUGH_SAID = "enough-said"
+    NEW_COMMENTS = "new-comments"
+    MENTIONED = "mentioned"
+    MENTIONED_IN_BODY = "mentioned-in-body"
+    WORKSPACE_REVIEW = "workspace-review"
+    WORKSPACE_ISSUE = "workspace-issue"
+    NOT_ADDRESSED = "not-addressed"
+
+
+@dataclass(frozen=True, slots=True)
+class ResponseDecision:
+    """Whether a thread is answered: the code for programs, the reason for people, and how urgent it is."""
+
+    code: ResponseCode
+    reason: str
+    urgency: Urgency = "none"
+
+    @property
+    def responds(self) -> bool:
+        """Whether there is to be an answer."""
+        return self.urgency != "none"
+
+
+@dataclass(frozen=True, slots=True)
+class ThreadOptions:
+    """What is known of a thread beside its words.
+
+    Attributes:
+        is_owner_request: the owner showed it to us.
+        is_workspace_review: it is a pull request of a workspace of ours, to be reviewed.
+        is_workspace_issue: it is an issue of a workspace of ours.
+
+    """
+
+    is_owner_request: bool = False
+    is_workspace_review: bool = False
+    is_workspace_issue: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class IssueThread:
+    """An issue or pull request with its comments, oldest first."""
+
+    issue: Issue
+    comments: tuple[Comment, ...] = ()
+
+    @property
+    def is_open(self) -> bool:
+        """Whether it is neither closed nor merged."""
+        return self.issue.state == "open"
+
+    def by(self, login: str) -> tuple[Comment, ...]:
+        """Return the comments of one account."""
+        return tuple(one for one in self.comments if one.author.lower() == login.lower())
+
+    def later_than(self, login: str) -> tuple[Comment, ...]:
+        """Return what others wrote after the last comment of an account; all comments where it wrote none."""
+        places = [place for place, one in enumerate(self.comments) if one.author.lower() == login.lower()]
+        return self.comments[places[-1] + 1 :] if places else self.comments
+
+
+@dataclass(slots=True)
+class Revision:
+    """Whether the model was asked for another text in this turn already."""
+
+    asked: bool = False
+
+    def ask(self) -> bool:
+        """Note that another text is asked for; return whether this is the first time."""
+        is_first, self.asked = not self.asked, True
+        return is_first
+
+
+@dataclass(frozen=True, slots=True)
+class IssueTurn:
+    """What a turn about a thread may touch: one comment there, or none.
+
+    Attributes:
+        waiting: what led to the turn.
+        thread: as it was read for it.
+        login: our account.
+        hold: why a comment must wait for the owner's yes; "" if it need not.
+        told: what our own prompt said, without the words of others.
+
+    """
+
+    waiting: WaitingThread
+    thread: IssueThread
+    login: str
+    hold: str = ""
+    told: str = ""
+    revision: Revision = field(default_factory=Revision)
+
+    def comment(self, text: str) -> IssueCommentBody:
+        """Return the comment with these words."""
+        issue = self.thread.issue
+        about = f"{self.waiting.repo}#{self.waiting.number}"
+        return IssueCommentBody(
+            source="github",
+            repo=self.waiting.repo,
+            number=issue.number,
+            body=text,
+            text=text,
+            about=f"comment on {about}",
+        )
+
+
+IssueAct = Literal["commented", "silent", "later", "dropped", "undecided"]
+
+
+@dataclass(frozen=True, slots=True)
+class IssueDisposition:
+    """What became of a thread, and why; `later` means in `retry_in_s` seconds."""
+
+    act: IssueAct
+    reason: str = ""
+    code: ResponseCode | None = None
+    intent_id: str | None = None
+    held: bool = False
+    retry_in_s: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class Known:
+    """Who takes part, as far as it is known: our login, the owner's ("" if none is set), and those of our peers."""
+
+    login: str
+    owner: str = ""
+    peers: Collection[str] = ()

@@ -1,0 +1,174 @@
+"""The table by which a thread on GitHub is answered or not, row by row, and what a comment must not be."""
+
+from __future__ import annotations
+
+from typing import get_args
+
+import pytest
+
+from modules.lives.github import policy
+from modules.lives.github.policy import (
+    analyze_issue_thread,
+    caller,
+    get_effective_peers,
+    in_order,
+    may_reenter,
+    mentions,
+    opens_with_introduction,
+    repeats_own,
+    strip_self_mention,
+)
+from modules.lives.github.types import IssueThread, ResponseCode, ThreadOptions, Urgency
+from modules.services.inbox.threads import WaitingThread
+from tests.modules.lives.github.threads import ME, at, thread
+
+PEERS = ("juno", "Vesper")
+NONE, OWNER = ThreadOptions(), ThreadOptions(is_owner_request=True)
+REVIEW, WORKSPACE = ThreadOptions(is_workspace_review=True), ThreadOptions(is_workspace_issue=True)
+OWN, MORE = (ME, "The narrow one."), ("kit", "Which of them?")
+PEER, ASKED = ("juno", "I think so too."), ("kit", f"@{ME} which of them?")
+CODE = ResponseCode
+
+TABLE: list[tuple[str, IssueThread, ThreadOptions, tuple[str, ...], ResponseCode, Urgency]] = [
+    ("closed", thread(ASKED, state="closed"), OWNER, (), CODE.CLOSED, "none"),
+    ("the last comment is ours", thread(MORE, OWN), NONE, (), CODE.OWN_LAST, "none"),
+    ("the last comment is ours, whatever the owner asks", thread(MORE, OWN), OWNER, (), CODE.OWN_LAST, "none"),
+    ("the owner asks", thread(), OWNER, (), CODE.OWNER_REQUEST, "high"),
+    ("the owner asks after we spoke", thread(OWN, PEER), OWNER, PEERS, CODE.OWNER_REQUEST, "high"),
+    ("only peers spoke since", thread(OWN, PEER), NONE, PEERS, CODE.PEERS_ONLY, "none"),
+    ("only who commented spoke since", thread(OWN, MORE), NONE, (), CODE.PEERS_ONLY, "none"),
+    ("a peer mentions us", thread(OWN, ("vesper", f"@{ME}, and you?")), NONE, PEERS, CODE.NEW_COMMENTS, "medium"),
+    ("thrice is enough", thread(OWN, MORE, OWN, MORE, OWN, MORE), NONE, PEERS, CODE.ENOUGH_SAID, "none"),
+    ("a peer's mention is no call", thread(OWN, MORE, OWN, MORE, OWN, ("juno", f"@{ME}?")), NONE, PEERS,
+     CODE.ENOUGH_SAID, "none"),
+    ("an app's mention is no call", thread(OWN, MORE, OWN, MORE, OWN, ("ci[bot]", f"@{ME}?")), NONE, PEERS,
+     CODE.ENOUGH_SAID, "none"),
+    ("a person calls for a fourth", thread(OWN, MORE, OWN, MORE, OWN, ASKED), NONE, PEERS, CODE.NEW_COMMENTS, "medium"),
+    ("a person calls where nobody is known", thread(OWN, MORE, OWN, MORE, OWN, ASKED), NONE, (),
+     CODE.NEW_COMMENTS, "medium"),
+    ("somebody spoke since", thread(OWN, MORE), NONE, PEERS, CODE.NEW_COMMENTS, "medium"),
+    ("three spoke since", thread(OWN, MORE, MORE, MORE), NONE, PEERS, CODE.NEW_COMMENTS, "high"),
+    ("mentioned", thread(MORE, ASKED), NONE, (), CODE.MENTIONED, "high"),
+    ("mentioned too long ago", thread(ASKED, *[MORE] * 5), NONE, (), CODE.NOT_ADDRESSED, "none"),
+    ("mentioned in the first text", thread(body=f"@{ME} look"), NONE, (), CODE.MENTIONED_IN_BODY, "high"),
+    ("mentioned there, and peers spoke", thread(PEER, PEER, body=f"@{ME}"), NONE, PEERS, CODE.MENTIONED_IN_BODY, "low"),
+    ("a review in our workspace", thread(is_pull_request=True), REVIEW, (), CODE.WORKSPACE_REVIEW, "low"),
+    ("an issue of our workspace", thread(MORE), WORKSPACE, (), CODE.WORKSPACE_ISSUE, "low"),
+    ("nobody addresses us", thread(MORE), NONE, PEERS, CODE.NOT_ADDRESSED, "none"),
+    ("the name of somebody else", thread(("kit", f"@{ME}-two look")), NONE, (), CODE.NOT_ADDRESSED, "none"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("found", "options", "peers", "code", "urgency"), [row[1:] for row in TABLE], ids=[row[0] for row in TABLE]
+)
+def test_the_first_row_that_applies_decides(
+    found: IssueThread, options: ThreadOptions, peers: tuple[str, ...], code: ResponseCode, urgency: Urgency
+) -> None:
+    decision = analyze_issue_thread(found, ME.upper(), options, peers)
+    assert (decision.code, decision.urgency) == (code, urgency)
+    assert decision.responds == (urgency != "none")
+    assert "{" not in decision.reason
+
+
+def test_every_code_of_the_table_is_tried_and_every_code_has_a_reason() -> None:
+    assert {row[4] for row in TABLE} | {CODE.FINISHED, CODE.CONCLUDED} == set(CODE)
+    assert all(policy.decision_of(code).reason for code in CODE)
+    assert {row[5] for row in TABLE} == set(get_args(Urgency))
+
+
+def test_peers_are_those_who_are_known_or_else_all_who_commented() -> None:
+    found = thread(("Ada", "1"), (ME, "2"), ("bea", "3"), ("ada", "4"), author="kit")
+    assert get_effective_peers(found, ME, PEERS) == PEERS
+    assert get_effective_peers(found, ME.upper(), ()) == ("Ada", "bea")
+    assert get_effective_peers(thread(("kit", "1")), ME, ()) == ("kit",)
+    assert get_effective_peers(thread(), ME, ()) == ()
+
+
+@pytest.mark.parametrize(
+    ("text", "is_mention"),
+    [
+        ("@sh-marv", True),
+        ("ask @SH-Marv.", True),
+        ("(@sh-marv)", True),
+        ("@sh-marvin", False),
+        ("@sh-marv-2", False),
+        ("@sh-mar", False),
+        ("sh-marv", False),
+        ("me@sh-marv", False),
+        ("", False),
+    ],
+)
+def test_a_mention_ends_where_the_name_ends(text: str, *, is_mention: bool) -> None:
+    assert mentions(text, "sh-marv") is is_mention
+    assert mentions(strip_self_mention(text, "sh-marv"), "sh-marv") is False
+
+
+def test_our_own_name_is_said_without_a_mention_and_others_stay_mentioned() -> None:
+    text = "@Rowan and @rowan-two, @kit: ask @rowan, mail x@rowan.test"
+    assert strip_self_mention(text, ME) == "Rowan and @rowan-two, @kit: ask rowan, mail x@rowan.test"
+    assert strip_self_mention(text, "") == text
+
+
+@pytest.mark.parametrize(
+    ("text", "is_introduction"),
+    [
+        ("I'm Rowan, and I look after clocks.", True),
+        ("Hi! I am @rowan. The clock stops.", True),
+        ("**Hello there, I\u2019m an AI agent** that looks after clocks.", True),
+        ("Hello, my name is R.", True),
+        ("Let me introduce myself first.", True),
+        ("This is Rowan speaking.", True),
+        ("I am the autonomous AI agent of this place.", True),
+        ("I'm not sure that the clock stops.", False),
+        ("Hello @kit, the clock stops.", False),
+        ("I am in favour of the narrow one.", False),
+        ("Rowan trees need no clock.", False),
+        ("I am rowing.", False),
+        ("", False),
+    ],
+)
+def test_a_comment_that_begins_by_saying_who_we_are_is_found(text: str, *, is_introduction: bool) -> None:
+    assert opens_with_introduction(text, ("rowan", "Rowan", "")) is is_introduction
+
+
+def test_what_we_said_in_the_thread_is_not_said_again() -> None:
+    found = thread(MORE, (ME, "The *narrow* one, see https://example.com/a"), ("kit", "The wide one."))
+    assert repeats_own("the *narrow* one,  see https://example.com/b", found, ME)
+    assert not repeats_own("The wide one.", found, ME)
+    assert not repeats_own("", found, ME)
+
+
+def test_who_calls_is_who_mentioned_us_last_or_who_wrote_last_or_the_author() -> None:
+    assert caller(thread(("ada", f"@{ME}"), ("bea", "hm")), ME) == "ada"
+    assert caller(thread(("ada", f"@{ME}"), OWN, ("bea", "hm")), ME) == "bea"
+    assert caller(thread(body=f"@{ME}"), ME) == "kit"
+
+
+@pytest.mark.parametrize(
+    ("said", "reentries", "by_owner", "may"),
+    [
+        ([OWN, MORE], 0, False, False),
+        ([OWN, MORE], 1, True, True),
+        ([OWN, ASKED], 0, False, True),
+        ([OWN, ASKED], 1, False, False),
+        ([ASKED, OWN], 0, False, False),
+    ],
+)
+def test_a_thread_that_we_left_is_entered_again_for_the_owner_or_once_for_a_mention_after(
+    said: list[tuple[str, str]], reentries: int, *, by_owner: bool, may: bool
+) -> None:
+    found = thread(*said)
+    assert may_reenter(found, ME, at(1), reentries, is_owner_request=by_owner) is may
+    assert may_reenter(found, ME, at(2), reentries, is_owner_request=by_owner) is by_owner
+    assert may_reenter(found, ME, None, reentries, is_owner_request=by_owner)
+
+
+def test_what_the_owner_shows_us_comes_first_then_mentions_then_the_rest() -> None:
+    rows = [
+        WaitingThread("acme/site", 1, "issue", "bluesky_url", at(1)),
+        WaitingThread("acme/site", 2, "issue", "github_notification", at(1), reason="comment"),
+        WaitingThread("acme/site", 3, "issue", "github_notification", at(1), reason="mention"),
+        WaitingThread("acme/site", 4, "issue", "bluesky_url_owner", at(2)),
+    ]
+    assert [one.number for one in in_order(rows)] == [4, 3, 1, 2]
