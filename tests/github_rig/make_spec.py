@@ -40,6 +40,9 @@ PATHS = (
     "/repos/{owner}/{repo}/git/trees/{tree_sha}",
     "/repos/{owner}/{repo}/pulls",
     "/repos/{owner}/{repo}/pulls/{pull_number}",
+    "/repos/{owner}/{repo}/pulls/{pull_number}/comments",
+    "/repos/{owner}/{repo}/pulls/{pull_number}/comments/{comment_id}/replies",
+    "/repos/{owner}/{repo}/pulls/{pull_number}/commits",
     "/repos/{owner}/{repo}/pulls/{pull_number}/files",
     "/repos/{owner}/{repo}/pulls/{pull_number}/merge",
     "/repos/{owner}/{repo}/pulls/{pull_number}/requested_reviewers",
@@ -55,6 +58,11 @@ PATHS = (
     "/notifications/threads/{thread_id}",
     "/search/issues",
     "/search/repositories",
+    "/repos/{owner}/{repo}/pulls/{pull_number}/reviews/{review_id}",
+    "/repos/{owner}/{repo}/pulls/{pull_number}/reviews/{review_id}/comments",
+    "/repos/{owner}/{repo}/pulls/{pull_number}/reviews/{review_id}/dismissals",
+    "/repos/{owner}/{repo}/pulls/{pull_number}/reviews/{review_id}/events",
+    "/repos/{owner}/{repo}/pulls/{pull_number}/update-branch",
 )
 _CONTENTS = "/repos/{owner}/{repo}/contents"
 _NULL = {"enum": [None]}

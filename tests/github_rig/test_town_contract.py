@@ -130,6 +130,52 @@ async def test_references_branches_commits_and_files_keep_githubs_contract(town:
 
 
 @on_one_loop
+async def test_pull_requests_and_reviews_keep_githubs_contract(town: Town) -> None:
+    head = (await town.ask("GET", f"{GARDEN}/branches/main"))["commit"]["sha"]
+    await town.ask("POST", f"{GARDEN}/git/refs", {"ref": "refs/heads/work", "sha": head}, status=201)
+    await town.put("peas.md", "Peas.\nBeans.\n", branch="work")
+    new = {"title": "Sow", "body": "Peas.", "head": "work", "base": "main", "draft": False}
+    made = await town.ask("POST", f"{GARDEN}/pulls", new, status=201)
+    await town.ask("POST", f"{GARDEN}/pulls", new, status=422)
+    pull = f"{GARDEN}/pulls/{made['number']}"
+    await town.ask("GET", f"{GARDEN}/issues/{made['number']}")
+    await town.ask("GET", pull)
+    await town.ask("GET", f"{GARDEN}/pulls/999", status=404)
+    await town.ask("GET", f"{GARDEN}/pulls?state=all&head=ada:work")
+    await town.ask("PATCH", pull, {"title": "Sow peas", "body": "Peas.", "state": "open"})
+    await town.ask("GET", f"{pull}/files")
+    await town.ask("GET", f"{pull}/commits")
+    await town.ask("POST", f"{pull}/requested_reviewers", {"reviewers": ["bea"]}, status=201)
+    await town.ask("POST", f"{pull}/requested_reviewers", {"reviewers": ["cy"]}, status=422)
+    await town.ask("GET", f"{pull}/requested_reviewers")
+    await town.ask("DELETE", f"{pull}/requested_reviewers", {"reviewers": ["bea"]})
+    await town.ask("POST", f"{pull}/reviews", {"event": "APPROVE"}, status=422)
+    comments = [{"path": "peas.md", "body": "Which?", "line": 1}]
+    no = await town.ask(
+        "POST", f"{pull}/reviews", {"event": "REQUEST_CHANGES", "body": "No.", "comments": comments}, by="bea"
+    )
+    pending = await town.ask("POST", f"{pull}/reviews", {"body": "Hm."}, by="bea")
+    await town.ask("POST", f"{pull}/reviews/{pending['id']}/events", {"event": "APPROVE"}, by="bea")
+    await town.ask("GET", f"{pull}/reviews")
+    await town.ask("GET", f"{pull}/reviews/{no['id']}")
+    await town.ask("GET", f"{pull}/reviews/{no['id']}/comments")
+    await town.ask("PUT", f"{pull}/reviews/{no['id']}/dismissals", {"message": "Done."})
+    line = {"path": "peas.md", "body": "And here?", "line": 2, "side": "RIGHT", "commit_id": no["commit_id"]}
+    said = await town.ask("POST", f"{pull}/comments", line, status=201)
+    await town.ask("POST", f"{pull}/comments/{said['id']}/replies", {"body": "Yes."}, status=201)
+    await town.ask("GET", f"{pull}/comments")
+    await town.ask("GET", f"{pull}/merge", status=404)
+    await town.put("more.md", "More.\n")
+    await town.ask("PUT", f"{pull}/update-branch", {}, status=202)
+    await town.ask("PUT", f"{pull}/merge", {"sha": "0" * 40}, status=409)
+    await town.ask("PUT", f"{pull}/merge", {"merge_method": "squash"})
+    await town.ask("PUT", f"{pull}/merge", {"merge_method": "squash"}, status=405)
+    await town.ask("GET", f"{pull}/merge", status=204)
+    await town.ask("GET", pull)
+    assert town.violations == []
+
+
+@on_one_loop
 async def test_no_route_of_the_town_escaped_the_judge(town: Town) -> None:
     """Stands last: it looks at what the tests above asked, and what those of the adapter ask of issues."""
     routes = {f"/repos/{{owner}}/{{repo}}{path}": by for path, by in IN_REPO.items()} | ELSEWHERE

@@ -13,6 +13,7 @@ from town.github.call import Answer, Call, Handler
 from town.github.git_process import GitError
 from town.github.git_values import NO_COMMIT, Commit, Signature
 from town.github.git_views import NOREPLY, GitViews
+from town.github.pushes import after_push
 from town.github.repository import is_sha
 from town.github.values import Account, Json, Refusal, StoredRepo, not_found, unprocessable
 
@@ -62,7 +63,7 @@ async def _create_ref(call: Call) -> Answer:
         taken = name in await call.git.refs()
         missing = not taken and not await call.git.has(sha)
         raise Refusal(422, _why_no_ref(taken=taken, missing=missing))
-    await call.network.after_push(repo, call.writer)
+    await after_push(call.network, repo, call.writer)
     return Answer(views_of(call).ref(name, sha), 201)
 
 
@@ -104,7 +105,7 @@ async def _move_ref(call: Call) -> Answer:
         raise Refusal(422, "Update is not a fast forward")
     if not await call.git.set_ref(name, new, old=old):
         raise Refusal(409, "Reference cannot be updated")
-    await call.network.after_push(repo, call.writer)
+    await after_push(call.network, repo, call.writer)
     return Answer(views_of(call).ref(name, new))
 
 
@@ -116,7 +117,7 @@ async def _delete_ref(call: Call) -> Answer:
     old = (await call.git.refs()).get(name)
     if old is None or not await call.git.set_ref(name, NO_COMMIT, old=old):
         raise Refusal(422, "Reference does not exist")
-    await call.network.after_push(repo, call.writer)
+    await after_push(call.network, repo, call.writer)
     return Answer(None, 204)
 
 
@@ -267,7 +268,7 @@ async def _committed(call: Call, ref: str, before: str | None, files: Mapping[st
     sha = await call.git.write_commit(tree, parents, message, author, _named(call.body, "committer", author))
     if not await call.git.set_ref(ref, sha, old=before or NO_COMMIT):
         raise Refusal(409, f"{ref} is at another commit than expected ({before or 'none'})")
-    await call.network.after_push(repo, writer)
+    await after_push(call.network, repo, writer)
     return await commit_at(call, sha)
 
 

@@ -55,6 +55,10 @@ class GitHubNetwork:
 
     # Accounts
 
+    def new_id(self) -> int:
+        """A number that nothing has yet."""
+        return next(self._ids)
+
     def create_account(
         self,
         login: str,
@@ -71,7 +75,7 @@ class GitHubNetwork:
         if login.lower() in self._accounts:
             raise ValueError(f"{login} is taken")
         secret = f"ghp_{secrets.token_hex(18)}" if token is None else token
-        account = Account(next(self._ids), login, name, kind, secret, self.clock.now(), website)
+        account = Account(self.new_id(), login, name, kind, secret, self.clock.now(), website)
         self._accounts[login.lower()] = account
         if secret:
             self._tokens[secret] = account
@@ -100,7 +104,7 @@ class GitHubNetwork:
         collaborators: Sequence[str] = (),
     ) -> StoredRepo:
         """A new repository. Raises `ValueError` if the name is taken."""
-        repo = StoredRepo(next(self._ids), owner, name, description, self.clock.now(), private, has_issues=has_issues)
+        repo = StoredRepo(self.new_id(), owner, name, description, self.clock.now(), private, has_issues=has_issues)
         repo.collaborators = {login.lower() for login in collaborators}
         if repo.full_name.lower() in self._repos:
             raise ValueError(f"{repo.full_name} is taken")
@@ -144,11 +148,6 @@ class GitHubNetwork:
             raise Refusal(404, "This repository is empty.")
         return GitRepository(self._git_folder / f"{repo.id}.git", self._git, default_branch=repo.default_branch)
 
-    async def after_push(self, repo: StoredRepo, by: Account) -> None:
-        """What follows when branches have changed."""
-        repo.pushed_at = self.clock.now()
-        self._tell(Event("pushed", repo.full_name, 0, by.login))
-
     # Issues
 
     def issue(self, repo: StoredRepo, number: int) -> StoredIssue:
@@ -177,12 +176,12 @@ class GitHubNetwork:
             raise Refusal(410, "Issues has been disabled in this repository.")
         self._check_text("Issue", title=title, body=body)
         pushes, now = self.may_push(repo, author), self.clock.now()
-        issue = StoredIssue(next(self._ids), len(repo.issues) + 1, title, body, author, now, now, is_pull=is_pull)
+        issue = StoredIssue(self.new_id(), len(repo.issues) + 1, title, body, author, now, now, is_pull=is_pull)
         if pushes:
             issue.assignees = self._assignable(repo, assignees)
             issue.labels = self._labels(repo, labels)
         repo.issues[issue.number] = issue
-        self._tell(Event("issue_opened", repo.full_name, issue.number, author.login))
+        self.tell(Event("issue_opened", repo.full_name, issue.number, author.login))
         return issue
 
     def change_issue(
@@ -211,8 +210,8 @@ class GitHubNetwork:
             issue.assignees = issue.assignees if chosen is None else chosen
             issue.labels = issue.labels if labels is None else self._labels(repo, labels)
         if state and state != issue.state:
-            self._set_state(issue, by, state, state_reason)
-        self._touch(repo, issue, by)
+            self.set_state(issue, by, state, state_reason)
+        self.touch(repo, issue, by)
 
     def assign(
         self, repo: StoredRepo, issue: StoredIssue, by: Account, *, add: Sequence[str] = (), drop: Sequence[str] = ()
@@ -225,12 +224,12 @@ class GitHubNetwork:
         kept = [account for account in issue.assignees if account.login.lower() not in gone]
         able = [account for account in map(self.find, add) if account and self.may_push(repo, account)]
         issue.assignees = list({account.login: account for account in (*kept, *able)}.values())
-        self._touch(repo, issue, by)
+        self.touch(repo, issue, by)
 
     def delete_issue(self, repo: StoredRepo, issue: StoredIssue, by: Account) -> None:
         """As its owner can on the site."""
         repo.issues[issue.number] = None
-        self._tell(Event("issue_deleted", repo.full_name, issue.number, by.login))
+        self.tell(Event("issue_deleted", repo.full_name, issue.number, by.login))
 
     def write_comment(self, repo: StoredRepo, issue: StoredIssue, author: Account, body: str) -> StoredComment:
         """A new comment. Raises `Refusal`."""
@@ -239,10 +238,10 @@ class GitHubNetwork:
             raise unprocessable("IssueComment", "body", "missing_field")
         self._check_text("IssueComment", title="-", body=body)
         now = self.clock.now()
-        comment = StoredComment(next(self._ids), body, author, now, now)
+        comment = StoredComment(self.new_id(), body, author, now, now)
         issue.comments.append(comment)
         issue.updated_at = now
-        self._tell(Event("comment_written", repo.full_name, issue.number, author.login))
+        self.tell(Event("comment_written", repo.full_name, issue.number, author.login))
         return comment
 
     def delete_comment(self, repo: StoredRepo, comment_id: int, by: Account) -> None:
@@ -254,7 +253,7 @@ class GitHubNetwork:
                     if by != comment.author and not self.may_push(repo, by):
                         raise forbidden()
                     issue.comments.remove(comment)
-                    self._tell(Event("comment_deleted", repo.full_name, issue.number, by.login))
+                    self.tell(Event("comment_deleted", repo.full_name, issue.number, by.login))
                     return
         raise not_found()
 
@@ -263,7 +262,7 @@ class GitHubNetwork:
         for reaction in issue.reactions:
             if (reaction.author, reaction.content) == (by, content):
                 return reaction, False
-        reaction = StoredReaction(next(self._ids), content, by, self.clock.now())
+        reaction = StoredReaction(self.new_id(), content, by, self.clock.now())
         issue.reactions.append(reaction)
         return reaction, True
 
@@ -297,20 +296,23 @@ class GitHubNetwork:
     def _labels(self, repo: StoredRepo, names: Sequence[str]) -> list[Label]:
         for name in names:
             if name.lower() not in repo.labels:
-                repo.labels[name.lower()] = Label(next(self._ids), name)
+                repo.labels[name.lower()] = Label(self.new_id(), name)
         return [repo.labels[name] for name in dict.fromkeys(name.lower() for name in names)]
 
-    def _set_state(self, issue: StoredIssue, by: Account, state: State, reason: str | None) -> None:
+    def set_state(self, issue: StoredIssue, by: Account, state: State, reason: str | None = None) -> None:
+        """Close or reopen it."""
         closed = state == "closed"
         issue.state = state
         issue.state_reason = reason or ("completed" if closed else "reopened")
         issue.closed_at = self.clock.now() if closed else None
         issue.closed_by = by if closed else None
 
-    def _touch(self, repo: StoredRepo, issue: StoredIssue, by: Account) -> None:
+    def touch(self, repo: StoredRepo, issue: StoredIssue, by: Account) -> None:
+        """Something of it has changed just now."""
         issue.updated_at = self.clock.now()
-        self._tell(Event("issue_changed", repo.full_name, issue.number, by.login))
+        self.tell(Event("issue_changed", repo.full_name, issue.number, by.login))
 
-    def _tell(self, event: Event) -> None:
+    def tell(self, event: Event) -> None:
+        """Tell whoever listens."""
         for listener in list(self._listeners):
             listener(event)

@@ -27,7 +27,7 @@ _CONFIG = """[core]
 \tauto = 0
 [uploadpack]
 \tallowAnySHA1InWant = true
-[transfer]
+[receive]
 \thideRefs = refs/pull
 """
 _COMMIT_FORMAT = "--format=tformat:%H%x00%T%x00%P%x00%an%x00%ae%x00%at%x00%cn%x00%ce%x00%ct%x00%B%x00"
@@ -82,6 +82,10 @@ class GitRepository:
         """Moves a reference from `old` to `new` (`NO_COMMIT` for none); returns False if it was not at `old`."""
         command = ("-d", name, old) if new == NO_COMMIT else (name, new, old)
         return (await self.git.run(self.folder, "update-ref", *command, fine=(0, 1, 128))).code == 0
+
+    async def point(self, name: str, sha: str) -> None:
+        """Lets a reference of the service's own point to a commit, wherever it was."""
+        await self.git.run(self.folder, "update-ref", name, sha)
 
     # Files
 

@@ -12,7 +12,7 @@ from starlette.requests import Request
 from starlette.responses import HTMLResponse, JSONResponse, RedirectResponse, Response
 from starlette.routing import Route
 
-from town.github import git_methods, methods, pages
+from town.github import git_methods, methods, pages, pull_methods
 from town.github.bodies import parse_body
 from town.github.breaking import broken, spoil
 from town.github.call import Answer, Call, Handler
@@ -28,7 +28,7 @@ from town.github.wire import refusal_response
 logger = logging.getLogger(__name__)
 _SAFE = {"GET", "HEAD"}
 ELSEWHERE: dict[str, dict[str, Handler]] = methods.ELSEWHERE
-IN_REPO: dict[str, dict[str, Handler]] = methods.IN_REPO | git_methods.IN_REPO
+IN_REPO: dict[str, dict[str, Handler]] = methods.IN_REPO | git_methods.IN_REPO | pull_methods.IN_REPO
 
 
 def github_app(network: GitHubNetwork, *, faults: Faults | None = None, meter: Meter | None = None) -> Starlette:

@@ -17,6 +17,7 @@ from town.github.breaking import broken, spoil
 from town.github.faults import Fault
 from town.github.git_process import DEADLINE_S, GitError
 from town.github.network import GitHubNetwork
+from town.github.pushes import after_push
 from town.github.repository import GitRepository
 from town.github.values import Account, Refusal, StoredRepo
 
@@ -61,7 +62,7 @@ class SmartHttp:
         async with asyncio.timeout(self._deadline_s):
             answer = await _run(request, git, account)
         if account and service == _WRITE and await git.refs() != before:
-            await self._network.after_push(repo, account)
+            await after_push(self._network, repo, account)
         return answer
 
     def _repo(self, request: Request, account: Account | None) -> StoredRepo:

@@ -9,13 +9,26 @@ from typing import Any, Literal, TypeAlias
 Json: TypeAlias = dict[str, Any]
 AccountKind = Literal["User", "Bot", "Organization"]
 State = Literal["open", "closed"]
+ReviewState = Literal["PENDING", "COMMENTED", "APPROVED", "CHANGES_REQUESTED", "DISMISSED"]
+PullPolicy = Literal["all", "collaborators_only"]
+EventKind = Literal[
+    "issue_opened",
+    "issue_changed",
+    "issue_deleted",
+    "comment_written",
+    "comment_deleted",
+    "pushed",
+    "pull_opened",
+    "pull_reviewed",
+    "pull_merged",
+]
 REACTIONS = ("+1", "-1", "laugh", "confused", "heart", "hooray", "rocket", "eyes")
 
 
 class Refusal(Exception):
     """An answer that is no success: a status, GitHub's message, and what was wrong with which field."""
 
-    def __init__(self, status: int, message: str, errors: tuple[Json, ...] = ()) -> None:
+    def __init__(self, status: int, message: str, errors: tuple[Json | str, ...] = ()) -> None:
         super().__init__(message)
         self.status = status
         self.message = message
@@ -104,6 +117,64 @@ class StoredIssue:
 
 
 @dataclass(slots=True)
+class StoredReview:
+    """A review; `commit` is the head that was looked at, `submitted_at` None while it is pending."""
+
+    id: int
+    author: Account
+    state: ReviewState
+    body: str
+    commit: str
+    submitted_at: datetime | None
+
+
+@dataclass(frozen=True, slots=True)
+class StoredLineComment:
+    """A comment on a line of a pull request's diff; `hunk` is the part of the diff in which the line stands."""
+
+    id: int
+    review_id: int
+    author: Account
+    body: str
+    path: str
+    line: int
+    commit: str
+    hunk: str
+    created_at: datetime
+    in_reply_to: int | None = None
+
+
+@dataclass(slots=True)
+class StoredPull:
+    """What a pull request has beyond its issue; `head` and `base` are commits, their references are branches' names.
+
+    `mergeable` holds for the pair of commits of which it was computed, base and head.
+    """
+
+    issue: StoredIssue
+    head_ref: str
+    base_ref: str
+    head: str
+    base: str
+    draft: bool = False
+    merged_at: datetime | None = None
+    merged_by: Account | None = None
+    merge_commit: str | None = None
+    requested: list[Account] = field(default_factory=list)
+    reviews: list[StoredReview] = field(default_factory=list)
+    line_comments: list[StoredLineComment] = field(default_factory=list)
+    mergeable: tuple[str, str, bool] | None = None
+
+    @property
+    def number(self) -> int:
+        return self.issue.number
+
+    @property
+    def is_open(self) -> bool:
+        return self.issue.state == "open"
+
+
+@dataclass(slots=True)
 class StoredRepo:
     """A repository; `issues` by number, None where one was deleted."""
 
@@ -116,10 +187,13 @@ class StoredRepo:
     archived: bool = False
     has_issues: bool = True
     default_branch: str = "main"
+    has_pulls: bool = True
+    pull_policy: PullPolicy = "all"
     pushed_at: datetime | None = None
     collaborators: set[str] = field(default_factory=set)
     labels: dict[str, Label] = field(default_factory=dict)
     issues: dict[int, StoredIssue | None] = field(default_factory=dict)
+    pulls: dict[int, StoredPull] = field(default_factory=dict)
 
     @property
     def full_name(self) -> str:
@@ -130,7 +204,7 @@ class StoredRepo:
 class Event:
     """Something happened to an issue, or to the branches of a repository (`pushed`, number 0)."""
 
-    kind: Literal["issue_opened", "issue_changed", "issue_deleted", "comment_written", "comment_deleted", "pushed"]
+    kind: EventKind
     repo: str
     number: int
     by: str

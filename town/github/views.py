@@ -129,6 +129,9 @@ class Views:
             "open_issues_count": still_open,
             "has_issues": repo.has_issues,
             **dict.fromkeys(("has_projects", "has_wiki", "has_pages", "has_downloads", "has_discussions"), False),
+            "has_pull_requests": repo.has_pulls,
+            "pull_request_creation_policy": repo.pull_policy,
+            "allow_rebase_merge": False,
             "archived": repo.archived,
             "disabled": False,
             "visibility": "private" if repo.private else "public",
@@ -169,8 +172,8 @@ class Views:
             "closed_by": self.user(issue.closed_by) if issue.closed_by else None,
             "created_at": moment(issue.created_at),
             "updated_at": moment(issue.updated_at),
-            "author_association": _association(repo, issue.author),
-            "reactions": _counts(issue.reactions, f"{url}/reactions"),
+            "author_association": association(repo, issue.author),
+            "reactions": reaction_counts(issue.reactions, f"{url}/reactions"),
         }
         if issue.is_pull:
             links = {"url": f"{at}/pulls/{number}", "html_url": page}
@@ -190,8 +193,8 @@ class Views:
             "user": self.user(comment.author),
             "created_at": moment(comment.created_at),
             "updated_at": moment(comment.updated_at),
-            "author_association": _association(repo, comment.author),
-            "reactions": _counts([], f"{at}/comments/{comment.id}/reactions"),
+            "author_association": association(repo, comment.author),
+            "reactions": reaction_counts([], f"{at}/comments/{comment.id}/reactions"),
         }
 
     def label(self, repo: StoredRepo, label: Label) -> Json:
@@ -217,13 +220,15 @@ class Views:
         }
 
 
-def _association(repo: StoredRepo, account: Account) -> str:
+def association(repo: StoredRepo, account: Account) -> str:
+    """What an account is to a repository."""
     if account == repo.owner:
         return "OWNER"
     return "COLLABORATOR" if account.login.lower() in repo.collaborators else "NONE"
 
 
-def _counts(reactions: list[StoredReaction], url: str) -> Json:
+def reaction_counts(reactions: list[StoredReaction], url: str) -> Json:
+    """How many reactions there are of each kind."""
     counts = {content: sum(1 for one in reactions if one.content == content) for content in REACTIONS}
     return {"url": url, "total_count": len(reactions), **counts}
 

@@ -1,0 +1,325 @@
+"""Pull requests: one function for each operation of the interface. What waits for Git comes before what is decided."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from town.github import bodies, pulls
+from town.github.bodies import Window
+from town.github.call import Answer, Call, Handler
+from town.github.git_methods import pushing, signed, views_of
+from town.github.git_values import Signature
+from town.github.pull_views import PullFacts, PullViews
+from town.github.pushes import after_push
+from town.github.values import Json, Refusal, StoredLineComment, StoredPull, StoredReview, not_found, unprocessable
+
+_HEADS = "refs/heads/"
+
+
+def _views(call: Call) -> PullViews:
+    return PullViews(call.views, call.repo)
+
+
+def _pull(call: Call) -> StoredPull:
+    return pulls.find(call.repo, call.path["number"])
+
+
+async def _alone(call: Call, pull: StoredPull, *, compute: bool = True) -> Json:
+    """A pull request by itself; whether it can be merged is computed first, if `compute` is set."""
+    git = call.git
+    start = await git.merge_base(pull.base, pull.head)
+    files = await git.changes(start, pull.head) if start else []
+    commits = await git.count(pull.head, start) if start else 0
+    ends = (pull.base, pull.head)
+    if compute and pull.is_open and (pull.mergeable is None or pull.mergeable[:2] != ends):
+        pull.mergeable = (*ends, await git.merge_tree(*ends) is not None)
+    known = pull.is_open and pull.mergeable is not None and pull.mergeable[:2] == ends
+    return _views(call).pull(pull, PullFacts(commits, files, pull.mergeable[2] if known and pull.mergeable else None))
+
+
+async def _list(call: Call) -> Answer:
+    window, query = Window.of(call.query), call.query
+    state, head = query.get("state") or "open", query.get("head", "").rpartition(":")[2]
+    found = [
+        pull
+        for pull in call.repo.pulls.values()
+        if state in {"all", pull.issue.state}
+        and head in {"", pull.head_ref}
+        and query.get("base", "") in {"", pull.base_ref}
+    ]
+    by_update = query.get("sort") == "updated"
+    found.sort(
+        key=lambda pull: (pull.issue.updated_at if by_update else pull.issue.created_at, pull.number),
+        reverse=query.get("direction", "desc" if not query.get("sort") else "asc") == "desc",
+    )
+    return Answer([_views(call).short(pull) for pull in window.cut(found)], window=window, count=len(found))
+
+
+async def _open(call: Call) -> Answer:
+    writer, repo = call.writer, call.repo
+    call.network.check_writable(repo)
+    head = (bodies.text(call.body, "head", required=True) or "").removeprefix(f"{repo.owner.login}:")
+    base = bodies.text(call.body, "base", required=True) or ""
+    refs = await call.git.refs()
+    for name, ref in (("base", base), ("head", head)):
+        if f"{_HEADS}{ref}" not in refs:
+            raise unprocessable("PullRequest", name, "invalid")
+    ends = (refs[f"{_HEADS}{base}"], refs[f"{_HEADS}{head}"])
+    if await call.git.merge_base(*ends) in {None, ends[1]}:
+        message = f"No commits between {base} and {head}"
+        raise unprocessable("PullRequest", "base", "custom", message=message)
+    opened = pulls.open_pull(
+        call.network,
+        repo,
+        writer,
+        title=bodies.text(call.body, "title", required=True) or "",
+        body=bodies.text(call.body, "body"),
+        refs=(base, head),
+        commits=ends,
+        draft=call.body.get("draft") is True,
+    )
+    await call.git.point(f"refs/pull/{opened.number}/head", opened.head)
+    return Answer(await _alone(call, opened, compute=False), 201)
+
+
+async def _get(call: Call) -> Answer:
+    return Answer(await _alone(call, _pull(call)))
+
+
+async def _change(call: Call) -> Answer:
+    pull, base = _pull(call), bodies.text(call.body, "base")
+    if base and f"{_HEADS}{base}" not in await call.git.refs():
+        raise unprocessable("PullRequest", "base", "invalid")
+    state = bodies.state(call.body)
+    if state == "open" and pull.merged_at:
+        raise unprocessable("PullRequest", "state", "invalid")
+    call.network.change_issue(
+        call.repo,
+        pull.issue,
+        call.writer,
+        title=bodies.text(call.body, "title"),
+        body=bodies.text(call.body, "body"),
+        state=state,
+    )
+    pulls.change_pull(pull, base_ref=base)
+    await after_push(call.network, call.repo, call.writer)
+    return Answer(await _alone(call, pull))
+
+
+async def _files(call: Call) -> Answer:
+    pull, window, git = _pull(call), Window.of(call.query), call.git
+    start = await git.merge_base(pull.base, pull.head)
+    files = await git.changes(start, pull.head) if start else []
+    views = views_of(call)
+    return Answer([views.file(file, pull.head) for file in window.cut(files)], window=window, count=len(files))
+
+
+async def _commits(call: Call) -> Answer:
+    pull, window = _pull(call), Window.of(call.query)
+    found = await call.git.commits(pull.head, since=pull.base, oldest_first=True)
+    views = views_of(call)
+    return Answer([views.commit(commit) for commit in window.cut(found)], window=window, count=len(found))
+
+
+# Merging
+
+
+async def _is_merged(call: Call) -> Answer:
+    if _pull(call).merged_at is None:
+        raise not_found()
+    return Answer(None, 204)
+
+
+async def _merge(call: Call) -> Answer:
+    writer, repo = pushing(call)
+    pull, git, method = _pull(call), call.git, bodies.text(call.body, "merge_method") or "merge"
+    pulls.check_mergeable(pull, method=method, head=bodies.text(call.body, "sha"))
+    base, head = pull.base, pull.head
+    tree = await git.merge_tree(base, head)
+    if tree is None:
+        raise Refusal(405, "Pull Request is not mergeable")
+    title = bodies.text(call.body, "commit_title") or _merge_title(pull, method, repo.owner.login)
+    message = bodies.text(call.body, "commit_message")
+    if message is None:
+        message = "" if method == "squash" else pull.issue.title
+    parents = [base] if method == "squash" else [base, head]
+    author = signed(call, pull.issue.author if method == "squash" else writer)
+    site = Signature("GitHub", "noreply@github.com", author.at)
+    commit = await git.write_commit(tree, parents, f"{title}\n\n{message}".strip() + "\n", author, site)
+    if not await git.set_ref(f"{_HEADS}{pull.base_ref}", commit, old=base):
+        raise Refusal(409, "Base branch was modified. Review and try the merge again.")
+    pulls.set_merged(call.network, repo, pull, writer, commit)
+    await after_push(call.network, repo, writer)
+    return Answer({"sha": commit, "merged": True, "message": "Pull Request successfully merged"})
+
+
+def _merge_title(pull: StoredPull, method: str, owner: str) -> str:
+    if method == "squash":
+        return f"{pull.issue.title} (#{pull.number})"
+    return f"Merge pull request #{pull.number} from {owner}/{pull.head_ref}"
+
+
+async def _update_branch(call: Call) -> Answer:
+    writer, repo = pushing(call)
+    pull, expected = _pull(call), bodies.text(call.body, "expected_head_sha")
+    base, head = pull.base, pull.head
+    if expected and expected != head:
+        raise Refusal(422, "expected head sha didn't match current head ref.")
+    tree = await call.git.merge_tree(head, base)
+    if tree is None:
+        raise Refusal(422, "merge conflict between base and head")
+    message = f"Merge branch '{pull.base_ref}' into {pull.head_ref}\n"
+    commit = await call.git.write_commit(tree, [head, base], message, signed(call, writer))
+    if not await call.git.set_ref(f"{_HEADS}{pull.head_ref}", commit, old=head):
+        raise Refusal(422, "expected head sha didn't match current head ref.")
+    await after_push(call.network, repo, writer)
+    url = f"{call.views.base}/repos/{repo.full_name}/pulls/{pull.number}"
+    return Answer({"message": "Updating pull request branch.", "url": url}, 202)
+
+
+# Reviews
+
+
+async def _reviews(call: Call) -> Answer:
+    pull, window = _pull(call), Window.of(call.query)
+    found = [review for review in pull.reviews if review.state != "PENDING" or review.author == call.viewer]
+    return Answer([_views(call).review(pull, one) for one in window.cut(found)], window=window, count=len(found))
+
+
+async def _review(call: Call) -> Answer:
+    pull = _pull(call)
+    return Answer(_views(call).review(pull, pulls.find_review(pull, call.path["review_id"], call.viewer)))
+
+
+async def _submit_review(call: Call) -> Answer:
+    writer, pull = call.writer, _pull(call)
+    given = call.body.get("comments") or []
+    if not isinstance(given, list):
+        raise Refusal(422, "Invalid request.\n\nFor 'properties/comments', that is not an array.")
+    patches = await _patches(call, pull) if given else {}
+    commit = bodies.text(call.body, "commit_id") or pull.head
+    review = pulls.submit_review(
+        call.network,
+        call.repo,
+        pull,
+        writer,
+        event=bodies.text(call.body, "event") or "",
+        body=bodies.text(call.body, "body") or "",
+        commit=commit,
+        has_comments=bool(given),
+    )
+    try:
+        for one in given:
+            _comment_line(call, pull, review, one, patches)
+    except Refusal:
+        pull.reviews.remove(review)
+        pull.line_comments = [one for one in pull.line_comments if one.review_id != review.id]
+        raise
+    return Answer(_views(call).review(pull, review))
+
+
+async def _finish_review(call: Call) -> Answer:
+    pull = _pull(call)
+    review = pulls.find_review(pull, call.path["review_id"], call.writer)
+    event = bodies.text(call.body, "event", required=True) or ""
+    body = bodies.text(call.body, "body") or ""
+    pulls.finish_review(call.network, call.repo, pull, review, event=event, body=body)
+    return Answer(_views(call).review(pull, review))
+
+
+async def _dismiss(call: Call) -> Answer:
+    pull = _pull(call)
+    review = pulls.find_review(pull, call.path["review_id"], call.writer)
+    bodies.text(call.body, "message", required=True)
+    pulls.dismiss(call.network, call.repo, pull, review, call.writer)
+    return Answer(_views(call).review(pull, review))
+
+
+async def _line_comments(call: Call) -> Answer:
+    pull, window = _pull(call), Window.of(call.query)
+    review = call.path.get("review_id")
+    found = [comment for comment in pull.line_comments if review in {None, comment.review_id}]
+    shown = [_views(call).line_comment(pull, comment) for comment in window.cut(found)]
+    return Answer(shown, window=window, count=len(found))
+
+
+async def _write_line_comment(call: Call) -> Answer:
+    writer, pull = call.writer, _pull(call)
+    patches, body = await _patches(call, pull), dict(call.body)
+    answered = call.path.get("comment_id", body.get("in_reply_to"))
+    if answered is not None:
+        above = next((one for one in pull.line_comments if one.id == answered), None)
+        if above is None:
+            raise not_found()
+        body |= {"path": above.path, "line": above.line, "in_reply_to": above.in_reply_to or above.id}
+    review = pulls.submit_review(
+        call.network, call.repo, pull, writer, event="COMMENT", body="", commit=pull.head, has_comments=True
+    )
+    try:
+        comment = _comment_line(call, pull, review, body, patches)
+    except Refusal:
+        pull.reviews.remove(review)
+        raise
+    return Answer(_views(call).line_comment(pull, comment), 201)
+
+
+def _comment_line(
+    call: Call, pull: StoredPull, review: StoredReview, body: object, patches: Mapping[str, str]
+) -> StoredLineComment:
+    fields: Json = body if isinstance(body, dict) else {}
+    line = fields.get("line", fields.get("position"))
+    if not isinstance(line, int):
+        raise unprocessable("PullRequestReviewComment", "line", "missing_field")
+    return pulls.comment_line(
+        call.network,
+        call.repo,
+        pull,
+        call.writer,
+        review=review,
+        body=bodies.text(fields, "body", required=True) or "",
+        place=(bodies.text(fields, "path", required=True) or "", line),
+        commit=bodies.text(fields, "commit_id") or review.commit,
+        patches=patches,
+        in_reply_to=fields.get("in_reply_to"),
+    )
+
+
+async def _patches(call: Call, pull: StoredPull) -> dict[str, str]:
+    start = await call.git.merge_base(pull.base, pull.head)
+    return {file.path: file.patch for file in await call.git.changes(start, pull.head)} if start else {}
+
+
+async def _requested(call: Call) -> Answer:
+    return Answer({"users": [call.views.user(account) for account in _pull(call).requested], "teams": []})
+
+
+async def _request(call: Call) -> Answer:
+    writer, pull = call.writer, _pull(call)
+    pulls.request_reviewers(call.network, call.repo, pull, writer, bodies.names(call.body, "reviewers") or ())
+    return Answer(_views(call).short(pull), 201)
+
+
+async def _unrequest(call: Call) -> Answer:
+    writer, pull = call.writer, _pull(call)
+    pulls.drop_reviewers(call.network, call.repo, pull, writer, bodies.names(call.body, "reviewers") or ())
+    return Answer(_views(call).short(pull))
+
+
+_PULL = "/pulls/{number:int}"
+_REVIEW = f"{_PULL}/reviews/{{review_id:int}}"
+IN_REPO: dict[str, dict[str, Handler]] = {
+    "/pulls": {"GET": _list, "POST": _open},
+    _PULL: {"GET": _get, "PATCH": _change},
+    f"{_PULL}/files": {"GET": _files},
+    f"{_PULL}/commits": {"GET": _commits},
+    f"{_PULL}/merge": {"GET": _is_merged, "PUT": _merge},
+    f"{_PULL}/update-branch": {"PUT": _update_branch},
+    f"{_PULL}/reviews": {"GET": _reviews, "POST": _submit_review},
+    _REVIEW: {"GET": _review},
+    f"{_REVIEW}/events": {"POST": _finish_review},
+    f"{_REVIEW}/dismissals": {"PUT": _dismiss},
+    f"{_REVIEW}/comments": {"GET": _line_comments},
+    f"{_PULL}/comments": {"GET": _line_comments, "POST": _write_line_comment},
+    f"{_PULL}/comments/{{comment_id:int}}/replies": {"POST": _write_line_comment},
+    f"{_PULL}/requested_reviewers": {"GET": _requested, "POST": _request, "DELETE": _unrequest},
+}

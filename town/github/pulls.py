@@ -1,0 +1,276 @@
+"""The rules of pull requests: who may open, review and merge one, and what becomes of it. No Git and no HTTP inside."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from typing import Literal
+
+from town.github.network import GitHubNetwork
+from town.github.values import (
+    Account,
+    Event,
+    Refusal,
+    ReviewState,
+    StoredLineComment,
+    StoredPull,
+    StoredRepo,
+    StoredReview,
+    not_found,
+    unprocessable,
+)
+
+ReviewEvent = Literal["APPROVE", "REQUEST_CHANGES", "COMMENT"]
+REVIEW_STATES: dict[str, ReviewState] = {
+    "APPROVE": "APPROVED",
+    "REQUEST_CHANGES": "CHANGES_REQUESTED",
+    "COMMENT": "COMMENTED",
+}
+_CLOSES = re.compile(r"\b(?:close[sd]?|fix(?:e[sd])?|resolve[sd]?):? #(\d{1,9})\b", re.IGNORECASE)
+
+
+def find(repo: StoredRepo, number: int) -> StoredPull:
+    """A pull request. Raises `Refusal`."""
+    if number not in repo.pulls:
+        raise not_found()
+    return repo.pulls[number]
+
+
+def open_pull(
+    network: GitHubNetwork,
+    repo: StoredRepo,
+    author: Account,
+    *,
+    title: str,
+    body: str | None,
+    refs: tuple[str, str],
+    commits: tuple[str, str],
+    draft: bool,
+) -> StoredPull:
+    """A new pull request; `refs` and `commits` are those of its base and its head. Raises `Refusal`."""
+    base_ref, head_ref = refs
+    if any(one.is_open and (one.base_ref, one.head_ref) == refs for one in repo.pulls.values()):
+        message = f"A pull request already exists for {repo.owner.login}:{head_ref}."
+        raise unprocessable("PullRequest", "head", "custom", message=message)
+    if not repo.has_pulls or not network.may_push(repo, author):
+        raise Refusal(403, "Pull request creation is limited on this repository.")
+    issue = network.open_issue(repo, author, title=title, body=body, is_pull=True)
+    repo.pulls[issue.number] = StoredPull(issue, head_ref, base_ref, commits[1], commits[0], draft)
+    network.tell(Event("pull_opened", repo.full_name, issue.number, author.login))
+    return repo.pulls[issue.number]
+
+
+def change_pull(pull: StoredPull, *, base_ref: str | None) -> None:
+    """Lead it to another base, while it is open."""
+    if base_ref and pull.is_open:
+        pull.base_ref = base_ref
+
+
+# Reviews
+
+
+def submit_review(
+    network: GitHubNetwork,
+    repo: StoredRepo,
+    pull: StoredPull,
+    author: Account,
+    *,
+    event: str,
+    body: str,
+    commit: str,
+    has_comments: bool = False,
+) -> StoredReview:
+    """A new review, pending where `event` is "". Raises `Refusal`."""
+    network.check_writable(repo)
+    _check_event(pull, author, event, is_empty=not body.strip() and not (has_comments and event == "COMMENT"))
+    state = REVIEW_STATES[event] if event else "PENDING"
+    if state == "PENDING" and any(one.state == "PENDING" and one.author == author for one in pull.reviews):
+        raise Refusal(422, "Unprocessable Entity", ("User can only have one pending review",))
+    review = StoredReview(network.new_id(), author, state, body, commit, network.clock.now() if event else None)
+    pull.reviews.append(review)
+    if event:
+        _reviewed(network, repo, pull, author)
+    return review
+
+
+def finish_review(
+    network: GitHubNetwork, repo: StoredRepo, pull: StoredPull, review: StoredReview, *, event: str, body: str
+) -> None:
+    """Submit a pending review. Raises `Refusal`."""
+    if review.state != "PENDING":
+        raise Refusal(422, "Unprocessable Entity", ("Review is already submitted",))
+    text = body or review.body
+    has_comments = any(one.review_id == review.id for one in pull.line_comments)
+    _check_event(pull, review.author, event, is_empty=not text.strip() and not (has_comments and event == "COMMENT"))
+    review.state, review.body, review.submitted_at = REVIEW_STATES[event], text, network.clock.now()
+    _reviewed(network, repo, pull, review.author)
+
+
+def find_review(pull: StoredPull, review_id: int, viewer: Account | None) -> StoredReview:
+    """A review that `viewer` may see; a pending one only by its author. Raises `Refusal`."""
+    for review in pull.reviews:
+        if review.id == review_id and (review.state != "PENDING" or review.author == viewer):
+            return review
+    raise not_found()
+
+
+def dismiss(network: GitHubNetwork, repo: StoredRepo, pull: StoredPull, review: StoredReview, by: Account) -> None:
+    """Take the weight from a review. Raises `Refusal`."""
+    if not network.may_push(repo, by):
+        raise Refusal(403, "Resource not accessible by personal access token")
+    if review.state not in {"APPROVED", "CHANGES_REQUESTED"}:
+        raise Refusal(422, "Unprocessable Entity", ("Can not dismiss a commented pull request review",))
+    review.state = "DISMISSED"
+    network.touch(repo, pull.issue, by)
+
+
+def comment_line(
+    network: GitHubNetwork,
+    repo: StoredRepo,
+    pull: StoredPull,
+    author: Account,
+    *,
+    review: StoredReview,
+    body: str,
+    place: tuple[str, int],
+    commit: str,
+    patches: Mapping[str, str],
+    in_reply_to: int | None = None,
+) -> StoredLineComment:
+    """A new comment on a line: `place` is its path and its number in the new file. Raises `Refusal`."""
+    path, line = place
+    if not body.strip():
+        raise unprocessable("PullRequestReviewComment", "body", "missing_field")
+    if path not in patches:
+        raise unprocessable("PullRequestReviewComment", "path", "invalid", message="Path could not be resolved")
+    hunk = hunk_of(patches[path], line)
+    if not hunk:
+        message = "Line could not be resolved"
+        raise unprocessable("PullRequestReviewComment", "line", "invalid", message=message)
+    now = network.clock.now()
+    comment = StoredLineComment(network.new_id(), review.id, author, body, path, line, commit, hunk, now, in_reply_to)
+    pull.line_comments.append(comment)
+    network.touch(repo, pull.issue, author)
+    return comment
+
+
+def hunk_of(patch: str, line: int) -> str:
+    """The hunk of a patch in which a line of the new file stands; "" if it stands in none."""
+    for hunk in re.split(r"^(?=@@ )", patch, flags=re.MULTILINE):
+        head = _HUNK.match(hunk)
+        if head and int(head[1]) <= line < int(head[1]) + int(head[2] or "1"):
+            return hunk.rstrip("\n")
+    return ""
+
+
+def position_of(hunk: str, line: int) -> int:
+    """How many lines below its head a line of the new file stands in a hunk."""
+    head = _HUNK.match(hunk)
+    number = int(head[1]) - 1 if head else 0
+    for position, text in enumerate(hunk.split("\n")):
+        number += position > 0 and not text.startswith("-")
+        if number == line:
+            return position
+    return 0
+
+
+_HUNK = re.compile(r"@@ -\d{1,9}(?:,\d{1,9})? \+(\d{1,9})(?:,(\d{1,9}))? @@")
+
+
+def request_reviewers(
+    network: GitHubNetwork, repo: StoredRepo, pull: StoredPull, by: Account, logins: Sequence[str]
+) -> None:
+    """Ask accounts that may push for a review. Raises `Refusal`."""
+    if not network.may_push(repo, by) and by != pull.issue.author:
+        raise Refusal(403, "Resource not accessible by personal access token")
+    asked = []
+    for login in logins:
+        account = network.find(login)
+        if account is not None and account == pull.issue.author:
+            raise Refusal(422, "Review cannot be requested from pull request author.")
+        if account is None or not network.may_push(repo, account):
+            message = "Reviews may only be requested from collaborators. One or more of the users or teams you"
+            raise Refusal(422, f"{message} specified is not a collaborator of the {repo.full_name} repository.")
+        asked.append(account)
+    pull.requested = list({account.login: account for account in (*pull.requested, *asked)}.values())
+    network.touch(repo, pull.issue, by)
+
+
+def drop_reviewers(
+    network: GitHubNetwork, repo: StoredRepo, pull: StoredPull, by: Account, logins: Sequence[str]
+) -> None:
+    """Ask them no more. Raises `Refusal`."""
+    if not network.may_push(repo, by) and by != pull.issue.author:
+        raise Refusal(403, "Resource not accessible by personal access token")
+    gone = {login.lower() for login in logins}
+    pull.requested = [account for account in pull.requested if account.login.lower() not in gone]
+    network.touch(repo, pull.issue, by)
+
+
+def _check_event(pull: StoredPull, author: Account, event: str, *, is_empty: bool) -> None:
+    if event and event not in REVIEW_STATES:
+        raise unprocessable("PullRequestReview", "event", "invalid")
+    if event in {"REQUEST_CHANGES", "COMMENT"} and is_empty:
+        raise Refusal(422, "Unprocessable Entity", ("Body is required",))
+    if event in {"APPROVE", "REQUEST_CHANGES"}:
+        verb = "approve" if event == "APPROVE" else "request changes on"
+        if author == pull.issue.author:
+            raise Refusal(422, "Unprocessable Entity", (f"Can not {verb} your own pull request",))
+        if not pull.is_open:
+            raise Refusal(422, "Unprocessable Entity", (f"Can not {verb} a closed pull request",))
+
+
+def _reviewed(network: GitHubNetwork, repo: StoredRepo, pull: StoredPull, author: Account) -> None:
+    pull.requested = [account for account in pull.requested if account != author]
+    pull.issue.updated_at = network.clock.now()
+    network.tell(Event("pull_reviewed", repo.full_name, pull.number, author.login))
+
+
+# The end
+
+
+def check_mergeable(pull: StoredPull, *, method: str, head: str | None) -> None:
+    """Raises `Refusal` if it cannot be merged whatever is in it; `head` is what the caller takes its head to be."""
+    if method not in {"merge", "squash", "rebase"}:
+        raise unprocessable("PullRequest", "merge_method", "invalid")
+    if not pull.is_open or pull.merged_at:
+        raise Refusal(405, "Pull Request is not mergeable")
+    if pull.draft:
+        raise Refusal(405, "Pull Request is still a draft")
+    if method == "rebase":
+        raise Refusal(405, "Rebase merges are not allowed on this repository.")
+    if head and head != pull.head:
+        raise Refusal(409, "Head branch was modified. Review and try the merge again.")
+
+
+def set_merged(network: GitHubNetwork, repo: StoredRepo, pull: StoredPull, by: Account, commit: str) -> None:
+    """It is merged by this commit; the issues that it says to close are closed where it went to the default branch."""
+    pull.merged_at, pull.merged_by, pull.merge_commit = network.clock.now(), by, commit
+    network.set_state(pull.issue, by, "closed")
+    pull.issue.state_reason = None
+    pull.issue.updated_at = pull.merged_at
+    if pull.base_ref == repo.default_branch:
+        for number in dict.fromkeys(map(int, _CLOSES.findall(pull.issue.body or ""))):
+            issue = repo.issues.get(number)
+            if issue and issue.state == "open" and not issue.is_pull:
+                network.set_state(issue, by, "closed")
+                network.touch(repo, issue, by)
+    network.tell(Event("pull_merged", repo.full_name, pull.number, by.login))
+
+
+def follow_refs(network: GitHubNetwork, repo: StoredRepo, refs: Mapping[str, str], by: Account) -> list[StoredPull]:
+    """Take over where branches are; what has no head any more is closed. Returns the open ones whose head moved."""
+    moved = []
+    for pull in repo.pulls.values():
+        if not pull.is_open:
+            continue
+        head, base = refs.get(f"refs/heads/{pull.head_ref}"), refs.get(f"refs/heads/{pull.base_ref}")
+        pull.base = base or pull.base
+        if head is None or base is None:
+            network.set_state(pull.issue, by, "closed")
+            network.touch(repo, pull.issue, by)
+        elif head != pull.head:
+            pull.head = head
+            network.touch(repo, pull.issue, by)
+            moved.append(pull)
+    return moved
