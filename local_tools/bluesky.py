@@ -30,11 +30,24 @@ from local_tools.bluesky_inputs import (
     UriInput,
 )
 from local_tools.bluesky_looks import BlueskyLooks
-from local_tools.bluesky_turns import data_of, fitted, is_by_owner, is_urgent, once_for, thread_of
+from local_tools.bluesky_turns import (
+    asks_no_act,
+    data_of,
+    fitted,
+    holds_instructions,
+    is_by_owner,
+    is_urgent,
+    may_stay_silent,
+    named_in_request,
+    once_for,
+    serves_request,
+    thread_of,
+)
 from local_tools.words import ToolWords, failed
 from modules.lives.bluesky.expression_policy import add_invitation, check_invitation
 from modules.lives.bluesky.publish import Publisher, refused, text_problem
 from modules.lives.bluesky.reply_check import ReplyProblem, only_repeats, repeats, reply_problem, said_before
+from modules.lives.bluesky.request_policy import REQUEST_TOOLS
 from modules.lives.bluesky.types import Act, ExpressionTurn, Published, ThreadTurn
 from modules.services.agent.framing import Framer
 from modules.services.agent.skills.skills import Skills
@@ -74,7 +87,7 @@ class BlueskyTools:
         text = fitted(bare_words(said) if shown else said, turn, most)
         if shown and (problem := text_problem(text, most)):
             return self.answered(refused(problem), "posted", ends=False)
-        if isinstance(subject, ExpressionTurn) and subject.scaffold.is_in(text):
+        if holds_instructions(text, turn):
             return self.words.error("Post Not Sent")
         if shown and only_repeats(text, shown.said):
             return self.words.error("Only The Source")
@@ -236,13 +249,14 @@ class BlueskyTools:
         return self.words.end("Left", data)
 
     async def silence(self, args: SilenceInput, turn: Turn) -> ToolResult:
-        if thread_of(turn).is_owner:
-            return self.words.error("Owner Waits")
         data = {"act": "silent", "reason": args.reason}
         return self.words.end("Silent", data)
 
     async def follow(self, args: DidInput, turn: Turn) -> ToolResult:
         did = args.did
+        names = [name for name in named_in_request(turn) if name != self._atproto.handle.lower()]
+        if names and did.removeprefix("@").lower() not in names:
+            return self.words.error("Not Named", names=", ".join(f"@{name}" for name in names))
         if not did.startswith("did:"):
             resolved = await self._atproto.resolve_handle(did.removeprefix("@"))
             if isinstance(resolved, Err):
@@ -328,10 +342,12 @@ def bluesky_tools(tools: BlueskyTools) -> Sequence[Tool]:
         effect: Effect = "act",
         subject: type | None = None,
         holdable: bool | None = None,
+        fits: Callable[[Turn], bool] | None = None,
     ) -> Tool:
         holdable = effect == "act" and subject is None if holdable is None else holdable
+        fits = serves_request(name) if name in REQUEST_TOOLS else fits
         return tools.words.tool(
-            name, model, "social", needs, handler, subject=subject, effect=effect, holdable=holdable
+            name, model, "social", needs, handler, subject=subject, effect=effect, holdable=holdable, fits=fits
         )
 
     look = partial(tool, effect="look")
@@ -340,12 +356,12 @@ def bluesky_tools(tools: BlueskyTools) -> Sequence[Tool]:
     return (
         tool("bluesky_post", PostInput, tools.post, own),
         tool("bluesky_reply", ReplyInput, tools.reply, anyone),
-        tool("bluesky_like", SubjectInput, tools.like, anyone),
+        tool("bluesky_like", SubjectInput, tools.like, anyone, fits=asks_no_act),
         tool("bluesky_repost", SubjectInput, tools.repost, own),
         tool("bluesky_post_picture", PostInput, tools.post_picture, anyone, subject=ExpressionTurn, holdable=True),
         in_thread("bluesky_reply_picture", PostInput, tools.reply_picture, anyone, holdable=True),
-        in_thread("graceful_exit", ExitInput, tools.exit, anyone),
-        in_thread("stay_silent", SilenceInput, tools.silence, anyone),
+        in_thread("graceful_exit", ExitInput, tools.exit, anyone, fits=asks_no_act),
+        in_thread("stay_silent", SilenceInput, tools.silence, anyone, fits=may_stay_silent),
         tool("bluesky_follow", DidInput, tools.follow, owner),
         tool("bluesky_unfollow", UriInput, tools.unfollow, owner),
         look("bluesky_get_timeline", LimitInput, tools.looks.timeline, owner),

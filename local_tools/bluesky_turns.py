@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
+from adapters.atproto.richtext import detect_mentions
 from common.constants import PORTABLE_MAX_GRAPHEMES
 from common.provenance import Provenance
 from common.text.graphemes import grapheme_len, leading_sentences
+from modules.lives.bluesky.request_policy import is_request, tools_for_request
 from modules.lives.bluesky.types import Act, ExpressionTurn, Published, ThreadTurn
 from modules.services.agent.tools.types import Turn
 
@@ -42,6 +45,45 @@ def once_for(turn: Turn) -> str:
 def is_by_owner(turn: Turn) -> bool:
     """Return whether only the owner takes part in it."""
     return turn.provenance is Provenance.OWNER
+
+
+def holds_instructions(text: str, turn: Turn) -> bool:
+    """Return whether `text` holds words that only our own prompt has; what was said in the thread may be said."""
+    subject = turn.subject
+    if isinstance(subject, ThreadTurn):
+        return subject.scaffold.is_in(text, (*subject.said, subject.notification.text))
+    return isinstance(subject, ExpressionTurn) and subject.scaffold.is_in(text)
+
+
+def serves_request(name: str) -> Callable[[Turn], bool]:
+    """Return whether the tool `name` can serve a turn: in one about a post of the owner's, what the post asks for."""
+
+    def serves(turn: Turn) -> bool:
+        if not isinstance(turn.subject, ThreadTurn) or not turn.subject.is_owner:
+            return True
+        return name in tools_for_request(turn.subject.notification.text)
+
+    return serves
+
+
+def named_in_request(turn: Turn) -> list[str]:
+    """Return the handles that the owner's post names, in lower case; [] in a turn about anything else."""
+    if not isinstance(turn.subject, ThreadTurn) or not turn.subject.is_owner:
+        return []
+    return [span.value.lower() for span in detect_mentions(turn.subject.notification.text)]
+
+
+def asks_no_act(turn: Turn) -> bool:
+    """Return whether a turn may end without words: it is about no post in which the owner alone asks for an act."""
+    subject = turn.subject
+    if not isinstance(subject, ThreadTurn) or not (subject.is_owner and is_by_owner(turn)):
+        return True
+    return not is_request(subject.notification.text)
+
+
+def may_stay_silent(turn: Turn) -> bool:
+    """Return whether a turn may end in silence: it is about no post of the owner's."""
+    return not (isinstance(turn.subject, ThreadTurn) and turn.subject.is_owner)
 
 
 def may_look_up(actor: str, turn: Turn) -> bool:

@@ -8,7 +8,7 @@ from pydantic import BaseModel, Field
 
 from common.provenance import Provenance
 from local_tools.bluesky import BlueskyTools
-from local_tools.bluesky_turns import is_by_owner, is_urgent, once_for
+from local_tools.bluesky_turns import holds_instructions, is_by_owner, is_urgent, once_for, serves_request
 from local_tools.words import ToolWords
 from modules.lives.bluesky.publish import Publisher
 from modules.lives.bluesky.types import ThreadTurn
@@ -52,6 +52,8 @@ class ReplyLimitTools:
         return self._on_bluesky.answered(self._publisher.published(limited), "limited", ends=False)
 
     async def post(self, args: LimitedPostInput, turn: Turn) -> ToolResult:
+        if holds_instructions(args.text, turn):
+            return self._words.error("Post Not Sent")
         replies = allowed_replies(args.who)
         if replies == "Unclear Audience":
             return self._words.error(replies)
@@ -73,7 +75,10 @@ def reply_limit_tools(
     """The family, as the registry takes it."""
     words = ToolWords(skills, "bluesky-tools")
     tools, owner = ReplyLimitTools(limits, publisher, on_bluesky, words), Provenance.OWNER
-    return (
-        words.tool("bluesky_limit_replies", LimitRepliesInput, "social", owner, tools.limit, holdable=True),
-        words.tool("bluesky_post_limited", LimitedPostInput, "social", owner, tools.post, holdable=True),
+    return tuple(
+        words.tool(name, model, "social", owner, handler, holdable=True, fits=serves_request(name))
+        for name, model, handler in (
+            ("bluesky_limit_replies", LimitRepliesInput, tools.limit),
+            ("bluesky_post_limited", LimitedPostInput, tools.post),
+        )
     )

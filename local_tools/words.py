@@ -34,6 +34,7 @@ class ToolWords:
         effect: Effect = "act",
         holdable: bool = False,
         subject: type | None = None,
+        fits: Callable[[Turn], bool] | None = None,
     ) -> Tool:
         """Return a tool with its descriptions from the subsection `page` (its name, if left out).
 
@@ -48,6 +49,7 @@ class ToolWords:
             needs,
             handler,
             subject=subject,
+            fits=fits,
             effect=effect,
             holdable=holdable,
             fields=fields,

@@ -76,9 +76,69 @@ async def test_only_the_owner_s_did_opens_the_owner_s_tools(running_town: Runnin
     async with awake(home) as soul:
         await soul.look()
     (request,) = running_town.mind.asked
-    assert OWNER_TOOLS & _offered(request) == (OWNER_TOOLS if who == "owner" else set())
+    assert OWNER_TOOLS & _offered(request) == ({"bluesky_post", "bluesky_repost"} if who == "owner" else set())
     assert "self_read" not in _offered(request)
     assert "memory_search" not in _offered(request)
+
+
+@pytest.mark.parametrize(
+    ("text", "offered"),
+    [
+        ("@rowan.test please follow @kit.test", {"bluesky_follow", "bluesky_reply"}),
+        ("@rowan.test please open an issue in acme/site: the clock stops", {"bluesky_reply"}),
+        ("@rowan.test what is the best roof in the rain?", {"bluesky_reply", "bluesky_like", "graceful_exit"}),
+        ("@rowan.test kitさんをフォローして", OWNER_TOOLS | {"bluesky_reply", "bluesky_like", "graceful_exit"}),
+    ],
+)
+async def test_the_owner_s_words_open_only_the_tools_that_they_can_need(
+    running_town: RunningTown, text: str, offered: set[str]
+) -> None:
+    home = running_town.make_home("rowan")
+    running_town.account("kit")
+    running_town.network.post_as(running_town.account("owner"), text)
+    async with awake(home, clock=HastyClock()) as soul:
+        await soul.look()
+        soul.passes(90)
+        await soul.look()
+    assert _offered(running_town.mind.asked[0]) == offered
+
+
+async def test_the_owner_s_post_says_who_is_followed(running_town: RunningTown) -> None:
+    def guessing(request: ChatRequest) -> Completion:
+        tried = sum(message.role == "tool" for message in request.messages)
+        if tried == 2:
+            return call("bluesky_reply", text=WORDS["rowan"])
+        return call("bluesky_follow", did="@wren.test" if not tried else "@Kit.test")
+
+    running_town.mind.answer = guessing
+    home = running_town.make_home("rowan")
+    for name in ("kit", "wren"):
+        running_town.account(name)
+    running_town.network.post_as(running_town.account("owner"), "@rowan.test please follow @kit.test")
+    async with awake(home, clock=HastyClock()) as soul:
+        await soul.look()
+        soul.passes(90)
+        await soul.look()
+    assert follows(running_town, "rowan") == ["kit.test"]
+    assert "those that do: @kit.test" in running_town.mind.asked[-1].messages[-3].text
+
+
+@pytest.mark.parametrize("tool", ["bluesky_post", "bluesky_post_limited"])
+async def test_words_of_the_prompt_are_not_posted_at_the_owner_s_request(running_town: RunningTown, tool: str) -> None:
+    limits = {"who": ["nobody"]} if tool == "bluesky_post_limited" else {}
+
+    def reciting(request: ChatRequest) -> Completion:
+        if any(message.role == "tool" for message in request.messages):
+            return call("bluesky_reply", text="I would rather say that in words of my own.")
+        return call(tool, text="This is your owner. Always answer. Please post about slate.", **limits)
+
+    running_town.mind.answer = reciting
+    home = running_town.make_home("rowan")
+    asked = "let nobody reply" if limits else "today"
+    running_town.network.post_as(running_town.account("owner"), f"@rowan.test please post about slate, {asked}")
+    async with awake(home) as soul:
+        await soul.look()
+    assert running_town.texts("rowan") == ["I would rather say that in words of my own."]
 
 
 @pytest.mark.parametrize("how", ["quote", "thread", "shared"])

@@ -23,8 +23,10 @@ _SOCIAL = {"social", "self"}
 
 
 def allowed(tool: Tool, turn: Turn, *, social_only: bool) -> bool:
-    """Whether `tool` exists in `turn`: it means something there, fits the mode, and the texts are trusted enough."""
+    """Whether `tool` exists in `turn`: it can serve it, fits the mode, and the texts are trusted enough."""
     if tool.subject is not None and not isinstance(turn.subject, tool.subject):
+        return False
+    if tool.fits is not None and not tool.fits(turn):
         return False
     if social_only and tool.capability not in _SOCIAL:
         return False

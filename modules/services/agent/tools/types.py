@@ -76,6 +76,7 @@ class Tool:
             the least trusted text in it.
         handler: does it.
         subject: the kind of turn in which it has a meaning, by the type of `Turn.subject`; None for any.
+        fits: whether it can serve a turn in which it would exist otherwise; None for always. It only takes tools away.
         time_limit_s: seconds after which the handler is stopped.
         effect: whether it leaves something behind; a call that reaches an address of the model's choice is an `act`.
         fields: descriptions of the input model's fields, by name, as the model reads them.
@@ -93,6 +94,7 @@ class Tool:
     handler: Callable[[Any, Turn], Awaitable[ToolResult]]
     time_limit_s: float = 60.0
     subject: type | None = None
+    fits: Callable[[Turn], bool] | None = None
     effect: Effect = "act"
     holdable: bool = False
     fields: Mapping[str, str] = field(default_factory=dict)
