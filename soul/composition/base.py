@@ -25,6 +25,7 @@ from modules.services.agent.skills.contracts import SKILL_CONTRACTS
 from modules.services.agent.skills.skills import Skills
 from modules.services.peers.accounts import Relationships
 from modules.services.peers.loop import open_registry
+from modules.services.workspaces.watched import WatchedWorkspaces
 
 
 @dataclass(kw_only=True, eq=False)
@@ -60,4 +61,5 @@ class BaseServices:
         self.identity = Identity(home=home, agent_name=settings.agent_name)
         self.relationships = Relationships(home.memory / "relationships.json", clock)
         self.peer_registry = open_registry(home.memory, settings, clock)
+        self.workspaces = WatchedWorkspaces(home.memory / "watched_workspaces.json", clock)
         self.me = Me.of(settings)

@@ -33,6 +33,7 @@ from modules.services.peers.identity_post import tells_username
 from modules.services.rights.policy import may_stand_in_prompt
 from modules.services.rights.preferences import Preferences
 from modules.services.rights.types import Preference
+from modules.services.workspaces.watched import WatchedWorkspaces
 
 THREAD_DEPTH = 6
 
@@ -59,6 +60,7 @@ class Case:
         is_muted: whether the owner muted the author.
         preference: what the author allows; None where it could not be read.
         is_peer: whether the author is a peer.
+        names_workspace: whether a workspace that is watched was first named in this thread.
         peers: dids of the peers who wrote in the thread, beside the author of the post.
         hidden: what others answered to a request of the owner's, left out of the prompt so that it holds the owner's
             words alone; a reply is checked against it.
@@ -79,6 +81,7 @@ class Case:
     preference: Preference | None
     is_muted: bool = False
     is_peer: bool = False
+    names_workspace: bool = False
     peers: frozenset[str] = frozenset()
     hidden: tuple[Post, ...] = ()
     github_username: str = ""
@@ -94,8 +97,8 @@ class Case:
 
     @property
     def is_project(self) -> bool:
-        """Whether the owner or a peer writes in a thread that is about work."""
-        return (self.is_owner or self.is_peer) and self.thread.names_work
+        """Whether the thread is that of a workspace, or the owner or a peer writes in it and it is about work."""
+        return self.names_workspace or ((self.is_owner or self.is_peer) and self.thread.names_work)
 
     @property
     def may_show_picture(self) -> bool:
@@ -246,6 +249,7 @@ class CaseReader:
         etiquette: Etiquette,
         preferences: Preferences,
         peers: PeerDiscovery,
+        workspaces: WatchedWorkspaces,
     ) -> None:
         self._me = me
         self._atproto = atproto
@@ -253,6 +257,7 @@ class CaseReader:
         self._etiquette = etiquette
         self._preferences = preferences
         self._peers = peers
+        self._workspaces = workspaces
 
     @property
     def own_did(self) -> str:
@@ -310,6 +315,7 @@ class CaseReader:
                 preference=preferences.get(author_did),
                 is_muted=author_did in muted,
                 is_peer=self._etiquette.is_peer(notification.author),
+                names_workspace=self._workspaces.is_thread_of_one(notification.root.uri),
                 peers=frozenset(peers),
                 hidden=tuple(post for post in shown if post in hidden),
                 github_username=self._me.github_username,

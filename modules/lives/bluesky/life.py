@@ -74,6 +74,7 @@ from modules.services.rights.answering import PersonRequests
 from modules.services.rights.forgotten import ForgottenPeople
 from modules.services.rights.preferences import Preferences
 from modules.services.rights.requests import ForgetRequests
+from modules.services.workspaces.watched import WatchedWorkspaces
 
 
 class BlueskyServices(Protocol):
@@ -102,6 +103,7 @@ class BlueskyServices(Protocol):
     relationships: Relationships
     preferences: Preferences
     peer_registry: PeerRegistry
+    workspaces: WatchedWorkspaces
     identity: Identity
     skills: Skills
     knowledge: Knowledge
@@ -155,14 +157,8 @@ class BlueskyLife:
         self.subscriptions = self._build_subscriptions()
         self.control_watch = self._build_control_watch()
         self.tidying = self._build_tidying()
-        files = (
-            state.conversations,
-            services.relationships,
-            self.expression,
-            self._expressions,
-            services.peer_registry,
-            self._own_identity,
-        )
+        kept = (services.relationships, services.peer_registry, services.workspaces, state.conversations)
+        files = (*kept, self.expression, self._expressions, self._own_identity)
         self.notices = tuple(file.notice for file in files)
 
     def _build_picture_chooser(self) -> PictureChooser:
@@ -217,6 +213,7 @@ class BlueskyLife:
             etiquette=services.etiquette,
             preferences=services.preferences,
             peers=self.discovery,
+            workspaces=services.workspaces,
         )
         speed = AWARENESS_INTERVAL_MS / pace.awareness_ms
         turns = PersonTurns(services.clock, speed, journal=services.journal, loop=AWARENESS)
@@ -228,7 +225,9 @@ class BlueskyLife:
             turns=turns,
             requests=self._requests,
             clock=services.clock,
-            others_first_ms=self._others_first_ms,
+            others_first_ms=lambda item: others_first_ms(
+                item, services.me, pace, lambda handle: services.etiquette.is_peer(Actor("", handle))
+            ),
         )
         reporter = Reporter(services.journal, AWARENESS)
         return AwarenessLoop(
@@ -260,7 +259,9 @@ class BlueskyLife:
             journal=services.journal,
             clock=services.clock,
             owner_did=services.me.owner_did,
+            etiquette=services.etiquette,
             peers=self.discovery,
+            workspaces=services.workspaces,
             forgotten=ForgottenPeople(services.database, ForgetRequests(services.home.memory), services.clock),
         )
 
@@ -383,10 +384,6 @@ class BlueskyLife:
             build_peer_loop(services, self._turn_services.prompter, self._own_identity, is_settled=is_settled),
             OwnFeedLoop(services.pace, self._own_feed, self._watch, ready=is_settled),
         ]
-
-    def _others_first_ms(self, item: Pending) -> float:
-        services = self._services
-        return others_first_ms(item, services.me, services.pace, lambda one: services.etiquette.is_peer(Actor("", one)))
 
     async def _note_commitments(self, met: Pending, intent_id: str) -> None:
         """Take in what an answer commits to; one that waits for the owner's yes commits to nothing yet."""

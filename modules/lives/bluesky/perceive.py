@@ -1,11 +1,11 @@
 """What is new: fetches notifications, remembers who reached us, and stores what deserves a look by the model.
 
-ForgetRequest matters for crashes: first the posts are stored, then they count as seen.
+The order matters for crashes: first the posts are stored, then they count as seen.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
@@ -23,9 +23,12 @@ from modules.runtime.journal.journal import Journal
 from modules.runtime.journal.types import Entry
 from modules.services.agent.identity.identity import Identity
 from modules.services.outbox.outbox import Outbox
+from modules.services.outbox.rules.etiquette import Etiquette
 from modules.services.peers.accounts import Relationships
 from modules.services.peers.discovery import PeerDiscovery
 from modules.services.rights.forgotten import ForgottenPeople
+from modules.services.workspaces.addresses import workspaces_in
+from modules.services.workspaces.watched import WatchedWorkspaces
 
 NOTIFICATION_FETCH_LIMIT = 50
 NOTIFICATION_MAX_PAGES = 4
@@ -64,7 +67,9 @@ class Perceiver:
         journal: Journal,
         clock: Clock,
         owner_did: str,
+        etiquette: Etiquette,
         peers: PeerDiscovery,
+        workspaces: WatchedWorkspaces,
         forgotten: ForgottenPeople,
     ) -> None:
         self._atproto = atproto
@@ -76,7 +81,9 @@ class Perceiver:
         self._journal = journal
         self._clock = clock
         self._owner_did = owner_did
+        self._etiquette = etiquette
         self._peers = peers
+        self._workspaces = workspaces
         self._forgotten = forgotten
         self._unreadable = 0
 
@@ -109,6 +116,7 @@ class Perceiver:
             for notification in remembered:
                 self._relationships.record_interaction(notification)
         self._peers.note_notifications(remembered)
+        await self._note_workspaces(remembered)
         ranked = prioritize_notifications(
             fresh,
             owner_did=self._owner_did,
@@ -125,6 +133,16 @@ class Perceiver:
             summary = f"Notifications could not be marked as seen: {seen.error}"
             await self._journal.record(Entry("error", "awareness", summary, line="warn"))
         return Ok(Perceived(len(fresh) + len(seen_posts), *perceived))
+
+    async def _note_workspaces(self, notifications: Iterable[Notification]) -> None:
+        """Watch the workspaces that the owner and peers name; nobody else can have it watch one."""
+        for item in notifications:
+            if item.author.did != self._owner_did and not self._etiquette.is_peer(item.author):
+                continue
+            for repo in workspaces_in(item):
+                if self._workspaces.watch(repo, item.root.uri):
+                    summary = f"Watches the workspace {repo.full_name}, which @{item.author.handle} named"
+                    await self._journal.record(Entry("life", "awareness", summary, line="done", trigger_uri=item.uri))
 
     async def _sort_out(self, notifications: list[Notification]) -> tuple[int, int]:
         """Store what the model should see, let go of the rest; returns how many of each."""

@@ -5,22 +5,18 @@ That somebody is named, or claims a name, makes a candidate. A peer is only whos
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import dataclass
 
-from adapters.atproto.richtext import detect_mentions, detect_urls
+from adapters.atproto.richtext import detect_mentions
 from adapters.atproto.types import Actor, Notification, Post
 from modules.services.peers.identity_post import extract_github_username_from_text
 from modules.services.peers.registry import PeerRegistry
 from modules.services.peers.types import Sighting, Via
+from modules.services.workspaces.addresses import workspaces_in
 
-WORKSPACE_PREFIX = "www-lil-intdev-"
 _MENTIONS_OF_A_POST = 5
 _WORDS = frozenset({"reply", "mention", "quote"})
-_REPO = re.compile(
-    rf"(?:https?://)?(?:www\.)?github\.com/([\w-]{{1,39}})/({WORKSPACE_PREFIX}[\w.-]{{1,80}})", re.IGNORECASE
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,25 +42,13 @@ def is_handle(name: str) -> bool:
     return [span.value for span in detect_mentions(f"@{name}")] == [name.lower()]
 
 
-def workspaces_in(text: str, links: Iterable[str], owners: Collection[str]) -> list[str]:
-    """The workspaces `owner/name` of ours and of the owner's that a post points to.
-
-    Links are read before the text, which shows long ones cut; the text counts only where no link points to any.
-    """
-    for layer in (list(links), [span.value for span in detect_urls(text)]):
-        found = [match for url in layer if (match := _REPO.match(url))]
-        if named := [f"{match[1]}/{match[2]}".lower() for match in found if match[1].lower() in owners]:
-            return list(dict.fromkeys(named))
-    return []
-
-
 def sightings_in(post: Notification | Post, ourselves: Ourselves, own_did: str) -> Iterator[Sighting]:
     """Who may be a SOUL, by one post."""
     author = post.author
     if ourselves.may_be_peer(author, own_did):
         owners = {name.lower() for name in ourselves.github if name}
-        if workspaces := workspaces_in(post.text, post.links, owners):
-            yield Sighting(author.handle, "workspace", workspaces[0])
+        if workspaces := [one for one in workspaces_in(post) if one.owner in owners]:
+            yield Sighting(author.handle, "workspace", workspaces[0].full_name)
         if extract_github_username_from_text(post.text):
             yield Sighting(author.handle, "social", post.uri)
         elif author.is_bot:

@@ -8,7 +8,7 @@ import pytest
 
 from adapters.atproto.types import Actor, Post
 from common.clock import FakeClock
-from modules.services.peers.discovery import Ourselves, PeerDiscovery, sightings_in, workspaces_in
+from modules.services.peers.discovery import Ourselves, PeerDiscovery, sightings_in
 from modules.services.peers.registry import PeerRegistry
 from modules.services.peers.types import Sighting
 from tests.modules.lives.bluesky.bluesky_values import notification
@@ -48,15 +48,6 @@ def test_a_post_makes_candidates_of_those_it_names_and_of_who_says_who_it_is(
     author: Actor, text: str, found: list[tuple[str, str]]
 ) -> None:
     assert seen(author, text) == found
-
-
-def test_a_link_in_full_is_read_before_the_words_that_cut_it() -> None:
-    links = [WORKSPACE, "https://example.org"]
-    assert workspaces_in("github.com/owner-hub/www-lil-intdev-gar…", links, {"owner-hub"}) == [
-        "owner-hub/www-lil-intdev-garden"
-    ]
-    assert workspaces_in(f"{WORKSPACE}.", [], {"owner-hub"}) == ["owner-hub/www-lil-intdev-garden"]
-    assert workspaces_in(WORKSPACE, [], {"somebody-else"}) == []
 
 
 def test_of_one_post_by_a_stranger_a_few_names_count_and_of_the_owners_all() -> None:

@@ -1,0 +1,1 @@
+"""Workspaces on GitHub: repositories in which several SOULs build software together."""

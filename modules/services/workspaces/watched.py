@@ -1,0 +1,75 @@
+"""The workspaces that the SOUL watches: `.memory/watched_workspaces.json`.
+
+Written atomically after each change and kept across versions; a crash loses at most the change it interrupted. What
+other programs wrote into an entry stays in it.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from adapters.github.types import Repo
+from common.clock import Clock
+from modules.runtime.record_file import Moment, Record, RecordFile
+
+MOST_WATCHED = 50
+
+
+class WatchedWorkspace(Record):
+    """A workspace; `discovered_in_thread` is the root of the thread on Bluesky in which it was first named."""
+
+    owner: str
+    repo: str
+    url: str
+    discovered_at: Moment
+    discovered_in_thread: str | None = None
+
+
+class WatchedWorkspaces:
+    """The store. `notice` is a line for the owner if the file was not as expected."""
+
+    def __init__(self, path: Path, clock: Clock) -> None:
+        self._clock = clock
+        self._file = RecordFile(path, "workspaces", WatchedWorkspace)
+        self.notice = self._file.notice
+
+    def all(self) -> list[WatchedWorkspace]:
+        """All that are watched, those that were found first in front."""
+        return sorted(self._file.records.values(), key=lambda one: one.discovered_at)
+
+    def get(self, repo: Repo) -> WatchedWorkspace | None:
+        """What is known of a repository, if it is watched."""
+        return self._file.records.get(_key(repo))
+
+    def watch(self, repo: Repo, thread_uri: str | None = None) -> bool:
+        """Watch a workspace, and remember the thread that it was named in; return whether it is new.
+
+        Nothing changes where it is watched already, but for a thread where none was known; nothing is added beyond
+        `MOST_WATCHED`. Raises `StorageError`.
+        """
+        known = self.get(repo)
+        if known is None and len(self._file.records) >= MOST_WATCHED:
+            return False
+        if known and (known.discovered_in_thread or not thread_uri):
+            return False
+        self._file.records[_key(repo)] = (
+            known.replace(discovered_in_thread=thread_uri)
+            if known
+            else WatchedWorkspace(
+                owner=repo.owner,
+                repo=repo.name,
+                url=repo.url,
+                discovered_at=self._clock.now(),
+                discovered_in_thread=thread_uri,
+            )
+        )
+        self._file.save()
+        return known is None
+
+    def is_thread_of_one(self, root_uri: str) -> bool:
+        """Whether a workspace was first named in the thread under this root."""
+        return any(one.discovered_in_thread == root_uri for one in self._file.records.values())
+
+
+def _key(repo: Repo) -> str:
+    return repo.full_name.lower()

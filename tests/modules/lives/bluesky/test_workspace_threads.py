@@ -1,0 +1,41 @@
+"""A workspace that the owner or a peer names is watched, and its thread is one about work for everybody in it."""
+
+from __future__ import annotations
+
+import pytest
+
+from adapters.github.types import Repo
+from tests.running_town import RunningTown, awake
+
+ADDRESS = "https://github.com/owner-hub/www-lil-intdev-garden"
+GARDEN = Repo("owner-hub", "www-lil-intdev-garden")
+
+
+@pytest.mark.parametrize(("author", "is_watched"), [("owner", True), ("wren", True), ("kit", False)])
+async def test_the_owner_and_peers_can_have_a_workspace_watched_and_nobody_else(
+    running_town: RunningTown, author: str, *, is_watched: bool
+) -> None:
+    home = running_town.make_home("rowan", SOUL_PEERS="wren.test")
+    root, _ = running_town.network.post_as(running_town.account(author), f"@rowan.test let us meet at {ADDRESS} today?")
+    async with awake(home) as life:
+        await life.look()
+        watched = life.app.services.workspaces
+        assert (watched.get(GARDEN) is not None) is is_watched
+        assert watched.is_thread_of_one(root) is is_watched
+        told = [line for _, line, _ in life.console.lines if "www-lil-intdev-garden" in line and "Watches" in line]
+        assert len(told) == is_watched
+
+
+@pytest.mark.parametrize("is_thread_of_workspace", [True, False])
+async def test_the_thread_of_a_workspace_is_about_work_whoever_writes_in_it(
+    running_town: RunningTown, *, is_thread_of_workspace: bool
+) -> None:
+    home, kit = running_town.make_home("rowan"), running_town.account("kit")
+    root, _ = running_town.network.post_as(kit, "The weir was loud last night.")
+    running_town.network.post_as(kit, "@rowan.test where does the water come from?", reply_to_uri=root)
+    async with awake(home) as life:
+        life.app.services.workspaces.watch(GARDEN, root if is_thread_of_workspace else "at://another")
+        await life.look()
+        known = life.app.lives.bluesky_state.conversations.get_conversation(root)
+    assert known is not None
+    assert known.is_project is is_thread_of_workspace
