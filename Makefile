@@ -12,7 +12,7 @@ SEED := $(or $(SEED),$(shell $(PYTHON) -c "import random; print(random.randrange
 EXPLORE ?= 4
 unexport PYTHONDONTWRITEBYTECODE # what one process compiled, the next hundreds that the tests start need not
 
-.PHONY: demo test explore check test-browser test-demo test-room test-days test-network test-interop test-crash test-security \
+.PHONY: demo test explore check test-browser test-demo test-room test-days test-plans test-network test-interop test-crash test-security \
 	test-agentdojo test-model coverage bench lock clean help
 
 help:
@@ -47,6 +47,9 @@ test-room: .venv/.dev ## rooms with whole SOULs in them: requests, conversations
 
 test-days: .venv/.dev ## fourteen simulated days of five SOULs on Bluesky, and five floods; prints their figures
 	$(BIN)/python -m pytest tests/scenarios -m days -s
+
+test-plans: .venv/.dev ## ten thousand plans with people's edits
+	$(BIN)/python -m pytest tests/modules/services/plans -m slow -s
 
 test-network: .venv/.dev ## the contract suite against Bluesky's own server software
 	PYTHON=$(BIN)/python bash tests/network/run.sh

@@ -28,6 +28,21 @@ BY_OTHER_PROGRAMS = {
     "safe_read_file": "docs/names.md",
     "safe_write_file": "docs/names.md",
 }
+FOR_WORKSPACES = {
+    "build_task_event_marker": "modules/services/plans",
+    "claim_key": "modules/services/plans",
+    "count_task_failures": "modules/services/plans",
+    "ensure_docs_tasks": "modules/services/plans",
+    "generate_plan_markdown": "modules/services/plans",
+    "get_claimable_tasks": "modules/services/plans",
+    "get_task_branch_candidates": "modules/services/plans",
+    "parse_plan": "modules/services/plans",
+    "parse_task_branch": "modules/services/plans",
+    "plan_labels": "modules/services/plans",
+    "plan_words": "modules/services/plans",
+    "update_task_in_plan_body": "modules/services/plans",
+}
+"""What plans of work offer. No life works on them yet; a function that one calls goes from this list."""
 
 
 def _is_handed_over(function: ast.FunctionDef | ast.AsyncFunctionDef) -> bool:
@@ -69,7 +84,7 @@ def uncalled(looked_at: dict[str, ast.Module], naming: dict[str, ast.Module]) ->
 
 def test_the_product_names_every_function_that_it_has() -> None:
     found = uncalled(product_trees(*LOOKED_AT), product_trees(*NAMING))
-    expected = BY_A_LIBRARY.keys() | BY_OTHER_PROGRAMS.keys()
+    expected = BY_A_LIBRARY.keys() | BY_OTHER_PROGRAMS.keys() | FOR_WORKSPACES.keys()
     assert {name: place for name, place in found.items() if name not in expected} == {}
     assert expected <= found.keys(), "an exception that is none any more"
 

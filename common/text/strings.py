@@ -11,6 +11,11 @@ _BARE_URL = re.compile(r"(?<![\w@.-])(?:[a-z0-9](?:[a-z0-9-]*[a-z0-9])?\.)+[a-z]
 _HANDLE = re.compile(r"@[\w.-]+")
 _SPACE = re.compile(r"\s+")
 _QUOTES = str.maketrans(dict.fromkeys("‘’‚‛′", "'") | dict.fromkeys("“”„‟″", '"'))  # noqa: RUF001 - the signs meant
+_SLUG_SIGNS = str.maketrans(
+    dict.fromkeys("·/_,:;", "-") | {"ß": "ss", "æ": "ae", "œ": "oe", "ø": "o", "ł": "l", "đ": "d"}
+)
+_NO_SLUG = re.compile(r"[^a-z0-9-]+")
+_HYPHENS = re.compile(r"-{2,}")
 _TRAILING = ".,;:!?)"
 _NORMALIZED_LENGTH = 200
 
@@ -71,3 +76,14 @@ def _prose(text: str) -> str:
 def _canonical(url: str) -> str:
     stripped = re.sub(r"^https?://(www\.)?", "", url.rstrip(_TRAILING).lower())
     return stripped.rstrip("/")
+
+
+def create_slug(text: str) -> str:
+    """A text as the name of a branch or an address: lower case, words joined by hyphens; `untitled` where none is left.
+
+    Diacritics go, and signs between words become hyphens.
+    """
+    lowered = text.lower().translate(_SLUG_SIGNS)
+    decomposed = unicodedata.normalize("NFD", lowered)
+    plain = "".join(sign for sign in decomposed if not unicodedata.combining(sign)).replace("&", "-and-")
+    return _HYPHENS.sub("-", _NO_SLUG.sub("", _SPACE.sub("-", plain))).strip("-") or "untitled"

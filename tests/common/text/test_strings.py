@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from common.text.strings import (
+    create_slug,
     dedup_key,
     ensure_https,
     is_empty,
@@ -106,3 +107,19 @@ def test_half_a_surrogate_pair_still_has_a_key() -> None:
 
 def test_typographic_quotation_marks_become_plain_and_nothing_else_changes() -> None:
     assert normalize_quotes("I\u2019ll say \u201cyes\u201d \u2014 \u2018no\u2019 …") == "I'll say \"yes\" \u2014 'no' …"
+
+
+@pytest.mark.parametrize(
+    ("text", "slug"),
+    [
+        ("Fix & ship: colour/size", "fix-and-ship-colour-size"),
+        ("Create LIL-INTDEV-AGENTS.md", "create-lil-intdev-agentsmd"),
+        ("Über  die Straße", "uber-die-strasse"),
+        ("a·b/c_d,e:f;g", "a-b-c-d-e-f-g"),
+        (" -- a -- b! -- ", "a-b"),
+        ("", "untitled"),
+        ("✨", "untitled"),
+    ],
+)
+def test_a_slug_is_what_a_branch_can_be_called(text: str, slug: str) -> None:
+    assert create_slug(text) == slug

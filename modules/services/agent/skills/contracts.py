@@ -288,6 +288,14 @@ SKILL_CONTRACTS: Mapping[str, Mapping[str, frozenset[str]]] = {
         "Enrichment": frozenset(),
         "Enrichment Message": frozenset({"title", "repo", "description", "conversation"}),
     },
+    "plans": {
+        "Verification": _NONE,
+        **{
+            f"{page} / {part}": frozenset({"repo"})
+            for page in ("Agents Page", "Scenarios Page")
+            for part in ("Title", "Estimate", "Description")
+        },
+    },
     "peer-awareness": {
         "System Prompt": frozenset({"bluesky_username"}),
         "Introduction": frozenset({"github_username"}),

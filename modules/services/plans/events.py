@@ -1,0 +1,92 @@
+"""What became of a task, as comments on its plan tell it: a marker that no reader sees, and the words of peers. Pure.
+
+Whose comments count is the caller's choice: a stranger's would count like any other.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Literal, get_args
+
+MAX_TASK_RETRIES = 3
+"""After so many failures a task is left alone."""
+
+TaskEventName = Literal["claimed", "failed", "blocked", "timeout", "reset", "completed", "abandoned"]
+
+_NAMES = frozenset(get_args(TaskEventName))
+_FAILURES = frozenset({"failed", "blocked", "timeout"})
+_MARKER = re.compile(r"<!--[ \t]{0,8}task-event[ \t]{0,8}(\{[^{}<>\n]{1,200}\})[ \t]{0,8}-->")
+_FAILED = re.compile(r"\b(?:failed|blocked)\b", re.IGNORECASE)
+
+
+@dataclass(frozen=True, slots=True)
+class TaskEvent:
+    """What became of the task of this number at its attempt, counted from 1."""
+
+    task: int
+    event: TaskEventName
+    attempt: int
+
+
+def build_task_event_marker(number: int, event: TaskEventName, attempt: int) -> str:
+    """Return the marker that stands in a comment about a task; readers do not see it."""
+    told = json.dumps({"task": number, "event": event, "attempt": attempt}, separators=(",", ":"))
+    return f"<!-- task-event {told} -->"
+
+
+def parse_task_event_markers(body: str) -> list[TaskEvent]:
+    """Return what the markers of a comment tell, in their order; what is quoted does not count."""
+    events = (_event(found[1]) for line in _own_lines(body) for found in _MARKER.finditer(line))
+    return [event for event in events if event]
+
+
+def count_task_failures(comments: Iterable[str], number: int) -> int:
+    """Return how many attempts at a task failed, from the bodies of the comments on its plan.
+
+    Two comments with a marker of the same attempt count once. Where one says that the task is abandoned, it is at least
+    `MAX_TASK_RETRIES`.
+    """
+    attempts: set[int] = set()
+    told = 0
+    abandoned = False
+    for body in comments:
+        if events := [event for event in parse_task_event_markers(body) if event.task == number]:
+            attempts |= {event.attempt for event in events if event.event in _FAILURES}
+            abandoned |= any(event.event == "abandoned" for event in events)
+        elif words := list(_words_on(body, number)):
+            given_up = any(_is_given_up(line) for line in words)
+            abandoned |= given_up
+            told += not given_up and any(_FAILED.search(line) for line in words)
+    count = len(attempts) + told
+    return max(count, MAX_TASK_RETRIES) if abandoned else count
+
+
+def _event(text: str) -> TaskEvent | None:
+    try:
+        told = json.loads(text)
+    except ValueError:
+        return None
+    match told:
+        case {"task": int(task), "event": str(name), "attempt": int(attempt)} if name in _NAMES and attempt > 0:
+            return TaskEvent(task, name, attempt)  # type: ignore[arg-type]  # one of the names
+    return None
+
+
+def _own_lines(body: str) -> Iterable[str]:
+    return (line for line in body.splitlines() if not line.lstrip().startswith(">"))
+
+
+def _words_on(body: str, number: int) -> Iterable[str]:
+    """What follows the name of the task in bold, line by line."""
+    name = re.compile(rf"\*\*task[ \t]{{1,8}}{number}(?![0-9])", re.IGNORECASE)
+    for line in _own_lines(body):
+        if found := name.search(line):
+            yield line[found.end() :]
+
+
+def _is_given_up(line: str) -> bool:
+    words = line.lower()
+    return "has failed" in words and "times" in words and "will not be retried" in words

@@ -1,0 +1,150 @@
+"""The lines of a plan's body: its sections and the block of each task. What parsing and updating share.
+
+The grammar is line-oriented by its specification, and an update must keep every other byte: a small scanner of lines is
+used, and Markdown's own reader only for what is code.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Literal
+
+from common.text.markdown import in_code
+
+Section = Literal["goal", "context", "tasks", "verification"]
+
+_LINE = re.compile(r"[^\n]*\n|[^\n]+")
+_SECTION = re.compile(r" {0,3}##[ \t]+(goal|context|tasks|verification)", re.IGNORECASE)
+_HEADING = re.compile(r" {0,3}##(?:[ \t]|$)")
+_TASK = re.compile(
+    r" {0,3}###[ \t]+task[ \t]+#?([0-9]{1,9})[ \t]*(?::|[-\u2013\u2014](?=[ \t]))[ \t]*(\S.*)", re.IGNORECASE
+)
+_ESCAPED = re.compile(r"( {0,3})\\(\\*(?:##|```|~~~).*)")
+_IN_TASK = re.compile(r" {0,3}(?:##(?:[ \t]|$)|###[ \t]+task[ \t])", re.IGNORECASE)
+_ALONE = re.compile(r" {0,3}(?:##(?:[ \t]|$)|```|~~~)")
+
+
+@dataclass(slots=True)
+class TaskBlock:
+    """The lines of one task: `heading` is the index of its heading, `end` that of the first line that is another's."""
+
+    number: int
+    title: str
+    heading: int
+    end: int
+
+
+@dataclass(slots=True)
+class Scan:
+    """A body by its lines, each with its end.
+
+    `texts` are the lines without their ends, `code` tells which belong to a code block, `sections` have the indices of
+    their lines, and `tasks` are in the order of the body. `repeated` are headings with the number of an earlier task,
+    `outside` headings of tasks that stand in another section.
+    """
+
+    lines: list[str]
+    texts: list[str]
+    code: Sequence[bool]
+    sections: dict[Section, list[int]] = field(default_factory=dict)
+    tasks: list[TaskBlock] = field(default_factory=list)
+    repeated: list[int] = field(default_factory=list)
+    outside: list[int] = field(default_factory=list)
+
+
+def scan(body: str) -> Scan:
+    """Return the lines of a body by section and task. The cost grows with the length of the body only."""
+    lines = _LINE.findall(body)
+    texts = [line.rstrip("\r\n") for line in lines]
+    found = Scan(lines, texts, in_code(texts))
+    reader = _Reader(found)
+    for place in range(len(texts)):
+        reader.read(place)
+    return found
+
+
+class _Reader:
+    """Reads one line after the other: in which section it stands, and in whose block."""
+
+    def __init__(self, found: Scan) -> None:
+        self._found = found
+        self._section: Section | None = None
+        self._task: TaskBlock | None = None
+        self._numbers: set[int] = set()
+
+    def read(self, place: int) -> None:
+        found, text = self._found, self._found.texts[place]
+        if found.code[place]:
+            self._keep(place)
+        elif _HEADING.match(text):
+            self._enter(place, _SECTION.match(text))
+        elif heading := _TASK.match(text):
+            self._begin(place, int(heading[1]), heading[2].strip())
+        else:
+            self._keep(place)
+
+    def _enter(self, place: int, known: re.Match[str] | None) -> None:
+        """Change the section; a heading in a task whose section was seen before is a heading of its description."""
+        section = _section(known) if known else None
+        is_text = section in self._found.sections and self._task if section else self._section == "context"
+        if is_text:
+            self._keep(place)
+        else:
+            self._task, self._section = None, section
+            if section:
+                self._found.sections.setdefault(section, [])
+
+    def _begin(self, place: int, number: int, title: str) -> None:
+        if self._section != "tasks":
+            self._found.outside.append(place)
+            self._keep(place)
+            return
+        self._task = TaskBlock(number, title, place, place + 1)
+        if number in self._numbers:
+            self._found.repeated.append(place)
+        else:
+            self._numbers.add(number)
+            self._found.tasks.append(self._task)
+
+    def _keep(self, place: int) -> None:
+        if self._task:
+            self._task.end = place + 1
+        elif self._section:
+            self._found.sections[self._section].append(place)
+
+
+def _section(match: re.Match[str]) -> Section:
+    names: dict[str, Section] = {one: one for one in ("goal", "context", "tasks", "verification")}
+    return names[match[1].lower()]
+
+
+def escape(text: str, *, in_task: bool) -> str:
+    """Return a text of several lines with a backslash before each that would be read as a part of the plan.
+
+    In the context these are the headings of sections, in the description of a task all headings that end a task.
+    """
+    opens = _IN_TASK if in_task else _SECTION
+    texts = text.split("\n")
+    marked = (
+        line if is_code or not (opens.match(line) or _ESCAPED.match(line)) else _with_backslash(line)
+        for line, is_code in zip(texts, in_code(texts), strict=True)
+    )
+    return "\n".join(marked)
+
+
+def escape_line(line: str) -> str:
+    """Return a text of one line with a backslash where it would be read as a part of the plan, or as code."""
+    return _with_backslash(line) if _ALONE.match(line) or _ESCAPED.match(line) else line
+
+
+def unescape(line: str) -> str:
+    """Return a line that is no code without the backslash that `escape` put there."""
+    found = _ESCAPED.fullmatch(line)
+    return f"{found[1]}{found[2]}" if found else line
+
+
+def _with_backslash(line: str) -> str:
+    bare = line.lstrip(" ")
+    return f"{line[: len(line) - len(bare)]}\\{bare}"

@@ -1,0 +1,32 @@
+"""The words of plans that stand in the skill `plans`."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from modules.services.agent.skills.skills import Skills
+from modules.services.plans.docs_tasks import DocsTask, DocsWords
+
+_SKILL = "plans"
+
+
+@dataclass(frozen=True, slots=True)
+class PlanWords:
+    """The checks of a plan that names none, and the tasks that make the pages of a repository."""
+
+    verification: tuple[str, ...]
+    docs: DocsWords
+
+
+def plan_words(skills: Skills, repo: str) -> PlanWords:
+    """Return the words of a plan for the repository `owner/name`. Raises `SkillError`."""
+    checks = skills.section(_SKILL, "Verification").splitlines()
+    docs = DocsWords(_task(skills, "Agents Page", repo), _task(skills, "Scenarios Page", repo))
+    return PlanWords(tuple(check.removeprefix("- ").strip() for check in checks if check.strip()), docs)
+
+
+def _task(skills: Skills, section: str, repo: str) -> DocsTask:
+    title, description, estimate = (
+        skills.render(_SKILL, section, part, repo=repo).strip() for part in ("Title", "Description", "Estimate")
+    )
+    return DocsTask(title, description, estimate)
