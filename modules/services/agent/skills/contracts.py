@@ -5,6 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 _NONE: frozenset[str] = frozenset()
+_PLAN_PAGES = [
+    f"{page} Page / {part}" for page in ("Agents", "Scenarios") for part in ("Title", "Estimate", "Description")
+]
 
 SKILL_CONTRACTS: Mapping[str, Mapping[str, frozenset[str]]] = {
     "core": {
@@ -288,14 +291,7 @@ SKILL_CONTRACTS: Mapping[str, Mapping[str, frozenset[str]]] = {
         "Enrichment": frozenset(),
         "Enrichment Message": frozenset({"title", "repo", "description", "conversation"}),
     },
-    "plans": {
-        "Verification": _NONE,
-        **{
-            f"{page} / {part}": frozenset({"repo"})
-            for page in ("Agents Page", "Scenarios Page")
-            for part in ("Title", "Estimate", "Description")
-        },
-    },
+    "plans": {"Verification": _NONE, **dict.fromkeys(_PLAN_PAGES, frozenset({"repo"}))},
     "peer-awareness": {
         "System Prompt": frozenset({"bluesky_username"}),
         "Introduction": frozenset({"github_username"}),
