@@ -56,6 +56,7 @@ PATHS = (
     "/user/starred/{owner}/{repo}",
     "/notifications",
     "/notifications/threads/{thread_id}",
+    "/repos/{owner}/{repo}/notifications",
     "/search/issues",
     "/search/repositories",
     "/repos/{owner}/{repo}/pulls/{pull_number}/reviews/{review_id}",

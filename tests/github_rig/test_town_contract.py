@@ -176,6 +176,20 @@ async def test_pull_requests_and_reviews_keep_githubs_contract(town: Town) -> No
 
 
 @on_one_loop
+async def test_notifications_keep_githubs_contract(town: Town) -> None:
+    await town.ask("POST", f"{GARDEN}/issues", {"title": "Peas", "body": "What do you say, @bea?"}, status=201)
+    told = await town.ask("GET", "/notifications?all=true&participating=true&since=2020-01-01T00:00:00Z", by="bea")
+    thread = f"/notifications/threads/{told[0]['id']}"
+    await town.ask("GET", thread, by="bea")
+    await town.ask("PATCH", thread, by="bea", status=205)
+    await town.ask("DELETE", thread, by="bea", status=204)
+    await town.ask("GET", f"{GARDEN}/notifications", by="bea")
+    await town.ask("PUT", f"{GARDEN}/notifications", {"last_read_at": "2030-01-01T00:00:00Z"}, by="bea", status=205)
+    await town.ask("PUT", "/notifications", {"last_read_at": "2030-01-01T00:00:00Z"}, by="bea", status=205)
+    assert town.violations == []
+
+
+@on_one_loop
 async def test_no_route_of_the_town_escaped_the_judge(town: Town) -> None:
     """Stands last: it looks at what the tests above asked, and what those of the adapter ask of issues."""
     routes = {f"/repos/{{owner}}/{{repo}}{path}": by for path, by in IN_REPO.items()} | ELSEWHERE

@@ -75,9 +75,9 @@ class Window:
     size: int
 
     @classmethod
-    def of(cls, query: Mapping[str, str]) -> Window:
+    def of(cls, query: Mapping[str, str], *, default: int = _DEFAULT_PAGE, largest: int = _LARGEST_PAGE) -> Window:
         """As the query asks; nonsense counts as nothing."""
-        size = min(_number(query.get("per_page", ""), _DEFAULT_PAGE), _LARGEST_PAGE)
+        size = min(_number(query.get("per_page", ""), default), largest)
         return cls(_number(query.get("page", ""), 1), size)
 
     def cut(self, items: list[Any]) -> list[Any]:

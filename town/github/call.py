@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from datetime import datetime
 from typing import Any, TypeAlias
 
 from town.github.bodies import Window
 from town.github.network import GitHubNetwork
 from town.github.repository import GitRepository
-from town.github.values import Account, Json, Refusal, StoredIssue, StoredRepo
+from town.github.values import Account, Json, Refusal, StoredIssue, StoredRepo, Token
 from town.github.views import Views
 
 
@@ -19,10 +20,15 @@ class Call:
 
     network: GitHubNetwork
     views: Views
-    viewer: Account | None
+    token: Token | None
     path: Mapping[str, Any]
     query: Mapping[str, str]
     body: Json
+
+    @property
+    def viewer(self) -> Account | None:
+        """Who asks; None for nobody in particular."""
+        return self.token.account if self.token else None
 
     @property
     def writer(self) -> Account:
@@ -51,12 +57,23 @@ class Call:
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """A success: its status and body. `page` and `count` where the body is one page of a list of `count`."""
+    """A success.
+
+    Attributes:
+        body: what is told; None for an answer without a body.
+        status: 200 and its like.
+        window: which page of a list of `count` the body is, if it is one.
+        modified: when it last changed, where that is told.
+        headers: further ones.
+
+    """
 
     body: Any
     status: int = 200
     window: Window | None = None
     count: int = 0
+    modified: datetime | None = None
+    headers: Mapping[str, str] = field(default_factory=dict)
 
 
 Handler: TypeAlias = Callable[[Call], Answer | Awaitable[Answer]]

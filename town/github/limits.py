@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from common.clock import Clock
 
@@ -44,10 +44,24 @@ class Meter:
 
     def count(self, login: str, address: str) -> Standing:
         """One more request by this account; by this address where `login` is ""."""
-        key = f"@{login}" if login else address
+        standing = self.standing(login, address)
+        self._windows[_key(login, address)] = (standing.reset, standing.used + 1)
+        return replace(standing, used=standing.used + 1)
+
+    def give_back(self, login: str, address: str) -> Standing:
+        """The last request of theirs does not count."""
+        standing = self.standing(login, address)
+        self._windows[_key(login, address)] = (standing.reset, max(0, standing.used - 1))
+        return self.standing(login, address)
+
+    def standing(self, login: str, address: str) -> Standing:
+        """How things stand without another request."""
         now = self._clock.now().timestamp()
-        reset, used = self._windows.get(key, (0, 0))
+        reset, used = self._windows.get(_key(login, address), (0, 0))
         if reset <= now:
             reset, used = math.ceil(now + _WINDOW_S), 0
-        self._windows[key] = (reset, used + 1)
-        return Standing(self._known if login else self._unknown, used + 1, reset)
+        return Standing(self._known if login else self._unknown, used, reset)
+
+
+def _key(login: str, address: str) -> str:
+    return f"@{login}" if login else address

@@ -13,8 +13,10 @@ from pathlib import Path
 
 from common.clock import Clock
 from town.github.git_process import GitProcess
+from town.github.notifications import Notifications, reasons
 from town.github.repository import GitRepository
 from town.github.values import (
+    ALL_SCOPES,
     Account,
     AccountKind,
     Event,
@@ -25,6 +27,7 @@ from town.github.values import (
     StoredIssue,
     StoredReaction,
     StoredRepo,
+    Token,
     forbidden,
     not_found,
     unprocessable,
@@ -47,11 +50,12 @@ class GitHubNetwork:
         self._git_folder = git_folder
         self._git = GitProcess()
         self._accounts: dict[str, Account] = {}
-        self._tokens: dict[str, Account] = {}
+        self._tokens: dict[str, Token] = {}
         self._repos: dict[str, StoredRepo] = {}
         self._moved: dict[str, StoredRepo] = {}
         self._ids = itertools.count(1)
         self._listeners: list[Listener] = []
+        self.notifications = Notifications(self.new_id)
 
     # Accounts
 
@@ -78,8 +82,12 @@ class GitHubNetwork:
         account = Account(self.new_id(), login, name, kind, secret, self.clock.now(), website)
         self._accounts[login.lower()] = account
         if secret:
-            self._tokens[secret] = account
+            self.issue_token(account, secret)
         return account
+
+    def issue_token(self, account: Account, token: str, scopes: tuple[str, ...] | None = ALL_SCOPES) -> None:
+        """Let the account in by this token, too; None for the scopes, or the prefix of one, makes it fine-grained."""
+        self._tokens[token] = Token(account, None if token.startswith("github_pat_") else scopes)
 
     def revoke(self, token: str) -> None:
         """Let nobody in by this token any more."""
@@ -88,7 +96,7 @@ class GitHubNetwork:
     def find(self, login: str) -> Account | None:
         return self._accounts.get(login.lower())
 
-    def by_token(self, token: str) -> Account | None:
+    def by_token(self, token: str) -> Token | None:
         return self._tokens.get(token)
 
     # Repositories
@@ -181,6 +189,7 @@ class GitHubNetwork:
             issue.assignees = self._assignable(repo, assignees)
             issue.labels = self._labels(repo, labels)
         repo.issues[issue.number] = issue
+        self.notify(repo, issue, author, text=body or "", assigned=issue.assignees)
         self.tell(Event("issue_opened", repo.full_name, issue.number, author.login))
         return issue
 
@@ -204,13 +213,18 @@ class GitHubNetwork:
             raise forbidden()
         self._check_text("Issue", title=issue.title if title is None else title, body=body)
         chosen = self._assignable(repo, assignees) if pushes and assignees is not None else None
+        before = issue.assignees
         issue.title = issue.title if title is None else title
         issue.body = issue.body if body is None else body
         if pushes:
             issue.assignees = issue.assignees if chosen is None else chosen
             issue.labels = issue.labels if labels is None else self._labels(repo, labels)
-        if state and state != issue.state:
+        closing = bool(state and state != issue.state)
+        if state and closing:
             self.set_state(issue, by, state, state_reason)
+        newly = [account for account in issue.assignees if account not in before]
+        if closing or newly:
+            self.notify(repo, issue, by, assigned=newly)
         self.touch(repo, issue, by)
 
     def assign(
@@ -223,7 +237,10 @@ class GitHubNetwork:
         gone = {login.lower() for login in drop}
         kept = [account for account in issue.assignees if account.login.lower() not in gone]
         able = [account for account in map(self.find, add) if account and self.may_push(repo, account)]
+        newly = [account for account in able if account not in issue.assignees]
         issue.assignees = list({account.login: account for account in (*kept, *able)}.values())
+        if newly:
+            self.notify(repo, issue, by, assigned=newly)
         self.touch(repo, issue, by)
 
     def delete_issue(self, repo: StoredRepo, issue: StoredIssue, by: Account) -> None:
@@ -241,6 +258,7 @@ class GitHubNetwork:
         comment = StoredComment(self.new_id(), body, author, now, now)
         issue.comments.append(comment)
         issue.updated_at = now
+        self.notify(repo, issue, author, text=body, comment_id=comment.id)
         self.tell(Event("comment_written", repo.full_name, issue.number, author.login))
         return comment
 
@@ -265,6 +283,25 @@ class GitHubNetwork:
         reaction = StoredReaction(self.new_id(), content, by, self.clock.now())
         issue.reactions.append(reaction)
         return reaction, True
+
+    def notify(
+        self,
+        repo: StoredRepo,
+        issue: StoredIssue,
+        by: Account,
+        *,
+        text: str = "",
+        assigned: Sequence[Account] = (),
+        requested: Sequence[Account] = (),
+        comment_id: int | None = None,
+    ) -> None:
+        """Tell whoever takes part in it, and whom `text` names, of what `by` did just now."""
+        told = reasons(repo, issue, by, text=text, assigned=assigned, requested=requested)
+        for login, reason in told.items():
+            account = self.find(login)
+            if account and account.kind == "User" and (not repo.private or self.may_push(repo, account)):
+                now = self.clock.now()
+                self.notifications.tell(account, repo, issue, reason, at=now, comment_id=comment_id)
 
     def subscribe(self, listener: Listener) -> Callable[[], None]:
         """Call `listener` at once after each change; the returned function ends it."""

@@ -89,7 +89,7 @@ def submit_review(
     review = StoredReview(network.new_id(), author, state, body, commit, network.clock.now() if event else None)
     pull.reviews.append(review)
     if event:
-        _reviewed(network, repo, pull, author)
+        _reviewed(network, repo, pull, author, body)
     return review
 
 
@@ -103,7 +103,7 @@ def finish_review(
     has_comments = any(one.review_id == review.id for one in pull.line_comments)
     _check_event(pull, review.author, event, is_empty=not text.strip() and not (has_comments and event == "COMMENT"))
     review.state, review.body, review.submitted_at = REVIEW_STATES[event], text, network.clock.now()
-    _reviewed(network, repo, pull, review.author)
+    _reviewed(network, repo, pull, review.author, text)
 
 
 def find_review(pull: StoredPull, review_id: int, viewer: Account | None) -> StoredReview:
@@ -192,7 +192,10 @@ def request_reviewers(
             message = "Reviews may only be requested from collaborators. One or more of the users or teams you"
             raise Refusal(422, f"{message} specified is not a collaborator of the {repo.full_name} repository.")
         asked.append(account)
+    newly = [account for account in asked if account not in pull.requested]
     pull.requested = list({account.login: account for account in (*pull.requested, *asked)}.values())
+    if newly:
+        network.notify(repo, pull.issue, by, requested=newly)
     network.touch(repo, pull.issue, by)
 
 
@@ -220,9 +223,10 @@ def _check_event(pull: StoredPull, author: Account, event: str, *, is_empty: boo
             raise Refusal(422, "Unprocessable Entity", (f"Can not {verb} a closed pull request",))
 
 
-def _reviewed(network: GitHubNetwork, repo: StoredRepo, pull: StoredPull, author: Account) -> None:
+def _reviewed(network: GitHubNetwork, repo: StoredRepo, pull: StoredPull, author: Account, text: str) -> None:
     pull.requested = [account for account in pull.requested if account != author]
     pull.issue.updated_at = network.clock.now()
+    network.notify(repo, pull.issue, author, text=text)
     network.tell(Event("pull_reviewed", repo.full_name, pull.number, author.login))
 
 
@@ -248,6 +252,7 @@ def set_merged(network: GitHubNetwork, repo: StoredRepo, pull: StoredPull, by: A
     pull.merged_at, pull.merged_by, pull.merge_commit = network.clock.now(), by, commit
     network.set_state(pull.issue, by, "closed")
     pull.issue.state_reason = None
+    network.notify(repo, pull.issue, by)
     pull.issue.updated_at = pull.merged_at
     if pull.base_ref == repo.default_branch:
         for number in dict.fromkeys(map(int, _CLOSES.findall(pull.issue.body or ""))):

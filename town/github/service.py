@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import logging
 from collections.abc import Callable
+from datetime import datetime
 from urllib.parse import urlencode
 
 from starlette.applications import Starlette
@@ -12,23 +13,27 @@ from starlette.requests import Request
 from starlette.responses import HTMLResponse, JSONResponse, RedirectResponse, Response
 from starlette.routing import Route
 
-from town.github import git_methods, methods, pages, pull_methods
+from town.github import git_methods, methods, notification_methods, pages, pull_methods
 from town.github.bodies import parse_body
 from town.github.breaking import broken, spoil
 from town.github.call import Answer, Call, Handler
+from town.github.conditional import etag_of, is_unchanged, last_modified
 from town.github.faults import Fault, Faults
 from town.github.git_process import GitError
 from town.github.limits import Meter, Standing
 from town.github.network import GitHubNetwork
 from town.github.smart_http import SmartHttp
-from town.github.values import Account, Refusal, StoredRepo
+from town.github.values import Refusal, StoredRepo, Token
 from town.github.views import Views
 from town.github.wire import refusal_response
 
 logger = logging.getLogger(__name__)
+_UNCHANGED = 304
 _SAFE = {"GET", "HEAD"}
-ELSEWHERE: dict[str, dict[str, Handler]] = methods.ELSEWHERE
-IN_REPO: dict[str, dict[str, Handler]] = methods.IN_REPO | git_methods.IN_REPO | pull_methods.IN_REPO
+ELSEWHERE: dict[str, dict[str, Handler]] = methods.ELSEWHERE | notification_methods.ELSEWHERE
+IN_REPO: dict[str, dict[str, Handler]] = (
+    methods.IN_REPO | git_methods.IN_REPO | pull_methods.IN_REPO | notification_methods.IN_REPO
+)
 
 
 def github_app(network: GitHubNetwork, *, faults: Faults | None = None, meter: Meter | None = None) -> Starlette:
@@ -96,44 +101,49 @@ class _Service:
 
     async def _answer(self, handler: Handler, request: Request, content: bytes) -> Response:
         try:
-            viewer = self._viewer(request)
+            token = self._token(request)
         except Refusal as refusal:
             return refusal_response(refusal)
-        standing = self._meter.count(viewer.login if viewer else "", request.client.host if request.client else "")
-        answer = await self._performed(handler, request, content, viewer, standing)
+        who = (token.account.login if token else "", request.client.host if request.client else "")
+        standing = self._meter.count(*who)
+        answer = await self._performed(handler, request, content, token, standing)
+        if answer.status_code == _UNCHANGED and token:
+            standing = self._meter.give_back(*who)
         answer.headers.update(standing.headers())
         answer.headers["x-github-media-type"] = "github.v3; format=json"
+        if token and token.scopes is not None:
+            answer.headers["x-oauth-scopes"] = ", ".join(token.scopes)
         return answer
 
     async def _performed(
-        self, handler: Handler, request: Request, content: bytes, viewer: Account | None, standing: Standing
+        self, handler: Handler, request: Request, content: bytes, token: Token | None, standing: Standing
     ) -> Response:
         if standing.refused:
-            whose = f"user ID {viewer.id}" if viewer else "your address"
+            whose = f"user ID {token.account.id}" if token else "your address"
             return refusal_response(Refusal(403, f"API rate limit exceeded for {whose}."))
         if moved := self._moved(request):
             return moved
         try:
             views = Views(f"{request.url.scheme}://{request.url.netloc}")
-            call = Call(self._network, views, viewer, request.path_params, request.query_params, parse_body(content))
+            call = Call(self._network, views, token, request.path_params, request.query_params, parse_body(content))
             found = handler(call)
-            return _success(found if isinstance(found, Answer) else await found, request)
+            return _success(found if isinstance(found, Answer) else await found, request, self._network.clock.now())
         except Refusal as refusal:
             return refusal_response(refusal)
         except GitError as error:
             logger.warning("the town's Git: %s", error)
             return refusal_response(Refusal(500, "Server Error"))
 
-    def _viewer(self, request: Request) -> Account | None:
+    def _token(self, request: Request) -> Token | None:
         if not request.headers.get("user-agent"):
             raise Refusal(403, "Request forbidden by administrative rules. Please make sure it has a User-Agent header")
         scheme, _, token = request.headers.get("authorization", "").partition(" ")
         if not scheme:
             return None
-        account = self._network.by_token(token.strip()) if scheme.lower() in {"bearer", "token"} else None
-        if account is None:
+        found = self._network.by_token(token.strip()) if scheme.lower() in {"bearer", "token"} else None
+        if found is None:
             raise Refusal(401, "Bad credentials")
-        return account
+        return found
 
     def _moved(self, request: Request) -> Response | None:
         owner, name = request.path_params.get("owner"), request.path_params.get("repo")
@@ -160,10 +170,19 @@ class _Service:
 _GUARD = {"content-security-policy": pages.POLICY}
 
 
-def _success(answer: Answer, request: Request) -> Response:
+def _success(answer: Answer, request: Request, now: datetime) -> Response:
     if answer.body is None:
         return Response(status_code=answer.status)
-    response = JSONResponse(answer.body, answer.status)
+    response = JSONResponse(answer.body, answer.status, dict(answer.headers))
+    if request.method in _SAFE:
+        response.headers["etag"] = etag_of(bytes(response.body))
+        response.headers["cache-control"] = "private, max-age=60, s-maxage=60"
+        if answer.modified:
+            response.headers["last-modified"] = last_modified(answer.modified, now)
+        if is_unchanged(request.headers, response.headers["etag"], answer.modified):
+            kept = {"etag", "last-modified", "cache-control", *answer.headers}
+            headers = {name: value for name, value in response.headers.items() if name in kept}
+            return Response(None, _UNCHANGED, headers)
     if answer.window and (links := answer.window.links(answer.count)):
         response.headers["link"] = ", ".join(f'<{_at_page(request, page)}>; rel="{rel}"' for rel, page in links.items())
     if request.method == "POST" and isinstance(answer.body, dict) and "url" in answer.body:

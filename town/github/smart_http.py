@@ -86,10 +86,10 @@ class SmartHttp:
         if not scheme:
             return None
         token = _password(given) if scheme.lower() == "basic" else given.strip()
-        account = self._network.by_token(token)
-        if account is None:
+        found = self._network.by_token(token)
+        if found is None:
             raise Refusal(_UNKNOWN, "Invalid username or token. Password authentication is not supported.")
-        return account
+        return found.account
 
 
 _UNKNOWN = 401

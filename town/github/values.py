@@ -11,6 +11,7 @@ AccountKind = Literal["User", "Bot", "Organization"]
 State = Literal["open", "closed"]
 ReviewState = Literal["PENDING", "COMMENTED", "APPROVED", "CHANGES_REQUESTED", "DISMISSED"]
 PullPolicy = Literal["all", "collaborators_only"]
+ThreadReason = Literal["mention", "author", "comment", "review_requested", "assign", "subscribed"]
 EventKind = Literal[
     "issue_opened",
     "issue_changed",
@@ -22,6 +23,7 @@ EventKind = Literal[
     "pull_reviewed",
     "pull_merged",
 ]
+ALL_SCOPES = ("repo", "notifications", "read:org", "user")
 REACTIONS = ("+1", "-1", "laugh", "confused", "heart", "hooray", "rocket", "eyes")
 
 
@@ -198,6 +200,34 @@ class StoredRepo:
     @property
     def full_name(self) -> str:
         return f"{self.owner.login}/{self.name}"
+
+
+@dataclass(slots=True)
+class StoredThread:
+    """What one account is told of one issue or pull request; `comment_id` is the comment that it was told of last."""
+
+    id: int
+    account: Account
+    repo_id: int
+    issue: StoredIssue
+    reason: ThreadReason
+    updated_at: datetime
+    unread: bool = True
+    last_read_at: datetime | None = None
+    done: bool = False
+    comment_id: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Token:
+    """What lets an account in; `scopes` is None for a fine-grained token."""
+
+    account: Account
+    scopes: tuple[str, ...] | None = ALL_SCOPES
+
+    @property
+    def is_fine_grained(self) -> bool:
+        return self.scopes is None
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,0 +1,130 @@
+"""The town's notifications, and answers that are asked for only if they changed."""
+
+from __future__ import annotations
+
+import github
+import pytest
+
+from tests.town.github_place import GARDEN, GitHubPlace
+from town.github.notifications import mentioned
+
+ISSUES = f"{GARDEN}/issues"
+
+
+async def told(place: GitHubPlace, by: str, query: str = "") -> list[tuple[int, str]]:
+    """Number and reason of each notification."""
+    found = (await place.ask("GET", f"/notifications{query}", by=by)).json()
+    return [(int(one["subject"]["url"].rpartition("/")[2]), one["reason"]) for one in found]
+
+
+async def test_each_is_told_for_the_nearest_reason_and_nobody_of_their_own(place: GitHubPlace) -> None:
+    await place.ask("POST", ISSUES, {"title": "Beans", "body": "@bea, please"}, by="cy")
+    assert (await told(place, "ada"), await told(place, "bea"), await told(place, "cy")) == (
+        [(1, "subscribed")],
+        [(1, "mention")],
+        [],
+    )
+    await place.ask("POST", f"{ISSUES}/1/comments", {"body": "Yes."}, by="bea")
+    assert (await told(place, "cy"), await told(place, "bea")) == ([(1, "author")], [(1, "mention")])
+    await place.ask("POST", f"{ISSUES}/1/comments", {"body": "Thanks."}, by="cy")
+    assert await told(place, "bea") == [(1, "comment")]
+    await place.ask("POST", f"{ISSUES}/1/assignees", {"assignees": ["bea"]})
+    assert await told(place, "bea") == [(1, "assign")]
+    assert await told(place, "ada", "?participating=true") == []
+
+
+async def test_reviewers_are_told_and_authors_of_what_became_of_it(place: GitHubPlace) -> None:
+    ada, bea = place.network.find("ada"), place.network.find("bea")
+    assert ada
+    assert bea
+    issue = place.network.open_issue(place.repo, bea, title="Sow", is_pull=True)
+    place.network.notify(place.repo, issue, bea, requested=[ada])
+    assert await told(place, "ada") == [(1, "review_requested")]
+    await place.ask("PATCH", f"{ISSUES}/1", {"state": "closed"})
+    assert await told(place, "bea") == [(1, "author")]
+    seen = (await place.ask("GET", "/notifications", by="bea")).json()[0]
+    assert (seen["subject"]["type"], seen["repository"]["full_name"]) == ("PullRequest", "ada/garden")
+
+
+async def test_notifications_are_read_and_put_away(place: GitHubPlace) -> None:
+    for number in range(3):
+        await place.ask("POST", ISSUES, {"title": f"Beans {number}", "body": "@bea"})
+        place.clock.jump(60)
+
+    def course(client: github.Github) -> None:
+        user = client.get_user()
+        assert not isinstance(user, github.NamedUser.NamedUser)
+        found = list(user.get_notifications())
+        assert [one.subject.title for one in found] == ["Beans 2", "Beans 1", "Beans 0"]
+        found[0].mark_as_read()
+        found[1].mark_as_done()
+        assert [one.subject.title for one in user.get_notifications()] == ["Beans 0"]
+        assert [(one.subject.title, one.unread) for one in user.get_notifications(all=True)] == [
+            ("Beans 2", False),
+            ("Beans 0", True),
+        ]
+
+    await place.use(course, by="bea")
+    since = "2026-01-05T00:00:00Z"
+    assert len(await told(place, "bea", f"?all=true&since={since}")) <= 2
+    assert (await place.ask("PUT", "/notifications", {}, by="bea")).status_code == 205
+    assert await told(place, "bea") == []
+    await place.ask("POST", f"{ISSUES}/1/comments", {"body": "@bea again"})
+    assert await told(place, "bea") == [(1, "mention")]
+
+
+async def test_a_poll_that_finds_nothing_new_is_free_and_none_is_missed(place: GitHubPlace) -> None:
+    await place.ask("POST", ISSUES, {"title": "Beans", "body": "@bea"})
+    first = await place.ask("GET", "/notifications", by="bea")
+    assert first.headers["x-poll-interval"] == "60"
+    await place.ask("POST", ISSUES, {"title": "Peas, in the same second", "body": "@bea"})
+    marker = first.headers["last-modified"]
+    second = await place.ask("GET", "/notifications", by="bea", if_modified_since=marker)
+    assert len(second.json()) == 2
+    place.clock.jump(5)
+    third = await place.ask("GET", "/notifications", by="bea", if_modified_since=second.headers["last-modified"])
+    fourth = await place.ask("GET", "/notifications", by="bea", if_modified_since=third.headers["last-modified"])
+    assert (fourth.status_code, fourth.content, fourth.headers["x-poll-interval"]) == (304, b"", "60")
+    assert fourth.headers["x-ratelimit-remaining"] == third.headers["x-ratelimit-remaining"]
+    await place.ask("POST", f"{ISSUES}/1/comments", {"body": "@bea"})
+    again = await place.ask("GET", "/notifications", by="bea", if_modified_since=fourth.headers["last-modified"])
+    assert again.status_code == 200
+
+
+async def test_what_has_not_changed_is_answered_304_and_costs_nothing(place: GitHubPlace) -> None:
+    await place.ask("POST", ISSUES, {"title": "Beans"})
+    first = await place.ask("GET", f"{ISSUES}/1")
+    same = await place.ask("GET", f"{ISSUES}/1", if_none_match=first.headers["etag"])
+    assert (same.status_code, same.headers["etag"]) == (304, first.headers["etag"])
+    assert same.headers["x-ratelimit-remaining"] == first.headers["x-ratelimit-remaining"]
+    await place.ask("PATCH", f"{ISSUES}/1", {"title": "Peas"})
+    assert (await place.ask("GET", f"{ISSUES}/1", if_none_match=first.headers["etag"])).status_code == 200
+    anonymous = await place.ask("GET", f"{ISSUES}/1", by="")
+    again = await place.ask("GET", f"{ISSUES}/1", by="", if_none_match=anonymous.headers["etag"])
+    assert int(again.headers["x-ratelimit-remaining"]) < int(anonymous.headers["x-ratelimit-remaining"])
+
+
+async def test_a_fine_grained_token_reads_no_notifications(place: GitHubPlace) -> None:
+    ada = place.network.find("ada")
+    assert ada
+    place.network.issue_token(ada, "github_pat_1")
+    place.network.issue_token(ada, "ghp_1", ("public_repo",))
+    fine = await place.ask("GET", "/notifications", by="", authorization="Bearer github_pat_1")
+    assert (fine.status_code, "x-oauth-scopes" in fine.headers) == (403, False)
+    classic = await place.ask("GET", "/user", by="", authorization="Bearer ghp_1")
+    assert classic.headers["x-oauth-scopes"] == "public_repo"
+
+
+@pytest.mark.parametrize(
+    ("text", "logins"),
+    [
+        ("@bea, and @Ada-L.", {"bea", "ada-l"}),
+        ("bea@ada.example", set()),
+        ("@bea-", set()),
+        ("(@bea)", {"bea"}),
+        ("@bea/team", {"bea"}),
+        ("see @@bea", set()),
+    ],
+)
+def test_a_login_is_named_by_an_at_before_it(text: str, logins: set[str]) -> None:
+    assert mentioned(text) == logins
