@@ -1,9 +1,19 @@
-"""The skills that the project ships, read once."""
+"""The skills that the project ships, read once, and its operational texts."""
 
 from __future__ import annotations
 
 from modules.services.agent.skills.contracts import SKILL_CONTRACTS
-from modules.services.agent.skills.skills import Skills
+from modules.services.agent.skills.skills import PART, Skills
+from modules.services.voice_phrases.phrases import interpolate
+from modules.services.voice_phrases.store import DEFAULTS, SKILL
 from soul.resources import SKILLS
 
 SHIPPED = Skills.load(SKILLS, SKILL_CONTRACTS)
+CONTACT_LINE = SHIPPED.section(SKILL, "Profile Line")
+CONTACT = CONTACT_LINE.partition("{{contact}}")[0]
+"""What the line of a profile begins with that says who answers for the account."""
+
+
+def phrase(key: str, /, **values: object) -> str:
+    """An operational text as the skill has it."""
+    return interpolate(SHIPPED.section(SKILL, f"{DEFAULTS}{PART}{key}"), values)

@@ -22,11 +22,11 @@ _TOKEN = re.compile(r"[\x21-\x7e]+")
 _REF = re.compile(r"[A-Za-z0-9._/#@+=-]{1,200}")
 _SHA = re.compile(r"[0-9a-f]{40}|[0-9a-f]{64}")
 _FENCE_ROOM = 16
-_CUT = "\n\n*[Cut here: the text was longer than GitHub takes.]*"
+_CUT = "\n\n[…]"
 
 
 def fit_body(text: str) -> str:
-    """At most `GITHUB_BODY_MAX_CHARS` characters; what is cut says so, outside of any code block."""
+    """At most `GITHUB_BODY_MAX_CHARS` characters; what is cut ends in `[…]`, outside of any code block."""
     if len(text) <= GITHUB_BODY_MAX_CHARS:
         return text
     room = GITHUB_BODY_MAX_CHARS - len(_CUT)

@@ -51,6 +51,11 @@ class Home:
         return self.root / "SELF.md"
 
     @property
+    def voice_phrases(self) -> Path:
+        """Operational texts in the SOUL's own words; it need not be there."""
+        return self.root / "voice-phrases.json"
+
+    @property
     def workspace(self) -> Path:
         """The files that may be there or not: USER.md, GOALS.md, MEMORY.md and their like."""
         return self.root / "workspace"

@@ -30,6 +30,7 @@ from modules.runtime.llm.gateway import LLMGateway
 from modules.runtime.llm.types import Message
 from modules.services.agent.skills.contracts import SKILL_CONTRACTS
 from modules.services.agent.skills.skills import Skills
+from modules.services.voice_phrases.store import load_phrases
 from soul.commands.doctor_outside import examine_outside
 from soul.commands.doctor_storage import examine_keeping
 from soul.commands.findings import Finding, report, unknown_settings, unreadable
@@ -54,7 +55,7 @@ async def examine(root: Path) -> list[Finding]:
     home = Home.at(root, settings.memory_dir)
     findings = [Finding("settings", "ok", f"{settings.agent_name}, owned by @{settings.owner_bluesky_social_handle}")]
     findings += unknown_settings(root)
-    findings += [_env_file(home), _soul(home), _self(home), _skills(), _memory(home), _lock(home)]
+    findings += [_env_file(home), _soul(home), _self(home), *_voice(home), _skills(), _memory(home), _lock(home)]
     findings += await examine_keeping(settings, home)
     findings += await _bluesky(settings)
     findings += await examine_outside(settings)
@@ -86,6 +87,18 @@ def _self(home: Home) -> Finding:
     if home.self_md.exists():
         return Finding("SELF.md", "ok", "present")
     return Finding("SELF.md", "warn", "not there yet; it is made from the template at the first start")
+
+
+def _voice(home: Home) -> list[Finding]:
+    """Whether the texts in the SOUL's own words can be used; nothing where it has none, which is no fault."""
+    if not home.voice_phrases.exists():
+        return []
+    try:
+        texts = load_phrases(home.voice_phrases)
+    except ValueError as error:
+        remedy = "Mend it or delete it; until then the SOUL says these things in the words of its skill."
+        return [Finding(home.voice_phrases.name, "warn", f"not used: {error}", remedy)]
+    return [Finding(home.voice_phrases.name, "ok", f"{len(texts)} texts")]
 
 
 def _skills() -> Finding:

@@ -25,6 +25,7 @@ from modules.services.agent.skills.contracts import SKILL_CONTRACTS
 from modules.services.agent.skills.skills import Skills
 from modules.services.peers.accounts import Relationships
 from modules.services.peers.loop import open_registry
+from modules.services.voice_phrases.store import VoicePhrases
 from modules.services.workspaces.watched import WatchedWorkspaces
 
 
@@ -54,6 +55,7 @@ class BaseServices:
         self.skills = Skills.load(self.skills_folder, SKILL_CONTRACTS)
         self.redactor = Redactor(settings.secrets)
         self.journal = Journal(self.database, self.console, clock, self.redactor)
+        self.phrases = VoicePhrases(home.voice_phrases, self.skills, self.journal)
         self.events = EventBus(self.journal)
         self.control = Control(home.memory)
         self.health = ServiceHealth(clock, console=self.console, timezone=settings.soul_timezone)

@@ -27,6 +27,7 @@ from modules.services.own_feed.announcement import Announcements, announce_what_
 from modules.services.peers.room_identity import RoomJoined
 from modules.services.presence.stream import StreamWatch
 from modules.services.rights.build import build_person_requests
+from modules.services.voice_phrases.regenerate import keep_to_the_voice
 from soul.composition.services import Services
 
 
@@ -66,6 +67,7 @@ class Lives:
         )
         announcements = Announcements(services, self.turn_services.prompter, services.relationships.note_insight)
         announce_what_is_kept(services, announcements)
+        keep_to_the_voice(services)
         self.stream = StreamWatch(services)
         events.subscribe(CommitmentsReady, lambda _: self.commitments.wake())
         events.subscribe(CommitmentAbandoned, lambda event: self.space.participation.given_up(event.commitment))

@@ -39,6 +39,7 @@ from modules.services.outbox.senders.space import EchoLog, SpaceSender
 from modules.services.outbox.types import Pacing
 from tests.crash.crash_child import MortalDatabase
 from tests.loopback import to_loopback
+from tests.shipped_skills import phrase
 
 LOGIN, NAME = "rowan-soul", "rowan"
 SPEED = 5.0
@@ -95,8 +96,8 @@ async def live(folder: Path, github_url: str, token: str, port: int, die_at: int
     queue = CommitmentQueue(folder, clock)
     runner = CommitmentRunner(
         queue=queue,
-        fulfiller=Fulfiller(outbox, github=True),
-        announcer=Announcer(outbox),
+        fulfiller=Fulfiller(outbox, phrase=phrase, github=True),
+        announcer=Announcer(outbox, phrase=phrase),
         presence=Presence(room, clock),
         journal=journal,
     )

@@ -9,7 +9,6 @@ from contextlib import AsyncExitStack
 import pytest
 
 from adapters.space.types import Claimed
-from modules.lives.space.fallback import FORCED_MESSAGE
 from modules.lives.space.host_request import SPACE_MAX_REOPENS
 from modules.services.commitments.policy import COMMITMENT_MAX_ATTEMPTS
 from tests.running_town import RunningTown, call
@@ -28,6 +27,7 @@ from tests.scenarios.room_society import (
     quiet,
     says,
 )
+from tests.shipped_skills import phrase
 from town.model.types import Completion
 
 pytestmark = pytest.mark.slow
@@ -258,7 +258,7 @@ async def test_a_repository_that_does_not_exist_is_tried_nine_times_and_the_room
                 await asyncio.sleep(0.1)
             assert len(society.said()) == said
             assert [one.attempt_count for one in marvin.queued_commitments()] == [COMMITMENT_MAX_ATTEMPTS] * 3
-            assert set(society.said()) <= {"The clock at midnight is mine.", FORCED_MESSAGE}
+            assert set(society.said()) <= {"The clock at midnight is mine.", phrase("space.creating")}
             silent = [line for line in marvin.lines() if line.startswith("Commitment abandoned silently")]
             assert len(silent) == 3
         assert society.issues() == []

@@ -78,6 +78,17 @@ def _worth_a_post(fields: Fields) -> str:
     return "yes" if len(stems(" ".join(fields.get("title", ())))) >= _TELLING_TITLE else "no"
 
 
+def _same_phrases(fields: Fields) -> str:
+    """The texts as they are, by group."""
+    grouped: dict[str, object] = {}
+    for key, texts in fields.items():
+        group, _, name = key.rpartition(".")
+        inner = grouped.setdefault(group, {}) if group else grouped
+        if isinstance(inner, dict):
+            inner[name] = "".join(texts)
+    return json.dumps(grouped)
+
+
 _QUESTIONS: Mapping[str, Callable[[Fields], str]] = {
     "Judge": _judged,
     "Confirm": _judged,
@@ -86,6 +97,7 @@ _QUESTIONS: Mapping[str, Callable[[Fields], str]] = {
     "rights-request": _right,
     "announcement-decision": _worth_a_post,
     "extraction": lambda _: "[]",
+    "voice-phrases": _same_phrases,
 }
 """By the name of the question; any other gets a sentence."""
 

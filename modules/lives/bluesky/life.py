@@ -331,6 +331,7 @@ class BlueskyLife:
             clock=services.clock,
             label=services.settings.soul_bot_label,
             operator=operator_of(services.settings),
+            contact_line=services.skills.section("voice-phrases", "Profile Line"),
             message_policy=message_policy_of(services.settings),
         )
         return ControlLoop(

@@ -1,4 +1,4 @@
-"""Decides what becomes of a request when our own words for it could not be said: keep, try again, act, or ask. Pure.
+"""Decides what becomes of a request when our own words for it could not be said: keep, try again, act, or ask.
 
 The owner of a request owes the host something that lasts. A model that talks instead of acting is asked again, and if
 that does not help the thing is made without it; only who has no repository asks for one, once.
@@ -18,13 +18,12 @@ from common.text.graphemes import truncate_graphemes
 from modules.lives.space.snapshot import RoomSnapshot
 from modules.lives.space.types import Asked, Salvaged
 from modules.services.commitments.texts import without_mentions
+from modules.services.voice_phrases.store import Phrase
 
 SPACE_FORCED_ACTION_CYCLES = 3
 SPACE_FORCED_ACTION_REJECTIONS = 3
 SPACE_MAX_FORCED_ACTIONS = 2
 SPACE_OWNER_RETRIES = 2
-
-FORCED_MESSAGE = "Creating that now."
 
 _BODY_MIN_CHARS = 50
 _TITLE_CHARS = 120
@@ -64,20 +63,20 @@ class Fallback:
     commitment: Commitment | None = None
 
 
-def fallback(snapshot: RoomSnapshot, *, new_messages: bool, tells_talk: bool) -> Fallback:
+def fallback(snapshot: RoomSnapshot, *, new_messages: bool, tells_talk: bool, phrase: Phrase) -> Fallback:
     """What is left to the owner of a request; `tells_talk`: the talk may be told where the work is done."""
     retry, force = should_retry(snapshot, new_messages=new_messages), should_force_action(snapshot)
     if force.code != "force":
         return Fallback(retry, force)
     talk = "\n".join(snapshot.lines) if tells_talk else ""
-    made = build_forced_commitment(snapshot.request.content, snapshot.asked, snapshot.repo, talk)
+    made = build_forced_commitment(snapshot.request.content, snapshot.asked, snapshot.repo, talk, phrase=phrase)
     return Fallback(retry, force, made)
 
 
-def salvage(commitments: Iterable[Commitment], social_only: bool) -> Salvaged | None:  # noqa: FBT001 - a name agreed on
+def salvage(commitments: Iterable[Commitment], social_only: bool, phrase: Phrase) -> Salvaged | None:  # noqa: FBT001 - a name agreed on
     """Commitments to keep from a message that may not be said, with the words that go with them; None if none is."""
     kept = tuple(one for one in commitments if not (social_only and one.is_github))
-    return Salvaged(f"On it — {kept[0].type.replace('_', ' ')} incoming.", kept) if kept else None
+    return Salvaged(phrase("space.on_it", what=kept[0].type.replace("_", " ")), kept) if kept else None
 
 
 def should_retry(snapshot: RoomSnapshot, *, new_messages: bool) -> RetryDecision:
@@ -111,7 +110,7 @@ def should_force_action(snapshot: RoomSnapshot) -> ForceDecision:  # noqa: PLR09
 
 
 def build_forced_commitment(
-    request: str, asked: Asked, repo: str | None, transcript: str, body: str | None = None
+    request: str, asked: Asked, repo: str | None, transcript: str, body: str | None = None, *, phrase: Phrase
 ) -> Commitment | None:
     """What is made without our model: an issue, or a comment or post where that is clearly what was asked.
 
@@ -121,6 +120,7 @@ def build_forced_commitment(
         repo: `owner/name`; needed for all but a post.
         transcript: the talk so far, one line for each message; "" if it is not to be told there.
         body: words that a model wrote for it; those of an issue are used if there are more than 50 characters.
+        phrase: returns operational texts.
 
     Returns None where nothing honest can be made: no repository, or a post without words of its own.
 
@@ -136,11 +136,11 @@ def build_forced_commitment(
         return Commitment(
             type=asked.kind,
             repo=repo,
-            description=written or asked.quoted or _own_body(request, transcript),
+            description=written or asked.quoted or _own_body(request, transcript, phrase),
             issue_number=asked.issue_number,
         )
     return Commitment(
-        type=asked.kind, repo=repo, title=_title(request), description=written or _own_body(request, transcript)
+        type=asked.kind, repo=repo, title=_title(request), description=written or _own_body(request, transcript, phrase)
     )
 
 
@@ -167,14 +167,14 @@ def _title(request: str) -> str:
     return truncate_graphemes(bare or line, _TITLE_CHARS).strip()
 
 
-def _own_body(request: str, transcript: str) -> str:
+def _own_body(request: str, transcript: str, phrase: Phrase) -> str:
     """The request and the talk as they stand, cut at the front of the talk if they are too long for GitHub."""
-    head = f"## Request\n\n{_cited(request)}\n\nAsked by the host in the agent space."
+    head = phrase("github.request", request=_cited(request))
     if not transcript:
         return head[:GITHUB_BODY_MAX_CHARS]
-    head += "\n\n## Conversation\n\n"
-    room = max(GITHUB_BODY_MAX_CHARS - len(head), 0)
-    return (head[:GITHUB_BODY_MAX_CHARS] + _newest_lines(_cited(transcript), room)).rstrip()
+    around = len(head) + len("\n\n") + len(phrase("github.request_talk", talk=""))
+    talk = _newest_lines(_cited(transcript), max(GITHUB_BODY_MAX_CHARS - around, 0))
+    return f"{head}\n\n{phrase('github.request_talk', talk=talk)}"[:GITHUB_BODY_MAX_CHARS].rstrip()
 
 
 def _newest_lines(text: str, room: int) -> str:

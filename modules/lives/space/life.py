@@ -43,6 +43,7 @@ from modules.services.commitments.queue import CommitmentQueue
 from modules.services.commitments.writer import CommitmentWriter
 from modules.services.peers.room_identity import IdentityPublisher
 from modules.services.peers.room_members import PeerRelationships
+from modules.services.voice_phrases.store import Phrase, VoicePhrases
 
 CONFIG, RELATIONSHIPS = "space-config.json", "peer_relationships.json"
 
@@ -62,6 +63,7 @@ class SharedServices(Protocol):
     journal: Journal
     redactor: Redactor
     skills: Skills
+    phrases: VoicePhrases
     events: EventBus
     knowledge: Knowledge
     gateway: LLMGateway
@@ -98,6 +100,7 @@ class SpaceServices:
     prompter: Prompter
     turn_runner: TurnRunner
     skills: Skills
+    phrase: Phrase
     journal: Journal
     redactor: Redactor
     clock: Clock
@@ -163,6 +166,7 @@ def space_services(
         prompter=turn_services.prompter,
         turn_runner=turn_services.turn_runner,
         skills=services.skills,
+        phrase=services.phrases.phrase,
         journal=journal,
         redactor=services.redactor,
         clock=clock,
@@ -198,7 +202,7 @@ def build_space_life(given: SpaceServices, *, social_only: bool) -> SpaceLife:
         perceiver=perceiver,
         snapshots=snapshots,
         decider=decider,
-        responder=Responder(decider, validator, talk, given.writer),
+        responder=Responder(decider, validator, talk, given.writer, given.phrase),
         speaker=_build_speaker(given, talk, perceiver, snapshots, relationships=relationships, reporter=reporter),
         reporter=reporter,
         clock=given.clock,

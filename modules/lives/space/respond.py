@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, replace
 from modules.lives.space.commitment_filter import Filtered, permitted
 from modules.lives.space.config import SpaceConfig
 from modules.lives.space.decide import Decided, Decider
-from modules.lives.space.fallback import FORCED_MESSAGE, Fallback, enriched, fallback, salvage
+from modules.lives.space.fallback import Fallback, enriched, fallback, salvage
 from modules.lives.space.journal_reporter import Note
 from modules.lives.space.snapshot import RoomSnapshot
 from modules.lives.space.speak import ProposedMessage
@@ -18,6 +18,7 @@ from modules.lives.space.state import Conversation
 from modules.lives.space.types import Resolution
 from modules.lives.space.validator import MessageValidator
 from modules.services.commitments.writer import CommitmentWriter
+from modules.services.voice_phrases.store import Phrase
 
 _MENDED = {"Discussion auto-trim": "Auto-trimmed discussion message"}
 
@@ -57,6 +58,7 @@ class Responder:
     Attributes:
         decider: is asked once more where the host's request is ours and no commitment was made.
         writer: writes the body of a commitment that is made without a decision of the model.
+        phrase: returns operational texts.
 
     """
 
@@ -64,6 +66,7 @@ class Responder:
     validator: MessageValidator
     talk: Conversation
     writer: CommitmentWriter
+    phrase: Phrase
 
     async def resolve(self, decided: Decided | None, case: Case) -> Resolved:
         """Return what comes of a decision; `decided` is None if the model was not asked."""
@@ -74,7 +77,7 @@ class Responder:
         if decided:
             rejected = self.talk.handle("rejected").request
             case = replace(case, snapshot=replace(case.snapshot, request=rejected))
-        left = fallback(case.snapshot, new_messages=decided is not None, tells_talk=found.by_host)
+        left = fallback(case.snapshot, new_messages=decided is not None, tells_talk=found.by_host, phrase=self.phrase)
         if left.retry.code == "retry":
             again = await self._retried(case, first.reason)
             if again.code == "speak":
@@ -99,7 +102,7 @@ class Responder:
             case.note(Note(f"Validation rejected ({outcome.tag})", reason, "warn", rejected))
         # NOTE(self): commitments without a message are kept of whoever wanted to speak, and of the owner in any case.
         keeps = outcome.salvage and (decision.should_speak or case.snapshot.is_owner)
-        if keeps and (saved := salvage(kept, case.snapshot.social_only)):
+        if keeps and (saved := salvage(kept, case.snapshot.social_only, self.phrase)):
             case.note(Note("Salvaging commitments from rejected message", f"[SALVAGE] {saved.message}", "queue"))
             salvaged = ProposedMessage(saved.message, saved.commitments, decision.reason, acts=True)
             return Resolved("speak", proposed=salvaged)
@@ -113,7 +116,7 @@ class Responder:
             return Resolved("silent", decided.error or "the second try brought no commitment")
         message = decided.message
         if not message or not (await self.validator.validate(message, kept, case.snapshot)).ok:
-            message = FORCED_MESSAGE
+            message = self.phrase("space.creating")
         case.note(Note("Action-owner retry succeeded", kept[0].type, "queue"))
         reason = "the host asked, and it is ours to do"
         return Resolved("speak", proposed=ProposedMessage(message, kept, reason, acts=True))
@@ -130,7 +133,9 @@ class Responder:
         case.note(Note("Forced action mode", f"[FORCED ACTION] {decision.reason}", "queue", {"act": "forced"}))
         if better != commitment:
             case.note(Note("Forced action enriched", f"{len(better.description)} characters"))
-        return Resolved("speak", proposed=ProposedMessage(FORCED_MESSAGE, (better,), decision.reason, acts=True))
+        return Resolved(
+            "speak", proposed=ProposedMessage(self.phrase("space.creating"), (better,), decision.reason, acts=True)
+        )
 
 
 def _filtered(decided: Decided | None, case: Case) -> Filtered:

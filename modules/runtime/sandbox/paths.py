@@ -17,7 +17,6 @@ from pathlib import Path
 from modules.runtime.home import Home
 
 WORK_REPOS = ".workrepos"
-VOICE_PHRASES = "voice-phrases.json"
 MAX_READ_BYTES = 1024 * 1024
 
 logger = logging.getLogger(__name__)
@@ -95,7 +94,7 @@ def _writable(real: Path, home: Home) -> bool:
         return False
     if home.memory in real.parents:
         return not real.name.startswith(home.database.name) and home.store not in real.parents
-    return home.root / WORK_REPOS in real.parents or real == home.root / VOICE_PHRASES
+    return home.root / WORK_REPOS in real.parents or real == home.voice_phrases
 
 
 @contextmanager

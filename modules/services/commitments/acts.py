@@ -1,4 +1,4 @@
-"""Which public acts fulfil a commitment. Pure; the acts leave by the outbox, one part after the other.
+"""Which public acts fulfil a commitment: the acts leave by the outbox, one part after the other.
 
 Each act has a target that no other has, so the outbox lets none happen twice, however often it is proposed.
 """
@@ -19,6 +19,7 @@ from modules.services.commitments.policy import FOUND_ROOM, HOST_NAMED, HOST_REQ
 from modules.services.commitments.types import QueuedCommitment
 from modules.services.outbox.bodies import IssueBody, IssueCommentBody, PostBody
 from modules.services.outbox.types import Intent, ProposedAction
+from modules.services.voice_phrases.store import Phrase
 
 MOST_ISSUES = 5
 MEMO = "memo"
@@ -43,12 +44,18 @@ class Work:
 
 
 def work_of(
-    commitment: QueuedCommitment, *, default_repo: Repo | None = None, github: bool = True, social_only: bool = False
+    commitment: QueuedCommitment,
+    *,
+    phrase: Phrase,
+    default_repo: Repo | None = None,
+    github: bool = True,
+    social_only: bool = False,
 ) -> Work:
     """The acts of one commitment.
 
     Args:
         commitment: the commitment.
+        phrase: returns operational texts.
         default_repo: taken where it names none.
         github: whether there is an account to write as.
         social_only: whether this life keeps away from GitHub.
@@ -61,7 +68,7 @@ def work_of(
         repo = resolve_repo(commitment.params, default_repo)
         if repo is None:
             return Work(problem=NO_REPO)
-        return _issues(commitment, repo) if commitment.type == "create_issue" else _comment(commitment, repo)
+        return _issues(commitment, repo, phrase) if commitment.type == "create_issue" else _comment(commitment, repo)
     return _post(commitment)
 
 
@@ -111,10 +118,10 @@ def result_of(commitment: QueuedCommitment, done: Sequence[Intent]) -> dict[str,
             return {"url": done[0].result_uri, "id": _number(done[0].result_cid)} if done else {}
 
 
-def _issues(commitment: QueuedCommitment, repo: Repo) -> Work:
+def _issues(commitment: QueuedCommitment, repo: Repo, phrase: Phrase) -> Work:
     params = commitment.params
     count = _count(params)
-    body = texts.issue_body(commitment, said(params, "description", "content") or commitment.description)
+    body = texts.issue_body(commitment, said(params, "description", "content") or commitment.description, phrase)
     labels = (MEMO,) if params.get(MEMO) is True else ()
     actions = []
     for number in range(1, count + 1):

@@ -22,6 +22,8 @@ from modules.services.commitments.writer import CommitmentWriter
 from modules.services.outbox.bodies import RecordRef, ReplyBody, SpaceChatBody
 from modules.services.outbox.outbox import Outbox
 from modules.services.outbox.types import Intent, ProposedAction
+from modules.services.voice_phrases.phrases import FORMS
+from modules.services.voice_phrases.store import Phrase
 
 _LOOP = "commitment-fulfillment"
 
@@ -45,6 +47,7 @@ class Announcer:
 
     Args:
         outbox: the only way out.
+        phrase: returns operational texts.
         writer: finds words for Bluesky; without it nothing is told there.
         attention: held while it thinks; one mind does one thing at a time.
         where: the room in which these words of ours were said, for what must be told there and nowhere else.
@@ -55,12 +58,14 @@ class Announcer:
         self,
         outbox: Outbox,
         *,
+        phrase: Phrase,
         writer: CommitmentWriter | None = None,
         attention: Attention | None = None,
         where: Callable[[str], str] | None = None,
     ) -> None:
         self._where = where
         self._outbox = outbox
+        self._phrase = phrase
         self._writer = writer
         self._attention = attention or Attention()
 
@@ -98,17 +103,20 @@ class Announcer:
             return Announced(told=False, reason=f"busy with {self._attention.mode}", later=True, busy=True)
         try:
             async with self._attention.take(_LOOP):
-                text = await self._writer.tell_kept(commitment, url)
+                text = await self._writer.tell_kept(commitment, url) or self._plain(commitment, url)
         except Fatal:
             raise
         except SoulError as error:
             return Announced(told=False, reason=str(error), later=True)
-        if not text:
-            return Announced(told=False, reason="the model found no words for it")
         parent = RecordRef(uri=ours.result_uri or "", cid=ours.result_cid or "")
         root = ours.body.root if isinstance(ours.body, ReplyBody) else parent
         body = ReplyBody(text=text, parent=parent, root=root, commitment_id=commitment.id)
         return await self._submit(ProposedAction(body, cause_id=commitment.source_thread_uri))
+
+    def _plain(self, commitment: QueuedCommitment, url: str) -> str:
+        """The words for it where the model finds none."""
+        named = f"fulfillment.{commitment.type}"
+        return self._phrase(named if named in FORMS else "fulfillment.default", url=url)
 
     async def _submit(self, action: ProposedAction) -> Announced:
         submitted = await self._outbox.submit(action)

@@ -28,6 +28,7 @@ from modules.services.commitments.runner import CommitmentRunner
 from modules.services.commitments.writer import CommitmentWriter
 from modules.services.outbox.outbox import Outbox
 from modules.services.outbox.senders.space import SpaceSender
+from modules.services.voice_phrases.store import VoicePhrases
 
 _JOINS_WITHIN_S = 30.0
 
@@ -43,6 +44,7 @@ class CommitmentServices(Protocol):
     journal: Journal
     redactor: Redactor
     skills: Skills
+    phrases: VoicePhrases
     events: EventBus
     attention: Attention
     gateway: LLMGateway
@@ -98,8 +100,19 @@ def build_commitment_loop(
     clock, started = services.clock, services.clock.monotonic()
     runner = CommitmentRunner(
         queue=queue,
-        fulfiller=Fulfiller(services.outbox, github=services.github.configured, social_only=services.social_only),
-        announcer=Announcer(services.outbox, writer=writer, attention=services.attention, where=access.to_room.where),
+        fulfiller=Fulfiller(
+            services.outbox,
+            phrase=services.phrases.phrase,
+            github=services.github.configured,
+            social_only=services.social_only,
+        ),
+        announcer=Announcer(
+            services.outbox,
+            phrase=services.phrases.phrase,
+            writer=writer,
+            attention=services.attention,
+            where=access.to_room.where,
+        ),
         presence=Presence(access.room, clock, services.redactor, access.mute_reason),
         journal=services.journal,
         publish=services.events.publish,

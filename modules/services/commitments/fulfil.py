@@ -16,6 +16,7 @@ from modules.services.commitments import acts
 from modules.services.commitments.types import QueuedCommitment
 from modules.services.outbox.outbox import Outbox
 from modules.services.outbox.types import ACTIVE_STATES, Intent, ProposedAction
+from modules.services.voice_phrases.store import Phrase
 
 HELD = "waits for the owner's yes"
 
@@ -45,6 +46,7 @@ class Fulfiller:
 
     Args:
         outbox: the only way out.
+        phrase: returns operational texts.
         github: whether there is an account on GitHub to write as.
         default_repo: the repository where a commitment names none, if there is one.
         social_only: whether this life keeps away from GitHub.
@@ -55,11 +57,13 @@ class Fulfiller:
         self,
         outbox: Outbox,
         *,
+        phrase: Phrase,
         github: bool,
         default_repo: Callable[[], Repo | None] = lambda: None,
         social_only: bool = False,
     ) -> None:
         self._outbox = outbox
+        self._phrase = phrase
         self._github = github
         self._default_repo = default_repo
         self._social_only = social_only
@@ -69,7 +73,11 @@ class Fulfiller:
     def work(self, commitment: QueuedCommitment) -> acts.Work:
         """What is to be done."""
         return acts.work_of(
-            commitment, default_repo=self._default_repo(), github=self._github, social_only=self._social_only
+            commitment,
+            phrase=self._phrase,
+            default_repo=self._default_repo(),
+            github=self._github,
+            social_only=self._social_only,
         )
 
     async def has_begun(self, commitment: QueuedCommitment) -> bool:

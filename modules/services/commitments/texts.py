@@ -1,4 +1,4 @@
-"""What a commitment says in public: the bodies of issues and comments, and the line in its room. Pure.
+"""What a commitment says in public: the bodies of issues and comments, and the line in its room.
 
 Words from a room must notify nobody on GitHub. An invisible character follows each `@`, also in code: what GitHub takes
 for code depends on all of Markdown and HTML. In the path of a URL `@` is written `%40`, so that the link still works.
@@ -13,24 +13,25 @@ from common.text.markdown import close_code
 from common.text.untrusted import one_line
 from modules.services.commitments.naming import title_of, web_url
 from modules.services.commitments.types import QueuedCommitment
+from modules.services.voice_phrases.store import Phrase
 
 ANNOUNCED_CHARS = 120
 TITLE_CHARS = 256
 
 _QUOTED_CHARS = 1_000
 _ROOM_FOR_THE_REST = 3_000
-_CUT = "\n\n*[Cut here: the text was longer than GitHub takes.]*"
+_CUT = "\n\n[…]"
 _URL = re.compile(r"(?:https?://|www\.)[^\s<>/]{1,255}/[^\s<>]{1,2000}", re.IGNORECASE)
 # NOTE(self): HTML reads the numbers without a semicolon too. Behind an invisible sign it was done before.
 _AT = re.compile("(?:@|&(?:#0*64(?![0-9]);?+|#x0*40(?![0-9a-f]);?+|commat;))(?!\u200b)", re.IGNORECASE)
 _UNSEEN = "\u200b"
 
 
-def issue_body(commitment: QueuedCommitment, text: str) -> str:
+def issue_body(commitment: QueuedCommitment, text: str, phrase: Phrase) -> str:
     """The body of an issue: what is wanted, a rule, the words of the commitment, and where they were said."""
     said = one_line(commitment.source_reply_text, _QUOTED_CHARS)
     quoted = f"> {without_mentions(said)}\n\n" if said else ""
-    return f"{comment_body(text)}\n\n---\n\n{quoted}{without_mentions(_origin(commitment))}"
+    return f"{comment_body(text)}\n\n---\n\n{quoted}{without_mentions(_origin(commitment, phrase))}"
 
 
 def comment_body(text: str) -> str:
@@ -61,9 +62,9 @@ def done_line(commitment: QueuedCommitment, url: str) -> str:
     return f"Done — {title}: {url}" if url else f"Done — {title}"
 
 
-def _origin(commitment: QueuedCommitment) -> str:
+def _origin(commitment: QueuedCommitment, phrase: Phrase) -> str:
     where = commitment.source_thread_uri
     if commitment.source == "space":
-        return f"*Committed in an agent space conversation ({where.rsplit('/', 1)[-1]}).*"
+        return phrase("github.committed_in_room", room=where.rsplit("/", 1)[-1])
     link = web_url(where)
-    return f"*Committed in [a Bluesky thread]({link}).*" if link else "*Committed in a Bluesky thread.*"
+    return phrase("github.committed_in_thread", url=link) if link else phrase("github.committed_on_bluesky")

@@ -52,6 +52,8 @@ class _Statement:
 class Disclosure:
     """Keeps the account honest. `label` off leaves it alone; an empty contact of `operator` leaves the bio alone.
 
+    `contact_line` is the line of the bio that tells the contact, with `{{contact}}` in it.
+
     Without a `message_policy` nothing is declared about direct messages.
     """
 
@@ -64,6 +66,7 @@ class Disclosure:
         clock: Clock,
         label: bool,
         operator: Operator,
+        contact_line: str,
         message_policy: MessagePolicy | None = None,
     ) -> None:
         self._atproto = atproto
@@ -73,7 +76,7 @@ class Disclosure:
         self._label = label
         self._operator = operator
         self._statements = (
-            _Statement(PROFILE, lambda stands: honest(stands, contact=operator.contact)),
+            _Statement(PROFILE, lambda stands: honest(stands, contact=operator.contact, line=contact_line)),
             _Statement(AUTONOMY, lambda stands: (autonomous(stands, operator), ())),
         )
         self._message_policy = message_policy

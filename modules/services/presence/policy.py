@@ -11,10 +11,10 @@ from adapters.atproto.types import Profile
 from common.constants import PROFILE_BIO_MAX_BYTES
 from common.settings import Settings
 from common.text.graphemes import grapheme_len
+from modules.services.voice_phrases.phrases import interpolate
 
 PROFILE_BIO_MAX_GRAPHEMES = 256
 AUTONOMY = "studio.voyager.account.autonomy"
-CONTACT = "Bot operator: "
 
 _SELF_LABELS = "com.atproto.label.defs#selfLabels"
 _MAX_LABELS = 10
@@ -93,10 +93,14 @@ def autonomous(record: Mapping[str, Any], operator: Operator) -> dict[str, Any]:
     return {**record, "level": operator.level, "usesGenerativeAI": True, "responsibleParty": party}
 
 
-def honest(profile: Mapping[str, Any], *, contact: str) -> tuple[dict[str, Any], tuple[str, ...]]:
-    """A profile record that says what we are, and why it could not say all of it. What it said before stays."""
+def honest(profile: Mapping[str, Any], *, contact: str, line: str) -> tuple[dict[str, Any], tuple[str, ...]]:
+    """A profile record that says what we are, and why it could not say all of it. What it said before stays.
+
+    `line` is the line of the bio that tells the contact, with `{{contact}}` in it; by what stands before that it is
+    known again.
+    """
     labels, label_problem = _with_label(profile.get("labels"))
-    bio, bio_problem = _with_contact(profile.get("description"), contact)
+    bio, bio_problem = _with_contact(profile.get("description"), contact, line)
     changed = {**profile, **({"labels": labels} if labels else {}), **({"description": bio} if bio else {})}
     return changed, tuple(problem for problem in (label_problem, bio_problem) if problem)
 
@@ -114,14 +118,15 @@ def _with_label(labels: object) -> tuple[dict[str, Any] | None, str]:
     return {**labels, "values": [*values, {"val": BOT_LABEL}]}, ""
 
 
-def _with_contact(description: object, contact: str) -> tuple[str, str]:
+def _with_contact(description: object, contact: str, line: str) -> tuple[str, str]:
     bio = description if isinstance(description, str) else ""
     if not contact:
         return bio, ""
     lines = bio.split("\n") if bio else []
-    ours = [number for number, line in enumerate(lines) if line.startswith(CONTACT)]
-    kept = [line for number, line in enumerate(lines) if number not in ours]
-    kept.insert(ours[0] if ours else len(kept), CONTACT + contact)
+    begins = line.partition("{{contact}}")[0]
+    ours = [number for number, stands in enumerate(lines) if stands.startswith(begins)]
+    kept = [stands for number, stands in enumerate(lines) if number not in ours]
+    kept.insert(ours[0] if ours else len(kept), interpolate(line, {"contact": contact}))
     changed = "\n".join(kept)
     if grapheme_len(changed) > PROFILE_BIO_MAX_GRAPHEMES or len(changed.encode()) > PROFILE_BIO_MAX_BYTES:
         return bio, "There is no room in the bio for OPERATOR_CONTACT; shorten the bio, or the contact"

@@ -196,9 +196,11 @@ async def test_any_password_survives_the_env_file(running_town: RunningTown, pas
 async def test_doctor_names_each_fault_with_a_remedy_and_shows_no_secret(running_town: RunningTown) -> None:
     home = running_town.make_home("rowan", OWNER_BLUESKY_SOCIAL_HANDLE_DID="did:plc:somebodyelse")
     home.env.chmod(0o644)
+    home.voice_phrases.write_text('{"version": 1}')
     running_town.mind_faults.arm(MindFault("unauthorized"))
     found = await soul("doctor", "--home", str(home.root))
     assert found.code == 1
+    assert "voice-phrases.json: not used: fulfillment.create_issue is missing" in found.output
     assert {line.split(":")[0] for line in found.complaints} == {"✗ .env", "✗ owner", "✗ model"}
     assert len(found.remedies) >= 3
     assert PASSWORD not in found.output

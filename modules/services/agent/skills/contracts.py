@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 _NONE: frozenset[str] = frozenset()
+_CONTACT: frozenset[str] = frozenset({"contact"})
 _PLAN_PAGES = [
     f"{page} Page / {part}" for page in ("Agents", "Scenarios") for part in ("Title", "Estimate", "Description")
 ]
@@ -395,4 +396,5 @@ SKILL_CONTRACTS: Mapping[str, Mapping[str, frozenset[str]]] = {
             for kind in ("know", "forget", "no_reply", "reply_again", "why")
         },
     },
+    "voice-phrases": {"System Prompt": _NONE, "Message": frozenset({"voice", "phrases"}), "Profile Line": _CONTACT},
 }

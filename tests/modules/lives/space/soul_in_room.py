@@ -43,7 +43,7 @@ from soul.resources import SKILLS
 from tests.hasty_clock import HastyClock
 from tests.patience import HANG_S
 from tests.running_town import RunningSoul, RunningTown, call, settings_of
-from tests.shipped_skills import SHIPPED
+from tests.shipped_skills import SHIPPED, phrase
 from town.model.types import ChatRequest, Completion
 
 WITHIN_S = HANG_S
@@ -344,6 +344,7 @@ def _agent(life: RunningSoul, client: SpaceClient, *, social_only: bool) -> Agen
             prompter=life.app.lives.turn_services.prompter,
             turn_runner=turn_runner,
             skills=services.skills,
+            phrase=phrase,
             journal=services.journal,
             redactor=services.redactor,
             clock=clock,

@@ -13,7 +13,6 @@ from hypothesis import strategies as st
 from common.schemas import Commitment
 from common.text.phrases import check_empty_promise
 from modules.lives.space.fallback import (
-    FORCED_MESSAGE,
     build_forced_commitment,
     enriched,
     salvage,
@@ -24,6 +23,7 @@ from modules.lives.space.host_request import count_rejection, is_claimed, is_ope
 from modules.lives.space.request_parser import parse_request
 from modules.lives.space.snapshot import RoomSnapshot
 from modules.lives.space.types import Asked, HostRequest
+from tests.shipped_skills import phrase
 
 NOW = datetime(2026, 1, 5, 12, tzinfo=UTC)
 OPEN = HostRequest("Open an issue for the login", "m1", NOW, fulfilled=False, cycles=3, attempts=1)
@@ -42,17 +42,17 @@ BODY = "The login form rejects every password with an accent in it."
 
 
 def test_commitments_are_kept_with_words_that_say_so() -> None:
-    kept = salvage([ISSUE, POST], social_only=False)
+    kept = salvage([ISSUE, POST], social_only=False, phrase=phrase)
     assert kept is not None
     assert (kept.message, kept.commitments) == ("On it — create issue incoming.", (ISSUE, POST))
 
 
 def test_without_github_only_the_rest_is_kept() -> None:
-    kept = salvage([ISSUE, POST], social_only=True)
+    kept = salvage([ISSUE, POST], social_only=True, phrase=phrase)
     assert kept is not None
     assert (kept.message, kept.commitments) == ("On it — post bluesky incoming.", (POST,))
-    assert salvage([ISSUE], social_only=True) is None
-    assert salvage([], social_only=False) is None
+    assert salvage([ISSUE], social_only=True, phrase=phrase) is None
+    assert salvage([], social_only=False, phrase=phrase) is None
 
 
 @pytest.mark.parametrize(
@@ -161,11 +161,11 @@ def test_whatever_happens_nobody_acts_for_another_or_without_github_or_without_e
 
 
 def test_words_said_without_the_model_pass_as_they_are() -> None:
-    assert not check_empty_promise(FORCED_MESSAGE)
+    assert not check_empty_promise(phrase("space.creating"))
 
 
 def built(request: str, repo: str | None = "acme/site", talk: str = "", body: str | None = None) -> Commitment:
-    made = build_forced_commitment(request, parse_request(request), repo, talk, body)
+    made = build_forced_commitment(request, parse_request(request), repo, talk, body, phrase=phrase)
     assert made is not None
     return made
 
@@ -218,8 +218,8 @@ def test_a_comment_and_a_post_are_made_where_they_were_asked_for() -> None:
 
 def test_nothing_is_made_of_nothing() -> None:
     post, issue = "Post on Bluesky about tea", "Open an issue"
-    assert build_forced_commitment(post, parse_request(post), "acme/site", "rebecca: tea") is None
-    assert build_forced_commitment(issue, parse_request(issue), None, "") is None
+    assert build_forced_commitment(post, parse_request(post), "acme/site", "rebecca: tea", phrase=phrase) is None
+    assert build_forced_commitment(issue, parse_request(issue), None, "", phrase=phrase) is None
 
 
 def test_a_body_replaces_a_thin_one_only_if_it_is_one() -> None:

@@ -44,6 +44,7 @@ from modules.services.outbox.types import Intent, Pacing, Sent
 from tests.hasty_clock import SetAhead
 from tests.loopback import to_loopback
 from tests.patience import HANG_S
+from tests.shipped_skills import phrase
 from town.github.faults import Faults
 from town.github.network import GitHubNetwork
 from town.github.service import github_app
@@ -161,11 +162,11 @@ class SoulInTown:
             own_did=lambda: DID,
         )
         self.queue = CommitmentQueue(self.folder, self.clock, social_only=self.social_only, publish=self._told)
-        fulfiller = Fulfiller(self.outbox, github=self.github.configured, social_only=self.social_only)
+        fulfiller = Fulfiller(self.outbox, phrase=phrase, github=self.github.configured, social_only=self.social_only)
         self.runner = CommitmentRunner(
             queue=self.queue,
             fulfiller=fulfiller,
-            announcer=Announcer(self.outbox, writer=self.writer, where=self.space_sender.where),
+            announcer=Announcer(self.outbox, phrase=phrase, writer=self.writer, where=self.space_sender.where),
             presence=Presence(self.room, self.clock),
             journal=self.journal,
             knows_room=lambda: self.knows_room,

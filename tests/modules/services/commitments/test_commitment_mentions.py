@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 from modules.services.commitments import texts
 from tests.modules.services.commitments.commitment_values import queued
+from tests.shipped_skills import phrase
 
 UNSEEN = "\u200b"
 _OPTIONS = Options.CMARK_OPT_UNSAFE | Options.CMARK_OPT_GITHUB_PRE_LANG | Options.CMARK_OPT_FOOTNOTES
@@ -91,7 +92,7 @@ def test_no_form_of_a_mention_comes_through(text: str) -> None:
     assert _mentions(text)
     assert _mentions(texts.without_mentions(text)) == []
     assert _mentions(texts.comment_body(text)) == []
-    assert _mentions(texts.issue_body(queued(text=text), text)) == []
+    assert _mentions(texts.issue_body(queued(text=text), text, phrase)) == []
 
 
 PIECES = (

@@ -13,25 +13,26 @@ from modules.services.commitments.writer import contains_promise
 from modules.services.outbox.bodies import IssueBody
 from modules.services.outbox.senders.github import marked
 from tests.modules.services.commitments.commitment_values import queued
+from tests.shipped_skills import phrase
 
 UNSEEN = "\u200b"
 
 
 def test_the_body_tells_what_is_wanted_then_the_commitment_and_where_it_was_made() -> None:
-    in_room = texts.issue_body(queued(text="On it,\n@kit!"), "Do this.")
+    in_room = texts.issue_body(queued(text="On it,\n@kit!"), "Do this.", phrase)
     assert in_room == (
         f"Do this.\n\n---\n\n> On it, @{UNSEEN}kit!\n\n*Committed in an agent space conversation (0123456789abcdef).*"
     )
     thread = "at://did:plc:kit/app.bsky.feed.post/3k"
-    on_bluesky = texts.issue_body(queued(source="bluesky", thread=thread), "Do this.")
+    on_bluesky = texts.issue_body(queued(source="bluesky", thread=thread), "Do this.", phrase)
     assert on_bluesky.endswith("*Committed in [a Bluesky thread](https://bsky.app/profile/did:plc:kit/post/3k).*")
 
 
 def test_however_long_it_is_the_mark_behind_it_fits_and_no_code_swallows_it() -> None:
-    body = texts.issue_body(queued(text="so " * 5_000), "```\n" + "x" * 100_000)
+    body = texts.issue_body(queued(text="so " * 5_000), "```\n" + "x" * 100_000, phrase)
     assert len(marked(body, "f" * 32)) < GITHUB_BODY_MAX_CHARS
     assert body.count("```") == 2
-    assert "Cut here" in body
+    assert "[…]" in body
 
 
 @pytest.mark.parametrize(
@@ -55,13 +56,13 @@ def test_the_room_hears_the_title_and_never_the_body() -> None:
 
 @pytest.mark.parametrize(("count", "drafts"), [(None, 1), (0, 1), (3, 3), ("2", 2), (99, 5), (True, 1), ("many", 1)])
 def test_a_commitment_makes_five_issues_at_most_and_several_only_for_host_or_owner(count: object, drafts: int) -> None:
-    assert len(work_of(queued(count=count, hostRequest=True)).actions) == drafts
-    assert len(work_of(queued(count=count)).actions) == 1
+    assert len(work_of(queued(count=count, hostRequest=True), phrase=phrase).actions) == drafts
+    assert len(work_of(queued(count=count), phrase=phrase).actions) == 1
 
 
 def test_every_act_of_a_commitment_has_a_target_of_its_own_and_names_the_commitment() -> None:
     one = queued(count=2, memo=True, hostRequest=True)
-    work = work_of(one)
+    work = work_of(one, phrase=phrase)
     assert [draft.target for draft in work.actions] == [f"{one.id}#1", f"{one.id}#2"]
     for draft in work.actions:
         assert isinstance(draft.body, IssueBody)
@@ -72,7 +73,7 @@ def test_every_act_of_a_commitment_has_a_target_of_its_own_and_names_the_commitm
 
 
 def test_a_post_that_is_too_long_keeps_its_first_sentences() -> None:
-    (draft,) = work_of(queued(kind="post_bluesky", content=f"The weir holds. {'x' * 400}")).actions
+    (draft,) = work_of(queued(kind="post_bluesky", content=f"The weir holds. {'x' * 400}"), phrase=phrase).actions
     assert draft.text == draft.body.preview == "The weir holds."
 
 
@@ -84,7 +85,7 @@ def test_a_post_that_is_too_long_keeps_its_first_sentences() -> None:
     ],
 )
 def test_what_cannot_be_done_says_why(fields: dict[str, Any], problem: str) -> None:
-    assert work_of(queued(**fields)).problem == problem
+    assert work_of(queued(**fields), phrase=phrase).problem == problem
 
 
 @pytest.mark.parametrize(

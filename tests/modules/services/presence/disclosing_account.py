@@ -27,6 +27,7 @@ from modules.services.presence.policy import (
     Operator,
 )
 from tests.loopback import to_loopback
+from tests.shipped_skills import CONTACT_LINE
 from town.atproto.faults import Faults
 from town.atproto.network import Network
 from town.atproto.service import atproto_app
@@ -63,6 +64,7 @@ class Account:
             clock=self.clock,
             label=label,
             operator=Operator("owner.test", OWNER, contact, level),
+            contact_line=CONTACT_LINE,
             message_policy=message_policy,
         )
 

@@ -14,7 +14,6 @@ from common.text.graphemes import grapheme_len
 from modules.services.outbox.account import AccountContext
 from modules.services.presence.policy import (
     AUTONOMY,
-    CONTACT,
     Level,
     Operator,
     autonomous,
@@ -23,6 +22,7 @@ from modules.services.presence.policy import (
 )
 from tests.modules.services.presence.disclosing_account import Account
 from tests.running_town import settings_of, write_home
+from tests.shipped_skills import CONTACT, CONTACT_LINE
 from town.atproto.faults import Fault
 from town.atproto.values import PROFILE, Json
 
@@ -211,7 +211,7 @@ PROFILES: list[tuple[Json, str, Json, int]] = [
 
 @pytest.mark.parametrize(("profile", "contact", "changes", "problems"), PROFILES)
 def test_a_profile_becomes_honest(profile: Json, contact: str, changes: Json, problems: int) -> None:
-    record, told = honest(profile, contact=contact)
+    record, told = honest(profile, contact=contact, line=CONTACT_LINE)
     assert record == {"labels": BOT, **profile, **changes}
     assert len(told) == problems
 
@@ -236,8 +236,8 @@ def test_the_record_for_programs_is_complete_whatever_stood_there(stood: Json) -
 @given(FIELDS, st.text(max_size=300), st.text(max_size=80).map(lambda text: " ".join(text.split())))
 def test_whatever_a_profile_holds_it_stays_and_once_is_enough(fields: Json, bio: str, contact: str) -> None:
     profile = {**fields, "description": bio}
-    record, _ = honest(profile, contact=contact)
-    assert honest(record, contact=contact)[0] == record
+    record, _ = honest(profile, contact=contact, line=CONTACT_LINE)
+    assert honest(record, contact=contact, line=CONTACT_LINE)[0] == record
     assert {key: value for key, value in record.items() if key not in {"labels", "description"}} == {
         key: value for key, value in fields.items() if key != "labels"
     }

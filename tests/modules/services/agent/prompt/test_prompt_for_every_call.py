@@ -1,5 +1,6 @@
 """Who asks a model, for a turn, a summary or the words of a commitment, always with a prompt of the prompter; one
-probe; and two that ask for a single word about a single text, and tell nothing of the SOUL."""
+probe; two that ask for a single word about a single text, and tell nothing of the SOUL; and one that shows the part of
+SELF.md on its voice, with texts of ours to put into it."""
 
 from __future__ import annotations
 
@@ -16,6 +17,7 @@ ASKS = {
     "modules/services/agent/one_sentence.py",
     "modules/lives/space/verdicts.py",
     "modules/services/rights/request_reader.py",
+    "modules/services/voice_phrases/regenerate.py",
     "soul/commands/doctor.py",
 }
 PROMPTS = {

@@ -1,0 +1,151 @@
+"""Which operational texts there are, what each must hold, and how one is filled in. Pure.
+
+A text is named by its group and its key with a dot between: `github.task_claim`. A placeholder stands in double braces.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+
+from common.text.untrusted import clean
+
+VERSION = 1
+SHORT_CHARS, LONG_CHARS = 120, 2_000
+
+_PLACEHOLDER = re.compile(r"\{\{ {0,4}(\w{1,32}) {0,4}\}\}")
+_ADDRESS = re.compile(r"https?://|www\.", re.IGNORECASE)
+
+
+@dataclass(frozen=True, slots=True)
+class PhraseForm:
+    """What a text must be like.
+
+    Attributes:
+        placeholders: those that it must hold; it may hold no others.
+        most_chars: its greatest length, placeholders included.
+        tokens: words by which peers know the text for what it is, in any case.
+        required: whether a file without it is no file of phrases.
+
+    """
+
+    placeholders: frozenset[str] = frozenset()
+    most_chars: int = LONG_CHARS
+    tokens: tuple[str, ...] = ()
+    required: bool = True
+
+
+def _form(placeholders: str = "", most: int = LONG_CHARS, *tokens: str, required: bool = True) -> PhraseForm:
+    return PhraseForm(frozenset(placeholders.split()), most, tokens, required)
+
+
+def _optional(placeholders: str = "", most: int = LONG_CHARS, *tokens: str) -> PhraseForm:
+    return _form(placeholders, most, *tokens, required=False)
+
+
+_TASK = "**task {{number}}"
+FORMS: Mapping[str, PhraseForm] = {
+    "fulfillment.create_issue": _form("url", SHORT_CHARS),
+    "fulfillment.create_plan": _form("url", SHORT_CHARS),
+    "fulfillment.default": _form("url", SHORT_CHARS),
+    "task_claim": _form("number title", SHORT_CHARS),
+    "github.task_claim": _form("number title"),
+    "github.task_complete": _form("number title details"),
+    "github.task_blocked": _form("number title details", LONG_CHARS, _TASK, "blocked"),
+    "github.task_failed": _form("number title details", LONG_CHARS, _TASK, "failed"),
+    "github.plan_complete": _form(),
+    "github.workspace_finished": _form("summary"),
+    "github.task_timeout": _optional("number title status assignee minutes"),
+    "github.task_abandoned": _optional(
+        "number count", LONG_CHARS, "**task {{number}}**", "has failed", "times", "will not be retried"
+    ),
+    "github.task_reset": _optional("number title reason"),
+    "github.pr_closed": _optional("reason"),
+    "github.plan_superseded": _optional("url"),
+    "github.plan_synthesized": _optional("url", SHORT_CHARS),
+    "github.quality_loop": _optional(),
+    "github.issue_rolled_up": _optional("url"),
+    "github.issue_stale_closed": _optional("days"),
+    "github.sentinel_reopened_work": _optional(),
+    "github.committed_in_room": _optional("room"),
+    "github.committed_in_thread": _optional("url"),
+    "github.committed_on_bluesky": _optional(),
+    "github.request": _optional("request"),
+    "github.request_talk": _optional("talk"),
+    "space.creating": _optional("", SHORT_CHARS),
+    "space.on_it": _optional("what", SHORT_CHARS),
+}
+
+
+def interpolate(template: str, values: Mapping[str, object]) -> str:
+    """`template` with all placeholders filled in that have a value, in one pass: what was put in is not read again."""
+    return _PLACEHOLDER.sub(lambda found: str(values.get(found[1], found[0])), template)
+
+
+def read_phrases(raw: object, *, names: Iterable[str] = (), lenient: bool = False) -> dict[str, str]:
+    """The texts in the object of a file; what it holds beside them is left alone.
+
+    Args:
+        raw: as JSON has it.
+        names: accounts that no text may name, for example our own on GitHub.
+        lenient: whether a text that is not required is left out where it is wrong, instead of refusing all of them.
+
+    Raises:
+        ValueError: what is wrong, in words.
+
+    """
+    if not isinstance(raw, Mapping) or raw.get("version") != VERSION:
+        raise ValueError(f"it is no JSON object of version {VERSION}")
+    given, found = dict(_flat(raw)), dict[str, str]()
+    for key, form in FORMS.items():
+        if key not in given and not form.required:
+            continue
+        if not (problem := _problem(given.get(key), form, names)):
+            found[key] = str(given[key])
+        elif form.required or not lenient:
+            raise ValueError(f"{key} {problem}")
+    return found
+
+
+def as_object(phrases: Mapping[str, str]) -> dict[str, object]:
+    """The same as a file holds it, by group."""
+    grouped: dict[str, object] = {"version": VERSION}
+    for key, text in phrases.items():
+        group, _, name = key.rpartition(".")
+        if group:
+            inner = grouped.setdefault(group, {})
+            assert isinstance(inner, dict)  # noqa: S101 - no key is also a group
+            inner[name] = text
+        else:
+            grouped[name] = text
+    return grouped
+
+
+def _flat(raw: Mapping[object, object]) -> Iterator[tuple[str, object]]:
+    for group, value in raw.items():
+        if isinstance(value, Mapping):
+            yield from ((f"{group}.{name}", text) for name, text in value.items())
+        else:
+            yield str(group), value
+
+
+def _problem(text: object, form: PhraseForm, names: Iterable[str]) -> str:  # noqa: PLR0911 - one line for each reason
+    if not isinstance(text, str) or not text.strip():
+        return "is missing"
+    if len(text) > form.most_chars:
+        return f"has more than {form.most_chars} characters"
+    held = set(_PLACEHOLDER.findall(text))
+    if lost := sorted(form.placeholders - held):
+        return f"lacks {{{{{lost[0]}}}}}"
+    if more := sorted(held - form.placeholders):
+        return f"has {{{{{more[0]}}}}}, which nobody fills in"
+    if lost_words := [token for token in form.tokens if token not in text.lower()]:
+        return f"lacks {lost_words[0]!r}, by which others know it"
+    if clean(text) != text.strip():
+        return "holds control characters"
+    if "@" in text or _ADDRESS.search(text):
+        return "names an account or an address"
+    if any(name.lower() in text.lower() for name in names if name):
+        return "names the SOUL's own account"
+    return ""

@@ -1,0 +1,137 @@
+"""A SOUL says operational things in its own words once it has some, and in those of the skill until then."""
+
+from __future__ import annotations
+
+import json
+import os
+from typing import Any
+
+import pytest
+
+from modules.runtime.home import Home
+from modules.services.voice_phrases.phrases import as_object
+from tests.modules.services.voice_phrases.test_phrases import DEFAULTS, file_of
+from tests.running_town import RunningSoul, RunningTown, awake
+from town.model.faults import Fault
+from town.model.types import ChatRequest, Completion
+
+OURS = "It is there, dear: {{url}}"
+LINK = "https://github.com/acme/site/issues/1"
+VOICE = "## Voice\n\nWarm, a little old-fashioned.\n"
+
+
+def write(home: Home, content: object) -> None:
+    home.voice_phrases.write_text(content if isinstance(content, str) else json.dumps(content), encoding="utf-8")
+    # NOTE(self): two writes within one tick of the file system's clock must count as two.
+    stamp = home.voice_phrases.stat().st_mtime_ns + 1_000_000
+    os.utime(home.voice_phrases, ns=(stamp, stamp))
+
+
+def complaints(life: RunningSoul) -> list[str]:
+    return [" ".join(map(str, line)) for line in life.console.lines if "voice-phrases.json" in str(line)]
+
+
+async def told(life: RunningSoul) -> list[str]:
+    entries = await life.app.services.journal.recent(50)
+    return [f"{one.entry.summary} | {one.entry.reason}" for one in entries if one.entry.loop == "voice-phrases"]
+
+
+async def becomes(life: RunningSoul, voice: str, purpose: str = "To take part.") -> None:
+    """Let SELF.md become another, with this voice, and wait for what comes of it."""
+    services = life.app.services
+    text = services.identity.text().partition("## Voice")[0] + f"{purpose}\n\n{voice}"
+    change = await services.self_keeper.change(text, reason="I have changed.", by="owner")
+    assert change.status != "refused"
+    await services.events.settle()
+
+
+def writing(**changed: str | None) -> Any:
+    def answer(request: ChatRequest) -> Completion:
+        return Completion(f"Here it is:\n```json\n{json.dumps(file_of(**changed))}\n```")
+
+    return answer
+
+
+async def test_the_file_counts_at_once_and_a_broken_one_is_told_of_once(running_town: RunningTown) -> None:
+    home = running_town.make_home("rowan")
+    async with awake(home) as life:
+        phrase = life.app.services.phrases.phrase
+        assert phrase("fulfillment.default", url=LINK) == f"Done, as I said: {LINK}"
+        write(home, file_of(fulfillment__default=OURS, space__creating=None))
+        assert phrase("fulfillment.default", url=LINK) == f"It is there, dear: {LINK}"
+        assert phrase("space.creating") == DEFAULTS["space.creating"]
+        write(home, file_of(fulfillment__default="Done."))
+        assert [phrase("fulfillment.default", url=LINK) for _ in range(2)] == [f"Done, as I said: {LINK}"] * 2
+        (line,) = complaints(life)
+        assert "fulfillment.default lacks {{url}}" in line
+        for broken in ("{", "[" * 100_000, "\x00", "{}"):
+            write(home, broken)
+            assert phrase("space.creating") == DEFAULTS["space.creating"]
+        assert len(complaints(life)) == 5
+        home.voice_phrases.unlink()
+        assert phrase("space.creating") == DEFAULTS["space.creating"]
+        assert len(complaints(life)) == 5
+
+
+async def test_a_new_voice_in_self_md_gives_new_texts_once(running_town: RunningTown) -> None:
+    home = running_town.make_home("rowan", AGENT_GITHUB_USERNAME="sh-rowan")
+    running_town.mind.answer = writing(fulfillment__default=OURS, github__pr_closed="Closed.")
+    async with awake(home) as life:
+        await becomes(life, VOICE)
+        await becomes(life, VOICE, purpose="To listen.")
+        assert life.app.services.phrases.phrase("fulfillment.default", url=LINK) == f"It is there, dear: {LINK}"
+        assert [line.partition(" | ")[0] for line in await told(life)] == ["The voice phrases are written anew"]
+    async with awake(home) as life:
+        await becomes(life, VOICE, purpose="To rest.")
+    (request,) = running_town.mind.asked
+    asked = "\n".join(message.text for message in request.messages)
+    assert "Warm, a little old-fashioned." in asked
+    held = json.loads(home.voice_phrases.read_text(encoding="utf-8"))
+    assert held["version"] == 1
+    assert held["generatedAt"]
+    assert "pr_closed" not in held["github"], "a text that lost its placeholder is left out"
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        writing(fulfillment__create_issue="Written down."),
+        writing(task_claim="sh-rowan takes {{number}}: {{title}}"),
+        lambda _: Completion("I would rather not."),
+        lambda _: Completion('{"fulfillment": '),
+        lambda _: Completion("[]"),
+    ],
+    ids=["placeholder lost", "names itself", "no JSON", "half JSON", "a list"],
+)
+async def test_texts_that_cannot_be_used_change_nothing(running_town: RunningTown, answer: Any) -> None:
+    home = running_town.make_home("rowan", AGENT_GITHUB_USERNAME="sh-rowan")
+    running_town.mind.answer = answer
+    before = as_object({**DEFAULTS, "fulfillment.default": OURS})
+    write(home, before)
+    async with awake(home) as life:
+        await becomes(life, VOICE)
+        await becomes(life, VOICE, purpose="To listen.")
+        (line,) = await told(life)
+    assert line.startswith("The voice phrases stay as they are")
+    assert json.loads(home.voice_phrases.read_text(encoding="utf-8")) == before
+    assert len(running_town.mind.asked) == 1, "the same voice is not asked about again"
+
+
+async def test_a_model_that_cannot_be_asked_is_asked_at_the_next_change(running_town: RunningTown) -> None:
+    home = running_town.make_home("rowan")
+    running_town.mind.answer = writing(fulfillment__default=OURS)
+    running_town.mind_faults.arm(Fault("bad_gateway", times=50))
+    async with awake(home) as life:
+        await becomes(life, VOICE)
+        assert not home.voice_phrases.exists()
+        running_town.mind_faults.clear()
+        await becomes(life, VOICE, purpose="To listen.")
+    assert home.voice_phrases.exists()
+
+
+async def test_without_a_part_on_its_voice_nobody_is_asked(running_town: RunningTown) -> None:
+    home = running_town.make_home("rowan")
+    async with awake(home) as life:
+        await becomes(life, "## Patterns I Notice\n\n- Rain.\n")
+    assert not running_town.mind.asked
+    assert not home.voice_phrases.exists()
