@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from modules.services.agent.skills.work_contracts import WORK_CONTRACTS
+
 _NONE: frozenset[str] = frozenset()
 _CONTACT: frozenset[str] = frozenset({"contact"})
-_PLAN_PAGES = [
-    f"{page} Page / {part}" for page in ("Agents", "Scenarios") for part in ("Title", "Estimate", "Description")
-]
 
 SKILL_CONTRACTS: Mapping[str, Mapping[str, frozenset[str]]] = {
+    **WORK_CONTRACTS,
     "core": {
         "Ground Rules": frozenset(),
         "Untrusted Text": frozenset({"kind", "author", "uri", "boundary", "text"}),
@@ -65,26 +65,6 @@ SKILL_CONTRACTS: Mapping[str, Mapping[str, frozenset[str]]] = {
         "Answers / Held": _NONE,
         "Answers / Sent": _NONE,
         "Answers / Silent": _NONE,
-    },
-    "github-tools": {
-        **{f"Descriptions / {tool}": _NONE for tool in ("github_create_issue_comment", "github_stay_silent")},
-        "Answers / Too Long": frozenset({"length", "most"}),
-        "Answers / Elsewhere": frozenset({"thread"}),
-        "Answers / Blocked": frozenset({"reason"}),
-        **{
-            f"Answers / {answer}": _NONE
-            for answer in (
-                "Empty",
-                "Introduction",
-                "Instructions",
-                "Repeats",
-                "Person",
-                "Given Up",
-                "Held",
-                "Sent",
-                "Silent",
-            )
-        },
     },
     "bluesky-tools": {
         **{
@@ -283,16 +263,6 @@ SKILL_CONTRACTS: Mapping[str, Mapping[str, frozenset[str]]] = {
         "Avoid": frozenset(),
         "Insights": frozenset({"about"}),
     },
-    "commitments": {
-        "System Prompt": frozenset({"bluesky_username"}),
-        "Announcement Message": frozenset({"said", "what"}),
-        "Announcement Tool": frozenset(),
-        "Extraction": frozenset({"agent_name"}),
-        "Extraction Message": frozenset({"replies", "repo", "conversation"}),
-        "Enrichment": frozenset(),
-        "Enrichment Message": frozenset({"title", "repo", "description", "conversation"}),
-    },
-    "plans": {"Verification": _NONE, **dict.fromkeys(_PLAN_PAGES, frozenset({"repo"}))},
     "peer-awareness": {
         "System Prompt": frozenset({"bluesky_username"}),
         "Introduction": frozenset({"github_username"}),
@@ -300,24 +270,6 @@ SKILL_CONTRACTS: Mapping[str, Mapping[str, frozenset[str]]] = {
         "Announcement": frozenset({"handle"}),
         "Announcement Tool": _NONE,
         "GitHub Peer Awareness": frozenset({"peer_list", "is_peer_plural", "peer_plural_suffix"}),
-    },
-    "github-response": {
-        "System Prompt": frozenset({"github_username", "repo", "number", "peer_section"}),
-        "User Message Template": frozenset({"today", "source", "reason", "opening", "hidden", "comments", "by_peers"}),
-        **{f"Source / {name}": _NONE for name in ("Notification", "Shared", "Shared By Owner", "Workspace")},
-        "Hidden": frozenset({"count"}),
-        "Already Said": frozenset({"comments"}),
-        "No Comments": _NONE,
-    },
-    "github-announcement": {
-        "System Prompt": frozenset({"bluesky_username"}),
-        "Context": frozenset({"title", "repo", "url"}),
-        "Announcement Decision": frozenset({"context", "announcement_type"}),
-        "Bluesky Post": frozenset({"context"}),
-        "Once More": frozenset({"problem", "url", "most"}),
-        "Problems / Too Long": _NONE,
-        "Problems / Without Link": _NONE,
-        "Problems / Other Link": _NONE,
     },
     "commissioning": {
         "System Prompt": frozenset({"owner_handle", "today"}),

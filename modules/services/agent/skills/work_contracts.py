@@ -1,0 +1,61 @@
+"""Which sections the code asks of the skills for work (commitments, plans, GitHub), and which variables each may use."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+_NONE: frozenset[str] = frozenset()
+_PLAN_PAGES = [
+    f"{page} Page / {part}" for page in ("Agents", "Scenarios") for part in ("Title", "Estimate", "Description")
+]
+
+WORK_CONTRACTS: Mapping[str, Mapping[str, frozenset[str]]] = {
+    "commitments": {
+        "System Prompt": frozenset({"bluesky_username"}),
+        "Announcement Message": frozenset({"said", "what"}),
+        "Announcement Tool": frozenset(),
+        "Extraction": frozenset({"agent_name"}),
+        "Extraction Message": frozenset({"replies", "repo", "conversation"}),
+        "Enrichment": frozenset(),
+        "Enrichment Message": frozenset({"title", "repo", "description", "conversation"}),
+    },
+    "plans": {"Verification": _NONE, **dict.fromkeys(_PLAN_PAGES, frozenset({"repo"}))},
+    "github-tools": {
+        **{f"Descriptions / {tool}": _NONE for tool in ("github_create_issue_comment", "github_stay_silent")},
+        "Answers / Too Long": frozenset({"length", "most"}),
+        "Answers / Elsewhere": frozenset({"thread"}),
+        "Answers / Blocked": frozenset({"reason"}),
+        **{
+            f"Answers / {answer}": _NONE
+            for answer in (
+                "Empty",
+                "Introduction",
+                "Instructions",
+                "Repeats",
+                "Person",
+                "Given Up",
+                "Held",
+                "Sent",
+                "Silent",
+            )
+        },
+    },
+    "github-response": {
+        "System Prompt": frozenset({"github_username", "repo", "number", "peer_section"}),
+        "User Message Template": frozenset({"today", "source", "reason", "opening", "hidden", "comments", "by_peers"}),
+        **{f"Source / {name}": _NONE for name in ("Notification", "Shared", "Shared By Owner", "Workspace")},
+        "Hidden": frozenset({"count"}),
+        "Already Said": frozenset({"comments"}),
+        "No Comments": _NONE,
+    },
+    "github-announcement": {
+        "System Prompt": frozenset({"bluesky_username"}),
+        "Context": frozenset({"title", "repo", "url"}),
+        "Announcement Decision": frozenset({"context", "announcement_type"}),
+        "Bluesky Post": frozenset({"context"}),
+        "Once More": frozenset({"problem", "url", "most"}),
+        "Problems / Too Long": _NONE,
+        "Problems / Without Link": _NONE,
+        "Problems / Other Link": _NONE,
+    },
+}
