@@ -33,12 +33,14 @@ from local_tools.bluesky_looks import BlueskyLooks
 from local_tools.bluesky_turns import (
     asks_no_act,
     data_of,
+    due_before_answer,
     fitted,
     holds_instructions,
     is_by_owner,
     is_urgent,
     may_stay_silent,
     named_in_request,
+    noting_request,
     once_for,
     serves_request,
     thread_of,
@@ -156,6 +158,8 @@ class BlueskyTools:
 
     async def _instead_of(self, text: str, thread: ThreadTurn, turn: Turn, target: StrongRef) -> ToolResult | None:
         """Return what happens instead of a reply with these words; None if it may leave."""
+        if needed := due_before_answer(turn):
+            return self.words.error("Not Done Yet", tools=" or ".join(needed))
         if problem := self._problem(text, thread):
             return await self._send_back(problem, thread, turn, target)
         instead = await self._peers_meanwhile(thread, turn, target)
@@ -345,7 +349,8 @@ def bluesky_tools(tools: BlueskyTools) -> Sequence[Tool]:
         fits: Callable[[Turn], bool] | None = None,
     ) -> Tool:
         holdable = effect == "act" and subject is None if holdable is None else holdable
-        fits = serves_request(name) if name in REQUEST_TOOLS else fits
+        if name in REQUEST_TOOLS:
+            fits, handler = serves_request(name), noting_request(handler)
         return tools.words.tool(
             name, model, "social", needs, handler, subject=subject, effect=effect, holdable=holdable, fits=fits
         )

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Awaitable, Callable
+from typing import Any, TypeAlias
 
 from adapters.atproto.richtext import detect_mentions
 from common.constants import PORTABLE_MAX_GRAPHEMES
@@ -11,7 +11,9 @@ from common.provenance import Provenance
 from common.text.graphemes import grapheme_len, leading_sentences
 from modules.lives.bluesky.request_policy import is_request, tools_for_request
 from modules.lives.bluesky.types import Act, ExpressionTurn, Published, ThreadTurn
-from modules.services.agent.tools.types import Turn
+from modules.services.agent.tools.types import ToolResult, Turn
+
+Handler: TypeAlias = Callable[[Any, Turn], Awaitable[ToolResult]]
 
 
 def thread_of(turn: Turn) -> ThreadTurn:
@@ -71,6 +73,28 @@ def named_in_request(turn: Turn) -> list[str]:
     if not isinstance(turn.subject, ThreadTurn) or not turn.subject.is_owner:
         return []
     return [span.value.lower() for span in detect_mentions(turn.subject.notification.text)]
+
+
+def noting_request(handler: Handler) -> Handler:
+    """Return a handler that does the same and notes in a turn about a post that what it asks for was tried."""
+
+    async def noted(arguments: Any, turn: Turn) -> ToolResult:  # noqa: ANN401 - each handler takes its own input model
+        if isinstance(turn.subject, ThreadTurn):
+            turn.subject.revisions.tried_request = True
+        return await handler(arguments, turn)
+
+    return noted
+
+
+def due_before_answer(turn: Turn) -> list[str]:
+    """Return the tools one of which is to be called before a request of the owner's is answered; [] if none is.
+
+    They are returned once in a turn: a model that answers again without them does not want to do it.
+    """
+    if asks_no_act(turn) or not isinstance(turn.subject, ThreadTurn):
+        return []
+    needed = sorted(tools_for_request(turn.subject.notification.text))
+    return needed if needed and turn.subject.revisions.ask_to_act() else []
 
 
 def asks_no_act(turn: Turn) -> bool:

@@ -8,7 +8,14 @@ from pydantic import BaseModel, Field
 
 from common.provenance import Provenance
 from local_tools.bluesky import BlueskyTools
-from local_tools.bluesky_turns import holds_instructions, is_by_owner, is_urgent, once_for, serves_request
+from local_tools.bluesky_turns import (
+    holds_instructions,
+    is_by_owner,
+    is_urgent,
+    noting_request,
+    once_for,
+    serves_request,
+)
 from local_tools.words import ToolWords
 from modules.lives.bluesky.publish import Publisher
 from modules.lives.bluesky.types import ThreadTurn
@@ -76,7 +83,7 @@ def reply_limit_tools(
     words = ToolWords(skills, "bluesky-tools")
     tools, owner = ReplyLimitTools(limits, publisher, on_bluesky, words), Provenance.OWNER
     return tuple(
-        words.tool(name, model, "social", owner, handler, holdable=True, fits=serves_request(name))
+        words.tool(name, model, "social", owner, noting_request(handler), holdable=True, fits=serves_request(name))
         for name, model, handler in (
             ("bluesky_limit_replies", LimitRepliesInput, tools.limit),
             ("bluesky_post_limited", LimitedPostInput, tools.post),

@@ -75,7 +75,7 @@ async def test_only_the_owner_s_did_opens_the_owner_s_tools(running_town: Runnin
     )
     async with awake(home) as soul:
         await soul.look()
-    (request,) = running_town.mind.asked
+    request = running_town.mind.asked[0]
     assert OWNER_TOOLS & _offered(request) == ({"bluesky_post", "bluesky_repost"} if who == "owner" else set())
     assert "self_read" not in _offered(request)
     assert "memory_search" not in _offered(request)
@@ -101,6 +101,27 @@ async def test_the_owner_s_words_open_only_the_tools_that_they_can_need(
         soul.passes(90)
         await soul.look()
     assert _offered(running_town.mind.asked[0]) == offered
+
+
+@pytest.mark.parametrize("insists", [False, True])
+async def test_an_answer_before_the_act_is_sent_back_once(running_town: RunningTown, *, insists: bool) -> None:
+    def answering(request: ChatRequest) -> Completion:
+        tried = sum(message.role == "tool" for message in request.messages)
+        if tried == 1 and not insists:
+            return call("bluesky_follow", did="@kit.test")
+        return call("bluesky_reply", text="Surely, I follow kit." if not tried else WORDS["rowan"])
+
+    running_town.mind.answer = answering
+    home = running_town.make_home("rowan")
+    running_town.account("kit")
+    running_town.network.post_as(running_town.account("owner"), "@rowan.test please follow @kit.test")
+    async with awake(home, clock=HastyClock()) as soul:
+        await soul.look()
+        soul.passes(90)
+        await soul.look()
+    assert follows(running_town, "rowan") == ([] if insists else ["kit.test"])
+    assert running_town.texts("rowan") == [WORDS["rowan"]]
+    assert "Now call bluesky_follow" in running_town.mind.asked[1].messages[-1].text
 
 
 async def test_the_owner_s_post_says_who_is_followed(running_town: RunningTown) -> None:

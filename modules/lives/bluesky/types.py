@@ -116,6 +116,8 @@ class Revisions:
         problem: what it lacked, in words for the model.
         shown_peers: what peers said since the thread was read was shown to the model.
         peers_since: the texts of these posts.
+        tried_request: a tool that does what the owner asked for was called.
+        asked_to_act: it was asked to do so before it answers.
         invitation: how well the thought that was proposed invites answers: `strong`, `weak`, `none`, or `added` where
             one was put after it.
 
@@ -127,7 +129,14 @@ class Revisions:
     problem: str = ""
     shown_peers: bool = False
     peers_since: list[str] = field(default_factory=list)
+    tried_request: bool = False
+    asked_to_act: bool = False
     invitation: str = ""
+
+    def ask_to_act(self) -> bool:
+        """Note that an act is asked for before the answer; return whether this is the first time and none was tried."""
+        is_due, self.asked_to_act = not (self.asked_to_act or self.tried_request), True
+        return is_due
 
     def ask_for_shorter(self) -> bool:
         """Note that a shorter text is asked for; return whether this is the first time."""
