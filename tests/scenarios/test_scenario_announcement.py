@@ -142,6 +142,15 @@ async def test_what_is_not_worth_it_is_not_posted(place: Place, decision: str) -
     assert "announcement-post" not in place.editor.asked
 
 
+@pytest.mark.parametrize("what", [{"title": "Bump the linter"}, {"memo": True}])
+async def test_no_model_is_asked_about_upkeep(place: Place, what: dict[str, object]) -> None:
+    async with place.soul() as life:
+        await _receive(life, _kept(**what))
+        (told,) = await _told(life)
+    assert told.endswith("| it is upkeep, as its title or its labels show")
+    assert place.announced() == place.editor.asked == []
+
+
 async def test_a_repository_that_is_private_or_cannot_be_read_is_told_of_to_nobody(place: Place) -> None:
     async with place.soul() as life:
         await _receive(life, _kept(repoName="gone"))

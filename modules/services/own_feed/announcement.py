@@ -40,6 +40,7 @@ from modules.services.agent.prompt.prompter import Prompter
 from modules.services.agent.prompt.types import SystemPrompt
 from modules.services.agent.skills.skills import Skills
 from modules.services.agent.turn.facts import agent_facts
+from modules.services.commitments.acts import MEMO
 from modules.services.commitments.events import CommitmentKept
 from modules.services.commitments.naming import extract_fulfillment_url, resolve_repo, title_of
 from modules.services.commitments.policy import FOUND_ROOM
@@ -48,6 +49,7 @@ from modules.services.outbox.bodies import PostBody, RecordRef, ReplyBody
 from modules.services.outbox.outbox import Outbox
 from modules.services.outbox.types import ProposedAction, Submitted
 from modules.services.own_feed.expressions import NoteInsight
+from modules.services.own_feed.upkeep import is_upkeep
 
 ANNOUNCEMENT = "announcement"
 SKILL = "github-announcement"
@@ -64,11 +66,12 @@ _YES = re.compile(r"\W*yes\b", re.IGNORECASE)
 
 @dataclass(frozen=True, slots=True)
 class AnnouncementContext:
-    """The work: its address, its title, and its repository as `owner/name`."""
+    """The work: its address, its title, its repository as `owner/name`, and its labels as far as they are known."""
 
     url: str
     title: str
     repo: str
+    labels: tuple[str, ...] = ()
 
 
 class AnnouncementServices(Protocol):
@@ -143,6 +146,8 @@ class Announcements:
     async def _announce(self, context: AnnouncementContext, kind: WorkKind, thread: str | None) -> Submitted | str:
         """What the outbox says of the announcement, or why none was proposed. Raises `SoulError`."""
         services = self.services
+        if is_upkeep(context.title, context.labels):
+            return "it is upkeep, as its title or its labels show"
         if hindrance := services.control.write_block_reason() or await self._why_not_public(context.repo):
             return hindrance
         ours = await self._our_last_post(thread) if thread else None
@@ -268,7 +273,8 @@ def announceable(kept: QueuedCommitment) -> AnnouncementContext | None:
     is_told = kept.source == "bluesky" or kept.params.get(FOUND_ROOM) is True
     if kept.type != "create_issue" or is_told or not url or repo is None:
         return None
-    return AnnouncementContext(url, title_of(kept), repo.full_name)
+    labels = (MEMO,) if kept.params.get(MEMO) is True else ()
+    return AnnouncementContext(url, title_of(kept), repo.full_name, labels)
 
 
 def problem_of(text: str, url: str) -> Problem | None:
