@@ -63,6 +63,8 @@ async def town(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Town]:
     rig.install()
     network = GitHubNetwork(clock=SystemClock(), git_folder=folder)
     ada, *_ = [network.create_account(login, token=f"t-{login}") for login in ("ada", "bea", "cy")]
+    network.create_account("lab", name="The lab", kind="Organization", token="")
+    network.members["lab"] = {"ada", "bea"}
     network.create_repo(ada, "garden", description="What grows", collaborators=["bea"])
     shared_server = SharedServer()
     async with serve(shared_server) as upstream:
@@ -92,7 +94,22 @@ async def test_accounts_repositories_and_issues_keep_githubs_contract(town: Town
     await town.ask("POST", f"{issue}/assignees", {"assignees": ["bea"]}, status=201)
     await town.ask("DELETE", f"{issue}/assignees", {"assignees": ["bea"]})
     await town.ask("POST", f"{issue}/reactions", {"content": "heart"}, status=201)
-    await town.ask("DELETE", f"{GARDEN}/issues/comments/{comment['id']}", status=204)
+    said = f"{GARDEN}/issues/comments/{comment['id']}"
+    await town.ask("GET", said)
+    await town.ask("PATCH", said, {"body": "Sown twice."}, by="bea")
+    await town.ask("POST", f"{said}/reactions", {"content": "+1"}, status=201)
+    await town.ask("GET", f"{said}/reactions")
+    await town.ask("GET", f"{issue}/reactions")
+    await town.ask("GET", f"{GARDEN}/issues/comments")
+    await town.ask("DELETE", said, status=204)
+    await town.ask("POST", f"{GARDEN}/labels", {"name": "memo", "color": "00ff00", "description": "A note"}, status=201)
+    await town.ask("POST", f"{GARDEN}/labels", {"name": "memo"}, status=422)
+    await town.ask("POST", f"{issue}/labels", {"labels": ["memo", "plan:active"]})
+    await town.ask("PUT", f"{issue}/labels", {"labels": ["plan:active", "memo"]})
+    await town.ask("GET", f"{issue}/labels")
+    await town.ask("DELETE", f"{issue}/labels/plan:active")
+    await town.ask("DELETE", f"{issue}/labels/plan:active", status=404)
+    await town.ask("DELETE", f"{issue}/labels", status=204)
     assert town.violations == []
 
 
@@ -186,6 +203,41 @@ async def test_notifications_keep_githubs_contract(town: Town) -> None:
     await town.ask("GET", f"{GARDEN}/notifications", by="bea")
     await town.ask("PUT", f"{GARDEN}/notifications", {"last_read_at": "2030-01-01T00:00:00Z"}, by="bea", status=205)
     await town.ask("PUT", "/notifications", {"last_read_at": "2030-01-01T00:00:00Z"}, by="bea", status=205)
+    assert town.violations == []
+
+
+@on_one_loop
+async def test_organisations_repositories_and_people_keep_githubs_contract(town: Town) -> None:
+    await town.ask("GET", "/orgs/lab")
+    await town.ask("GET", "/orgs/nowhere", status=404)
+    await town.ask("GET", "/orgs/lab/members")
+    await town.ask("GET", "/user/orgs")
+    await town.ask("GET", "/users/ada/orgs")
+    await town.ask("POST", "/orgs/lab/repos", {"name": "shed", "auto_init": True, "is_template": True}, status=201)
+    await town.ask("POST", "/orgs/lab/repos", {"name": "shed"}, status=422)
+    await town.ask("POST", "/user/repos", {"name": "notes", "private": True}, status=201)
+    await town.ask("PATCH", "/repos/ada/notes", {"description": "Mine", "is_template": False})
+    new = {"owner": "lab", "name": "www-lil-intdev-garden", "description": "Built together", "private": False}
+    await town.ask("POST", "/repos/lab/shed/generate", new, status=201)
+    await town.ask("GET", "/orgs/lab/repos?type=all&sort=created&direction=desc")
+    await town.ask("GET", "/user/repos")
+    await town.ask("GET", "/users/ada/repos")
+    await town.ask("GET", f"{GARDEN}/collaborators")
+    await town.ask("GET", f"{GARDEN}/collaborators/bea", status=204)
+    await town.ask("GET", f"{GARDEN}/collaborators/cy", status=404)
+    await town.ask("GET", f"{GARDEN}/collaborators/bea/permission")
+    made = await town.ask("PUT", f"{GARDEN}/collaborators/cy", {"permission": "push"}, status=201)
+    await town.ask("GET", "/user/repository_invitations", by="cy")
+    await town.ask("PATCH", f"/user/repository_invitations/{made['id']}", by="cy", status=204)
+    await town.ask("PUT", f"{GARDEN}/collaborators/cy", {"permission": "push"}, status=204)
+    await town.ask("DELETE", f"{GARDEN}/collaborators/cy", status=204)
+    made = await town.ask("PUT", f"{GARDEN}/collaborators/cy", {"permission": "push"}, status=201)
+    await town.ask("DELETE", f"/user/repository_invitations/{made['id']}", by="cy", status=204)
+    for method, status in (("PUT", 204), ("GET", 204), ("DELETE", 204), ("GET", 404)):
+        await town.ask(method, "/user/starred/ada/garden", by="bea", status=status)
+        await town.ask(method, "/user/following/ada", by="bea", status=status)
+    await town.ask("GET", "/search/issues?q=peas+repo:ada%2Fgarden+is:issue")
+    await town.ask("GET", "/search/repositories?q=garden+org:lab")
     assert town.violations == []
 
 

@@ -15,14 +15,19 @@ _LARGEST_PAGE = 100
 _STATES: dict[str, State] = {"open": "open", "closed": "closed"}
 
 
-def parse_body(content: bytes) -> Json:
-    """The JSON object of a body; empty where there is none. Raises `Refusal`."""
+def parse_body(content: bytes, *, bare_list: str = "") -> Json:
+    """The JSON object of a body; empty where there is none. A bare list is taken for the field `bare_list`.
+
+    Raises `Refusal`.
+    """
     if not content:
         return {}
     try:
         body = json.loads(content)
     except ValueError as error:
         raise Refusal(400, "Problems parsing JSON") from error
+    if bare_list and isinstance(body, list):
+        return {bare_list: body}
     if not isinstance(body, dict):
         raise Refusal(400, "Body should be a JSON object")
     return body

@@ -25,10 +25,6 @@ def _profile(call: Call, account: Account) -> Json:
     return call.views.profile(account, public_repos=len(owned))
 
 
-def _repo(call: Call) -> Answer:
-    return Answer(call.views.repo(call.repo))
-
-
 def _labels(call: Call) -> Answer:
     repo, window = call.repo, Window.of(call.query)
     labels = list(repo.labels.values())
@@ -114,7 +110,6 @@ def _react(call: Call) -> Answer:
 
 _ISSUE = "/issues/{number:int}"
 IN_REPO: dict[str, dict[str, Handler]] = {
-    "": {"GET": _repo},
     "/labels": {"GET": _labels},
     "/issues": {"GET": _list_issues, "POST": _open_issue},
     _ISSUE: {"GET": _issue, "PATCH": _change_issue},

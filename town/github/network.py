@@ -24,6 +24,7 @@ from town.github.values import (
     Refusal,
     State,
     StoredComment,
+    StoredInvitation,
     StoredIssue,
     StoredReaction,
     StoredRepo,
@@ -56,6 +57,9 @@ class GitHubNetwork:
         self._ids = itertools.count(1)
         self._listeners: list[Listener] = []
         self.notifications = Notifications(self.new_id)
+        self.members: dict[str, set[str]] = {}
+        self.invitations: dict[int, StoredInvitation] = {}
+        self.follows: set[tuple[str, str]] = set()
 
     # Accounts
 
@@ -135,7 +139,7 @@ class GitHubNetwork:
 
     def repo_by_id(self, repo_id: int, viewer: Account | None) -> StoredRepo:
         """The same, by its number."""
-        return self._visible(next((repo for repo in self._repos.values() if repo.id == repo_id), None), viewer)
+        return self._visible(self.any_repo(repo_id), viewer)
 
     def moved(self, owner: str, name: str) -> StoredRepo | None:
         """The repository that had this name before."""
@@ -143,7 +147,17 @@ class GitHubNetwork:
         return None if full_name in self._repos else self._moved.get(full_name)
 
     def may_push(self, repo: StoredRepo, account: Account | None) -> bool:
-        return account is not None and (account == repo.owner or account.login.lower() in repo.collaborators)
+        if account is None:
+            return False
+        members = self.members.get(repo.owner.login.lower(), ())
+        return account == repo.owner or account.login.lower() in {*repo.collaborators, *members}
+
+    def any_repo(self, repo_id: int) -> StoredRepo:
+        """A repository by its number, whoever may see it. Raises `Refusal`."""
+        found = next((repo for repo in self._repos.values() if repo.id == repo_id), None)
+        if found is None:
+            raise not_found()
+        return found
 
     def check_writable(self, repo: StoredRepo) -> None:
         """Raises `Refusal` if nothing may be changed in this repository."""
@@ -275,13 +289,26 @@ class GitHubNetwork:
                     return
         raise not_found()
 
-    def react(self, issue: StoredIssue, by: Account, content: str) -> tuple[StoredReaction, bool]:
+    def change_comment(
+        self, repo: StoredRepo, issue: StoredIssue, comment: StoredComment, by: Account, body: str
+    ) -> None:
+        """Its author may change it, and who may push. Raises `Refusal`."""
+        self.check_writable(repo)
+        if by != comment.author and not self.may_push(repo, by):
+            raise forbidden()
+        if not body.strip():
+            raise unprocessable("IssueComment", "body", "missing_field")
+        self._check_text("IssueComment", title="-", body=body)
+        comment.body, comment.updated_at = body, self.clock.now()
+        self.touch(repo, issue, by)
+
+    def react(self, to: StoredIssue | StoredComment, by: Account, content: str) -> tuple[StoredReaction, bool]:
         """A reaction, and whether it is new."""
-        for reaction in issue.reactions:
+        for reaction in to.reactions:
             if (reaction.author, reaction.content) == (by, content):
                 return reaction, False
         reaction = StoredReaction(self.new_id(), content, by, self.clock.now())
-        issue.reactions.append(reaction)
+        to.reactions.append(reaction)
         return reaction, True
 
     def notify(

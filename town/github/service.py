@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from datetime import datetime
 from urllib.parse import urlencode
 
@@ -13,7 +13,16 @@ from starlette.requests import Request
 from starlette.responses import HTMLResponse, JSONResponse, RedirectResponse, Response
 from starlette.routing import Route
 
-from town.github import git_methods, methods, notification_methods, pages, pull_methods
+from town.github import (
+    git_methods,
+    label_methods,
+    methods,
+    notification_methods,
+    pages,
+    place_methods,
+    pull_methods,
+    search_methods,
+)
 from town.github.bodies import parse_body
 from town.github.breaking import broken, spoil
 from town.github.call import Answer, Call, Handler
@@ -30,9 +39,28 @@ from town.github.wire import refusal_response
 logger = logging.getLogger(__name__)
 _UNCHANGED = 304
 _SAFE = {"GET", "HEAD"}
-ELSEWHERE: dict[str, dict[str, Handler]] = methods.ELSEWHERE | notification_methods.ELSEWHERE
-IN_REPO: dict[str, dict[str, Handler]] = (
-    methods.IN_REPO | git_methods.IN_REPO | pull_methods.IN_REPO | notification_methods.IN_REPO
+_ROOMS = (
+    methods,
+    label_methods,
+    git_methods,
+    pull_methods,
+    notification_methods,
+    place_methods,
+)
+
+
+def _merged(tables: Iterable[dict[str, dict[str, Handler]]]) -> dict[str, dict[str, Handler]]:
+    """The handlers of several tables by address and verb."""
+    merged: dict[str, dict[str, Handler]] = {}
+    for table in tables:
+        for path, by_verb in table.items():
+            merged.setdefault(path, {}).update(by_verb)
+    return merged
+
+
+IN_REPO = _merged(room.IN_REPO for room in _ROOMS)
+ELSEWHERE = _merged(
+    (methods.ELSEWHERE, notification_methods.ELSEWHERE, place_methods.ELSEWHERE, search_methods.ELSEWHERE)
 )
 
 
@@ -125,7 +153,8 @@ class _Service:
             return moved
         try:
             views = Views(f"{request.url.scheme}://{request.url.netloc}")
-            call = Call(self._network, views, token, request.path_params, request.query_params, parse_body(content))
+            body = parse_body(content, bare_list="labels" if request.url.path.endswith("/labels") else "")
+            call = Call(self._network, views, token, request.path_params, request.query_params, body)
             found = handler(call)
             return _success(found if isinstance(found, Answer) else await found, request, self._network.clock.now())
         except Refusal as refusal:

@@ -84,11 +84,12 @@ class StoredComment:
     author: Account
     created_at: datetime
     updated_at: datetime
+    reactions: list[StoredReaction] = field(default_factory=list)
 
 
 @dataclass(frozen=True, slots=True)
 class StoredReaction:
-    """Somebody's reaction to an issue."""
+    """Somebody's reaction to an issue or a comment."""
 
     id: int
     content: str
@@ -188,11 +189,13 @@ class StoredRepo:
     private: bool = False
     archived: bool = False
     has_issues: bool = True
+    is_template: bool = False
     default_branch: str = "main"
     has_pulls: bool = True
     pull_policy: PullPolicy = "all"
     pushed_at: datetime | None = None
     collaborators: set[str] = field(default_factory=set)
+    stars: set[str] = field(default_factory=set)
     labels: dict[str, Label] = field(default_factory=dict)
     issues: dict[int, StoredIssue | None] = field(default_factory=dict)
     pulls: dict[int, StoredPull] = field(default_factory=dict)
@@ -200,6 +203,17 @@ class StoredRepo:
     @property
     def full_name(self) -> str:
         return f"{self.owner.login}/{self.name}"
+
+
+@dataclass(frozen=True, slots=True)
+class StoredInvitation:
+    """An invitation to work in a repository that nobody has answered yet."""
+
+    id: int
+    repo_id: int
+    invitee: Account
+    inviter: Account
+    created_at: datetime
 
 
 @dataclass(slots=True)

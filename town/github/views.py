@@ -101,6 +101,36 @@ class Views:
             "updated_at": moment(account.created_at),
         }
 
+    def organization(self, org: Account) -> Json:
+        """An organisation in a list."""
+        url = f"{self.base}/orgs/{org.login}"
+        return {
+            "login": org.login,
+            "id": org.id,
+            "node_id": node_id("Organization", org.id),
+            "url": url,
+            **{f"{place}_url": f"{url}/{place}" for place in ("repos", "events", "hooks", "issues")},
+            "members_url": f"{url}/members{{/member}}",
+            "public_members_url": f"{url}/public_members{{/member}}",
+            "avatar_url": f"{self.base}/avatars/u/{org.id}",
+            "description": org.name or None,
+        }
+
+    def whole_organization(self, org: Account, *, public_repos: int) -> Json:
+        """An organisation by itself."""
+        return {
+            **self.organization(org),
+            "name": org.name or org.login,
+            "html_url": f"{self.base}/{org.login}",
+            "has_organization_projects": False,
+            "has_repository_projects": False,
+            "public_repos": public_repos,
+            **dict.fromkeys(("public_gists", "followers", "following"), 0),
+            "type": "Organization",
+            **dict.fromkeys(("created_at", "updated_at"), moment(org.created_at)),
+            "archived_at": None,
+        }
+
     def repo(self, repo: StoredRepo) -> Json:
         """A repository."""
         url, page = f"{self.base}/repos/{repo.full_name}", f"{self.base}/{repo.full_name}"
@@ -123,7 +153,9 @@ class Views:
             "ssh_url": f"{page}.git",
             "svn_url": page,
             **dict.fromkeys(("homepage", "language", "mirror_url", "license")),
-            **dict.fromkeys(("forks", "forks_count", "stargazers_count", "watchers", "watchers_count"), 0),
+            **dict.fromkeys(("forks", "forks_count"), 0),
+            **dict.fromkeys(("stargazers_count", "watchers", "watchers_count"), len(repo.stars)),
+            "is_template": repo.is_template,
             **dict.fromkeys(("size", "network_count", "subscribers_count"), 0),
             "open_issues": still_open,
             "open_issues_count": still_open,
@@ -194,7 +226,7 @@ class Views:
             "created_at": moment(comment.created_at),
             "updated_at": moment(comment.updated_at),
             "author_association": association(repo, comment.author),
-            "reactions": reaction_counts([], f"{at}/comments/{comment.id}/reactions"),
+            "reactions": reaction_counts(comment.reactions, f"{at}/comments/{comment.id}/reactions"),
         }
 
     def label(self, repo: StoredRepo, label: Label) -> Json:

@@ -1,0 +1,306 @@
+"""Organisations, new repositories, collaborators, stars and follows: one function for each operation."""
+
+from __future__ import annotations
+
+from town.github import bodies, places
+from town.github.bodies import Window
+from town.github.call import Answer, Call, Handler
+from town.github.git_methods import signed
+from town.github.git_values import NO_COMMIT
+from town.github.pushes import after_push
+from town.github.repository import GitRepository
+from town.github.values import Account, Json, Refusal, StoredInvitation, StoredRepo, not_found, unprocessable
+from town.github.views import moment, node_id
+
+_HEADS = "refs/heads/"
+_RIGHTS = {
+    "admin": ("admin", "maintain", "push", "triage", "pull"),
+    "write": ("push", "triage", "pull"),
+    "read": ("pull",),
+    "none": (),
+}
+
+
+# Organisations
+
+
+async def _organizations(call: Call) -> Answer:
+    login, window = call.path.get("login"), Window.of(call.query)
+    account = call.network.find(login) if login else call.writer
+    if account is None:
+        raise not_found()
+    found = places.organizations_of(call.network, account)
+    shown = [call.views.organization(org) for org in window.cut(found)]
+    return Answer(shown, window=window, count=len(found))
+
+
+async def _organization(call: Call) -> Answer:
+    org = places.organization(call.network, call.path["org"])
+    owned = sum(1 for repo in call.network.repos() if repo.owner == org and not repo.private)
+    return Answer(call.views.whole_organization(org, public_repos=owned))
+
+
+async def _members(call: Call) -> Answer:
+    org, window = places.organization(call.network, call.path["org"]), Window.of(call.query)
+    logins = call.network.members.get(org.login.lower(), ())
+    found = sorted(filter(None, map(call.network.find, logins)), key=lambda account: account.id)
+    return Answer([call.views.user(one) for one in window.cut(found)], window=window, count=len(found))
+
+
+# Repositories
+
+
+async def _repos(call: Call) -> Answer:
+    """Those of an organisation, of an account, or all that the reader may push to."""
+    window, viewer = Window.of(call.query), call.viewer
+    owner = places.organization(call.network, call.path["org"]) if "org" in call.path else None
+    if "login" in call.path:
+        owner = call.network.find(call.path["login"])
+        if owner is None:
+            raise not_found()
+    found = [
+        repo
+        for repo in call.network.repos()
+        if (repo.owner == owner if owner else call.network.may_push(repo, call.writer))
+        and (not repo.private or call.network.may_push(repo, viewer))
+    ]
+    sort = call.query.get("sort") or ("created" if owner and owner.kind == "Organization" else "full_name")
+    default = "asc" if sort == "full_name" else "desc"
+    found.sort(
+        key=lambda repo: repo.full_name.lower() if sort == "full_name" else _when(repo, sort),
+        reverse=(call.query.get("direction") or default) == "desc",
+    )
+    return Answer([call.views.repo(repo) for repo in window.cut(found)], window=window, count=len(found))
+
+
+def _when(repo: StoredRepo, sort: str) -> str:
+    at = (repo.pushed_at or repo.created_at) if sort == "pushed" else repo.created_at
+    return f"{at.isoformat()} {repo.id:09}"
+
+
+async def _create(call: Call) -> Answer:
+    writer = call.writer
+    owner = places.organization(call.network, call.path["org"]) if "org" in call.path else writer
+    made = places.new_repo(
+        call.network,
+        writer,
+        owner,
+        bodies.text(call.body, "name", required=True) or "",
+        description=bodies.text(call.body, "description") or "",
+        private=call.body.get("private") is True,
+    )
+    made.is_template = call.body.get("is_template") is True
+    if call.body.get("auto_init") is True:
+        git = call.network.git(made)
+        blob = await git.write_blob(f"# {made.name}\n{made.description}".encode())
+        await _first_commit(call, made, git, await git.tree_with(None, {"README.md": blob}))
+    return Answer(_own(call, made), 201)
+
+
+async def _generate(call: Call) -> Answer:
+    writer, template = call.writer, call.repo
+    if not template.is_template:
+        raise unprocessable("Repository", "template", "invalid", message=f"{template.full_name} is not a template")
+    login = bodies.text(call.body, "owner") or writer.login
+    owner = call.network.find(login)
+    if owner is None:
+        raise not_found()
+    name = bodies.text(call.body, "name", required=True) or ""
+    try:
+        made = places.new_repo(
+            call.network,
+            writer,
+            owner,
+            name,
+            description=bodies.text(call.body, "description") or "",
+            private=call.body.get("private") is True,
+        )
+    except Refusal as refusal:
+        if refusal.status != _WRONG:
+            raise
+        message = "Could not clone: Name already exists on this account"
+        raise Refusal(_WRONG, "Unprocessable Entity", (message,)) from refusal
+    made.default_branch = template.default_branch
+    source, git = call.network.git(template), call.network.git(made)
+    refs = {name: sha for name, sha in (await source.refs()).items() if name.startswith(_HEADS)}
+    await git.copy_from(source, list(dict.fromkeys(refs.values())))
+    for ref, sha in refs.items():
+        if ref == f"{_HEADS}{template.default_branch}" or call.body.get("include_all_branches") is True:
+            commit = await source.commit(sha)
+            if commit:
+                await _first_commit(call, made, git, commit.tree, ref.removeprefix(_HEADS))
+    return Answer(_own(call, made), 201)
+
+
+_WRONG = 422
+
+
+async def _first_commit(call: Call, repo: StoredRepo, git: GitRepository, tree: str, branch: str = "") -> None:
+    sha = await git.write_commit(tree, [], "Initial commit\n", signed(call, call.writer))
+    await git.set_ref(f"{_HEADS}{branch or repo.default_branch}", sha, old=NO_COMMIT)
+    await after_push(call.network, repo, call.writer)
+
+
+async def _repo(call: Call) -> Answer:
+    return Answer(_own(call, call.repo))
+
+
+async def _change(call: Call) -> Answer:
+    writer, repo = call.writer, call.repo
+    places.check_admin(call.network, repo, writer)
+    description = bodies.text(call.body, "description")
+    repo.description = repo.description if description is None else description
+    repo.default_branch = bodies.text(call.body, "default_branch") or repo.default_branch
+    for name in ("private", "archived", "has_issues", "is_template"):
+        if isinstance(call.body.get(name), bool):
+            setattr(repo, name, call.body[name])
+    return Answer(_own(call, repo))
+
+
+def _own(call: Call, repo: StoredRepo) -> Json:
+    """A repository by itself, with what the reader may do there."""
+    shown = call.views.repo(repo)
+    if call.viewer:
+        rights = _RIGHTS[places.permission(call.network, repo, call.viewer)]
+        shown["permissions"] = {name: name in rights for name in _RIGHTS["admin"]}
+    return shown
+
+
+# Who may work there
+
+
+async def _collaborators(call: Call) -> Answer:
+    repo, window = call.repo, Window.of(call.query)
+    if not call.network.may_push(repo, call.writer):
+        raise Refusal(403, "Must have push access to view repository collaborators.")
+    found = places.workers(call.network, repo)
+    shown = [_worker(call, repo, account) for account in window.cut(found)]
+    return Answer(shown, window=window, count=len(found))
+
+
+def _worker(call: Call, repo: StoredRepo, account: Account) -> Json:
+    role = places.permission(call.network, repo, account)
+    rights = {name: name in _RIGHTS[role] for name in _RIGHTS["admin"]}
+    return {**call.views.user(account), "permissions": rights, "role_name": role}
+
+
+async def _is_collaborator(call: Call) -> Answer:
+    account = call.network.find(call.path["login"])
+    if not call.network.may_push(call.repo, account):
+        raise not_found()
+    return Answer(None, 204)
+
+
+async def _permission(call: Call) -> Answer:
+    account = call.network.find(call.path["login"])
+    if account is None:
+        raise not_found()
+    role = places.permission(call.network, call.repo, account)
+    return Answer({"permission": role, "role_name": role, "user": _worker(call, call.repo, account)})
+
+
+async def _invite(call: Call) -> Answer:
+    made = places.invite(call.network, call.repo, call.writer, call.path["login"])
+    return Answer(_invitation(call, made), 201) if made else Answer(None, 204)
+
+
+async def _drop(call: Call) -> Answer:
+    places.drop_collaborator(call.network, call.repo, call.writer, call.path["login"])
+    return Answer(None, 204)
+
+
+async def _invitations(call: Call) -> Answer:
+    found = [one for one in call.network.invitations.values() if one.invitee == call.writer]
+    window = Window.of(call.query)
+    return Answer([_invitation(call, one) for one in window.cut(found)], window=window, count=len(found))
+
+
+async def _accept(call: Call) -> Answer:
+    places.answer_invitation(call.network, call.writer, call.path["invitation_id"], accept=True)
+    return Answer(None, 204)
+
+
+async def _decline(call: Call) -> Answer:
+    places.answer_invitation(call.network, call.writer, call.path["invitation_id"], accept=False)
+    return Answer(None, 204)
+
+
+def _invitation(call: Call, invitation: StoredInvitation) -> Json:
+    repo = call.network.any_repo(invitation.repo_id)
+    return {
+        "id": invitation.id,
+        "node_id": node_id("RepositoryInvitation", invitation.id),
+        "repository": call.views.repo(repo),
+        "invitee": call.views.user(invitation.invitee),
+        "inviter": call.views.user(invitation.inviter),
+        "permissions": "write",
+        "created_at": moment(invitation.created_at),
+        "url": f"{call.views.base}/user/repository_invitations/{invitation.id}",
+        "html_url": f"{call.views.base}/{repo.full_name}/invitations",
+        "expired": False,
+    }
+
+
+# Stars and follows
+
+
+async def _star(call: Call) -> Answer:
+    call.repo.stars.add(call.writer.login.lower())
+    return Answer(None, 204)
+
+
+async def _unstar(call: Call) -> Answer:
+    call.repo.stars.discard(call.writer.login.lower())
+    return Answer(None, 204)
+
+
+async def _has_star(call: Call) -> Answer:
+    if call.writer.login.lower() not in call.repo.stars:
+        raise not_found()
+    return Answer(None, 204)
+
+
+def _followed(call: Call) -> tuple[str, str]:
+    account = call.network.find(call.path["login"])
+    if account is None:
+        raise not_found()
+    return call.writer.login.lower(), account.login.lower()
+
+
+async def _follow(call: Call) -> Answer:
+    call.network.follows.add(_followed(call))
+    return Answer(None, 204)
+
+
+async def _unfollow(call: Call) -> Answer:
+    call.network.follows.discard(_followed(call))
+    return Answer(None, 204)
+
+
+async def _follows(call: Call) -> Answer:
+    if _followed(call) not in call.network.follows:
+        raise not_found()
+    return Answer(None, 204)
+
+
+_WORKER = "/collaborators/{login}"
+IN_REPO: dict[str, dict[str, Handler]] = {
+    "": {"GET": _repo, "PATCH": _change},
+    "/generate": {"POST": _generate},
+    "/collaborators": {"GET": _collaborators},
+    _WORKER: {"GET": _is_collaborator, "PUT": _invite, "DELETE": _drop},
+    f"{_WORKER}/permission": {"GET": _permission},
+}
+ELSEWHERE: dict[str, dict[str, Handler]] = {
+    "/orgs/{org}": {"GET": _organization},
+    "/orgs/{org}/members": {"GET": _members},
+    "/orgs/{org}/repos": {"GET": _repos, "POST": _create},
+    "/user/orgs": {"GET": _organizations},
+    "/users/{login}/orgs": {"GET": _organizations},
+    "/user/repos": {"GET": _repos, "POST": _create},
+    "/users/{login}/repos": {"GET": _repos},
+    "/user/repository_invitations": {"GET": _invitations},
+    "/user/repository_invitations/{invitation_id:int}": {"PATCH": _accept, "DELETE": _decline},
+    "/user/starred/{owner}/{repo}": {"GET": _has_star, "PUT": _star, "DELETE": _unstar},
+    "/user/following/{login}": {"GET": _follows, "PUT": _follow, "DELETE": _unfollow},
+}
