@@ -38,6 +38,7 @@ OWNERS = {
     "owner_messages": "modules/services/agent/sessions",
     "pending_notifications": "modules/services/inbox",
     "profiles": "modules/services/agent/memory",
+    "repository_verdicts": "modules/services/repository_rules",
     "session_messages": "modules/services/agent/sessions",
     "sessions": "modules/services/agent/sessions",
 }

@@ -6,8 +6,9 @@ Raises `ValueError` where something is missing that must be there.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from datetime import UTC, datetime
-from typing import TypeVar
+from typing import Any, Literal, TypeVar
 
 from adapters.github import sdk
 from adapters.github.people import Person
@@ -69,6 +70,7 @@ def repository(found: sdk.Repository) -> Repository:
         is_template=bool(found.is_template),
         is_fork=bool(found.fork),
         can_push=bool(found.permissions and found.permissions.push),
+        pulls=_pulls(found.raw_data),
     )
 
 
@@ -116,3 +118,10 @@ def time(moment: datetime | None) -> str:
     if moment is None:
         raise ValueError("a time is missing")
     return moment.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+def _pulls(told: Mapping[str, Any]) -> Literal["all", "collaborators", "nobody"]:
+    """Who may open pull requests; PyGithub knows no attribute for it."""
+    if told.get("has_pull_requests") is False:
+        return "nobody"
+    return "collaborators" if told.get("pull_request_creation_policy") == "collaborators_only" else "all"

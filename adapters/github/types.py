@@ -45,6 +45,8 @@ class Repository:
     is_fork: bool = False
     can_push: bool = False
     """Whether the account that asked may push there; False where GitHub did not say."""
+    pulls: Literal["all", "collaborators", "nobody"] = "all"
+    """Who may open pull requests there; "all" where GitHub did not say."""
 
     @property
     def repo(self) -> Repo:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import sqlite3
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
@@ -14,12 +15,14 @@ from modules.runtime.home import Home
 from modules.services.inbox import threads
 from tests.running_town import RunningSoul, RunningTown, awake, call
 from town.github.faults import Fault, Faults
+from town.github.git_values import NO_COMMIT, Signature
 from town.github.network import GitHubNetwork
 from town.github.service import github_app
 from town.github.values import StoredIssue, StoredRepo
 from town.model.types import ChatRequest, Completion
 from town.serving import serve
 
+RULES = "The sentences are from the rules of a software project."
 SAID = "The narrow one: its menu stays in view. I would measure both for a week with the same three pages."
 
 
@@ -70,7 +73,7 @@ async def place(running_town: RunningTown) -> AsyncIterator[Place]:
 
 @asynccontextmanager
 async def _place(town: RunningTown, owner: str) -> AsyncIterator[Place]:
-    network, faults = GitHubNetwork(clock=SystemClock()), Faults()
+    network, faults = GitHubNetwork(clock=SystemClock(), git_folder=town.root / "git"), Faults()
     network.create_account("rowan")
     repo = network.create_repo(network.create_account(owner), "site", collaborators=["rowan"])
     issue = network.open_issue(repo, network.create_account("kit"), title="Which layout?", body="Narrow or wide?")
@@ -78,14 +81,16 @@ async def _place(town: RunningTown, owner: str) -> AsyncIterator[Place]:
         yield Place(town, network, faults, url, repo, issue)
 
 
-def minding(*said: str) -> Callable[[ChatRequest], Completion]:
-    """Comments with these texts, one after the other; stays silent on Bluesky."""
+def minding(*said: str, rule: str = "none") -> Callable[[ChatRequest], Completion]:
+    """Comments with these texts, one after the other; stays silent on Bluesky; finds `rule` in files."""
     given = iter(said or (SAID,))
 
     def respond(request: ChatRequest) -> Completion:
         names = {offer.name for offer in request.offers}
         if "github_create_issue_comment" in names:
             return call("github_create_issue_comment", body=next(given))
+        if RULES in request.messages[0].text:
+            return Completion(text=json.dumps({"rule": rule}))
         if "stay_silent" in names:
             return call("stay_silent", reason="nothing to add")
         return Completion(text="[]")
@@ -172,20 +177,100 @@ async def test_a_thread_that_is_gone_is_given_up(place: Place) -> None:
         assert await acts(soul) == [("dropped", "")]
 
 
-async def test_in_a_repository_of_somebody_else_a_comment_waits_for_the_owners_yes(running_town: RunningTown) -> None:
+@asynccontextmanager
+async def in_foreign_place(town: RunningTown, **files: str) -> AsyncIterator[Place]:
+    """A place in a repository of somebody else with these files, by name without the ending."""
+    async with _place(town, "stranger") as found:
+        author = Signature("Stranger", "stranger@example.com", found.network.clock.now())
+        git = found.network.git(found.repo)
+        blobs = {f"{name}.md": await git.write_blob(text.encode()) for name, text in files.items()}
+        if blobs:
+            sha = await git.write_commit(await git.tree_with(None, blobs), [], "Begin", author)
+            await git.set_ref("refs/heads/main", sha, old=NO_COMMIT)
+        yield found
+
+
+FOREIGN = [
+    ("no rules", {"CONTRIBUTING": "Write tests."}, "none", "commented", 0),
+    ("nothing at all", {}, "none", "commented", 0),
+    ("a plain ban", {"CONTRIBUTING": "Be kind. AI-generated comments are not accepted."}, "allowed", "silent", 0),
+    ("a ban that a model reads", {"AGENTS": "No place for autonomous accounts, please."}, "forbidden", "silent", 1),
+    ("conditions", {"AI_POLICY": "You must disclose AI."}, "conditions", "held", 1),
+    ("an answer that cannot be read", {"AI_POLICY": "You must disclose AI."}, "well", "held", 2),
+    ("a welcome", {"AI_POLICY": "AI agents are welcome here."}, "allowed", "commented", 1),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("files", "rule", "act", "asked"), [row[1:] for row in FOREIGN], ids=[row[0] for row in FOREIGN]
+)
+async def test_what_a_repository_says_of_ai_is_read_before_the_first_word_there(
+    running_town: RunningTown, files: dict[str, str], rule: str, act: str, asked: int
+) -> None:
+    running_town.mind.answer = minding(rule=rule)
+    async with in_foreign_place(running_town, **files) as place:
+        home = place.home()
+        place.post_link()
+        async with awake(home) as soul:
+            await look(soul)
+            held = await soul.app.services.outbox.held()
+            assert place.comments == ([SAID] if act == "commented" else [])
+            assert len(held) == (act == "held")
+            assert (await acts(soul))[-1][0] == ("silent" if act == "silent" else "commented")
+            read = [one for one in running_town.mind.asked if RULES in one.messages[0].text]
+            assert len(read) == asked
+
+
+async def test_where_it_is_not_clear_the_owner_decides_and_decides_for_the_next_comment_too(
+    running_town: RunningTown,
+) -> None:
+    said = iter([SAID, "Measure the wide one as well, then."])
+    running_town.mind.answer = minding(*said, rule="conditions")
+    async with in_foreign_place(running_town, AI_POLICY="You must disclose AI.") as place:
+        home = place.home()
+        place.post_link()
+        async with awake(home) as soul:
+            await look(soul)
+            (draft,) = await soul.app.services.outbox.held()
+            assert "AI_POLICY.md has conditions" in (draft.error or "")
+            await look(soul)
+            assert place.comments == []
+            await soul.app.services.outbox.approve(draft.id)
+            await soul.send()
+            assert place.comments == [SAID]
+            place.say("kit", "And then?")
+            place.post_link()
+            await look(soul)
+            assert await soul.app.services.outbox.held() == []
+    assert place.comments == [SAID, "Measure the wide one as well, then."]
+
+
+async def test_where_pull_requests_are_kept_to_its_own_people_the_owner_decides(running_town: RunningTown) -> None:
     running_town.mind.answer = minding()
-    async with _place(running_town, "stranger") as place:
+    async with in_foreign_place(running_town) as place:
+        place.repo.pull_policy = "collaborators_only"
         home = place.home()
         place.post_link()
         async with awake(home) as soul:
             await look(soul)
             assert place.comments == []
-            (draft,) = await soul.app.services.outbox.held()
-            assert "somebody else's: stranger/site" in (draft.error or "")
+            assert len(await soul.app.services.outbox.held()) == 1
+
+
+async def test_while_its_rules_cannot_be_read_nothing_is_said(running_town: RunningTown) -> None:
+    running_town.mind.answer = minding()
+    async with in_foreign_place(running_town, CONTRIBUTING="No AI.") as place:
+        home = place.home()
+        place.post_link()
+        async with awake(home) as soul:
+            place.faults.arm(Fault("server_error", "GET /repos/*/contents/*", times=100))
             await look(soul)
-            await soul.app.services.outbox.approve(draft.id)
-            await soul.send()
-            assert place.comments == [SAID]
+            assert place.comments == []
+            assert await acts(soul) == []
+        async with awake(home) as soul:
+            place.faults.clear()
+            await look(soul)
+            assert await acts(soul) == [("silent", "unwelcome")]
 
 
 async def test_a_comment_that_must_not_leave_is_sent_back_once_and_then_given_up(place: Place) -> None:

@@ -67,10 +67,23 @@ _RIGHTS = (
 """What somebody asks for themselves, by the words of it; the first row that fits holds."""
 
 
+_RULES = (
+    ("conditions", re.compile(r"\b(?:disclos\w{1,4}|review\w{0,3}|unless|only|ask|before)\b", re.IGNORECASE)),
+    ("forbidden", re.compile(r"\b(?:no|not|forbid\w{0,5}|reject\w{0,3}|closed?|stay away)\b", re.IGNORECASE)),
+    ("allowed", re.compile(r"\b(?:welcome|allow\w{0,3}|invited)\b", re.IGNORECASE)),
+)
+"""What a project's files say of AI agents, by the words of it; the first row that fits holds."""
+
+
 def _right(fields: Fields) -> str:
     post = "\n".join(fields.get("post", ()))
     kind = next((kind for kind, words in _RIGHTS if words.search(post)), "none")
     return json.dumps({"kind": kind, "language": "en"})
+
+
+def _repository_rule(fields: Fields) -> str:
+    rules = "\n".join(fields.get("rules", ()))
+    return json.dumps({"rule": next((rule for rule, words in _RULES if words.search(rules)), "none")})
 
 
 def _worth_a_post(fields: Fields) -> str:
@@ -94,6 +107,7 @@ _QUESTIONS: Mapping[str, Callable[[Fields], str]] = {
     "Confirm": _judged,
     "First Look": _worth_an_answer,
     "Intent": _intent,
+    "repository-rules": _repository_rule,
     "rights-request": _right,
     "announcement-decision": _worth_a_post,
     "extraction": lambda _: "[]",

@@ -43,13 +43,13 @@ from modules.services.outbox.rules.policy import full
 from modules.services.outbox.rules.rules import TURNS_OF_PEERS, TURNS_OF_STRANGERS
 from modules.services.outbox.rules.waits import PersonTurns
 from modules.services.outbox.types import ACTIVE_STATES, Intent
+from modules.services.repository_rules.checking import RepositoryRules
 
 MOST_TRIES = 3
 
 _LOOKED_AT = 200
 _ON_ITS_WAY_S = 60.0
 _HELD_S = 1_800.0
-_FOREIGN = "its repository is somebody else's: {repo}"
 _SUMMARIES: dict[IssueAct, str] = {
     "commented": "Commented on {}",
     "silent": "No comment on {}",
@@ -69,6 +69,7 @@ class ThreadHandler:
         state: GitHubState,
         responder: ThreadResponder,
         outbox: Outbox,
+        rules: RepositoryRules,
         turns: PersonTurns,
         journal: Journal,
         owner: str,
@@ -79,6 +80,7 @@ class ThreadHandler:
         self._state = state
         self._responder = responder
         self._outbox = outbox
+        self._rules = rules
         self._turns = turns
         self._journal = journal
         self._owner = owner
@@ -160,8 +162,7 @@ class ThreadHandler:
 
     async def _read(self, waiting: WaitingThread) -> IssueThread | IssueDisposition:
         """The thread as it stands. Raises `Transient` where it cannot be read now."""
-        owner, _, name = waiting.repo.partition("/")
-        repo = Repo(owner, name)
+        repo = repo_of(waiting)
         async with self._github.burst():
             issue = await self._github.get_issue(repo, waiting.number)
             if isinstance(issue, Err):
@@ -188,13 +189,19 @@ class ThreadHandler:
     ) -> IssueDisposition:
         who = caller(thread, known.login)
         importance = self._importance(waiting, who, known)
+        hold = ""
+        if self._is_foreign(waiting, known):
+            verdict = await self._rules.verdict(repo_of(waiting), importance)
+            if verdict.welcome == "unwelcome":
+                unwelcome = decision_of(ResponseCode.UNWELCOME)
+                return IssueDisposition("silent", f"{unwelcome.reason}: {verdict.reason}", unwelcome.code)
+            hold = verdict.reason if verdict.welcome == "unclear" else ""
         if importance != "owner":
             actor = Actor(f"github:{who.lower()}", who, is_bot=is_program(who))
             await self._turns.recall()
             if wait := self._turns.wait(actor.did, TURNS_OF_STRANGERS if importance == "stranger" else TURNS_OF_PEERS):
                 return IssueDisposition("later", full(wait[0]), decision.code, retry_in_s=wait[1])
             await self._turns.begin_turn(actor)
-        hold = _FOREIGN.format(repo=waiting.repo) if self._is_foreign(waiting, known) else ""
         return await self._responder.answer_thread(waiting, thread, known, decision, hold=hold, importance=importance)
 
     def _importance(self, waiting: WaitingThread, who: str, known: Known) -> Importance:
@@ -225,6 +232,12 @@ class ThreadHandler:
                 data={"act": disposition.act, "code": code, "source": waiting.source, "uri": waiting.uri},
             )
         )
+
+
+def repo_of(waiting: WaitingThread) -> Repo:
+    """Return the repository in which a thread stands."""
+    owner, _, name = waiting.repo.partition("/")
+    return Repo(owner, name)
 
 
 def _unread(problem: Err) -> IssueDisposition:

@@ -18,6 +18,7 @@ from modules.runtime.control import Control
 from modules.runtime.database.database import Database
 from modules.runtime.home import Home
 from modules.runtime.journal.journal import Journal
+from modules.runtime.llm.gateway import LLMGateway
 from modules.runtime.scheduler.attention import Attention
 from modules.runtime.scheduler.policy import get_agent_jitter
 from modules.runtime.scheduler.types import Loop
@@ -27,6 +28,8 @@ from modules.services.agent.turn_services import TurnServices
 from modules.services.outbox.outbox import Outbox
 from modules.services.outbox.rules.waits import PersonTurns, Waits
 from modules.services.peers.registry import PeerRegistry
+from modules.services.repository_rules.checking import RepositoryRules
+from modules.services.repository_rules.reader import RuleReader
 
 
 class GitHubServices(Protocol):
@@ -42,6 +45,7 @@ class GitHubServices(Protocol):
     skills: Skills
     github: GitHub
     outbox: Outbox
+    gateway: LLMGateway
     peer_registry: PeerRegistry
     attention: Attention
     control: Control
@@ -95,9 +99,22 @@ class GitHubLife:
             state=self._state,
             responder=responder,
             outbox=services.outbox,
+            rules=self._rules(),
             turns=PersonTurns(services.clock, speed, journal=services.journal, loop=LOOP, about="a thread on GitHub"),
             journal=services.journal,
             owner=services.settings.owner_github_username,
             peers=lambda: [peer.github_username for peer in registry.get_linked_peers()],
             speed=speed,
+        )
+
+    def _rules(self) -> RepositoryRules:
+        services = self._services
+        return RepositoryRules(
+            github=services.github,
+            reader=RuleReader(services.gateway, services.skills),
+            outbox=services.outbox,
+            database=services.database,
+            journal=services.journal,
+            clock=services.clock,
+            speed=services.settings.soul_speed,
         )

@@ -136,6 +136,7 @@ def _row_without_own(
 _REASONS: dict[ResponseCode, str] = {
     ResponseCode.FINISHED: "it marks a workspace as finished",
     ResponseCode.CONCLUDED: "we left this thread, and nobody calls us back",
+    ResponseCode.UNWELCOME: "the repository does not want AI agents",
     ResponseCode.CLOSED: "it is closed",
     ResponseCode.OWN_LAST: "the last comment is ours",
     ResponseCode.OWNER_REQUEST: "the owner asked for it",

@@ -19,6 +19,7 @@ class ResponseCode(StrEnum):
 
     FINISHED = "finished"
     CONCLUDED = "concluded"
+    UNWELCOME = "unwelcome"
     CLOSED = "closed"
     OWN_LAST = "own-last"
     OWNER_REQUEST = "owner-request"

@@ -363,6 +363,15 @@ CREATE TABLE github_threads (
 CREATE INDEX github_threads_waiting ON github_threads (received_at) WHERE state = 'pending';
 """
 
+_REPOSITORY_VERDICTS = """
+CREATE TABLE repository_verdicts (
+    repo TEXT PRIMARY KEY COLLATE NOCASE,
+    code TEXT NOT NULL,
+    path TEXT NOT NULL,
+    at TEXT NOT NULL
+) STRICT;
+"""
+
 MIGRATIONS = (
     _FIRST,
     _TRUST,
@@ -380,4 +389,5 @@ MIGRATIONS = (
     _MESSAGES_OF_OTHERS,
     _NO_REPLY_PEOPLE,
     _GITHUB_THREADS,
+    _REPOSITORY_VERDICTS,
 )

@@ -79,5 +79,5 @@ HOLDERS: tuple[Holder, ...] = (
     JournalPeople(),
     MarksPeople(),
 )
-WITHOUT_PEOPLE = frozenset({"budget_days", "feed_keys", "model_calls"})
-"""Tables that hold counts, hashes and our own addresses only."""
+WITHOUT_PEOPLE = frozenset({"budget_days", "feed_keys", "model_calls", "repository_verdicts"})
+"""Tables that hold counts, hashes, our own addresses and names of repositories only."""

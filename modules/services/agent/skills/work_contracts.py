@@ -1,4 +1,4 @@
-"""Which sections the code asks of the skills for work (commitments, plans, GitHub), and which variables each may use."""
+"""Which sections the code asks of the skills for work (commitments, plans, GitHub), and their variables."""
 
 from __future__ import annotations
 
@@ -57,5 +57,10 @@ WORK_CONTRACTS: Mapping[str, Mapping[str, frozenset[str]]] = {
         "Problems / Too Long": _NONE,
         "Problems / Without Link": _NONE,
         "Problems / Other Link": _NONE,
+    },
+    "repository-rules": {
+        "System Prompt": _NONE,
+        "Message": frozenset({"rules"}),
+        "Examples": _NONE,
     },
 }

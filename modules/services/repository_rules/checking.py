@@ -1,0 +1,133 @@
+"""Finds out whether a repository of somebody else wants us, before the first word there, and keeps the answer.
+
+A crash in between costs one more reading. While GitHub cannot be read nothing is decided, so nothing is said.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from adapters.github.client import GitHub
+from adapters.github.types import ContentEntry, Repo
+from common.clock import Clock, iso
+from common.errors import Transient
+from common.result import Err
+from modules.runtime.console import LineKind
+from modules.runtime.database.database import Database
+from modules.runtime.journal.journal import Journal
+from modules.runtime.journal.types import Entry
+from modules.runtime.llm.types import Importance
+from modules.services.outbox.bodies import IssueBody, IssueCommentBody
+from modules.services.outbox.outbox import Outbox
+from modules.services.outbox.types import Intent
+from modules.services.repository_rules import store
+from modules.services.repository_rules.policy import (
+    FOLDERS,
+    files_to_read,
+    is_fresh,
+    is_plain_ban,
+    rule_sentences,
+    verdict_of,
+)
+from modules.services.repository_rules.reader import RuleReader
+from modules.services.repository_rules.types import Rule, Verdict, VerdictCode
+
+LOOP = "repository-rules"
+
+_FILE_CHARS = 60_000
+_LOOKED_AT = 200
+
+
+@dataclass(frozen=True, slots=True)
+class RepositoryRules:
+    """Says of a repository whether it wants us. At `speed` 10 a verdict holds a tenth as long."""
+
+    github: GitHub
+    reader: RuleReader
+    outbox: Outbox
+    database: Database
+    journal: Journal
+    clock: Clock
+    speed: float = 1.0
+
+    async def verdict(self, repo: Repo, importance: Importance) -> Verdict:
+        """Return whether a repository wants us. The owner's own word on a comment there goes before everything else.
+
+        Raises:
+            BudgetExceeded: there is no budget to read its rules.
+            Transient: GitHub or the model is briefly unable.
+
+        """
+        if said := await self._owner_word(repo):
+            return said
+        kept = await self.database.run(lambda connection: store.get(connection, repo.full_name))
+        if kept and is_fresh(kept, self.clock.now(), self.speed):
+            return kept
+        found = replace(await self._found_out(repo, importance), at=iso(self.clock.now()))
+        await self.database.run(lambda connection: store.put(connection, repo.full_name, found))
+        data = {"repo": repo.full_name, "welcome": found.welcome, "code": found.code.value, "path": found.path}
+        summary = f"{repo.full_name} is {found.welcome}"
+        line: LineKind | None = None if found.welcome == "welcome" else "social"
+        await self.journal.record(Entry("decision", LOOP, summary, line=line, reason=found.reason, data=data))
+        return found
+
+    async def _owner_word(self, repo: Repo) -> Verdict | None:
+        """What the owner said last of a comment or issue of ours there; None if nothing."""
+        for intent in [
+            *await self.outbox.of_kind("issue_comment", _LOOKED_AT),
+            *await self.outbox.of_kind("issue", 50),
+        ]:
+            if _place(intent) == repo.full_name.lower() and (intent.rejected or intent.by_owner):
+                return Verdict(VerdictCode.OWNER_NO if intent.rejected else VerdictCode.OWNER_YES, at=intent.created_at)
+        return None
+
+    async def _found_out(self, repo: Repo, importance: Importance) -> Verdict:
+        async with self.github.burst():
+            known = await self.github.get_repository(repo)
+            if isinstance(known, Err):
+                raise Transient(known.error, retry_after=known.retry_after)
+            if known.data.can_push:
+                return Verdict(VerdictCode.MEMBER)
+            files = await self._files(repo)
+        suspects: list[tuple[str, list[str]]] = []
+        for path, text in files:
+            if text is None:
+                return Verdict(VerdictCode.UNREAD, path)
+            sentences = rule_sentences(text)
+            if any(map(is_plain_ban, sentences)):
+                return Verdict(VerdictCode.PLAIN_BAN, path)
+            suspects.append((path, sentences))
+        if known.data.pulls != "all":
+            return Verdict(VerdictCode.PULLS_CLOSED)
+        rules: list[tuple[str, Rule]] = [
+            (path, await self.reader.read(sentences, importance)) for path, sentences in suspects if sentences
+        ]
+        return Verdict(*verdict_of(rules))
+
+    async def _files(self, repo: Repo) -> Sequence[tuple[str, str | None]]:
+        """The files that may have rules, each with its text; None for one that is too long or no text.
+
+        Raises `Transient`.
+        """
+        listed: list[ContentEntry] = []
+        for folder in FOLDERS:
+            if folder and not any(one.path == folder and one.type == "dir" for one in listed):
+                continue
+            found = await self.github.contents.list(repo, folder)
+            if not isinstance(found, Err):
+                listed += found.data
+            elif found.kind != "not_found":
+                raise Transient(found.error, retry_after=found.retry_after)
+        texts: list[tuple[str, str | None]] = []
+        for file in files_to_read(listed):
+            read = await self.github.contents.read(repo, file.path, max_chars=_FILE_CHARS)
+            if isinstance(read, Err) and read.kind not in {"invalid", "not_found"}:
+                raise Transient(read.error, retry_after=read.retry_after)
+            texts.append((file.path, None if isinstance(read, Err) or read.data.truncated else read.data.text))
+        return texts
+
+
+def _place(intent: Intent) -> str:
+    """The repository of an intent, `owner/name` in lower case; "" if it has none."""
+    return intent.body.repo.lower() if isinstance(intent.body, IssueBody | IssueCommentBody) else ""

@@ -1,0 +1,78 @@
+"""Asks the model which kind of rule for AI agents some sentences are. Keeps nothing.
+
+The model is sent these sentences and a page of instructions, and offered no tool; what it answers is one word of a
+fixed list, so that nothing in a file can do more than be misjudged.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from common.facts import QuestionFacts, TurnFacts
+from common.text.untrusted import one_line
+from modules.runtime.llm.gateway import LLMGateway
+from modules.runtime.llm.types import Importance, Message
+from modules.services.agent.skills.skills import Skills
+from modules.services.repository_rules.types import Rule
+
+SKILL = "repository-rules"
+
+_TOKENS = 40
+_SENTENCE_CHARS = 500
+_ANSWER_CHARS = 400
+_FIELD = re.compile(r"- (rules|answer): (.+)")
+_QUOTES = str.maketrans(dict.fromkeys('"“”„«»', "'"))
+_RULE = re.compile(r'"rule"\s{0,3}:\s{0,3}"(\w{1,20})"')
+_RULES: Mapping[str, Rule] = {
+    "allowed": "allowed",
+    "conditions": "conditions",
+    "forbidden": "forbidden",
+    "none": "none",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class RuleReader:
+    """Asks `gateway` in the words of the skill `repository-rules`."""
+
+    gateway: LLMGateway
+    skills: Skills
+
+    async def read(self, sentences: Sequence[str], importance: Importance) -> Rule:
+        """Return which kind of rule the sentences are; `conditions` if two answers cannot be read.
+
+        Raises `SoulError`.
+        """
+        for temperature in (0.0, None):
+            answer = await self.gateway.chat(
+                self._messages(sentences),
+                system=self.skills.render(SKILL, "System Prompt"),
+                max_tokens=_TOKENS,
+                temperature=temperature,
+                purpose=SKILL,
+                importance=importance,
+                facts=TurnFacts(QuestionFacts(SKILL, {"rules": tuple(sentences)})),
+            )
+            if rule := rule_in(answer):
+                return rule
+        return "conditions"
+
+    def _messages(self, sentences: Sequence[str]) -> list[Message]:
+        messages = []
+        for page in self.skills.subsections(SKILL, "Examples").values():
+            example = dict(_FIELD.findall(page))
+            messages += [self._asked([example["rules"]]), Message("assistant", example["answer"])]
+        return [*messages, self._asked(sentences)]
+
+    def _asked(self, sentences: Sequence[str]) -> Message:
+        quoted = "\n".join(f'"{one_line(one, _SENTENCE_CHARS).translate(_QUOTES)}"' for one in sentences)
+        return Message("user", self.skills.render(SKILL, "Message", rules=quoted))
+
+
+def rule_in(answer: str) -> Rule | None:
+    """Return what a model's answer says; None if it names no rule."""
+    said = answer[:_ANSWER_CHARS].lower()
+    found = _RULE.search(said)
+    return _RULES.get(found[1] if found else said.strip(" .\"'`\n"))

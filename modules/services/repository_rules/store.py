@@ -1,0 +1,24 @@
+"""The verdicts on repositories, as rows of `soul.db`. Each function is one step of a transaction of its caller."""
+
+from __future__ import annotations
+
+import sqlite3
+
+from modules.services.repository_rules.types import Verdict, VerdictCode
+
+
+def get(connection: sqlite3.Connection, repo: str) -> Verdict | None:
+    """Return the verdict on a repository, if there is one that this version knows."""
+    query = "SELECT code, path, at FROM repository_verdicts WHERE repo = ?"
+    row = connection.execute(query, (repo,)).fetchone()
+    if row is None or row[0] not in {code.value for code in VerdictCode}:
+        return None
+    return Verdict(VerdictCode(row[0]), str(row[1]), str(row[2]))
+
+
+def put(connection: sqlite3.Connection, repo: str, verdict: Verdict) -> None:
+    """Keep the verdict on a repository in place of the one before."""
+    connection.execute(
+        "INSERT OR REPLACE INTO repository_verdicts (repo, code, path, at) VALUES (?, ?, ?, ?)",
+        (repo, verdict.code.value, verdict.path, verdict.at),
+    )

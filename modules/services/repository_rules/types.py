@@ -1,0 +1,73 @@
+"""What is found out about a repository, and what is kept of it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Literal
+
+Welcome = Literal["welcome", "unwelcome", "unclear"]
+Rule = Literal["allowed", "conditions", "forbidden", "none"]
+"""What a file says of AI agents: they may, they may under conditions, they may not, or nothing that can be told."""
+
+
+class VerdictCode(StrEnum):
+    """Why a repository counts as welcoming, unwelcoming or unclear."""
+
+    MEMBER = "member"
+    NO_RULES = "no-rules"
+    ALLOWED = "allowed"
+    CONDITIONS = "conditions"
+    FORBIDDEN = "forbidden"
+    PLAIN_BAN = "plain-ban"
+    PULLS_CLOSED = "pulls-closed"
+    UNREAD = "unread"
+    OWNER_YES = "owner-yes"
+    OWNER_NO = "owner-no"
+
+
+WELCOME_OF: dict[VerdictCode, Welcome] = {
+    VerdictCode.MEMBER: "welcome",
+    VerdictCode.NO_RULES: "welcome",
+    VerdictCode.ALLOWED: "welcome",
+    VerdictCode.CONDITIONS: "unclear",
+    VerdictCode.FORBIDDEN: "unwelcome",
+    VerdictCode.PLAIN_BAN: "unwelcome",
+    VerdictCode.PULLS_CLOSED: "unclear",
+    VerdictCode.UNREAD: "unclear",
+    VerdictCode.OWNER_YES: "welcome",
+    VerdictCode.OWNER_NO: "unwelcome",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """Whether a repository wants us. `path` is the file that decided, "" if none did; `at` is when, ISO-8601 UTC."""
+
+    code: VerdictCode
+    path: str = ""
+    at: str = ""
+
+    @property
+    def welcome(self) -> Welcome:
+        """What follows from the code."""
+        return WELCOME_OF[self.code]
+
+    @property
+    def reason(self) -> str:
+        """The same for people."""
+        return _REASONS[self.code].format(path=self.path or "a file")
+
+
+_REASONS: dict[VerdictCode, str] = {
+    VerdictCode.MEMBER: "our account may push there",
+    VerdictCode.NO_RULES: "none of its files says anything of AI agents",
+    VerdictCode.ALLOWED: "{path} allows AI agents",
+    VerdictCode.CONDITIONS: "{path} has conditions for AI agents, or is unclear",
+    VerdictCode.FORBIDDEN: "{path} does not want AI agents",
+    VerdictCode.PLAIN_BAN: "{path} forbids AI in plain words",
+    VerdictCode.PULLS_CLOSED: "it takes pull requests from its own people only, or from nobody",
+    VerdictCode.UNREAD: "{path} is too long or no text, so its rules are not known",
+    VerdictCode.OWNER_YES: "the owner said yes to a comment there",
+    VerdictCode.OWNER_NO: "the owner said no to a comment there",
+}
