@@ -253,6 +253,21 @@ class GitHub:
                 return now
             return await self._caller.write(what, lambda ask: ask.remove_assignee(repo, number, login))
 
+    async def add_labels(self, repo: Repo, number: int, labels: Sequence[str]) -> ApiResult[tuple[str, ...]]:
+        """Add labels to an issue; all that it has then. Labels that the repository does not know become known."""
+        what = f"label {repo.full_name}#{number}"
+        if wrong := wrong_place(what, repo, number) or empty(what, "label", "".join(labels)):
+            return wrong
+        return await self._caller.write(what, lambda ask: ask.add_labels(repo, number, labels))
+
+    async def remove_label(self, repo: Repo, number: int, label: str) -> ApiResult[None]:
+        """Take a label from an issue; one that it does not have is a success."""
+        what = f"take a label from {repo.full_name}#{number}"
+        if wrong := wrong_place(what, repo, number) or empty(what, "label", label):
+            return wrong
+        done = await self._caller.write(what, lambda ask: ask.remove_label(repo, number, label))
+        return Ok(None) if isinstance(done, Err) and done.kind == "not_found" else done
+
     async def get_repository(self, repo: Repo) -> ApiResult[Repository]:
         """A repository, if it is there and we may see it."""
         what = f"read the repository {repo.full_name}"

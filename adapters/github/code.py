@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from adapters.github.checks import empty, wrong_branch, wrong_path, wrong_place
 from adapters.github.texts import is_sha
-from adapters.github.types import Branch, ContentEntry, FileChange, FileContent, GitRef, Repo
+from adapters.github.types import Branch, ContentEntry, FileChange, FileContent, GitCommit, GitRef, Repo
 from common.result import ApiResult, Err, Ok
 
 if TYPE_CHECKING:
@@ -110,6 +110,27 @@ class Refs:
         if wrong := wrong or _wrong_sha(what, sha):
             return wrong
         return await self._caller().write(what, lambda ask: ask.refs.create(repo, branch, sha))
+
+    async def commit(self, repo: Repo, sha: str) -> ApiResult[GitCommit]:
+        """One commit, with its tree and message."""
+        what = f"read the commit {sha} of {repo.full_name}"
+        if wrong := wrong_place(what, repo) or empty(what, "commit", sha) or _wrong_sha(what, sha):
+            return wrong
+        return await self._caller().read(what, lambda ask: ask.refs.commit(repo, sha))
+
+    async def create_empty_commit(
+        self, repo: Repo, parent: GitCommit, *, message: str, name: str, email: str, date: str
+    ) -> ApiResult[GitCommit]:
+        """Store a commit upon `parent` that changes nothing, on no branch.
+
+        Its author and its date (ISO-8601 UTC) are given, so that the same call stores the same commit again.
+        """
+        what = f"store a commit in {repo.full_name}"
+        if wrong := wrong_place(what, repo) or empty(what, "message", message) or _wrong_sha(what, parent.sha):
+            return wrong
+        commit = GitCommit("", parent.tree, message, (parent.sha,))
+        author = {"name": name, "email": email, "date": date}
+        return await self._caller().write(what, lambda ask: ask.refs.create_commit(repo, commit, author=author))
 
     async def delete(self, repo: Repo, branch: str) -> ApiResult[None]:
         """Delete a branch; one that is gone already is a success."""

@@ -20,6 +20,7 @@ from adapters.github.types import (
     ContentEntry,
     FileChange,
     FileContent,
+    GitCommit,
     GitRef,
     Issue,
     Label,
@@ -110,6 +111,18 @@ class RefOperations(_Over):
     def create(self, repo: Repo, branch: str, sha: str) -> GitRef:
         body = {"ref": f"refs/heads/{branch}", "sha": sha}
         return code.git_ref(self._send("POST", f"{repo_path(repo)}/git/refs", body))
+
+    def commit(self, repo: Repo, sha: str) -> GitCommit:
+        return code.git_commit(self._get(f"{repo_path(repo)}/git/commits/{sha}"))
+
+    def create_commit(self, repo: Repo, commit: GitCommit, *, author: Json) -> GitCommit:
+        body = {
+            "message": commit.message,
+            "tree": commit.tree,
+            "parents": [*commit.parents],
+            "author": author,
+        }
+        return code.git_commit(self._send("POST", f"{repo_path(repo)}/git/commits", body))
 
     def delete(self, repo: Repo, branch: str) -> None:
         self._send("DELETE", f"{repo_path(repo)}/git/refs/{_heads(branch)}")

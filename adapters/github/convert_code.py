@@ -13,6 +13,7 @@ from adapters.github.types import (
     Branch,
     ContentEntry,
     FileChange,
+    GitCommit,
     GitRef,
     IssueState,
     Label,
@@ -105,6 +106,12 @@ def file_change(path: str, found: dict[str, Any]) -> FileChange:
 def git_ref(found: dict[str, Any]) -> GitRef:
     """A branch or tag by its full name."""
     return GitRef(text(found["ref"]), text(found["object"]["sha"]))
+
+
+def git_commit(found: dict[str, Any]) -> GitCommit:
+    """A commit as the Git database interface has it."""
+    parents = tuple(text(one["sha"]) for one in found["parents"])
+    return GitCommit(text(found["sha"]), text(found["tree"]["sha"]), found["message"] or "", parents)
 
 
 def branch(found: dict[str, Any]) -> Branch:

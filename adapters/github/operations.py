@@ -104,6 +104,15 @@ class Operations:
         issue.remove_from_assignees(login)
         return convert.issue(issue)
 
+    def add_labels(self, repo: Repo, number: int, labels: Sequence[str]) -> tuple[str, ...]:
+        url = f"{repo_path(repo)}/issues/{number}/labels"
+        _, data = self._requester.requestJsonAndCheck("POST", url, input={"labels": [*labels]})
+        return tuple(str(one["name"]) for one in data)
+
+    def remove_label(self, repo: Repo, number: int, label: str) -> None:
+        url = f"{repo_path(repo)}/issues/{number}/labels/{quote(label, safe='')}"
+        self._requester.requestJsonAndCheck("DELETE", url)
+
     def get_repository(self, repo: Repo) -> Repository:
         return convert.repository(self._repository(repo).complete())
 

@@ -264,6 +264,16 @@ class GitRef:
 
 
 @dataclass(frozen=True, slots=True)
+class GitCommit:
+    """A commit: its tree, its message, and the commits it follows."""
+
+    sha: str
+    tree: str
+    message: str
+    parents: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
 class Branch:
     """A branch and its newest commit."""
 

@@ -21,7 +21,7 @@ from modules.lives.space.life import CONFIG
 from modules.runtime.console import LineKind
 from modules.runtime.journal.types import Entry
 from modules.services.outbox.bodies import IntentKind
-from modules.services.outbox.senders.github import GitHubSender
+from modules.services.outbox.senders.github_build import github_senders
 from modules.services.outbox.senders.space import EchoLog, SpaceSender
 from modules.services.outbox.types import Sender
 from modules.services.peers.room_identity import RoomJoined
@@ -69,7 +69,7 @@ class Integrations:
     def senders(self, to_bluesky: Sender, by_message: Sender) -> Mapping[IntentKind, Sender]:
         """Return who carries each kind of intent."""
         senders: dict[IntentKind, Sender] = dict.fromkeys(_ON_BLUESKY, to_bluesky)
-        senders |= dict.fromkeys(("issue", "issue_comment"), GitHubSender(self.github))
+        senders |= github_senders(self.github)
         return senders | {"space_chat": self.to_room, "direct_message": by_message}
 
     def mute_reason(self) -> str:

@@ -32,6 +32,7 @@ PATHS = (
     "/repos/{owner}/{repo}/compare/{basehead}",
     "/repos/{owner}/{repo}/contents/{path}",
     "/repos/{owner}/{repo}/git/blobs/{file_sha}",
+    "/repos/{owner}/{repo}/git/commits",
     "/repos/{owner}/{repo}/git/commits/{commit_sha}",
     "/repos/{owner}/{repo}/git/matching-refs/{ref}",
     "/repos/{owner}/{repo}/git/ref/{ref}",

@@ -127,13 +127,16 @@ async def test_every_operation_keeps_githubs_contract_on_both_sides(court: Court
     for _ in range(2):
         ok(await ada.add_reaction(REPO, 1, "rocket"))
     ok(await ada.add_assignees(REPO, 1, ["ada"]))
+    ok(await ada.add_labels(REPO, 1, ["plan", "plan:active"]))
+    for _ in range(2):
+        ok(await ada.remove_label(REPO, 1, "plan:active"))
     ok(await ada.remove_assignee(REPO, 1, "ada"))
     ok(await ada.delete_comment(REPO, comment.id))
     ok(await ada.get_repository(REPO))
     ok(await ada.get_user("bea"))
     ok(await ada.whoami())
     assert court.received.violations == []
-    assert len(court.received.exchanges) == 17
+    assert len(court.received.exchanges) == 20
 
 
 def test_no_operation_of_the_adapter_escaped_the_judge() -> None:

@@ -14,7 +14,7 @@ import pytest
 import pytest_asyncio
 
 from adapters.github.client import GitHub
-from adapters.github.types import Label, Repo
+from adapters.github.types import GitCommit, Label, Repo
 from common.clock import SystemClock
 from common.result import ApiResult
 from tests.adapters.results import err, ok
@@ -43,6 +43,10 @@ CALLS: dict[str, Call] = {
     "refs.branches": lambda ada: ada.refs.branches(REPO),
     "refs.get": lambda ada: ada.refs.get(REPO, "soul/1-x"),
     "refs.matching": lambda ada: ada.refs.matching(REPO, "soul/"),
+    "refs.commit": lambda ada: ada.refs.commit(REPO, SHA),
+    "refs.create_empty_commit": lambda ada: ada.refs.create_empty_commit(
+        REPO, GitCommit(SHA, SHA, ""), message="M", name="Ada", email="ada@x", date="2026-01-05T12:00:00Z"
+    ),
     "refs.create": lambda ada: ada.refs.create(REPO, "soul/1-x", SHA),
     "refs.delete": lambda ada: ada.refs.delete(REPO, "soul/1-x"),
     "repositories.of_organization": lambda ada: ada.repositories.of_organization("green"),

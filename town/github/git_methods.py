@@ -164,6 +164,23 @@ async def _git_commit(call: Call) -> Answer:
     return Answer(views_of(call).git_commit(commit))
 
 
+async def _create_git_commit(call: Call) -> Answer:
+    writer, _ = pushing(call)
+    message, tree = (bodies.text(call.body, field, required=True) or "" for field in ("message", "tree"))
+    parents = bodies.names(call.body, "parents") or []
+    missing = [sha for sha in parents if not is_sha(sha) or not await call.git.has(sha)]
+    if missing:
+        raise Refusal(422, "Parent SHA does not exist or is not a commit object")
+    if not is_sha(tree):
+        raise Refusal(422, "Tree SHA does not exist")
+    author = _named(call.body, "author", signed(call, writer))
+    try:
+        sha = await call.git.write_commit(tree, parents, message, author, _named(call.body, "committer", author))
+    except GitError as error:
+        raise Refusal(422, "Tree SHA does not exist") from error
+    return Answer(views_of(call).git_commit(await commit_at(call, sha)), 201)
+
+
 async def _compare(call: Call) -> Answer:
     ends = call.path["ends"].split("...")
     if [bool(end) for end in ends] != [True, True]:
@@ -303,6 +320,7 @@ IN_REPO: dict[str, dict[str, Handler]] = {
     "/git/refs/{ref:path}": {"PATCH": _move_ref, "DELETE": _delete_ref},
     "/git/ref/{ref:path}": {"GET": _ref},
     "/git/matching-refs/{ref:path}": {"GET": _matching_refs},
+    "/git/commits": {"POST": _create_git_commit},
     "/git/commits/{sha}": {"GET": _git_commit},
     "/git/trees/{sha:path}": {"GET": _tree},
     "/git/blobs/{sha}": {"GET": _blob},

@@ -37,7 +37,7 @@ from modules.runtime.journal.journal import Journal
 from modules.runtime.journal.types import Entry
 from modules.runtime.llm.types import Importance
 from modules.services.inbox.threads import WaitingThread
-from modules.services.outbox.bodies import IssueCommentBody
+from modules.services.outbox.github_bodies import IssueCommentBody
 from modules.services.outbox.outbox import Outbox
 from modules.services.outbox.rules.policy import full
 from modules.services.outbox.rules.rules import TURNS_OF_PEERS, TURNS_OF_STRANGERS

@@ -9,7 +9,7 @@ from typing import Literal
 
 from adapters.github.types import Comment, Issue
 from modules.services.inbox.threads import WaitingThread
-from modules.services.outbox.bodies import IssueCommentBody
+from modules.services.outbox.github_bodies import IssueCommentBody
 
 Urgency = Literal["high", "medium", "low", "none"]
 

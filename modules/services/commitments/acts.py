@@ -17,7 +17,8 @@ from modules.services.commitments import texts
 from modules.services.commitments.naming import NO_REPO, issue_number, resolve_repo, said, title_of
 from modules.services.commitments.policy import FOUND_ROOM, HOST_NAMED, HOST_REQUEST
 from modules.services.commitments.types import QueuedCommitment
-from modules.services.outbox.bodies import IssueBody, IssueCommentBody, PostBody
+from modules.services.outbox.bodies import PostBody
+from modules.services.outbox.github_bodies import IssueBody, IssueCommentBody
 from modules.services.outbox.types import Intent, ProposedAction
 from modules.services.voice_phrases.store import Phrase
 

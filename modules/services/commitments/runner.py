@@ -24,7 +24,7 @@ from modules.services.commitments.policy import NEVER_DELIVERED, ROOM_ID, STALE,
 from modules.services.commitments.presence import Presence
 from modules.services.commitments.queue import CommitmentQueue, waiting_lines
 from modules.services.commitments.types import QueuedCommitment
-from modules.services.outbox.bodies import IssueBody, IssueCommentBody
+from modules.services.outbox.github_bodies import IssueBody, IssueCommentBody
 
 _LOOP = "commitments"
 _TITLE_CHARS = 80

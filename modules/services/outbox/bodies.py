@@ -11,9 +11,27 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Annotated, Any, ClassVar, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, StrictBool, StrictStr, ValidationError
+from pydantic import Field, StrictBool, StrictStr, ValidationError
 
 from modules.services.inbox.messages import message_name
+from modules.services.outbox.body_base import Body, OfCommitment, Stored, json_of
+from modules.services.outbox.github_bodies import (
+    AssigneeBody,
+    ContentsBody,
+    GitHubBody,
+    GitHubKind,
+    IssueBody,
+    IssueCommentBody,
+    IssueUpdateBody,
+    LabelBody,
+    MergeBody,
+    PullRequestBody,
+    ReactionBody,
+    RefBody,
+    RepositoryBody,
+    ReviewBody,
+    ReviewRequestBody,
+)
 
 IntentKind = Literal[
     "post",
@@ -23,8 +41,7 @@ IntentKind = Literal[
     "follow",
     "delete",
     "threadgate",
-    "issue",
-    "issue_comment",
+    GitHubKind,
     "space_chat",
     "direct_message",
 ]
@@ -34,63 +51,14 @@ AllowedReplies = tuple[ReplyRule, ...] | None
 """Who may: all whom one of the rules names, nobody without a rule, everybody if it is None."""
 
 
-class _Stored(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="allow", validate_by_name=True, validate_by_alias=True)
-
-    def stored(self) -> dict[str, Any]:
-        """The JSON object of this value: the fields that were given, and those that this version does not know."""
-        return self.model_dump(by_alias=True, exclude_unset=True)
-
-
-class _Body(_Stored):
-    @property
-    def subject(self) -> str:
-        """The uri or did that the act is done to; "" if it stands alone."""
-        return ""
-
-    @property
-    def public_text(self) -> str:
-        """The words that Bluesky shows under our name; "" if there are none."""
-        return ""
-
-    @property
-    def preview(self) -> str:
-        """The text that the owner is shown; "" if there is none."""
-        return self.public_text
-
-    @property
-    def short_preview(self) -> str:
-        """What the owner is shown where there is room for one line; "" if there is nothing."""
-        return self.preview
-
-    @property
-    def as_json(self) -> str:
-        """The body as it is stored."""
-        return _json_of(self.stored())
-
-
-class _OfCommitment(_Body):
-    """A body that may belong to a commitment.
-
-    `source` is where the commitment was made: `bluesky`, `space`, or `found` for a room that the owner never named. It
-    is `github` for an answer in a thread on GitHub, which belongs to no commitment.
-    `host_request` and `host_named` say that the host of a room asked for the act, or named the repository.
-    """
-
-    commitment_id: StrictStr = Field(default="", alias="promise")
-    source: StrictStr = ""
-    host_request: StrictBool = Field(default=False, alias="host_wish")
-    host_named: StrictBool = False
-
-
-class RecordRef(_Stored):
+class RecordRef(Stored):
     """A version of a record: its `at://` uri and its cid."""
 
     uri: StrictStr
     cid: StrictStr
 
 
-class PictureSource(_Stored):
+class PictureSource(Stored):
     """Where a picture was found; "" for what is not known. Written to the post log as it stands.
 
     `image_url` is the picture itself, `page_url` the page that shows it, `original_url` where its maker shows it.
@@ -110,7 +78,7 @@ class PictureSource(_Stored):
     arena_user: StrictStr = ""
 
 
-class AttachedPicture(_Stored):
+class AttachedPicture(Stored):
     """A picture of a post: a file of ours, by its hash, which is uploaded when the post leaves.
 
     `sha256` is in hexadecimal digits, `size` in bytes, `width` and `height` in pixels. `alt` says what it shows, for
@@ -127,7 +95,7 @@ class AttachedPicture(_Stored):
     source: PictureSource = PictureSource()
 
 
-class _WithPictures(_OfCommitment):
+class _WithPictures(OfCommitment):
     text: StrictStr
     pictures: Annotated[tuple[AttachedPicture, ...], Field(max_length=4)] = ()
 
@@ -168,7 +136,7 @@ class ReplyBody(_WithPictures):
         return self.parent.uri
 
 
-class _OnRecord(_Body):
+class _OnRecord(Body):
     uri: StrictStr
     cid: StrictStr
 
@@ -189,7 +157,7 @@ class RepostBody(_OnRecord):
     kind: ClassVar[Literal["repost"]] = "repost"
 
 
-class FollowBody(_Body):
+class FollowBody(Body):
     """A follow of the account `did`."""
 
     kind: ClassVar[Literal["follow"]] = "follow"
@@ -200,7 +168,7 @@ class FollowBody(_Body):
         return self.did
 
 
-class DeleteBody(_Body):
+class DeleteBody(Body):
     """The deletion of our record at `uri`."""
 
     kind: ClassVar[Literal["delete"]] = "delete"
@@ -211,7 +179,7 @@ class DeleteBody(_Body):
         return self.uri
 
 
-class ThreadgateBody(_Body):
+class ThreadgateBody(Body):
     """Who may reply in the thread that begins with our post `uri`, from now on."""
 
     kind: ClassVar[Literal["threadgate"]] = "threadgate"
@@ -223,39 +191,7 @@ class ThreadgateBody(_Body):
         return self.uri
 
 
-class _OnGitHub(_OfCommitment):
-    """An act in the repository `repo` (`owner/name`); `text` and `about` are its long and its short preview."""
-
-    repo: Annotated[StrictStr, Field(pattern=r"^[^/\s]+/[^/\s]+$")]
-    body: StrictStr
-    text: StrictStr = ""
-    about: StrictStr = ""
-
-    @property
-    def preview(self) -> str:
-        return self.text
-
-    @property
-    def short_preview(self) -> str:
-        return self.about or self.text
-
-
-class IssueBody(_OnGitHub):
-    """A new issue."""
-
-    kind: ClassVar[Literal["issue"]] = "issue"
-    title: StrictStr
-    labels: tuple[StrictStr, ...] = ()
-
-
-class IssueCommentBody(_OnGitHub):
-    """A comment on issue `number`."""
-
-    kind: ClassVar[Literal["issue_comment"]] = "issue_comment"
-    number: int
-
-
-class SpaceChatBody(_OfCommitment):
+class SpaceChatBody(OfCommitment):
     """A line for the room in which a commitment was made in the words `said`.
 
     `room_id` is that room's id, "" if it told none. `room` is its address: "" if it is not known, None if the line is
@@ -273,7 +209,7 @@ class SpaceChatBody(_OfCommitment):
         return self.text
 
 
-class DirectMessageBody(_Body):
+class DirectMessageBody(Body):
     """A message for the account with the did `to`, in our conversation with it.
 
     `after_rev` is the revision of the newest message known when this one was proposed, "" if there was none. `answers`
@@ -315,7 +251,7 @@ class OpaqueBody:
     @property
     def as_json(self) -> str:
         """The body as it is stored."""
-        return _json_of(self.stored())
+        return json_of(self.stored())
 
     @property
     def public_text(self) -> str:
@@ -342,8 +278,7 @@ KnownBody = (
     | FollowBody
     | DeleteBody
     | ThreadgateBody
-    | IssueBody
-    | IssueCommentBody
+    | GitHubBody
     | SpaceChatBody
     | DirectMessageBody
 )
@@ -359,6 +294,17 @@ _BY_KIND: dict[IntentKind, type[KnownBody]] = {
     "threadgate": ThreadgateBody,
     "issue": IssueBody,
     "issue_comment": IssueCommentBody,
+    "issue_update": IssueUpdateBody,
+    "label": LabelBody,
+    "assignee": AssigneeBody,
+    "reaction": ReactionBody,
+    "pull_request": PullRequestBody,
+    "review_request": ReviewRequestBody,
+    "review": ReviewBody,
+    "merge": MergeBody,
+    "ref": RefBody,
+    "contents": ContentsBody,
+    "repository": RepositoryBody,
     "space_chat": SpaceChatBody,
     "direct_message": DirectMessageBody,
 }
@@ -388,7 +334,3 @@ def _picture_line(picture: AttachedPicture) -> str:
     source = picture.source
     place = source.original_url or source.block_url or source.page_url or source.image_url
     return f"[picture: {picture.alt}]" + (f" from {place}" if place else "")
-
-
-def _json_of(stored: Mapping[str, Any]) -> str:
-    return json.dumps(stored, sort_keys=True, separators=(",", ":"))

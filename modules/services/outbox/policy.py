@@ -16,6 +16,7 @@ from common.clock import iso, parse_iso
 from common.constants import HOUR_MS, MINUTE_MS
 from common.result import Err
 from modules.services.outbox.bodies import IntentKind, OpaqueBody
+from modules.services.outbox.github_bodies import GITHUB_KINDS
 from modules.services.outbox.types import (
     UNMETERED_KINDS,
     Admission,
@@ -50,7 +51,7 @@ RECHECKS_S = (60.0, 600.0, 3600.0)
 """Seconds between the looks for a duplicate, after an act that a service takes no key for was repeated."""
 
 _EXPIRY_MS: dict[IntentKind, int] = dict.fromkeys(
-    ("post", "follow", "delete", "threadgate", "issue", "issue_comment"), POST_EXPIRY_MS
+    ("post", "follow", "delete", "threadgate", *GITHUB_KINDS), POST_EXPIRY_MS
 )
 _RANK: dict[IntentKind, int] = {"reply": 0, "post": 1}
 

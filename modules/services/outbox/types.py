@@ -12,8 +12,9 @@ from common.pace import Pace
 from common.result import ApiResult, Err
 from common.text.strings import dedup_key
 from modules.services.outbox.bodies import IntentBody, IntentKind, KnownBody
+from modules.services.outbox.github_bodies import GITHUB_KINDS
 
-NON_BLUESKY_KINDS: frozenset[IntentKind] = frozenset({"issue", "issue_comment", "space_chat"})
+NON_BLUESKY_KINDS: frozenset[IntentKind] = frozenset({*GITHUB_KINDS, "space_chat"})
 """What does not go to Bluesky: to GitHub, or into the agent space. Each has a pace of its own."""
 UNMETERED_KINDS: frozenset[IntentKind] = NON_BLUESKY_KINDS | {"direct_message"}
 """What writes no record into our repository, and so costs no points and keeps to no pace but its own."""

@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 from datetime import datetime
 
 from common.settings import Approval
-from modules.services.outbox.bodies import IssueBody, IssueCommentBody
+from modules.services.outbox.github_bodies import OnGitHub
 from modules.services.outbox.rules.policy import addressee, is_ours, named_in, repository
 from modules.services.outbox.rules.types import TrustCircle
 from modules.services.outbox.types import Intent, ProposedAction, Verdict
@@ -59,6 +59,6 @@ def judge(approval: Approval, act: ProposedAction | Intent, circle: TrustCircle)
 def _on_github(approval: Approval, act: ProposedAction | Intent, place: str, circle: TrustCircle) -> Verdict:
     if is_ours(place, circle):
         return Verdict(_NAME, reason="the repository is ours or the owner's", value=approval)
-    if isinstance(act.body, IssueBody | IssueCommentBody) and act.body.host_request:
+    if isinstance(act.body, OnGitHub) and act.body.host_request:
         return Verdict(_NAME, reason="the host of the room asked for it", value=approval)
     return Verdict(_NAME, "hold", f"in a repository of somebody else: {place}", value=approval)

@@ -14,6 +14,7 @@ from datetime import datetime, timedelta
 from common.clock import iso, parse_iso
 from modules.services.inbox import messages, received
 from modules.services.inbox.received import Notice
+from modules.services.outbox.github_bodies import CREATING
 from modules.services.outbox.rules import rules
 from modules.services.outbox.types import UNMETERED_KINDS
 
@@ -89,6 +90,17 @@ def messaged(connection: sqlite3.Connection, did: str, now: datetime, window: ti
         "SELECT sent_at FROM intents WHERE sent_at >= :since AND sent_at < :until AND kind = 'direct_message'"  # noqa: S608 - constants
         f" AND {_TO} = :did ORDER BY sent_at",
         {**_window(now, window), "did": did},
+    )
+    return [parse_iso(row[0]) for row in rows]
+
+
+def created_on_github(connection: sqlite3.Connection, now: datetime, window: timedelta) -> list[datetime]:
+    """When something that GitHub counts as created left within the window, oldest first."""
+    kinds = ", ".join(repr(kind) for kind in sorted(CREATING))
+    rows = connection.execute(
+        "SELECT sent_at FROM intents WHERE sent_at >= :since AND sent_at < :until"  # noqa: S608 - constants
+        f" AND kind IN ({kinds}) ORDER BY sent_at",
+        _window(now, window),
     )
     return [parse_iso(row[0]) for row in rows]
 

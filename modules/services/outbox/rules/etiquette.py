@@ -17,7 +17,8 @@ from modules.runtime.database.database import Database
 from modules.services.inbox import messages, received, threads
 from modules.services.inbox.received import Notice
 from modules.services.outbox import store
-from modules.services.outbox.bodies import DirectMessageBody, IntentBody, IssueCommentBody, RecordRef, ReplyBody
+from modules.services.outbox.bodies import DirectMessageBody, IntentBody, RecordRef, ReplyBody
+from modules.services.outbox.github_bodies import CREATING, ContentsBody, IssueCommentBody
 from modules.services.outbox.rules import counts, policy, rules
 from modules.services.outbox.rules.types import EtiquetteRule, ReplyAdvice, World
 from modules.services.outbox.types import NON_BLUESKY_KINDS, Intent, ProposedAction, Verdict, Wait
@@ -99,6 +100,8 @@ class _Look:
         if action.kind in NON_BLUESKY_KINDS:
             is_answer = self._answers_on_github(action.body)
             yield policy.consent_in_thread(action) if is_answer else policy.consent_by_commitment(action, self._circle)
+            if isinstance(action.body, ContentsBody):
+                yield policy.workflow_files(action)
             return
         if isinstance(action.body, DirectMessageBody):
             yield from self._message(action.body)
@@ -124,6 +127,8 @@ class _Look:
         if isinstance(intent.body, DirectMessageBody):
             yield from self._message_waits(intent, intent.body)
             return
+        if intent.kind in CREATING and intent.first_sent_at is None:
+            yield from self._creation_waits()
         if intent.kind in NON_BLUESKY_KINDS:
             return
         for rule in _POINTS:
@@ -171,6 +176,14 @@ class _Look:
             if excess > 0:
                 freed = policy.frees_in_s([(moment, 1.0) for moment in left], excess, self._window(rule), self._now)
                 yield Wait(policy.full(rule), freed, ends=True)
+
+    def _creation_waits(self) -> Iterator[Wait]:
+        rule = rules.GITHUB_CREATIONS
+        left = counts.created_on_github(self._rows, self._now, self._window(rule))
+        excess = len(left) + 1 - rule.limit
+        if excess > 0:
+            spent = [(moment, 1.0) for moment in left]
+            yield Wait(policy.full(rule), policy.frees_in_s(spent, excess, self._window(rule), self._now), ends=True)
 
     def _consents(self, action: ProposedAction, notice: Notice | None) -> Iterator[Verdict]:
         if action.kind in policy.NOTIFYING:

@@ -17,14 +17,8 @@ from adapters.atproto.types import Actor, Post
 from common.text.injections import asks_for_secrets, gives_orders
 from common.text.strings import normalize_post_text
 from modules.services.inbox.received import Notice
-from modules.services.outbox.bodies import (
-    DirectMessageBody,
-    IntentKind,
-    IssueBody,
-    IssueCommentBody,
-    ReplyBody,
-    SpaceChatBody,
-)
+from modules.services.outbox.bodies import DirectMessageBody, IntentKind, ReplyBody, SpaceChatBody
+from modules.services.outbox.github_bodies import ContentsBody, OnGitHub
 from modules.services.outbox.rules import rules
 from modules.services.outbox.rules.types import EtiquetteRule, ReplyAdvice, TrustCircle, lower
 from modules.services.outbox.types import UNMETERED_KINDS, Intent, ProposedAction, Verdict
@@ -34,6 +28,7 @@ _BY_NAME = {rule.name: rule for rule in rules.ETIQUETTE_RULES}
 NOTIFYING: frozenset[IntentKind] = frozenset({"reply", "like", "repost", "follow"})
 
 _TICK_S = 0.001
+_WORKFLOWS = (".github/workflows/", ".github/actions/")
 _BY_OWNER = "the owner asked for it"
 ABOUT_RIGHTS = "it answers what they asked about their own data"
 _REACHED_US = {"mention": "they mentioned us", "reply": "they replied to us", "quote": "they quoted us"}
@@ -124,7 +119,7 @@ def consent_by_commitment(action: ProposedAction, circle: TrustCircle) -> Verdic
     if action.by_owner:
         return Verdict(name, reason=_BY_OWNER, value=place)
     body = action.body
-    if not isinstance(body, IssueBody | IssueCommentBody | SpaceChatBody) or not body.commitment_id:
+    if not isinstance(body, OnGitHub | SpaceChatBody) or not body.commitment_id:
         return Verdict(name, _unless_owner(action), "no recorded commitment asks for it", value=place)
     in_room = body.source == "space"
     by_host = in_room and (body.host_named or body.host_request)
@@ -139,6 +134,15 @@ def consent_by_commitment(action: ProposedAction, circle: TrustCircle) -> Verdic
     else:
         reason = "a commitment to somebody who is neither a peer nor the owner, for a repository of somebody else"
     return Verdict(name, "hold", reason, value=place)
+
+
+def workflow_files(action: ProposedAction) -> Verdict:
+    """Whether a change of a file may run in other people's name: a workflow waits for the owner's yes."""
+    name, body = rules.WORKFLOW_FILES.name, action.body
+    path = body.path.lower() if isinstance(body, ContentsBody) else ""
+    if action.by_owner or not path.startswith(_WORKFLOWS):
+        return Verdict(name)
+    return Verdict(name, "hold", "it changes what runs with the rights of the repository", value=path)
 
 
 def consent_to_message(body: DirectMessageBody, circle: TrustCircle, *, other: str, author: str) -> Verdict:
@@ -163,7 +167,7 @@ def consent_to_message(body: DirectMessageBody, circle: TrustCircle, *, other: s
 
 def repository(act: ProposedAction | Intent) -> str:
     """The repository that an act on GitHub is for, `owner/name`; "" for any other act."""
-    return act.body.repo if isinstance(act.body, IssueBody | IssueCommentBody) else ""
+    return act.body.repo if isinstance(act.body, OnGitHub) else ""
 
 
 def is_ours(place: str, circle: TrustCircle) -> bool:

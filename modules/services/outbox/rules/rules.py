@@ -70,6 +70,23 @@ MESSAGES_PER_PERSON_DAY = EtiquetteRule(
     "So many direct messages to one person who is not the owner in a day; what more they write waits its turn.",
     "later",
 )
+GITHUB_CREATIONS = EtiquetteRule(
+    "github-creations",
+    20,
+    "acts",
+    HOUR_S,
+    "GitHub's published limit: 500 requests an hour that create content; the number is our own measure",
+    "So many issues, comments, pull requests, reviews and repositories leave in an hour; the rest waits its turn.",
+    "later",
+)
+WORKFLOW_FILES = EtiquetteRule(
+    "workflow-files",
+    1,
+    "yes",
+    None,
+    "GitHub's guidance for coding agents: workflows run with the rights of the repository",
+    "A change of a file in `.github/workflows` waits for the owner's yes, wherever it is.",
+)
 COST_CREATE = EtiquetteRule("cost-create", 3, "points", None, _LIMITS, "What each try to create a record counts.")
 COST_UPDATE = EtiquetteRule("cost-update", 2, "points", None, _LIMITS, "What each change of the profile counts.")
 COST_DELETE = EtiquetteRule("cost-delete", 1, "points", None, _LIMITS, "What each try to delete a record counts.")
@@ -282,6 +299,8 @@ ETIQUETTE_RULES: tuple[EtiquetteRule, ...] = (
     CONSENT_TO_MESSAGE,
     MESSAGES_PER_PERSON,
     MESSAGES_PER_PERSON_DAY,
+    GITHUB_CREATIONS,
+    WORKFLOW_FILES,
     COST_CREATE,
     COST_UPDATE,
     COST_DELETE,

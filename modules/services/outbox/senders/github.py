@@ -1,9 +1,9 @@
-"""Sends issues and comments to GitHub, each at most once.
+"""Sends issues, comments and reviews to GitHub, each at most once.
 
 GitHub lets nobody choose a key, so each text ends in a mark that readers do not see and that names its intent. Before
 anything is written the sender looks for what stands there: by the mark, which also a killed process left behind, and
 by the same title or the same words of our own, which need not be said twice. A request that got no answer may arrive
-after it was repeated: what then stands there twice is closed, or as a comment deleted.
+after it was repeated: what then stands there twice is closed, or as a comment deleted. A review can be neither.
 """
 
 from __future__ import annotations
@@ -13,24 +13,30 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from adapters.github.client import GitHub
-from adapters.github.types import Comment, Issue, Repo
+from adapters.github.types import Comment, Issue, Repo, Review, ReviewState
 from common.result import ApiResult, Err, Ok
 from common.text.strings import normalized_title
-from modules.services.outbox.bodies import IssueBody, IssueCommentBody
+from modules.services.outbox.github_bodies import IssueBody, IssueCommentBody, OnGitHub, ReviewBody
 from modules.services.outbox.types import Intent, Sent
 
-GitHubBody = IssueBody | IssueCommentBody
+WithWords = IssueBody | IssueCommentBody | ReviewBody
+Written = Issue | Comment | Review
 
 _LOOKED_AT = 100
 _UNREADABLE = Err("it names no repository and words for GitHub", "invalid")
 _FORBIDDEN = 403
+_STATES: dict[str, ReviewState] = {
+    "APPROVE": "APPROVED",
+    "REQUEST_CHANGES": "CHANGES_REQUESTED",
+    "COMMENT": "COMMENTED",
+}
 _DUPLICATE = "*Duplicate of #{number}: the request for it arrived twice.*"
 _MARK = re.compile(r"(?<!\s)\s*<!-- soul:intent=[0-9a-f]* -->\s*\Z")
 
 
 def marked(body: str, intent_id: str) -> str:
     """`body` with the unseen mark of its intent."""
-    return f"{body}\n\n{mark(intent_id)}"
+    return f"{body}\n\n{mark(intent_id)}" if body else mark(intent_id)
 
 
 def mark(intent_id: str) -> str:
@@ -39,7 +45,10 @@ def mark(intent_id: str) -> str:
 
 
 class GitHubSender:
-    """Sends intents of the kinds `issue` and `issue_comment`. A result's cid is the number or id that GitHub gave."""
+    """Sends intents of the kinds `issue`, `issue_comment` and `review`.
+
+    A result's cid is the number or id that GitHub gave.
+    """
 
     def __init__(self, github: GitHub) -> None:
         self._github = github
@@ -48,7 +57,7 @@ class GitHubSender:
         """Write it, unless it stands there already."""
         if not self._github.configured:
             return Err("there is no account on GitHub to write as", "auth")
-        if not isinstance(body := intent.body, IssueBody | IssueCommentBody):
+        if not isinstance(body := intent.body, WithWords):
             return _UNREADABLE
         async with self._github.burst():
             standing = await self._standing(intent, same_words=True)
@@ -62,20 +71,20 @@ class GitHubSender:
 
     async def close_duplicates(self, intent: Intent) -> ApiResult[int]:
         """Close issues, or delete comments, that carry the mark of `intent` and are not its result."""
-        if not isinstance(intent.body, IssueBody | IssueCommentBody):
+        if not isinstance(intent.body, WithWords):
             return _UNREADABLE
         found = await self._own(intent)
         if isinstance(found, Err):
-            return _meant(found)
-        closed, repo = 0, _repo(intent.body)
+            return meant(found)
+        closed, repo = 0, repo_of(intent.body)
         for one in found.data:
             if mark(intent.id) not in one.body or _sent(one).cid == intent.result_cid:
                 continue
-            if isinstance(one, Issue) and one.state == "closed":
+            if isinstance(one, Review) or (isinstance(one, Issue) and one.state == "closed"):
                 continue
             done = await self._close(repo, intent, one)
             if isinstance(done, Err):
-                return _meant(done)
+                return meant(done)
             closed += 1
         return Ok(closed)
 
@@ -85,66 +94,89 @@ class GitHubSender:
         body = f"{_DUPLICATE.format(number=intent.result_cid)}\n\n{one.body}"
         return await self._github.update_issue(repo, one.number, body=body, state="closed")
 
-    async def _write(self, intent: Intent, body: GitHubBody) -> ApiResult[Sent]:
-        repo, text = _repo(body), marked(body.body, intent.id)
+    async def _write(self, intent: Intent, body: WithWords) -> ApiResult[Sent]:
+        repo, text = repo_of(body), marked(body.body, intent.id)
         if isinstance(body, IssueBody):
-            opened = await self._github.create_issue(repo, body.title, text, labels=body.labels)
-            return _meant(opened) if isinstance(opened, Err) else Ok(_sent(opened.data))
+            opened = await self._github.create_issue(
+                repo, body.title, text, labels=body.labels, assignees=body.assignees
+            )
+            return meant(opened) if isinstance(opened, Err) else Ok(_sent(opened.data))
+        if isinstance(body, ReviewBody):
+            judged = await self._github.pulls.create_review(
+                repo, body.number, event=body.event, body=text, commit_id=body.commit_id
+            )
+            return meant(judged) if isinstance(judged, Err) else Ok(_sent(judged.data))
         said = await self._github.create_comment(repo, body.number, text)
-        return _meant(said) if isinstance(said, Err) else Ok(_sent(said.data))
+        return meant(said) if isinstance(said, Err) else Ok(_sent(said.data))
 
     async def _standing(self, intent: Intent, *, same_words: bool) -> ApiResult[Sent | None]:
         found = await self._own(intent)
         if isinstance(found, Err):
-            return _meant(found)
+            return meant(found)
         mine = mark(intent.id)
         arrived = next((one for one in found.data if mine in one.body), None)
         if arrived is None and same_words:
             arrived = next((one for one in found.data if _same(one, intent)), None)
         return Ok(_sent(arrived) if arrived else None)
 
-    async def _own(self, intent: Intent) -> ApiResult[Sequence[Issue | Comment]]:
+    async def _own(self, intent: Intent) -> ApiResult[Sequence[Written]]:
         match intent.body:
             case IssueBody() as body:
                 return await self._issues(body)
             case IssueCommentBody() as body:
                 return await self._comments(body)
+            case ReviewBody() as body:
+                return await self._reviews(body)
             case _:
                 return _UNREADABLE
 
-    async def _issues(self, body: IssueBody) -> ApiResult[Sequence[Issue | Comment]]:
-        found = await self._github.list_issues(_repo(body), state="all", creator=self._github.login, limit=_LOOKED_AT)
+    async def _issues(self, body: IssueBody) -> ApiResult[Sequence[Written]]:
+        found = await self._github.list_issues(repo_of(body), state="all", creator=self._github.login, limit=_LOOKED_AT)
         return found if isinstance(found, Err) else Ok([one for one in found.data if not one.is_pull_request])
 
-    async def _comments(self, body: IssueCommentBody) -> ApiResult[Sequence[Issue | Comment]]:
-        found = await self._github.list_comments(_repo(body), body.number)
+    async def _comments(self, body: IssueCommentBody) -> ApiResult[Sequence[Written]]:
+        found = await self._github.list_comments(repo_of(body), body.number)
         if isinstance(found, Err):
             return found
-        login = self._github.login.lower()
-        return Ok([one for one in found.data if one.author.lower() == login])
+        return Ok([one for one in found.data if self._is_own(one)])
+
+    async def _reviews(self, body: ReviewBody) -> ApiResult[Sequence[Written]]:
+        found = await self._github.pulls.reviews(repo_of(body), body.number)
+        return found if isinstance(found, Err) else Ok([one for one in found.data if self._is_own(one)])
+
+    def _is_own(self, one: Comment | Review) -> bool:
+        return one.author.lower() == self._github.login.lower()
 
 
-def _repo(body: GitHubBody) -> Repo:
+def repo_of(body: OnGitHub) -> Repo:
+    """The repository that an act is for."""
     owner, _, name = body.repo.partition("/")
     return Repo(owner, name)
 
 
-def _same(one: Issue | Comment, intent: Intent) -> bool:
+def _same(one: Written, intent: Intent) -> bool:
     body = intent.body
     if isinstance(one, Issue) and isinstance(body, IssueBody):
         return one.state == "open" and normalized_title(one.title) == normalized_title(body.title)
-    words = body.body if isinstance(body, IssueCommentBody) else None
-    return words is not None and " ".join(_MARK.sub("", one.body).split()) == " ".join(words.split())
+    if isinstance(one, Review) and isinstance(body, ReviewBody):
+        elsewhere = body.commit_id and body.commit_id != one.commit_id
+        return one.state == _STATES[body.event] and not elsewhere and _alike(one, body.body)
+    return isinstance(one, Comment) and isinstance(body, IssueCommentBody) and _alike(one, body.body)
 
 
-def _sent(one: Issue | Comment) -> Sent:
+def _alike(one: Written, words: str) -> bool:
+    return " ".join(_MARK.sub("", one.body).split()) == " ".join(words.split())
+
+
+def _sent(one: Written) -> Sent:
     return Sent(one.html_url, str(one.number if isinstance(one, Issue) else one.id))
 
 
-def _meant(error: Err) -> Err:
-    """What GitHub's refusals mean for one commitment: an account that may not write there need not wait for a day.
+def meant(error: Err) -> Err:
+    """What GitHub's refusals mean for one act: an account that may not write there need not wait for a day.
 
-    One that GitHub has closed does not end the life of a SOUL, which has other things to do.
+    What changed in between does not change back. An account that GitHub has closed does not end the life of a SOUL,
+    which has other things to do.
     """
     forbidden = error.kind == "auth" and error.status == _FORBIDDEN
-    return replace(error, kind="invalid") if forbidden or error.kind == "fatal" else error
+    return replace(error, kind="invalid") if forbidden or error.kind in {"fatal", "conflict"} else error

@@ -10,7 +10,7 @@ from common.constants import GITHUB_BODY_MAX_CHARS
 from modules.services.commitments import texts
 from modules.services.commitments.acts import work_of
 from modules.services.commitments.writer import contains_promise
-from modules.services.outbox.bodies import IssueBody
+from modules.services.outbox.github_bodies import IssueBody
 from modules.services.outbox.senders.github import marked
 from tests.modules.services.commitments.commitment_values import queued
 from tests.shipped_skills import phrase

@@ -17,6 +17,7 @@ def body_of(kind: IntentKind, subject: str = "at://subject", **stored: Any) -> K
     ref = {"uri": subject, "cid": "cid"}
     words = {"text": "Slate sings."}
     on_github = {"repo": "a/b", "body": "Do it."}
+    at_one = {"repo": "a/b", "number": 1}
     least: dict[IntentKind, dict[str, Any]] = {
         "post": words,
         "reply": {**words, "parent": ref, "root": ref},
@@ -27,6 +28,17 @@ def body_of(kind: IntentKind, subject: str = "at://subject", **stored: Any) -> K
         "threadgate": {"uri": subject, "replies": []},
         "issue": {**on_github, "title": "One"},
         "issue_comment": {**on_github, "number": 1},
+        "issue_update": {**at_one, "state": "closed"},
+        "label": {**at_one, "add": ["plan"]},
+        "assignee": {**at_one, "add": ["ada"]},
+        "reaction": {**at_one, "reaction": "rocket"},
+        "pull_request": {**on_github, "title": "One", "head": "soul/1-one", "base": "main"},
+        "review_request": {**at_one, "reviewers": ["ada"]},
+        "review": {**at_one, "event": "APPROVE"},
+        "merge": at_one,
+        "ref": {"repo": "a/b", "action": "create", "branch": "soul/1-one", "sha": "a" * 40},
+        "contents": {"repo": "a/b", "path": "a.md", "content": "One.", "message": "Add one"},
+        "repository": {"repo": "a/b", "template": "c/d"},
         "space_chat": words,
         "direct_message": {**words, "conversation_id": "talk", "to": "did:plc:ada"},
     }

@@ -18,8 +18,6 @@ from modules.services.outbox.bodies import (
     DeleteBody,
     FollowBody,
     IntentKind,
-    IssueBody,
-    IssueCommentBody,
     LikeBody,
     OpaqueBody,
     PostBody,
@@ -28,6 +26,7 @@ from modules.services.outbox.bodies import (
     SpaceChatBody,
     read_body,
 )
+from modules.services.outbox.github_bodies import IssueBody, IssueCommentBody
 from tests.modules.services.outbox.body_values import body_of
 from tests.modules.services.outbox.running_outbox import RunningOutbox, post, reply
 

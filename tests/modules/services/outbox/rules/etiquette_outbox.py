@@ -19,6 +19,7 @@ from modules.runtime.database.database import Database
 from modules.runtime.database.schema import MIGRATIONS
 from modules.runtime.journal.journal import Journal
 from modules.services.outbox.bodies import IntentKind, LikeBody
+from modules.services.outbox.github_bodies import GITHUB_KINDS
 from modules.services.outbox.outbox import Outbox
 from modules.services.outbox.rules.etiquette import Etiquette
 from modules.services.outbox.rules.types import World
@@ -26,7 +27,7 @@ from modules.services.outbox.types import Intent, Pacing, ProposedAction, Rule, 
 from tests.modules.services.outbox.body_values import reply_body
 
 OWN, OWNER, PEER, FOUND = "did:plc:soul", "did:plc:owner", "did:plc:peer", "did:plc:found"
-KINDS: tuple[IntentKind, ...] = ("post", "reply", "like", "repost", "follow", "delete")
+KINDS: tuple[IntentKind, ...] = ("post", "reply", "like", "repost", "follow", "delete", *GITHUB_KINDS)
 NO_PACING = Pacing(post_s=0, reply_s=0, like_s=0, follow_s=0, action_s=0)
 OLD = datetime(2020, 1, 1, tzinfo=UTC)
 

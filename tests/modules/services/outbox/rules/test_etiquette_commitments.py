@@ -89,3 +89,35 @@ def test_work_may_wait_a_day_and_words_in_a_room_six_hours() -> None:
     now = FakeClock().now()
     assert pace.expires_at("issue", now) == pace.expires_at("issue_comment", now) == now + timedelta(hours=24)
     assert pace.expires_at("space_chat", now) == now + timedelta(hours=6)
+
+
+async def test_at_most_twenty_things_are_created_on_github_in_an_hour_and_the_rest_waits(tmp_path: Path) -> None:
+    async with open_etiquette_outbox(tmp_path) as etiquette_outbox:
+        creating: tuple[IntentKind, ...] = ("issue", "issue_comment", "pull_request", "review")
+        for number in range(24):
+            body = body_of(creating[number % 4], promise="c", source="space", host_wish=True)
+            assert (await etiquette_outbox.outbox.submit(ProposedAction(body, f"c#{number}"))).accepted
+        labels = body_of("label", promise="c", source="space", host_wish=True)
+        assert (await etiquette_outbox.outbox.submit(ProposedAction(labels, "c#labels"))).accepted
+        await etiquette_outbox.drain(120)
+        assert len(etiquette_outbox.sender.departures) == 21
+        await etiquette_outbox.drain(3600)
+        assert len(etiquette_outbox.sender.departures) == 25
+
+
+@pytest.mark.parametrize(
+    ("path", "by_owner", "says"),
+    [
+        (".github/workflows/test.yml", False, "hold"),
+        (".GitHub/Workflows/test.yml", False, "hold"),
+        (".github/actions/x/action.yml", False, "hold"),
+        (".github/workflows/test.yml", True, "pass"),
+        (".github/ISSUE_TEMPLATE.md", False, "pass"),
+        ("docs/.github/workflows/a.yml", False, "pass"),
+    ],
+)
+async def test_a_workflow_waits_for_the_owner(tmp_path: Path, path: str, *, by_owner: bool, says: str) -> None:
+    async with open_etiquette_outbox(tmp_path) as etiquette_outbox:
+        act = draft("contents", path=path, promise="c", source="space", host_wish=True, by_owner=by_owner)
+        verdicts = await etiquette_outbox.verdicts(act)
+        assert verdicts["workflow-files"].says == says

@@ -1,0 +1,216 @@
+"""Sends changes of code to GitHub: branches, files, pull requests, merges, repositories from a template."""
+
+from __future__ import annotations
+
+import hashlib
+
+from adapters.github.types import GitCommit, Repo
+from common.clock import parse_iso
+from common.result import ApiResult, Err, Ok
+from modules.services.outbox.github_bodies import (
+    ContentsBody,
+    MergeBody,
+    PullRequestBody,
+    RefBody,
+    RepositoryBody,
+    ReviewRequestBody,
+)
+from modules.services.outbox.senders.github import mark, marked, repo_of
+from modules.services.outbox.senders.github_looking import (
+    CHANGED,
+    ChangeSender,
+    Look,
+    OvertakenErr,
+    folded,
+    none_if_missing,
+    sent,
+)
+from modules.services.outbox.types import AmbiguousErr, Intent, Sent
+
+CodeChange = PullRequestBody | ReviewRequestBody | MergeBody | RefBody | ContentsBody | RepositoryBody
+_PULLS_LOOKED_AT = 20
+
+
+class CodeChangeSender(ChangeSender[CodeChange]):
+    """Sends intents of the kinds `pull_request`, `review_request`, `merge`, `ref`, `contents` and `repository`.
+
+    A result's cid is the number of a pull request, the commit of a merge or a branch, or the name of a file.
+    """
+
+    bodies = (PullRequestBody, ReviewRequestBody, MergeBody, RefBody, ContentsBody, RepositoryBody)
+
+    async def _look(self, intent: Intent, body: CodeChange, *, departs: bool) -> Look:
+        match body:
+            case PullRequestBody():
+                return await self._look_for_pull(intent, body)
+            case ReviewRequestBody() | MergeBody():
+                return await self._look_at_pull(body)
+            case RefBody(action="delete"):
+                return await self._look_for_deleted(body)
+            case RefBody():
+                return await self._look_for_branch(intent, body, departs=departs)
+            case ContentsBody():
+                return await self._look_at_file(body)
+            case RepositoryBody():
+                return Ok(None) if departs else await self._look_for_repository(body)
+
+    async def _do(self, intent: Intent, body: CodeChange) -> ApiResult[Sent]:
+        match body:
+            case PullRequestBody():
+                return await self._open_pull(intent, body)
+            case ReviewRequestBody():
+                asked = await self._github.pulls.request_reviewers(repo_of(body), body.number, body.reviewers)
+                return asked if isinstance(asked, Err) else Ok(sent(asked.data))
+            case MergeBody():
+                return await self._merge(body)
+            case RefBody():
+                return await self._change_ref(intent, body)
+            case ContentsBody():
+                return await self._change_file(body)
+            case RepositoryBody():
+                return await self._generate(body)
+
+    async def _look_for_pull(self, intent: Intent, body: PullRequestBody) -> Look:
+        head = body.head if ":" in body.head else f"{repo_of(body).owner}:{body.head}"
+        found = await self._github.pulls.list(
+            repo_of(body), state="all", head=head, base=body.base, limit=_PULLS_LOOKED_AT
+        )
+        if isinstance(found, Err):
+            return found
+        own = next((one for one in found.data if mark(intent.id) in one.body), None)
+        same = own or next((one for one in found.data if one.state == "open"), None)
+        return Ok(sent(same) if same else None)
+
+    async def _open_pull(self, intent: Intent, body: PullRequestBody) -> ApiResult[Sent]:
+        made = await self._github.pulls.create(
+            repo_of(body),
+            title=body.title,
+            body=marked(body.body, intent.id),
+            head=body.head,
+            base=body.base,
+            draft=body.draft,
+        )
+        return made if isinstance(made, Err) else Ok(sent(made.data))
+
+    async def _look_at_pull(self, body: ReviewRequestBody | MergeBody) -> Look:
+        read = await self._github.pulls.get(repo_of(body), body.number)
+        if isinstance(read, Err):
+            return read
+        pull = read.data
+        if isinstance(body, ReviewRequestBody):
+            return Ok(sent(pull) if folded(body.reviewers) <= folded(pull.requested_reviewers) else None)
+        if pull.merged:
+            return Ok(Sent(pull.html_url, pull.merge_commit_sha))
+        if pull.state == "closed":
+            return OvertakenErr("the pull request was closed", "invalid")
+        return CHANGED if body.head_sha and body.head_sha != pull.head.sha else Ok(None)
+
+    async def _merge(self, body: MergeBody) -> ApiResult[Sent]:
+        done = await self._github.pulls.merge(
+            repo_of(body),
+            body.number,
+            method=body.method,
+            title=body.title,
+            message=body.message,
+            head_sha=body.head_sha,
+        )
+        return done if isinstance(done, Err) else Ok(Sent(f"{repo_of(body).url}/pull/{body.number}", done.data.sha))
+
+    async def _look_for_deleted(self, body: RefBody) -> Look:
+        found = await self._github.refs.get(repo_of(body), body.branch)
+        if isinstance(found, Err):
+            return Ok(Sent(_tree(body))) if found.kind == "not_found" else found
+        return CHANGED if body.sha and body.sha != found.data.sha else Ok(None)
+
+    async def _look_for_branch(self, intent: Intent, body: RefBody, *, departs: bool) -> Look:
+        """Look for a branch of ours; without a commit of its own it cannot be told from others' (`AmbiguousErr`)."""
+        if departs and not body.own_commit:
+            return Ok(None)
+        repo = repo_of(body)
+        found = await self._github.refs.get(repo, body.branch)
+        if isinstance(found, Err):
+            return none_if_missing(found)
+        if not body.own_commit:
+            return AmbiguousErr("the branch is there, and whose it is cannot be told", "invalid")
+        commit = await self._github.refs.commit(repo, found.data.sha)
+        if isinstance(commit, Err):
+            return commit
+        return Ok(Sent(_tree(body), commit.data.sha) if mark(intent.id) in commit.data.message else None)
+
+    async def _change_ref(self, intent: Intent, body: RefBody) -> ApiResult[Sent]:
+        repo = repo_of(body)
+        if body.action == "delete":
+            gone = await self._github.refs.delete(repo, body.branch)
+            return gone if isinstance(gone, Err) else Ok(Sent(_tree(body)))
+        sha = body.sha
+        if body.own_commit:
+            own = await self._own_commit(intent, body)
+            if isinstance(own, Err):
+                return own
+            sha = own.data.sha
+        made = await self._github.refs.create(repo, body.branch, sha)
+        if isinstance(made, Err):
+            return Err("somebody else has that branch", "invalid") if made.kind == "conflict" else made
+        return Ok(Sent(_tree(body), made.data.sha))
+
+    async def _own_commit(self, intent: Intent, body: RefBody) -> ApiResult[GitCommit]:
+        """A commit that changes nothing and names the intent: the same one however often it is asked for."""
+        parent = await self._github.refs.commit(repo_of(body), body.sha)
+        if isinstance(parent, Err):
+            return parent
+        login = self._github.login
+        return await self._github.refs.create_empty_commit(
+            repo_of(body),
+            parent.data,
+            message=mark(intent.id),
+            name=login,
+            email=f"{login}@users.noreply.github.com",
+            date=f"{parse_iso(intent.created_at):%Y-%m-%dT%H:%M:%SZ}",
+        )
+
+    async def _look_at_file(self, body: ContentsBody) -> Look:
+        found = await self._github.contents.list(repo_of(body), body.path, ref=body.branch)
+        if isinstance(found, Err):
+            missing = none_if_missing(found)
+            if isinstance(missing, Err):
+                return missing
+            if body.content is None:
+                return Ok(Sent(_tree(body)))
+            return CHANGED if body.sha else Ok(None)
+        stands = next((one.sha for one in found.data if one.path == body.path), "")
+        if body.content is not None and stands == blob_sha(body.content):
+            return Ok(Sent(_tree(body), stands))
+        return Ok(None) if stands == body.sha else CHANGED
+
+    async def _change_file(self, body: ContentsBody) -> ApiResult[Sent]:
+        repo, files = repo_of(body), self._github.contents
+        done = (
+            await files.delete(repo, body.path, message=body.message, sha=body.sha, branch=body.branch)
+            if body.content is None
+            else await files.write(
+                repo, body.path, body.content, message=body.message, branch=body.branch, sha=body.sha
+            )
+        )
+        return done if isinstance(done, Err) else Ok(Sent(_tree(body), done.data.sha))
+
+    async def _look_for_repository(self, body: RepositoryBody) -> Look:
+        found = await self._github.get_repository(repo_of(body))
+        return none_if_missing(found) if isinstance(found, Err) else Ok(Sent(found.data.html_url, found.data.full_name))
+
+    async def _generate(self, body: RepositoryBody) -> ApiResult[Sent]:
+        owner, _, name = body.template.partition("/")
+        template, new = Repo(owner, name), repo_of(body)
+        made = await self._github.repositories.generate(
+            template, owner=new.owner, name=new.name, description=body.description, private=body.private
+        )
+        return made if isinstance(made, Err) else Ok(Sent(made.data.html_url, made.data.full_name))
+
+
+def blob_sha(content: str) -> str:
+    """The name under which Git keeps a file."""
+    data = content.encode()
+    return hashlib.sha1(b"blob %d\0" % len(data) + data, usedforsecurity=False).hexdigest()
+
+
+def _tree(body: RefBody | ContentsBody) -> str:
+    return f"{repo_of(body).url}/tree/{body.branch}" if body.branch else repo_of(body).url

@@ -1,0 +1,110 @@
+"""Sends changes of issues to GitHub: their fields, labels, assignees and reactions."""
+
+from __future__ import annotations
+
+from adapters.github.texts import fit_body, fit_title
+from adapters.github.types import Issue
+from common.result import ApiResult, Err, Ok
+from modules.services.outbox.github_bodies import (
+    AssigneeBody,
+    IssueUpdateBody,
+    LabelBody,
+    ReactionBody,
+    body_digest,
+)
+from modules.services.outbox.senders.github import repo_of
+from modules.services.outbox.senders.github_looking import CHANGED, ChangeSender, Look, folded, sent
+from modules.services.outbox.types import Intent, Sent
+
+IssueChange = IssueUpdateBody | LabelBody | AssigneeBody | ReactionBody
+
+
+class IssueChangeSender(ChangeSender[IssueChange]):
+    """Sends intents of the kinds `issue_update`, `label`, `assignee` and `reaction`. A result's cid is the number."""
+
+    bodies = (IssueUpdateBody, LabelBody, AssigneeBody, ReactionBody)
+
+    async def _look(self, intent: Intent, body: IssueChange, *, departs: bool) -> Look:
+        if isinstance(body, ReactionBody):
+            return Ok(None)  # NOTE(self): the same reaction again is the same one
+        read = await self._github.get_issue(repo_of(body), body.number)
+        if isinstance(read, Err):
+            return read
+        issue = read.data
+        match body:
+            case IssueUpdateBody():
+                done = _is_updated(issue, body)
+                if not done and body.over and body.over != body_digest(issue.body):
+                    return CHANGED
+            case LabelBody():
+                has = folded(issue.labels)
+                done = folded(body.add) <= has and not folded(body.remove) & has
+            case AssigneeBody():
+                has, leaving = folded(issue.assignees), body.remove.lower()
+                done = folded(body.add) <= has and (leaving not in has or has == {leaving})
+        return Ok(sent(issue) if done else None)
+
+    async def _do(self, intent: Intent, body: IssueChange) -> ApiResult[Sent]:
+        match body:
+            case IssueUpdateBody():
+                return await self._update(body)
+            case LabelBody():
+                return await self._label(body)
+            case AssigneeBody():
+                return await self._assign(body)
+            case ReactionBody():
+                given = await self._github.add_reaction(repo_of(body), body.number, body.reaction)
+                return given if isinstance(given, Err) else Ok(_at(body))
+
+    async def _update(self, body: IssueUpdateBody) -> ApiResult[Sent]:
+        done = await self._github.update_issue(
+            repo_of(body),
+            body.number,
+            title=body.title,
+            body=body.body,
+            state=body.state,
+            labels=body.labels,
+            assignees=body.assignees,
+        )
+        return done if isinstance(done, Err) else Ok(sent(done.data))
+
+    async def _label(self, body: LabelBody) -> ApiResult[Sent]:
+        repo = repo_of(body)
+        if body.add:
+            added = await self._github.add_labels(repo, body.number, body.add)
+            if isinstance(added, Err):
+                return added
+        for name in body.remove:
+            removed = await self._github.remove_label(repo, body.number, name)
+            if isinstance(removed, Err):
+                return removed
+        return Ok(_at(body))
+
+    async def _assign(self, body: AssigneeBody) -> ApiResult[Sent]:
+        repo = repo_of(body)
+        if body.add:
+            added = await self._github.add_assignees(repo, body.number, body.add)
+            if isinstance(added, Err):
+                return added
+            if not folded(body.add) <= folded(added.data.assignees):
+                return Err("GitHub does not let all of them be assigned", "invalid")
+        if body.remove:
+            removed = await self._github.remove_assignee(repo, body.number, body.remove)
+            if isinstance(removed, Err):
+                return removed
+        return Ok(_at(body))
+
+
+def _is_updated(issue: Issue, body: IssueUpdateBody) -> bool:
+    wanted = (
+        (body.title, fit_title(body.title) == issue.title),
+        (body.body.strip(), body_digest(fit_body(body.body)) == body_digest(issue.body)),
+        (body.state is not None, body.state == issue.state),
+        (body.labels is not None, folded(body.labels or ()) == folded(issue.labels)),
+        (body.assignees is not None, folded(body.assignees or ()) == folded(issue.assignees)),
+    )
+    return all(stands for given, stands in wanted if given)
+
+
+def _at(body: IssueChange) -> Sent:
+    return Sent(f"{repo_of(body).url}/issues/{body.number}", str(body.number))

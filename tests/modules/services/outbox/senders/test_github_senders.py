@@ -1,0 +1,332 @@
+"""Each kind of act on GitHub, on the town with real Git: done once, whatever is lost on the way, and found again."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import AsyncExitStack
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from adapters.github.client import GitHub
+from adapters.github.types import Repo
+from common.clock import SystemClock, iso
+from modules.services.outbox.bodies import IntentKind, KnownBody, LikeBody, read_body
+from modules.services.outbox.github_bodies import (
+    CREATING,
+    GITHUB_KINDS,
+    body_digest,
+)
+from modules.services.outbox.senders.github_build import github_senders
+from modules.services.outbox.types import AmbiguousErr, Intent, Sender
+from tests.adapters.results import err, ok
+from tests.loopback import to_loopback
+from tests.town.github_place import GitHubPlace, needs_git, open_github_place
+from town.github.faults import Fault, FaultKind
+
+pytestmark = needs_git
+REPO = Repo("ada", "garden")
+HERE: dict[str, Any] = {"repo": "ada/garden"}
+SHA = "a" * 40
+
+
+class Garden:
+    """Ada's garden with a README, a branch of hers with one file more, and one issue; bea may push there too."""
+
+    def __init__(self, place: GitHubPlace, stack: AsyncExitStack) -> None:
+        self.place = place
+        self._stack = stack
+        self.main = self.branch = ""
+        self.pull = 0
+
+    async def lay_out(self) -> None:
+        self.main = await self.place.commit("README.md", "Hello.\n")
+        await self.place.branch("soul/1-beans", self.main)
+        self.branch = await self.place.commit("beans.md", "Beans.\n", branch="soul/1-beans")
+        ada = self.client("ada")
+        ok(await ada.create_issue(REPO, "Beans", "Near the wall.\n- [ ] sow", labels=["plan"]))
+
+    def client(self, login: str) -> GitHub:
+        github = GitHub(
+            api_url=self.place.url,
+            login=login,
+            token=f"t-{login}",
+            clock=SystemClock(),
+            min_spacing_s=0,
+            transport=to_loopback,
+        )
+        self._stack.push_async_callback(github.aclose)
+        return github
+
+    def sender(self, kind: IntentKind, login: str = "ada") -> Sender:
+        return github_senders(self.client(login))[kind]
+
+    async def opened(self) -> int:
+        """The number of a pull request from the branch."""
+        made = await self.client("ada").pulls.create(REPO, title="Beans", body="", head="soul/1-beans", base="main")
+        return ok(made).number
+
+
+@pytest.fixture
+async def garden(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Garden]:
+    async with open_github_place(tmp_path_factory.mktemp("place")) as place, AsyncExitStack() as stack:
+        garden = Garden(place, stack)
+        await garden.lay_out()
+        yield garden
+
+
+def intent_of(kind: IntentKind, body: KnownBody) -> Intent:
+    now = iso(SystemClock().now())
+    return Intent(
+        id="0123456789abcdef",
+        kind=kind,
+        target="",
+        body=body,
+        body_hash="",
+        dedup_key="",
+        rkey="3k",
+        cause_id=None,
+        created_at=now,
+        expires_at=now,
+        state="sending",
+    )
+
+
+def act(kind: IntentKind, **fields: Any) -> Intent:
+    body = read_body(kind, {**HERE, **fields})
+    assert not hasattr(body, "fields"), body
+    return intent_of(kind, body)
+
+
+Count = Callable[[Garden], Awaitable[int]]
+
+
+async def _issues(garden: Garden) -> int:
+    return sum(not one.is_pull for one in garden.place.repo.issues.values() if one)
+
+
+async def _events(garden: Garden) -> int:
+    return len(ok(await garden.client("ada").pulls.reviews(REPO, garden.pull)))
+
+
+async def _comments(garden: Garden) -> int:
+    return len(garden.place.network.issue(garden.place.repo, 1).comments)
+
+
+async def _pulls(garden: Garden) -> int:
+    return len(ok(await garden.client("ada").pulls.list(REPO, state="all")))
+
+
+async def _commits(garden: Garden) -> int:
+    answer = await garden.place.ask("GET", "/repos/ada/garden/commits?sha=main")
+    return len(answer.json())
+
+
+async def _branches(garden: Garden) -> int:
+    return len(ok(await garden.client("ada").refs.branches(REPO)))
+
+
+CASES: dict[str, tuple[IntentKind, Callable[[Garden], dict[str, Any]], Count, int]] = {
+    "issue": ("issue", lambda _: {"title": "Peas", "body": "Soon."}, _issues, 1),
+    "comment": ("issue_comment", lambda _: {"number": 1, "body": "Sown."}, _comments, 1),
+    "pull request": (
+        "pull_request",
+        lambda _: {"title": "Beans", "body": "Closes #1", "head": "soul/1-beans", "base": "main"},
+        _pulls,
+        1,
+    ),
+    "review": (
+        "review",
+        lambda g: {"number": g.pull, "event": "COMMENT", "body": "Fine.", "commit_id": g.branch},
+        _events,
+        1,
+    ),
+    "merge": ("merge", lambda g: {"number": g.pull, "head_sha": g.branch, "title": "Beans (#2)"}, _commits, 1),
+    "branch": (
+        "ref",
+        lambda g: {"action": "create", "branch": "soul/2-peas", "sha": g.main, "own_commit": True},
+        _branches,
+        1,
+    ),
+    "no branch": ("ref", lambda g: {"action": "delete", "branch": "soul/1-beans", "sha": g.branch}, _branches, -1),
+    "file": ("contents", lambda _: {"path": "docs/peas.md", "content": "Peas.\n", "message": "Add peas"}, _commits, 1),
+}
+
+
+@pytest.mark.parametrize("fault", ["lost_answer", "lost_request"])
+@pytest.mark.parametrize("case", CASES)
+async def test_what_got_no_answer_is_found_if_it_arrived_and_done_once_if_not(
+    garden: Garden, case: str, fault: FaultKind
+) -> None:
+    kind, fields, count, change = CASES[case]
+    if kind in {"review", "merge"}:
+        garden.pull = await garden.opened()
+    login = "bea" if kind == "review" else "ada"
+    before, intent = await count(garden), act(kind, **fields(garden))
+    garden.place.faults.arm(Fault(fault, request=_WRITES[case]))
+    lost = err(await garden.sender(kind, login).send(intent))
+    assert lost.kind == "unknown_outcome"
+    sender = garden.sender(kind, login)
+    found = ok(await sender.find(intent))
+    assert (found is not None) == (fault == "lost_answer")
+    sent = ok(await sender.send(intent))
+    assert await count(garden) == before + change
+    assert found in {None, sent}
+    assert sent.uri.startswith("http")
+
+
+_WRITES = {
+    "issue": "POST */issues",
+    "comment": "POST */comments",
+    "pull request": "POST */pulls",
+    "review": "POST */reviews",
+    "merge": "PUT */merge",
+    "branch": "POST */git/refs",
+    "no branch": "DELETE */git/refs/*",
+    "file": "PUT */contents/*",
+}
+
+
+async def test_an_issue_is_changed_only_upon_the_body_that_was_read(garden: Garden) -> None:
+    sender, issue = garden.sender("issue_update"), garden.place.network.issue(garden.place.repo, 1)
+    read = body_digest("Near the wall.\r\n- [ ] sow\r\n")
+    checked = act("issue_update", number=1, body="Near the wall.\n- [x] sow", over=read)
+    sent = ok(await sender.send(checked))
+    assert (sent.cid, issue.body) == ("1", "Near the wall.\n- [x] sow")
+    assert ok(await sender.find(checked)) == ok(await sender.send(checked)) == sent
+    issue.body = "A person wrote this."
+    assert ok(await sender.find(checked)) is None
+    assert err(await sender.send(checked)).kind == "invalid"
+    assert issue.body == "A person wrote this."
+
+
+async def test_all_that_an_update_names_is_set_and_the_rest_stays(garden: Garden) -> None:
+    sender, issue = garden.sender("issue_update"), garden.place.network.issue(garden.place.repo, 1)
+    closes = act("issue_update", number=1, title=" Bush  beans ", state="closed", labels=["plan", "finished"])
+    assert ok(await sender.find(closes)) is None
+    ok(await sender.send(closes))
+    assert ok(await sender.find(closes)) is not None
+    assert (issue.title, issue.body, issue.state) == ("Bush beans", "Near the wall.\n- [ ] sow", "closed")
+    assert sorted(label.name for label in issue.labels) == ["finished", "plan"]
+    assert [account.login for account in issue.assignees] == ["ada"]
+
+
+async def test_labels_and_assignees_come_and_go_and_those_of_others_stay(garden: Garden) -> None:
+    issue = garden.place.network.issue(garden.place.repo, 1)
+    garden.place.network.change_issue(garden.place.repo, issue, garden.place.repo.owner, labels=["plan", "by hand"])
+    labels = garden.sender("label")
+    swap = act("label", number=1, add=["plan:active"], remove=["PLAN"])
+    assert ok(await labels.find(swap)) is None
+    ok(await labels.send(swap))
+    assert sorted(label.name for label in issue.labels) == ["by hand", "plan:active"]
+    assert ok(await labels.find(swap)) is not None
+    assignees = garden.sender("assignee")
+    hands_over = act("assignee", number=1, add=["bea"], remove="ada")
+    ok(await assignees.send(hands_over))
+    assert [account.login for account in issue.assignees] == ["bea"]
+    assert ok(await assignees.find(hands_over)) is not None
+    assert err(await assignees.send(act("assignee", number=1, add=["cy"]))).kind == "invalid"
+    ok(await assignees.send(act("assignee", number=1, remove="bea")))
+    assert [account.login for account in issue.assignees] == ["bea"]
+
+
+async def test_a_reaction_given_twice_is_one(garden: Garden) -> None:
+    sender, reaction = garden.sender("reaction"), act("reaction", number=1, reaction="rocket")
+    for _ in range(2):
+        ok(await sender.send(reaction))
+    assert ok(await sender.find(reaction)) is None
+    assert len(garden.place.network.issue(garden.place.repo, 1).reactions) == 1
+
+
+async def test_of_two_souls_that_create_one_branch_one_has_it_and_both_know(garden: Garden) -> None:
+    fields = {"action": "create", "branch": "soul/2-peas", "sha": garden.main, "own_commit": True}
+    hers, theirs = act("ref", **fields), replace(act("ref", **fields), id="fedcba9876543210")
+    first = ok(await garden.sender("ref").send(hers))
+    late = garden.sender("ref", "bea")
+    assert err(await late.send(theirs)).kind == "invalid"
+    assert ok(await late.find(theirs)) is None
+    assert ok(await garden.sender("ref").find(hers)) == first
+    assert ok(await garden.client("ada").refs.get(REPO, "soul/2-peas")).sha == first.cid
+
+
+async def test_a_branch_without_a_commit_of_its_own_is_never_taken_for_ours(garden: Garden) -> None:
+    plain = act("ref", action="create", branch="soul/2-peas", sha=garden.main)
+    sender = garden.sender("ref")
+    assert ok(await sender.find(plain)) is None
+    assert ok(await sender.send(plain)).cid == garden.main
+    assert isinstance(await sender.find(plain), AmbiguousErr)
+    assert err(await sender.send(plain)).kind == "invalid"
+
+
+async def test_a_branch_that_has_moved_on_is_not_deleted(garden: Garden) -> None:
+    old = act("ref", action="delete", branch="soul/1-beans", sha=garden.main)
+    assert err(await garden.sender("ref").send(old)).kind == "invalid"
+    ok(await garden.sender("ref").send(act("ref", action="delete", branch="soul/1-beans")))
+    assert ok(await garden.sender("ref").find(old)) is not None
+
+
+async def test_a_file_is_written_only_over_the_one_that_was_read(garden: Garden) -> None:
+    sender, files = garden.sender("contents"), garden.client("ada").contents
+    read = ok(await files.read(REPO, "README.md"))
+    change = act("contents", path="README.md", content="Welcome.\n", message="Greet", sha=read.sha)
+    sent = ok(await sender.send(change))
+    assert ok(await files.read(REPO, "README.md")).sha == sent.cid
+    assert ok(await sender.find(change)) == sent
+    later = act("contents", path="README.md", content="Hi.\n", message="Greet", sha=read.sha)
+    assert err(await sender.send(later)).kind == "invalid"
+    assert err(await sender.send(act("contents", path="README.md", content="Hi.\n", message="m"))).kind == "invalid"
+    assert ok(await sender.find(later)) is None
+    gone = act("contents", path="README.md", content=None, message="Bare", sha=sent.cid)
+    ok(await sender.send(gone))
+    assert ok(await sender.find(gone)) is not None
+    assert ok(await sender.send(gone)).cid == ""
+
+
+async def test_a_review_says_its_words_once_and_nobody_approves_their_own(garden: Garden) -> None:
+    garden.pull = await garden.opened()
+    approval = act("review", number=garden.pull, event="APPROVE", commit_id=garden.branch)
+    assert err(await garden.sender("review").send(approval)).kind == "invalid"
+    sender = garden.sender("review", "bea")
+    for one in (approval, replace(approval, id="fedcba9876543210")):
+        ok(await sender.send(one))
+    found = ok(await garden.client("ada").pulls.reviews(REPO, garden.pull))
+    assert [(one.author, one.state, one.commit_id) for one in found] == [("bea", "APPROVED", garden.branch)]
+    asked = act("review_request", number=garden.pull, reviewers=["bea"])
+    ok(await garden.sender("review_request").send(asked))
+    assert ok(await garden.sender("review_request").find(asked)) is not None
+
+
+async def test_a_merge_waits_for_nobody_who_moved_on(garden: Garden) -> None:
+    number = await garden.opened()
+    stale = act("merge", number=number, head_sha=garden.main)
+    assert err(await garden.sender("merge").send(stale)).kind == "invalid"
+    ok(await garden.client("ada").pulls.update(REPO, number, state="closed"))
+    closed = act("merge", number=number, head_sha=garden.branch)
+    assert err(await garden.sender("merge").send(closed)).kind == "invalid"
+    assert ok(await garden.sender("merge").find(closed)) is None
+
+
+async def test_a_second_pull_request_from_one_branch_is_the_first(garden: Garden) -> None:
+    fields = {"title": "Beans", "body": "Closes #1", "head": "soul/1-beans", "base": "main", "draft": True}
+    first = ok(await garden.sender("pull_request").send(act("pull_request", **fields)))
+    again = replace(act("pull_request", **fields), id="fedcba9876543210")
+    assert ok(await garden.sender("pull_request").send(again)) == first
+
+
+async def test_what_is_no_body_for_a_sender_is_refused_and_nobody_writes_without_an_account(garden: Garden) -> None:
+    nobody = GitHub(
+        api_url=garden.place.url, login="", token="", clock=SystemClock(), min_spacing_s=0, transport=to_loopback
+    )
+    for kind in GITHUB_KINDS:
+        strange = intent_of(kind, LikeBody(uri="at://x", cid="y"))
+        assert err(await garden.sender(kind).send(strange)).kind == "invalid"
+        assert err(await garden.sender(kind).find(strange)).kind == "invalid"
+        assert err(await github_senders(nobody)[kind].send(strange)).kind == "auth"
+    await nobody.aclose()
+
+
+def test_every_kind_has_a_sender() -> None:
+    nobody = GitHub(api_url="http://127.0.0.1:1", login="", token="", clock=SystemClock(), transport=to_loopback)
+    assert set(github_senders(nobody)) == set(GITHUB_KINDS)
+    assert set(GITHUB_KINDS) >= CREATING
