@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import asdict, dataclass, replace
 from fnmatch import fnmatchcase
 from typing import Any, ClassVar, Generic, TypeVar
@@ -28,7 +28,7 @@ class Fault(Generic[K]):
         request: the pattern.
         times: how many requests it still hits.
         probability: with which each of these requests is hit, 0 to 1.
-        seconds: how long to hang, or the `retry-after`.
+        seconds: how long to hang, the `retry-after`, or how late or how far behind an answer is at most.
 
     """
 
@@ -60,13 +60,19 @@ class ArmedFaults(Generic[K]):
         """Switch all off."""
         self._armed.clear()
 
-    def meet(self, request: str) -> Fault[K] | None:
-        """The fault that a request meets; only a hit uses it up."""
+    def meet(self, request: str, among: Collection[K] | None = None) -> Fault[K] | None:
+        """The fault that a request meets, of the kinds `among` if they are given; only a hit uses it up."""
         for place, fault in enumerate(self._armed):
+            if among is not None and fault.kind not in among:
+                continue
             if fnmatchcase(request, fault.request) and self._rng.random() < fault.probability:
                 self._armed[place : place + 1] = [replace(fault, times=fault.times - 1)] if fault.times > 1 else []
                 return fault
         return None
+
+    def some_of(self, seconds: float) -> float:
+        """A random time of up to so many seconds."""
+        return self._rng.uniform(0, seconds)
 
     async def answer(self, request: Request) -> Response:
         """`/town/faults`: POST arms one (`{"kind": …, "request": "*", "times": 1}`), DELETE clears, GET lists."""

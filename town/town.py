@@ -22,6 +22,7 @@ from town.atproto.service import atproto_app
 from town.atproto.stream import serve_stream
 from town.atproto.values import Account
 from town.gallery.service import gallery_app
+from town.github.limits import Meter, Writes
 from town.github.network import GitHubNetwork
 from town.github.service import github_app
 from town.github.values import StoredRepo
@@ -124,7 +125,7 @@ async def open_town(
         github, repo, tokens = _github(residents, time, git_folder)
         room = await stack.enter_async_context(open_room(homes / _ROOM_FOLDER, time, known, Known(VISITOR, "You")))
         gallery_url = await stack.enter_async_context(serve(gallery_app(time)))
-        github_url = await stack.enter_async_context(serve(github_app(github)))
+        github_url = await stack.enter_async_context(serve(github_app(github, meter=Meter(time, writes=Writes()))))
         page = page_app(
             PageSource(
                 network,

@@ -16,6 +16,7 @@ from typing import Any
 PUBLISHED = Path(__file__).parent / "node_modules/@octokit/openapi/generated/api.github.com.json"
 PATHS = (
     "/user",
+    "/rate_limit",
     "/users/{username}",
     "/repos/{owner}/{repo}",
     "/repos/{owner}/{repo}/issues",

@@ -64,7 +64,7 @@ async def town(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Town]:
     network = GitHubNetwork(clock=SystemClock(), git_folder=folder)
     ada, *_ = [network.create_account(login, token=f"t-{login}") for login in ("ada", "bea", "cy")]
     network.create_account("lab", name="The lab", kind="Organization", token="")
-    network.members["lab"] = {"ada", "bea"}
+    network.state.members["lab"] = {"ada", "bea"}
     network.create_repo(ada, "garden", description="What grows", collaborators=["bea"])
     shared_server = SharedServer()
     async with serve(shared_server) as upstream:
@@ -81,6 +81,7 @@ async def town(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Town]:
 @on_one_loop
 async def test_accounts_repositories_and_issues_keep_githubs_contract(town: Town) -> None:
     await town.ask("GET", "/user")
+    await town.ask("GET", "/rate_limit")
     await town.ask("GET", "/users/bea")
     await town.ask("GET", GARDEN)
     issue = f"{GARDEN}/issues/1"

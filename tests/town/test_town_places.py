@@ -21,7 +21,7 @@ def me(client: github.Github) -> AuthenticatedUser:
 @pytest.fixture
 def lab(place: GitHubPlace) -> None:
     place.network.create_account("lab", kind="Organization", token="")
-    place.network.members["lab"] = {"ada", "bea"}
+    place.network.state.members["lab"] = {"ada", "bea"}
 
 
 @needs_git

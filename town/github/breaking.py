@@ -12,7 +12,7 @@ from town.github.values import Refusal
 from town.github.wire import refusal_response
 from town.serving import drop, until_gone
 
-_SECONDARY = (
+SECONDARY = (
     "You have exceeded a secondary rate limit and have been temporarily blocked from content creation. "
     "Please retry your request again later."
 )
@@ -20,8 +20,8 @@ _PLAIN = {
     "server_error": (500, "Server Error"),
     "unavailable": (503, "No server is currently available to service your request."),
     "rate_limited": (403, "API rate limit exceeded for user ID 1."),
-    "secondary_limit": (403, _SECONDARY),
-    "too_many": (429, _SECONDARY),
+    "secondary_limit": (403, SECONDARY),
+    "too_many": (429, SECONDARY),
     "suspended": (403, "Sorry. Your account was suspended."),
     "elsewhere": (301, "Moved Permanently"),
 }

@@ -1,4 +1,7 @@
-"""What can go wrong between a client and GitHub, switched on for the next requests that match."""
+"""What can go wrong between a client and GitHub, switched on for the next requests that match.
+
+A request meets at most one fault, and besides it the conditions that hold: it may be slow, and see what is stale.
+"""
 
 from __future__ import annotations
 
@@ -19,7 +22,11 @@ FaultKind = Literal[
     "hang",  # do it, and answer only after `seconds`
     "lost_request",  # drop the connection before anything is done
     "lost_answer",  # do it, then drop the connection
+    "slow",  # do it only after a random time of up to `seconds`, also if the client has left meanwhile
+    "stale",  # a GET shows what was true a random time of up to `seconds` ago
 ]
+CONDITIONS: frozenset[FaultKind] = frozenset({"slow", "stale"})
+STRIKES: frozenset[FaultKind] = frozenset(get_args(FaultKind)) - CONDITIONS
 DOING: frozenset[FaultKind] = frozenset({"garbled", "hang", "lost_answer"})
 Fault: TypeAlias = faults.Fault[FaultKind]
 

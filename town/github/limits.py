@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import math
+from collections import deque
 from dataclasses import dataclass, replace
 
 from common.clock import Clock
 
 _WINDOW_S = 3600
+_MINUTE_S = 60
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,6 +24,11 @@ class Standing:
     def refused(self) -> bool:
         return self.used > self.limit
 
+    def told(self) -> dict[str, int]:
+        """How things stand, as the interface tells it."""
+        used = min(self.used, self.limit)
+        return {"limit": self.limit, "used": used, "remaining": self.limit - used, "reset": self.reset}
+
     def headers(self) -> dict[str, str]:
         """The `x-ratelimit-*` headers."""
         return {
@@ -33,11 +40,24 @@ class Standing:
         }
 
 
-class Meter:
-    """Counts requests in windows of an hour that begin with their first one. Lives in memory."""
+@dataclass(frozen=True, slots=True)
+class Writes:
+    """How many changes one account may make in a minute and in an hour: GitHub's secondary limit."""
 
-    def __init__(self, clock: Clock, *, known: int = 5000, unknown: int = 60) -> None:
+    in_a_minute: int = 80
+    in_an_hour: int = 500
+
+
+class Meter:
+    """Counts requests in windows of an hour that begin with their first one. Lives in memory.
+
+    Changes are limited besides only where `writes` says how.
+    """
+
+    def __init__(self, clock: Clock, *, known: int = 5000, unknown: int = 60, writes: Writes | None = None) -> None:
         self._clock = clock
+        self._writes = writes
+        self._written: dict[str, deque[float]] = {}
         self._known = known
         self._unknown = unknown
         self._windows: dict[str, tuple[int, int]] = {}
@@ -47,6 +67,21 @@ class Meter:
         standing = self.standing(login, address)
         self._windows[_key(login, address)] = (standing.reset, standing.used + 1)
         return replace(standing, used=standing.used + 1)
+
+    def write_wait(self, login: str) -> int:
+        """One more change by this account; how many seconds it has to wait instead, 0 if it may be made."""
+        if self._writes is None:
+            return 0
+        now = self._clock.now().timestamp()
+        written = self._written.setdefault(login, deque())
+        while written and written[0] <= now - _WINDOW_S:
+            written.popleft()
+        for most, window in ((self._writes.in_an_hour, _WINDOW_S), (self._writes.in_a_minute, _MINUTE_S)):
+            recent = [at for at in written if at > now - window]
+            if len(recent) >= most:
+                return math.ceil(recent[0] + window - now)
+        written.append(now)
+        return 0
 
     def give_back(self, login: str, address: str) -> Standing:
         """The last request of theirs does not count."""

@@ -8,13 +8,14 @@ from __future__ import annotations
 
 import itertools
 import secrets
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 from common.clock import Clock
 from town.github.git_process import GitProcess
-from town.github.notifications import Notifications, reasons
+from town.github.notifications import reasons
 from town.github.repository import GitRepository
+from town.github.state import Remembered
 from town.github.values import (
     ALL_SCOPES,
     Account,
@@ -24,7 +25,6 @@ from town.github.values import (
     Refusal,
     State,
     StoredComment,
-    StoredInvitation,
     StoredIssue,
     StoredReaction,
     StoredRepo,
@@ -43,23 +43,24 @@ class GitHubNetwork:
     """All accounts and repositories. Logins and names are found in any case.
 
     `git_folder`, an empty folder, is where bare Git repositories are made as they are needed; without it there are
-    none.
+    none. A network that is only read, as it was once, has that `state`, and `pinned` references by repository.
     """
 
-    def __init__(self, *, clock: Clock, git_folder: Path | None = None) -> None:
+    def __init__(
+        self,
+        *,
+        clock: Clock,
+        git_folder: Path | None = None,
+        state: Remembered | None = None,
+        pinned: Mapping[int, Mapping[str, str]] | None = None,
+    ) -> None:
         self.clock = clock
-        self._git_folder = git_folder
+        self.state = state or Remembered()
+        self.git_folder = git_folder
         self._git = GitProcess()
-        self._accounts: dict[str, Account] = {}
-        self._tokens: dict[str, Token] = {}
-        self._repos: dict[str, StoredRepo] = {}
-        self._moved: dict[str, StoredRepo] = {}
+        self._pinned = pinned
         self._ids = itertools.count(1)
         self._listeners: list[Listener] = []
-        self.notifications = Notifications(self.new_id)
-        self.members: dict[str, set[str]] = {}
-        self.invitations: dict[int, StoredInvitation] = {}
-        self.follows: set[tuple[str, str]] = set()
 
     # Accounts
 
@@ -80,28 +81,28 @@ class GitHubNetwork:
 
         Raises `ValueError` if the login is taken.
         """
-        if login.lower() in self._accounts:
+        if login.lower() in self.state.accounts:
             raise ValueError(f"{login} is taken")
         secret = f"ghp_{secrets.token_hex(18)}" if token is None else token
         account = Account(self.new_id(), login, name, kind, secret, self.clock.now(), website)
-        self._accounts[login.lower()] = account
+        self.state.accounts[login.lower()] = account
         if secret:
             self.issue_token(account, secret)
         return account
 
     def issue_token(self, account: Account, token: str, scopes: tuple[str, ...] | None = ALL_SCOPES) -> None:
         """Let the account in by this token, too; None for the scopes, or the prefix of one, makes it fine-grained."""
-        self._tokens[token] = Token(account, None if token.startswith("github_pat_") else scopes)
+        self.state.tokens[token] = Token(account, None if token.startswith("github_pat_") else scopes)
 
     def revoke(self, token: str) -> None:
         """Let nobody in by this token any more."""
-        self._tokens.pop(token, None)
+        self.state.tokens.pop(token, None)
 
     def find(self, login: str) -> Account | None:
-        return self._accounts.get(login.lower())
+        return self.state.accounts.get(login.lower())
 
     def by_token(self, token: str) -> Token | None:
-        return self._tokens.get(token)
+        return self.state.tokens.get(token)
 
     # Repositories
 
@@ -118,24 +119,24 @@ class GitHubNetwork:
         """A new repository. Raises `ValueError` if the name is taken."""
         repo = StoredRepo(self.new_id(), owner, name, description, self.clock.now(), private, has_issues=has_issues)
         repo.collaborators = {login.lower() for login in collaborators}
-        if repo.full_name.lower() in self._repos:
+        if repo.full_name.lower() in self.state.repos:
             raise ValueError(f"{repo.full_name} is taken")
-        self._repos[repo.full_name.lower()] = repo
+        self.state.repos[repo.full_name.lower()] = repo
         return repo
 
     def rename_repo(self, repo: StoredRepo, name: str) -> None:
         """The old name leads to the new one from now on."""
-        self._moved[repo.full_name.lower()] = self._repos.pop(repo.full_name.lower())
+        self.state.moved[repo.full_name.lower()] = self.state.repos.pop(repo.full_name.lower())
         repo.name = name
-        self._repos[repo.full_name.lower()] = repo
+        self.state.repos[repo.full_name.lower()] = repo
 
     def repos(self) -> list[StoredRepo]:
         """All of them, oldest first."""
-        return sorted(self._repos.values(), key=lambda repo: repo.id)
+        return sorted(self.state.repos.values(), key=lambda repo: repo.id)
 
     def repo(self, owner: str, name: str, viewer: Account | None) -> StoredRepo:
         """A repository that `viewer` may see. Raises `Refusal`."""
-        return self._visible(self._repos.get(f"{owner}/{name}".lower()), viewer)
+        return self._visible(self.state.repos.get(f"{owner}/{name}".lower()), viewer)
 
     def repo_by_id(self, repo_id: int, viewer: Account | None) -> StoredRepo:
         """The same, by its number."""
@@ -144,20 +145,25 @@ class GitHubNetwork:
     def moved(self, owner: str, name: str) -> StoredRepo | None:
         """The repository that had this name before."""
         full_name = f"{owner}/{name}".lower()
-        return None if full_name in self._repos else self._moved.get(full_name)
+        return None if full_name in self.state.repos else self.state.moved.get(full_name)
 
     def may_push(self, repo: StoredRepo, account: Account | None) -> bool:
         if account is None:
             return False
-        members = self.members.get(repo.owner.login.lower(), ())
+        members = self.state.members.get(repo.owner.login.lower(), ())
         return account == repo.owner or account.login.lower() in {*repo.collaborators, *members}
 
     def any_repo(self, repo_id: int) -> StoredRepo:
         """A repository by its number, whoever may see it. Raises `Refusal`."""
-        found = next((repo for repo in self._repos.values() if repo.id == repo_id), None)
+        found = next((repo for repo in self.state.repos.values() if repo.id == repo_id), None)
         if found is None:
             raise not_found()
         return found
+
+    async def all_refs(self) -> dict[int, dict[str, str]]:
+        """The references of all Git repositories that were made, by the numbers of their repositories."""
+        made = [repo for repo in self.repos() if self.git_folder and (self.git_folder / f"{repo.id}.git").exists()]
+        return {repo.id: await self.git(repo).refs() for repo in made}
 
     def check_writable(self, repo: StoredRepo) -> None:
         """Raises `Refusal` if nothing may be changed in this repository."""
@@ -166,9 +172,11 @@ class GitHubNetwork:
 
     def git(self, repo: StoredRepo) -> GitRepository:
         """The Git repository of a repository. Raises `Refusal` where there is no folder for them."""
-        if self._git_folder is None:
+        if self.git_folder is None:
             raise Refusal(404, "This repository is empty.")
-        return GitRepository(self._git_folder / f"{repo.id}.git", self._git, default_branch=repo.default_branch)
+        pinned = None if self._pinned is None else self._pinned.get(repo.id, {})
+        folder = self.git_folder / f"{repo.id}.git"
+        return GitRepository(folder, self._git, default_branch=repo.default_branch, pinned=pinned)
 
     # Issues
 
@@ -328,7 +336,9 @@ class GitHubNetwork:
             account = self.find(login)
             if account and account.kind == "User" and (not repo.private or self.may_push(repo, account)):
                 now = self.clock.now()
-                self.notifications.tell(account, repo, issue, reason, at=now, comment_id=comment_id)
+                self.state.notifications.tell(
+                    account, repo, issue, reason, thread_id=self.new_id(), at=now, comment_id=comment_id
+                )
 
     def subscribe(self, listener: Listener) -> Callable[[], None]:
         """Call `listener` at once after each change; the returned function ends it."""

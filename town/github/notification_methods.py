@@ -23,7 +23,7 @@ def _reader(call: Call) -> Account:
 async def _list(call: Call) -> Answer:
     account, query = _reader(call), call.query
     repo = call.repo if call.path else None
-    found = call.network.notifications.of(
+    found = call.network.state.notifications.of(
         account,
         read=query.get("all") == "true",
         participating=query.get("participating") == "true",
@@ -36,7 +36,7 @@ async def _list(call: Call) -> Answer:
         [_view(call, thread) for thread in window.cut(found)],
         window=window,
         count=len(found),
-        modified=call.network.notifications.modified(account),
+        modified=call.network.state.notifications.modified(account),
         headers={"x-poll-interval": str(_POLL_INTERVAL_S)},
     )
 
@@ -45,14 +45,14 @@ async def _read_all(call: Call) -> Answer:
     account = _reader(call)
     until = parse_iso_or_none(bodies.text(call.body, "last_read_at")) or call.network.clock.now()
     repo_id = call.repo.id if call.path else None
-    found = call.network.notifications.of(account, repo_id=repo_id)
+    found = call.network.state.notifications.of(account, repo_id=repo_id)
     seen = [thread for thread in found if thread.updated_at.replace(microsecond=0) <= until]
-    call.network.notifications.set_read(seen, at=call.network.clock.now())
+    call.network.state.notifications.set_read(seen, at=call.network.clock.now())
     return Answer(None, 205)
 
 
 def _thread(call: Call) -> StoredThread:
-    found = call.network.notifications.find(_reader(call), call.path["thread_id"])
+    found = call.network.state.notifications.find(_reader(call), call.path["thread_id"])
     if found is None:
         raise not_found()
     return found
@@ -63,12 +63,12 @@ async def _get(call: Call) -> Answer:
 
 
 async def _read(call: Call) -> Answer:
-    call.network.notifications.set_read([_thread(call)], at=call.network.clock.now())
+    call.network.state.notifications.set_read([_thread(call)], at=call.network.clock.now())
     return Answer(None, 205)
 
 
 async def _done(call: Call) -> Answer:
-    call.network.notifications.set_read([_thread(call)], at=call.network.clock.now(), done=True)
+    call.network.state.notifications.set_read([_thread(call)], at=call.network.clock.now(), done=True)
     return Answer(None, 204)
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Collection, Iterable
 from datetime import datetime
 
 from town.github.values import Account, StoredIssue, StoredPull, StoredRepo, StoredThread, ThreadReason
@@ -44,10 +44,9 @@ def reasons(
 
 
 class Notifications:
-    """The threads of which accounts are told. `new_id` gives a number that nothing has yet."""
+    """The threads of which accounts are told."""
 
-    def __init__(self, new_id: Callable[[], int]) -> None:
-        self._new_id = new_id
+    def __init__(self) -> None:
         self._threads: dict[tuple[str, int, int], StoredThread] = {}
         self._changed: dict[str, datetime] = {}
 
@@ -58,14 +57,15 @@ class Notifications:
         issue: StoredIssue,
         reason: ThreadReason,
         *,
+        thread_id: int,
         at: datetime,
         comment_id: int | None,
     ) -> None:
-        """The account hears of it: its thread is unread again."""
+        """The account hears of it: its thread is unread again, or a new one with the number `thread_id`."""
         key = (account.login, repo.id, issue.number)
         thread = self._threads.get(key)
         if thread is None:
-            thread = self._threads[key] = StoredThread(self._new_id(), account, repo.id, issue, reason, at)
+            thread = self._threads[key] = StoredThread(thread_id, account, repo.id, issue, reason, at)
         thread.reason, thread.updated_at, thread.unread, thread.done = reason, at, True, False
         thread.comment_id = comment_id
         self._changed[account.login] = at

@@ -42,7 +42,7 @@ async def _organization(call: Call) -> Answer:
 
 async def _members(call: Call) -> Answer:
     org, window = places.organization(call.network, call.path["org"]), Window.of(call.query)
-    logins = call.network.members.get(org.login.lower(), ())
+    logins = call.network.state.members.get(org.login.lower(), ())
     found = sorted(filter(None, map(call.network.find, logins)), key=lambda account: account.id)
     return Answer([call.views.user(one) for one in window.cut(found)], window=window, count=len(found))
 
@@ -210,7 +210,7 @@ async def _drop(call: Call) -> Answer:
 
 
 async def _invitations(call: Call) -> Answer:
-    found = [one for one in call.network.invitations.values() if one.invitee == call.writer]
+    found = [one for one in call.network.state.invitations.values() if one.invitee == call.writer]
     window = Window.of(call.query)
     return Answer([_invitation(call, one) for one in window.cut(found)], window=window, count=len(found))
 
@@ -268,17 +268,17 @@ def _followed(call: Call) -> tuple[str, str]:
 
 
 async def _follow(call: Call) -> Answer:
-    call.network.follows.add(_followed(call))
+    call.network.state.follows.add(_followed(call))
     return Answer(None, 204)
 
 
 async def _unfollow(call: Call) -> Answer:
-    call.network.follows.discard(_followed(call))
+    call.network.state.follows.discard(_followed(call))
     return Answer(None, 204)
 
 
 async def _follows(call: Call) -> Answer:
-    if _followed(call) not in call.network.follows:
+    if _followed(call) not in call.network.state.follows:
         raise not_found()
     return Answer(None, 204)
 

@@ -20,7 +20,7 @@ def organization(network: GitHubNetwork, login: str) -> Account:
 
 def organizations_of(network: GitHubNetwork, account: Account) -> list[Account]:
     """The organisations of which an account is a member, the oldest first."""
-    found = (network.find(org) for org, members in network.members.items() if account.login.lower() in members)
+    found = (network.find(org) for org, members in network.state.members.items() if account.login.lower() in members)
     return sorted(filter(None, found), key=lambda org: org.id)
 
 
@@ -28,7 +28,7 @@ def new_repo(
     network: GitHubNetwork, by: Account, owner: Account, name: str, *, description: str = "", private: bool = False
 ) -> StoredRepo:
     """A new repository of one's own, or of one's organisation. Raises `Refusal`."""
-    if owner != by and by.login.lower() not in network.members.get(owner.login.lower(), ()):
+    if owner != by and by.login.lower() not in network.state.members.get(owner.login.lower(), ()):
         raise Refusal(403, "You need admin access to the organization before adding a repository to it.")
     if not _NAME.fullmatch(name) or name in {".", ".."}:
         message = "name can only contain ASCII letters, digits, and the characters ., -, and _"
@@ -42,7 +42,7 @@ def new_repo(
 
 def check_admin(network: GitHubNetwork, repo: StoredRepo, by: Account) -> None:
     """Raises `Refusal` if it is neither one's own nor one's organisation's."""
-    if by != repo.owner and by.login.lower() not in network.members.get(repo.owner.login.lower(), ()):
+    if by != repo.owner and by.login.lower() not in network.state.members.get(repo.owner.login.lower(), ()):
         raise forbidden_admin()
 
 
@@ -55,7 +55,7 @@ def permission(network: GitHubNetwork, repo: StoredRepo, account: Account | None
     """`admin`, `write`, `read` or `none`."""
     if account is None:
         return "none" if repo.private else "read"
-    if account == repo.owner or account.login.lower() in network.members.get(repo.owner.login.lower(), ()):
+    if account == repo.owner or account.login.lower() in network.state.members.get(repo.owner.login.lower(), ()):
         return "admin"
     if account.login.lower() in repo.collaborators:
         return "write"
@@ -64,7 +64,7 @@ def permission(network: GitHubNetwork, repo: StoredRepo, account: Account | None
 
 def workers(network: GitHubNetwork, repo: StoredRepo) -> list[Account]:
     """Who may push to a repository, the oldest account first."""
-    logins = {repo.owner.login.lower(), *repo.collaborators, *network.members.get(repo.owner.login.lower(), ())}
+    logins = {repo.owner.login.lower(), *repo.collaborators, *network.state.members.get(repo.owner.login.lower(), ())}
     found = [account for account in map(network.find, logins) if account and account.kind != "Organization"]
     return sorted(found, key=lambda account: account.id)
 
@@ -77,20 +77,20 @@ def invite(network: GitHubNetwork, repo: StoredRepo, by: Account, login: str) ->
         raise not_found()
     if network.may_push(repo, invitee):
         return None
-    for invitation in network.invitations.values():
+    for invitation in network.state.invitations.values():
         if (invitation.repo_id, invitation.invitee) == (repo.id, invitee):
             return invitation
     made = StoredInvitation(network.new_id(), repo.id, invitee, by, network.clock.now())
-    network.invitations[made.id] = made
+    network.state.invitations[made.id] = made
     return made
 
 
 def answer_invitation(network: GitHubNetwork, by: Account, invitation_id: int, *, accept: bool) -> None:
     """Take an invitation, or decline it. Raises `Refusal`."""
-    invitation = network.invitations.get(invitation_id)
+    invitation = network.state.invitations.get(invitation_id)
     if invitation is None or invitation.invitee != by:
         raise not_found()
-    del network.invitations[invitation_id]
+    del network.state.invitations[invitation_id]
     if accept:
         network.any_repo(invitation.repo_id).collaborators.add(by.login.lower())
 

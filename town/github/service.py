@@ -24,13 +24,14 @@ from town.github import (
     search_methods,
 )
 from town.github.bodies import parse_body
-from town.github.breaking import broken, spoil
+from town.github.breaking import SECONDARY, broken, spoil
 from town.github.call import Answer, Call, Handler
 from town.github.conditional import etag_of, is_unchanged, last_modified
-from town.github.faults import Fault, Faults
+from town.github.faults import STRIKES, Fault, Faults
 from town.github.git_process import GitError
 from town.github.limits import Meter, Standing
 from town.github.network import GitHubNetwork
+from town.github.replicas import Replicas
 from town.github.smart_http import SmartHttp
 from town.github.values import Refusal, StoredRepo, Token
 from town.github.views import Views
@@ -71,7 +72,8 @@ def github_app(network: GitHubNetwork, *, faults: Faults | None = None, meter: M
     `x-ratelimit-*` headers. Only where `faults` is given can they be armed, in process or by `POST /town/faults`.
     """
     service = _Service(network, faults if faults is not None else Faults(), meter or Meter(network.clock))
-    routes = [Route(path, service.answering(by), methods=list(by)) for path, by in ELSEWHERE.items()]
+    routes = [Route("/rate_limit", service.rate_limit)]
+    routes += [Route(path, service.answering(by), methods=list(by)) for path, by in ELSEWHERE.items()]
     routes += [
         Route(f"{place}{path}", service.answering(by), methods=list(by))
         for place in ("/repos/{owner}/{repo}", "/repositories/{repo_id:int}")
@@ -79,7 +81,7 @@ def github_app(network: GitHubNetwork, *, faults: Faults | None = None, meter: M
     ]
     if faults is not None:
         routes.append(Route("/town/faults", faults.answer, methods=["GET", "POST", "DELETE"]))
-    git = SmartHttp(network, service.armed)
+    git = SmartHttp(network, service.armed, service.keep)
     routes += [
         Route("/{owner}/{repo}.git/{service:path}", git.answer, methods=["GET", "POST"]),
         Route("/{owner}/{repo}", service.repo_page),
@@ -94,12 +96,16 @@ class _Service:
         self._network = network
         self._faults = faults
         self._meter = meter
+        self._replicas = Replicas(network)
 
     def answering(self, by_verb: dict[str, Handler]) -> Callable[[Request], object]:
         """The endpoint of one address."""
 
         async def endpoint(request: Request) -> Response:
             content = await request.body()
+            where = f"{request.method} {request.url.path}"
+            if slow := self._faults.meet(where, {"slow"}):
+                await self._network.clock.sleep(self._faults.some_of(slow.seconds))
             fault = self.armed(request)
             if fault and (answer := broken(fault, request, self._network.clock)):
                 return answer
@@ -111,7 +117,23 @@ class _Service:
 
     def armed(self, request: Request) -> Fault | None:
         """The fault that a request meets."""
-        return self._faults.meet(f"{request.method} {request.url.path}")
+        return self._faults.meet(f"{request.method} {request.url.path}", STRIKES)
+
+    async def keep(self) -> None:
+        """Keeps the state before a write, where reads are to be behind."""
+        if any(fault.kind == "stale" for fault in self._faults.armed):
+            await self._replicas.keep()
+
+    async def rate_limit(self, request: Request) -> Response:
+        """How many requests are left, which costs none."""
+        try:
+            token = self._token(request)
+        except Refusal as refusal:
+            return refusal_response(refusal)
+        standing = self._meter.standing(*_who(token, request))
+        told = standing.told()
+        body = {"resources": {"core": told, "search": told}, "rate": told}
+        return JSONResponse(body, headers=standing.headers())
 
     async def repo_page(self, request: Request) -> Response:
         repo = self._public(request)
@@ -132,7 +154,7 @@ class _Service:
             token = self._token(request)
         except Refusal as refusal:
             return refusal_response(refusal)
-        who = (token.account.login if token else "", request.client.host if request.client else "")
+        who = _who(token, request)
         standing = self._meter.count(*who)
         answer = await self._performed(handler, request, content, token, standing)
         if answer.status_code == _UNCHANGED and token:
@@ -149,12 +171,17 @@ class _Service:
         if standing.refused:
             whose = f"user ID {token.account.id}" if token else "your address"
             return refusal_response(Refusal(403, f"API rate limit exceeded for {whose}."))
+        if token and request.method not in _SAFE and (wait := self._meter.write_wait(token.account.login)):
+            answer = refusal_response(Refusal(403, SECONDARY))
+            answer.headers["retry-after"] = str(wait)
+            return answer
         if moved := self._moved(request):
             return moved
         try:
             views = Views(f"{request.url.scheme}://{request.url.netloc}")
+            network = await self._seen_by(request)
             body = parse_body(content, bare_list="labels" if request.url.path.endswith("/labels") else "")
-            call = Call(self._network, views, token, request.path_params, request.query_params, body)
+            call = Call(network, views, token, request.path_params, request.query_params, body)
             found = handler(call)
             return _success(found if isinstance(found, Answer) else await found, request, self._network.clock.now())
         except Refusal as refusal:
@@ -162,6 +189,14 @@ class _Service:
         except GitError as error:
             logger.warning("the town's Git: %s", error)
             return refusal_response(Refusal(500, "Server Error"))
+
+    async def _seen_by(self, request: Request) -> GitHubNetwork:
+        """The network as a request sees it: a read perhaps as it was."""
+        if request.method not in _SAFE:
+            await self.keep()
+            return self._network
+        stale = self._faults.meet(f"{request.method} {request.url.path}", {"stale"})
+        return self._replicas.behind(self._faults.some_of(stale.seconds)) if stale else self._network
 
     def _token(self, request: Request) -> Token | None:
         if not request.headers.get("user-agent"):
@@ -194,6 +229,11 @@ class _Service:
             return self._network.repo(request.path_params["owner"], request.path_params["repo"], None)
         except Refusal:
             return None
+
+
+def _who(token: Token | None, request: Request) -> tuple[str, str]:
+    """The login and the address of a client."""
+    return token.account.login if token else "", request.client.host if request.client else ""
 
 
 _GUARD = {"content-security-policy": pages.POLICY}

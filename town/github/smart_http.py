@@ -8,7 +8,7 @@ from __future__ import annotations
 import asyncio
 import binascii
 from base64 import b64decode
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
@@ -28,12 +28,21 @@ _GIT_HEADERS = {"content-encoding": "HTTP_CONTENT_ENCODING", "git-protocol": "GI
 
 
 class SmartHttp:
-    """Serves the Git repositories of `network`. `armed` gives the fault that a request meets."""
+    """Serves the Git repositories of `network`.
+
+    `armed` gives the fault that a request meets, `before_write` is awaited before each push.
+    """
 
     def __init__(
-        self, network: GitHubNetwork, armed: Callable[[Request], Fault | None], *, deadline_s: float = DEADLINE_S
+        self,
+        network: GitHubNetwork,
+        armed: Callable[[Request], Fault | None],
+        before_write: Callable[[], Awaitable[None]],
+        *,
+        deadline_s: float = DEADLINE_S,
     ) -> None:
         self._network = network
+        self._before_write = before_write
         self._armed = armed
         self._deadline_s = deadline_s
 
@@ -58,6 +67,8 @@ class SmartHttp:
         if service == _WRITE:
             self._check_push(repo, account)
         git = self._network.git(repo)
+        if service == _WRITE:
+            await self._before_write()
         before = await git.refs() if service == _WRITE else {}
         async with asyncio.timeout(self._deadline_s):
             answer = await _run(request, git, account)
