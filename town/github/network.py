@@ -15,7 +15,7 @@ from common.clock import Clock
 from town.github.git_process import GitProcess
 from town.github.notifications import reasons
 from town.github.repository import GitRepository
-from town.github.state import Remembered
+from town.github.state import NetworkState
 from town.github.values import (
     ALL_SCOPES,
     Account,
@@ -51,11 +51,11 @@ class GitHubNetwork:
         *,
         clock: Clock,
         git_folder: Path | None = None,
-        state: Remembered | None = None,
+        state: NetworkState | None = None,
         pinned: Mapping[int, Mapping[str, str]] | None = None,
     ) -> None:
         self.clock = clock
-        self.state = state or Remembered()
+        self.state = state or NetworkState()
         self.git_folder = git_folder
         self._git = GitProcess()
         self._pinned = pinned

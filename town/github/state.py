@@ -9,7 +9,7 @@ from town.github.values import Account, StoredInvitation, StoredRepo, Token
 
 
 @dataclass(slots=True)
-class Remembered:
+class NetworkState:
     """What is remembered.
 
     Attributes:
