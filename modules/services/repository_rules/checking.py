@@ -18,7 +18,7 @@ from modules.runtime.database.database import Database
 from modules.runtime.journal.journal import Journal
 from modules.runtime.journal.types import Entry
 from modules.runtime.llm.types import Importance
-from modules.services.outbox.github_bodies import IssueBody, IssueCommentBody
+from modules.services.outbox.github_bodies import OnGitHub
 from modules.services.outbox.outbox import Outbox
 from modules.services.outbox.types import Intent
 from modules.services.repository_rules import store
@@ -130,4 +130,4 @@ class RepositoryRules:
 
 def _place(intent: Intent) -> str:
     """The repository of an intent, `owner/name` in lower case; "" if it has none."""
-    return intent.body.repo.lower() if isinstance(intent.body, IssueBody | IssueCommentBody) else ""
+    return intent.body.repo.lower() if isinstance(intent.body, OnGitHub) else ""

@@ -1,0 +1,1 @@
+"""Repositories by Git: clone and push."""

@@ -1,0 +1,192 @@
+"""Clones and pushes as one account. Every operation answers `ApiResult`; only our own bugs raise.
+
+The token goes by the environment of `git` alone, so neither a process list nor the clone holds it. A push takes the
+objects of a folder and none of its settings, hooks or addresses, as somebody else's code may have run there.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import shutil
+import signal
+import tempfile
+from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+from adapters.git.params import environment, git_address, is_valid_git_param, without_secrets
+from common.result import ApiResult, Err, ErrKind, Ok
+
+GIT_DEADLINE_S = 120.0
+_MAX_ERROR_CHARS = 300
+_NO_ACCESS = ("authentication failed", "could not read username", "error: 401", "error: 403", "permission to")
+_MISSING = ("not found", "does not exist", "error: 404")
+_NO_WAY = ("could not resolve host", "failed to connect", "connection refused", "couldn't connect")
+
+
+@dataclass(frozen=True, slots=True)
+class Pushed:
+    """A branch that stands on the server at `sha`."""
+
+    branch: str
+    sha: str
+
+
+@dataclass(frozen=True, slots=True)
+class _Run:
+    code: int
+    out: str
+    told: str
+
+
+class Git:
+    """Git as one account at one service.
+
+    Args:
+        api_url: where the service's interface answers; its repositories lie beside it (`git_address`).
+        login: the account's name; "" for nobody, who may clone what is public.
+        token: its token; "" for nobody.
+        deadline_s: seconds that one operation may take.
+
+    """
+
+    def __init__(self, *, api_url: str, login: str, token: str, deadline_s: float = GIT_DEADLINE_S) -> None:
+        self._address = git_address(api_url)
+        self._login = login
+        self._token = token
+        self._deadline_s = deadline_s
+
+    def url(self, owner: str, repo: str) -> str:
+        """The address of a repository, without credentials."""
+        return f"{self._address}/{owner}/{repo}.git"
+
+    async def clone(
+        self, owner: str, repo: str, folder: Path, *, branch: str = "", depth: int | None = None
+    ) -> ApiResult[Path]:
+        """Clone into `folder`, which must not exist or be empty; what is left of a failed clone is taken away.
+
+        Args:
+            owner: of the repository.
+            repo: its name.
+            folder: where to.
+            branch: the one to check out; the default branch where it is "".
+            depth: how many commits of each history; None for all.
+
+        """
+        what = f"clone {owner}/{repo}"
+        if wrong := _wrong(what, owner, repo, *filter(None, [branch])):
+            return wrong
+        if _is_taken(folder):
+            return Err(f"could not {what}: {folder} is not empty", "invalid")
+        options = [f"--branch={branch}"] if branch else []
+        options += [f"--depth={max(1, depth)}"] if depth is not None else []
+        place = _whole(folder)
+        arguments = ("clone", "--quiet", "--no-tags", *options, "--", self.url(owner, repo), str(place))
+        run = await self._run(arguments, at=place.parent)
+        if isinstance(run, _Run) and run.code == 0:
+            return Ok(folder)
+        await asyncio.to_thread(shutil.rmtree, folder, ignore_errors=True)
+        return self._failed(what, run, write=False)
+
+    async def push(self, folder: Path, owner: str, repo: str, branch: str) -> ApiResult[Pushed]:
+        """Push a branch of the clone in `folder` to the branch of the same name, never over what others pushed.
+
+        The error is of kind `conflict` where the server holds commits that the branch does not.
+        """
+        what = f"push {branch} to {owner}/{repo}"
+        if wrong := _wrong(what, owner, repo, branch):
+            return wrong
+        git_dir = _whole(folder) / ".git"
+        if not _is_taken(git_dir / "objects"):
+            return Err(f"could not {what}: {folder} is no clone", "invalid")
+        with tempfile.TemporaryDirectory(prefix="push-") as name:
+            return await self._push_from(Path(name), git_dir, self.url(owner, repo), branch, what)
+
+    async def _push_from(self, bare: Path, git_dir: Path, url: str, branch: str, what: str) -> ApiResult[Pushed]:
+        read = await self._run(
+            ("--git-dir", str(git_dir), "rev-parse", "--verify", "--quiet", f"refs/heads/{branch}^{{commit}}"), at=bare
+        )
+        if isinstance(read, Err) or read.code:
+            return Err(f"could not {what}: there is no such branch in {git_dir.parent}", "invalid")
+        sha = read.out.strip()
+        made = await self._run(("init", "--quiet", "--bare", "--template=", str(bare)), at=bare)
+        if isinstance(made, Err) or made.code:
+            return self._failed(what, made, write=False)
+        if (shallow := git_dir / "shallow").is_file():
+            await asyncio.to_thread(shutil.copyfile, shallow, bare / "shallow")
+        run = await self._run(
+            ("--git-dir", str(bare), "push", "--porcelain", "--", url, f"{sha}:refs/heads/{branch}"),
+            at=bare,
+            more={"GIT_OBJECT_DIRECTORY": str(git_dir / "objects")},
+        )
+        if isinstance(run, _Run) and run.code == 0:
+            return Ok(Pushed(branch, sha))
+        if isinstance(run, _Run) and any(line.startswith("!") for line in run.out.splitlines()):
+            told = without_secrets(run.out, login=self._login, token=self._token)[:_MAX_ERROR_CHARS]
+            return Err(f"could not {what}: the server refused it ({told})", "conflict")
+        return self._failed(what, run, write=True)
+
+    async def _run(self, arguments: tuple[str, ...], *, at: Path, more: Mapping[str, str] | None = None) -> _Run | Err:
+        """Run `git`; an `Err` where it could not be started or did not end in time."""
+        env = environment(
+            self._address, login=self._login, token=self._token, home=str(at), path=os.environ.get("PATH", os.defpath)
+        )
+        try:
+            process = await asyncio.create_subprocess_exec(
+                "git",
+                *arguments,
+                cwd=at,
+                env={**env, **(more or {})},
+                stdin=asyncio.subprocess.DEVNULL,
+                stdout=asyncio.subprocess.PIPE,
+                stderr=asyncio.subprocess.PIPE,
+                start_new_session=True,
+            )
+        except OSError as error:
+            return Err(f"git cannot be started ({error.strerror}): install it", "invalid")
+        try:
+            async with asyncio.timeout(self._deadline_s):
+                out, told = await process.communicate()
+        except TimeoutError:
+            return Err(f"it took longer than {self._deadline_s:g} s", "unknown_outcome")
+        finally:
+            with suppress(ProcessLookupError):
+                os.killpg(process.pid, signal.SIGKILL)
+            await process.wait()
+        return _Run(process.returncode or 0, out.decode(errors="replace"), told.decode(errors="replace"))
+
+    def _failed(self, what: str, run: _Run | Err, *, write: bool) -> Err:
+        if isinstance(run, Err):
+            kind: ErrKind = "transient" if run.kind == "unknown_outcome" and not write else run.kind
+            return Err(f"could not {what}: {run.error}", kind)
+        told = without_secrets(run.told, login=self._login, token=self._token)
+        return Err(
+            f"could not {what}: {told[:_MAX_ERROR_CHARS] or f'git ended with {run.code}'}", _kind(told, write=write)
+        )
+
+
+def _whole(folder: Path) -> Path:
+    return folder.resolve()
+
+
+def _is_taken(folder: Path) -> bool:
+    """Whether anything is there but an empty folder."""
+    return folder.exists() and (not folder.is_dir() or any(folder.iterdir()))
+
+
+def _kind(told: str, *, write: bool) -> ErrKind:
+    said = told.lower()
+    if any(words in said for words in _NO_ACCESS):
+        return "auth"
+    if any(words in said for words in _MISSING):
+        return "not_found"
+    if any(words in said for words in _NO_WAY):
+        return "transient"
+    return "unknown_outcome" if write else "transient"
+
+
+def _wrong(what: str, *values: str) -> Err | None:
+    wrong = next((value for value in values if not is_valid_git_param(value)), None)
+    return None if wrong is None else Err(f"could not {what}: {wrong!r} is nothing to hand to git", "invalid")
