@@ -35,13 +35,13 @@ from local_tools.bluesky_turns import (
     data_of,
     due_before_answer,
     fitted,
-    holds_instructions,
     is_by_owner,
     is_urgent,
     may_stay_silent,
     named_in_request,
     noting_request,
     once_for,
+    post_problem,
     serves_request,
     thread_of,
 )
@@ -89,8 +89,8 @@ class BlueskyTools:
         text = fitted(bare_words(said) if shown else said, turn, most)
         if shown and (problem := text_problem(text, most)):
             return self.answered(refused(problem), "posted", ends=False)
-        if holds_instructions(text, turn):
-            return self.words.error("Post Not Sent")
+        if unfit := post_problem(text, turn):
+            return self.words.error(unfit)
         if shown and only_repeats(text, shown.said):
             return self.words.error("Only The Source")
         if shown and isinstance(subject, ExpressionTurn) and said_before(text, subject.said):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
-from typing import Any, TypeAlias
+from typing import Any, Literal, TypeAlias
 
 from adapters.atproto.richtext import detect_mentions
 from common.constants import PORTABLE_MAX_GRAPHEMES
@@ -12,6 +12,7 @@ from common.text.graphemes import grapheme_len, leading_sentences
 from modules.lives.bluesky.request_policy import is_request, tools_for_request
 from modules.lives.bluesky.types import Act, ExpressionTurn, Published, ThreadTurn
 from modules.services.agent.tools.types import ToolResult, Turn
+from modules.services.commitments.writer import contains_promise
 
 Handler: TypeAlias = Callable[[Any, Turn], Awaitable[ToolResult]]
 
@@ -49,12 +50,21 @@ def is_by_owner(turn: Turn) -> bool:
     return turn.provenance is Provenance.OWNER
 
 
-def holds_instructions(text: str, turn: Turn) -> bool:
-    """Return whether `text` holds words that only our own prompt has; what was said in the thread may be said."""
+def post_problem(text: str, turn: Turn) -> Literal["Post Not Sent", "Post Itself"] | None:
+    """Return why `text` must not be posted, as the name of the answer that the model reads; None if it may.
+
+    It holds words that only our own prompt has, but for those that were said in the thread; or it says that something
+    will be posted, where the owner asks for the post itself. The latter is returned once: a model that says the same
+    again means it.
+    """
     subject = turn.subject
-    if isinstance(subject, ThreadTurn):
-        return subject.scaffold.is_in(text, (*subject.said, subject.notification.text))
-    return isinstance(subject, ExpressionTurn) and subject.scaffold.is_in(text)
+    if isinstance(subject, ExpressionTurn):
+        return "Post Not Sent" if subject.scaffold.is_in(text) else None
+    if not isinstance(subject, ThreadTurn):
+        return None
+    if subject.scaffold.is_in(text, (*subject.said, subject.notification.text)):
+        return "Post Not Sent"
+    return "Post Itself" if contains_promise(text) and subject.revisions.ask_for_better() else None
 
 
 def serves_request(name: str) -> Callable[[Turn], bool]:

@@ -9,11 +9,11 @@ from pydantic import BaseModel, Field
 from common.provenance import Provenance
 from local_tools.bluesky import BlueskyTools
 from local_tools.bluesky_turns import (
-    holds_instructions,
     is_by_owner,
     is_urgent,
     noting_request,
     once_for,
+    post_problem,
     serves_request,
 )
 from local_tools.words import ToolWords
@@ -59,8 +59,8 @@ class ReplyLimitTools:
         return self._on_bluesky.answered(self._publisher.published(limited), "limited", ends=False)
 
     async def post(self, args: LimitedPostInput, turn: Turn) -> ToolResult:
-        if holds_instructions(args.text, turn):
-            return self._words.error("Post Not Sent")
+        if unfit := post_problem(args.text, turn):
+            return self._words.error(unfit)
         replies = allowed_replies(args.who)
         if replies == "Unclear Audience":
             return self._words.error(replies)

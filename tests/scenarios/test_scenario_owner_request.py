@@ -124,6 +124,21 @@ async def test_an_answer_before_the_act_is_sent_back_once(running_town: RunningT
     assert "Now call bluesky_follow" in running_town.mind.asked[1].messages[-1].text
 
 
+async def test_a_post_that_only_says_that_it_will_be_written_is_sent_back(running_town: RunningTown) -> None:
+    def promising(request: ChatRequest) -> Completion:
+        tried = sum(message.role == "tool" for message in request.messages)
+        if tried == 2:
+            return call("bluesky_reply", text="It stands on my page now.")
+        return call("bluesky_post", text="Tin sings, slate hums." if tried else "I will post a thought about rain.")
+
+    running_town.mind.answer = promising
+    home = running_town.make_home("rowan")
+    running_town.network.post_as(running_town.account("owner"), "@rowan.test please post a thought about rain")
+    async with awake(home) as soul:
+        await soul.look()
+    assert sorted(running_town.texts("rowan")) == ["It stands on my page now.", "Tin sings, slate hums."]
+
+
 async def test_the_owner_s_post_says_who_is_followed(running_town: RunningTown) -> None:
     def guessing(request: ChatRequest) -> Completion:
         tried = sum(message.role == "tool" for message in request.messages)

@@ -105,6 +105,7 @@ SKILL_CONTRACTS: Mapping[str, Mapping[str, frozenset[str]]] = {
         "Answers / Left": _NONE,
         "Answers / Silent": _NONE,
         "Answers / No Follow Record": _NONE,
+        "Answers / Post Itself": _NONE,
         "Answers / Not Done Yet": frozenset({"tools"}),
         "Answers / Not Named": frozenset({"names"}),
         "Answers / No Post": _NONE,
