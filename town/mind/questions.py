@@ -91,15 +91,9 @@ def _worth_a_post(fields: Fields) -> str:
     return "yes" if len(stems(" ".join(fields.get("title", ())))) >= _TELLING_TITLE else "no"
 
 
-def _same_phrases(fields: Fields) -> str:
-    """The texts as they are, by group."""
-    grouped: dict[str, object] = {}
-    for key, texts in fields.items():
-        group, _, name = key.rpartition(".")
-        inner = grouped.setdefault(group, {}) if group else grouped
-        if isinstance(inner, dict):
-            inner[name] = "".join(texts)
-    return json.dumps(grouped)
+def _told_plainly(fields: Fields) -> str:
+    """The texts with a full stop less, for a voice that makes no ends."""
+    return json.dumps({key: "".join(texts).removesuffix(".") for key, texts in fields.items()})
 
 
 _QUESTIONS: Mapping[str, Callable[[Fields], str]] = {
@@ -111,7 +105,7 @@ _QUESTIONS: Mapping[str, Callable[[Fields], str]] = {
     "rights-request": _right,
     "announcement-decision": _worth_a_post,
     "extraction": lambda _: "[]",
-    "voice-phrases": _same_phrases,
+    "voice-phrases": _told_plainly,
 }
 """By the name of the question; any other gets a sentence."""
 

@@ -78,37 +78,47 @@ FORMS: Mapping[str, PhraseForm] = {
 }
 
 
+VOICED: tuple[tuple[str, ...], ...] = (
+    (*(key for key in FORMS if key.startswith(("fulfillment.", "space."))), "task_claim", "github.plan_synthesized"),
+    tuple(key for key in FORMS if key.startswith("github.task_")),
+    (
+        "github.plan_complete",
+        "github.workspace_finished",
+        "github.pr_closed",
+        "github.plan_superseded",
+        "github.issue_rolled_up",
+        "github.issue_stale_closed",
+        "github.sentinel_reopened_work",
+    ),
+)
+"""Those that a voice can change, a few at a time. Headings, lists of checks and where something comes from stay."""
+
+
 def interpolate(template: str, values: Mapping[str, object]) -> str:
     """`template` with all placeholders filled in that have a value, in one pass: what was put in is not read again."""
     return _PLACEHOLDER.sub(lambda found: str(values.get(found[1], found[0])), template)
 
 
-def read_phrases(raw: object, *, names: Iterable[str] = (), lenient: bool = False) -> dict[str, str]:
-    """The texts in the object of a file; what it holds beside them is left alone.
-
-    Args:
-        raw: as JSON has it.
-        names: accounts that no text may name, for example our own on GitHub.
-        lenient: whether a text that is not required is left out where it is wrong, instead of refusing all of them.
-
-    Raises:
-        ValueError: what is wrong, in words.
-
-    """
+def read_phrases(raw: object) -> dict[str, str]:
+    """The texts in the object of a file; what it holds beside them is left alone. Raises `ValueError` in words."""
     if not isinstance(raw, Mapping) or raw.get("version") != VERSION:
         raise ValueError(f"it is no JSON object of version {VERSION}")
     given, found = dict(_flat(raw)), dict[str, str]()
     for key, form in FORMS.items():
-        if key not in given and not form.required:
-            continue
-        if not (problem := _problem(given.get(key), form, names)):
+        if key in given or form.required:
+            if problem := problem_of(key, given.get(key)):
+                raise ValueError(problem)
             found[key] = str(given[key])
-        elif form.required or not lenient:
-            raise ValueError(f"{key} {problem}")
     return found
 
 
-def as_object(phrases: Mapping[str, str]) -> dict[str, object]:
+def problem_of(key: str, text: object, *, names: Iterable[str] = ()) -> str:
+    """Why this cannot be the text named `key`, or ""; it may name none of the accounts `names`."""
+    problem = _problem(text, FORMS[key], names)
+    return f"{key} {problem}" if problem else ""
+
+
+def as_object(phrases: Mapping[str, object]) -> dict[str, object]:
     """The same as a file holds it, by group."""
     grouped: dict[str, object] = {"version": VERSION}
     for key, text in phrases.items():

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Protocol
@@ -28,10 +28,10 @@ from modules.runtime.scheduler.attention import Attention
 from modules.services.agent.identity.identity import Identity, Me
 from modules.services.agent.identity.keeper import SelfChanged
 from modules.services.agent.skills.skills import Skills
-from modules.services.voice_phrases.phrases import VERSION, as_object, read_phrases
+from modules.services.voice_phrases.phrases import FORMS, VOICED, as_object, problem_of
 from modules.services.voice_phrases.store import SKILL, VoicePhrases, load_object
 
-_TOKENS = 2_500
+_TOKENS = 1_000
 _TEMPERATURE = 0.7
 
 
@@ -63,8 +63,8 @@ class VoiceWriter:
             return False
         try:
             async with self.attention.take(SKILL):
-                answer = await self._ask(voice)
-            texts = read_phrases({**_object_in(answer), "version": VERSION}, names=self.names, lenient=True)
+                answered = {key: text for group in VOICED for key, text in (await self._ask(voice, group)).items()}
+            texts, refused = self._usable(answered)
             stamped = {**as_object(texts), "generatedAt": iso(self.clock.now()), "voiceDigest": digest}
             write_atomic(self.path, json.dumps(stamped, ensure_ascii=False, indent=2) + "\n")
         except Fatal:
@@ -78,14 +78,16 @@ class VoiceWriter:
                 "The voice phrases stay as they are: the model's texts cannot be used", str(error), warns=True
             )
             return False
-        await self._tell("The voice phrases are written anew", f"for the voice in SELF.md; {len(texts)} texts")
+        left = f"; as they were: {'; '.join(refused)}" if refused else ""
+        await self._tell("The voice phrases are written anew", f"for the voice in SELF.md{left}")
         return True
 
-    async def _ask(self, voice: str) -> str:
-        defaults = self.phrases.defaults()
-        shown = json.dumps(as_object(defaults), ensure_ascii=False, indent=1)
-        about = QuestionFacts(SKILL, {key: (text,) for key, text in defaults.items()})
-        return await self.gateway.chat(
+    async def _ask(self, voice: str, group: Sequence[str]) -> dict[str, object]:
+        """The texts of a group as the model puts them, by their names; few at a time, or a small model copies them."""
+        given = {key: self.phrases.default(key) for key in group}
+        shown = json.dumps(given, ensure_ascii=False, indent=1)
+        about = QuestionFacts(SKILL, {key: (text,) for key, text in given.items()})
+        answer = await self.gateway.chat(
             [Message("user", self.skills.render(SKILL, "Message", voice=voice, phrases=shown))],
             system=self.skills.render(SKILL, "System Prompt"),
             max_tokens=_TOKENS,
@@ -94,6 +96,21 @@ class VoiceWriter:
             importance="own",
             facts=TurnFacts(about),
         )
+        return {key: text for key, text in _object_in(answer).items() if key in given}
+
+    def _usable(self, answered: Mapping[str, object]) -> tuple[dict[str, str], list[str]]:
+        """The texts for the file, and what is wrong with those that stay as the skill has them.
+
+        Raises `ValueError` where no new text can be used.
+        """
+        problems = {key: problem_of(key, text, names=self.names) for key, text in answered.items()}
+        new = {
+            key: str(text) for key, text in answered.items() if not problems[key] and text != self.phrases.default(key)
+        }
+        refused = [problem for problem in problems.values() if problem]
+        if not new:
+            raise ValueError("; ".join(refused) or "they are those that it was shown")
+        return {key: new.get(key, self.phrases.default(key)) for key in FORMS}, refused
 
     def _written_for(self) -> str:
         """The voice that the file was written for; "" if it does not say so, or is none."""

@@ -15,7 +15,7 @@ from common.files import read_bounded
 from modules.runtime.journal.journal import Journal
 from modules.runtime.journal.types import Entry
 from modules.services.agent.skills.skills import PART, Skills
-from modules.services.voice_phrases.phrases import FORMS, interpolate, read_phrases
+from modules.services.voice_phrases.phrases import interpolate, read_phrases
 
 SKILL = "voice-phrases"
 DEFAULTS = "Defaults"
@@ -41,16 +41,16 @@ class VoicePhrases:
 
     def phrase(self, key: str, /, **values: object) -> str:
         """Return the text named `key` with `values` in it. Raises `SkillError` if there is none of that name."""
+        return interpolate(self.template(key), values)
+
+    def template(self, key: str) -> str:
+        """Return the text named `key`, placeholders unfilled. Raises `SkillError` if there is none of that name."""
         own = self._read().get(key)
-        return interpolate(own if own is not None else self.default(key), values)
+        return own if own is not None else self.default(key)
 
     def default(self, key: str) -> str:
         """Return the text of the skill, placeholders unfilled. Raises `SkillError` if there is none of that name."""
         return self._skills.section(SKILL, f"{DEFAULTS}{PART}{key}")
-
-    def defaults(self) -> dict[str, str]:
-        """Return all texts of the skill, placeholders unfilled."""
-        return {key: self.default(key) for key in FORMS}
 
     def _read(self) -> Mapping[str, str]:
         try:

@@ -8,7 +8,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from modules.services.voice_phrases.phrases import FORMS, VERSION, as_object, interpolate, read_phrases
+from modules.services.voice_phrases.phrases import (
+    FORMS,
+    VERSION,
+    VOICED,
+    as_object,
+    interpolate,
+    problem_of,
+    read_phrases,
+)
 from tests.shipped_skills import SHIPPED
 
 DEFAULTS = SHIPPED.subsections("voice-phrases", "Defaults")
@@ -20,15 +28,21 @@ def file_of(**changed: str | None) -> dict[str, Any]:
     return as_object({key: text for key, text in texts.items() if text is not None})
 
 
-def refusal(raw: object, **more: Any) -> str:
+def refusal(raw: object) -> str:
     with pytest.raises(ValueError, match=r"\w") as refused:
-        read_phrases(raw, **more)
+        read_phrases(raw)
     return str(refused.value)
 
 
 def test_the_texts_of_the_skill_are_all_there_is_and_valid() -> None:
     assert DEFAULTS.keys() == FORMS.keys()
     assert read_phrases(file_of()) == DEFAULTS
+
+
+def test_each_text_that_a_voice_can_change_stands_in_one_group_and_all_required_ones_do() -> None:
+    voiced = [key for group in VOICED for key in group]
+    assert len(voiced) == len(set(voiced))
+    assert {key for key, form in FORMS.items() if form.required} <= set(voiced) <= FORMS.keys()
 
 
 def test_a_file_with_the_required_texts_alone_is_valid() -> None:
@@ -56,20 +70,21 @@ WRONG: list[tuple[dict[str, str | None], str]] = [
     ({"github__task_abandoned": "Task {{number}} has failed {{count}} times."}, "lacks '**task {{number}}**'"),
     ({"github__plan_complete": "Done, @ada."}, "names an account or an address"),
     ({"github__plan_complete": "See https://evil.example."}, "names an account or an address"),
-    ({"github__plan_complete": "sh-rowan is done."}, "names the SOUL's own account"),
     ({"space__creating": "Now\u202e."}, "space.creating holds control characters"),
 ]
 
 
 @pytest.mark.parametrize(("changed", "problem"), WRONG)
 def test_a_text_that_must_not_be_said_so_is_refused_by_its_name(changed: dict[str, str | None], problem: str) -> None:
-    assert problem in refusal(file_of(**changed), names=("", "sh-rowan"))
+    assert problem in refusal(file_of(**changed))
 
 
-def test_of_the_model_s_texts_those_that_are_not_required_may_be_left_out() -> None:
-    read = read_phrases(file_of(space__creating="x" * 200, github__pr_closed="Closed."), lenient=True)
-    assert DEFAULTS.keys() - read.keys() == {"space.creating", "github.pr_closed"}
-    assert "lacks {{url}}" in refusal(file_of(fulfillment__default="Done."), lenient=True)
+def test_a_text_that_names_the_soul_s_own_account_is_refused_where_that_is_asked() -> None:
+    text = "SH-rowan: all tasks are done."
+    assert problem_of("github.plan_complete", text, names=("", "sh-rowan")) == (
+        "github.plan_complete names the SOUL's own account"
+    )
+    assert not problem_of("github.plan_complete", text)
 
 
 def test_a_placeholder_is_filled_in_everywhere_and_what_was_put_in_is_not_read_again() -> None:
