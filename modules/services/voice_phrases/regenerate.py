@@ -1,8 +1,8 @@
 """Has the operational texts written anew when the part of SELF.md on the SOUL's voice has changed.
 
-The model is shown that part and the texts of the skill, and nothing that others wrote. What it answers replaces
-`voice-phrases.json` in one step, or nothing changes. The file says which voice it was written for, so that each is
-asked about once, also after a restart.
+The model is shown that part and the texts of the skill, and nothing that others wrote. What of its answers can be used
+replaces `voice-phrases.json` in one step; where nothing can, nothing changes. The file says which voice it was written
+for, so that each is asked about once, also after a restart.
 """
 
 from __future__ import annotations
