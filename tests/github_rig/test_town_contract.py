@@ -5,14 +5,16 @@ from __future__ import annotations
 import asyncio
 import json
 from base64 import b64encode
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
+import github
 import httpx
 import pytest
 import pytest_asyncio
+from github.GithubException import GithubException
 from starlette.routing import compile_path
 
 from common.clock import SystemClock
@@ -27,6 +29,7 @@ pytestmark = [pytest.mark.interop, pytest.mark.timeout(600)]
 on_one_loop = pytest.mark.asyncio(loop_scope="session")
 GARDEN = "/repos/ada/garden"
 NOT_DESCRIBED = {
+    "GET /repos/{owner}/{repo}/statuses/{ref}": "an address that older clients use, described no more",
     "GET /repos/{owner}/{repo}/contents": "the description has the root's files under /contents/{path} only",
 }
 """Routes that the judge is not asked about, each with the reason."""
@@ -42,7 +45,8 @@ class Town:
         self.violations: list[str] = []
 
     async def ask(self, method: str, path: str, body: object = None, *, by: str = "ada", status: int = 200) -> Any:
-        headers = {"authorization": f"Bearer t-{by}", "accept": "application/json"}
+        token = "ghs_app" if by == "app" else f"t-{by}"
+        headers = {"authorization": f"Bearer {token}", "accept": "application/json"}
         answer = await self.http.request(method, path, json=body, headers=headers)
         self.asked.add((method, path.partition("?")[0].replace("%2F", "/")))
         told = json.loads(answer.headers.get("sl-violations", "[]"))
@@ -63,6 +67,7 @@ async def town(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Town]:
     rig.install()
     network = GitHubNetwork(clock=SystemClock(), git_folder=folder)
     ada, *_ = [network.create_account(login, token=f"t-{login}") for login in ("ada", "bea", "cy")]
+    network.issue_token(ada, "ghs_app")
     network.create_account("lab", name="The lab", kind="Organization", token="")
     network.state.members["lab"] = {"ada", "bea"}
     network.create_repo(ada, "garden", description="What grows", collaborators=["bea"])
@@ -140,6 +145,8 @@ async def test_references_branches_commits_and_files_keep_githubs_contract(town:
     commit = await town.ask("GET", f"{GARDEN}/commits/{head}")
     await town.ask("GET", f"{GARDEN}/commits/nowhere", status=422)
     await town.ask("GET", f"{GARDEN}/git/commits/{head}")
+    new = {"message": "Same again", "tree": commit["commit"]["tree"]["sha"], "parents": [head]}
+    await town.ask("POST", f"{GARDEN}/git/commits", new, status=201)
     tree = await town.ask("GET", f"{GARDEN}/git/trees/{commit['commit']['tree']['sha']}?recursive=1")
     blobs = [entry["sha"] for entry in tree["tree"] if entry["type"] == "blob"]
     await town.ask("GET", f"{GARDEN}/git/blobs/{blobs[0]}")
@@ -194,6 +201,19 @@ async def test_pull_requests_and_reviews_keep_githubs_contract(town: Town) -> No
 
 
 @on_one_loop
+async def test_statuses_and_checks_keep_githubs_contract(town: Town) -> None:
+    head = (await town.ask("GET", f"{GARDEN}/branches/main"))["commit"]["sha"]
+    status = {"state": "success", "context": "tests", "description": "All passed", "target_url": "https://ci.example/1"}
+    await town.ask("POST", f"{GARDEN}/statuses/{head}", status, status=201)
+    await town.ask("GET", f"{GARDEN}/commits/{head}/status")
+    await town.ask("GET", f"{GARDEN}/commits/{head}/statuses")
+    check = {"name": "lint", "head_sha": head, "status": "completed", "conclusion": "success"}
+    await town.ask("POST", f"{GARDEN}/check-runs", check, by="app", status=201)
+    await town.ask("GET", f"{GARDEN}/commits/{head}/check-runs")
+    assert town.violations == []
+
+
+@on_one_loop
 async def test_notifications_keep_githubs_contract(town: Town) -> None:
     await town.ask("POST", f"{GARDEN}/issues", {"title": "Peas", "body": "What do you say, @bea?"}, status=201)
     told = await town.ask("GET", "/notifications?all=true&participating=true&since=2020-01-01T00:00:00Z", by="bea")
@@ -240,6 +260,54 @@ async def test_organisations_repositories_and_people_keep_githubs_contract(town:
     await town.ask("GET", "/search/issues?q=peas+repo:ada%2Fgarden+is:issue")
     await town.ask("GET", "/search/repositories?q=garden+org:lab")
     assert town.violations == []
+
+
+@pytest.fixture(scope="session")
+def emulator(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    rig.install()
+    with rig.emulated(tmp_path_factory.mktemp("emulator")) as url:
+        yield url
+
+
+def issues_and_pulls(url: str, full_name: str, tokens: tuple[str, str]) -> list[object]:
+    """What PyGithub sees of a course of issues, files, branches and a pull request, in any GitHub."""
+    options: dict[str, Any] = {"seconds_between_requests": 0, "seconds_between_writes": 0, "retry": None}
+    author, peer = (github.Github(base_url=url, auth=github.Auth.Token(token), **options) for token in tokens)
+    with author, peer:
+        repo = author.get_repo(full_name)
+        issue = repo.create_issue("Beans", body="Near the wall.")
+        issue.create_comment("Sown.")
+        issue.edit(state="closed")
+        seen: list[object] = [issue.title, issue.body, issue.state, [one.body for one in issue.get_comments()]]
+        head = repo.get_branch("main").commit.sha
+        repo.create_git_ref("refs/heads/soul/1-beans", head)
+        try:
+            repo.create_git_ref("refs/heads/soul/1-beans", head)
+        except GithubException as refused:
+            seen.append(refused.status)
+        repo.create_file("beans.md", "Sow", "Beans.\n", branch="soul/1-beans")
+        content = repo.get_contents("beans.md", ref="soul/1-beans")
+        assert not isinstance(content, list)
+        seen += [content.decoded_content, content.path]
+        pull = repo.create_pull("main", "soul/1-beans", title="Sow", body="Beans.")
+        seen += [pull.title, pull.state, pull.head.ref, pull.base.ref, pull.merged, pull.draft]
+        review = peer.get_repo(full_name).get_pull(pull.number).create_review(body="Good.", event="APPROVE")
+        seen += [review.state, [one.state for one in pull.get_reviews()]]
+        done = pull.merge(merge_method="squash")
+        after = repo.get_pull(pull.number)
+        return [*seen, done.merged, after.merged, after.state, [one.number for one in repo.get_pulls()]]
+
+
+@on_one_loop
+async def test_an_independent_emulator_answers_a_course_of_issues_and_pulls_alike(town: Town, emulator: str) -> None:
+    ada = town.network.find("ada")
+    assert ada
+    town.network.create_repo(ada, "demo", collaborators=["bea"])
+    await town.ask("PUT", "/repos/ada/demo/contents/README.md", {"message": "Begin", "content": "SGVsbG8K"}, status=201)
+    async with serve(github_app(town.network)) as url:
+        ours = await asyncio.to_thread(issues_and_pulls, url, "ada/demo", ("t-ada", "t-bea"))
+    theirs = await asyncio.to_thread(issues_and_pulls, emulator, "alice/demo", ("tok_alice", "tok_bob"))
+    assert ours == theirs
 
 
 @on_one_loop

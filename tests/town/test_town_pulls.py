@@ -254,3 +254,29 @@ async def test_a_repository_may_take_no_pull_requests(place: GitHubPlace) -> Non
     assert (await place.ask("POST", f"{GARDEN}/pulls", body)).status_code == 403
     place.repo.has_pulls = True
     assert (await place.ask("POST", f"{GARDEN}/pulls", body, by="cy")).status_code == 403
+
+
+async def test_statuses_and_checks_are_two_lists_and_both_count(place: GitHubPlace) -> None:
+    await open_pull(place)
+    head = (await place.ask("GET", PULL)).json()["head"]["sha"]
+
+    def course(client: github.Github) -> None:
+        commit = client.get_repo("ada/garden").get_commit(head)
+        assert (commit.get_combined_status().state, commit.get_check_runs().totalCount) == ("pending", 0)
+        commit.create_status("failure", context="tests")
+        assert commit.get_combined_status().state == "failure"
+        assert pull_of(client).mergeable_state == "unstable"
+        commit.create_status("success", context="tests")
+        assert [status.state for status in commit.get_statuses()] == ["success", "failure"]
+        assert (commit.get_combined_status().state, pull_of(client).mergeable_state) == ("success", "clean")
+
+    await place.use(course)
+    check = {"name": "lint", "head_sha": head, "conclusion": "failure"}
+    assert (await place.ask("POST", f"{GARDEN}/check-runs", check)).status_code == 403
+    bea = place.network.find("bea")
+    assert bea
+    place.network.issue_token(bea, "ghs_1")
+    made = await place.ask("POST", f"{GARDEN}/check-runs", check, by="", authorization="Bearer ghs_1")
+    assert (made.status_code, made.json()["status"]) == (201, "completed")
+    assert (await place.ask("GET", PULL)).json()["mergeable_state"] == "unstable"
+    assert (await place.ask("GET", f"{GARDEN}/commits/work/check-runs")).json()["total_count"] == 1

@@ -91,8 +91,9 @@ class GitHubNetwork:
         return account
 
     def issue_token(self, account: Account, token: str, scopes: tuple[str, ...] | None = ALL_SCOPES) -> None:
-        """Let the account in by this token, too; None for the scopes, or the prefix of one, makes it fine-grained."""
-        self.state.tokens[token] = Token(account, None if token.startswith("github_pat_") else scopes)
+        """Let the account in by this token, too. Its prefix may make it fine-grained or an application's."""
+        has_scopes = not token.startswith(("github_pat_", "ghs_"))
+        self.state.tokens[token] = Token(account, scopes if has_scopes else None, token.startswith("ghs_"))
 
     def revoke(self, token: str) -> None:
         """Let nobody in by this token any more."""

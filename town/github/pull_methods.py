@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from town.github import bodies, pulls
 from town.github.bodies import Window
 from town.github.call import Answer, Call, Handler
+from town.github.checks import has_failed
 from town.github.git_methods import pushing, signed, views_of
 from town.github.git_values import Signature
 from town.github.pull_views import PullFacts, PullViews
@@ -34,7 +35,8 @@ async def _alone(call: Call, pull: StoredPull, *, compute: bool = True) -> Json:
     if compute and pull.is_open and (pull.mergeable is None or pull.mergeable[:2] != ends):
         pull.mergeable = (*ends, await git.merge_tree(*ends) is not None)
     known = pull.is_open and pull.mergeable is not None and pull.mergeable[:2] == ends
-    return _views(call).pull(pull, PullFacts(commits, files, pull.mergeable[2] if known and pull.mergeable else None))
+    mergeable = pull.mergeable[2] if known and pull.mergeable else None
+    return _views(call).pull(pull, PullFacts(commits, files, mergeable, has_failed(call.repo, pull.head)))
 
 
 async def _list(call: Call) -> Answer:

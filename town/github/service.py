@@ -14,6 +14,7 @@ from starlette.responses import HTMLResponse, JSONResponse, RedirectResponse, Re
 from starlette.routing import Route
 
 from town.github import (
+    check_methods,
     git_methods,
     label_methods,
     methods,
@@ -43,6 +44,7 @@ _SAFE = {"GET", "HEAD"}
 _ROOMS = (
     methods,
     label_methods,
+    check_methods,
     git_methods,
     pull_methods,
     notification_methods,

@@ -177,6 +177,33 @@ class StoredPull:
         return self.issue.state == "open"
 
 
+@dataclass(frozen=True, slots=True)
+class StoredStatus:
+    """What some test says of a commit, by the older of GitHub's two ways."""
+
+    id: int
+    sha: str
+    state: str
+    context: str
+    description: str | None
+    target_url: str | None
+    creator: Account
+    created_at: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class StoredCheck:
+    """What some application's test says of a commit; `conclusion` is None until it is completed."""
+
+    id: int
+    sha: str
+    name: str
+    status: str
+    conclusion: str | None
+    started_at: datetime
+    completed_at: datetime | None
+
+
 @dataclass(slots=True)
 class StoredRepo:
     """A repository; `issues` by number, None where one was deleted."""
@@ -199,6 +226,8 @@ class StoredRepo:
     labels: dict[str, Label] = field(default_factory=dict)
     issues: dict[int, StoredIssue | None] = field(default_factory=dict)
     pulls: dict[int, StoredPull] = field(default_factory=dict)
+    statuses: list[StoredStatus] = field(default_factory=list)
+    checks: list[StoredCheck] = field(default_factory=list)
 
     @property
     def full_name(self) -> str:
@@ -234,10 +263,11 @@ class StoredThread:
 
 @dataclass(frozen=True, slots=True)
 class Token:
-    """What lets an account in; `scopes` is None for a fine-grained token."""
+    """What lets an account in; `scopes` is None for a fine-grained token and for an application's."""
 
     account: Account
     scopes: tuple[str, ...] | None = ALL_SCOPES
+    is_of_app: bool = False
 
     @property
     def is_fine_grained(self) -> bool:

@@ -1,0 +1,33 @@
+"""What tests say of a commit. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from town.github.values import StoredCheck, StoredRepo, StoredStatus
+
+STATUS_STATES = ("error", "failure", "pending", "success")
+CHECK_STATES = ("queued", "in_progress", "completed")
+CONCLUSIONS = ("success", "failure", "neutral", "cancelled", "skipped", "timed_out", "action_required")
+_FAILED = {"error", "failure", "cancelled", "timed_out", "action_required"}
+
+
+def latest(statuses: Iterable[StoredStatus], sha: str) -> list[StoredStatus]:
+    """The newest status of a commit in each context, in the order of the contexts."""
+    newest = {status.context: status for status in statuses if status.sha == sha}
+    return [newest[context] for context in sorted(newest)]
+
+
+def combined(statuses: Iterable[StoredStatus]) -> str:
+    """`failure` if one of them failed, `success` if all passed and there are any, else `pending`."""
+    states = {status.state for status in statuses}
+    if states & _FAILED:
+        return "failure"
+    return "success" if states == {"success"} else "pending"
+
+
+def has_failed(repo: StoredRepo, sha: str) -> bool:
+    """Whether a status or the newest check of some name says so."""
+    newest: dict[str, StoredCheck] = {check.name: check for check in repo.checks if check.sha == sha}
+    by_check = any(check.conclusion in _FAILED for check in newest.values())
+    return by_check or combined(latest(repo.statuses, sha)) == "failure"
