@@ -186,8 +186,10 @@ _TERMINAL = {
 _NO_TERMINAL = {
     ("modules/runtime/sandbox/supervise.py", "process.stdin.write"),
     ("adapters/space/server_connection.py", "transport.write"),
+    ("adapters/github/code.py", "ask.contents.write"),
+    ("town/github/smart_http.py", "stdin.write"),
 }
-"""A pipe to a child, and a connection."""
+"""A pipe to a child, a connection, and a file of a repository."""
 
 
 def test_only_the_modules_of_the_terminal_write_to_it() -> None:

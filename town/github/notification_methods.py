@@ -80,7 +80,7 @@ def _view(call: Call, thread: StoredThread) -> Json:
     return {
         "id": str(thread.id),
         "unread": thread.unread,
-        "reason": thread.reason,
+        "reason": thread.cause,
         "updated_at": moment(thread.updated_at),
         "last_read_at": moment(thread.last_read_at) if thread.last_read_at else None,
         "subject": {

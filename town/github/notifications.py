@@ -66,7 +66,7 @@ class Notifications:
         thread = self._threads.get(key)
         if thread is None:
             thread = self._threads[key] = StoredThread(thread_id, account, repo.id, issue, reason, at)
-        thread.reason, thread.updated_at, thread.unread, thread.done = reason, at, True, False
+        thread.cause, thread.updated_at, thread.unread, thread.done = reason, at, True, False
         thread.comment_id = comment_id
         self._changed[account.login] = at
 
@@ -87,7 +87,7 @@ class Notifications:
             if thread.account == account
             and not thread.done
             and (read or thread.unread)
-            and not (participating and thread.reason == _WATCHING)
+            and not (participating and thread.cause == _WATCHING)
             and (since is None or thread.updated_at.replace(microsecond=0) >= since)
             and (before is None or thread.updated_at < before)
             and repo_id in {None, thread.repo_id}

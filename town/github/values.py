@@ -253,7 +253,7 @@ class StoredThread:
     account: Account
     repo_id: int
     issue: StoredIssue
-    reason: ThreadReason
+    cause: ThreadReason
     updated_at: datetime
     unread: bool = True
     last_read_at: datetime | None = None
