@@ -1,0 +1,240 @@
+"""The protocol by which a SOUL claims a task: from what happened to what is to be done next. Pure.
+
+Whoever drives it carries the actions of a step out in their order, and tells the answer to the last of them. A claim
+that is won or lost has no further step; what a lost one leaves to do may be tried again without harm.
+
+The branch `soul/<issue>-task-<number>-<epoch>` is the lock: of several who make it, the service lets one. Peers of the
+older protocol do not know it, so that the wait and the second look at the plan stay. `docs/plans.md` tells what holds.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+
+from modules.services.plans.claim_types import (
+    Action,
+    AssignSelf,
+    ClaimAnswer,
+    ClaimState,
+    CreateLock,
+    DeleteLock,
+    EndClaim,
+    Event,
+    LineAnswer,
+    LockAnswer,
+    LoseCode,
+    PostClaim,
+    Read,
+    ResetLine,
+    Snapshot,
+    UnassignSelf,
+    Wait,
+    WriteLine,
+)
+from modules.services.plans.claims import GRACE, LEASE, Claim, claim_contenders, decide_claim
+from modules.services.plans.tasks import get_claimable_tasks
+from modules.services.plans.types import ACTIVE_TASKS, Expected, Plan, Task, TaskChange
+
+CONSENSUS_S = 5.0
+CONTEST_S = 3.0
+PROPAGATION_S = 5.0
+MOST_LOOKS = 4
+"""How often a claimant waits once more for its own write to show."""
+QUICK_S = 2.0
+"""A request that took longer than this adds its time to the wait behind it."""
+
+_LOCK = re.compile(r"(?:refs/heads/)?soul/([0-9]{1,9})-task-([0-9]{1,9})-([0-9]{1,9})")
+
+Step = tuple[ClaimState, tuple[Action, ...]]
+
+
+def begin_claim(me: str, issue: int, number: int) -> Step:
+    """Return the first step: before anything is claimed, all is read."""
+    return ClaimState(me, issue, number), (Read(),)
+
+
+def advance_claim(state: ClaimState, event: Event) -> Step:  # noqa: C901, PLR0911 - a line for each event
+    """Return the state after an event, and what is to be done. Raises `ValueError` for one that cannot come now."""
+    match state.stage, event:
+        case "reading", Read(snapshot=snapshot):
+            return _look(state, snapshot)
+        case "locking", LockAnswer(code=code):
+            return _locked(state, code)
+        case "writing", LineAnswer(code="written", took_s=took_s):
+            wait = CONSENSUS_S if state.round == 1 else CONTEST_S
+            return replace(state, stage="waiting"), (Wait(wait + _late(took_s)), Read())
+        case "writing", LineAnswer(code="conflict"):
+            return _lose(replace(state, has_written=False), "taken")
+        case "reasserting", LineAnswer(code="written" | "conflict", took_s=took_s):
+            return replace(state, stage="waiting"), (Wait(CONTEST_S + _late(took_s)), Read())
+        case (("writing" | "reasserting"), LineAnswer(code="failed")):
+            return _lose(state, "failed")
+        case "waiting", Read(snapshot=snapshot):
+            return _decide(state, snapshot)
+        case "claiming", ClaimAnswer(comment_id=None):
+            return _lose(state, "failed")
+        case "claiming", ClaimAnswer(comment_id=comment_id):
+            return replace(state, stage="confirming", comment_id=comment_id), (Read(),)
+        case "confirming", Read(snapshot=snapshot):
+            return _confirm(state, snapshot)
+        case _:
+            raise ValueError(f"{type(event).__name__} cannot come while a claim is {state.stage}")
+
+
+def lock_branch(issue: int, number: int, epoch: int) -> str:
+    """Return the branch that is the lock of a task at an epoch; the title is not in it, because people change that."""
+    return f"soul/{issue}-task-{number}-{epoch}"
+
+
+def parse_lock_branch(ref: str) -> tuple[int, int, int] | None:
+    """Return the issue, task and epoch of a lock, or None where a branch is none."""
+    found = _LOCK.fullmatch(ref)
+    return (int(found[1]), int(found[2]), int(found[3])) if found else None
+
+
+def step_down(state: ClaimState) -> tuple[Action, ...]:
+    """Return what undoes a claim of ours; who works on another task of the plan stays assigned to it."""
+    actions: list[Action] = []
+    if state.comment_id is not None:
+        actions.append(EndClaim(state.comment_id))
+    if state.has_written:
+        actions.append(ResetLine(TaskChange("pending", ""), Expected(frozenset({state.me}))))
+    if state.is_assigned and not state.is_busy:
+        actions.append(UnassignSelf())
+    if state.has_lock:
+        actions.append(DeleteLock(state.epoch))
+    return tuple(actions)
+
+
+def holder_of(snapshot: Snapshot, number: int, me: str) -> tuple[LoseCode, str] | None:
+    """Return why a task is not to be claimed, and who has it if that is known; None where it may be."""
+    task = snapshot.plan.task(number) if snapshot.plan else None
+    if snapshot.plan is None or task is None:
+        return "not_claimable", ""
+    if task.assignee and task.assignee.lower() != me.lower():
+        return "taken", task.assignee
+    if snapshot.has_pull_request or not _is_open(snapshot, task, me):
+        return "not_claimable", ""
+    for claim in snapshot.claims:
+        if claim.soul.lower() != me.lower() and claim.until and claim.is_live(snapshot.at, grace=GRACE):
+            return "taken", claim.soul
+    highest = max(snapshot.locks or (), default=0)
+    if snapshot.locks and highest > snapshot.epoch and snapshot.at < snapshot.locks[highest] + LEASE + GRACE:
+        return "lock_held", ""
+    return None
+
+
+def _is_open(snapshot: Snapshot, task: Task, me: str) -> bool:
+    """Whether it can be claimed, or was ours when we stopped."""
+    if task.assignee:
+        return task.status in ACTIVE_TASKS and task.assignee.lower() == me.lower()
+    return snapshot.plan is not None and task in get_claimable_tasks(snapshot.plan)
+
+
+def _look(state: ClaimState, snapshot: Snapshot | None) -> Step:
+    if snapshot is None:
+        return _lose(state, "failed")
+    if taken := holder_of(snapshot, state.number, state.me):
+        return _lose(state, *taken)
+    epoch = 1 + max(snapshot.epoch, max(snapshot.locks or (), default=0))
+    seen = max((claim.comment_id for claim in snapshot.claims), default=0)
+    is_busy = snapshot.plan is not None and _is_busy(state, snapshot.plan)
+    chosen = replace(state, epoch=epoch, stage="locking", seen=seen, is_busy=is_busy)
+    return (chosen, (CreateLock(epoch),)) if snapshot.locks is not None else _write(chosen)
+
+
+def _locked(state: ClaimState, code: str) -> Step:
+    if code in {"exists", "failed"}:
+        return _lose(state, "lock_held" if code == "exists" else "failed")
+    return _write(replace(state, has_lock=code == "created"))
+
+
+def _write(state: ClaimState) -> Step:
+    free = Expected(frozenset({"", state.me}), frozenset({"pending", "blocked", *ACTIVE_TASKS}))
+    write = WriteLine(TaskChange("claimed", state.me), free)
+    return replace(state, stage="writing", is_assigned=True, has_written=True), (AssignSelf(), write)
+
+
+def _decide(state: ClaimState, snapshot: Snapshot | None) -> Step:  # noqa: PLR0911 - a line for each decision
+    if snapshot is None or snapshot.plan is None or (task := snapshot.plan.task(state.number)) is None:
+        return _lose(state, "failed")
+    if other := _earlier(state, snapshot):
+        return _lose(state, "earlier_claim", other)
+    contenders = claim_contenders(snapshot.assignees, snapshot.plan, state.number, state.me)
+    second = replace(state, round=2)
+    if not task.assignee and state.round == 2 and state.looks < MOST_LOOKS:  # noqa: PLR2004 - the second of two
+        # NOTE(self): our own write does not show yet, or one that steps down has overwritten it.
+        again = replace(state, looks=state.looks + 1)
+        return (again, (Wait(PROPAGATION_S), Read())) if state.has_lock else _write_again(again)
+    match decide_claim(task.assignee, contenders, state.me, state.round):
+        case "win":
+            until = snapshot.at + LEASE
+            claim = Claim(0, state.me, state.number, state.epoch, until)
+            return replace(state, stage="claiming", until=until, looks=0), (PostClaim(claim),)
+        case "lose":
+            return _lose(state, "contest", task.assignee or "")
+        case "wait_contest":
+            return second, (Wait(CONTEST_S), Read())
+        case "reassert":
+            theirs = Expected(frozenset({task.assignee or "", state.me}))
+            return replace(second, stage="reasserting"), (WriteLine(TaskChange("claimed", state.me), theirs),)
+        case "wait_propagation":
+            return _write_again(second)
+
+
+def _write_again(state: ClaimState) -> Step:
+    return replace(state, stage="reasserting"), (Wait(PROPAGATION_S), _own_line(state))
+
+
+def _own_line(state: ClaimState) -> WriteLine:
+    return WriteLine(TaskChange("claimed", state.me), Expected(frozenset({"", state.me})))
+
+
+def _confirm(state: ClaimState, snapshot: Snapshot | None) -> Step:
+    """The last look: the comments of all who believe that they won are in one order, and the first has it."""
+    task = snapshot.plan.task(state.number) if snapshot and snapshot.plan else None
+    if snapshot is None or task is None:
+        return _lose(state, "failed")
+    if other := _earlier(state, snapshot):
+        return _lose(state, "earlier_claim", other)
+    name = (task.assignee or "").lower()
+    if name == state.me.lower():
+        return replace(state, stage="won"), ()
+    if state.looks == MOST_LOOKS:
+        is_ours = state.has_lock and not name
+        return (replace(state, stage="won"), ()) if is_ours else _lose(state, "contest", task.assignee or "")
+    # NOTE(self): who reads our comment steps down and empties the line; who does not read it stays there.
+    again = replace(state, looks=state.looks + 1)
+    return again, (Wait(PROPAGATION_S), Read()) if name else (_own_line(state), Wait(CONTEST_S), Read())
+
+
+def _earlier(state: ClaimState, snapshot: Snapshot) -> str:
+    """Who has the task before us: by a later lock, by an earlier comment, or by a lower name of the older protocol."""
+    if any(epoch > state.epoch for epoch in snapshot.locks or ()):
+        return "a later lock"
+    mine = state.me.lower()
+    for claim in snapshot.claims:
+        theirs = claim.soul.lower()
+        is_old = claim.until is None and claim.comment_id <= state.seen
+        if theirs == mine or is_old or not claim.is_live(snapshot.at):
+            continue
+        comes_first = state.comment_id is None or claim.comment_id < state.comment_id
+        if comes_first or (claim.until is None and theirs < mine):
+            return claim.soul
+    return ""
+
+
+def _lose(state: ClaimState, code: LoseCode, holder: str = "") -> Step:
+    lost = replace(state, stage="lost", code=code, holder=holder)
+    return lost, step_down(lost)
+
+
+def _is_busy(state: ClaimState, plan: Plan) -> bool:
+    mine = state.me.lower()
+    active = (task for task in plan.tasks if task.number != state.number and task.status in ACTIVE_TASKS)
+    return any((task.assignee or "").lower() == mine for task in active)
+
+
+def _late(took_s: float) -> float:
+    return took_s if took_s > QUICK_S else 0.0

@@ -1,0 +1,151 @@
+"""What becomes of a claim that was won: renewed while the work goes on, lost, or swept after its holder died. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from datetime import datetime
+from typing import Literal
+
+from modules.services.plans.claim_types import (
+    Action,
+    ClaimState,
+    DeleteLock,
+    EndClaim,
+    ResetLine,
+    Snapshot,
+    UnassignSelf,
+)
+from modules.services.plans.claims import GRACE, LEASE, RENEWED_AFTER
+from modules.services.plans.types import ACTIVE_TASKS, Expected, TaskChange
+
+LeaseStage = Literal["claiming", "held", "ending"]
+LeaseCode = Literal["keep", "renew", "restore", "lost", "over"]
+
+
+@dataclass(frozen=True, slots=True)
+class Lease:
+    """A claim of this SOUL on one task.
+
+    It is `claiming` until it is won, `held` until it is given up, and `ending` until all of it is undone. `epoch` is 0
+    for one that an older version made. `comment_id` is None before its comment stands.
+    """
+
+    owner: str
+    repo: str
+    issue: int
+    number: int
+    soul: str
+    stage: LeaseStage
+    epoch: int
+    has_lock: bool
+    since: datetime
+    renewed_at: datetime
+    until: datetime
+    comment_id: int | None = None
+
+
+def judge_lease(lease: Lease, snapshot: Snapshot | None, now: datetime) -> LeaseCode:
+    """Return what becomes of a lease that is held: asked every few minutes, and before anything is made public.
+
+    `over` is one that was not renewed in time, and `lost` one whose task somebody else has, or that was reset: the work
+    ends. `restore` is one whose line a late write of another claimant took away: in the first two minutes only, because
+    who empties it later means it. A plan that could not be read (None) is no reason to stop while the lease lasts.
+    """
+    if now >= lease.until:
+        return "over"
+    if snapshot is None:
+        return "keep"
+    task = snapshot.plan.task(lease.number) if snapshot.plan else None
+    if task is None or _is_lost(lease, snapshot):
+        return "lost"
+    if not task.assignee:
+        is_young = now - lease.since < GRACE and task.status != "completed"
+        return "restore" if is_young and _has_first_claim(lease, snapshot) else "lost"
+    if task.assignee.lower() != lease.soul.lower() or task.status not in ACTIVE_TASKS:
+        return "lost"
+    return "renew" if now - lease.renewed_at >= RENEWED_AFTER else "keep"
+
+
+def renewed(lease: Lease, now: datetime) -> Lease:
+    """Return the lease as it is after its comment was renewed."""
+    return replace(lease, renewed_at=now, until=now + LEASE)
+
+
+def after_start(lease: Lease, now: datetime) -> Lease:
+    """Return a lease that was found at the start of the program: what was not won, or is over, is to be undone."""
+    goes_on = lease.stage == "held" and now < lease.until
+    return lease if goes_on else replace(lease, stage="ending")
+
+
+def release_actions(lease: Lease, *, status: Literal["pending", "blocked", "completed"], busy: bool) -> list[Action]:
+    """Return what gives a task back; each may be done again without harm. `busy` is work on another task of the plan.
+
+    The line is changed only where it still names us. The lock goes last: until then nobody takes a task half free.
+    """
+    actions: list[Action] = [] if lease.comment_id is None else [EndClaim(lease.comment_id)]
+    actions.append(ResetLine(TaskChange(status, ""), Expected(frozenset({lease.soul}))))
+    actions += [] if busy else [UnassignSelf()]
+    return [*actions, DeleteLock(lease.epoch)] if lease.has_lock else actions
+
+
+def lease_of(state: ClaimState, owner: str, repo: str, now: datetime) -> Lease:
+    """Return the lease of a claim, at any stage of it."""
+    won = state.stage == "won"
+    return Lease(
+        owner=owner,
+        repo=repo,
+        issue=state.issue,
+        number=state.number,
+        soul=state.me,
+        stage="held" if won else "claiming",
+        epoch=state.epoch,
+        has_lock=state.has_lock,
+        since=now,
+        renewed_at=now,
+        until=state.until or now + LEASE,
+        comment_id=state.comment_id,
+    )
+
+
+def dead_locks(snapshot: Snapshot) -> list[int]:
+    """Return the epochs of the locks of a task that hold nothing any more, whoever made them.
+
+    These are all but the newest, and the newest where its claim has ended long enough ago. Its epoch is never given
+    again, because the comment of the claim keeps it.
+    """
+    locks: Mapping[int, datetime] = snapshot.locks or {}
+    newest = max(locks, default=0)
+    dead = [epoch for epoch in sorted(locks) if epoch < newest]
+    live = any(claim.epoch >= newest and claim.is_live(snapshot.at, grace=GRACE) for claim in snapshot.claims)
+    if newest and newest <= snapshot.epoch and not live:
+        dead.append(newest)
+    return dead
+
+
+def dead_holder(snapshot: Snapshot, number: int) -> str:
+    """Return the login of who has a task and whose claim has ended, or "" where there is none.
+
+    A peer of the older protocol names no end; how long its task may take is not decided here.
+    """
+    task = snapshot.plan.task(number) if snapshot.plan else None
+    if task is None or not task.assignee or task.status not in ACTIVE_TASKS or snapshot.has_pull_request:
+        return ""
+    own = [claim for claim in snapshot.claims if claim.soul.lower() == task.assignee.lower()]
+    ended = own and not any(claim.is_live(snapshot.at, grace=GRACE) for claim in own)
+    return task.assignee if ended else ""
+
+
+def _is_lost(lease: Lease, snapshot: Snapshot) -> bool:
+    """Whether a later claim was made, or our lock is gone."""
+    if snapshot.epoch > lease.epoch > 0:
+        return True
+    if not lease.has_lock or snapshot.locks is None:
+        return False
+    return lease.epoch not in snapshot.locks or max(snapshot.locks) > lease.epoch
+
+
+def _has_first_claim(lease: Lease, snapshot: Snapshot) -> bool:
+    """Whether our comment is the first of those that still hold."""
+    live = [claim for claim in snapshot.claims if claim.is_live(snapshot.at)]
+    return bool(live) and live[0].comment_id == lease.comment_id

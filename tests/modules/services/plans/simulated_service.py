@@ -1,0 +1,303 @@
+"""A model of the network between claimants and GitHub: every request takes a while, and takes effect somewhere in it.
+
+A write replaces the whole body of a plan, as on GitHub: the last one stands, whatever others wrote meanwhile. Reading
+may show what was some seconds ago.
+"""
+
+from __future__ import annotations
+
+import heapq
+import random
+from bisect import bisect_right
+from collections.abc import Callable, Generator, Mapping
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime, timedelta
+from typing import Any, TypeVar
+
+from modules.services.plans.claim_types import (
+    Action,
+    AssignSelf,
+    ClaimAnswer,
+    ClaimState,
+    CreateLock,
+    DeleteLock,
+    EndClaim,
+    Event,
+    LineAnswer,
+    LockAnswer,
+    PostClaim,
+    Read,
+    ResetLine,
+    Snapshot,
+    UnassignSelf,
+    Wait,
+    WriteLine,
+)
+from modules.services.plans.claiming import advance_claim, begin_claim
+from modules.services.plans.claims import Claim
+from modules.services.plans.leases import Lease, judge_lease, lease_of
+from modules.services.plans.types import Expected, Plan, Task, TaskChange
+
+START = datetime(2026, 1, 5, 12, 0, tzinfo=UTC)
+NUMBER = 1
+Answer = TypeVar("Answer")
+Work = Generator[float, None, Any]
+"""What a claimant does: each number is how many seconds pass before it goes on."""
+
+
+@dataclass
+class Service:
+    """One issue with a plan, as the service holds it."""
+
+    plan: Plan
+    assignees: list[str]
+    has_locks: bool
+    locks: dict[int, datetime] = field(default_factory=dict)
+    claims: list[Claim] = field(default_factory=list)
+    comments: int = 0
+
+    @property
+    def line(self) -> str:
+        task = self.plan.task(NUMBER)
+        return (task.assignee or "") if task else ""
+
+    def copies(self) -> dict[str, Any]:
+        """Copies of what changes."""
+        return {"assignees": [*self.assignees], "locks": {**self.locks}, "claims": [*self.claims]}
+
+    def write(self, seen: Plan, change: TaskChange) -> None:
+        """Replace the body by that which was seen, with the change; the service does not look what stands there."""
+        task = next(task for task in seen.tasks if task.number == NUMBER)
+        changed = replace(task, status=change.status or task.status, assignee=change.assignee or None)
+        self.plan = replace(seen, tasks=tuple(changed if one is task else one for one in seen.tasks))
+
+
+class Network:
+    """The time of a race, and what every request in it takes."""
+
+    def __init__(self, service: Service, chance: random.Random, most_s: float, stale_s: float = 0.0) -> None:
+        self.service = service
+        self._stale_s = stale_s
+        self._states = [(0.0, replace(service, **service.copies()))]
+        self._chance = chance
+        self._most_s = most_s
+        self._now = 0.0
+        self._count = 0
+        self._queue: list[tuple[float, int, Work]] = []
+
+    @property
+    def now(self) -> datetime:
+        return START + timedelta(seconds=self._now)
+
+    def start(self, at_s: float, work: Work) -> None:
+        self._count += 1
+        heapq.heappush(self._queue, (at_s, self._count, work))
+
+    def run(self) -> None:
+        while self._queue:
+            self._now, count, work = heapq.heappop(self._queue)
+            try:
+                pause = next(work)
+            except StopIteration:
+                continue
+            heapq.heappush(self._queue, (self._now + pause, count, work))
+
+    def request(self, effect: Callable[[], Answer]) -> Generator[float, None, Answer]:
+        """Take effect somewhere between the request and its answer."""
+        took = self._chance.uniform(0, self._most_s)
+        before = self._chance.uniform(0, took)
+        yield before
+        answer = effect()
+        self._states.append((self._now, replace(self.service, **self.service.copies())))
+        yield took - before
+        return answer
+
+    def read(self, seen: Callable[[Service], Answer]) -> Generator[float, None, Answer]:
+        """Return what the service shows, which may be what it was up to `stale_s` seconds before."""
+        return (yield from self.request(lambda: seen(self._shown())))
+
+    def _shown(self) -> Service:
+        if not self._stale_s or not self._states:
+            return self.service
+        moment = self._now - self._chance.uniform(0, self._stale_s)
+        place = bisect_right(self._states, moment, key=lambda one: one[0])
+        return self._states[max(0, place - 1)][1]
+
+
+class Claimant:
+    """A SOUL of ours that claims the task, and looks again later whether it still has it."""
+
+    def __init__(self, name: str, network: Network, *, has_locks: bool = True) -> None:
+        self.name = name
+        self._has_locks = has_locks and network.service.has_locks
+        self.goes_on = False
+        self.has_won = False
+        self.lease: Lease | None = None
+        self._net = network
+
+    def claim(self) -> Work:
+        state, actions = begin_claim(self.name, 7, NUMBER)
+        while actions:
+            event: Event = Wait()
+            for action in actions:
+                event = (yield from self._act(state, action)) or event
+            if state.stage in {"won", "lost"}:
+                break
+            state, actions = advance_claim(state, event)
+        self.goes_on = self.has_won = state.stage == "won"
+
+        if self.goes_on:
+            yield from self._begin_work(state)
+
+    def _begin_work(self, state: ClaimState) -> Work:
+        """A minute later it marks the task as in progress, and notices whether that is still its own."""
+        lease = lease_of(state, "acme", "shop", self._net.now)
+        yield 60.0
+        snapshot = yield from self._net.read(self._snapshot)
+        code = judge_lease(lease, snapshot, self._net.now)
+        self.goes_on = code != "lost"
+        if self.goes_on:
+            expected = Expected(frozenset({"", self.name}))
+            yield from self._act(state, WriteLine(TaskChange("in_progress", self.name), expected))
+        self.lease = lease
+
+    def look_again(self) -> Work:
+        """What a holder does every five minutes, and before it opens a pull request."""
+        if self.goes_on and self.lease:
+            snapshot = yield from self._net.read(self._snapshot)
+            self.goes_on = judge_lease(self.lease, snapshot, self._net.now) in {"keep", "renew"}
+
+    def _act(  # noqa: C901 - one case for each action
+        self, state: ClaimState, action: Action
+    ) -> Generator[float, None, Event | None]:
+        service, net = self._net.service, self._net
+        match action:
+            case Wait(seconds=seconds):
+                yield seconds
+            case Read():
+                return Read((yield from net.read(self._snapshot)))
+            case CreateLock(epoch=epoch):
+                return LockAnswer((yield from net.request(lambda: self._create(epoch))))
+            case AssignSelf():
+                yield from net.request(lambda: service.assignees.append(self.name))
+            case UnassignSelf():
+                yield from net.request(lambda: _remove(service.assignees, self.name))
+            case WriteLine(change=change, expected=expected) | ResetLine(change=change, expected=expected):
+                began = net.now
+                seen = yield from net.read(lambda shown: shown.plan)
+                task = seen.task(NUMBER)
+                names = {one.lower() for one in expected.assignees or ()}
+                if task is None or (task.assignee or "").lower() not in names:
+                    return LineAnswer("conflict")
+                yield from net.request(lambda: service.write(seen, change))
+                return LineAnswer("written", (net.now - began).total_seconds())
+            case PostClaim(claim=claim):
+                return ClaimAnswer((yield from net.request(lambda: self._comment(claim))))
+            case EndClaim(comment_id=comment_id):
+                yield from net.request(lambda: self._end(comment_id))
+            case DeleteLock(epoch=epoch):
+                yield from net.request(lambda: service.locks.pop(epoch, None))
+        return None
+
+    def _snapshot(self, service: Service) -> Snapshot:
+        locks: Mapping[int, datetime] | None = dict(service.locks) if self._has_locks else None
+        epoch = max((claim.epoch for claim in service.claims), default=0)
+        return Snapshot(self._net.now, service.plan, tuple(service.assignees), locks, tuple(service.claims), epoch)
+
+    def _create(self, epoch: int) -> Any:
+        if epoch in self._net.service.locks:
+            return "exists"
+        self._net.service.locks[epoch] = self._net.now
+        return "created"
+
+    def _comment(self, claim: Claim) -> int:
+        self._net.service.comments += 1
+        self._net.service.claims.append(replace(claim, comment_id=self._net.service.comments))
+        return self._net.service.comments
+
+    def _end(self, comment_id: int) -> None:
+        claims = self._net.service.claims
+        claims[:] = [replace(one, until=START) if one.comment_id == comment_id else one for one in claims]
+
+
+class OlderPeer:
+    """A peer of the older protocol: it knows the assignees of the issue only, and no lock."""
+
+    def __init__(self, name: str, network: Network) -> None:
+        self.name = name
+        self.goes_on = False
+        self.has_won = False
+        self._net = network
+
+    def claim(self) -> Work:
+        service, net = self._net.service, self._net
+        if (yield from net.read(lambda shown: shown.line)):
+            return
+        yield from net.request(lambda: service.assignees.append(self.name))
+        yield from self._write(TaskChange("claimed", self.name))
+        yield 5.0
+        assigned = yield from net.read(lambda shown: set(shown.assignees))
+        if len(assigned) != 1:
+            yield 3.0 if assigned else 5.0
+            assigned = yield from net.read(lambda shown: set(shown.assignees))
+        if len(assigned) > 1 and self.name in assigned and min(assigned) != self.name:
+            yield from net.request(lambda: _remove(service.assignees, self.name))
+            yield from self._write(TaskChange("pending", ""))
+            return
+        yield from net.request(self._comment)
+        self.goes_on = self.has_won = True
+
+    def look_again(self) -> Work:
+        """What such a peer does before it opens a pull request."""
+        if self.goes_on:
+            line = yield from self._net.read(lambda shown: shown.line)
+            self.goes_on = line in {"", self.name}
+
+    def _write(self, change: TaskChange) -> Work:
+        service = self._net.service
+        seen = yield from self._net.read(lambda shown: shown.plan)
+        yield from self._net.request(lambda: service.write(seen, change))
+
+    def _comment(self) -> None:
+        self._net.service.comments += 1
+        self._net.service.claims.append(Claim(self._net.service.comments, self.name, NUMBER))
+
+
+def _remove(names: list[str], name: str) -> None:
+    names[:] = [one for one in names if one != name]
+
+
+@dataclass(frozen=True)
+class Race:
+    """What came of one race: who went on right after it, who still did after looking again, and whose line it is."""
+
+    winners: tuple[str, ...]
+    later: tuple[str, ...]
+    line: str
+
+
+def race(
+    seed: int, *, most_s: float, has_locks: bool = True, older: int = 0, lockless: int = 0, stale_s: float = 0.0
+) -> Race:
+    """Let two to four SOULs race for one task, up to 15 s apart.
+
+    So many of them speak the `older` protocol, and so many do not know the lock, but all else.
+    """
+    chance = random.Random(seed)
+    author = [chance.choice(("sh-author", "aa-author"))] if chance.random() < 0.5 else []
+    tasks = (Task(NUMBER, "wanted"), Task(2, "other", "in_progress", "sh-d") if chance.random() < 0.3 else Task(2, "x"))
+    service = Service(Plan("x", tasks=tasks), author, has_locks)
+    network = Network(service, chance, most_s, stale_s)
+    names = chance.sample(("sh-a", "sh-b", "sh-c", "sh-d"), chance.randint(max(2, older + lockless + 1), 4))
+    souls: list[Claimant | OlderPeer] = [
+        OlderPeer(name, network) if place < older else Claimant(name, network, has_locks=place >= older + lockless)
+        for place, name in enumerate(names)
+    ]
+    for soul in souls:
+        network.start(chance.uniform(0, 15), soul.claim())
+    network.run()
+    winners = tuple(sorted(soul.name for soul in souls if soul.has_won))
+    for soul in souls:
+        network.start(1_000, soul.look_again())
+    network.run()
+    return Race(winners, tuple(sorted(soul.name for soul in souls if soul.goes_on)), service.line)

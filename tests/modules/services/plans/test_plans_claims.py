@@ -1,0 +1,334 @@
+"""Who gets a task that several want, and what comments and branches tell of it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from modules.services.plans.claim_types import (
+    Action,
+    AssignSelf,
+    ClaimAnswer,
+    ClaimState,
+    CreateLock,
+    DeleteLock,
+    EndClaim,
+    Event,
+    LineAnswer,
+    LockAnswer,
+    PostClaim,
+    Read,
+    ResetLine,
+    Snapshot,
+    UnassignSelf,
+    Wait,
+    WriteLine,
+)
+from modules.services.plans.claiming import (
+    MOST_LOOKS,
+    advance_claim,
+    begin_claim,
+    lock_branch,
+    parse_lock_branch,
+)
+from modules.services.plans.claims import (
+    GRACE,
+    LEASE,
+    Claim,
+    Comment,
+    claim_contenders,
+    claim_marker,
+    claims_on,
+    decide_claim,
+    highest_epoch,
+    with_claim_until,
+)
+from modules.services.plans.events import build_task_event_marker
+from modules.services.plans.types import Plan, Task
+
+NOW = datetime(2026, 1, 5, 12, 0, tzinfo=UTC)
+ME = "sh-marvin"
+FREE = Plan("x", tasks=(Task(3, "a"), Task(4, "b", "in_progress", "sh-d")))
+MINE = Plan("x", tasks=(Task(3, "a", "claimed", "Sh-Marvin"), Task(4, "b", "in_progress", "sh-d")))
+
+
+@pytest.mark.parametrize(
+    ("line", "contenders", "stage", "decision"),
+    [
+        ("sh-marvin", [], 1, "win"),
+        ("SH-Marvin", [], 1, "win"),
+        ("sh-marvin", ["sh-a"], 1, "wait_contest"),
+        ("sh-a", [], 1, "lose"),
+        ("sh-a", ["sh-a"], 1, "lose"),
+        ("sh-z", [], 1, "reassert"),
+        ("SH-Z", ["sh-z"], 1, "reassert"),
+        ("", [], 1, "wait_propagation"),
+        (None, ["sh-a"], 1, "wait_propagation"),
+        ("sh-marvin", [], 2, "win"),
+        ("sh-marvin", ["sh-a"], 2, "win"),
+        ("sh-a", [], 2, "lose"),
+        ("sh-z", [], 2, "lose"),
+        ("", [], 2, "lose"),
+        (None, [], 2, "lose"),
+    ],
+)
+def test_the_decision(line: str | None, contenders: list[str], stage: int, decision: str) -> None:
+    assert decide_claim(line, contenders, ME, 2 if stage == 2 else 1) == decision
+
+
+def test_who_is_assigned_because_of_another_task_does_not_want_this_one() -> None:
+    plan = Plan("x", tasks=(Task(1, "a"), Task(2, "b", "in_progress", "SH-B"), Task(3, "c", "completed", "sh-c")))
+    assert claim_contenders(["Sh-B", "sh-c", "SH-Marvin", "Author"], plan, 1, ME) == ["author", "sh-c"]
+    assert claim_contenders(["sh-b"], plan, 2, ME) == ["sh-b"]
+
+
+def _comment(number: int, author: str, body: str, *, at: datetime = NOW) -> Comment:
+    return Comment(number, author, body, at)
+
+
+def test_a_claim_is_told_in_a_comment_and_renewed_in_place() -> None:
+    claim = Claim(0, "sh-a", 3, 2, NOW + timedelta(minutes=10))
+    body = f"I take this one.\n\n{claim_marker(claim)}\nThanks"
+    read = claims_on([_comment(8, "SH-A", body)], 3)
+    assert read == [Claim(8, "sh-a", 3, 2, NOW + timedelta(minutes=10))]
+    longer = with_claim_until(body, 3, NOW + timedelta(minutes=20))
+    assert claims_on([_comment(8, "sh-a", longer)], 3)[0].until == NOW + timedelta(minutes=20)
+    assert longer.startswith("I take this one.\n\n<!-- task-claim {")
+    assert longer.endswith("\nThanks")
+    assert with_claim_until(body, 4, NOW) == body
+
+
+def test_a_claim_never_lasts_longer_than_a_lease_from_the_last_change_of_its_comment() -> None:
+    marker = claim_marker(Claim(0, "sh-a", 3, 1, NOW + timedelta(days=999)))
+    (claim,) = claims_on([_comment(1, "sh-a", marker)], 3)
+    assert claim.until == NOW + LEASE
+    assert claim.is_live(NOW + LEASE - timedelta(seconds=1))
+    assert not claim.is_live(NOW + LEASE)
+    assert claim.is_live(NOW + LEASE, grace=GRACE)
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        '<!-- task-claim {"task":3,"soul":"sh-b","epoch":1,"until":"2026-01-05T13:00:00Z"} -->',
+        '<!-- task-claim {"task":3,"soul":"sh-a","epoch":-1,"until":"2026-01-05T13:00:00Z"} -->',
+        '<!-- task-claim {"task":3,"soul":"sh-a","epoch":1,"until":"soon"} -->',
+        '<!-- task-claim {"task":3,"soul":"sh-a"} -->',
+        "<!-- task-claim {3} -->",
+        "Task 12 claimed",
+        "> Task 3 claimed",
+        "Task 3 looks good",
+        "I claim\nTask 3",
+    ],
+)
+def test_what_is_no_claim_of_its_author(body: str) -> None:
+    assert claims_on([_comment(1, "sh-a", body)], 3) == []
+
+
+def test_claims_count_since_the_last_reset_and_peers_claim_in_words() -> None:
+    first = claim_marker(Claim(0, "sh-a", 3, 4, NOW))
+    comments = [
+        _comment(5, "sh-b", f"Claimed **Task 3**.\n{build_task_event_marker(3, 'claimed', 2)}"),
+        _comment(1, "sh-a", first),
+        _comment(3, "sh-a", build_task_event_marker(3, "reset", 1)),
+        _comment(4, "sh-c", "Claiming Task 3: mine"),
+        _comment(6, "sh-c", build_task_event_marker(2, "reset", 1)),
+    ]
+    assert [(claim.comment_id, claim.soul, claim.until) for claim in claims_on(comments, 3)] == [
+        (4, "sh-c", None),
+        (5, "sh-b", None),
+    ]
+    assert highest_epoch(comments, 3) == 4
+    assert highest_epoch([], 3) == 0
+
+
+def test_the_name_of_a_lock() -> None:
+    assert lock_branch(12, 3, 2) == "soul/12-task-3-2"
+    assert parse_lock_branch("refs/heads/soul/12-task-3-2") == (12, 3, 2)
+    assert parse_lock_branch("soul/12-task-3") is None
+
+
+def _snapshot(
+    plan: Plan | None = FREE,
+    locks: Mapping[int, datetime] | None = None,
+    claims: Sequence[Claim] = (),
+    epoch: int = 0,
+    *,
+    assignees: Sequence[str] = ("sh-marvin",),
+    has_pull_request: bool = False,
+) -> Snapshot:
+    return Snapshot(NOW, plan, tuple(assignees), locks or {}, tuple(claims), epoch, has_pull_request)
+
+
+def _drive(*events: Event) -> tuple[ClaimState, tuple[Action, ...]]:
+    state, actions = begin_claim(ME, 12, 3)
+    for event in events:
+        state, actions = advance_claim(state, event)
+    return state, actions
+
+
+MADE, WRITTEN = LockAnswer("created"), LineAnswer("written", 1.0)
+CLAIM = Claim(0, ME, 3, 1, NOW + LEASE)
+
+
+def test_a_claim_that_nobody_contests() -> None:
+    assert _drive()[1] == (Read(),)
+    assert _drive(Read(_snapshot()))[1] == (CreateLock(1),)
+    (assign, write) = _drive(Read(_snapshot()), MADE)[1]
+    assert isinstance(assign, AssignSelf)
+    assert isinstance(write, WriteLine)
+    assert write.expected.assignees == frozenset({"", ME})
+    assert _drive(Read(_snapshot()), MADE, WRITTEN)[1] == (Wait(5.0), Read())
+    steps = (Read(_snapshot()), MADE, WRITTEN, Read(_snapshot(MINE)))
+    assert _drive(*steps)[1] == (PostClaim(CLAIM),)
+    assert _drive(*steps, ClaimAnswer(9))[1] == (Read(),)
+    state, actions = _drive(*steps, ClaimAnswer(9), Read(_snapshot(MINE)))
+    assert (state.stage, state.epoch, state.comment_id, actions) == ("won", 1, 9, ())
+
+
+def test_the_waits_are_those_of_the_protocol_and_a_slow_write_adds_to_them() -> None:
+    begun = (Read(_snapshot()), MADE)
+    assert _drive(*begun, LineAnswer("written", 4.0))[1] == (Wait(9.0), Read())
+    contested = _snapshot(MINE, assignees=("sh-marvin", "sh-z"))
+    assert _drive(*begun, WRITTEN, Read(contested))[1] == (Wait(3.0), Read())
+    theirs = _snapshot(Plan("x", tasks=(Task(3, "a", "claimed", "sh-z"),)))
+    state, actions = _drive(*begun, WRITTEN, Read(theirs))
+    assert isinstance(actions[0], WriteLine)
+    assert actions[0].expected.assignees == frozenset({"sh-z", ME})
+    assert advance_claim(state, LineAnswer("written", 3.0))[1] == (Wait(6.0), Read())
+    assert advance_claim(state, LineAnswer("conflict"))[1] == (Wait(3.0), Read())
+    wait, write = _drive(*begun, WRITTEN, Read(_snapshot()))[1]
+    assert wait == Wait(5.0)
+    assert isinstance(write, WriteLine)
+
+
+@pytest.mark.parametrize(
+    ("snapshot", "code", "holder"),
+    [
+        (None, "failed", ""),
+        (_snapshot(None), "not_claimable", ""),
+        (_snapshot(Plan("x")), "not_claimable", ""),
+        (_snapshot(Plan("x", tasks=(Task(3, "a", "completed"),))), "not_claimable", ""),
+        (_snapshot(Plan("x", tasks=(Task(3, "a", dependencies=("Task 4",)), Task(4, "b")))), "not_claimable", ""),
+        (_snapshot(Plan("x", tasks=(Task(3, "a", "claimed", "sh-z"),))), "taken", "sh-z"),
+        (_snapshot(has_pull_request=True), "not_claimable", ""),
+        (_snapshot(claims=[Claim(1, "sh-z", 3, 1, NOW + LEASE)], epoch=1), "taken", "sh-z"),
+        (_snapshot(claims=[Claim(1, "sh-z", 3, 1, NOW - GRACE / 2)], epoch=1), "taken", "sh-z"),
+        (_snapshot(locks={1: NOW - LEASE}), "lock_held", ""),
+    ],
+)
+def test_a_task_that_is_not_to_be_had_is_left_alone(snapshot: Snapshot | None, code: str, holder: str) -> None:
+    state, actions = _drive(Read(snapshot))
+    assert (state.stage, state.code, state.holder, actions) == ("lost", code, holder, ())
+
+
+@pytest.mark.parametrize(
+    ("snapshot", "epoch"),
+    [
+        (_snapshot(claims=[Claim(1, "sh-z", 3, 4, NOW - GRACE)], epoch=4), 5),
+        (_snapshot(claims=[Claim(1, "sh-z", 3)]), 1),
+        (_snapshot(locks={2: NOW - LEASE - GRACE}), 3),
+        (_snapshot(locks={2: NOW}, epoch=2), 3),
+        (_snapshot(MINE, claims=[Claim(1, ME, 3, 1, NOW + LEASE)], epoch=1), 2),
+    ],
+)
+def test_what_has_ended_is_taken_up_under_the_next_epoch(snapshot: Snapshot, epoch: int) -> None:
+    assert _drive(Read(snapshot))[1] == (CreateLock(epoch),)
+
+
+BEGUN = (Read(_snapshot()), MADE)
+DONE = (*BEGUN, WRITTEN, Read(_snapshot(MINE)), ClaimAnswer(9))
+
+
+@pytest.mark.parametrize(
+    ("events", "code", "kinds"),
+    [
+        ((Read(_snapshot()), LockAnswer("exists")), "lock_held", ()),
+        ((Read(_snapshot()), LockAnswer("failed")), "failed", ()),
+        ((*BEGUN, LineAnswer("conflict")), "taken", (UnassignSelf, DeleteLock)),
+        ((*BEGUN, LineAnswer("failed")), "failed", (ResetLine, UnassignSelf, DeleteLock)),
+        ((*BEGUN, WRITTEN, Read(None)), "failed", (ResetLine, UnassignSelf, DeleteLock)),
+        (
+            (*BEGUN, WRITTEN, Read(_snapshot(Plan("x", tasks=(Task(3, "a", "claimed", "sh-a"),))))),
+            "contest",
+            (ResetLine, UnassignSelf, DeleteLock),
+        ),
+        (
+            (*BEGUN, WRITTEN, Read(_snapshot(MINE, locks={2: NOW}))),
+            "earlier_claim",
+            (ResetLine, UnassignSelf, DeleteLock),
+        ),
+        (
+            (*BEGUN, WRITTEN, Read(_snapshot(MINE, claims=[Claim(5, "sh-z", 3)]))),
+            "earlier_claim",
+            (ResetLine, UnassignSelf, DeleteLock),
+        ),
+        ((*DONE[:-1], ClaimAnswer(None)), "failed", (ResetLine, UnassignSelf, DeleteLock)),
+        (
+            (*DONE, Read(_snapshot(MINE, claims=[Claim(8, "sh-z", 3, 1, NOW + LEASE)]))),
+            "earlier_claim",
+            (EndClaim, ResetLine, UnassignSelf, DeleteLock),
+        ),
+        (
+            (*DONE, Read(_snapshot(MINE, claims=[Claim(10, "sh-a", 3)]))),
+            "earlier_claim",
+            (EndClaim, ResetLine, UnassignSelf, DeleteLock),
+        ),
+        (
+            (
+                *DONE,
+                *(Read(_snapshot(Plan("x", tasks=(Task(3, "a", "claimed", "sh-z"),)))) for _ in range(MOST_LOOKS + 1)),
+            ),
+            "contest",
+            (EndClaim, ResetLine, UnassignSelf, DeleteLock),
+        ),
+    ],
+)
+def test_who_loses_steps_down_and_undoes_what_was_done(
+    events: tuple[Event, ...], code: str, kinds: tuple[type, ...]
+) -> None:
+    state, actions = _drive(*events)
+    assert (state.stage, state.code) == ("lost", code)
+    assert tuple(type(action) for action in actions) == kinds
+    assert all(action.expected.assignees == frozenset({ME}) for action in actions if isinstance(action, ResetLine))
+
+
+@pytest.mark.parametrize(
+    "claims", [[Claim(10, "sh-z", 3)], [Claim(10, "sh-a", 3, 1, NOW + LEASE)], [Claim(5, "sh-z", 3, 1, NOW)]]
+)
+def test_a_later_claim_of_a_higher_name_and_one_that_has_ended_take_nothing_away(claims: list[Claim]) -> None:
+    assert _drive(*DONE, Read(_snapshot(MINE, claims=claims)))[0].stage == "won"
+
+
+def test_who_works_on_another_task_of_the_plan_stays_assigned() -> None:
+    plan = Plan("x", tasks=(Task(3, "a"), Task(4, "b", "in_progress", "SH-marvin")))
+    _, actions = _drive(Read(_snapshot(plan)), MADE, LineAnswer("failed"))
+    assert [type(action) for action in actions] == [ResetLine, DeleteLock]
+
+
+def test_where_the_service_has_no_branches_the_plan_and_the_comments_decide() -> None:
+    no_locks = Snapshot(NOW, FREE, ())
+    assert isinstance(_drive(Read(no_locks))[1][1], WriteLine)
+    state, _ = _drive(Read(_snapshot()), LockAnswer("unsupported"))
+    assert (state.stage, state.has_lock) == ("writing", False)
+
+
+def test_the_holder_of_the_lock_waits_for_its_own_write_to_show() -> None:
+    events: list[Event] = [*BEGUN, WRITTEN, Read(_snapshot()), WRITTEN]
+    for _ in range(MOST_LOOKS):
+        events.append(Read(_snapshot()))
+        assert _drive(*events)[1] == (Wait(5.0), Read())
+    assert _drive(*events, Read(_snapshot(MINE)))[0].stage == "claiming"
+    assert _drive(*events, Read(_snapshot()))[0].code == "contest"
+    (write, wait, read) = _drive(*DONE, Read(_snapshot()))[1]
+    assert isinstance(write, WriteLine)
+    assert (wait, read) == (Wait(3.0), Read())
+    assert _drive(*DONE, *[Read(_snapshot())] * (MOST_LOOKS + 1))[0].stage == "won"
+    assert _drive(*DONE, Read(_snapshot(Plan("x", tasks=(Task(3, "a", "claimed", "sh-z"),)))))[1] == (Wait(5.0), Read())
+
+
+def test_an_event_that_cannot_come_is_an_error_of_ours() -> None:
+    with pytest.raises(ValueError, match="LineAnswer cannot come while a claim is reading"):
+        _drive(LineAnswer("written"))

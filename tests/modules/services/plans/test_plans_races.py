@@ -1,0 +1,78 @@
+"""Races of two to four SOULs for one task: one wins, and where the rules cannot hold, nobody goes on unnoticed."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+from typing import Any
+
+import pytest
+
+from tests.exploration import EXPLORE, examples
+from tests.modules.services.plans.simulated_service import race
+
+FEW, MANY = 250, 40_000
+ONE_WINNER: Mapping[str, Mapping[str, Any]] = {
+    "answers within 2 s": {"most_s": 2},
+    "answers within 30 s": {"most_s": 30},
+    "within 2 s, reading up to 8 s late": {"most_s": 2, "stale_s": 8},
+    "no branches to lock with, within 2 s": {"most_s": 2, "has_locks": False},
+    "one without the lock, within 2 s": {"most_s": 2, "lockless": 1},
+}
+AT_MOST_ONE_GOES_ON: Mapping[str, Mapping[str, Any]] = {
+    "no branches to lock with, within 10 s": {"most_s": 10, "has_locks": False},
+    "no branches, reading up to 8 s late": {"most_s": 2, "has_locks": False, "stale_s": 8},
+    "one without the lock, within 10 s": {"most_s": 10, "lockless": 1},
+    "a peer of the older protocol, within 2 s": {"most_s": 2, "older": 1},
+    "a peer of the older protocol, within 30 s": {"most_s": 30, "older": 1},
+    "such a peer, reading up to 8 s late": {"most_s": 2, "older": 1, "stale_s": 8},
+}
+
+
+def _seeds(count: int) -> range:
+    start = EXPLORE * 1_000_000
+    return range(start, start + count)
+
+
+def _assert_one_winner(count: int, told: Mapping[str, Any]) -> None:
+    for seed in _seeds(count):
+        found = race(seed, **told)
+        assert len(found.winners) == 1, (seed, found)
+        assert found.later == found.winners, (seed, found)
+        assert found.line == found.winners[0], (seed, found)
+
+
+def _at_most_one(count: int, told: Mapping[str, Any]) -> Counter[tuple[int, int]]:
+    """Return how many races had so many winners at first, and so many after each had looked again."""
+    counted: Counter[tuple[int, int]] = Counter()
+    for seed in _seeds(count):
+        found = race(seed, **told)
+        assert len(found.later) <= 1, (seed, found)
+        counted[len(found.winners), len(found.later)] += 1
+    return counted
+
+
+@pytest.mark.parametrize("case", ONE_WINNER)
+def test_a_race_has_one_winner(case: str) -> None:
+    _assert_one_winner(examples(FEW), ONE_WINNER[case])
+
+
+@pytest.mark.parametrize("case", AT_MOST_ONE_GOES_ON)
+def test_no_two_go_on_where_there_may_be_no_winner(case: str) -> None:
+    _at_most_one(examples(FEW), AT_MOST_ONE_GOES_ON[case])
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(1800)
+@pytest.mark.parametrize("case", ONE_WINNER)
+def test_forty_thousand_races_have_one_winner_each(case: str) -> None:
+    _assert_one_winner(MANY, ONE_WINNER[case])
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(1800)
+@pytest.mark.parametrize("case", AT_MOST_ONE_GOES_ON)
+def test_in_forty_thousand_races_no_two_go_on(case: str) -> None:
+    counted = _at_most_one(MANY, AT_MOST_ONE_GOES_ON[case])
+    told = ", ".join(f"{won} won and {later} went on: {count}" for (won, later), count in sorted(counted.items()))
+    print(f"\n{case}: {told}")  # noqa: T201 - the figures are what `make test-plans` is for
