@@ -10,10 +10,10 @@ from dataclasses import dataclass
 
 import pytest
 
-from common.clock import SystemClock
 from modules.runtime.home import Home
 from modules.services.inbox import threads
-from tests.running_town import RunningSoul, RunningTown, awake, call
+from tests.hasty_clock import HastyClock
+from tests.running_town import HASTE_STEP_BY_STEP, RunningSoul, RunningTown, awake, call
 from town.github.faults import Fault, Faults
 from town.github.git_values import NO_COMMIT, Signature
 from town.github.network import GitHubNetwork
@@ -22,6 +22,8 @@ from town.github.values import StoredIssue, StoredRepo
 from town.model.types import ChatRequest, Completion
 from town.serving import serve
 
+CLOCK = HastyClock(HASTE_STEP_BY_STEP)
+"""The time of the SOUL, and of GitHub: they agree on it."""
 RULES = "The sentences are from the rules of a software project."
 SAID = "The narrow one: its menu stays in view. I would measure both for a week with the same three pages."
 
@@ -73,9 +75,11 @@ async def place(running_town: RunningTown) -> AsyncIterator[Place]:
 
 @asynccontextmanager
 async def _place(town: RunningTown, owner: str) -> AsyncIterator[Place]:
-    network, faults = GitHubNetwork(clock=SystemClock(), git_folder=town.root / "git"), Faults()
+    network, faults = GitHubNetwork(clock=CLOCK, git_folder=town.root / "git"), Faults()
     network.create_account("rowan")
-    repo = network.create_repo(network.create_account(owner), "site", collaborators=["rowan"])
+    repo = network.create_repo(
+        network.create_account(owner), "site", collaborators=["rowan"] if owner == "owner" else []
+    )
     issue = network.open_issue(repo, network.create_account("kit"), title="Which layout?", body="Narrow or wide?")
     async with serve(github_app(network, faults=faults)) as url:
         yield Place(town, network, faults, url, repo, issue)
@@ -101,6 +105,7 @@ def minding(*said: str, rule: str = "none") -> Callable[[ChatRequest], Completio
 async def look(soul: RunningSoul) -> None:
     """Look at Bluesky, then at GitHub, once those may speak who go first, and send what came of it."""
     await soul.look()
+    soul.passes(1)
     await soul.app.scheduler.run_guarded("github-awareness")
     soul.passes(200)
     await soul.app.scheduler.run_guarded("github-awareness")
@@ -118,7 +123,7 @@ async def acts(soul: RunningSoul) -> list[tuple[str, str]]:
 async def test_a_thread_that_the_owner_links_to_gets_one_comment(place: Place) -> None:
     place.town.mind.answer, home = minding(), place.home()
     place.post_link()
-    async with awake(home) as soul:
+    async with awake(home, clock=CLOCK) as soul:
         await look(soul)
         await look(soul)
         assert place.comments == [SAID]
@@ -133,7 +138,7 @@ async def test_a_thread_that_the_owner_links_to_gets_one_comment(place: Place) -
 async def test_a_thread_is_not_answered_because_a_stranger_links_to_it(place: Place) -> None:
     place.town.mind.answer, home = minding(), place.home()
     place.post_link(by="ada")
-    async with awake(home) as soul:
+    async with awake(home, clock=CLOCK) as soul:
         await look(soul)
         assert place.comments == []
         assert await acts(soul) == [("silent", "not-addressed")]
@@ -142,14 +147,14 @@ async def test_a_thread_is_not_answered_because_a_stranger_links_to_it(place: Pl
 async def test_a_comment_that_was_accepted_before_a_crash_is_not_made_again(place: Place) -> None:
     place.town.mind.answer, home = minding(SAID, "Another thought."), place.home()
     place.post_link()
-    async with awake(home) as soul:
+    async with awake(home, clock=CLOCK) as soul:
         await look(soul)
 
         def unsettle(connection: sqlite3.Connection) -> None:
             connection.execute("UPDATE github_threads SET state = 'pending'")
 
         await soul.app.services.database.run(unsettle)
-    async with awake(home) as soul:
+    async with awake(home, clock=CLOCK) as soul:
         await look(soul)
         assert await acts(soul) == [("commented", "owner-request"), ("commented", "")]
     assert place.comments == [SAID]
@@ -158,11 +163,11 @@ async def test_a_comment_that_was_accepted_before_a_crash_is_not_made_again(plac
 async def test_a_thread_that_cannot_be_read_waits_and_is_answered_later(place: Place) -> None:
     place.town.mind.answer, home = minding(), place.home()
     place.post_link()
-    async with awake(home) as soul:
+    async with awake(home, clock=CLOCK) as soul:
         place.faults.arm(Fault("server_error", "GET /repos/*", times=100))
         await look(soul)
         assert place.comments == []
-    async with awake(home) as soul:
+    async with awake(home, clock=CLOCK) as soul:
         place.faults.clear()
         await look(soul)
     assert place.comments == [SAID]
@@ -172,7 +177,7 @@ async def test_a_thread_that_is_gone_is_given_up(place: Place) -> None:
     place.town.mind.answer, home = minding(), place.home()
     place.post_link()
     place.network.delete_issue(place.repo, place.issue, place.repo.owner)
-    async with awake(home) as soul:
+    async with awake(home, clock=CLOCK) as soul:
         await look(soul)
         assert await acts(soul) == [("dropped", "")]
 
@@ -211,7 +216,7 @@ async def test_what_a_repository_says_of_ai_is_read_before_the_first_word_there(
     async with in_foreign_place(running_town, **files) as place:
         home = place.home()
         place.post_link()
-        async with awake(home) as soul:
+        async with awake(home, clock=CLOCK) as soul:
             await look(soul)
             held = await soul.app.services.outbox.held()
             assert place.comments == ([SAID] if act == "commented" else [])
@@ -229,7 +234,7 @@ async def test_where_it_is_not_clear_the_owner_decides_and_decides_for_the_next_
     async with in_foreign_place(running_town, AI_POLICY="You must disclose AI.") as place:
         home = place.home()
         place.post_link()
-        async with awake(home) as soul:
+        async with awake(home, clock=CLOCK) as soul:
             await look(soul)
             (draft,) = await soul.app.services.outbox.held()
             assert "AI_POLICY.md has conditions" in (draft.error or "")
@@ -251,7 +256,7 @@ async def test_where_pull_requests_are_kept_to_its_own_people_the_owner_decides(
         place.repo.pull_policy = "collaborators_only"
         home = place.home()
         place.post_link()
-        async with awake(home) as soul:
+        async with awake(home, clock=CLOCK) as soul:
             await look(soul)
             assert place.comments == []
             assert len(await soul.app.services.outbox.held()) == 1
@@ -262,12 +267,12 @@ async def test_while_its_rules_cannot_be_read_nothing_is_said(running_town: Runn
     async with in_foreign_place(running_town, CONTRIBUTING="No AI.") as place:
         home = place.home()
         place.post_link()
-        async with awake(home) as soul:
+        async with awake(home, clock=CLOCK) as soul:
             place.faults.arm(Fault("server_error", "GET /repos/*/contents/*", times=100))
             await look(soul)
             assert place.comments == []
             assert await acts(soul) == []
-        async with awake(home) as soul:
+        async with awake(home, clock=CLOCK) as soul:
             place.faults.clear()
             await look(soul)
             assert await acts(soul) == [("silent", "unwelcome")]
@@ -277,7 +282,7 @@ async def test_a_comment_that_must_not_leave_is_sent_back_once_and_then_given_up
     place.town.mind.answer = minding("I'm Rowan, an AI agent. The narrow one.", "Let me introduce myself: Rowan.")
     home = place.home()
     place.post_link()
-    async with awake(home) as soul:
+    async with awake(home, clock=CLOCK) as soul:
         await look(soul)
         assert await acts(soul) == [("silent", "owner-request")]
     assert place.comments == []
@@ -286,7 +291,7 @@ async def test_a_comment_that_must_not_leave_is_sent_back_once_and_then_given_up
 async def test_our_own_name_is_not_mentioned_in_what_leaves(place: Place) -> None:
     place.town.mind.answer, home = minding("As @rowan says to @kit: the narrow one, for its menu."), place.home()
     place.post_link()
-    async with awake(home) as soul:
+    async with awake(home, clock=CLOCK) as soul:
         await look(soul)
     assert place.comments == ["As rowan says to @kit: the narrow one, for its menu."]
 
@@ -294,9 +299,86 @@ async def test_our_own_name_is_not_mentioned_in_what_leaves(place: Place) -> Non
 async def test_a_social_life_looks_at_no_thread_and_has_no_tool_for_one(place: Place) -> None:
     place.town.mind.answer, home = minding(), place.home()
     place.post_link()
-    async with awake(home, social_only=True) as soul:
+    async with awake(home, clock=CLOCK, social_only=True) as soul:
         await look(soul)
         assert place.comments == []
         names = {loop.name for loop in soul.app.scheduler.states()}
         assert "github-awareness" not in names
         assert await soul.app.services.database.run(threads.waiting) == []
+
+
+async def test_who_mentions_the_soul_in_an_issue_is_answered_once_and_the_notification_is_read(place: Place) -> None:
+    place.town.mind.answer, home = minding(SAID, "Another thought."), place.home()
+    async with awake(home, clock=CLOCK) as soul:
+        await look(soul)
+        place.say("kit", "@rowan which of the two loses fewer readers?")
+        await look(soul)
+        await look(soul)
+        assert place.comments == [SAID]
+        assert (await acts(soul))[0] == ("commented", "mentioned")
+        rowan = place.network.find("rowan")
+        assert rowan
+        assert place.network.state.notifications.of(rowan) == []
+    known = json.loads((home.memory / "github_engagement.json").read_text())["conversations"]["owner/site#1"]
+    assert (known["state"], known["source"]) == ("awaiting_response", "github_notification")
+
+
+async def test_a_mention_is_not_lost_with_the_process_or_with_the_answers_of_github(place: Place) -> None:
+    place.town.mind.answer, home = minding(SAID, "Another thought."), place.home()
+    place.say("kit", "@rowan which of the two loses fewer readers?")
+    async with awake(home, clock=CLOCK) as soul:
+        place.faults.arm(Fault("bad_gateway", "GET /notifications*", times=10))
+        await look(soul)
+        assert "cannot be read" in "".join(one.entry.summary for one in await soul.app.services.journal.recent(30))
+    place.faults.clear()
+    async with awake(home, clock=CLOCK) as soul:
+        place.faults.arm(Fault("lost_answer", "GET /repos/*", times=100))
+        await look(soul)
+        assert len(await soul.app.services.database.run(threads.waiting)) == 1
+    place.faults.clear()
+    async with awake(home, clock=CLOCK) as soul:
+        place.faults.arm(Fault("lost_answer", "POST /repos/*/comments"))
+        await look(soul)
+
+        def unsettle(connection: sqlite3.Connection) -> None:
+            connection.execute("UPDATE github_threads SET state = 'pending'")
+
+        await soul.app.services.database.run(unsettle)
+    async with awake(home, clock=CLOCK) as soul:
+        await look(soul)
+        await look(soul)
+    assert place.comments == [SAID]
+
+
+async def test_who_goes_on_after_the_answer_is_heard_only_where_they_call_the_soul(place: Place) -> None:
+    place.town.mind.answer, home = minding(SAID, "By the third week, then."), place.home()
+    place.say("kit", "@rowan which of the two loses fewer readers?")
+    async with awake(home, clock=CLOCK) as soul:
+        await look(soul)
+        place.say("kit", "Thanks.")
+        await look(soul)
+        assert place.comments == [SAID]
+        place.say("kit", "And until when would you measure, @rowan?")
+        await look(soul)
+    assert place.comments == [SAID, "By the third week, then."]
+
+
+async def test_a_thread_that_ends_a_workspace_is_left_alone(place: Place) -> None:
+    place.town.mind.answer, home = minding(), place.home()
+    owner = place.repo.owner
+    place.network.change_issue(place.repo, place.issue, owner, labels=["finished"])
+    place.say("kit", "@rowan is it done?")
+    async with awake(home, clock=CLOCK) as soul:
+        await look(soul)
+        assert (await acts(soul))[0] == ("silent", "finished")
+
+
+async def test_a_look_at_the_notifications_costs_nothing_where_nothing_changed(place: Place) -> None:
+    place.town.mind.answer, home = minding(), place.home()
+    async with awake(home, clock=CLOCK) as soul:
+        left = []
+        for _ in range(12):
+            soul.passes(120)
+            await soul.app.scheduler.run_guarded("github-awareness")
+            left.append(soul.app.services.github.rate.remaining)
+    assert left[0] - left[-1] <= 1

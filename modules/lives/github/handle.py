@@ -5,6 +5,7 @@ A crash at any point leaves the row waiting; a comment that had been accepted be
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Collection
 
 from adapters.atproto.types import Actor
@@ -46,6 +47,8 @@ from modules.services.outbox.types import ACTIVE_STATES, Intent
 from modules.services.repository_rules.checking import RepositoryRules
 
 MOST_TRIES = 3
+
+logger = logging.getLogger(__name__)
 
 _LOOKED_AT = 200
 _ON_ITS_WAY_S = 60.0
@@ -113,9 +116,15 @@ class ThreadHandler:
             self._state.note(waiting.key, Commented())
         if disposition.act in {"commented", "silent", "dropped"}:
             await self._state.settle(waiting, "dropped" if disposition.act == "dropped" else "handled", disposition.act)
+            await self._mark_read(waiting)
             self._tries.pop(waiting.cause_id, None)
             self._told_to_wait.discard(waiting.cause_id)
         return disposition
+
+    async def _mark_read(self, waiting: WaitingThread) -> None:
+        """Mark the notification as read, for whoever looks at the account's page; nothing depends on it."""
+        if waiting.notice and isinstance(marked := await self._github.notifications.mark_read(waiting.notice), Err):
+            logger.info("%s: %s", waiting.key, marked.error)
 
     async def _done_before(self, waiting: WaitingThread) -> IssueDisposition | None:
         """What an earlier life did and did not note."""

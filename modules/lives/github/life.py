@@ -68,7 +68,9 @@ class GitHubLife:
         jitter_s = get_agent_jitter(services.me.agent_name) / SECOND_MS / speed
         return [
             GitHubAwarenessLoop(
-                perceiver=GitHubPerceiver(self._state, owner_did=services.me.owner_did),
+                perceiver=GitHubPerceiver(
+                    self._state, services.github, services.clock, owner_did=services.me.owner_did, speed=speed
+                ),
                 handler=self._handler(),
                 state=self._state,
                 github=services.github,

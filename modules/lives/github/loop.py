@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from adapters.github.client import GitHub
 from common.clock import Clock, parse_iso
 from common.errors import BudgetExceeded, Transient
+from common.result import Err, ErrKind
 from modules.lives.github.handle import ThreadHandler
 from modules.lives.github.perceive import GitHubPerceiver
 from modules.lives.github.policy import in_order
@@ -22,6 +23,8 @@ from modules.services.inbox.threads import WaitingThread
 from modules.services.outbox.rules.waits import Waits
 
 GITHUB_AWARENESS_INTERVAL_MS = 120_000
+
+_REMEDY = "Only a classic token can read notifications (scope `notifications`): set one as AGENT_GITHUB_TOKEN"
 
 
 @dataclass(slots=True)
@@ -46,6 +49,7 @@ class GitHubAwarenessLoop(Loop):
     standing: Callable[[], Standing]
     jitter_s: float
     speed: float = 1.0
+    _refused: set[tuple[ErrKind, int | None]] = field(default_factory=set, init=False)
 
     @property
     def interval_ms(self) -> float:
@@ -54,7 +58,7 @@ class GitHubAwarenessLoop(Loop):
     async def run(self) -> Outcome:
         if not self.github.enough_for_loops:
             return Outcome(ran=False, reason=f"{self.github.rate.remaining} requests to GitHub are left in this hour")
-        new = await self.perceiver.look_at_posts()
+        new = await self.perceiver.look_at_posts() + await self._notified()
         self.state.cleanup_old_conversations()
         met = 0
         for thread in in_order(await self.state.waiting()):
@@ -72,6 +76,19 @@ class GitHubAwarenessLoop(Loop):
                 self.waits.put_off(thread.cause_id, error)
                 await self._warn(thread, f"{thread.repo}#{thread.number} has to wait: {error}")
         return Outcome(ran=True, reason=f"{new} new, {met} met", next_in_s=await self._next_in_s())
+
+    async def _notified(self) -> int:
+        """How many threads GitHub newly tells of; that it does not is told once for each reason."""
+        told = await self.perceiver.look_at_notifications()
+        if not isinstance(told, Err):
+            self._refused.clear()
+            return told.data
+        if (told.kind, told.status) not in self._refused:
+            self._refused.add((told.kind, told.status))
+            remedy = _REMEDY if told.kind == "auth" else ""
+            summary = f"GitHub's notifications cannot be read: {told.error}"
+            await self.journal.record(Entry("error", self.name, summary, line="warn", reason=remedy))
+        return 0
 
     async def _meet(self, thread: WaitingThread) -> bool:
         """Meet a thread; False if it goes on waiting."""

@@ -1,24 +1,49 @@
-"""What is new: GitHub threads to which Bluesky posts link. Each waits in a row before anything is asked of GitHub.
+"""What is new: GitHub's notifications, and threads to which Bluesky posts link. Each waits in a row from then on.
 
-A post is looked through whatever becomes of it on Bluesky; only what reached us there counts.
+What was read is noted after its rows are written, so a crash in between only reads it again. A post is looked through
+whatever becomes of it on Bluesky. A look at the notifications is conditional, and not sooner than GitHub asks for.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from datetime import timedelta
+from typing import Literal
 
-from adapters.github.parse_url import GitHubUrl, extract_github_urls, parse_github_url
+from adapters.github.client import GitHub
+from adapters.github.notifications import filter_actionable_notifications
+from adapters.github.parse_url import (
+    GitHubUrl,
+    extract_github_urls,
+    extract_number_from_api_url,
+    parse_github_url,
+)
+from adapters.github.types import Notification, NotificationPoll
+from common.clock import Clock, iso, parse_iso
+from common.result import ApiResult, Err, Ok
 from modules.lives.github.state import GitHubState
 from modules.services.inbox.received import Row
 from modules.services.inbox.threads import NewThread
 
+_FIRST_LOOK_BACK = timedelta(days=1)
+_SETTLED_AFTER = timedelta(seconds=5)
+_KINDS: dict[str, Literal["issue", "pull"]] = {"Issue": "issue", "PullRequest": "pull"}
+
 
 class GitHubPerceiver:
-    """Takes in what leads to a thread. `owner_did` is the owner's account on Bluesky."""
+    """Takes in what leads to a thread. `owner_did` is the owner's account on Bluesky.
 
-    def __init__(self, state: GitHubState, *, owner_did: str) -> None:
+    At `speed` 10 the pauses that GitHub asks for are a tenth as long.
+    """
+
+    def __init__(self, state: GitHubState, github: GitHub, clock: Clock, *, owner_did: str, speed: float) -> None:
         self._state = state
+        self._github = github
+        self._clock = clock
         self._owner_did = owner_did
+        self._speed = speed
+        self._marker = ("", "")
+        self._not_before = 0.0
 
     async def look_at_posts(self) -> int:
         """Take in the threads to which the posts since the last look link; returns how many are new."""
@@ -26,6 +51,51 @@ class GitHubPerceiver:
         count = await self._state.take_in(one for row in rows for one in threads_in(row, self._owner_did))
         await self._state.note_posts(rows)
         return count
+
+    async def look_at_notifications(self) -> ApiResult[int]:
+        """Take in the threads that the notifications since the last look are about; returns how many are new."""
+        if self._clock.monotonic() < self._not_before:
+            return Ok(0)
+        since = self._state.seen_at or iso(self._clock.now() - _FIRST_LOOK_BACK)
+        marked_since, marker = self._marker
+        poll = await self._github.notifications.poll(
+            unread_only=False, since=since, marker=marker if marked_since == since else ""
+        )
+        if isinstance(poll, Err):
+            return poll
+        self._not_before = self._clock.monotonic() + poll.data.poll_interval_s / self._speed
+        actionable = filter_actionable_notifications(poll.data.items, self._github.login)
+        count = await self._state.take_in(thread for one in actionable if (thread := thread_of(one)))
+        newest = max((one.updated_at for one in poll.data.items), default="")
+        seen_at = max(newest, since) if poll.data.complete else since
+        self._state.note_checked(seen_at)
+        if poll.data.changed:
+            self._marker = (seen_at, self._trusted(poll.data, newest))
+        return Ok(count)
+
+    def _trusted(self, poll: NotificationPoll, newest: str) -> str:
+        """The marker for the next look; "" where the newest item is so new that another may still come beside it.
+
+        GitHub tells the time in whole seconds: of two changes in one second a conditional look could miss the second.
+        """
+        is_settled = not newest or self._clock.now() - parse_iso(newest) > _SETTLED_AFTER
+        return poll.marker if is_settled else ""
+
+
+def thread_of(notification: Notification) -> NewThread | None:
+    """Return the thread that a notification is about; None for what is neither an issue nor a pull request."""
+    number = extract_number_from_api_url(notification.subject.url)
+    if number is None or notification.subject.type not in _KINDS:
+        return None
+    return NewThread(
+        repo=notification.repo.full_name,
+        number=number,
+        kind=_KINDS[notification.subject.type],
+        source="github_notification",
+        at=notification.updated_at,
+        reason=notification.reason,
+        notice=notification.id,
+    )
 
 
 def threads_in(row: Row, owner_did: str) -> Iterator[NewThread]:

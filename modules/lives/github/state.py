@@ -36,6 +36,11 @@ class GitHubState:
         self._file = RecordFile(folder / FILE, "conversations", Engagement)
         self.notice = self._file.notice
 
+    @property
+    def seen_at(self) -> str:
+        """Up to when the notifications were taken in, ISO-8601; "" before the first look."""
+        return str(self._file.rest.get("seenAt") or "")
+
     async def take_in(self, new: Iterable[NewThread]) -> int:
         """Let these threads wait; returns how many are new."""
         rows, now = list(new), self._clock.now()
@@ -65,6 +70,11 @@ class GitHubState:
     async def settle(self, thread: WaitingThread, state: Literal["handled", "dropped"], outcome: str) -> None:
         """Record that what led to a thread was met, or given up."""
         await self._database.run(lambda connection: threads.settle(connection, thread, state, outcome))
+
+    def note_checked(self, seen_at: str) -> None:
+        """Note that the notifications were read, up to `seen_at`. Raises `StorageError`."""
+        self._file.rest |= {"seenAt": seen_at, "lastNotificationCheck": iso(self._clock.now())}
+        self._file.save()
 
     def known(self, key: str) -> Engagement | None:
         """Return what is known of a thread."""

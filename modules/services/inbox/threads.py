@@ -64,22 +64,32 @@ class WaitingThread(NewThread):
     @property
     def cause_id(self) -> str:
         """The name under which journal and outbox know what led there, this one time."""
-        return f"github:{self.key}/{self.source}/{self.at}"
+        return f"github:{self.key}/{self.source}/{self.received_at}"
 
 
+_MORE_IN_THAT_SECOND = (
+    "excluded.at = github_threads.at AND state <> 'pending' AND github_threads.source = 'github_notification'"
+    " AND github_threads.received_at < strftime('%Y-%m-%dT%H:%M:%fZ', excluded.at, '+2 seconds')"
+    " AND excluded.received_at >= strftime('%Y-%m-%dT%H:%M:%fZ', excluded.at, '+2 seconds')"
+)
 _COLUMNS = "repo, number, kind, source, at, reason, notice, uri"
 
 
 def take_in(connection: sqlite3.Connection, threads: Iterable[NewThread], now: datetime) -> int:
-    """Let these wait, but for those known to have led there at that time; returns how many are new."""
+    """Let these wait, but for those known to have led there at that time; returns how many are new.
+
+    GitHub tells times in whole seconds. What was taken in within two seconds of its time is looked at once more after
+    these, as something else may have been written in the same second.
+    """
     before = connection.total_changes
     connection.executemany(
         f"INSERT INTO github_threads ({_COLUMNS}, received_at, state)"  # noqa: S608 - a constant
         " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, 'pending')"
         " ON CONFLICT (repo, number, source) DO UPDATE SET kind = excluded.kind, at = excluded.at,"
         " reason = excluded.reason, notice = excluded.notice, uri = excluded.uri,"
-        " received_at = excluded.received_at, state = 'pending', outcome = ''"
-        " WHERE excluded.at > github_threads.at",
+        " received_at = CASE state WHEN 'pending' THEN github_threads.received_at ELSE excluded.received_at END,"
+        " state = 'pending', outcome = ''"
+        f" WHERE excluded.at > github_threads.at OR ({_MORE_IN_THAT_SECOND})",
         [
             (one.repo, one.number, one.kind, one.source, one.at, one.reason, one.notice, one.uri, iso(now))
             for one in threads

@@ -138,3 +138,15 @@ async def test_a_row_waits_until_it_is_settled_and_waits_again_for_what_is_newer
     by_owner = NewThread("acme/site", 7, "issue", "bluesky_url_owner", at(1), uri="at://post")
     assert await state.take_in([by_owner]) == 1
     assert [one.source for one in await state.waiting()] == ["github_notification", "bluesky_url_owner"]
+
+
+async def test_what_came_in_within_the_same_second_is_looked_at_once_more(tmp_path: Path, database: Database) -> None:
+    clock = FakeClock()
+    state = GitHubState(tmp_path, database, clock)
+    now = f"{clock.now():%Y-%m-%dT%H:%M:%SZ}"
+    told = NewThread("acme/site", 7, "issue", "github_notification", now, reason="mention", notice="9")
+    for seconds, new in ((0.5, 1), (0.5, 0), (2, 1), (60, 0)):
+        await clock.advance(seconds)
+        assert await state.take_in([told]) == new
+        for waiting in await state.waiting():
+            await state.settle(waiting, "handled", "commented")
