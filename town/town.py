@@ -135,6 +135,7 @@ async def open_town(
                 avatars={resident.handle: resident.avatar for resident in residents} | {VISITOR: VISITOR_AVATAR},
                 controls=controls,
                 room=RoomOnPage(room.view, room.server, github_url, repo.full_name),
+                github=github,
                 listen=Listeners(residents, ready).choose,
             )
         )

@@ -29,10 +29,12 @@ from common.errors import SoulError
 from town.atproto.network import Network
 from town.atproto.repo_methods import blob_response
 from town.atproto.values import XrpcError
+from town.github.network import GitHubNetwork
 from town.page.controls import Controls
 from town.page.residents import ResidentStatus
 from town.page.room import MAX_TEXT, RoomOnPage
 from town.page.view import feed, people
+from town.page.work import work
 
 _TICK_S = 1.0
 _SETTLE_S = 0.05
@@ -63,6 +65,7 @@ class PageSource:
         avatars: SVG pictures by handle.
         controls: the owner's hand on the residents.
         room: the agent space that the page shows, if there is one.
+        github: whose plans and pull requests the page shows, if there is a room.
         listen: the handle of who shall be told of a text that the visitor writes to nobody; "" for none.
 
     """
@@ -74,6 +77,7 @@ class PageSource:
     avatars: Mapping[str, str]
     controls: Controls
     room: RoomOnPage | None = None
+    github: GitHubNetwork | None = None
     listen: Callable[[str], str] = lambda _: ""
 
 
@@ -134,7 +138,9 @@ class _Page:
                 "you": {"did": you.did, "handle": you.handle, "name": you.display_name or you.handle},
                 "avatars": sorted(self._source.avatars),
                 "residents": [resident.handle for resident in residents],
-                "room": {"github": room.github_url, "repo": room.repo} if room else None,
+                "room": {"github": room.github_url, "repo": room.repo, "work": self._source.github is not None}
+                if room
+                else None,
             }
         )
 
@@ -142,18 +148,24 @@ class _Page:
         return StreamingResponse(self._changes(request), media_type="text/event-stream")
 
     async def _changes(self, request: Request) -> AsyncIterator[str]:
-        """Each part whenever it changes, whole: `feed`, `room` (the talk), `present` (who is in it), `people`."""
-        posted, talked = asyncio.Event(), asyncio.Event()
+        """Each part whenever it changes, whole.
+
+        These are `feed`, `room` (the talk), `present` (who is in it), `work` (plans, pull requests) and `people`.
+        """
+        posted, talked, worked = asyncio.Event(), asyncio.Event(), asyncio.Event()
         posted.set()
         changed = asyncio.Event()
         ends = [self._source.network.subscribe(lambda _event: _wake(posted, changed))]
         if self._source.room:
             talked.set()
             ends.append(self._source.room.view.subscribe(lambda: _wake(talked, changed)))
+        if self._source.github:
+            worked.set()
+            ends.append(self._source.github.subscribe(lambda _event: _wake(worked, changed)))
         sent: dict[str, str] = {}
         try:
             while not await request.is_disconnected():
-                for name, part in [part async for part in self._parts(posted, talked)]:
+                for name, part in [part async for part in self._parts(posted, talked, worked)]:
                     event = _event(name, part)
                     if sent.get(name) != event:
                         sent[name] = event
@@ -168,7 +180,9 @@ class _Page:
             for end in ends:
                 end()
 
-    async def _parts(self, posted: asyncio.Event, talked: asyncio.Event) -> AsyncIterator[tuple[str, Any]]:
+    async def _parts(
+        self, posted: asyncio.Event, talked: asyncio.Event, worked: asyncio.Event
+    ) -> AsyncIterator[tuple[str, Any]]:
         if posted.is_set():
             posted.clear()
             yield "feed", feed(self._source.network)
@@ -177,6 +191,9 @@ class _Page:
                 talked.clear()
                 yield "room", self._source.room.view.rows()
             yield "present", self._source.room.view.present()
+        if self._source.github and worked.is_set():
+            worked.clear()
+            yield "work", work(self._source.github)
         yield "people", people(self._source.network, await run_in_threadpool(self._source.residents_status))
 
     async def say(self, request: Request) -> Response:

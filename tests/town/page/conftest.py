@@ -20,6 +20,7 @@ from tests.town.page.browsing import ARGS, CHROMIUM, Watched, open_page
 from town.atproto.network import Network
 from town.atproto.values import LIKE, POST
 from town.gallery.pictures import picture
+from town.github.network import GitHubNetwork
 from town.listening import Listeners
 from town.page.app import PageSource, page_app
 from town.page.controls import Told, ToldStep
@@ -115,6 +116,7 @@ class Square:
     app: Starlette
     hand: Hand
     room: TownRoom
+    github: GitHubNetwork
 
     def say(self, who: str, text: str, to: str | None = None) -> str:
         return self.network.post_as(self.dids[who], text, reply_to_uri=to)[0]
@@ -166,7 +168,7 @@ async def square(tmp_path: Path) -> AsyncIterator[Square]:
         for resident in RESIDENTS
     }
     dids["you"] = network.create_account("you.test", "pw", display_name="You").did
-    hand = Hand()
+    hand, github = Hand(), GitHubNetwork(clock=SystemClock())
     known = {item.name: Known(item.handle, item.display_name) for item in RESIDENTS}
     async with open_room(tmp_path / ".room", SystemClock(), known, Known("you.test", "You")) as room:
         app = page_app(
@@ -180,11 +182,12 @@ async def square(tmp_path: Path) -> AsyncIterator[Square]:
                 avatars={item.handle: item.avatar for item in RESIDENTS} | {"you.test": VISITOR_AVATAR},
                 controls=hand,
                 room=RoomOnPage(room.view, room.server, GITHUB, "you/town-square"),
+                github=github,
                 listen=Listeners(RESIDENTS, list).choose,
             )
         )
         async with serve(app) as url:
-            yield Square(url, network, dids, tmp_path, app, hand, room)
+            yield Square(url, network, dids, tmp_path, app, hand, room, github)
 
 
 @pytest.fixture

@@ -6,6 +6,7 @@ import { Feed } from "./feed.js";
 import { People } from "./people.js";
 import { Places } from "./places.js";
 import { Room } from "./room.js";
+import { Work } from "./work.js";
 import { postBox } from "./compose.js";
 
 const lost = document.getElementById("lost");
@@ -20,8 +21,11 @@ const news = document.getElementById("news");
 const feed = new Feed(document.getElementById("feed"), {
   you: town.you, residents: town.residents, names, news: (text) => setText(news, text) });
 let room = null;
+let work = null;
 if (town.room) {
   let places = null;
+  document.getElementById("tab-work").hidden = !town.room.work;
+  if (town.room.work) work = new Work(document.getElementById("work"), town.room);
   room = new Room(document.getElementById("room"), { ...town.room, news: (text) => setText(news, text),
     unread: (number) => places?.count("room", number) });
   places = new Places(document.getElementById("places"), (place) => room.shown(place === "room"));
@@ -65,6 +69,7 @@ on("people", (told) => {
   if (residents.length !== before) write.refresh();
 }, (told) => people.show(told), (told) => drafts.show(told), (told) => feed.tick(told));
 on("room", (rows) => room?.show(rows));
+on("work", (told) => work?.show(told));
 on("present", (present) => room?.showPresent(present));
 setInterval(() => { feed.tick(residents); people.tick(); room?.tick(); }, 1000);
 

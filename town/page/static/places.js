@@ -1,11 +1,11 @@
-// Two places share the page, the square and the room: tabs by which one of them is seen. The address remembers which.
+// Places share the page, the square, the room and the work: tabs by which one of them is seen. The address remembers which.
 
 import { setText } from "./dom.js";
 
 export class Places {
   // `shown` is told the place that is seen now.
   constructor(tabs, shown) {
-    this.tabs = [...tabs.querySelectorAll("[role=tab]")];
+    this.tabs = [...tabs.querySelectorAll("[role=tab]:not([hidden])")];
     this.shown = shown;
     tabs.hidden = false;
     for (const tab of this.tabs) tab.addEventListener("click", () => this.go(tab));
