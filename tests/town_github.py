@@ -20,6 +20,7 @@ class TownGitHub:
     """The service at `url`, `acme/site` on it, and the token of its collaborator `rowan`."""
 
     town: RunningTown
+    network: GitHubNetwork
     url: str
     repo: StoredRepo
     token: str
@@ -33,6 +34,10 @@ class TownGitHub:
     def bodies(self) -> list[str]:
         """What they say, in the same order."""
         return [issue.body or "" for issue in self.repo.issues.values() if issue]
+
+    def add_repo(self, name: str) -> StoredRepo:
+        """Another repository of `acme`, in which `rowan` may write."""
+        return self.network.create_repo(self.repo.owner, name, collaborators=["rowan"])
 
     def make_home(self, **more: str) -> Home:
         """A home of the SOUL `rowan`, which has that account."""
@@ -48,8 +53,8 @@ class TownGitHub:
 @asynccontextmanager
 async def serve_github(town: RunningTown) -> AsyncIterator[TownGitHub]:
     """Add GitHub to the town."""
-    github = GitHubNetwork(clock=SystemClock())
+    github = GitHubNetwork(clock=SystemClock(), git_folder=town.root / "git")
     account = github.create_account("rowan")
     repo = github.create_repo(github.create_account("acme", kind="Organization"), "site", collaborators=["rowan"])
     async with serve(github_app(github)) as url:
-        yield TownGitHub(town, url, repo, account.token)
+        yield TownGitHub(town, github, url, repo, account.token)

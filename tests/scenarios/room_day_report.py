@@ -22,7 +22,6 @@ def table(day: Day) -> str:
     hosts = sum(one.by_host for one in day.said)
     outcomes = day.outcomes()
     met = sum(len(outcome.done) == 1 for outcome in outcomes)
-    waiting = sum(one.status == "pending" for outcome in outcomes for one in outcome.queued_commitments)
     facts = {
         "host messages": hosts,
         "agent messages": len(day.by_agents),
@@ -31,7 +30,7 @@ def table(day: Day) -> str:
         "echoes of all talk / longest chain": f"{sum(map(bool, talk))} of {len(talk)} / {day.longest_chain()}",
         "near-verbatim repeats in a conversation": len(day.repeats()),
         "openers / least time between": f"{len(openers)} / {min(day.between_openers(), default='-')}",
-        "requests / met and told once / waiting plans": f"{len(outcomes)} / {met} / {waiting}",
+        "requests / met and told once": f"{len(outcomes)} / {met}",
         "errors in journals": len(day.errors()),
         "model calls": sum(sum(counts.values()) for counts in calls.values()),
         "tokens per thought": round(sum(tokens.values()) / max(1, sum(sum(one.values()) for one in calls.values()))),

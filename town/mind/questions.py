@@ -10,7 +10,7 @@ from common.facts import QuestionFacts
 from common.text.graphemes import fit_post_text
 from town.mind.bank import stems
 from town.mind.turn import Turn
-from town.model.types import Completion
+from town.model.types import Completion, Json
 
 _SAME_SHARE = 0.7
 _MOST_FACTS = 3
@@ -96,6 +96,14 @@ def _told_plainly(fields: Fields) -> str:
     return json.dumps({key: "".join(texts).removesuffix(".") for key, texts in fields.items()})
 
 
+def _plan(fields: Fields) -> Json:
+    """A plan of what is wanted: something to see first, then the words that tell of it."""
+    title = "".join(fields.get("title", ())) or "What was talked about"
+    first = {"title": f"Build: {title}", "description": "Make the smallest thing that works.", "files": ["index.html"]}
+    then = {"title": f"Explain: {title}", "description": "Say how to use it.", "files": ["README.md"]}
+    return {"title": title, "goal": f"{title}.", "tasks": [first, then | {"dependencies": ["Task 1"]}]}
+
+
 _QUESTIONS: Mapping[str, Callable[[Fields], str]] = {
     "Judge": _judged,
     "Confirm": _judged,
@@ -127,6 +135,8 @@ def answer_question(turn: Turn, about: QuestionFacts) -> Completion:
         handle = next(iter(about.fields.get("handle", ())), "")
         facts = "; ".join(about.fields.get("facts", ())[:_MOST_FACTS])
         return turn.call(turn.first_offer.name, {"sentence": words.line(heading, handle=handle, facts=facts)})
+    if about.question == "plan" and turn.first_offer:
+        return turn.call(turn.first_offer.name, _plan(about.fields))
     if about.question == "announcement-post":
         title, url = ("".join(about.fields.get(name, ())) for name in ("title", "url"))
         return Completion(fit_post_text(words.line("announced", title=title), url))

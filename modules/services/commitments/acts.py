@@ -20,11 +20,15 @@ from modules.services.commitments.types import QueuedCommitment
 from modules.services.outbox.bodies import PostBody
 from modules.services.outbox.github_bodies import IssueBody, IssueCommentBody
 from modules.services.outbox.types import Intent, ProposedAction
+from modules.services.plans.tasks import plan_labels
 from modules.services.voice_phrases.store import Phrase
 
 MOST_ISSUES = 5
 MEMO = "memo"
-WAITS_FOR_WORKSPACES = "waits for workspaces: plans are made there"
+WAITS_FOR_WORKSPACE = "waits for a workspace: it names no repository, and there is not just one that is watched"
+PLAN = "plan"
+"""The parameter of a commitment that holds its plan, once that is made: `title` and `body` of the issue."""
+
 WAITS_FOR_GITHUB = "waits for an account on GitHub (AGENT_GITHUB_USERNAME, AGENT_GITHUB_TOKEN)"
 SOCIAL_ONLY = "Social-only: this life does nothing on GitHub"
 
@@ -37,9 +41,13 @@ _HELD_REQUEST = "committed to for somebody on Bluesky who is not the owner"
 
 @dataclass(frozen=True, slots=True)
 class Work:
-    """What is to be done, in order; or why it cannot be (`problem`), or why not yet (`waits`)."""
+    """What is to be done, in order; or why it cannot be (`problem`), or why not yet (`waits`).
+
+    `plan_for` is the repository for which a plan has to be made first.
+    """
 
     actions: tuple[ProposedAction, ...] = ()
+    plan_for: Repo | None = None
     problem: str = ""
     waits: str = ""
 
@@ -63,10 +71,11 @@ def work_of(
 
     """
     if commitment.type in GITHUB_COMMITMENT_TYPES:
-        waits = SOCIAL_ONLY if social_only else "" if github else WAITS_FOR_GITHUB
-        if waits or commitment.type == "create_plan":
-            return Work(waits=waits or WAITS_FOR_WORKSPACES)
+        if waits := SOCIAL_ONLY if social_only else "" if github else WAITS_FOR_GITHUB:
+            return Work(waits=waits)
         repo = resolve_repo(commitment.params, default_repo)
+        if commitment.type == "create_plan":
+            return _plan(commitment, repo) if repo else Work(waits=WAITS_FOR_WORKSPACE)
         if repo is None:
             return Work(problem=NO_REPO)
         return _issues(commitment, repo, phrase) if commitment.type == "create_issue" else _comment(commitment, repo)
@@ -113,10 +122,37 @@ def result_of(commitment: QueuedCommitment, done: Sequence[Intent]) -> dict[str,
                 for one in done
             ]
             return {"issues": issues, "count": len(issues)}
+        case "create_plan":
+            return plan_result(_number(done[0].result_cid), done[0].result_uri or "") if done else {}
         case "post_bluesky":
             return {"uri": done[0].result_uri, "cid": done[0].result_cid} if done else {}
         case _:
             return {"url": done[0].result_uri, "id": _number(done[0].result_cid)} if done else {}
+
+
+def plan_result(number: int | None, url: str) -> dict[str, Any]:
+    """What came of a commitment to a plan, as the queue keeps it."""
+    return {"issueNumber": number, "issueUrl": url}
+
+
+def _plan(commitment: QueuedCommitment, repo: Repo) -> Work:
+    """The issue of a plan that was made; before that, nothing but the plan to be made."""
+    plan = commitment.params.get(PLAN)
+    title, body = (plan.get("title"), plan.get("body")) if isinstance(plan, Mapping) else (None, None)
+    if not (isinstance(title, str) and isinstance(body, str)):
+        return Work(plan_for=repo)
+    about = f"{repo.full_name}: {title}"
+    labels = plan_labels((), "active")
+    issue = IssueBody(
+        **origin(commitment),
+        about=about,
+        text=f"{about}\n\n{body}",
+        repo=repo.full_name,
+        title=title,
+        body=body,
+        labels=labels,
+    )
+    return Work((_action(commitment, 1, issue),))
 
 
 def _issues(commitment: QueuedCommitment, repo: Repo, phrase: Phrase) -> Work:

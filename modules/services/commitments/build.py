@@ -7,6 +7,7 @@ from collections.abc import Callable
 from typing import Protocol
 
 from adapters.github.client import GitHub
+from adapters.github.types import Repo
 from adapters.space.client import SpaceClient
 from common.clock import Clock
 from common.redact import Redactor
@@ -22,13 +23,16 @@ from modules.services.agent.skills.skills import Skills
 from modules.services.commitments.announce import Announcer
 from modules.services.commitments.fulfil import Fulfiller
 from modules.services.commitments.loop import CommitmentLoop
+from modules.services.commitments.plans import PlanMaker
 from modules.services.commitments.presence import Presence
 from modules.services.commitments.queue import CommitmentQueue
 from modules.services.commitments.runner import CommitmentRunner
 from modules.services.commitments.writer import CommitmentWriter
 from modules.services.outbox.outbox import Outbox
 from modules.services.outbox.senders.space import SpaceSender
+from modules.services.plans.compose import PlanComposer
 from modules.services.voice_phrases.store import VoicePhrases
+from modules.services.workspaces.watched import WatchedWorkspaces
 
 _JOINS_WITHIN_S = 30.0
 
@@ -50,6 +54,7 @@ class CommitmentServices(Protocol):
     gateway: LLMGateway
     outbox: Outbox
     github: GitHub
+    workspaces: WatchedWorkspaces
     social_only: bool
 
 
@@ -100,12 +105,7 @@ def build_commitment_loop(
     clock, started = services.clock, services.clock.monotonic()
     runner = CommitmentRunner(
         queue=queue,
-        fulfiller=Fulfiller(
-            services.outbox,
-            phrase=services.phrases.phrase,
-            github=services.github.configured,
-            social_only=services.social_only,
-        ),
+        fulfiller=_build_fulfiller(services),
         announcer=Announcer(
             services.outbox,
             phrase=services.phrases.phrase,
@@ -120,3 +120,27 @@ def build_commitment_loop(
         was_delivered=access.to_room.was_delivered,
     )
     return CommitmentLoop(runner, clock, speed=services.settings.soul_speed)
+
+
+def _build_fulfiller(services: CommitmentServices) -> Fulfiller:
+    """Return what turns commitments into acts; where one names no repository, the only watched workspace is meant."""
+
+    def default_repo() -> Repo | None:
+        watched = services.workspaces.all()
+        return Repo(watched[0].owner, watched[0].repo) if len(watched) == 1 else None
+
+    plans = PlanMaker(
+        github=services.github,
+        composer=PlanComposer(services.gateway, services.skills, services.rng),
+        skills=services.skills,
+        attention=services.attention,
+        clock=services.clock,
+    )
+    return Fulfiller(
+        services.outbox,
+        phrase=services.phrases.phrase,
+        github=services.github.configured,
+        plans=plans,
+        default_repo=default_repo,
+        social_only=services.social_only,
+    )

@@ -7,38 +7,18 @@ what left is not sent again, what waits is waited for.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
-from datetime import datetime
 from typing import Any, Literal
 
 from adapters.github.types import Repo
 from modules.services.commitments import acts
-from modules.services.commitments.types import QueuedCommitment
+from modules.services.commitments.plans import PlanMaker
+from modules.services.commitments.types import Progress, QueuedCommitment
 from modules.services.outbox.outbox import Outbox
 from modules.services.outbox.types import ACTIVE_STATES, Intent, ProposedAction
 from modules.services.voice_phrases.store import Phrase
 
 HELD = "waits for the owner's yes"
-
-
-@dataclass(frozen=True, slots=True)
-class Progress:
-    """How far a commitment is.
-
-    Attributes:
-        state: `done`; `waits` for an act that is on its way; `held`, an act waits for the owner's yes; `failed` for
-            good reason; `put_off`, and it was nobody's fault; `later`, the outbox asks to propose it again; `refused`
-            by the owner.
-        reason: why it is not done.
-        result: what came of it so far.
-        not_before: of `later`, when to propose it again.
-
-    """
-
-    state: Literal["done", "waits", "held", "failed", "put_off", "later", "refused"]
-    reason: str = ""
-    result: Mapping[str, Any] = field(default_factory=dict)
-    not_before: datetime | None = None
+NO_PLANS = "nobody makes plans here"
 
 
 class Fulfiller:
@@ -48,6 +28,7 @@ class Fulfiller:
         outbox: the only way out.
         phrase: returns operational texts.
         github: whether there is an account on GitHub to write as.
+        plans: makes plans ready; without it commitments to plans wait.
         default_repo: the repository where a commitment names none, if there is one.
         social_only: whether this life keeps away from GitHub.
 
@@ -59,12 +40,14 @@ class Fulfiller:
         *,
         phrase: Phrase,
         github: bool,
+        plans: PlanMaker | None = None,
         default_repo: Callable[[], Repo | None] = lambda: None,
         social_only: bool = False,
     ) -> None:
         self._outbox = outbox
         self._phrase = phrase
         self._github = github
+        self._plans = plans
         self._default_repo = default_repo
         self._social_only = social_only
         self._tries: dict[str, str] = {}
@@ -96,6 +79,8 @@ class Fulfiller:
     async def advance(self, commitment: QueuedCommitment) -> Progress:
         """Take the next step, if one can be taken. What was begun is never begun twice."""
         work = self.work(commitment)
+        if work.plan_for:
+            return await self._plans.prepare(commitment, work.plan_for) if self._plans else Progress("waits", NO_PLANS)
         if not work.actions:
             return Progress("failed" if work.problem else "waits", work.problem or work.waits)
         done: list[Intent] = []

@@ -141,6 +141,11 @@ def started(commitment: QueuedCommitment, now: datetime) -> QueuedCommitment:
     return replace(commitment, status="in_progress", last_attempt_at=iso(now), not_before=None)
 
 
+def prepared(commitment: QueuedCommitment, params: Mapping[str, Any]) -> QueuedCommitment:
+    """Return the commitment with what was made ready for its act."""
+    return replace(commitment, params={**commitment.params, **params})
+
+
 def can_retry_now(commitment: QueuedCommitment, now: datetime) -> bool:
     """Whether it waits for another try after a failed one that was not a moment ago."""
     last = parse_iso_or_none(commitment.last_attempt_at)

@@ -125,6 +125,10 @@ class CommitmentQueue:
         """Begin a try. Raises `KeyError` for an unknown commitment, as do the methods below."""
         return self._put(policy.started(self._known[commitment_id], self._clock.now()), "in_progress")
 
+    def keep_prepared(self, commitment_id: str, params: Mapping[str, Any]) -> QueuedCommitment:
+        """Keep what was made ready for its act among its parameters."""
+        return self._put(policy.prepared(self._known[commitment_id], params), "prepared")
+
     def mark_completed(self, commitment_id: str, result: Mapping[str, Any]) -> QueuedCommitment:
         """Mark a commitment as fulfilled; `result` is what came of it."""
         return self._put(policy.kept(self._known[commitment_id], result), "completed")

@@ -18,12 +18,12 @@ from modules.runtime.journal.journal import Journal
 from modules.runtime.journal.types import Entry, EntryKind
 from modules.services.commitments.announce import Announcer
 from modules.services.commitments.events import CommitmentKept
-from modules.services.commitments.fulfil import Fulfiller, Progress
+from modules.services.commitments.fulfil import Fulfiller
 from modules.services.commitments.naming import extract_fulfillment_url, resolve_repo, title_of
 from modules.services.commitments.policy import NEVER_DELIVERED, ROOM_ID, STALE, UNDELIVERED
 from modules.services.commitments.presence import Presence
 from modules.services.commitments.queue import CommitmentQueue, waiting_lines
-from modules.services.commitments.types import QueuedCommitment
+from modules.services.commitments.types import Progress, QueuedCommitment
 from modules.services.outbox.github_bodies import IssueBody, IssueCommentBody
 
 _LOOP = "commitments"
@@ -176,6 +176,8 @@ class CommitmentRunner:
                 self._held.add(commitment.id)
                 self._presence.let_go(commitment)
                 await self._waits(commitment, progress.reason)
+            case "prepared":
+                self._queue.keep_prepared(commitment.id, progress.result)
             case "waits":
                 self._told.pop(commitment.id, None)
             case "failed":

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from datetime import datetime
 from typing import Any, Literal, Protocol
 
 from adapters.space.types import AgentState
@@ -74,6 +75,26 @@ class Enqueued:
     commitment: QueuedCommitment | None
     new: bool
     reason: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Progress:
+    """How far a commitment is.
+
+    Attributes:
+        state: `done`; `prepared`, with what is to be kept among its parameters in `result`; `waits` for an act that is
+            on its way; `held`, an act waits for the owner's yes; `failed` for good reason; `put_off`, and it was
+            nobody's fault; `later`, the outbox asks to propose it again; `refused` by the owner.
+        reason: why it is not done.
+        result: what came of it so far.
+        not_before: of `later`, when to propose it again.
+
+    """
+
+    state: Literal["done", "prepared", "waits", "held", "failed", "put_off", "later", "refused"]
+    reason: str = ""
+    result: Mapping[str, Any] = field(default_factory=dict)
+    not_before: datetime | None = None
 
 
 class Room(Protocol):

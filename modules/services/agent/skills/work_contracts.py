@@ -19,6 +19,11 @@ WORK_CONTRACTS: Mapping[str, Mapping[str, frozenset[str]]] = {
         "Enrichment": frozenset(),
         "Enrichment Message": frozenset({"title", "repo", "description", "conversation"}),
     },
+    "plan-synthesis": {
+        "System Prompt": _NONE,
+        "From a Commitment": frozenset({"repo", "title", "wanted", "conversation"}),
+        "Tool": _NONE,
+    },
     "plans": {"Verification": _NONE, **dict.fromkeys(_PLAN_PAGES, frozenset({"repo"}))},
     "github-tools": {
         **{f"Descriptions / {tool}": _NONE for tool in ("github_create_issue_comment", "github_stay_silent")},

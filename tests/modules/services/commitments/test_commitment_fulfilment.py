@@ -207,16 +207,18 @@ async def test_what_was_committed_on_bluesky_stays_in_repositories_of_ours_unles
     assert "somebody else" in (held.error or "")
 
 
-async def test_a_plan_waits_for_workspaces_is_told_once_and_given_up_after_a_day(soul_in_town: SoulInTown) -> None:
-    one = await soul_in_town.enqueue(wanted(kind="create_plan"))
+async def test_a_plan_for_no_repository_waits_for_a_workspace_is_told_once_and_given_up_after_a_day(
+    soul_in_town: SoulInTown,
+) -> None:
+    one = await soul_in_town.enqueue(wanted(kind="create_plan", owner="", repoName=""))
     await soul_in_town.live(10)
     assert (soul_in_town.status(one).status, soul_in_town.status(one).attempt_count) == ("pending", 0)
-    assert sum("waits for workspaces" in line for line in soul_in_town.told()) == 1
+    assert sum("waits for a workspace" in line for line in soul_in_town.told()) == 1
     soul_in_town.clock.jump(25 * 3600)
     await soul_in_town.live(2)
     assert soul_in_town.status(one).status == "abandoned"
     assert soul_in_town.abandoned == [one.id]
-    assert any("waits for workspaces" in line for line in soul_in_town.told() if "abandoned silently" in line)
+    assert any("waits for a workspace" in line for line in soul_in_town.told() if "abandoned silently" in line)
 
 
 async def test_what_waits_for_the_owner_is_not_given_up_before_the_owner_could_decide(
@@ -224,7 +226,7 @@ async def test_what_waits_for_the_owner_is_not_given_up_before_the_owner_could_d
 ) -> None:
     soul_in_town = SoulInTown(tmp_path, town, approval="drafts", with_room=False)
     await soul_in_town.wake()
-    one = await soul_in_town.enqueue(wanted(kind="create_plan"))
+    one = await soul_in_town.enqueue(wanted(kind="create_plan", owner="", repoName=""))
     soul_in_town.clock.jump(2 * 3600)
     issue = await soul_in_town.enqueue(wanted("Another"))
     await soul_in_town.live(2)

@@ -1,0 +1,92 @@
+"""Makes ready what a commitment to a plan needs: the plan itself, before its issue is proposed.
+
+The plan is kept with the commitment, so that each later step, also after a crash, means the same issue.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from adapters.github.client import GitHub
+from adapters.github.types import Repo
+from common.clock import Clock
+from common.errors import Fatal, SoulError
+from common.result import Err
+from modules.runtime.scheduler.attention import Attention
+from modules.services.agent.skills.skills import Skills
+from modules.services.commitments.acts import PLAN, plan_result
+from modules.services.commitments.naming import said, title_of
+from modules.services.commitments.texts import TITLE_CHARS, without_mentions
+from modules.services.commitments.types import Progress, QueuedCommitment
+from modules.services.plans.compose import PlanComposer, Wanted
+from modules.services.plans.docs_tasks import ensure_docs_tasks
+from modules.services.plans.parse import TITLE_MARK
+from modules.services.plans.render import generate_plan_markdown
+from modules.services.plans.standing import pages_of, standing_plan
+from modules.services.plans.types import Plan
+from modules.services.plans.words import plan_words
+from modules.services.workspaces.addresses import WORKSPACE_PREFIX
+
+_LOOP = "commitment-fulfillment"
+
+
+class PlanMaker:
+    """Makes plans ready.
+
+    Args:
+        github: what stands in the repository.
+        composer: asks the model for a plan.
+        skills: the words that every plan has.
+        attention: held while it thinks; one mind does one thing at a time.
+        clock: the time.
+
+    """
+
+    def __init__(
+        self, *, github: GitHub, composer: PlanComposer, skills: Skills, attention: Attention, clock: Clock
+    ) -> None:
+        self._github = github
+        self._composer = composer
+        self._skills = skills
+        self._attention = attention
+        self._clock = clock
+
+    async def prepare(self, commitment: QueuedCommitment, repo: Repo) -> Progress:
+        """Return the plan to be kept with the commitment (`prepared`), or `done` where a plan stands there already."""
+        if not self._attention.free:
+            # NOTE(self): a step that waited here for a slow model would hold up all other commitments.
+            return Progress("waits", f"busy with {self._attention.mode}")
+        found = await standing_plan(self._github, repo, self._clock.now())
+        if isinstance(found, Err):
+            return Progress("put_off", found.error)
+        if found.data is not None:
+            return Progress("done", result=plan_result(found.data.number, found.data.html_url) | {"deduplicated": True})
+        wanted = said(commitment.params, "description", "content") or commitment.description
+        about = Wanted(repo, title_of(commitment), wanted, commitment.source_reply_text)
+        try:
+            async with self._attention.take(_LOOP):
+                plan = await self._composer.compose(about)
+        except Fatal:
+            raise
+        except SoulError as error:
+            return Progress("put_off", str(error))
+        if plan is None:
+            return Progress("failed", "the model made no plan that has a task")
+        made = _issue_of(await self._complete(plan, repo))
+        return Progress("prepared", result={"owner": repo.owner, "repoName": repo.name, PLAN: made})
+
+    async def _complete(self, plan: Plan, repo: Repo) -> Plan:
+        """The plan with the checks that every plan has and, in a workspace, the tasks that make its pages."""
+        words = plan_words(self._skills, repo.full_name)
+        plan = replace(plan, verification=plan.verification or words.verification)
+        if not repo.name.lower().startswith(WORKSPACE_PREFIX):
+            return plan
+        pages = await pages_of(self._github, repo)
+        return ensure_docs_tasks(
+            plan, words.docs, skip_agents_md=pages.has_agents_md, skip_scenarios_md=pages.has_scenarios_md
+        )
+
+
+def _issue_of(plan: Plan) -> dict[str, str]:
+    title = without_mentions(f"{TITLE_MARK} {plan.title}")
+    return {"title": title[:TITLE_CHARS], "body": without_mentions(generate_plan_markdown(plan))}

@@ -1,0 +1,51 @@
+"""What stands in a repository before a plan is made there: another plan, the pages that every plan begins with."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+from adapters.github.client import GitHub
+from adapters.github.types import Issue, Repo
+from common.clock import iso, parse_iso_or_none
+from common.result import ApiResult, Err, Ok
+from modules.services.plans.docs_tasks import AGENTS_PAGE, SCENARIOS_PAGE
+from modules.services.plans.tasks import PLAN_LABEL
+
+CLOSED_LATELY = timedelta(days=7)
+_MOST_PLANS = 30
+
+
+@dataclass(frozen=True, slots=True)
+class Pages:
+    """Which of the pages a repository has at its root."""
+
+    has_agents_md: bool = False
+    has_scenarios_md: bool = False
+
+
+async def standing_plan(github: GitHub, repo: Repo, now: datetime) -> ApiResult[Issue | None]:
+    """Return the plan that makes another one needless: the oldest open one, else one that was closed within a week."""
+    since = now - CLOSED_LATELY
+    opened = await github.list_issues(repo, labels=(PLAN_LABEL,), limit=_MOST_PLANS)
+    if isinstance(opened, Err):
+        return opened
+    if plans := [one for one in opened.data if not one.is_pull_request]:
+        return Ok(min(plans, key=lambda one: one.number))
+    closed = await github.list_issues(repo, state="closed", labels=(PLAN_LABEL,), since=iso(since), limit=_MOST_PLANS)
+    if isinstance(closed, Err):
+        return closed
+    lately = [one for one in closed.data if not one.is_pull_request and _closed_since(one, since)]
+    return Ok(max(lately, key=lambda one: one.number, default=None))
+
+
+async def pages_of(github: GitHub, repo: Repo) -> Pages:
+    """Return which pages stand at the root; none where that cannot be read: a task more does no harm."""
+    listed = await github.contents.list(repo)
+    names = {entry.name.lower() for entry in listed.data} if isinstance(listed, Ok) else set()
+    return Pages(AGENTS_PAGE.lower() in names, SCENARIOS_PAGE.lower() in names)
+
+
+def _closed_since(issue: Issue, moment: datetime) -> bool:
+    closed_at = parse_iso_or_none(issue.closed_at)
+    return closed_at is not None and closed_at >= moment

@@ -1,0 +1,133 @@
+"""A plan that was committed to becomes one issue that peers read as a plan, in whatever state the process ends."""
+
+from __future__ import annotations
+
+from adapters.github.types import Repo
+from common.result import Ok
+from modules.services.commitments.types import CommitmentRequest, QueuedCommitment
+from modules.services.plans.parse import parse_plan
+from tests.running_town import RunningSoul, RunningTown, awake, call
+from tests.town_github import TownGitHub
+from town.model.types import ChatRequest, Completion, Json
+
+TITLE = "A counter of visitors"
+WANTED = "The start page should show how many people came today, and who looks after that."
+TASKS: list[Json] = [
+    {"title": "Count visits in the server", "description": "Ask @kit how.", "files": ["server.js"], "estimate": "1 h"},
+    {"title": "Show the count", "description": "On the start page.", "dependencies": ["Count visits in the server"]},
+]
+
+
+def _mind(request: ChatRequest) -> Completion:
+    if any(offer.name == "plan_create" for offer in request.offers):
+        return call("plan_create", title=TITLE, goal="The page counts.", context="Kit asked @owner.", tasks=TASKS)
+    return Completion(text="[]")
+
+
+def commits(life: RunningSoul, title: str = TITLE, *, repo: str = "acme/site") -> QueuedCommitment:
+    params = {"title": title, "description": WANTED} | ({"repo": repo} if repo else {})
+    thread = "at://did:plc:kit/app.bsky.feed.post/1"
+    request = CommitmentRequest("create_plan", title, thread, "I'll make a plan for it.", params, "bluesky")
+    commitment = life.app.lives.queue.enqueue_commitment(request).commitment
+    assert commitment is not None
+    return commitment
+
+
+async def works(life: RunningSoul, rounds: int = 6) -> None:
+    for _ in range(rounds):
+        await life.app.lives.commitments.run()
+        await life.send()
+
+
+async def test_it_is_written_once_with_its_tasks_and_calls_nobody(
+    running_town: RunningTown, town_github: TownGitHub
+) -> None:
+    running_town.mind.answer = _mind
+    async with awake(town_github.make_home(OWNER_GITHUB_USERNAME="acme")) as life:
+        one = commits(life)
+        await works(life)
+        done = life.app.lives.queue.get(one.id)
+    assert done is not None
+    assert done.status == "completed", done
+    assert town_github.titles == [f"[PLAN] {TITLE}"]
+    (issue,) = (issue for issue in town_github.repo.issues.values() if issue)
+    assert {label.name for label in issue.labels} == {"plan", "plan:active"}
+    plan = parse_plan(issue.body or "", issue.title)
+    assert plan is not None
+    assert [(task.title, task.dependencies, task.files, task.status) for task in plan.tasks] == [
+        ("Count visits in the server", (), ("server.js",), "pending"),
+        ("Show the count", ("Task 1",), (), "pending"),
+    ]
+    assert "@kit" not in (issue.body or "")
+    assert "@owner" not in (issue.body or "")
+    assert plan.verification
+    assert plan.warnings == ()
+
+
+async def test_in_a_workspace_the_pages_come_first_unless_they_stand_there(
+    running_town: RunningTown, town_github: TownGitHub
+) -> None:
+    running_town.mind.answer = _mind
+    workspace, repo = town_github.add_repo("www-lil-intdev-site"), Repo("acme", "www-lil-intdev-site")
+    async with awake(town_github.make_home(OWNER_GITHUB_USERNAME="acme")) as life:
+        life.app.services.workspaces.watch(repo)
+        written = await life.app.services.github.contents.write(repo, "SCENARIOS.md", "# What\n", message="Add a page")
+        assert isinstance(written, Ok)
+        commits(life, repo="")
+        await works(life)
+    (issue,) = (issue for issue in workspace.issues.values() if issue)
+    plan = parse_plan(issue.body or "", issue.title)
+    assert plan is not None
+    assert [(task.title, task.dependencies) for task in plan.tasks] == [
+        ("Create LIL-INTDEV-AGENTS.md", ()),
+        ("Count visits in the server", ()),
+        ("Show the count", ("Task 2",)),
+    ]
+
+
+async def test_where_a_plan_stands_that_one_is_told(running_town: RunningTown, town_github: TownGitHub) -> None:
+    running_town.mind.answer = _mind
+    async with awake(town_github.make_home(OWNER_GITHUB_USERNAME="acme")) as life:
+        commits(life)
+        await works(life)
+        asked = len(running_town.mind.asked)
+        again = commits(life, "Another plan")
+        await works(life)
+        done = life.app.lives.queue.get(again.id)
+    assert done is not None
+    assert done.result == {
+        "issueNumber": 1,
+        "issueUrl": f"{town_github.url}/acme/site/issues/1",
+        "deduplicated": True,
+    }
+    assert len(town_github.titles) == 1
+    assert len(running_town.mind.asked) == asked
+
+
+async def test_a_plan_that_was_made_ready_is_not_made_anew_after_a_restart(
+    running_town: RunningTown, town_github: TownGitHub
+) -> None:
+    running_town.mind.answer = _mind
+    home = town_github.make_home(OWNER_GITHUB_USERNAME="acme")
+    async with awake(home) as life:
+        commits(life)
+        await life.app.lives.commitments.run()
+        asked = len(running_town.mind.asked)
+    async with awake(home) as life:
+        await works(life)
+    assert town_github.titles == [f"[PLAN] {TITLE}"]
+    assert len(running_town.mind.asked) == asked
+
+
+async def test_a_plan_without_a_task_is_no_plan(running_town: RunningTown, town_github: TownGitHub) -> None:
+    def empty(request: ChatRequest) -> Completion:
+        return call("plan_create", title=TITLE, goal="", tasks=[]) if request.offers else Completion(text="[]")
+
+    running_town.mind.answer = empty
+    async with awake(town_github.make_home(OWNER_GITHUB_USERNAME="acme")) as life:
+        one = commits(life)
+        await works(life, 1)
+        failed = life.app.lives.queue.get(one.id)
+    assert failed is not None
+    assert (failed.status, failed.error) == ("failed", "the model made no plan that has a task")
+    assert town_github.titles == []
