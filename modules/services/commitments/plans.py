@@ -18,7 +18,7 @@ from modules.services.commitments.acts import PLAN, plan_result
 from modules.services.commitments.naming import said, title_of
 from modules.services.commitments.texts import TITLE_CHARS, without_mentions
 from modules.services.commitments.types import Progress, QueuedCommitment
-from modules.services.plans.compose import PlanComposer, Wanted
+from modules.services.plans.compose import PlanComposer, PlanRequest
 from modules.services.plans.docs_tasks import ensure_docs_tasks
 from modules.services.plans.parse import TITLE_MARK
 from modules.services.plans.render import generate_plan_markdown
@@ -62,7 +62,7 @@ class PlanMaker:
         if found.data is not None:
             return Progress("done", result=plan_result(found.data.number, found.data.html_url) | {"deduplicated": True})
         wanted = said(commitment.params, "description", "content") or commitment.description
-        about = Wanted(repo, title_of(commitment), wanted, commitment.source_reply_text)
+        about = PlanRequest(repo, title_of(commitment), wanted, commitment.source_reply_text)
         try:
             async with self._attention.take(_LOOP):
                 plan = await self._composer.compose(about)

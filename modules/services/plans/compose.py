@@ -49,7 +49,7 @@ _PLAN = {
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
+class PlanRequest:
     """What a plan is for: `text` says more of it than `title`, `conversation` is what others said, "" if nothing."""
 
     repo: Repo
@@ -66,7 +66,7 @@ class PlanComposer:
     skills: Skills
     rng: random.Random
 
-    async def compose(self, wanted: Wanted) -> Plan | None:
+    async def compose(self, wanted: PlanRequest) -> Plan | None:
         """Return the plan that the model makes; None where it makes none with a task.
 
         Raises:
