@@ -290,7 +290,7 @@ def _read(kind: type[Given], home: Path, *, remedy: str) -> Given:
             raise ConfigError(message, remedy=remedy) from None
         problems = "; ".join(_explain(dict(item)) for item in error.errors())
         where = f" (there is no {file})" if kind is Settings and not there else ""
-        remedy = "Correct .env; .env.example explains each variable." if there else remedy
+        remedy = f"Correct {file}; .env.example explains each variable." if there else remedy
         raise ConfigError(f"Settings: {problems}{where}", remedy=remedy) from None
 
 
