@@ -23,7 +23,7 @@ from adapters.github.pulls import PullRequests
 from adapters.github.rate_limit import RATE_LIMIT, enough_for_loops
 from adapters.github.sending import API_VERSION, USER_AGENT, Answer, Outgoing, Sender
 from adapters.github.texts import PAGE, fit_body, fit_title, is_login, is_token
-from adapters.github.types import Comment, Issue, IssueState, Reaction, Repo, Repository
+from adapters.github.types import Comment, Issue, IssueState, Reaction, Repo, Repository, TokenKind, TokenRights
 from adapters.web.failures import Failure
 from adapters.web.rate_limit import RateLimitStatus
 from adapters.web.spacing import RequestGate
@@ -38,6 +38,7 @@ if TYPE_CHECKING:
 
 READ_TIMEOUT_S = 15.0
 _OK = 200
+_PREFIXES: dict[str, TokenKind] = {"ghp_": "classic", "github_pat_": "fine_grained", "ghs_": "app", "ghu_": "app"}
 MAX_COMMENTS = 10_000
 """The most comments that are read of one issue, oldest first."""
 
@@ -90,7 +91,7 @@ class GitHub:
         self.contents = Contents(lambda: self._caller)
         self.refs = Refs(lambda: self._caller)
         self.repositories = Repositories(lambda: self._caller)
-        self.accounts = Accounts(lambda: self._caller, token)
+        self.accounts = Accounts(lambda: self._caller)
         self.notifications = Notifications(lambda: self._caller)
         self.search = Search(lambda: self._caller)
 
@@ -283,7 +284,12 @@ class GitHub:
         return await self._caller.read(what, lambda ask: ask.get_user(login))
 
     async def whoami(self) -> ApiResult[str]:
-        """Return the login of the account that the token belongs to: a cheap check that it works.
+        """Return the login of the account that the token belongs to: a cheap check that it works."""
+        rights = await self.rights()
+        return rights if isinstance(rights, Err) else Ok(rights.data.login)
+
+    async def rights(self) -> ApiResult[TokenRights]:
+        """Return whose the token is, of which kind, and the scopes that GitHub tells of it.
 
         It asks without PyGithub, as every start asks it and many lives need nothing more of GitHub.
         """
@@ -303,14 +309,14 @@ class GitHub:
                 answer = await self._sender.send(outgoing, permit)
         except Failure as failure:
             return failure.err
-        return _login_in(answer, what, self._clock.now())
+        return _rights_in(answer, what, self._token, self._clock.now())
 
     async def aclose(self) -> None:
         """Close the connections."""
         await self._sender.aclose()
 
 
-def _login_in(answer: Answer, what: str, now: datetime) -> ApiResult[str]:
+def _rights_in(answer: Answer, what: str, token: str, now: datetime) -> ApiResult[TokenRights]:
     try:
         told = json.loads(answer.text)
     except ValueError:
@@ -318,4 +324,9 @@ def _login_in(answer: Answer, what: str, now: datetime) -> ApiResult[str]:
     if answer.status != _OK:
         return error_from_response(answer.status, told, answer.headers, what=what, write=False, now=now)
     login = told.get("login") if isinstance(told, dict) else None
-    return Ok(login) if isinstance(login, str) and login else unreadable(what, write=False)
+    if not isinstance(login, str) or not login:
+        return unreadable(what, write=False)
+    scopes = answer.headers.get("x-oauth-scopes")
+    known = next((kind for prefix, kind in _PREFIXES.items() if token.startswith(prefix)), None)
+    kind: TokenKind = known or ("unknown" if scopes is None else "classic")
+    return Ok(TokenRights(login, kind, tuple(one for part in (scopes or "").split(",") if (one := part.strip()))))

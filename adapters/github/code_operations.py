@@ -29,7 +29,6 @@ from adapters.github.types import (
     Organization,
     Repo,
     Repository,
-    TokenRights,
 )
 from adapters.web.failures import Failure
 from common.result import Err
@@ -178,12 +177,6 @@ class PlaceOperations(_Over):
     def search_repositories(self, query: str, *, limit: int) -> tuple[Repository, ...]:
         found = self._pages("/search/repositories", {"q": query}, items="items")
         return tuple(self._repository(one) for one in first(limit, found))
-
-    def rights(self) -> TokenRights:
-        headers, data = self._requester.requestJsonAndCheck("GET", "/user")
-        told = headers.get("x-oauth-scopes")
-        scopes = tuple(scope for one in (told or "").split(",") if (scope := one.strip()))
-        return TokenRights(str(data["login"]), "unknown" if told is None else "classic", scopes)
 
     def _repository(self, found: Json) -> Repository:
         return convert.repository(sdk.Repository(self._requester, attributes=found, completed=True))

@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 from typing import TYPE_CHECKING, Literal
 
 from adapters.github.checks import empty, wrong_login, wrong_place
-from adapters.github.texts import is_token
-from adapters.github.types import Issue, Label, Organization, Repo, Repository, TokenKind, TokenRights
+from adapters.github.types import Issue, Label, Organization, Repo, Repository
 from common.result import ApiResult, Err, Ok
 
 if TYPE_CHECKING:
@@ -17,7 +15,6 @@ if TYPE_CHECKING:
 MAX_LISTED = 1_000
 MAX_FOUND = 100
 _FORBIDDEN = 403
-_PREFIXES: dict[str, TokenKind] = {"ghp_": "classic", "github_pat_": "fine_grained", "ghs_": "app", "ghu_": "app"}
 
 
 class Repositories:
@@ -95,12 +92,10 @@ class Repositories:
 
 
 class Accounts:
-    """Whom the account follows, and what its token is good for."""
+    """Whom the account follows."""
 
-    def __init__(self, caller: Callable[[], Caller], token: str) -> None:
+    def __init__(self, caller: Callable[[], Caller]) -> None:
         self._caller = caller
-        self._kind = next((kind for prefix, kind in _PREFIXES.items() if token.startswith(prefix)), None)
-        self._token = token
 
     async def follow(self, login: str) -> ApiResult[None]:
         """Follow an account; once more is the same."""
@@ -115,16 +110,6 @@ class Accounts:
         if wrong := wrong_login(what, login):
             return wrong
         return await self._caller().write(what, lambda ask: ask.places.unfollow(login))
-
-    async def rights(self) -> ApiResult[TokenRights]:
-        """Whose the token is, of which kind, and which scopes GitHub tells of it."""
-        what = "check the GitHub token"
-        if not is_token(self._token):
-            return Err(f"could not {what}: there is none that could be sent (AGENT_GITHUB_TOKEN)", kind="auth")
-        found = await self._caller().read(what, lambda ask: ask.places.rights())
-        if isinstance(found, Err) or self._kind is None:
-            return found
-        return Ok(replace(found.data, kind=self._kind))
 
 
 class Search:

@@ -58,7 +58,7 @@ async def examine(root: Path) -> list[Finding]:
     findings += [_env_file(home), _soul(home), _self(home), *_voice(home), _skills(), _memory(home), _lock(home)]
     findings += await examine_keeping(settings, home)
     findings += await _bluesky(settings)
-    findings += await examine_outside(settings)
+    findings += await examine_outside(settings, home)
     findings.append(await _model(settings, home))
     redactor = Redactor(settings.secrets)
     return [

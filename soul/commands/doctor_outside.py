@@ -9,17 +9,26 @@ from adapters.github.client import GitHub
 from adapters.web.transport import http_transport_factory
 from common.clock import SystemClock
 from common.settings import Settings
-from modules.services.peers.github_account import AccountProblem, check_account
-from soul.commands.findings import Finding
+from modules.runtime.home import Home
+from modules.services.peers.github_account import (
+    AccountProblem,
+    check_account,
+    lacks_vital_right,
+    problem_of_shared_account,
+    problems_of_rights,
+    told_rights,
+)
+from modules.services.peers.registry import REGISTRY_FILE, read_peers
+from soul.commands.findings import Finding, Level
 
 _DEADLINE_S = 10.0
 _USUAL_PORTS = {"ws": 80, "wss": 443}
 
 
-async def examine_outside(settings: Settings) -> list[Finding]:
-    """A finding for the room, if one is set, and one for GitHub."""
+async def examine_outside(settings: Settings, home: Home) -> list[Finding]:
+    """A finding for the room, if one is set, and those for GitHub."""
     found = [await _room(settings)] if settings.space_url else []
-    return [*found, await _github(settings)]
+    return [*found, *await _github(settings, home)]
 
 
 async def _room(settings: Settings) -> Finding:
@@ -36,13 +45,13 @@ async def _room(settings: Settings) -> Finding:
     return Finding("room", "ok", f"something listens at {url.hostname}:{port}")
 
 
-async def _github(settings: Settings) -> Finding:
+async def _github(settings: Settings, home: Home) -> list[Finding]:
     login, token = settings.agent_github_username, settings.agent_github_token.get_secret_value()
     if not login and not token:
-        return Finding("GitHub", "ok", "not set: it makes no commitment that needs GitHub")
+        return [Finding("GitHub", "ok", "not set: it makes no commitment that needs GitHub")]
     if not (login and token):
         missing = "AGENT_GITHUB_TOKEN" if login else "AGENT_GITHUB_USERNAME"
-        return Finding("GitHub", "fail", f"{missing} is missing", "Set both in .env, or neither.")
+        return [Finding("GitHub", "fail", f"{missing} is missing", "Set both in .env, or neither.")]
     github = GitHub(
         api_url=settings.github_api_url,
         login=login,
@@ -56,5 +65,12 @@ async def _github(settings: Settings) -> Finding:
     finally:
         await github.aclose()
     if isinstance(found, AccountProblem):
-        return Finding("GitHub", "fail", found.message, found.remedy)
-    return Finding("GitHub", "ok", f"logged in as {found}")
+        return [Finding("GitHub", "fail", found.message, found.remedy)]
+    level: Level = "fail" if lacks_vital_right(found) else "warn"
+    findings = [
+        Finding("GitHub", "ok", f"logged in as {found.login}"),
+        Finding("GitHub token", "ok", told_rights(found)),
+        *(Finding("GitHub token", level, one.message, one.remedy) for one in problems_of_rights(found)),
+    ]
+    shared = problem_of_shared_account(login, read_peers(home.memory / REGISTRY_FILE))
+    return [*findings, Finding("GitHub account", "warn", shared.message, shared.remedy)] if shared else findings

@@ -135,8 +135,9 @@ async def test_every_operation_keeps_githubs_contract_on_both_sides(court: Court
     ok(await ada.get_repository(REPO))
     ok(await ada.get_user("bea"))
     ok(await ada.whoami())
+    ok(await ada.rights())
     assert court.received.violations == []
-    assert len(court.received.exchanges) == 20
+    assert len(court.received.exchanges) == 21
 
 
 def test_no_operation_of_the_adapter_escaped_the_judge() -> None:

@@ -59,7 +59,6 @@ CALLS: dict[str, Call] = {
     "repositories.star": lambda ada: ada.repositories.star(REPO),
     "accounts.follow": lambda ada: ada.accounts.follow("bea"),
     "accounts.unfollow": lambda ada: ada.accounts.unfollow("bea"),
-    "accounts.rights": lambda ada: ada.accounts.rights(),
     "notifications.poll": lambda ada: ada.notifications.poll(since="2026-01-05T12:00:00Z"),
     "notifications.mark_read": lambda ada: ada.notifications.mark_read("1"),
     "search.issues": lambda ada: ada.search.issues("repo:ada/garden is:issue"),

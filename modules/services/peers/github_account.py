@@ -1,16 +1,21 @@
-"""Whether the token for GitHub works, and is that of the account that was set."""
+"""Whether the token for GitHub works, is that of the account that was set, and what it may do."""
 
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from adapters.github.client import GitHub
+from adapters.github.types import TokenRights
 from common.result import Err
 from modules.runtime.journal.journal import Journal
 from modules.runtime.journal.types import Entry
+from modules.services.peers.types import Peer
 
 _DEADLINE_S = 10.0
+_HOW_TO_MAKE_ONE = "Make one at https://github.com/settings/tokens/new with the scopes"
+_SCOPES_NEEDED = ("repo", "notifications", "read:org", "user:follow")
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,28 +26,125 @@ class AccountProblem:
     remedy: str
 
 
-async def check_account(github: GitHub) -> str | AccountProblem:
-    """Ask GitHub who we are, 10 s at most. Returns the login where it is the account that was set."""
+@dataclass(frozen=True, slots=True)
+class _Need:
+    """What a SOUL does on GitHub, and the scopes of a classic token of which one lets it; without it a little less."""
+
+    what: str
+    scopes: tuple[str, ...]
+    is_vital: bool = False
+
+
+_NEEDS = (
+    _Need("write in public repositories", ("public_repo", "repo"), is_vital=True),
+    _Need("work in private repositories", ("repo",)),
+    _Need("read its notifications", ("notifications", "repo")),
+    _Need("see the organisations it belongs to", ("read:org", "write:org", "admin:org")),
+    _Need("follow accounts", ("user:follow", "user")),
+)
+_TOO_MUCH = ("delete_repo", "admin:enterprise", "site_admin", "admin:org_hook", "admin:public_key", "admin:gpg_key")
+
+
+async def check_account(github: GitHub) -> TokenRights | AccountProblem:
+    """Ask GitHub who we are, 10 s at most. Returns what the token is where it is that of the account that was set."""
     try:
         async with asyncio.timeout(_DEADLINE_S):
-            who = await github.whoami()
+            found = await github.rights()
     except TimeoutError:
         return AccountProblem(f"no answer within {_DEADLINE_S:g} s", "Check GITHUB_API_URL and the network.")
-    if isinstance(who, Err):
-        remedy = "Check AGENT_GITHUB_TOKEN." if who.kind == "auth" else "Check GITHUB_API_URL and the network."
-        return AccountProblem(who.error, remedy)
-    if who.data.lower() != github.login.lower():
-        message = f"the token is {who.data}'s, but .env says {github.login}"
+    if isinstance(found, Err):
+        remedy = "Check AGENT_GITHUB_TOKEN." if found.kind == "auth" else "Check GITHUB_API_URL and the network."
+        return AccountProblem(found.error, remedy)
+    if found.data.login.lower() != github.login.lower():
+        message = f"the token is {found.data.login}'s, but .env says {github.login}"
         return AccountProblem(message, "Correct AGENT_GITHUB_USERNAME: what it wrote is found by it.")
-    return who.data
+    return found.data
+
+
+def told_rights(rights: TokenRights) -> str:
+    """What a token may do, for the owner: of a classic one scope by scope."""
+    if rights.kind == "classic":
+        listed = ", ".join(rights.scopes) or "none"
+        can = [need.what for need in _NEEDS if _lets(rights, need)]
+        return f"a classic token with the scopes {listed}: it may {_and(can) or 'read what is public'}"
+    if rights.kind == "app":
+        return "a token of a GitHub App: what it may do is set where the App is installed, and GitHub does not tell it"
+    kind = "a fine-grained token" if rights.kind == "fine_grained" else "a token of unknown kind"
+    return f"{kind}: it may do what was chosen for the repositories of one owner, and GitHub does not tell what"
+
+
+def problems_of_rights(rights: TokenRights) -> list[AccountProblem]:
+    """What a token may not do that a SOUL does, and what it may do that no SOUL should; one problem each."""
+    if rights.kind != "classic":
+        return _problems_of_other_tokens(rights)
+    remedy = f"{_HOW_TO_MAKE_ONE} {', '.join(_SCOPES_NEEDED)}, and put it into AGENT_GITHUB_TOKEN."
+    found = [
+        AccountProblem(f"the token lacks the scope {' or '.join(need.scopes)}: it may not {need.what}", remedy)
+        for need in _NEEDS
+        if not _lets(rights, need)
+    ]
+    found += [
+        AccountProblem(f"the token has the scope {scope}, which nothing here needs", "Take it away from the token.")
+        for scope in rights.scopes
+        if scope in _TOO_MUCH
+    ]
+    return found
+
+
+def lacks_vital_right(rights: TokenRights) -> bool:
+    """Whether a token is known to let nothing be written."""
+    return rights.kind == "classic" and not all(_lets(rights, need) for need in _NEEDS if need.is_vital)
+
+
+def problem_of_shared_account(login: str, peers: Iterable[Peer]) -> AccountProblem | None:
+    """What follows from another SOUL that says it is `login` on GitHub too; None if none does."""
+    others = sorted({peer.bluesky_handle or peer.github_username for peer in peers if _claims(peer, login)})
+    if not others:
+        return None
+    names = _and([f"@{other}" for other in others])
+    message = f"{names} says to be {login} on GitHub too: SOULs with one account cannot review each other's work"
+    return AccountProblem(message, "Give each SOUL an account of its own on GitHub.")
 
 
 async def warn_of_account(github: GitHub, journal: Journal) -> None:
-    """Journal a warning where `check_account` finds a problem; says nothing where no account is set."""
+    """Journal a warning where the account cannot be used, or its token lets nothing be written; else say nothing."""
     if not github.configured:
         return
     found = await check_account(github)
-    if isinstance(found, AccountProblem):
-        summary = "The account on GitHub cannot be used"
-        reason = f"{found.message}. {found.remedy}"
-        await journal.record(Entry("error", "start", summary, line="warn", reason=reason))
+    summary = "The account on GitHub cannot be used"
+    if isinstance(found, TokenRights):
+        if not lacks_vital_right(found):
+            return
+        summary, found = "The token for GitHub lets nothing be written", problems_of_rights(found)[0]
+    reason = f"{found.message}. {found.remedy}"
+    await journal.record(Entry("error", "start", summary, line="warn", reason=reason))
+
+
+def _problems_of_other_tokens(rights: TokenRights) -> list[AccountProblem]:
+    if rights.kind == "app":
+        return [
+            AccountProblem(
+                "what several SOULs do by one GitHub App is done by one account: they cannot review each other",
+                "Give each SOUL an account of its own, or an App of its own.",
+            )
+        ]
+    remedy = f"For these take a classic token. {_HOW_TO_MAKE_ONE} {', '.join(_SCOPES_NEEDED)}."
+    return [
+        AccountProblem(message, remedy)
+        for message in (
+            "a fine-grained token may not read notifications: nobody's mention on GitHub is noticed by them",
+            "a fine-grained token may not write to public repositories of others, nor as an outside collaborator",
+        )
+    ]
+
+
+def _lets(rights: TokenRights, need: _Need) -> bool:
+    return not set(need.scopes).isdisjoint(rights.scopes)
+
+
+def _claims(peer: Peer, login: str) -> bool:
+    return login.lower() in {(peer.claims_github or "").lower(), peer.github_username.lower()}
+
+
+def _and(words: Sequence[str]) -> str:
+    return " and ".join(filter(None, (", ".join(words[:-1]), *words[-1:])))

@@ -27,13 +27,13 @@ from modules.services.outbox.outbox import Outbox
 from modules.services.peers.discovery import Ourselves
 from modules.services.peers.introductions import Introductions
 from modules.services.peers.own_identity import LOOP, OwnIdentity
-from modules.services.peers.registry import PeerRegistry
+from modules.services.peers.registry import REGISTRY_FILE, PeerRegistry
 from modules.services.peers.scanner import PeerScanner
 from modules.services.peers.types import Sighting
 from modules.services.peers.voice import PeerVoice
 from modules.services.rights.preferences import Preferences
 
-_REGISTRY, _IDENTITY_POST = "discovered_peers.json", "identity_post.json"
+_IDENTITY_POST = "identity_post.json"
 _LISTED = "SOUL_PEERS"
 
 
@@ -118,7 +118,7 @@ def ourselves_of(settings: Settings) -> Ourselves:
 def open_registry(memory: Path, settings: Settings, clock: Clock) -> PeerRegistry:
     """Return the registry of the home whose `.memory` folder is given."""
     return PeerRegistry(
-        memory / _REGISTRY,
+        memory / REGISTRY_FILE,
         clock,
         listed=settings.soul_peers,
         reserved=ourselves_of(settings).github,

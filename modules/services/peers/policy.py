@@ -71,7 +71,7 @@ def link(
     """
     name = claim.username.lower()
     if name in reserved:
-        return _demoted(_without_rival(peers, claim.did), claim, now), "reserved"
+        return _demoted(_without_rival(peers, claim.did), claim, now, claims=claim.username), "reserved"
     peers = {key: peer if key == name else _uncontested(peer, claim.did) for key, peer in peers.items()}
     holder = peers.get(name)
     if holder is None or _is_free(holder) or _is_of(holder, claim):
@@ -237,13 +237,14 @@ def _linked(peers: Peers, claim: Claim, now: datetime, *, confirmed: bool) -> tu
         failed_scans=0,
         confirmed_on_github=confirmed or merged.confirmed_on_github,
         contested_by=() if confirmed else merged.contested_by,
+        claims_github=None,
     )
     rest = {key: peer for key, peer in peers.items() if key != name and not _is_of(peer, claim)}
     known = before is not None and before.stands and _handle(before) == handle and not others
     return {**rest, name: after}, "contested" if after.contested_by else "known" if known else "linked"
 
 
-def _demoted(peers: Peers, claim: Claim, now: datetime) -> dict[str, Peer]:
+def _demoted(peers: Peers, claim: Claim, now: datetime, *, claims: str | None = None) -> dict[str, Peer]:
     """The registry in which the account of a claim that counts for nothing is a candidate, left alone for a while."""
     handle = claim.handle.lower()
     own = [peer for peer in peers.values() if _is_of(peer, claim)]
@@ -258,6 +259,7 @@ def _demoted(peers: Peers, claim: Claim, now: datetime) -> dict[str, Peer]:
         last_scan_at=now,
         failed_scans=merged.failed_scans + 1,
         confirmed_on_github=False,
+        claims_github=claims,
     )
     return {**{key: peer for key, peer in peers.items() if not _is_of(peer, claim)}, handle: after}
 

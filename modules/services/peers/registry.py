@@ -6,14 +6,33 @@ a crash loses at most is the change that it interrupted; what caused it is read 
 
 from __future__ import annotations
 
+import json
 from collections.abc import Collection, Iterable
+from contextlib import suppress
 from datetime import timedelta
 from pathlib import Path
+
+from pydantic import ValidationError
 
 from common.clock import Clock, iso
 from modules.runtime.record_file import RecordFile
 from modules.services.peers import policy
 from modules.services.peers.types import Claim, Linked, Peer, PeerSummary, Sighting
+
+REGISTRY_FILE = "discovered_peers.json"
+
+
+def read_peers(path: Path) -> tuple[Peer, ...]:
+    """Return the entries of a registry's file that can be read, without changing anything."""
+    try:
+        entries = json.loads(path.read_text(encoding="utf-8")).get("peers", {}).values()
+    except (OSError, ValueError, RecursionError, AttributeError):
+        return ()
+    found = []
+    for entry in entries:
+        with suppress(ValidationError):
+            found.append(Peer.model_validate(entry))
+    return tuple(found)
 
 
 class PeerRegistry:

@@ -28,7 +28,7 @@ _GONE = frozenset({"not_found", "invalid"})
 _DOUBTS: dict[Linked, str] = {
     "contested": "two accounts claim it; it is nobody's until SOUL_PEERS or the page on GitHub names one of them",
     "taken": "it belongs to a peer that the owner listed, or that the GitHub page names",
-    "reserved": "it is ours or the owner's",
+    "reserved": "it is ours or the owner's; SOULs with one account on GitHub cannot review each other's work",
 }
 
 

@@ -31,6 +31,7 @@ class Peer(Record):
         contested_by: dids of other accounts that claim the same GitHub name.
         follows_us: whether it followed us when its profile was last read.
         profile_read_at: when that was.
+        claims_github: a name on GitHub that its identity post says and that is ours or the owner's; else None.
         unfollowed_at: when it was last noticed that it unfollowed us, or that our follow of it was taken back.
 
     """
@@ -55,6 +56,7 @@ class Peer(Record):
     follows_us: bool = False
     profile_read_at: Moment | None = None
     unfollowed_at: Moment | None = None
+    claims_github: str | None = None
 
     @property
     def is_linked(self) -> bool:

@@ -207,14 +207,14 @@ async def test_what_a_token_is_good_for_is_told(
 ) -> None:
     server.will(PERSON, also={} if told is None else {"x_oauth_scopes": told})
     client = server.client(token=token)
-    rights = ok(await client.accounts.rights())
+    rights = ok(await client.rights())
     assert (rights.login, rights.kind, rights.scopes) == ("ada", kind, scopes)
     await client.aclose()
 
 
 async def test_without_a_token_there_are_no_rights_and_nothing_is_asked(server: Scripted) -> None:
     client = server.client(token="")
-    assert err(await client.accounts.rights()).kind == "auth"
+    assert err(await client.rights()).kind == "auth"
     assert server.asked == []
     await client.aclose()
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import AsyncIterator
 
 import pytest
@@ -28,7 +29,7 @@ async def github_url() -> AsyncIterator[str]:
 
 async def examined(running_town: RunningTown, **settings: str) -> dict[str, Finding]:
     home = running_town.make_home("rowan", SOUL_ALLOW_PRIVATE_NET="on", **settings)
-    return {found.check: found for found in await examine_outside(settings_of(home))}
+    return {found.check: found for found in await examine_outside(settings_of(home), home)}
 
 
 async def test_without_room_and_account_nothing_is_wrong(running_town: RunningTown) -> None:
@@ -98,3 +99,51 @@ async def test_a_token_that_github_refuses_is_one_line_with_a_remedy(
     )["GitHub"]
     assert (found.level, found.remedy) == ("fail", "Check AGENT_GITHUB_TOKEN.")
     assert "ghp_old" not in found.message
+
+
+async def test_what_a_token_may_do_is_told_scope_by_scope_and_another_soul_with_the_account_is_named(
+    running_town: RunningTown,
+) -> None:
+    network = GitHubNetwork(clock=SystemClock())
+    rowan = network.create_account("rowan", token="ghp_rowan")
+    network.issue_token(rowan, "ghp_little", ("public_repo", "delete_repo"))
+    network.issue_token(rowan, "ghp_reader", ("notifications",))
+    network.issue_token(rowan, "github_pat_rowan")
+    account = {"AGENT_GITHUB_USERNAME": "rowan", "SOUL_ALLOW_PRIVATE_NET": "on"}
+
+    async def findings(token: str) -> list[Finding]:
+        home = running_town.make_home("rowan", GITHUB_API_URL=url, AGENT_GITHUB_TOKEN=token, **account)
+        peers = {
+            "maren.test": {**_PEER, "github_username": "maren.test", "claims_github": "Rowan"},
+            "ilse": {**_PEER, "github_username": "ilse"},
+            "bad": 7,
+        }
+        home.memory.mkdir(exist_ok=True)
+        (home.memory / "discovered_peers.json").write_text(json.dumps({"peers": peers}))
+        return [one for one in await examine_outside(settings_of(home), home) if one.check.startswith("GitHub")]
+
+    async with serve(github_app(network)) as url:
+        whole, little, reader, fine = [
+            await findings(token) for token in ("ghp_rowan", "ghp_little", "ghp_reader", "github_pat_rowan")
+        ]
+    assert [one.level for one in whole] == ["ok", "ok", "warn"]
+    assert "repo, notifications, read:org, user" in whole[1].message
+    assert "@maren.test" in whole[2].message
+    assert "cannot review each other" in whole[2].message
+    assert [one.level for one in little[2:-1]] == ["warn"] * 5
+    lacking = ("repo", "notifications or repo", "read:org", "user:follow", "delete_repo")
+    for scope, one in zip(lacking, little[2:-1], strict=True):
+        assert f"the scope {scope}" in one.message
+    assert {one.level for one in reader[2:-1]} == {"fail"}
+    assert "public_repo or repo" in reader[2].message
+    assert "notifications" in fine[2].message
+    assert all("classic token" in one.remedy for one in fine[2:-1])
+
+
+_PEER = {
+    "bluesky_handle": "maren.test",
+    "discovered_at": "2026-01-05T12:00:00Z",
+    "discovered_via": "social",
+    "confidence": "low",
+    "last_seen_at": "2026-01-05T12:00:00Z",
+}

@@ -11,7 +11,7 @@ import pytest
 
 from common.clock import FakeClock, iso
 from modules.services.peers import policy
-from modules.services.peers.registry import PeerRegistry
+from modules.services.peers.registry import PeerRegistry, read_peers
 from modules.services.peers.types import Claim, Sighting, Via
 
 MINUTE, HOUR, DAY = 60.0, 3600.0, 86_400.0
@@ -140,6 +140,7 @@ def test_our_own_name_and_the_owners_are_nobody_elses(path: Path, clock: FakeClo
     registry = opened(path, clock, reserved=["Ada", ""])
     registry.register_peer_by_bluesky_handle(seen())
     assert registry.link_bluesky_handle_to_github(ADA) == "reserved"
+    assert [peer.claims_github for peer in read_peers(path)] == [ADA.username]
     assert registry.found() == frozenset()
     assert registry.due_for_scan(5) == []
 
