@@ -1,8 +1,9 @@
-"""What a SOUL can do about a thread on GitHub: comment on it once, or stay silent."""
+"""What a SOUL can do about a thread on GitHub: comment on it once, leave it, or stay silent."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Literal
 
 from pydantic import BaseModel
 
@@ -11,9 +12,10 @@ from common.text.untrusted import clean, one_line
 from local_tools.words import ToolWords
 from modules.lives.bluesky.reply_check import reply_problem, scaffold_of
 from modules.lives.github.policy import opens_with_introduction, repeats_own, strip_self_mention
-from modules.lives.github.types import IssueTurn
+from modules.lives.github.types import IssueAct, IssueTurn
 from modules.services.agent.skills.skills import SYSTEM_SECTION, Skills
 from modules.services.agent.tools.types import Tool, ToolResult, Turn
+from modules.services.outbox.github_bodies import IssueCommentBody, ReactionBody
 from modules.services.outbox.outbox import Outbox
 from modules.services.outbox.types import ProposedAction
 
@@ -35,6 +37,14 @@ class CommentInput(BaseModel):
     issue_number: int = 0
 
 
+class LeaveThreadInput(BaseModel):
+    """An end of the talk: a heart on the thread, or a last comment."""
+
+    closing_type: Literal["like", "message"] = "like"
+    reason: str
+    closing_message: str = ""
+
+
 class ThreadSilenceInput(BaseModel):
     """No comment."""
 
@@ -53,20 +63,39 @@ class GitHubTools:
     async def comment(self, args: CommentInput, turn: Turn) -> ToolResult:
         subject = _subject(turn)
         text = strip_self_mention(clean(args.body).strip(), subject.login)
-        if problem := _elsewhere(args, subject) or self._problem(text, subject):
-            if subject.revision.ask():
-                return self.words.error(problem, length=len(text), most=MOST_CHARS, thread=subject.waiting.key)
-            return self.words.end("Given Up", {"act": "silent", "reason": "no comment that may leave, twice"})
-        submitted = await self._outbox.submit(
-            ProposedAction(subject.comment(text), cause_id=turn.cause_id, hold=turn.hold or subject.hold)
+        problem = _elsewhere(args, subject) or self._problem(text, subject)
+        return self._sent_back(problem, text, subject) or await self._submit(subject.comment(text), "commented", turn)
+
+    async def leave(self, args: LeaveThreadInput, turn: Turn) -> ToolResult:
+        subject, reason = _subject(turn), one_line(args.reason, _REASON_CHARS)
+        if args.closing_type == "like":
+            return await self._submit(subject.heart(), "left", turn, reason)
+        text = strip_self_mention(clean(args.closing_message).strip(), subject.login)
+        problem = self._problem(text, subject)
+        return self._sent_back(problem, text, subject) or await self._submit(
+            subject.comment(text), "left", turn, reason
         )
-        data = {"act": "commented", "intent_id": submitted.intent.id, "held": submitted.held}
+
+    def _sent_back(self, problem: str, text: str, subject: IssueTurn) -> ToolResult | None:
+        """The answer to a text that must not leave, which ends the turn at the second time; None if it may leave."""
+        if not problem:
+            return None
+        if subject.revision.ask():
+            return self.words.error(problem, length=len(text), most=MOST_CHARS, thread=subject.waiting.key)
+        return self.words.end("Given Up", {"act": "silent", "reason": "no comment that may leave, twice"})
+
+    async def _submit(
+        self, body: IssueCommentBody | ReactionBody, act: IssueAct, turn: Turn, reason: str = ""
+    ) -> ToolResult:
+        hold = turn.hold or _subject(turn).hold
+        submitted = await self._outbox.submit(ProposedAction(body, cause_id=turn.cause_id, hold=hold))
+        data = {"act": act, "intent_id": submitted.intent.id, "held": submitted.held, "reason": reason}
         if submitted.held:
             return self.words.end("Held", data | {"reason": f"waits for the owner's yes: {submitted.reason}"})
         if submitted.accepted:
             return self.words.end("Sent", data)
-        reason = one_line(submitted.reason, _REASON_CHARS)
-        return self.words.end("Blocked", data | {"act": "silent", "reason": reason}, is_error=True, reason=reason)
+        refused = one_line(submitted.reason, _REASON_CHARS)
+        return self.words.end("Blocked", data | {"act": "silent", "reason": refused}, is_error=True, reason=refused)
 
     async def silence(self, args: ThreadSilenceInput, turn: Turn) -> ToolResult:
         return self.words.end("Silent", {"act": "silent", "reason": one_line(args.reason, _REASON_CHARS)})
@@ -93,6 +122,7 @@ def github_tools(tools: GitHubTools) -> Sequence[Tool]:
     anyone, tool = Provenance.STRANGER, tools.words.tool
     return (
         tool("github_create_issue_comment", CommentInput, "github", anyone, tools.comment, subject=IssueTurn),
+        tool("github_graceful_exit", LeaveThreadInput, "github", anyone, tools.leave, subject=IssueTurn),
         tool("github_stay_silent", ThreadSilenceInput, "github", anyone, tools.silence, subject=IssueTurn),
     )
 

@@ -14,7 +14,7 @@ from adapters.github.types import Repo
 from common.clock import iso
 from common.errors import BudgetExceeded, Fatal, Transient
 from common.result import Err
-from modules.lives.github.engagement import Commented, Read, Reentered, Tracked
+from modules.lives.github.engagement import Commented, Left, Read, Reentered, Tracked
 from modules.lives.github.policy import (
     FINISHED_LABEL,
     analyze_issue_thread,
@@ -55,6 +55,7 @@ _ON_ITS_WAY_S = 60.0
 _HELD_S = 1_800.0
 _SUMMARIES: dict[IssueAct, str] = {
     "commented": "Commented on {}",
+    "left": "Left {}",
     "silent": "No comment on {}",
     "dropped": "Giving up on {}",
     "later": "{} has to wait",
@@ -114,7 +115,9 @@ class ThreadHandler:
         await self._tell(waiting, disposition)
         if disposition.act == "commented":
             self._state.note(waiting.key, Commented())
-        if disposition.act in {"commented", "silent", "dropped"}:
+        if disposition.act == "left":
+            self._state.note(waiting.key, Left(disposition.reason))
+        if disposition.act in {"commented", "left", "silent", "dropped"}:
             await self._state.settle(waiting, "dropped" if disposition.act == "dropped" else "handled", disposition.act)
             await self._mark_read(waiting)
             self._tries.pop(waiting.cause_id, None)
@@ -133,7 +136,8 @@ class ThreadHandler:
         if intent is None:
             return None
         held = intent.state == "held"
-        return IssueDisposition("commented", "done before the last restart", intent_id=intent.id, held=held)
+        act: IssueAct = "left" if intent.kind == "reaction" else "commented"
+        return IssueDisposition(act, "done before the last restart", intent_id=intent.id, held=held)
 
     async def _disposition_of(self, waiting: WaitingThread) -> IssueDisposition:
         """One thread that the model rejects, or that trips over a bug of ours, must not stop the others for good."""

@@ -33,7 +33,7 @@ from modules.services.inbox.threads import ThreadSource, WaitingThread
 
 LOOP = "github-awareness"
 SKILL = "github-response"
-TOOLS = ("github_create_issue_comment", "github_stay_silent")
+TOOLS = ("github_create_issue_comment", "github_graceful_exit", "github_stay_silent")
 
 _TEMPLATE = "User Message Template"
 _PEERS = "peer-awareness"

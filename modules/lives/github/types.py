@@ -9,7 +9,7 @@ from typing import Literal
 
 from adapters.github.types import Comment, Issue
 from modules.services.inbox.threads import WaitingThread
-from modules.services.outbox.github_bodies import IssueCommentBody
+from modules.services.outbox.github_bodies import IssueCommentBody, ReactionBody
 
 Urgency = Literal["high", "medium", "low", "none"]
 
@@ -130,8 +130,15 @@ class IssueTurn:
             about=f"comment on {about}",
         )
 
+    def heart(self) -> ReactionBody:
+        """Return the heart with which we leave a thread."""
+        about = f"heart on {self.waiting.repo}#{self.waiting.number}"
+        return ReactionBody(
+            source="github", repo=self.waiting.repo, number=self.thread.issue.number, reaction="heart", about=about
+        )
 
-IssueAct = Literal["commented", "silent", "later", "dropped", "undecided"]
+
+IssueAct = Literal["commented", "left", "silent", "later", "dropped", "undecided"]
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,6 +8,7 @@ _NONE: frozenset[str] = frozenset()
 _PLAN_PAGES = [
     f"{page} Page / {part}" for page in ("Agents", "Scenarios") for part in ("Title", "Estimate", "Description")
 ]
+_THREAD_TOOLS = ("github_create_issue_comment", "github_graceful_exit", "github_stay_silent")
 
 WORK_CONTRACTS: Mapping[str, Mapping[str, frozenset[str]]] = {
     "commitments": {
@@ -26,7 +27,7 @@ WORK_CONTRACTS: Mapping[str, Mapping[str, frozenset[str]]] = {
     },
     "plans": {"Verification": _NONE, **dict.fromkeys(_PLAN_PAGES, frozenset({"repo"}))},
     "github-tools": {
-        **{f"Descriptions / {tool}": _NONE for tool in ("github_create_issue_comment", "github_stay_silent")},
+        **{f"Descriptions / {tool}": _NONE for tool in _THREAD_TOOLS},
         "Answers / Too Long": frozenset({"length", "most"}),
         "Answers / Elsewhere": frozenset({"thread"}),
         "Answers / Blocked": frozenset({"reason"}),

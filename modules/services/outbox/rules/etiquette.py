@@ -18,7 +18,7 @@ from modules.services.inbox import messages, received, threads
 from modules.services.inbox.received import Notice
 from modules.services.outbox import store
 from modules.services.outbox.bodies import DirectMessageBody, IntentBody, RecordRef, ReplyBody
-from modules.services.outbox.github_bodies import CREATING, ContentsBody, IssueCommentBody
+from modules.services.outbox.github_bodies import CREATING, ContentsBody, IssueCommentBody, ReactionBody
 from modules.services.outbox.rules import counts, policy, rules
 from modules.services.outbox.rules.types import EtiquetteRule, ReplyAdvice, World
 from modules.services.outbox.types import NON_BLUESKY_KINDS, Intent, ProposedAction, Verdict, Wait
@@ -142,8 +142,8 @@ class _Look:
             yield from self._reply_waits(policy.authority(intent.target))
 
     def _answers_on_github(self, body: IntentBody) -> bool:
-        """Whether it is a comment in a thread to which something led us, and belongs to no commitment."""
-        if not isinstance(body, IssueCommentBody) or body.source != "github" or body.commitment_id:
+        """Whether it is a comment or a reaction in a thread to which something led us, and belongs to no commitment."""
+        if not isinstance(body, IssueCommentBody | ReactionBody) or body.source != "github" or body.commitment_id:
             return False
         return threads.leads_to(self._rows, body.repo, body.number)
 

@@ -104,7 +104,7 @@ def consent_by_name(action: ProposedAction, strangers: Sequence[str]) -> Verdict
 
 
 def consent_in_thread(action: ProposedAction) -> Verdict:
-    """What is said of a comment on GitHub in a thread to which something led us: it needs no commitment."""
+    """What is said of a comment or reaction on GitHub in a thread to which something led us: it needs no commitment."""
     name, place = rules.CONSENT_BY_COMMITMENT.name, repository(action)
     return Verdict(name, reason="something led us to that thread", value=place)
 

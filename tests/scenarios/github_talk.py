@@ -1,0 +1,123 @@
+"""The town's GitHub with one repository and one issue, and a SOUL that has an account there, moved step by step."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+
+from modules.runtime.home import Home
+from tests.hasty_clock import HastyClock
+from tests.running_town import HASTE_STEP_BY_STEP, RunningSoul, RunningTown, call
+from town.github.faults import Faults
+from town.github.git_values import NO_COMMIT, Signature
+from town.github.network import GitHubNetwork
+from town.github.service import github_app
+from town.github.values import StoredIssue, StoredRepo
+from town.model.types import ChatRequest, Completion
+from town.serving import serve
+
+CLOCK = HastyClock(HASTE_STEP_BY_STEP)
+"""The time of the SOUL, and of GitHub: they agree on it."""
+RULES = "The sentences are from the rules of a software project."
+SAID = "The narrow one: its menu stays in view. I would measure both for a week with the same three pages."
+
+
+@dataclass
+class Place:
+    """The town's GitHub with one repository, an issue in it, and a home for `rowan`, who has an account there."""
+
+    town: RunningTown
+    network: GitHubNetwork
+    faults: Faults
+    url: str
+    repo: StoredRepo
+    issue: StoredIssue
+
+    def home(self, **more: str) -> Home:
+        rowan = self.network.find("rowan")
+        assert rowan
+        settings = {
+            "GITHUB_API_URL": self.url,
+            "AGENT_GITHUB_USERNAME": "rowan",
+            "AGENT_GITHUB_TOKEN": rowan.token,
+            "OWNER_GITHUB_USERNAME": "owner",
+            "SOUL_ALLOW_PRIVATE_NET": "on",
+        }
+        return self.town.make_home("rowan", **(settings | more))
+
+    def post_link(self, by: str = "owner") -> None:
+        """A post to the SOUL that links to the issue."""
+        url = f"https://github.com/{self.repo.full_name}/issues/{self.issue.number}"
+        self.town.network.post_as(self.town.account(by), f"@rowan.test have a look at {url}")
+
+    def say(self, login: str, text: str) -> None:
+        account = self.network.find(login) or self.network.create_account(login)
+        self.network.write_comment(self.repo, self.issue, account, text)
+
+    @property
+    def comments(self) -> list[str]:
+        """What `rowan` said there, without the marks that nobody sees."""
+        own = (one.body for one in self.issue.comments if one.author.login == "rowan")
+        return [text.partition("\n\n<!--")[0] for text in own]
+
+
+@asynccontextmanager
+async def open_place(town: RunningTown, owner: str) -> AsyncIterator[Place]:
+    network, faults = GitHubNetwork(clock=CLOCK, git_folder=town.root / "git"), Faults()
+    network.create_account("rowan")
+    repo = network.create_repo(
+        network.create_account(owner), "site", collaborators=["rowan"] if owner == "owner" else []
+    )
+    issue = network.open_issue(repo, network.create_account("kit"), title="Which layout?", body="Narrow or wide?")
+    async with serve(github_app(network, faults=faults)) as url:
+        yield Place(town, network, faults, url, repo, issue)
+
+
+def minding(*said: str, rule: str = "none") -> Callable[[ChatRequest], Completion]:
+    """Comments with these texts, one after the other; stays silent on Bluesky; finds `rule` in files."""
+    given = iter(said or (SAID,))
+
+    def respond(request: ChatRequest) -> Completion:
+        names = {offer.name for offer in request.offers}
+        if "github_create_issue_comment" in names:
+            return call("github_create_issue_comment", body=next(given))
+        if RULES in request.messages[0].text:
+            return Completion(text=json.dumps({"rule": rule}))
+        if "stay_silent" in names:
+            return call("stay_silent", reason="nothing to add")
+        return Completion(text="[]")
+
+    return respond
+
+
+async def look(soul: RunningSoul) -> None:
+    """Look at Bluesky, then at GitHub, once those may speak who go first, and send what came of it."""
+    await soul.look()
+    soul.passes(1)
+    await soul.app.scheduler.run_guarded("github-awareness")
+    soul.passes(200)
+    await soul.app.scheduler.run_guarded("github-awareness")
+    await soul.send()
+
+
+async def acts(soul: RunningSoul) -> list[tuple[str, str]]:
+    return [
+        (one.entry.data["act"], one.entry.data["code"])
+        for one in await soul.decisions()
+        if one.entry.loop == "github-awareness"
+    ]
+
+
+@asynccontextmanager
+async def in_foreign_place(town: RunningTown, **files: str) -> AsyncIterator[Place]:
+    """A place in a repository of somebody else with these files, by name without the ending."""
+    async with open_place(town, "stranger") as found:
+        author = Signature("Stranger", "stranger@example.com", found.network.clock.now())
+        git = found.network.git(found.repo)
+        blobs = {f"{name}.md": await git.write_blob(text.encode()) for name, text in files.items()}
+        if blobs:
+            sha = await git.write_commit(await git.tree_with(None, blobs), [], "Begin", author)
+            await git.set_ref("refs/heads/main", sha, old=NO_COMMIT)
+        yield found

@@ -1,0 +1,91 @@
+"""What a repository of somebody else says of AI agents is read before the first word there, and heeded."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.running_town import RunningTown, awake
+from tests.scenarios.github_talk import CLOCK, RULES, SAID, acts, in_foreign_place, look, minding
+from town.github.faults import Fault
+
+FOREIGN = [
+    ("no rules", {"CONTRIBUTING": "Write tests."}, "none", "commented", 0),
+    ("nothing at all", {}, "none", "commented", 0),
+    ("a plain ban", {"CONTRIBUTING": "Be kind. AI-generated comments are not accepted."}, "allowed", "silent", 0),
+    ("a ban that a model reads", {"AGENTS": "No place for autonomous accounts, please."}, "forbidden", "silent", 1),
+    ("conditions", {"AI_POLICY": "You must disclose AI."}, "conditions", "held", 1),
+    ("an answer that cannot be read", {"AI_POLICY": "You must disclose AI."}, "well", "held", 2),
+    ("a welcome", {"AI_POLICY": "AI agents are welcome here."}, "allowed", "commented", 1),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("files", "rule", "act", "asked"), [row[1:] for row in FOREIGN], ids=[row[0] for row in FOREIGN]
+)
+async def test_what_a_repository_says_of_ai_is_read_before_the_first_word_there(
+    running_town: RunningTown, files: dict[str, str], rule: str, act: str, asked: int
+) -> None:
+    running_town.mind.answer = minding(rule=rule)
+    async with in_foreign_place(running_town, **files) as place:
+        home = place.home()
+        place.post_link()
+        async with awake(home, clock=CLOCK) as soul:
+            await look(soul)
+            held = await soul.app.services.outbox.held()
+            assert place.comments == ([SAID] if act == "commented" else [])
+            assert len(held) == (act == "held")
+            assert (await acts(soul))[-1][0] == ("silent" if act == "silent" else "commented")
+            read = [one for one in running_town.mind.asked if RULES in one.messages[0].text]
+            assert len(read) == asked
+
+
+async def test_where_it_is_not_clear_the_owner_decides_and_decides_for_the_next_comment_too(
+    running_town: RunningTown,
+) -> None:
+    said = iter([SAID, "Measure the wide one as well, then."])
+    running_town.mind.answer = minding(*said, rule="conditions")
+    async with in_foreign_place(running_town, AI_POLICY="You must disclose AI.") as place:
+        home = place.home()
+        place.post_link()
+        async with awake(home, clock=CLOCK) as soul:
+            await look(soul)
+            (draft,) = await soul.app.services.outbox.held()
+            assert "AI_POLICY.md has conditions" in (draft.error or "")
+            await look(soul)
+            assert place.comments == []
+            await soul.app.services.outbox.approve(draft.id)
+            await soul.send()
+            assert place.comments == [SAID]
+            place.say("kit", "And then?")
+            place.post_link()
+            await look(soul)
+            assert await soul.app.services.outbox.held() == []
+    assert place.comments == [SAID, "Measure the wide one as well, then."]
+
+
+async def test_where_pull_requests_are_kept_to_its_own_people_the_owner_decides(running_town: RunningTown) -> None:
+    running_town.mind.answer = minding()
+    async with in_foreign_place(running_town) as place:
+        place.repo.pull_policy = "collaborators_only"
+        home = place.home()
+        place.post_link()
+        async with awake(home, clock=CLOCK) as soul:
+            await look(soul)
+            assert place.comments == []
+            assert len(await soul.app.services.outbox.held()) == 1
+
+
+async def test_while_its_rules_cannot_be_read_nothing_is_said(running_town: RunningTown) -> None:
+    running_town.mind.answer = minding()
+    async with in_foreign_place(running_town, CONTRIBUTING="No AI.") as place:
+        home = place.home()
+        place.post_link()
+        async with awake(home, clock=CLOCK) as soul:
+            place.faults.arm(Fault("server_error", "GET /repos/*/contents/*", times=100))
+            await look(soul)
+            assert place.comments == []
+            assert await acts(soul) == []
+        async with awake(home, clock=CLOCK) as soul:
+            place.faults.clear()
+            await look(soul)
+            assert await acts(soul) == [("silent", "unwelcome")]
