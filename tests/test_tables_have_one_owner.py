@@ -39,8 +39,10 @@ OWNERS = {
     "pending_notifications": "modules/services/inbox",
     "profiles": "modules/services/agent/memory",
     "repository_verdicts": "modules/services/repository_rules",
+    "seen_locks": "modules/services/plans",
     "session_messages": "modules/services/agent/sessions",
     "sessions": "modules/services/agent/sessions",
+    "task_leases": "modules/services/plans",
 }
 
 _NAMED = re.compile(r"\b(?:FROM|INTO|UPDATE|JOIN)\s+(?:OR\s+[A-Z]+\s+)?[\"`]?(\w+)")

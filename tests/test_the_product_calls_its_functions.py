@@ -30,10 +30,8 @@ BY_OTHER_PROGRAMS = {
 }
 FOR_WORKSPACES = {
     "advance_claim": "modules/services/plans",
-    "after_start": "modules/services/plans",
     "begin_claim": "modules/services/plans",
     "build_task_event_marker": "modules/services/plans",
-    "claim_key": "modules/services/plans",
     "claims_on": "modules/services/plans",
     "count_task_failures": "modules/services/plans",
     "dead_holder": "modules/services/plans",

@@ -5,6 +5,8 @@ All tables survive a crash; times are ISO-8601 UTC with milliseconds, so that th
 
 from __future__ import annotations
 
+from modules.runtime.database.schema_plans import TASK_LEASES
+
 _FIRST = """
 CREATE TABLE intents (
     id TEXT PRIMARY KEY,
@@ -390,4 +392,5 @@ MIGRATIONS = (
     _NO_REPLY_PEOPLE,
     _GITHUB_THREADS,
     _REPOSITORY_VERDICTS,
+    TASK_LEASES,
 )

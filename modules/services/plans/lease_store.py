@@ -1,0 +1,170 @@
+"""The tasks that this SOUL claims or holds, in `soul.db`; `.memory/claimed_tasks.json` is a view of them.
+
+A lease is written before its first request leaves, and deleted after all of it is undone, so that `kill -9` between two
+requests leaves nothing behind that nobody knows of. The view is written after the database. What stands in the view and
+not in the database, as after an older version, is taken over once and found ended at the next look.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import sqlite3
+from collections.abc import Iterable, Mapping
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+from common.clock import Clock, iso, parse_iso
+from common.state import keep, load_state, save_state
+from modules.runtime.database.database import Database
+from modules.services.plans.claims import LEASE
+from modules.services.plans.leases import Lease, after_start
+from modules.services.plans.naming import claim_key
+
+FILE = "claimed_tasks.json"
+
+_KEPT = timedelta(days=7)
+_MOST_MS = 4_000_000_000_000
+_KEY = re.compile(r"([\w.-]{1,100})/([\w.-]{1,100})#([0-9]{1,9})/task-([0-9]{1,9})")
+_COLUMNS = "owner, repo, issue, number, soul, stage, epoch, has_lock, since, renewed_at, until, comment_id"
+_PUT = f"INSERT OR REPLACE INTO task_leases (key, {_COLUMNS}) VALUES ({', '.join('?' * 13)})"  # noqa: S608 - our names
+_FORGET = "DELETE FROM seen_locks WHERE first_seen < ? AND branch NOT IN (SELECT value FROM json_each(?))"
+_ADD = _PUT.replace("OR REPLACE", "OR IGNORE")
+
+
+class TaskLeases:
+    """The store. Each method is one transaction, and raises `StorageError` where it cannot be kept.
+
+    Attributes:
+        notice: a line for the owner if the view was not as expected.
+
+    """
+
+    def __init__(self, database: Database, folder: Path, clock: Clock, soul: str) -> None:
+        self._database = database
+        self._path = folder / FILE
+        self._clock = clock
+        self._soul = soul
+        self.notice = ""
+
+    async def load(self) -> list[Lease]:
+        """Return what was claimed when the program ended: what goes on, and what is to be undone (`ending`)."""
+        viewed = load_state(self._path, {}, keep)
+        self.notice = viewed.notice
+        taken_over = list(_read_view(viewed.data, self._soul))
+        now = self._clock.now()
+
+        def step(connection: sqlite3.Connection) -> list[Lease]:
+            connection.executemany(_ADD, [_row(lease) for lease in taken_over])
+            leases = [after_start(lease, now) for lease in _all(connection)]
+            connection.executemany(_PUT, [_row(lease) for lease in leases])
+            return leases
+
+        leases = await self._database.run(step)
+        self._write_view(leases)
+        return leases
+
+    async def all(self) -> list[Lease]:
+        """Return the leases, the oldest first."""
+        return await self._database.read(_all)
+
+    async def begin(self, lease: Lease) -> bool:
+        """Keep a lease that is to be claimed. Return False, and change nothing, where the task is ours already."""
+
+        def step(connection: sqlite3.Connection) -> tuple[bool, list[Lease]]:
+            return connection.execute(_ADD, _row(lease)).rowcount > 0, _all(connection)
+
+        is_new, leases = await self._database.run(step)
+        self._write_view(leases)
+        return is_new
+
+    async def put(self, lease: Lease) -> None:
+        """Keep a lease as it is now."""
+
+        def step(connection: sqlite3.Connection) -> list[Lease]:
+            connection.execute(_PUT, _row(lease))
+            return _all(connection)
+
+        self._write_view(await self._database.run(step))
+
+    async def end(self, lease: Lease) -> None:
+        """Delete a lease of which all is undone or done; the task can be claimed again."""
+
+        def step(connection: sqlite3.Connection) -> list[Lease]:
+            connection.execute("DELETE FROM task_leases WHERE key = ?", (_key(lease),))
+            return _all(connection)
+
+        self._write_view(await self._database.run(step))
+
+    async def first_seen(self, branches: Iterable[str]) -> dict[str, datetime]:
+        """Return since when each lock branch, `owner/repo:branch`, is known; one that is new is known from now on.
+
+        What is not asked for any more is forgotten after seven days.
+        """
+        now, asked = self._clock.now(), list(branches)
+
+        def step(connection: sqlite3.Connection) -> dict[str, datetime]:
+            connection.execute(_FORGET, (iso(now - _KEPT), json.dumps(asked)))
+            connection.executemany("INSERT OR IGNORE INTO seen_locks VALUES (?, ?)", [(one, iso(now)) for one in asked])
+            known = dict(connection.execute("SELECT branch, first_seen FROM seen_locks"))
+            return {one: parse_iso(known[one]) for one in asked}
+
+        return await self._database.run(step)
+
+    def _write_view(self, leases: Iterable[Lease]) -> None:
+        save_state(self._path, {_key(lease): int(lease.since.timestamp() * 1000) for lease in leases})
+
+
+def _key(lease: Lease) -> str:
+    return claim_key(lease.owner, lease.repo, lease.issue, lease.number)
+
+
+def _row(lease: Lease) -> tuple[object, ...]:
+    moments = (iso(lease.since), iso(lease.renewed_at), iso(lease.until))
+    place = (lease.owner, lease.repo, lease.issue, lease.number)
+    return (_key(lease), *place, lease.soul, lease.stage, lease.epoch, lease.has_lock, *moments, lease.comment_id)
+
+
+def _all(connection: sqlite3.Connection) -> list[Lease]:
+    rows = connection.execute(f"SELECT {_COLUMNS} FROM task_leases ORDER BY since, key")  # noqa: S608 - our names
+    return [_lease(row) for row in rows]
+
+
+def _lease(row: tuple[Any, ...]) -> Lease:
+    owner, repo, issue, number, soul, stage, epoch, has_lock, since, renewed_at, until, comment_id = row
+    return Lease(
+        owner=owner,
+        repo=repo,
+        issue=issue,
+        number=number,
+        soul=soul,
+        stage=stage,
+        epoch=epoch,
+        has_lock=bool(has_lock),
+        since=parse_iso(since),
+        renewed_at=parse_iso(renewed_at),
+        until=parse_iso(until),
+        comment_id=comment_id,
+    )
+
+
+def _read_view(data: Mapping[str, Any], soul: str) -> Iterable[Lease]:
+    """Yield the claims that stand in the file: keys with the moment of the claim, in milliseconds since 1970."""
+    for key, value in data.items():
+        found = _KEY.fullmatch(key)
+        if found and isinstance(value, int | float) and 0 <= value < _MOST_MS:
+            since = datetime.fromtimestamp(value / 1000, UTC)
+            yield Lease(
+                found[1],
+                found[2],
+                int(found[3]),
+                int(found[4]),
+                soul,
+                "held",
+                0,
+                has_lock=False,
+                since=since,
+                renewed_at=since,
+                until=since + LEASE,
+            )
