@@ -280,3 +280,20 @@ async def test_statuses_and_checks_are_two_lists_and_both_count(place: GitHubPla
     assert (made.status_code, made.json()["status"]) == (201, "completed")
     assert (await place.ask("GET", PULL)).json()["mergeable_state"] == "unstable"
     assert (await place.ask("GET", f"{GARDEN}/commits/work/check-runs")).json()["total_count"] == 1
+
+
+async def test_people_read_a_pull_request_on_a_page_of_its_own(place: GitHubPlace) -> None:
+    await open_pull(place, file="<b>.md")
+    await place.ask("POST", f"{PULL}/reviews", {"event": "REQUEST_CHANGES", "body": "<i>More</i> peas."}, by="bea")
+    page = await place.http.get("/ada/garden/pull/1")
+    assert page.status_code == 200
+    for shown in (
+        "open: work into main",
+        "changes requested",
+        "&lt;i&gt;More&lt;/i&gt; peas.",
+        "+Beans.",
+        "b/&lt;b&gt;.md",
+    ):
+        assert shown in page.text
+    assert "<i>" not in page.text
+    assert "<b>.md" not in page.text

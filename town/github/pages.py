@@ -1,4 +1,4 @@
-"""The issues of the town's GitHub as people read them: a list for each repository, a page for each issue.
+"""The issues and pull requests of the town's GitHub as people read them: a list for each repository, a page for each.
 
 All text is shown as it was written, never as HTML.
 """
@@ -8,7 +8,7 @@ from __future__ import annotations
 from datetime import datetime
 from html import escape
 
-from town.github.values import Account, StoredIssue, StoredRepo
+from town.github.values import Account, StoredIssue, StoredPull, StoredRepo
 
 POLICY = "default-src 'none'; style-src 'unsafe-inline'"
 _STYLE = (
@@ -31,8 +31,8 @@ def repo_page(repo: StoredRepo) -> str:
     return _page(f"Issues · {repo.full_name}", f"<p>{escape(repo.description)}</p>{listed}")
 
 
-def issue_page(repo: StoredRepo, issue: StoredIssue) -> str:
-    """An issue and its comments."""
+def issue_page(repo: StoredRepo, issue: StoredIssue, diff: str = "") -> str:
+    """An issue and its comments; of a pull request also its reviews and its `diff`."""
     who = ", ".join(escape(account.login) for account in issue.assignees) or "nobody"
     labels = ", ".join(escape(label.name) for label in issue.labels) or "none"
     head = f"<p><small>{issue.state} · assigned to {who} · labels: {labels}</small></p>"
@@ -42,7 +42,27 @@ def issue_page(repo: StoredRepo, issue: StoredIssue) -> str:
         _said(comment.author, comment.created_at, comment.body, f' id="issuecomment-{comment.id}"')
         for comment in issue.comments
     )
-    return _page(f"{issue.title} · #{issue.number}", f"{back}{head}{said}{comments}")
+    pull = repo.pulls.get(issue.number)
+    work = _work(pull, diff) if pull else ""
+    return _page(f"{issue.title} · #{issue.number}", f"{back}{head}{said}{work}{comments}")
+
+
+def _work(pull: StoredPull, diff: str) -> str:
+    """Where a pull request leads to, what was said of it, and what it changes."""
+    state = "merged" if pull.merged_at else "draft" if pull.draft else "open" if pull.is_open else "closed"
+    asked = ", ".join(escape(account.login) for account in pull.requested) or "nobody"
+    about = f"{state}: {escape(pull.head_ref)} into {escape(pull.base_ref)} · asked for a review: {asked}"
+    reviews = "".join(
+        _said(review.author, review.submitted_at, f"{review.state.replace('_', ' ').lower()}\n\n{review.body}".strip())
+        for review in pull.reviews
+        if review.submitted_at
+    )
+    lines = "".join(
+        _said(comment.author, comment.created_at, f"{comment.path}, line {comment.line}\n\n{comment.body}")
+        for comment in pull.line_comments
+    )
+    shown = f"<h2>Changes</h2><pre>{escape(diff)}</pre>" if diff else ""
+    return f"<p><small>{about}</small></p>{reviews}{lines}{shown}"
 
 
 def _said(author: Account, at: datetime, text: str, anchor: str = "") -> str:

@@ -146,7 +146,20 @@ class _Service:
         issue = repo.issues.get(request.path_params["number"]) if repo else None
         if repo is None or issue is None or request.path_params["kind"] not in {"issues", "pull"}:
             return _no_page()
-        return HTMLResponse(pages.issue_page(repo, issue), headers=_GUARD)
+        return HTMLResponse(pages.issue_page(repo, issue, await self._diff(repo, issue.number)), headers=_GUARD)
+
+    async def _diff(self, repo: StoredRepo, number: int) -> str:
+        """The diff of a pull request; "" for an issue, and where there is no Git."""
+        pull = repo.pulls.get(number)
+        if pull is None:
+            return ""
+        try:
+            git = self._network.git(repo)
+            start = await git.merge_base(pull.base, pull.head)
+            return await git.diff(start, pull.head) if start else ""
+        except (Refusal, GitError) as error:
+            logger.warning("no diff of %s#%d: %s", repo.full_name, number, error)
+            return ""
 
     async def nowhere(self, request: Request, _: Exception) -> Response:
         return refusal_response(Refusal(404, "Not Found"))
