@@ -14,14 +14,23 @@ _PURPOSES = {
     "commitments": "fulfilling commitments",
     "commitments-enrichment": "writing the content of a commitment",
     "commitments-extraction": "finding commitments",
+    "direct-messages": "answering direct messages of others",
     "doctor": "`soul doctor`",
     "expression": "own posts",
+    "github-announcement": "telling of its work on GitHub",
+    "github-response": "comments on GitHub",
     "grounding": "the first words about itself",
     "memory-extraction": "keeping memories",
     "owner-communication": "talking with you",
+    "peer-awareness": "words about itself and its peers",
+    "plan-synthesis": "making plans",
+    "repository-rules": "reading the rules of repositories",
+    "rights-answer": "answering people about their own data",
+    "rights-request": "understanding requests about people's own data",
     "space-action": "acts in the room",
     "space-judgement": "following the talk in the room",
     "space-participation": "talk in the room",
+    "voice-phrases": "its own words for what it says often",
 }
 _PARTS = {
     "CONTEXT.md": "the context",
@@ -46,6 +55,7 @@ _RULES = {
     "messages-per-person": "messages to one person in an hour",
     "messages-per-person-a-day": "messages to one person in a day",
     "consent-by-promise": "the commitment behind it",
+    "github-creations": "what is created on GitHub in an hour",
     "injection": "posts that give orders",
     "loop-pair-hard": "endless talk with one bot",
     "loop-pair-soft": "long talk with one bot",
@@ -65,6 +75,7 @@ _RULES = {
     "turns-per-day": "posts of one account in a day",
     "turns-per-peer": "posts of one peer in an hour",
     "turns-per-person": "posts of one person in an hour",
+    "workflow-files": "files that run on GitHub",
 }
 _DAY = re.compile(r"memory/(\d{4}-\d{2}-\d{2})(?:\.md)?")
 _SKILL = "skill "

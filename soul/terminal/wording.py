@@ -14,6 +14,7 @@ _DOING = {
     "sessions": "archiving what was said",
     "commitment-fulfillment": "fulfilling a commitment",
     "space-participation": "following the room",
+    "voice-phrases": "finding its own words for what it says often",
 }
 _LOOPS = {
     "awareness": "answers on Bluesky",

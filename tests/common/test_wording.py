@@ -7,6 +7,7 @@ import pytest
 from common.wording import group, number, part_name, part_note, purpose, rule
 from modules.runtime.llm.types import GROUPS
 from modules.services.agent.prompt.rows import ROWS
+from modules.services.agent.skills.contracts import SKILL_CONTRACTS
 from modules.services.outbox.rules import rules
 from modules.services.outbox.rules.types import EtiquetteRule
 
@@ -38,6 +39,11 @@ def test_every_rule_that_can_speak_has_words() -> None:
     }
     etiquette_rules = {value.name for value in vars(rules).values() if isinstance(value, EtiquetteRule)} - numbers_only
     assert [name for name in etiquette_rules | {"approval"} if rule(name) == name] == []
+
+
+def test_everything_that_a_model_is_asked_for_has_words() -> None:
+    asks = [skill for skill, sections in SKILL_CONTRACTS.items() if "System Prompt" in sections]
+    assert [skill for skill in asks if purpose(skill) == skill] == []
 
 
 def test_what_has_no_words_keeps_its_name() -> None:
