@@ -35,7 +35,15 @@ from modules.services.plans.claim_types import (
 )
 from modules.services.plans.claiming import advance_claim, begin_claim
 from modules.services.plans.claims import Claim
-from modules.services.plans.leases import Lease, judge_lease, lease_of
+from modules.services.plans.leases import (
+    Lease,
+    after_start,
+    dead_holder,
+    dead_locks,
+    judge_lease,
+    lease_of,
+    release_actions,
+)
 from modules.services.plans.types import Expected, Plan, Task, TaskChange
 
 START = datetime(2026, 1, 5, 12, 0, tzinfo=UTC)
@@ -139,6 +147,7 @@ class Claimant:
         state, actions = begin_claim(self.name, 7, NUMBER)
         while actions:
             event: Event = Wait()
+            self.lease = lease_of(state, "acme", "shop", self._net.now)
             for action in actions:
                 event = (yield from self._act(state, action)) or event
             if state.stage in {"won", "lost"}:
@@ -160,6 +169,23 @@ class Claimant:
             expected = Expected(frozenset({"", self.name}))
             yield from self._act(state, WriteLine(TaskChange("in_progress", self.name), expected))
         self.lease = lease
+
+    def sweep_and_claim(self) -> Work:
+        """Give back what a dead SOUL has, delete its locks, and claim: the order of every round."""
+        snapshot = yield from self._net.read(self._snapshot)
+        state = ClaimState(self.name, 7, NUMBER)
+        if holder := dead_holder(snapshot, NUMBER):
+            yield from self._act(state, ResetLine(TaskChange("pending", ""), Expected(frozenset({holder}))))
+        for epoch in dead_locks(snapshot):
+            yield from self._act(state, DeleteLock(epoch))
+        yield from self.claim()
+
+    def undo(self) -> Work:
+        """What the SOUL does after it was killed and started again; what it kept is all it knows."""
+        if self.lease:
+            found = after_start(self.lease, self._net.now)
+            for action in release_actions(found, status="pending", busy=False) if found.stage == "ending" else []:
+                yield from self._act(ClaimState(self.name, 7, NUMBER), action)
 
     def look_again(self) -> Work:
         """What a holder does every five minutes, and before it opens a pull request."""
@@ -301,3 +327,31 @@ def race(
         network.start(1_000, soul.look_again())
     network.run()
     return Race(winners, tuple(sorted(soul.name for soul in souls if soul.goes_on)), service.line)
+
+
+def killed(seed: int) -> Race:
+    """Kill a SOUL in its claim, start it again, and let two others try: at once, and when a lease is over."""
+    chance = random.Random(seed)
+    service = Service(Plan("x", tasks=(Task(NUMBER, "wanted"),)), [], has_locks=True)
+    network = Network(service, chance, 2.0)
+    first, second, third = (Claimant(name, network) for name in ("sh-b", "sh-a", "sh-c"))
+    network.start(0, _until(first.claim(), network, chance.uniform(0, 25), chance))
+    network.start(40, first.undo())
+    network.start(60, second.sweep_and_claim())
+    network.start(3_000, third.sweep_and_claim())
+    network.run()
+    winners = tuple(soul.name for soul in (first, second, third) if soul.has_won)
+    return Race(winners, winners, service.line)
+
+
+def _until(work: Work, network: Network, end_s: float, chance: random.Random) -> Work:
+    """The same work, killed at that second; the last request may still arrive."""
+    end = START + timedelta(seconds=end_s)
+    for pause in work:
+        late = network.now + timedelta(seconds=pause) > end
+        if late and chance.random() < 0.5:
+            return
+        yield pause
+        if late:
+            next(work, None)
+            return

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from tests.exploration import EXPLORE, examples
-from tests.modules.services.plans.simulated_service import race
+from tests.modules.services.plans.simulated_service import killed, race
 
 FEW, MANY = 250, 40_000
 ONE_WINNER: Mapping[str, Mapping[str, Any]] = {
@@ -60,6 +60,22 @@ def test_a_race_has_one_winner(case: str) -> None:
 @pytest.mark.parametrize("case", AT_MOST_ONE_GOES_ON)
 def test_no_two_go_on_where_there_may_be_no_winner(case: str) -> None:
     _at_most_one(examples(FEW), AT_MOST_ONE_GOES_ON[case])
+
+
+def _assert_taken_up_again(count: int) -> None:
+    for seed in _seeds(count):
+        found = killed(seed)
+        assert found.line == "sh-c", (seed, found)
+        assert found.winners in {("sh-c",), ("sh-a", "sh-c"), ("sh-b", "sh-c")}, (seed, found)
+
+
+def test_a_task_of_a_soul_that_was_killed_is_taken_up_again_and_never_by_two() -> None:
+    _assert_taken_up_again(examples(FEW))
+
+
+@pytest.mark.slow
+def test_forty_thousand_kills_leave_no_task_behind() -> None:
+    _assert_taken_up_again(MANY)
 
 
 @pytest.mark.slow
