@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from base64 import b64encode
+from pathlib import Path
 
 import github
 import pytest
@@ -11,6 +12,7 @@ from github.GithubException import GithubException
 
 from tests.town.github_place import GARDEN, GitHubPlace, needs_git
 from town.github.faults import Fault
+from town.github.git_process import GitError, GitProcess
 
 pytestmark = needs_git
 
@@ -170,3 +172,30 @@ async def test_git_meets_faults_too(place: GitHubPlace) -> None:
     place.faults.arm(Fault("bad_gateway", "GET /ada/garden.git/*"))
     assert "502" in await place.git("clone", place.clone_url(), "a", code=128)
     await place.git("clone", "--quiet", place.clone_url(), "b")
+
+
+async def test_a_git_that_does_not_end_is_ended_with_its_children(tmp_path: Path) -> None:
+    marker = tmp_path / "child"
+    hanging = f"!echo $$ > {marker}; sleep 1000"
+    with pytest.raises(GitError) as told:
+        await GitProcess(deadline_s=0.5).run(tmp_path, "-c", f"alias.hang={hanging}", "hang")
+    assert (told.value.code, told.value.told) == (-1, "it took too long")
+    state = Path(f"/proc/{marker.read_text().strip()}/stat") if marker.exists() else marker
+    assert not state.exists() or state.read_text().rpartition(")")[2].split()[0] == "Z"
+
+
+async def test_it_is_said_where_git_is_not_installed(place: GitHubPlace, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PATH", str(place.folder / "nothing"))
+    with pytest.raises(GitError, match="git is not installed"):
+        await GitProcess().run(place.folder, "version")
+    assert (await place.ask("GET", f"{GARDEN}/branches")).status_code == 500
+
+
+async def test_a_push_without_the_scope_is_refused(place: GitHubPlace) -> None:
+    await place.commit("README.md", "Hello.\n")
+    bea = place.network.find("bea")
+    assert bea
+    place.network.issue_token(bea, "github_pat_bea")
+    await place.git("clone", "--quiet", place.clone_url("bea"), "work")
+    url = place.clone_url("bea").replace("t-bea", "github_pat_bea")
+    assert "403" in await place.git("push", url, "HEAD:refs/heads/x", at=place.folder / "work", code=128)

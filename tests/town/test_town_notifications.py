@@ -128,3 +128,29 @@ async def test_a_fine_grained_token_reads_no_notifications(place: GitHubPlace) -
 )
 def test_a_login_is_named_by_an_at_before_it(text: str, logins: set[str]) -> None:
     assert mentioned(text) == logins
+
+
+async def test_a_token_writes_only_where_its_scopes_reach(place: GitHubPlace) -> None:
+    ada, bea = place.network.find("ada"), place.network.find("bea")
+    assert ada
+    assert bea
+    place.network.create_repo(ada, "secret", private=True)
+    place.network.issue_token(ada, "ghp_public", ("public_repo",))
+    place.network.issue_token(ada, "ghp_mail", ("notifications",))
+    place.network.issue_token(ada, "github_pat_ada")
+    place.network.issue_token(bea, "github_pat_bea")
+
+    async def opened(token: str, repo: str = "ada/garden") -> int:
+        issue, bearer = {"title": "Beans"}, f"Bearer {token}"
+        answer = await place.ask("POST", f"/repos/{repo}/issues", issue, by="", authorization=bearer)
+        return answer.status_code
+
+    assert [await opened(token) for token in ("ghp_public", "ghp_mail", "github_pat_ada", "github_pat_bea")] == [
+        201,
+        404,
+        201,
+        403,
+    ]
+    assert [await opened(token, "ada/secret") for token in ("ghp_public", "github_pat_ada")] == [404, 201]
+    star = await place.ask("PUT", "/user/starred/ada/garden", by="", authorization="Bearer ghp_public")
+    assert star.status_code == 204

@@ -33,6 +33,7 @@ from town.github.git_process import GitError
 from town.github.limits import Meter, Standing
 from town.github.network import GitHubNetwork
 from town.github.replicas import Replicas
+from town.github.rights import check_rights
 from town.github.smart_http import SmartHttp
 from town.github.values import Refusal, StoredRepo, Token
 from town.github.views import Views
@@ -194,6 +195,8 @@ class _Service:
             return moved
         try:
             views = Views(f"{request.url.scheme}://{request.url.netloc}")
+            if token and request.method not in _SAFE:
+                check_rights(self._network, token, request.path_params)
             network = await self._seen_by(request)
             body = parse_body(content, bare_list="labels" if request.url.path.endswith("/labels") else "")
             call = Call(network, views, token, request.path_params, request.query_params, body)

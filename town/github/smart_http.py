@@ -19,7 +19,8 @@ from town.github.git_process import DEADLINE_S, GitError
 from town.github.network import GitHubNetwork
 from town.github.pushes import after_push
 from town.github.repository import GitRepository
-from town.github.values import Account, Refusal, StoredRepo
+from town.github.rights import check_rights
+from town.github.values import Account, Refusal, StoredRepo, Token
 
 MAX_BODY_BYTES = 64_000_000
 _READ, _WRITE = "git-upload-pack", "git-receive-pack"
@@ -62,8 +63,11 @@ class SmartHttp:
 
     async def _served(self, request: Request) -> Response:
         service = _service(request)
-        account = self._account(request)
+        token = self._token(request)
+        account = token.account if token else None
         repo = self._repo(request, account)
+        if service == _WRITE and token:
+            check_rights(self._network, token, {"owner": repo.owner.login, "repo": repo.name})
         if service == _WRITE:
             self._check_push(repo, account)
         git = self._network.git(repo)
@@ -91,7 +95,7 @@ class SmartHttp:
             raise Refusal(403, f"Permission to {repo.full_name}.git denied to {account.login}.")
         self._network.check_writable(repo)
 
-    def _account(self, request: Request) -> Account | None:
+    def _token(self, request: Request) -> Token | None:
         """Who asks: a token as the password of any name, or a bearer's. Raises `Refusal`."""
         scheme, _, given = request.headers.get("authorization", "").partition(" ")
         if not scheme:
@@ -100,7 +104,7 @@ class SmartHttp:
         found = self._network.by_token(token)
         if found is None:
             raise Refusal(_UNKNOWN, "Invalid username or token. Password authentication is not supported.")
-        return found.account
+        return found
 
 
 _UNKNOWN = 401
