@@ -1,0 +1,82 @@
+"""Lives of a real outbox in front of GitHub, each a process of its own, to be killed at any moment.
+
+Usage: python -m tests.crash.github_child FOLDER GITHUB_URL LOGIN TOKEN
+
+Loads everything once, then forks a life for each line on stdin, as `crash_child` does. A life submits every act of
+`FOLDER/wanted.jsonl` that has no intent yet, delivers until nothing waits, and ends with code 0; time is set ahead
+instead of waited for.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import sys
+from pathlib import Path
+
+from adapters.github.client import GitHub
+from common.redact import Redactor
+from modules.runtime.console import SilentConsole
+from modules.runtime.database.schema import MIGRATIONS
+from modules.runtime.journal.journal import Journal
+from modules.services.outbox.bodies import OpaqueBody, read_body
+from modules.services.outbox.outbox import Outbox
+from modules.services.outbox.senders.github_build import github_senders
+from modules.services.outbox.types import Pacing, ProposedAction
+from tests.crash.crash_child import MortalDatabase
+from tests.hasty_clock import HastyClock
+from tests.loopback import to_loopback
+
+
+async def live(folder: Path, url: str, login: str, token: str, die_at: int, *, inside: bool) -> None:
+    clock = HastyClock(haste=1)
+    database = await MortalDatabase.open(folder / "soul.db", MIGRATIONS)
+    assert isinstance(database, MortalDatabase)
+    database.die_at, database.die_inside = die_at, inside
+    github = GitHub(
+        api_url=url, login=login, token=token, clock=clock, min_spacing_s=0, timeout_s=2, transport=to_loopback
+    )
+    outbox = Outbox(
+        database=database,
+        journal=Journal(database, SilentConsole(), clock, Redactor()),
+        clock=clock,
+        senders=github_senders(github),
+        pacing=Pacing(post_s=0, reply_s=0, like_s=0, follow_s=0, action_s=0),
+        own_did=lambda: "did:plc:rowan",
+    )
+    _say("awake")
+    for line in (folder / "wanted.jsonl").read_text().splitlines():
+        wanted = json.loads(line)
+        body = read_body(wanted["kind"], wanted["body"])
+        assert not isinstance(body, OpaqueBody)
+        if not await outbox.by_cause(wanted["cause_id"]):
+            await outbox.submit(ProposedAction(body, cause_id=wanted["cause_id"]))
+    while (report := await outbox.deliver_due()).next_in_s is not None:
+        clock.ahead += report.next_in_s
+        await clock.sleep(min(report.next_in_s, 0.01))
+    await github.aclose()
+    await database.close()
+
+
+def main() -> None:
+    folder, url, login, token = sys.argv[1:]
+    for line in sys.stdin:
+        at, *where = line.split() or ["0"]
+        pid = os.fork()
+        if pid == 0:
+            _say(f"born {os.getpid()}")
+            asyncio.run(live(Path(folder), url, login, token, int(at), inside=where == ["inside"]))
+            os._exit(0)
+        _say(f"ended {os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])}")
+
+
+def _say(words: str) -> None:
+    sys.stdout.write(f"{words}\n")
+    sys.stdout.flush()
+
+
+if __name__ == "__main__":
+    from adapters.github import calls as _loaded  # noqa: F401 - before the first fork, not in each life
+
+    main()
