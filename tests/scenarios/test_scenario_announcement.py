@@ -205,13 +205,20 @@ async def test_a_slow_model_holds_up_neither_the_commitment_nor_the_end(place: P
 async def test_a_draft_that_cannot_be_sent_is_asked_for_once_more_and_then_given_up(place: Place) -> None:
     too_long = f"{'so very ' * 40}{URL}"
     async with place.soul() as life:
-        place.editor.drafts = ["Nothing to click.", too_long, POST]
+        place.editor.drafts = ["What we saw: https://example.com", too_long, POST]
         await _receive(life, _kept())
         assert place.announced() == []
         assert f"Not announced: {TITLE} | the model found no words that fit" in await _told(life)
         place.editor.drafts = [too_long, POST]
         await _receive(life, _kept())
         assert place.announced() == [POST]
+
+
+async def test_the_link_is_put_behind_a_draft_without_one(place: Place) -> None:
+    async with place.soul() as life:
+        place.editor.drafts = ["Clocks that stop at midnight tell of time zones."]
+        await _receive(life, _kept())
+    assert place.announced() == [f"Clocks that stop at midnight tell of time zones. {URL}"]
 
 
 async def test_in_a_thread_it_stands_below_our_own_last_post_there(place: Place) -> None:
@@ -248,3 +255,4 @@ def test_a_draft_holds_the_one_link_and_is_short_enough() -> None:
     assert problem_of(f"{POST}2", URL) == "Without Link"
     assert problem_of(f"{POST} and https://example.com", URL) == "Other Link"
     assert problem_of(f"{'so ' * 100}{URL}", URL) == "Too Long"
+    assert problem_of(f"**Clocks** that stop: {URL}", URL) == "Markup"

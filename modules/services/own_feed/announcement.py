@@ -54,13 +54,14 @@ from modules.services.own_feed.upkeep import is_upkeep
 ANNOUNCEMENT = "announcement"
 SKILL = "github-announcement"
 WorkKind = Literal["pr", "issue"]
-Problem = Literal["Too Long", "Without Link", "Other Link"]
+Problem = Literal["Too Long", "Without Link", "Other Link", "Markup"]
 """What is wrong with a draft: a subsection of `Once More` in the skill."""
 
 _TOKENS = 300
 _TITLE_CHARS = 300
 _THREAD_DEPTH = 100
 _EDGES = " \n\"'`\u201c\u201d"
+_MARKUP = ("**", "](", "```", "[Link]", "[Reading]", "\n#")
 _YES = re.compile(r"\W*yes\b", re.IGNORECASE)
 
 
@@ -218,7 +219,9 @@ class Announcements:
         return "" if problem_of(text, context.url) else text
 
     async def _write(self, system: SystemPrompt, messages: list[Message], context: AnnouncementContext) -> str:
-        return clean(await self._ask(system, messages, "announcement-post", context)).strip(_EDGES)
+        """The draft, with the address of the work behind it where it holds none. "" if the model wrote nothing."""
+        text = clean(await self._ask(system, messages, "announcement-post", context)).strip(_EDGES)
+        return f"{text} {context.url}" if text and not detect_urls(text) else text
 
     async def _ask(
         self, system: SystemPrompt, messages: list[Message], question: str, context: AnnouncementContext
@@ -278,12 +281,14 @@ def announceable(kept: QueuedCommitment) -> AnnouncementContext | None:
 
 
 def problem_of(text: str, url: str) -> Problem | None:
-    """What is wrong with a draft: it is too long, does not hold the address, or holds another; None if nothing is."""
+    """What is wrong with a draft: no address of the work, another one, markup, or too many characters; or None."""
     links = {span.value for span in detect_urls(text)}
     if url not in links:
         return "Without Link"
     if links != {url}:
         return "Other Link"
+    if any(mark in text for mark in _MARKUP):
+        return "Markup"
     return "Too Long" if grapheme_len(text) > PORTABLE_MAX_GRAPHEMES else None
 
 

@@ -63,6 +63,7 @@ WORK_CONTRACTS: Mapping[str, Mapping[str, frozenset[str]]] = {
         "Problems / Too Long": _NONE,
         "Problems / Without Link": _NONE,
         "Problems / Other Link": _NONE,
+        "Problems / Markup": _NONE,
     },
     "repository-rules": {
         "System Prompt": _NONE,
