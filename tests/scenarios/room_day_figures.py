@@ -219,7 +219,7 @@ class Day:
 def _links(commitment: QueuedCommitment) -> Iterator[str]:
     result = commitment.result or {}
     yield from (str(issue["url"]) for issue in result.get("issues", ()))
-    yield from (str(result[key]) for key in ("url",) if result.get(key))
+    yield from (str(result[key]) for key in ("url", "issueUrl") if result.get(key))
     if uri := result.get("uri"):
         yield str(uri).rsplit("/", 1)[-1]
 

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 from adapters.github.types import Repo
@@ -22,7 +22,7 @@ TOOL = "plan_create"
 MOST_TASKS = 12
 
 _TOKENS = 2_000
-_TITLE_CHARS, _GOAL_CHARS, _TEXT_CHARS, _FIELD_CHARS = 120, 400, 2_000, 200
+_TITLE_CHARS, _GOAL_CHARS, _TEXT_CHARS, _FIELD_CHARS, _SAID_CHARS = 120, 400, 2_000, 200, 500
 _MOST_FILES = 10
 _STRINGS = {"type": "array", "items": {"type": "string"}}
 _TASK = {
@@ -50,12 +50,12 @@ _PLAN = {
 
 @dataclass(frozen=True, slots=True)
 class PlanRequest:
-    """What a plan is for: `text` says more of it than `title`, `conversation` is what others said, "" if nothing."""
+    """What a plan is for: `text` says more of it than `title`, `said` are our own words when we committed ourselves."""
 
     repo: Repo
     title: str
     text: str
-    conversation: str = ""
+    said: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,20 +73,11 @@ class PlanComposer:
             SoulError: as `LLMGateway.chat_with_tools`.
 
         """
-        framer = Framer(self.skills, self.rng)
-        framed = [
-            framer.frame("conversation", author="several", uri="", text=text) if text.strip() else "-"
-            for text in (wanted.text, wanted.conversation)
-        ]
         title = one_line(wanted.title, _TITLE_CHARS)
-        asked = self.skills.render(
-            SKILL,
-            "From a Commitment",
-            repo=wanted.repo.full_name,
-            title=title,
-            wanted=framed[0],
-            conversation=framed[1],
-        )
+        framed = Framer(self.skills, self.rng).frame("post", author="several", uri="", text=wanted.text)
+        said = one_line(wanted.said, _SAID_CHARS) or "-"
+        repo = wanted.repo.full_name
+        asked = self.skills.render(SKILL, "From a Commitment", repo=repo, title=title, wanted=framed, said=said)
         result = await self.gateway.chat_with_tools(
             [Message("user", asked)],
             system=self.skills.section(SKILL, "System Prompt"),
@@ -107,7 +98,7 @@ def read_plan(given: Mapping[str, Any], *, title: str) -> Plan | None:
 
     None where it names no task. Tasks beyond `MOST_TASKS` and what is longer than a plan takes are cut off.
     """
-    tasks, warnings = resolve_dependencies(list(_tasks(given.get("tasks"))))
+    tasks, warnings = resolve_dependencies(_after_files(list(_tasks(given.get("tasks")))))
     if not tasks:
         return None
     return Plan(
@@ -132,6 +123,20 @@ def _tasks(given: object) -> Iterator[Task]:
             files=tuple(filter(None, (_line(path, _FIELD_CHARS) for path in _list(one.get("files"))[:_MOST_FILES]))),
             description=_text(one.get("description")),
         )
+
+
+def _after_files(tasks: Sequence[Task]) -> list[Task]:
+    """The tasks where each that waits for a file waits for the first other task that changes the file."""
+    by_file: dict[str, Task] = {}
+    for task in tasks:
+        for path in task.files:
+            by_file.setdefault(path.lower(), task)
+
+    def named(text: str, task: Task) -> str:
+        other = by_file.get(text.lower())
+        return text if other is None or other is task else other.name
+
+    return [replace(task, dependencies=tuple(named(one, task) for one in task.dependencies)) for task in tasks]
 
 
 def _list(given: object) -> list[Any]:

@@ -22,7 +22,7 @@ WORK_CONTRACTS: Mapping[str, Mapping[str, frozenset[str]]] = {
     },
     "plan-synthesis": {
         "System Prompt": _NONE,
-        "From a Commitment": frozenset({"repo", "title", "wanted", "conversation"}),
+        "From a Commitment": frozenset({"repo", "title", "wanted", "said"}),
         "Tool": _NONE,
     },
     "plans": {"Verification": _NONE, **dict.fromkeys(_PLAN_PAGES, frozenset({"repo"}))},

@@ -40,6 +40,14 @@ def test_what_a_task_waits_for_is_read_in_any_form(given: object, needs: tuple[s
     assert plan.title == "A counter"
 
 
+def test_a_task_that_waits_for_a_file_waits_for_who_makes_it() -> None:
+    first = {"title": "Count", "files": ["Server.js"]}
+    then = {"title": "Show", "files": ["index.html", "server.js"], "dependencies": ["server.js", "index.html"]}
+    plan = read_plan({"tasks": [first, then]}, title="A counter")
+    assert plan is not None
+    assert [task.dependencies for task in plan.tasks] == [(), ("Task 1",)]
+
+
 def test_what_is_longer_than_a_plan_takes_is_cut_and_what_is_no_text_is_left_out() -> None:
     task = {"title": "t" * 500, "description": "d" * 9_000, "estimate": ["1 h"], "files": ["f" * 900, 7, None] * 20}
     plan = read_plan({"title": "T" * 999, "goal": {"a": 1}, "context": 4, "tasks": [task] * 40}, title="x")
