@@ -1,0 +1,78 @@
+"""A small real model does what its owner asks for in a public post: with the tool for it, then in words.
+
+`pytest -rP` shows what it did.
+"""
+
+# ruff: noqa: T201 - what a real model does is worth reading, and pytest captures it
+
+from __future__ import annotations
+
+import pytest
+
+from modules.services.commitments.writer import contains_promise
+from modules.services.outbox.bodies import PostBody
+from modules.services.outbox.types import ProposedAction
+from tests.model.conftest import settings_for
+from tests.running_town import RunningTown, awake
+from town.atproto.values import FOLLOW, REPOST, THREADGATE
+
+pytestmark = [pytest.mark.model, pytest.mark.timeout(3600)]
+
+ASKED: tuple[tuple[str, str], ...] = (
+    ("@rowan.test please follow @kit.test", "follow @kit.test"),
+    ("@rowan.test could you follow @ines.test? Her notes on gutters are good.", "follow @ines.test"),
+    ("@rowan.test Bitte folge @moss.test", "follow @moss.test"),
+    ("@rowan.test please post a thought about rain on tin roofs", "post"),
+    ("@rowan.test write a post that welcomes our new neighbour, the bakery", "post"),
+    ("@rowan.test please repost this: the library lends tools from Monday on", "repost"),
+    ("@rowan.test please boost this post. The ferry leaves at nine from today.", "repost"),
+    ("@rowan.test let nobody reply to your newest post", "limit nobody"),
+    (
+        "@rowan.test please post that the ferry leaves at nine, and let only your followers reply",
+        "post limit followers",
+    ),
+    ("@rowan.test please open an issue in acme/site: the clock stops at midnight", "promise"),
+)
+"""What the owner writes, and what is to come of it."""
+LIMITS = {"[]": "nobody", "[{'$type': 'app.bsky.feed.threadgate#followerRule'}]": "followers"}
+LEAST_DONE = 6
+
+
+async def test_what_the_owner_asks_for_in_public_is_done(running_town: RunningTown, real_model: str) -> None:
+    town, network = running_town, running_town.network
+    rowan = town.account("rowan")
+    for name in ("kit", "ines", "moss"):
+        town.account(name)
+
+    def acts() -> list[str]:
+        """What it has done so far, oldest first, without its replies and without posts that only speak of a post."""
+        followed = (network.actor(str(one.value["subject"])) for one in network.records(rowan, FOLLOW))
+        follows = [f"follow @{actor.handle}" for actor in followed]
+        own = (post.text for post in network.posts(1000) if post.author.did == rowan and post.reply is None)
+        posts = ["post" for text in own if not contains_promise(text)]
+        reposts = ["repost" for _ in network.records(rowan, REPOST)]
+        gates = (gate.value.get("allow", ["everybody"]) for gate in network.records(rowan, THREADGATE))
+        limits = [f"limit {LIMITS.get(str(allow), allow)}" for allow in gates]
+        return [*follows, *posts, *reposts, *limits]
+
+    home = town.make_home("rowan", **settings_for(real_model, SOUL_SPEED="1"))
+    right = 0
+    async with awake(home) as soul:
+        await soul.app.services.outbox.submit(ProposedAction(PostBody(text="Gates sing in frost."), by_owner=True))
+        await soul.send()
+        for asked, expected in ASKED:
+            before, said = acts(), town.texts("rowan")
+            network.post_as(town.account("owner"), asked)
+            for _ in range(2):
+                await soul.look()
+                soul.passes(200)
+            done = acts()
+            for one in before:
+                done.remove(one)
+            replies = [text for text in town.texts("rowan") if text not in said]
+            promised = ["promise"] if not done and any(map(contains_promise, replies)) else []
+            found = " ".join(done or promised)
+            right += found == expected
+            print(f"{asked}\n  expected {expected}; done: {found or 'nothing'}; said: {replies}")
+    print(f"{right} of {len(ASKED)} done")
+    assert right >= LEAST_DONE
