@@ -247,3 +247,37 @@ async def test_an_independent_emulator_is_understood_as_well(emulator: str) -> N
         ok(await alice.delete_comment(repo, said.id))
     assert err(await alice.get_issue(repo, 999)).kind == "not_found"
     await alice.aclose()
+
+
+@on_one_loop
+async def test_the_emulator_takes_a_branch_a_file_and_a_pull_request_to_their_merge(emulator: str) -> None:
+    alice, bob = (
+        GitHub(
+            api_url=emulator,
+            login=login,
+            token=f"tok_{login}",
+            clock=SystemClock(),
+            min_spacing_s=0,
+            transport=lambda: WebTransport(allow=(emulator,)),
+        )
+        for login in ("alice", "bob")
+    )
+    repo = Repo("alice", "demo")
+    main = ok(await alice.get_repository(repo)).default_branch
+    head = ok(await alice.refs.get(repo, main))
+    ok(await alice.refs.create(repo, "soul/1-beans", head.sha))
+    assert err(await alice.refs.create(repo, "soul/1-beans", head.sha)).kind == "conflict"
+    ok(await alice.contents.write(repo, "docs/beans.md", "Beans.\n", message="Add beans", branch="soul/1-beans"))
+    assert ok(await alice.contents.read(repo, "docs/beans.md", ref="soul/1-beans")).text == "Beans.\n"
+    made = ok(await alice.pulls.create(repo, title="Beans", body="…", head="soul/1-beans", base=main))
+    assert [one.number for one in ok(await alice.pulls.list(repo))] == [made.number]
+    ok(await bob.pulls.create_review(repo, made.number, event="APPROVE", body="Fine."))
+    assert [(one.author, one.state) for one in ok(await alice.pulls.reviews(repo, made.number))] == [
+        ("bob", "APPROVED")
+    ]
+    assert ok(await alice.pulls.merge(repo, made.number)).merged
+    assert ok(await alice.pulls.get(repo, made.number)).merged
+    ok(await alice.refs.delete(repo, "soul/1-beans"))
+    assert err(await alice.refs.get(repo, "soul/1-beans")).kind == "not_found"
+    for client in (alice, bob):
+        await client.aclose()
