@@ -31,7 +31,7 @@ ASKED: tuple[tuple[str, str], ...] = (
         "@rowan.test please post that the ferry leaves at nine, and let only your followers reply",
         "post limit followers",
     ),
-    ("@rowan.test please open an issue in acme/site: the clock stops at midnight", "promise"),
+    ("@rowan.test please open an issue in acme/site: the clock stops at midnight", "commitment"),
 )
 """What the owner writes, and what is to come of it."""
 LIMITS = {"[]": "nobody", "[{'$type': 'app.bsky.feed.threadgate#followerRule'}]": "followers"}
@@ -70,8 +70,8 @@ async def test_what_the_owner_asks_for_in_public_is_done(running_town: RunningTo
             for one in before:
                 done.remove(one)
             replies = [text for text in town.texts("rowan") if text not in said]
-            promised = ["promise"] if not done and any(map(contains_promise, replies)) else []
-            found = " ".join(done or promised)
+            committed = ["commitment"] if not done and any(map(contains_promise, replies)) else []
+            found = " ".join(done or committed)
             right += found == expected
             print(f"{asked}\n  expected {expected}; done: {found or 'nothing'}; said: {replies}")
     print(f"{right} of {len(ASKED)} done")
