@@ -24,6 +24,8 @@ MOST_TASKS = 12
 _TOKENS = 2_000
 _TITLE_CHARS, _GOAL_CHARS, _TEXT_CHARS, _FIELD_CHARS, _SAID_CHARS = 120, 400, 2_000, 200, 500
 _MOST_FILES = 10
+_TEMPERATURES = (0.0, 0.5)
+"""Of the first try and of the second, which would go as the first one went."""
 _STRINGS = {"type": "array", "items": {"type": "string"}}
 _TASK = {
     "type": "object",
@@ -67,7 +69,7 @@ class PlanComposer:
     rng: random.Random
 
     async def compose(self, wanted: PlanRequest) -> Plan | None:
-        """Return the plan that the model makes; None where it makes none with a task.
+        """Return the plan that the model makes; None where it makes none with a task, also when asked once more.
 
         Raises:
             SoulError: as `LLMGateway.chat_with_tools`.
@@ -78,19 +80,23 @@ class PlanComposer:
         said = one_line(wanted.said, _SAID_CHARS) or "-"
         repo = wanted.repo.full_name
         asked = self.skills.render(SKILL, "From a Commitment", repo=repo, title=title, wanted=framed, said=said)
-        result = await self.gateway.chat_with_tools(
-            [Message("user", asked)],
-            system=self.skills.section(SKILL, "System Prompt"),
-            tools=[ToolSpec(TOOL, self.skills.section(SKILL, "Tool"), _PLAN)],
-            tool_choice=NamedTool(TOOL),
-            max_tokens=_TOKENS,
-            temperature=0,
-            purpose=SKILL,
-            importance="commitment",
-            facts=TurnFacts(QuestionFacts("plan", {"title": (title,), "wanted": (wanted.text,)})),
-        )
-        called = next((call for call in result.tool_calls if call.name == TOOL and not call.malformed), None)
-        return read_plan(called.input, title=title) if called else None
+        for temperature in _TEMPERATURES:
+            result = await self.gateway.chat_with_tools(
+                [Message("user", asked)],
+                system=self.skills.section(SKILL, "System Prompt"),
+                tools=[ToolSpec(TOOL, self.skills.section(SKILL, "Tool"), _PLAN)],
+                tool_choice=NamedTool(TOOL),
+                max_tokens=_TOKENS,
+                temperature=temperature,
+                purpose=SKILL,
+                importance="commitment",
+                facts=TurnFacts(QuestionFacts("plan", {"title": (title,), "wanted": (wanted.text,)})),
+            )
+            called = next((call for call in result.tool_calls if call.name == TOOL and not call.malformed), None)
+            plan = read_plan(called.input, title=title) if called else None
+            if plan:
+                return plan
+        return None
 
 
 def read_plan(given: Mapping[str, Any], *, title: str) -> Plan | None:
