@@ -113,6 +113,9 @@ async def test_a_merge_brings_the_files_and_closes_what_it_says(place: GitHubPla
 
     await place.use(merge)
     assert "pull_merged" in [event.kind for event in told]
+    for path in (f"{GARDEN}/pulls/2", f"{GARDEN}/issues/2"):
+        assert (await place.ask("PATCH", path, {"state": "open"})).status_code == 422
+    assert (await place.ask("GET", f"{GARDEN}/pulls/2")).json()["state"] == "closed"
 
 
 async def test_of_many_who_merge_at_once_exactly_one_does(place: GitHubPlace) -> None:

@@ -235,6 +235,9 @@ class GitHubNetwork:
         if not pushes and by != issue.author:
             raise forbidden()
         self._check_text("Issue", title=issue.title if title is None else title, body=body)
+        merged = issue.number in repo.pulls and repo.pulls[issue.number].merged_at is not None
+        if merged and state == "open":
+            raise unprocessable("Issue", "state", "invalid")
         chosen = self._assignable(repo, assignees) if pushes and assignees is not None else None
         before = issue.assignees
         issue.title = issue.title if title is None else title

@@ -92,16 +92,13 @@ async def _change(call: Call) -> Answer:
     pull, base = _pull(call), bodies.text(call.body, "base")
     if base and f"{_HEADS}{base}" not in await call.git.refs():
         raise unprocessable("PullRequest", "base", "invalid")
-    state = bodies.state(call.body)
-    if state == "open" and pull.merged_at:
-        raise unprocessable("PullRequest", "state", "invalid")
     call.network.change_issue(
         call.repo,
         pull.issue,
         call.writer,
         title=bodies.text(call.body, "title"),
         body=bodies.text(call.body, "body"),
-        state=state,
+        state=bodies.state(call.body),
     )
     pulls.change_pull(pull, base_ref=base)
     await after_push(call.network, call.repo, call.writer)
