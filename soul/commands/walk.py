@@ -14,6 +14,7 @@ from common.errors import Fatal, SoulError
 from common.facts import QuestionFacts
 from common.provenance import Provenance
 from common.settings import Settings, load_settings
+from modules.lives.github.respond import LOOP as GITHUB
 from modules.runtime.home import Home
 from modules.runtime.llm.types import Message
 from modules.runtime.scheduler.types import Outcome
@@ -101,6 +102,12 @@ async def _engage(app: App) -> Outcome:
     return replace(outcome, reason=f"{outcome.reason}{told}")
 
 
+async def _look_at_github(app: App) -> Outcome:
+    if not any(loop.name == GITHUB for loop in app.scheduler.states()):
+        return Outcome(ran=True, reason="no account there, or a social-only life")
+    return await app.scheduler.run_guarded(GITHUB)
+
+
 async def _drain(app: App) -> Outcome:
     return await app.scheduler.run_guarded("outbox")
 
@@ -121,6 +128,7 @@ _STEPS: dict[str, Step] = {
     "Awareness": _look,
     "Expression": _express,
     "Engagement": _engage,
+    "GitHub": _look_at_github,
     "Outbox": _drain,
     "Summary": _sum_up,
 }

@@ -9,6 +9,7 @@ from common.clock import local, parse_iso_or_none
 
 _DOING = {
     "awareness": "answering on Bluesky",
+    "github-awareness": "answering on GitHub",
     "expression-check": "thinking of something to post",
     "owner": "thinking about what you said",
     "sessions": "archiving what was said",
@@ -19,6 +20,7 @@ _DOING = {
 _LOOPS = {
     "awareness": "answers on Bluesky",
     "notifications": "reads Bluesky",
+    "github-awareness": "looks at GitHub",
     "expression-check": "thinks of a post",
     "session-refresh": "renews its login",
     "messages": "reads direct messages",
