@@ -48,7 +48,7 @@ test-room: .venv/.dev ## rooms with whole SOULs in them: requests, conversations
 test-days: .venv/.dev ## fourteen simulated days of five SOULs on Bluesky, and five floods; prints their figures
 	$(BIN)/python -m pytest tests/scenarios -m days -s
 
-test-plans: .venv/.dev ## ten thousand plans with people's edits, and forty thousand races for a task of each kind
+test-plans: .venv/.dev ## ten thousand plans with people's edits, and forty thousand races for a task of each kind (TOWN_RACES=1000: races in the town)
 	$(BIN)/python -m pytest tests/modules/services/plans -m slow -s
 
 test-network: .venv/.dev ## the contract suite against Bluesky's own server software
