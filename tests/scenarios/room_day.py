@@ -255,8 +255,9 @@ class Rhythm:
             outcome = await self.app.scheduler.run_guarded(name)
             sooner = self._sooner[name]
             sooner.clear()
+            wait_s = await next_in_s(outcome.next_in_s)
             with suppress(TimeoutError):
-                await asyncio.wait_for(sooner.wait(), await next_in_s(outcome.next_in_s))
+                await asyncio.wait_for(sooner.wait(), wait_s)
 
     async def run_guarded(self, name: str) -> Outcome:
         """As the scheduler, for what wakes a loop."""

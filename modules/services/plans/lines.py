@@ -23,7 +23,8 @@ _TASK = re.compile(
 )
 _ESCAPED = re.compile(r"( {0,3})\\(\\*(?:##|```|~~~).*)")
 _IN_TASK = re.compile(r" {0,3}(?:##(?:[ \t]|$)|###[ \t]+task[ \t])", re.IGNORECASE)
-_ALONE = re.compile(r" {0,3}(?:##(?:[ \t]|$)|```|~~~)")
+_IN_CONTEXT = re.compile(r" {0,3}(?:##[ \t]+(?:goal|context|tasks|verification)|###[ \t]+task[ \t])", re.IGNORECASE)
+_ALONE = re.compile(r" {0,3}(?:##(?:[ \t]|$)|###[ \t]+task[ \t]|```|~~~)", re.IGNORECASE)
 
 
 @dataclass(slots=True)
@@ -123,9 +124,9 @@ def _section(match: re.Match[str]) -> Section:
 def escape(text: str, *, in_task: bool) -> str:
     """Return a text of several lines with a backslash before each that would be read as a part of the plan.
 
-    In the context these are the headings of sections, in the description of a task all headings that end a task.
+    In the context these are the headings of sections and of tasks, in the description of a task all that end a task.
     """
-    opens = _IN_TASK if in_task else _SECTION
+    opens = _IN_TASK if in_task else _IN_CONTEXT
     texts = text.split("\n")
     marked = (
         line if is_code or not (opens.match(line) or _ESCAPED.match(line)) else _with_backslash(line)
