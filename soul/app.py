@@ -13,6 +13,7 @@ from common.errors import DiskFull
 from common.redact import Redactor
 from common.settings import Settings
 from modules.lives.bluesky.loop import AWARENESS, OutboxLoop
+from modules.lives.workspaces.life import workspace_loops
 from modules.runtime.console import Console
 from modules.runtime.control import Control
 from modules.runtime.control_watch import StandingChecked
@@ -167,6 +168,7 @@ class App:
             lives.commitments,
             lives.space.loop,
             *lives.github.loops(),
+            *workspace_loops(services, services.integrations),
             *([self._version_loop()] if services.settings.version_check_url else []),
             *loops_for_messages(
                 services, lives.turn_services, lives.requests, lambda: self.owner, lambda: phone_commands(self)

@@ -1,6 +1,7 @@
 """How far generated tests look.
 
-The same examples in every run; where the environment variable `EXPLORE` is n, new ones, n times as many.
+The same examples in every run, three fifths of the usual number; where the environment variable `EXPLORE` is n, new
+ones, n times as many as usual.
 """
 
 from __future__ import annotations
@@ -11,5 +12,5 @@ EXPLORE = int(os.environ.get("EXPLORE", "0"))
 
 
 def examples(usual: int) -> int:
-    """Return how many examples a generated test tries, given how many it usually does."""
-    return usual * max(1, EXPLORE)
+    """Return how many examples a generated test tries, given how many are usual."""
+    return usual * EXPLORE or max(1, usual * 3 // 5)

@@ -42,7 +42,6 @@ FOR_WORKSPACES = {
     "lease_of": "modules/services/plans",
     "lock_branch": "modules/services/plans",
     "parse_lock_branch": "modules/services/plans",
-    "parse_plan": "modules/services/plans",
     "parse_task_branch": "modules/services/plans",
     "release_actions": "modules/services/plans",
     "update_task_in_plan_body": "modules/services/plans",

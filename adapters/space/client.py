@@ -260,7 +260,6 @@ class SpaceClient:
         """Sends a reflection."""
         return await self._send(Reflected(*self._who, summary, self._now()))
 
-    # NOTE(self): kept for the loop that is to poll plans; rooms and members of other makes already use this frame.
     async def send_workspace_state(
         self,
         workspace: str,

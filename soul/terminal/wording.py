@@ -21,6 +21,7 @@ _LOOPS = {
     "awareness": "answers on Bluesky",
     "notifications": "reads Bluesky",
     "github-awareness": "looks at GitHub",
+    "plan-awareness": "looks at the plans of its workspaces",
     "expression-check": "thinks of a post",
     "session-refresh": "renews its login",
     "messages": "reads direct messages",

@@ -21,7 +21,7 @@ from tests.scenarios.room_society import BODY, REPO, REQUEST, diligent, open_soc
 from town.github.faults import Fault, FaultKind
 
 FOUR = ("marvin", "rebecca", "peterben", "odile")
-COMMITMENTS = 24
+COMMITMENTS = 18
 CHECK_S = COMMITMENT_CHECK_INTERVAL_MS / 1000
 _PERCENT_95 = 18
 

@@ -6,23 +6,31 @@ other programs wrote into an entry stays in it.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from contextlib import AbstractContextManager
 from pathlib import Path
 
 from adapters.github.types import Repo
-from common.clock import Clock
+from common.clock import Clock, iso
 from modules.runtime.record_file import Moment, Record, RecordFile
 
 MOST_WATCHED = 50
 
 
 class WatchedWorkspace(Record):
-    """A workspace; `discovered_in_thread` is the root of the thread on Bluesky in which it was first named."""
+    """A workspace.
+
+    `discovered_in_thread` is the root of the thread on Bluesky in which it was first named; `active_plan_issues` are
+    the numbers of its open plans at `last_polled`, when they were last read.
+    """
 
     owner: str
     repo: str
     url: str
     discovered_at: Moment
     discovered_in_thread: str | None = None
+    last_polled: Moment | None = None
+    active_plan_issues: tuple[int, ...] = ()
 
 
 class WatchedWorkspaces:
@@ -65,6 +73,18 @@ class WatchedWorkspaces:
         )
         self._file.save()
         return known is None
+
+    def note_plans(self, repo: Repo, numbers: Sequence[int]) -> None:
+        """Note that the open plans of a workspace were read just now. Raises `StorageError`."""
+        if known := self.get(repo):
+            now = self._clock.now()
+            self._file.records[_key(repo)] = known.replace(last_polled=now, active_plan_issues=tuple(numbers))
+            self._file.rest["lastFullPoll"] = iso(now)
+            self._file.save()
+
+    def one_save(self) -> AbstractContextManager[None]:
+        """Return a context in which many changes are written once, on leaving."""
+        return self._file.one_save()
 
     def is_thread_of_one(self, root_uri: str) -> bool:
         """Whether a workspace was first named in the thread under this root."""

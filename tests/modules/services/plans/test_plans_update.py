@@ -110,6 +110,6 @@ def test_what_a_person_wrote_stays(edited: str, change: TaskChange) -> None:
 @pytest.mark.slow
 @pytest.mark.timeout(3600)
 @given(edited_plans(), changes)
-@settings(max_examples=examples(10_000))
+@settings(max_examples=max(10_000, examples(10_000)))
 def test_what_a_person_wrote_stays_in_ten_thousand_plans(edited: str, change: TaskChange) -> None:
     assert_nothing_is_lost(edited, change)

@@ -42,6 +42,7 @@ def test_a_workspace_is_watched_once_whatever_the_capitals(
             "url": "https://github.com/Owner-Hub/www-lil-intdev-garden",
             "discoveredAt": iso(clock.now()),
             "discoveredInThread": ROOT,
+            "activePlanIssues": [],
         }
     }
 

@@ -1,0 +1,52 @@
+"""Puts the rooms of this life together, for whoever composes a SOUL."""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+from adapters.github.client import GitHub
+from adapters.space.client import SpaceClient
+from common.clock import Clock
+from common.settings import Settings
+from modules.lives.workspaces.loop import PlanAwarenessLoop
+from modules.lives.workspaces.perceive import PlanPerceiver
+from modules.lives.workspaces.tell import ProgressTeller
+from modules.runtime.journal.journal import Journal
+from modules.runtime.scheduler.types import Loop
+from modules.services.workspaces.watched import WatchedWorkspaces
+
+
+class WorkspaceServices(Protocol):
+    """What the life is built from."""
+
+    settings: Settings
+    clock: Clock
+    journal: Journal
+    github: GitHub
+    workspaces: WatchedWorkspaces
+
+
+class RoomAccess(Protocol):
+    """The way into the room, where progress is shown."""
+
+    room: SpaceClient
+
+    def mute_reason(self) -> str:
+        """Return why nothing may be shown in the room just now, "" if something may."""
+
+
+def workspace_loops(services: WorkspaceServices, access: RoomAccess) -> list[Loop]:
+    """Return the loops of this life; none where there is no account on GitHub."""
+    if not services.github.configured:
+        return []
+    return [
+        PlanAwarenessLoop(
+            perceiver=PlanPerceiver(services.github, services.workspaces),
+            teller=ProgressTeller(access.room, services.clock, access.mute_reason),
+            workspaces=services.workspaces,
+            github=services.github,
+            journal=services.journal,
+            clock=services.clock,
+            speed=services.settings.soul_speed,
+        )
+    ]

@@ -1,0 +1,62 @@
+"""How far plans are, and in which words that is told. Pure."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+
+from modules.lives.workspaces.types import FoundPlan, Progress
+from modules.services.plans.tasks import get_claimable_tasks
+from modules.services.plans.types import ACTIVE_TASKS, Plan, Task
+
+
+def progress_of(plan: Plan) -> Progress:
+    """Return how far a plan is. A task on which nobody in particular works counts as free, or as waiting."""
+    free = {task.number for task in get_claimable_tasks(plan)}
+    counted = Counter(_standing(task, free) for task in plan.tasks)
+    return Progress(
+        total=len(plan.tasks),
+        completed=counted["completed"],
+        active=counted["active"],
+        blocked=counted["blocked"],
+        free=counted["free"],
+        waiting=counted["waiting"],
+    )
+
+
+def _standing(task: Task, free: set[int]) -> str:
+    if task.status in {"completed", "blocked"}:
+        return task.status
+    if task.status in ACTIVE_TASKS and task.assignee:
+        return "active"
+    return "free" if task.number in free else "waiting"
+
+
+def total_of(plans: Iterable[FoundPlan]) -> Progress:
+    """Return how far several plans are together."""
+    each = [progress_of(one.plan) for one in plans]
+    return Progress(
+        total=sum(one.total for one in each),
+        completed=sum(one.completed for one in each),
+        active=sum(one.active for one in each),
+        blocked=sum(one.blocked for one in each),
+        free=sum(one.free for one in each),
+        waiting=sum(one.waiting for one in each),
+    )
+
+
+def summary_of(plans: Sequence[FoundPlan]) -> str:
+    """Return one line on the plans of all workspaces that are watched."""
+    if not plans:
+        return "No plan is open in the workspaces"
+    sums = total_of(plans)
+    parts = {
+        "done": sums.completed,
+        "in work": sums.active,
+        "blocked": sums.blocked,
+        "free": sums.free,
+        "waiting for others": sums.waiting,
+    }
+    how = ", ".join(f"{number} {what}" for what, number in parts.items() if number)
+    tasks = f"{sums.total} task{'' if sums.total == 1 else 's'}{f': {how}' if how else ''}"
+    return f"{len(plans)} plan{'' if len(plans) == 1 else 's'} with {tasks}"

@@ -1,0 +1,63 @@
+"""Tells the room how far each plan is: when that changed, and once an hour for those who came in since."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Protocol
+
+from common.clock import Clock
+from common.result import ApiResult, Ok
+from modules.lives.workspaces.policy import progress_of
+from modules.lives.workspaces.types import FoundPlan, Progress
+
+AGAIN_S = 3600.0
+
+
+class Room(Protocol):
+    """The agent space, as far as progress needs it."""
+
+    @property
+    def is_active(self) -> bool: ...
+
+    async def send_workspace_state(
+        self,
+        workspace: str,
+        *,
+        total: float,
+        completed: float,
+        plan_number: float = 0,
+        blocked: float = 0,
+        in_progress: float = 0,
+    ) -> ApiResult[None]: ...
+
+
+class ProgressTeller:
+    """Sends progress to `room`, unless `mute_reason` returns why nothing may be shown there."""
+
+    def __init__(self, room: Room, clock: Clock, mute_reason: Callable[[], str]) -> None:
+        self._room = room
+        self._clock = clock
+        self._mute_reason = mute_reason
+        self._sent: dict[tuple[str, int], tuple[Progress, float]] = {}
+
+    async def tell(self, plans: Iterable[FoundPlan]) -> None:
+        """Send what is new of these plans; the others are forgotten. A member that is in no room sends nothing."""
+        now = self._clock.monotonic()
+        standing = {(one.repo.full_name, one.number): progress_of(one.plan) for one in plans}
+        self._sent = {key: sent for key, sent in self._sent.items() if key in standing}
+        if not self._room.is_active or self._mute_reason():
+            return
+        for (repo, number), progress in standing.items():
+            before = self._sent.get((repo, number))
+            if before and before[0] == progress and now - before[1] < AGAIN_S:
+                continue
+            sent = await self._room.send_workspace_state(
+                repo,
+                plan_number=number,
+                total=progress.total,
+                completed=progress.completed,
+                blocked=progress.blocked,
+                in_progress=progress.active,
+            )
+            if isinstance(sent, Ok):
+                self._sent[repo, number] = (progress, now)

@@ -1,0 +1,112 @@
+"""How far plans are: counted, told in a line, and sent to the room when it changed."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from dataclasses import dataclass, replace
+
+import pytest
+
+from adapters.github.types import Repo
+from adapters.space.client import SpaceClient
+from adapters.space.server import SpaceServer
+from adapters.space.types import Event, Said, WorkspaceProgress
+from common.clock import FakeClock
+from modules.lives.workspaces.policy import progress_of, summary_of
+from modules.lives.workspaces.tell import AGAIN_S, ProgressTeller
+from modules.lives.workspaces.types import FoundPlan, Progress
+from modules.services.plans.types import Plan, Task
+from tests.hasty_clock import SetAhead
+from tests.modules.services.commitments.soul_in_town import member, until
+
+SITE = Repo("acme", "www-lil-intdev-site")
+TASKS = (
+    Task(1, "Count", status="completed", assignee="kit"),
+    Task(2, "Show", status="in_progress", assignee="wren"),
+    Task(3, "Explain", status="claimed"),
+    Task(4, "Test", dependencies=("Task 2",)),
+    Task(5, "Paint", status="blocked"),
+    Task(6, "Print"),
+)
+PLAN = FoundPlan(SITE, 4, Plan("A counter", tasks=TASKS))
+TELLS = "1 plan with 6 tasks: 1 done, 1 in work, 1 blocked, 2 free, 1 waiting for others"
+
+
+def test_each_task_counts_once() -> None:
+    assert progress_of(PLAN.plan) == Progress(total=6, completed=1, active=1, blocked=1, free=2, waiting=1)
+
+
+@pytest.mark.parametrize(
+    ("plans", "line"),
+    [
+        ((), "No plan is open in the workspaces"),
+        ((PLAN,), TELLS),
+        ((FoundPlan(SITE, 5, Plan("Nothing yet")),), "1 plan with 0 tasks"),
+        ((FoundPlan(SITE, 5, Plan("One", tasks=TASKS[:1])),) * 2, "2 plans with 2 tasks: 2 done"),
+    ],
+)
+def test_all_plans_are_told_in_one_line(plans: tuple[FoundPlan, ...], line: str) -> None:
+    assert summary_of(plans) == line
+
+
+@dataclass
+class RealRoom:
+    """A room with the SOUL in it, and a peer that hears what is sent there."""
+
+    soul: SpaceClient
+    heard: list[tuple[str, float, float, float, float, float]]
+    clock: FakeClock
+
+    async def hears(self, count: int) -> None:
+        """Wait until the peer heard of so many states, and of no more."""
+        await self.soul.send_chat("that is all")
+        await until(lambda: ("", 0, 0, 0, 0, 0) in self.heard)
+        self.heard.remove(("", 0, 0, 0, 0, 0))
+        assert len(self.heard) == count
+
+
+@pytest.fixture
+async def room() -> AsyncIterator[RealRoom]:
+    server, heard = SpaceServer(clock=SetAhead()), []
+
+    def hear(event: Event) -> None:
+        if isinstance(event, WorkspaceProgress):
+            counts = (event.plan_number, event.total, event.completed)
+            heard.append((event.workspace, *counts, event.blocked, event.in_progress))
+        elif isinstance(event, Said):
+            heard.append(("", 0, 0, 0, 0, 0))
+
+    await server.start(0)
+    soul, peer = member(server.port, "rowan"), member(server.port, "wren", hear)
+    living = [asyncio.create_task(one.run()) for one in (soul, peer)]
+    await until(lambda: soul.is_active and peer.is_active)
+    yield RealRoom(soul, heard, FakeClock())
+    for one in (soul, peer):
+        await one.close()
+    await asyncio.gather(*living)
+    await server.stop()
+
+
+async def test_the_room_hears_what_changed_and_the_rest_once_an_hour(room: RealRoom) -> None:
+    teller = ProgressTeller(room.soul, room.clock, lambda: "")
+    await teller.tell([PLAN])
+    await teller.tell([PLAN])
+    await room.hears(1)
+    assert room.heard == [("acme/www-lil-intdev-site", 4, 6, 1, 1, 1)]
+    done = replace(PLAN, plan=replace(PLAN.plan, tasks=(*TASKS[:5], replace(TASKS[5], status="completed"))))
+    await teller.tell([done])
+    await room.clock.advance(AGAIN_S)
+    await teller.tell([done])
+    await until(lambda: len(room.heard) == 3)
+    assert [completed for _, _, _, completed, _, _ in room.heard] == [1, 2, 2]
+
+
+async def test_what_could_not_be_sent_is_sent_later(room: RealRoom) -> None:
+    why = ["nothing is said in a room without the owner's yes"]
+    teller = ProgressTeller(room.soul, room.clock, lambda: why[0])
+    await teller.tell([PLAN])
+    await room.hears(0)
+    why[0] = ""
+    await teller.tell([PLAN])
+    await until(lambda: len(room.heard) == 1)

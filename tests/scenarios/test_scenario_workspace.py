@@ -1,0 +1,63 @@
+"""A SOUL looks how far the plans of the watched workspaces are, and tells its owner when that changed."""
+
+from __future__ import annotations
+
+import json
+
+from adapters.github.types import Repo
+from modules.lives.workspaces.loop import PLAN_AWARENESS
+from modules.services.plans.render import generate_plan_markdown
+from modules.services.plans.types import Plan, Task, TaskChange
+from modules.services.plans.update import update_task_in_plan_body
+from tests.running_town import RunningSoul, RunningTown, awake
+from tests.town_github import TownGitHub
+
+SITE = Repo("acme", "www-lil-intdev-site")
+GONE = Repo("acme", "www-lil-intdev-gone")
+BODY = generate_plan_markdown(Plan("A counter", goal="It counts.", tasks=(Task(1, "Count"), Task(2, "Show"))))
+
+
+def lines(life: RunningSoul, part: str) -> list[str]:
+    return [line for _, line, _ in life.console.lines if part in line]
+
+
+async def test_what_changes_in_a_plan_is_told_once_and_kept(running_town: RunningTown, town_github: TownGitHub) -> None:
+    town_github.add_repo(SITE.name)
+    async with awake(town_github.make_home()) as life:
+        github, workspaces = life.app.services.github, life.app.services.workspaces
+        assert (await life.app.scheduler.run_guarded(PLAN_AWARENESS)).reason == "no workspace is watched"
+        workspaces.watch(SITE)
+        await life.app.scheduler.run_guarded(PLAN_AWARENESS)
+        assert lines(life, "No plan is open") == ["No plan is open in the workspaces"]
+        await github.create_issue(SITE, "[PLAN] A counter", BODY, labels=("plan",))
+        await github.create_issue(SITE, "No plan", "Only a question about the plan.", labels=("plan",))
+        for _ in range(2):
+            await life.app.scheduler.run_guarded(PLAN_AWARENESS)
+        assert lines(life, "1 plan with") == ["1 plan with 2 tasks: 2 free"]
+        claimed = update_task_in_plan_body(BODY, 1, TaskChange("claimed", "wren")).body
+        await github.update_issue(SITE, 1, body=claimed)
+        outcome = await life.app.scheduler.run_guarded(PLAN_AWARENESS)
+        assert outcome.reason == "1 plan with 2 tasks: 1 in work, 1 free"
+        kept = json.loads((life.app.services.home.memory / "watched_workspaces.json").read_text())
+    assert kept["workspaces"][SITE.full_name]["activePlanIssues"] == [1]
+    assert kept["lastFullPoll"][:19] == kept["workspaces"][SITE.full_name]["lastPolled"][:19]
+
+
+async def test_a_workspace_that_is_gone_costs_that_one_only(running_town: RunningTown, town_github: TownGitHub) -> None:
+    town_github.add_repo(SITE.name)
+    async with awake(town_github.make_home()) as life:
+        await life.app.services.github.create_issue(SITE, "[PLAN] A counter", BODY, labels=("plan",))
+        life.app.services.workspaces.watch(GONE)
+        life.app.services.workspaces.watch(SITE)
+        for _ in range(2):
+            outcome = await life.app.scheduler.run_guarded(PLAN_AWARENESS)
+        assert outcome.reason == "1 plan with 2 tasks: 2 free"
+        assert len(lines(life, "Plans could not be read")) == 1
+
+
+async def test_a_social_only_life_looks_at_no_plans(running_town: RunningTown, town_github: TownGitHub) -> None:
+    home = town_github.make_home()
+    async with awake(home) as life:
+        assert PLAN_AWARENESS in {one.name for one in life.app.scheduler.states()}
+    async with awake(home, social_only=True) as life:
+        assert PLAN_AWARENESS not in {one.name for one in life.app.scheduler.states()}
