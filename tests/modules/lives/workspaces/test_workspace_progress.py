@@ -52,61 +52,61 @@ def test_all_plans_are_told_in_one_line(plans: tuple[FoundPlan, ...], line: str)
 
 @dataclass
 class RealRoom:
-    """A room with the SOUL in it, and a peer that hears what is sent there."""
+    """A room with the SOUL in it, and a peer that receives what is sent there."""
 
     soul: SpaceClient
-    heard: list[tuple[str, float, float, float, float, float]]
+    received: list[tuple[str, float, float, float, float, float]]
     clock: FakeClock
 
-    async def hears(self, count: int) -> None:
-        """Wait until the peer heard of so many states, and of no more."""
+    async def receives(self, count: int) -> None:
+        """Wait until the peer received so many states, and of no more."""
         await self.soul.send_chat("that is all")
-        await until(lambda: ("", 0, 0, 0, 0, 0) in self.heard)
-        self.heard.remove(("", 0, 0, 0, 0, 0))
-        assert len(self.heard) == count
+        await until(lambda: ("", 0, 0, 0, 0, 0) in self.received)
+        self.received.remove(("", 0, 0, 0, 0, 0))
+        assert len(self.received) == count
 
 
 @pytest.fixture
 async def room() -> AsyncIterator[RealRoom]:
-    server, heard = SpaceServer(clock=SetAhead()), []
+    server, received = SpaceServer(clock=SetAhead()), []
 
-    def hear(event: Event) -> None:
+    def receive(event: Event) -> None:
         if isinstance(event, WorkspaceProgress):
             counts = (event.plan_number, event.total, event.completed)
-            heard.append((event.workspace, *counts, event.blocked, event.in_progress))
+            received.append((event.workspace, *counts, event.blocked, event.in_progress))
         elif isinstance(event, Said):
-            heard.append(("", 0, 0, 0, 0, 0))
+            received.append(("", 0, 0, 0, 0, 0))
 
     await server.start(0)
-    soul, peer = member(server.port, "rowan"), member(server.port, "wren", hear)
+    soul, peer = member(server.port, "rowan"), member(server.port, "wren", receive)
     living = [asyncio.create_task(one.run()) for one in (soul, peer)]
     await until(lambda: soul.is_active and peer.is_active)
-    yield RealRoom(soul, heard, FakeClock())
+    yield RealRoom(soul, received, FakeClock())
     for one in (soul, peer):
         await one.close()
     await asyncio.gather(*living)
     await server.stop()
 
 
-async def test_the_room_hears_what_changed_and_the_rest_once_an_hour(room: RealRoom) -> None:
+async def test_the_room_receives_what_changed_and_the_rest_once_an_hour(room: RealRoom) -> None:
     teller = ProgressTeller(room.soul, room.clock, lambda: "")
     await teller.tell([PLAN])
     await teller.tell([PLAN])
-    await room.hears(1)
-    assert room.heard == [("acme/www-lil-intdev-site", 4, 6, 1, 1, 1)]
+    await room.receives(1)
+    assert room.received == [("acme/www-lil-intdev-site", 4, 6, 1, 1, 1)]
     done = replace(PLAN, plan=replace(PLAN.plan, tasks=(*TASKS[:5], replace(TASKS[5], status="completed"))))
     await teller.tell([done])
     await room.clock.advance(AGAIN_S)
     await teller.tell([done])
-    await until(lambda: len(room.heard) == 3)
-    assert [completed for _, _, _, completed, _, _ in room.heard] == [1, 2, 2]
+    await until(lambda: len(room.received) == 3)
+    assert [completed for _, _, _, completed, _, _ in room.received] == [1, 2, 2]
 
 
 async def test_what_could_not_be_sent_is_sent_later(room: RealRoom) -> None:
     why = ["nothing is said in a room without the owner's yes"]
     teller = ProgressTeller(room.soul, room.clock, lambda: why[0])
     await teller.tell([PLAN])
-    await room.hears(0)
+    await room.receives(0)
     why[0] = ""
     await teller.tell([PLAN])
-    await until(lambda: len(room.heard) == 1)
+    await until(lambda: len(room.received) == 1)
