@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Literal, get_args
 
@@ -16,7 +16,7 @@ MAX_TASK_RETRIES = 3
 
 TaskEventName = Literal["claimed", "failed", "blocked", "timeout", "reset", "completed", "abandoned"]
 
-_NAMES = frozenset(get_args(TaskEventName))
+_NAMES: Mapping[object, TaskEventName] = {name: name for name in get_args(TaskEventName)}
 _FAILURES = frozenset({"failed", "blocked", "timeout"})
 _MARKER = re.compile(r"<!--[ \t]{0,8}task-event[ \t]{0,8}(\{[^{}<>\n]{1,200}\})[ \t]{0,8}-->")
 _FAILED = re.compile(r"\b(?:failed|blocked)\b", re.IGNORECASE)
@@ -71,7 +71,7 @@ def _event(text: str) -> TaskEvent | None:
         return None
     match told:
         case {"task": int(task), "event": str(name), "attempt": int(attempt)} if name in _NAMES and attempt > 0:
-            return TaskEvent(task, name, attempt)  # type: ignore[arg-type]  # one of the names
+            return TaskEvent(task, _NAMES[name], attempt)
     return None
 
 
