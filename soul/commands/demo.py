@@ -48,7 +48,7 @@ _OWN_VARIABLES = (
     "MEMORY_DIR",
     "POST_LANGUAGES",
 )
-TOKENS_PER_DAY = 40_000_000
+TOKENS_PER_DAY = 60_000_000
 """For the scripted mind, whose tokens cost nothing: about twice what the liveliest resident takes for a day."""
 _TEMPO: Mapping[str, float] = {"maren": 1.5, "tobias": 2.0, "odile": 1.2}
 """How fast each resident lives beside the others: they do not all speak at the same moments, and one speaks often."""
