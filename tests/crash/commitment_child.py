@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-import os
 import random
 import sys
 from collections.abc import Awaitable, Callable
@@ -38,6 +37,7 @@ from modules.services.outbox.senders.github import GitHubSender
 from modules.services.outbox.senders.space import EchoLog, SpaceSender
 from modules.services.outbox.types import Pacing
 from tests.crash.crash_child import MortalDatabase
+from tests.crash.lives import live_on_request, say
 from tests.loopback import to_loopback
 from tests.shipped_skills import phrase
 
@@ -103,7 +103,7 @@ async def live(folder: Path, github_url: str, token: str, port: int, die_at: int
     )
     loop = CommitmentLoop(runner, clock)
     living = asyncio.create_task(room.run())
-    _say("awake")
+    say("awake")
     for line in (folder / "wanted.jsonl").read_text().splitlines():
         queue.enqueue_commitment(CommitmentRequest(**json.loads(line)))
     while not await _all_told(queue, outbox):
@@ -132,19 +132,7 @@ def _at(port: int) -> Callable[[], Awaitable[ApiResult[str]]]:
 
 def main() -> None:
     folder, github_url, token, port = sys.argv[1:]
-    for line in sys.stdin:
-        at, *where = line.split() or ["0"]
-        pid = os.fork()
-        if pid == 0:
-            _say(f"born {os.getpid()}")
-            asyncio.run(live(Path(folder), github_url, token, int(port), int(at), inside=where == ["inside"]))
-            os._exit(0)
-        _say(f"ended {os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])}")
-
-
-def _say(words: str) -> None:
-    sys.stdout.write(f"{words}\n")
-    sys.stdout.flush()
+    live_on_request(lambda at, inside: live(Path(folder), github_url, token, int(port), at, inside=inside))
 
 
 if __name__ == "__main__":

@@ -10,7 +10,6 @@ ahead instead of waited for.
 
 from __future__ import annotations
 
-import asyncio
 import json
 import os
 import signal
@@ -32,6 +31,7 @@ from modules.services.outbox.outbox import Outbox
 from modules.services.outbox.senders.bluesky import BlueskySender
 from modules.services.outbox.senders.direct_messages import DirectMessageSender
 from modules.services.outbox.types import Pacing, ProposedAction
+from tests.crash.lives import live_on_request, say
 from tests.hasty_clock import HastyClock
 from tests.loopback import to_loopback
 from tests.modules.services.pictures.sharing import pictures_in
@@ -99,7 +99,7 @@ async def live(folder: Path, service_url: str, handle: str, password: str, die_a
     )
     while isinstance(await atproto.authenticate(), Err):
         await clock.sleep(0.1)
-    _say("awake")
+    say("awake")
     for line in (folder / "wanted.jsonl").read_text().splitlines():
         wanted = json.loads(line)
         body = read_body(wanted["kind"], wanted["body"])
@@ -116,19 +116,7 @@ async def live(folder: Path, service_url: str, handle: str, password: str, die_a
 
 def main() -> None:
     folder, service_url, handle, password = sys.argv[1:]
-    for line in sys.stdin:
-        at, *where = line.split() or ["0"]
-        pid = os.fork()
-        if pid == 0:
-            _say(f"born {os.getpid()}")
-            asyncio.run(live(Path(folder), service_url, handle, password, int(at), inside=where == ["inside"]))
-            os._exit(0)
-        _say(f"ended {os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])}")
-
-
-def _say(words: str) -> None:
-    sys.stdout.write(f"{words}\n")
-    sys.stdout.flush()
+    live_on_request(lambda at, inside: live(Path(folder), service_url, handle, password, at, inside=inside))
 
 
 if __name__ == "__main__":

@@ -180,3 +180,30 @@ def kill(pid: int) -> None:
     """SIGKILL, if it still lives."""
     with contextlib.suppress(ProcessLookupError):
         os.kill(pid, signal.SIGKILL)
+
+
+@dataclass(frozen=True)
+class Spread:
+    """Where a life may be ended: at one of so many commits or requests, or within so many seconds of being awake."""
+
+    commits: int
+    requests: int
+    any_time_s: float
+    life_s: float
+
+
+async def live_and_die(watch: Watch, nursery: Nursery, moment: Moment, rng: random.Random, spread: Spread) -> bool:
+    """One life; whether it ended by our hand and not by itself. A life of `life_s` seconds is long enough."""
+    fate = {"in a transaction": "inside", "after a commit": "after"}.get(moment)
+    pid = await nursery.birth(f"{rng.randint(1, spread.commits)} {fate}" if fate else "")
+    if moment in {"request arrived", "request answered"}:
+        watch.set(moment, rng.randint(1, spread.requests), lambda: kill(pid))
+    word = await nursery.receive()
+    if word == "awake":
+        try:
+            word = await nursery.receive(rng.uniform(0, spread.any_time_s) if moment == "any time" else spread.life_s)
+        except TimeoutError:
+            kill(pid)
+            word = await nursery.receive()
+    watch.forget()
+    return word == f"ended -{signal.SIGKILL}"

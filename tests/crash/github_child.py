@@ -9,9 +9,7 @@ instead of waited for.
 
 from __future__ import annotations
 
-import asyncio
 import json
-import os
 import sys
 from pathlib import Path
 
@@ -25,6 +23,7 @@ from modules.services.outbox.outbox import Outbox
 from modules.services.outbox.senders.github_build import github_senders
 from modules.services.outbox.types import Pacing, ProposedAction
 from tests.crash.crash_child import MortalDatabase
+from tests.crash.lives import live_on_request, say
 from tests.hasty_clock import HastyClock
 from tests.loopback import to_loopback
 
@@ -45,7 +44,7 @@ async def live(folder: Path, url: str, login: str, token: str, die_at: int, *, i
         pacing=Pacing(post_s=0, reply_s=0, like_s=0, follow_s=0, action_s=0),
         own_did=lambda: "did:plc:rowan",
     )
-    _say("awake")
+    say("awake")
     for line in (folder / "wanted.jsonl").read_text().splitlines():
         wanted = json.loads(line)
         body = read_body(wanted["kind"], wanted["body"])
@@ -61,19 +60,7 @@ async def live(folder: Path, url: str, login: str, token: str, die_at: int, *, i
 
 def main() -> None:
     folder, url, login, token = sys.argv[1:]
-    for line in sys.stdin:
-        at, *where = line.split() or ["0"]
-        pid = os.fork()
-        if pid == 0:
-            _say(f"born {os.getpid()}")
-            asyncio.run(live(Path(folder), url, login, token, int(at), inside=where == ["inside"]))
-            os._exit(0)
-        _say(f"ended {os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])}")
-
-
-def _say(words: str) -> None:
-    sys.stdout.write(f"{words}\n")
-    sys.stdout.flush()
+    live_on_request(lambda at, inside: live(Path(folder), url, login, token, at, inside=inside))
 
 
 if __name__ == "__main__":

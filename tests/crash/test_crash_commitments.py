@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import random
-import signal
 import sys
 from collections import Counter
 from contextlib import AsyncExitStack
@@ -20,7 +19,7 @@ from modules.services.commitments.queue import FILE
 from modules.services.commitments.types import CommitmentRequest
 from tests.children import child_of
 from tests.crash.commitment_child import LOGIN, FastClock
-from tests.crash.crash_rig import MOMENTS, Moment, Nursery, Watch, kill
+from tests.crash.crash_rig import MOMENTS, Nursery, Spread, Watch, live_and_die
 from tests.modules.services.commitments.soul_in_town import listening_at
 from town.github.faults import Fault, Faults
 from town.github.network import GitHubNetwork
@@ -33,6 +32,7 @@ SEED = int(os.environ.get("CRASH_SEED", str(random.SystemRandom().randrange(10**
 AT_A_TIME = 2
 LIFE_S = 2.0
 LAST_LIFE_S = 120.0
+SPREAD = Spread(commits=60, requests=6, any_time_s=1.5, life_s=LIFE_S)
 
 
 @dataclass
@@ -95,7 +95,7 @@ async def test_a_process_killed_at_random_keeps_every_commitment_once_and_tells_
                 faults.arm(Fault(rng.choice(["lost_answer", "lost_request", "server_error"]), "POST *"))
             lives += 1
             moment = rng.choice(MOMENTS)
-            if await _live_and_die(watch, nursery, moment, rng):
+            if await live_and_die(watch, nursery, moment, rng, SPREAD):
                 kills[moment] += 1
         faults.clear()
         lives += 1
@@ -113,20 +113,3 @@ async def test_a_process_killed_at_random_keeps_every_commitment_once_and_tells_
             )
         assert work.titles() == once
         assert work.news() == once
-
-
-async def _live_and_die(watch: Watch, nursery: Nursery, moment: Moment, rng: random.Random) -> bool:
-    """One life; whether it ended by our hand and not by itself."""
-    fate = {"in a transaction": "inside", "after a commit": "after"}.get(moment)
-    pid = await nursery.birth(f"{rng.randint(1, 60)} {fate}" if fate else "")
-    if moment in {"request arrived", "request answered"}:
-        watch.set(moment, rng.randint(1, 6), lambda: kill(pid))
-    word = await nursery.receive()
-    if word == "awake":
-        try:
-            word = await nursery.receive(rng.uniform(0, 1.5) if moment == "any time" else LIFE_S)
-        except TimeoutError:
-            kill(pid)
-            word = await nursery.receive()
-    watch.forget()
-    return word == f"ended -{signal.SIGKILL}"

@@ -8,7 +8,6 @@ from __future__ import annotations
 import json
 import os
 import random
-import signal
 import sqlite3
 import sys
 from collections import Counter
@@ -24,7 +23,7 @@ from adapters.github.types import Repo
 from common.clock import SystemClock
 from tests.adapters.results import ok
 from tests.children import child_of
-from tests.crash.crash_rig import MOMENTS, Moment, Nursery, Watch, kill
+from tests.crash.crash_rig import MOMENTS, Nursery, Spread, Watch, live_and_die
 from tests.loopback import to_loopback
 from tests.town.github_place import needs_git
 from town.github.faults import Fault, FaultKind, Faults
@@ -40,6 +39,7 @@ KINDS = ("issue", "issue_comment", "label", "issue_update", "ref", "contents")
 AT_A_TIME = 6
 LIFE_S = 4.0
 LAST_LIFE_S = 300.0
+SPREAD = Spread(commits=60, requests=12, any_time_s=1.5, life_s=LIFE_S)
 REPO = Repo("rowan", "site")
 _FAULTS: tuple[FaultKind, ...] = ("lost_answer", "lost_request", "server_error")
 
@@ -146,7 +146,7 @@ async def test_a_process_killed_at_random_does_every_act_on_github_exactly_once(
                 faults.arm(Fault(fault, rng.choice(["POST *", "PUT *", "PATCH *"])))
             lives += 1
             moment = rng.choice(MOMENTS)
-            if await _live_and_die(watch, nursery, moment, rng):
+            if await live_and_die(watch, nursery, moment, rng, SPREAD):
                 kills[moment] += 1
         faults.clear()
         while work.unfinished():
@@ -179,20 +179,3 @@ async def _commits(github: GitHub, work: Work) -> Counter[str]:
             found[commit.message.strip()] += 1
         sha = commit.parents[0] if commit.parents else ""
     return found
-
-
-async def _live_and_die(watch: Watch, nursery: Nursery, moment: Moment, rng: random.Random) -> bool:
-    """One life; whether it ended by our hand and not by itself."""
-    fate = {"in a transaction": "inside", "after a commit": "after"}.get(moment)
-    pid = await nursery.birth(f"{rng.randint(1, 60)} {fate}" if fate else "")
-    if moment in {"request arrived", "request answered"}:
-        watch.set(moment, rng.randint(1, 12), lambda: kill(pid))
-    word = await nursery.receive()
-    if word == "awake":
-        try:
-            word = await nursery.receive(rng.uniform(0, 1.5) if moment == "any time" else LIFE_S)
-        except TimeoutError:
-            kill(pid)
-            word = await nursery.receive()
-    watch.forget()
-    return word == f"ended -{signal.SIGKILL}"

@@ -12,7 +12,6 @@ import io
 import json
 import os
 import random
-import signal
 import sqlite3
 import sys
 from collections import Counter
@@ -44,7 +43,18 @@ from modules.services.outbox.bodies import (
 from modules.services.outbox.types import Intent, ProposedAction
 from modules.services.pictures.files import PictureFiles
 from tests.adapters.results import ok
-from tests.crash.crash_rig import MOMENTS, Figures, Ledger, Mark, Moment, Nursery, Rig, disturb, kill, nursing, rig
+from tests.crash.crash_rig import (
+    MOMENTS,
+    Figures,
+    Ledger,
+    Mark,
+    Rig,
+    Spread,
+    disturb,
+    live_and_die,
+    nursing,
+    rig,
+)
 from town.atproto.values import Account
 
 KILLS = int(os.environ.get("CRASH_KILLS", "100"))
@@ -53,6 +63,7 @@ PASSWORD = "made-up-password"
 ACTS_AT_A_TIME = 5
 LIFE_S = 2.0
 LAST_LIFE_S = 300.0
+SPREAD = Spread(commits=25, requests=8, any_time_s=0.3, life_s=LIFE_S)
 OLD_POSTS = 5
 PICTURES = 40
 
@@ -78,7 +89,7 @@ async def test_a_process_killed_at_random_does_every_act_exactly_once(
             moment = rng.choice(MOMENTS)
             async with asyncio.TaskGroup() as both:
                 both.create_task(_owner_looks_in(work, rng.uniform(0, 0.5)))
-                life = both.create_task(_live_and_die(world, nursery, moment, rng))
+                life = both.create_task(live_and_die(world.watch, nursery, moment, rng, SPREAD))
             if life.result():
                 figures.kills[moment] += 1
         world.faults.clear()
@@ -233,23 +244,6 @@ def _decide(intent: Intent, connection: sqlite3.Connection) -> tuple[Intent, Ent
 
 def _approves(hold: str) -> bool:
     return hold == "will be approved"
-
-
-async def _live_and_die(world: Rig, nursery: Nursery, moment: Moment, rng: random.Random) -> bool:
-    """One life; whether it ended by our hand and not by itself."""
-    fate = {"in a transaction": "inside", "after a commit": "after"}.get(moment)
-    pid = await nursery.birth(f"{rng.randint(1, 25)} {fate}" if fate else "")
-    if moment in {"request arrived", "request answered"}:
-        world.watch.set(moment, rng.randint(1, 8), lambda: kill(pid))
-    word = await nursery.receive()
-    if word == "awake":
-        try:
-            word = await nursery.receive(rng.uniform(0, 0.3) if moment == "any time" else LIFE_S)
-        except TimeoutError:
-            kill(pid)
-            word = await nursery.receive()
-    world.watch.forget()
-    return word == f"ended -{signal.SIGKILL}"
 
 
 def _as_line(draft: ProposedAction) -> dict[str, Any]:

@@ -109,7 +109,7 @@ def _row_after_own(
     if effective and only_peers and not _any_mentions(later, login):
         return ResponseCode.PEERS_ONLY, "none"
     latest = thread.comments[-_LATEST:]
-    # NOTE(self): only SOULs that we know count as peers here: who is taken for one because nobody is known, is heard.
+    # NOTE(self): only SOULs that we know count as peers here, not who is taken for one because nobody is known.
     ours = _names(peers) | {login.lower()}
     by_people = [one for one in latest if one.author.lower() not in ours and not is_program(one.author)]
     if len(thread.by(login)) >= _MOST_OWN and not _any_mentions(by_people, login):

@@ -5,16 +5,16 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Sequence
 
-from modules.lives.workspaces.types import FoundPlan, Progress
+from modules.lives.workspaces.types import FoundPlan, PlanProgress
 from modules.services.plans.tasks import get_claimable_tasks
 from modules.services.plans.types import ACTIVE_TASKS, Plan, Task
 
 
-def progress_of(plan: Plan) -> Progress:
+def progress_of(plan: Plan) -> PlanProgress:
     """Return how far a plan is. A task on which nobody in particular works counts as free, or as waiting."""
     free = {task.number for task in get_claimable_tasks(plan)}
     counted = Counter(_standing(task, free) for task in plan.tasks)
-    return Progress(
+    return PlanProgress(
         total=len(plan.tasks),
         completed=counted["completed"],
         active=counted["active"],
@@ -32,10 +32,10 @@ def _standing(task: Task, free: set[int]) -> str:
     return "free" if task.number in free else "waiting"
 
 
-def total_of(plans: Iterable[FoundPlan]) -> Progress:
+def total_of(plans: Iterable[FoundPlan]) -> PlanProgress:
     """Return how far several plans are together."""
     each = [progress_of(one.plan) for one in plans]
-    return Progress(
+    return PlanProgress(
         total=sum(one.total for one in each),
         completed=sum(one.completed for one in each),
         active=sum(one.active for one in each),

@@ -8,7 +8,7 @@ from typing import Protocol
 from common.clock import Clock
 from common.result import ApiResult, Ok
 from modules.lives.workspaces.policy import progress_of
-from modules.lives.workspaces.types import FoundPlan, Progress
+from modules.lives.workspaces.types import FoundPlan, PlanProgress
 
 AGAIN_S = 3600.0
 
@@ -38,7 +38,7 @@ class ProgressTeller:
         self._room = room
         self._clock = clock
         self._mute_reason = mute_reason
-        self._sent: dict[tuple[str, int], tuple[Progress, float]] = {}
+        self._sent: dict[tuple[str, int], tuple[PlanProgress, float]] = {}
 
     async def tell(self, plans: Iterable[FoundPlan]) -> None:
         """Send what is new of these plans; the others are forgotten. A member that is in no room sends nothing."""

@@ -18,7 +18,7 @@ class FoundPlan:
 
 
 @dataclass(frozen=True, slots=True)
-class Progress:
+class PlanProgress:
     """How many tasks there are (`total`), and how they stand.
 
     `active` are those that somebody has, `free` those that anybody may take now, `waiting` those that wait for others.

@@ -94,7 +94,7 @@ class AnnouncementServices(Protocol):
 
 
 class KeptServices(Protocol):
-    """Where it is heard that a commitment was kept."""
+    """The event bus, which tells that a commitment was kept."""
 
     settings: Settings
     events: EventBus

@@ -15,7 +15,7 @@ from adapters.space.types import Event, Said, WorkspaceProgress
 from common.clock import FakeClock
 from modules.lives.workspaces.policy import progress_of, summary_of
 from modules.lives.workspaces.tell import AGAIN_S, ProgressTeller
-from modules.lives.workspaces.types import FoundPlan, Progress
+from modules.lives.workspaces.types import FoundPlan, PlanProgress
 from modules.services.plans.types import Plan, Task
 from tests.hasty_clock import SetAhead
 from tests.modules.services.commitments.soul_in_town import member, until
@@ -34,7 +34,7 @@ TELLS = "1 plan with 6 tasks: 1 done, 1 in work, 1 blocked, 2 free, 1 waiting fo
 
 
 def test_each_task_counts_once() -> None:
-    assert progress_of(PLAN.plan) == Progress(total=6, completed=1, active=1, blocked=1, free=2, waiting=1)
+    assert progress_of(PLAN.plan) == PlanProgress(total=6, completed=1, active=1, blocked=1, free=2, waiting=1)
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,7 @@ import pytest
 
 from modules.services.plans.fields import read_assignee, read_status
 from modules.services.plans.parse import parse_plan
-from modules.services.plans.types import Plan, Task
+from modules.services.plans.types import Plan, Task, TaskStatus
 from tests.cpu_time import takes_less
 from tests.modules.services.plans.plan_values import BODY, PLAN
 
@@ -183,8 +183,8 @@ def test_a_code_block_that_nothing_closes_hides_no_task() -> None:
         (("completed", "pending"), "active"),
     ],
 )
-def test_the_status_of_a_plan_follows_from_its_tasks(statuses: tuple[str, ...], status: str) -> None:
-    tasks = [Task(number, "x", one) for number, one in enumerate(statuses, 1)]  # type: ignore[arg-type]
+def test_the_status_of_a_plan_follows_from_its_tasks(statuses: tuple[TaskStatus, ...], status: str) -> None:
+    tasks = [Task(number, "x", one) for number, one in enumerate(statuses, 1)]
     assert Plan("x", tasks=tuple(tasks)).status == status
 
 

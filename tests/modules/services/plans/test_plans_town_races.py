@@ -52,7 +52,7 @@ async def test_each_task_of_the_town_has_one_holder(tmp_path: Path) -> None:
         assert isinstance(main, Ok)
         issues = []
         for count in range(RACES):
-            plan = Plan(f"Race {count}", "Somebody does it", tasks=(Task(NUMBER, "Wanted"), Task(2, "Other")))
+            plan = Plan(f"Race {count}", "Somebody does it", tasks=(Task(NUMBER, "Contested"), Task(2, "Other")))
             opened = await author.create_issue(REPO, f"[PLAN] {plan.title}", generate_plan_markdown(plan))
             assert isinstance(opened, Ok)
             issues.append(opened.data.number)

@@ -1,4 +1,4 @@
-"""The newest post on the account's own feed counts for the pace, also where the outbox has never heard of it."""
+"""The newest post on the account's own feed counts for the pace, also where the outbox does not know it."""
 
 from __future__ import annotations
 
