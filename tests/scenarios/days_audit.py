@@ -22,6 +22,8 @@ from tests.scenarios.days_town import DaysSoul, DaysTown
 
 _LAST_ANSWERS = timedelta(hours=8)
 _MOST_ALIKE = 0.6
+_SHARED_BY_ALL = frozenset("a the and it which would you pick or".split())
+"""The words that every statement and question of `days_mind` has."""
 _CLOSES = re.compile(r"^(?:thank|perfect, thanks)[^?]*!$", re.IGNORECASE)
 _EVERYBODY = 100_000
 
@@ -289,8 +291,8 @@ def bare(text: str) -> str:
 
 
 def alike(one: str, other: str) -> float:
-    """How many of the words of both are in both, 0 to 1."""
-    first, second = set(bare(one).split()), set(bare(other).split())
+    """How many of the words of both are in both, 0 to 1, without those that all statements share."""
+    first, second = (set(bare(text).split()) - _SHARED_BY_ALL for text in (one, other))
     return len(first & second) / max(1, len(first | second))
 
 
