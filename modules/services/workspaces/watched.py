@@ -8,7 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from contextlib import AbstractContextManager
+from datetime import datetime
 from pathlib import Path
+from typing import TypedDict, Unpack
 
 from adapters.github.types import Repo
 from common.clock import Clock, iso
@@ -21,7 +23,9 @@ class WatchedWorkspace(Record):
     """A workspace.
 
     `discovered_in_thread` is the root of the thread on Bluesky in which it was first named; `active_plan_issues` are
-    the numbers of its open plans at `last_polled`, when they were last read.
+    the numbers of its open plans at `last_polled`, when they were last read. `last_plan_synthesis_attempt` and
+    `last_health_check_attempt` tell when a plan was last looked for in its issues, and the work in it last judged.
+    `finished_issue_number` is the issue that says that it is finished; None for one that is not.
     """
 
     owner: str
@@ -31,6 +35,19 @@ class WatchedWorkspace(Record):
     discovered_in_thread: str | None = None
     last_polled: Moment | None = None
     active_plan_issues: tuple[int, ...] = ()
+    last_plan_synthesis_attempt: Moment | None = None
+    last_health_check_attempt: Moment | None = None
+    finished_issue_number: int | None = None
+
+
+class WorkspaceChange(TypedDict, total=False):
+    """What can change of a workspace that is watched; the fields are those of `WatchedWorkspace`."""
+
+    last_polled: datetime
+    active_plan_issues: tuple[int, ...]
+    last_plan_synthesis_attempt: datetime | None
+    last_health_check_attempt: datetime | None
+    finished_issue_number: int | None
 
 
 class WatchedWorkspaces:
@@ -40,6 +57,10 @@ class WatchedWorkspaces:
         self._clock = clock
         self._file = RecordFile(path, "workspaces", WatchedWorkspace)
         self.notice = self._file.notice
+        found: dict[str, WatchedWorkspace] = {}
+        for one in self.all():
+            found.setdefault(_key(Repo(one.owner, one.repo)), one)
+        self._file.records = found
 
     def all(self) -> list[WatchedWorkspace]:
         """All that are watched, those that were found first in front."""
@@ -76,10 +97,18 @@ class WatchedWorkspaces:
 
     def note_plans(self, repo: Repo, numbers: Sequence[int]) -> None:
         """Note that the open plans of a workspace were read just now. Raises `StorageError`."""
-        if known := self.get(repo):
+        if self.get(repo):
             now = self._clock.now()
-            self._file.records[_key(repo)] = known.replace(last_polled=now, active_plan_issues=tuple(numbers))
             self._file.rest["lastFullPoll"] = iso(now)
+            self.note(repo, last_polled=now, active_plan_issues=tuple(numbers))
+
+    def note(self, repo: Repo, **changes: Unpack[WorkspaceChange]) -> None:
+        """Note what changed of a workspace; nothing where it is not watched. None takes a value away.
+
+        Raises `StorageError`.
+        """
+        if known := self.get(repo):
+            self._file.records[_key(repo)] = known.replace(**changes)
             self._file.save()
 
     def one_save(self) -> AbstractContextManager[None]:

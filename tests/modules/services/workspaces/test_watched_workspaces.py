@@ -75,3 +75,48 @@ def test_no_more_are_watched_than_can_be_looked_at(watched: WatchedWorkspaces) -
     assert all(watched.watch(Repo("kit", f"www-lil-intdev-{number}")) for number in range(MOST_WATCHED))
     assert not watched.watch(GARDEN)
     assert len(watched.all()) == MOST_WATCHED
+
+
+def test_what_is_noted_of_a_workspace_is_kept_and_can_be_taken_away(path: Path, clock: FakeClock) -> None:
+    watched = WatchedWorkspaces(path, clock)
+    watched.watch(GARDEN)
+    now = clock.now()
+    watched.note(GARDEN, last_plan_synthesis_attempt=now, last_health_check_attempt=now, finished_issue_number=7)
+    watched.note(Repo("kit", "www-lil-intdev-weir"), finished_issue_number=1)
+    assert WatchedWorkspaces(path, clock).all() == watched.all()
+    kept = json.loads(path.read_text())["workspaces"]
+    assert kept.keys() == {"owner-hub/www-lil-intdev-garden"}
+    found = kept["owner-hub/www-lil-intdev-garden"]
+    assert (found["lastPlanSynthesisAttempt"], found["lastHealthCheckAttempt"]) == (iso(now), iso(now))
+    assert found["finishedIssueNumber"] == 7
+    watched.note(GARDEN, last_health_check_attempt=None, finished_issue_number=None)
+    kept = json.loads(path.read_text())["workspaces"]["owner-hub/www-lil-intdev-garden"]
+    assert kept.keys() & {"lastHealthCheckAttempt", "finishedIssueNumber"} == set()
+    assert kept["lastPlanSynthesisAttempt"] == iso(now)
+
+
+def test_a_file_of_another_program_is_taken_over_in_place(path: Path, clock: FakeClock) -> None:
+    entry = {
+        "owner": "Owner-Hub",
+        "repo": "www-lil-intdev-garden",
+        "url": "https://github.com/Owner-Hub/www-lil-intdev-garden",
+        "discoveredAt": "2026-01-02T03:04:05.000Z",
+        "lastPolled": None,
+        "activePlanIssues": [3],
+        "finishedIssueNumber": 9,
+    }
+    later = {**entry, "discoveredAt": "2026-01-03T03:04:05.000Z", "finishedIssueNumber": 10}
+    file = {
+        "_memoryVersion": "0.0.1",
+        "lastFullPoll": None,
+        "workspaces": {"Owner-Hub/www-lil-intdev-garden": entry, "owner-hub/www-lil-intdev-garden": later},
+    }
+    path.write_text(json.dumps(file))
+    watched = WatchedWorkspaces(path, clock)
+    assert [one.finished_issue_number for one in watched.all()] == [9]
+    assert not watched.watch(GARDEN)
+    watched.note_plans(GARDEN, [3, 4])
+    kept = json.loads(path.read_text())
+    assert list(kept["workspaces"]) == ["owner-hub/www-lil-intdev-garden"]
+    assert kept["workspaces"]["owner-hub/www-lil-intdev-garden"]["activePlanIssues"] == [3, 4]
+    assert kept["workspaces"]["owner-hub/www-lil-intdev-garden"]["finishedIssueNumber"] == 9
