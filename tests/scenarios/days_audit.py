@@ -22,7 +22,7 @@ from tests.scenarios.days_town import DaysSoul, DaysTown
 
 _LAST_ANSWERS = timedelta(hours=8)
 _MOST_ALIKE = 0.6
-_SHARED_BY_ALL = frozenset("a the and it which would you pick or".split())
+_SHARED_BY_ALL = frozenset(["a", "the", "and", "it", "which", "would", "you", "pick", "or"])
 """The words that every statement and question of `days_mind` has."""
 _CLOSES = re.compile(r"^(?:thank|perfect, thanks)[^?]*!$", re.IGNORECASE)
 _EVERYBODY = 100_000
