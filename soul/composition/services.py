@@ -109,6 +109,7 @@ class Services(BaseServices):
             follows_us=self.relationships.follows_us,
             born_at=self.account.born_at,
             found=self.peer_registry.found,
+            watched=self.workspaces.names,
             github=[name for name in (settings.agent_github_username, settings.owner_github_username) if name],
         )
 

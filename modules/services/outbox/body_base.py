@@ -52,7 +52,8 @@ class OfCommitment(Body):
     """A body that may belong to a commitment.
 
     `source` is where the commitment was made: `bluesky`, `space`, or `found` for a room that the owner never named. It
-    is `github` for an answer in a thread on GitHub, which belongs to no commitment.
+    is `github` for an answer in a thread on GitHub, and `workspace` for work in a workspace that is watched; neither
+    belongs to a commitment.
     `host_request` and `host_named` say that the host of a room asked for the act, or named the repository.
     """
 

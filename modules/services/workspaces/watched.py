@@ -70,6 +70,10 @@ class WatchedWorkspaces:
         """What is known of a repository, if it is watched."""
         return self._file.records.get(_key(repo))
 
+    def names(self) -> frozenset[str]:
+        """Return the repositories that are watched, `owner/name` in lower case. May be asked from any thread."""
+        return frozenset(self._file.records)
+
     def watch(self, repo: Repo, thread_uri: str | None = None) -> bool:
         """Watch a workspace, and remember the thread that it was named in; return whether it is new.
 

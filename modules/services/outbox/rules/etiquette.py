@@ -18,7 +18,7 @@ from modules.services.inbox import messages, received, threads
 from modules.services.inbox.received import Notice
 from modules.services.outbox import store
 from modules.services.outbox.bodies import DirectMessageBody, IntentBody, RecordRef, ReplyBody
-from modules.services.outbox.github_bodies import CREATING, ContentsBody, IssueCommentBody, ReactionBody
+from modules.services.outbox.github_bodies import CREATING, ContentsBody, IssueCommentBody, OnGitHub, ReactionBody
 from modules.services.outbox.rules import counts, policy, rules
 from modules.services.outbox.rules.types import EtiquetteRule, ReplyAdvice, World
 from modules.services.outbox.types import NON_BLUESKY_KINDS, Intent, ProposedAction, Verdict, Wait
@@ -98,8 +98,7 @@ class _Look:
         notice = received.notice(self._rows, action.target) if action.target else None
         exempt = policy.why_exempt(action, self._circle)
         if action.kind in NON_BLUESKY_KINDS:
-            is_answer = self._answers_on_github(action.body)
-            yield policy.consent_in_thread(action) if is_answer else policy.consent_by_commitment(action, self._circle)
+            yield self._consents_elsewhere(action)
             if isinstance(action.body, ContentsBody):
                 yield policy.workflow_files(action)
             return
@@ -140,6 +139,20 @@ class _Look:
         if intent.kind == "reply" and not policy.is_about_rights(intent.body):
             yield from self._stranger_waits(policy.authority(intent.target))
             yield from self._reply_waits(policy.authority(intent.target))
+
+    def _consents_elsewhere(self, action: ProposedAction) -> Verdict:
+        """Whether an act on GitHub or in the agent space has a reason."""
+        if self._answers_on_github(action.body):
+            return policy.consent_in_thread(action)
+        if self._is_workspace_work(action.body):
+            return policy.consent_in_workspace(action)
+        return policy.consent_by_commitment(action, self._circle)
+
+    def _is_workspace_work(self, body: IntentBody) -> bool:
+        """Whether it is work in a workspace that is watched, and belongs to no commitment."""
+        if not isinstance(body, OnGitHub) or body.source != "workspace" or body.commitment_id:
+            return False
+        return body.repo.lower() in self._world.watched()
 
     def _answers_on_github(self, body: IntentBody) -> bool:
         """Whether it is a comment or a reaction in a thread to which something led us, and belongs to no commitment."""

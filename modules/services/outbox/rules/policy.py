@@ -109,6 +109,12 @@ def consent_in_thread(action: ProposedAction) -> Verdict:
     return Verdict(name, reason="something led us to that thread", value=place)
 
 
+def consent_in_workspace(action: ProposedAction) -> Verdict:
+    """What is said of work in a workspace that is watched: it needs no commitment."""
+    name, place = rules.CONSENT_BY_COMMITMENT.name, repository(action)
+    return Verdict(name, reason="it is work in a workspace that is watched", value=place)
+
+
 def consent_by_commitment(action: ProposedAction, circle: TrustCircle) -> Verdict:
     """Whether an act on GitHub or in the agent space has a reason: a recorded commitment, and a place for it.
 

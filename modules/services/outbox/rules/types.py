@@ -80,6 +80,7 @@ class World:
         born_at: when our account was made; None if nobody knows.
         github: our account and the owner's accounts on GitHub.
         found: dids and handles of the peers that were found by identity posts on both sides.
+        watched: the workspaces that are watched, `owner/name` in lower case.
 
     """
 
@@ -91,6 +92,7 @@ class World:
     born_at: Callable[[], datetime | None]
     github: Collection[str] = ()
     found: Callable[[], Collection[str]] = tuple
+    watched: Callable[[], Collection[str]] = tuple
 
     def circle(self) -> TrustCircle:
         """Whom we know at this moment."""

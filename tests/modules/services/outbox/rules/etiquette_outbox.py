@@ -27,6 +27,7 @@ from modules.services.outbox.types import Intent, Pacing, ProposedAction, Rule, 
 from tests.modules.services.outbox.body_values import reply_body
 
 OWN, OWNER, PEER, FOUND = "did:plc:soul", "did:plc:owner", "did:plc:peer", "did:plc:found"
+WORKSPACE = "acme/www-lil-intdev-site"
 KINDS: tuple[IntentKind, ...] = ("post", "reply", "like", "repost", "follow", "delete", *GITHUB_KINDS)
 NO_PACING = Pacing(post_s=0, reply_s=0, like_s=0, follow_s=0, action_s=0)
 OLD = datetime(2020, 1, 1, tzinfo=UTC)
@@ -169,6 +170,7 @@ async def open_etiquette_outbox(
         follows_us=followers.__contains__,
         born_at=lambda: born_at,
         found=lambda: (FOUND, "found.example"),
+        watched=lambda: (WORKSPACE,),
     )
     etiquette = Etiquette(world=world, database=database, clock=clock, speed=speed)
     outbox = Outbox(

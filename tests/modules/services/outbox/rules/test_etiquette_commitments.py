@@ -50,6 +50,23 @@ def test_what_nobody_was_committed_stays_undone(act: ProposedAction, says: str) 
     assert verdict.reason
 
 
+@pytest.mark.parametrize(
+    ("stored", "says"),
+    [
+        ({"source": "workspace", "repo": "Acme/www-lil-intdev-site"}, "pass"),
+        ({"source": "workspace", "repo": "acme/site"}, "block"),
+        ({"source": "workspace", "repo": "acme/www-lil-intdev-site", "promise": "c"}, "hold"),
+        ({"repo": "acme/www-lil-intdev-site"}, "block"),
+    ],
+)
+async def test_work_in_a_workspace_that_is_watched_needs_no_commitment(
+    tmp_path: Path, stored: dict[str, Any], says: str
+) -> None:
+    async with open_etiquette_outbox(tmp_path) as etiquette_outbox:
+        verdicts = await etiquette_outbox.verdicts(draft("ref", action="create", branch="b", **stored))
+        assert verdicts["consent-by-commitment"].says == says
+
+
 async def test_only_the_commitment_is_looked_at_and_no_points_are_counted(tmp_path: Path) -> None:
     async with open_etiquette_outbox(tmp_path) as etiquette_outbox:
         await etiquette_outbox.spend(int(POINTS_PER_HOUR.limit) + 10)
