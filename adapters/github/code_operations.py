@@ -143,6 +143,10 @@ class PlaceOperations(_Over):
         found = self._pages(f"{repo_path(repo)}/collaborators", {})
         return tuple(str(one["login"]) for one in first(limit, found))
 
+    def pushers(self, repo: Repo, *, limit: int) -> tuple[str, ...]:
+        found = first(limit, self._pages(f"{repo_path(repo)}/collaborators", {}))
+        return tuple(str(one["login"]) for one in found if one.get("permissions", {}).get("push") is True)
+
     def generate(self, template: Repo, *, owner: str, name: str, description: str, private: bool) -> Repository:
         body = {
             "owner": owner,

@@ -56,6 +56,14 @@ class Repositories:
         found = await self._caller().read(what, lambda ask: ask.places.collaborators(repo, limit=limit))
         return Ok(()) if isinstance(found, Err) and found.status == _FORBIDDEN and found.kind == "auth" else found
 
+    async def pushers(self, repo: Repo, *, limit: int = MAX_LISTED) -> ApiResult[tuple[str, ...]]:
+        """The logins of those who may push there; none where we may not ask, which only who may push may."""
+        what = f"list who may push to {repo.full_name}"
+        if wrong := wrong_place(what, repo):
+            return wrong
+        found = await self._caller().read(what, lambda ask: ask.places.pushers(repo, limit=limit))
+        return Ok(()) if isinstance(found, Err) and found.status == _FORBIDDEN and found.kind == "auth" else found
+
     async def generate(
         self, template: Repo, *, owner: str, name: str, description: str = "", private: bool = False
     ) -> ApiResult[Repository]:

@@ -1,0 +1,59 @@
+"""Which of several SOULs does what all of them could do in a workspace, such as closing a plan that is there twice.
+
+All reckon the same way: for each piece of work the lowest hash of a login and the name of the work decides. The others
+do it later, if it is still to be done, so that nothing waits for a SOUL that is gone.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Iterable
+from datetime import datetime, timedelta
+
+from common.clock import Clock
+
+SEEN_WITHIN = timedelta(hours=24)
+"""A peer that was seen within this time counts."""
+OTHERS_AFTER = timedelta(minutes=10)
+"""So long the others leave a piece of work to the SOUL whose it is."""
+
+
+def is_acting_soul(login: str, peers: Iterable[str], key: str) -> bool:
+    """Return whether the piece of work `key` is ours, among us and the logins of peers. Without a login none is."""
+    own = _rank(login, key)
+    return bool(login) and all(own <= _rank(peer, key) for peer in peers if peer)
+
+
+def _rank(login: str, key: str) -> str:
+    return hashlib.sha256(f"{login.lower()}{key}".encode()).hexdigest()
+
+
+class ActingTurns:
+    """Says when a piece of work may be done by us.
+
+    Args:
+        login: our account on GitHub.
+        peers: returns the logins of the peers that were seen since a moment.
+        clock: the time.
+        speed: at 10 the others wait a tenth as long.
+
+    """
+
+    def __init__(self, login: str, peers: Callable[[datetime], Iterable[str]], clock: Clock, speed: float) -> None:
+        self._login = login
+        self._peers = peers
+        self._clock = clock
+        self._others_after_s = OTHERS_AFTER.total_seconds() / speed
+        self._open_since: dict[str, float] = {}
+
+    def may_act(self, key: str) -> bool:
+        """Return whether we do the piece of work `key` now, which is still to be done.
+
+        To be asked at each look at which it is: a look that does not ask for a while begins the wait anew.
+        """
+        now = self._clock.monotonic()
+        self._open_since = {one: at for one, at in self._open_since.items() if now - at < 3 * self._others_after_s}
+        since = self._open_since.setdefault(key, now)
+        if is_acting_soul(self._login, self._peers(self._clock.now() - SEEN_WITHIN), key):
+            return True
+        return now - since >= self._others_after_s

@@ -1,0 +1,57 @@
+"""Of several SOULs one does what is to be done once, and the others do it where that one does not."""
+
+from __future__ import annotations
+
+import pytest
+
+from common.clock import FakeClock
+from modules.services.workspaces.acting import OTHERS_AFTER, ActingTurns, is_acting_soul
+
+SOULS = ("rowan", "wren", "kit", "ash")
+
+
+def peers_of(login: str) -> list[str]:
+    return [one for one in SOULS if one != login]
+
+
+def turns_of(login: str, clock: FakeClock, speed: float = 1.0) -> ActingTurns:
+    return ActingTurns(login, lambda _: peers_of(login), clock, speed)
+
+
+def test_each_piece_of_work_is_one_souls_and_the_work_is_shared() -> None:
+    keys = [f"acme/site#{number}:stale" for number in range(200)]
+    acting = [[one for one in SOULS if is_acting_soul(one, peers_of(one), key)] for key in keys]
+    assert all(len(one) == 1 for one in acting)
+    assert {login for one in acting for login in one} == set(SOULS)
+
+
+def test_capitals_do_not_matter_and_nobody_acts_without_an_account() -> None:
+    for number in range(20):
+        key = f"acme/site#{number}"
+        assert is_acting_soul("Rowan", ["WREN"], key) == is_acting_soul("rowan", ["wren", "Rowan"], key)
+        assert not is_acting_soul("", [], key)
+
+
+@pytest.mark.parametrize("speed", [1.0, 10.0])
+async def test_the_others_act_after_ten_minutes_of_looking_at_the_same(speed: float) -> None:
+    clock = FakeClock()
+    turns = {one: turns_of(one, clock, speed) for one in SOULS}
+    key = "acme/site#4:superseded"
+    first = [one for one, turn in turns.items() if turn.may_act(key)]
+    assert len(first) == 1
+    wait_s = OTHERS_AFTER.total_seconds() / speed
+    await clock.advance(wait_s / 2)
+    assert [one for one, turn in turns.items() if turn.may_act(key)] == first
+    await clock.advance(wait_s / 2)
+    assert [one for one, turn in turns.items() if turn.may_act(key)] == list(SOULS)
+    assert [one for one, turn in turns.items() if turn.may_act("another")] != list(SOULS)
+
+
+async def test_only_peers_that_were_seen_within_a_day_count() -> None:
+    clock = FakeClock()
+    seen_at = clock.now()
+    turns = ActingTurns("wren", lambda since: ["kit"] if seen_at >= since else [], clock, 1.0)
+    key = next(key for key in map(str, range(100)) if is_acting_soul("kit", ["wren"], key))
+    assert not turns.may_act(key)
+    await clock.advance(24 * 3600 + 1)
+    assert turns.may_act(key)
