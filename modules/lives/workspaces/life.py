@@ -8,10 +8,13 @@ from adapters.github.client import GitHub
 from adapters.space.client import SpaceClient
 from common.clock import Clock
 from common.settings import Settings
+from modules.lives.workspaces.cycle import Cycle
 from modules.lives.workspaces.loop import PlanAwarenessLoop
-from modules.lives.workspaces.perceive import PlanPerceiver
+from modules.lives.workspaces.perceive import WorkspacePerceiver
 from modules.lives.workspaces.tell import ProgressTeller
+from modules.lives.workspaces.types import Step
 from modules.runtime.journal.journal import Journal
+from modules.runtime.scheduler.attention import Attention
 from modules.runtime.scheduler.types import Loop
 from modules.services.workspaces.watched import WatchedWorkspaces
 
@@ -24,6 +27,7 @@ class WorkspaceServices(Protocol):
     journal: Journal
     github: GitHub
     workspaces: WatchedWorkspaces
+    attention: Attention
 
 
 class RoomAccess(Protocol):
@@ -39,14 +43,21 @@ def workspace_loops(services: WorkspaceServices, access: RoomAccess) -> list[Loo
     """Return the loops of this life; none where there is no account on GitHub."""
     if not services.github.configured:
         return []
+    steps = build_steps(services, access)
     return [
         PlanAwarenessLoop(
-            perceiver=PlanPerceiver(services.github, services.workspaces),
-            teller=ProgressTeller(access.room, services.clock, access.mute_reason),
+            perceiver=WorkspacePerceiver(services.github, services.workspaces, services.clock),
+            cycle=Cycle(steps, lambda: services.attention.free, services.journal),
             workspaces=services.workspaces,
             github=services.github,
             journal=services.journal,
-            clock=services.clock,
             speed=services.settings.soul_speed,
         )
+    ]
+
+
+def build_steps(services: WorkspaceServices, access: RoomAccess) -> list[Step]:
+    """Return the steps of a cycle; `Place` gives their order."""
+    return [
+        ProgressTeller(access.room, services.clock, access.mute_reason),
     ]

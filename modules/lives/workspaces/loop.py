@@ -5,10 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from adapters.github.client import GitHub
-from common.clock import Clock
-from modules.lives.workspaces.perceive import PlanPerceiver
-from modules.lives.workspaces.policy import summary_of
-from modules.lives.workspaces.tell import ProgressTeller
+from modules.lives.workspaces.cycle import Cycle
+from modules.lives.workspaces.perceive import WorkspacePerceiver
+from modules.lives.workspaces.policy import line_of
 from modules.runtime.journal.journal import Journal
 from modules.runtime.journal.types import Entry
 from modules.runtime.scheduler.types import Loop, Outcome
@@ -18,22 +17,26 @@ PLAN_AWARENESS = "plan-awareness"
 PLAN_AWARENESS_INTERVAL_MS = 180_000
 
 
+EARLY_CHECK_S = 5.0
+"""How soon the next cycle begins where one asks for that: after the guard of this one is released."""
+
+
 @dataclass(slots=True)
 class PlanAwarenessLoop(Loop):
-    """Looks how far the plans of the watched workspaces are, and tells the room. It uses no model.
+    """Looks at the watched workspaces and runs the steps of a cycle.
 
-    What changed since the last look is told to the owner in one line; so is what cannot be read.
+    How far the plans are is shown to the owner after each cycle, and recorded where that changed; what cannot be read
+    is told once.
     """
 
     name = PLAN_AWARENESS
     social_only = False
 
-    perceiver: PlanPerceiver
-    teller: ProgressTeller
+    perceiver: WorkspacePerceiver
+    cycle: Cycle
     workspaces: WatchedWorkspaces
     github: GitHub
     journal: Journal
-    clock: Clock
     speed: float = 1.0
     _told: str = field(default="", init=False)
     _unread: tuple[str, ...] = field(default=(), init=False)
@@ -47,17 +50,25 @@ class PlanAwarenessLoop(Loop):
             return Outcome(ran=False, reason="no workspace is watched")
         if not self.github.enough_for_loops:
             return Outcome(ran=False, reason=f"{self.github.rate.remaining} requests to GitHub are left in this hour")
-        perceived = await self.perceiver.look()
-        await self.teller.tell(perceived.plans)
-        await self._tell_unread(perceived.unread)
-        summary = summary_of(perceived.plans)
-        if perceived.unread and not perceived.plans:
-            return Outcome(ran=False, reason=perceived.unread[0])
-        if summary != self._told:
-            self._told = summary
-            urls = ", ".join(one.url for one in self.workspaces.all())
-            await self.journal.record(Entry("life", self.name, summary, line="info", reason=urls))
-        return Outcome(ran=True, reason=summary)
+        poll = await self.perceiver.look()
+        await self._tell_unread(poll.unread)
+        report = await self.cycle.run(poll)
+        again_s = EARLY_CHECK_S / self.speed if report.runs_again else None
+        if poll.unread and not poll.workspaces:
+            return Outcome(ran=False, reason=poll.unread[0], next_in_s=again_s)
+        line = line_of(report.poll, report.notes)
+        await self._tell(line)
+        return Outcome(ran=True, reason=line, next_in_s=again_s)
+
+    async def _tell(self, line: str) -> None:
+        """Show it; record it where it is another than before."""
+        urls = ", ".join(one.url for one in self.workspaces.all())
+        entry = Entry("life", self.name, line, line="info", reason=urls)
+        if line == self._told:
+            self.journal.show(entry)
+            return
+        self._told = line
+        await self.journal.record(entry)
 
     async def _tell_unread(self, unread: tuple[str, ...]) -> None:
         """Told once for as long as it is the same."""

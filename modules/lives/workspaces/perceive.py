@@ -1,43 +1,40 @@
-"""Reads the open plans of the workspaces that are watched. A workspace that cannot be read costs that one only."""
+"""Reads the open issues of the workspaces that are watched. A workspace that cannot be read costs that one only."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from adapters.github.client import GitHub
-from adapters.github.types import Repo
+from adapters.github.types import Issue, Repo
+from common.clock import Clock
 from common.result import ApiResult, Err, Ok
-from modules.lives.workspaces.types import FoundPlan
+from modules.lives.workspaces.types import FoundPlan, Poll, PolledWorkspace
 from modules.services.plans.parse import parse_plan
 from modules.services.plans.tasks import PLAN_LABEL
 from modules.services.workspaces.watched import WatchedWorkspaces
 
+MOST_ISSUES = 100
 MOST_PLANS = 30
 
 
-@dataclass(frozen=True, slots=True)
-class Perceived:
-    """The plans that are open, and what could not be read, a line each."""
+class WorkspacePerceiver:
+    """Looks at the open issues of the watched workspaces, at most `MOST_ISSUES` of each.
 
-    plans: tuple[FoundPlan, ...]
-    unread: tuple[str, ...]
+    One request is enough for a workspace, unless it has more: then its plans are asked for besides.
+    """
 
-
-class PlanPerceiver:
-    """Looks at the plans of the watched workspaces, at most `MOST_PLANS` of each."""
-
-    def __init__(self, github: GitHub, workspaces: WatchedWorkspaces) -> None:
+    def __init__(self, github: GitHub, workspaces: WatchedWorkspaces, clock: Clock) -> None:
         self._github = github
         self._workspaces = workspaces
+        self._clock = clock
 
-    async def look(self) -> Perceived:
+    async def look(self) -> Poll:
         """Read them one after the other, and note in the file of workspaces when, and which plans are open.
 
         Raises:
             StorageError: the file cannot be written.
 
         """
-        plans: list[FoundPlan] = []
+        at = self._clock.now()
+        read: list[PolledWorkspace] = []
         unread: list[str] = []
         with self._workspaces.one_save():
             for one in self._workspaces.all():
@@ -45,18 +42,30 @@ class PlanPerceiver:
                     unread.append("the rest of the workspaces: too few requests to GitHub are left in this hour")
                     break
                 repo = Repo(one.owner, one.repo)
-                found = await self._plans_of(repo)
+                found = await self._issues_of(repo)
                 if isinstance(found, Err):
                     unread.append(found.error)
                     continue
-                plans += found.data
-                self._workspaces.note_plans(repo, [plan.number for plan in found.data])
-        return Perceived(tuple(plans), tuple(unread))
+                plans = () if one.finished_issue_number is not None else _plans_in(repo, found.data)
+                read.append(PolledWorkspace(one, found.data, plans))
+                if one.finished_issue_number is None:
+                    self._workspaces.note_plans(repo, [plan.number for plan in plans])
+        return Poll(at, tuple(read), tuple(unread))
 
-    async def _plans_of(self, repo: Repo) -> ApiResult[tuple[FoundPlan, ...]]:
-        listed = await self._github.list_issues(repo, labels=(PLAN_LABEL,), limit=MOST_PLANS)
-        if isinstance(listed, Err):
+    async def _issues_of(self, repo: Repo) -> ApiResult[tuple[Issue, ...]]:
+        listed = await self._github.list_issues(repo, limit=MOST_ISSUES)
+        if isinstance(listed, Err) or len(listed.data) < MOST_ISSUES:
             return listed
-        issues = [one for one in listed.data if not one.is_pull_request]
-        found = ((one.number, parse_plan(one.body, one.title)) for one in issues)
-        return Ok(tuple(FoundPlan(repo, number, plan) for number, plan in found if plan))
+        plans = await self._github.list_issues(repo, labels=(PLAN_LABEL,), limit=MOST_PLANS)
+        if isinstance(plans, Err):
+            return plans
+        known = {one.number for one in listed.data}
+        return Ok((*listed.data, *(one for one in plans.data if one.number not in known)))
+
+
+def _plans_in(repo: Repo, issues: tuple[Issue, ...]) -> tuple[FoundPlan, ...]:
+    labelled = [
+        one for one in issues if not one.is_pull_request and PLAN_LABEL in (label.lower() for label in one.labels)
+    ]
+    found = ((one, parse_plan(one.body, one.title)) for one in labelled[:MOST_PLANS])
+    return tuple(FoundPlan(repo, issue, plan) for issue, plan in found if plan)

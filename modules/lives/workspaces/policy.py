@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Sequence
 
-from modules.lives.workspaces.types import FoundPlan, PlanProgress
+from modules.lives.workspaces.types import FoundPlan, PlanProgress, Poll
 from modules.services.plans.tasks import get_claimable_tasks
 from modules.services.plans.types import ACTIVE_TASKS, Plan, Task
 
@@ -60,3 +60,14 @@ def summary_of(plans: Sequence[FoundPlan]) -> str:
     how = ", ".join(f"{number} {what}" for what, number in parts.items() if number)
     tasks = f"{sums.total} task{'' if sums.total == 1 else 's'}{f': {how}' if how else ''}"
     return f"{len(plans)} plan{'' if len(plans) == 1 else 's'} with {tasks}"
+
+
+def line_of(poll: Poll, notes: Sequence[str] = ()) -> str:
+    """Return the line that ends a cycle: how far the plans are, what else there is, and what the steps did."""
+    finished = sum(one.is_finished for one in poll.workspaces)
+    parts = [summary_of(poll.plans)]
+    if not poll.plans and (others := sum(len(one.issues) for one in poll.unfinished.workspaces)):
+        parts.append(f"{others} other issue{'' if others == 1 else 's'} open")
+    if finished:
+        parts.append(f"{finished} of {len(poll.workspaces)} workspaces finished")
+    return "; ".join((*parts, *notes))

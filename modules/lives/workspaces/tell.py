@@ -8,7 +8,7 @@ from typing import Protocol
 from common.clock import Clock
 from common.result import ApiResult, Ok
 from modules.lives.workspaces.policy import progress_of
-from modules.lives.workspaces.types import FoundPlan, PlanProgress
+from modules.lives.workspaces.types import FoundPlan, Place, PlanProgress, Poll, StepResult
 
 AGAIN_S = 3600.0
 
@@ -34,11 +34,19 @@ class Room(Protocol):
 class ProgressTeller:
     """Sends progress to `room`, unless `mute_reason` returns why nothing may be shown there."""
 
+    name, place = "plan-progress", Place.PROGRESS
+    acts = sees_finished = False
+
     def __init__(self, room: Room, clock: Clock, mute_reason: Callable[[], str]) -> None:
         self._room = room
         self._clock = clock
         self._mute_reason = mute_reason
         self._sent: dict[tuple[str, int], tuple[PlanProgress, float]] = {}
+
+    async def run(self, poll: Poll) -> StepResult:
+        """Send what is new of all open plans."""
+        await self.tell(poll.plans)
+        return StepResult()
 
     async def tell(self, plans: Iterable[FoundPlan]) -> None:
         """Send what is new of these plans; the others are forgotten. A member that is in no room sends nothing."""

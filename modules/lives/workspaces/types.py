@@ -1,11 +1,19 @@
-"""What the life in workspaces reads there. Values only."""
+"""What the life in workspaces reads there, and what a step of its cycle is. Values and protocols only."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Collection
+from dataclasses import dataclass, replace
+from datetime import datetime
+from enum import IntEnum
+from typing import Protocol
 
-from adapters.github.types import Repo
+from adapters.github.types import Issue, Repo
 from modules.services.plans.types import Plan
+from modules.services.workspaces.watched import WatchedWorkspace
+
+PlanKey = tuple[str, int]
+"""The full name of a repository in lower case, and the number of a plan's issue."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -13,8 +21,132 @@ class FoundPlan:
     """An open issue that holds a plan."""
 
     repo: Repo
-    number: int
+    issue: Issue
     plan: Plan
+
+    @property
+    def number(self) -> int:
+        """The number of its issue."""
+        return self.issue.number
+
+    @property
+    def key(self) -> PlanKey:
+        """What tells it from the plans of all workspaces."""
+        return self.repo.full_name.lower(), self.issue.number
+
+
+@dataclass(frozen=True, slots=True)
+class PolledWorkspace:
+    """A workspace as it was read when the cycle began.
+
+    `issues` are its open issues, pull requests and plans among them, the newest first; `plans` are those of them that
+    hold a plan, none where the workspace is finished.
+    """
+
+    watched: WatchedWorkspace
+    issues: tuple[Issue, ...]
+    plans: tuple[FoundPlan, ...]
+
+    @property
+    def repo(self) -> Repo:
+        """Where it is."""
+        return Repo(self.watched.owner, self.watched.repo)
+
+    @property
+    def is_finished(self) -> bool:
+        """Whether an issue said that all is done there, when the cycle began."""
+        return self.watched.finished_issue_number is not None
+
+
+@dataclass(frozen=True, slots=True)
+class Poll:
+    """What one cycle read at its beginning, at the time `at`; `unread` are what could not be read, a line each."""
+
+    at: datetime
+    workspaces: tuple[PolledWorkspace, ...]
+    unread: tuple[str, ...] = ()
+
+    @property
+    def plans(self) -> tuple[FoundPlan, ...]:
+        """The open plans of all workspaces."""
+        return tuple(plan for one in self.workspaces for plan in one.plans)
+
+    @property
+    def unfinished(self) -> Poll:
+        """The same without the workspaces that are finished."""
+        return replace(self, workspaces=tuple(one for one in self.workspaces if not one.is_finished))
+
+    def without(self, gone: Collection[PlanKey]) -> Poll:
+        """Return the same without plans that were closed since."""
+        return replace(self, workspaces=tuple(_without(one, gone) for one in self.workspaces)) if gone else self
+
+
+def _without(one: PolledWorkspace, gone: Collection[PlanKey]) -> PolledWorkspace:
+    return replace(one, plans=tuple(plan for plan in one.plans if plan.key not in gone))
+
+
+class Place(IntEnum):
+    """The order of the steps of a cycle; a place may be empty, and several steps in one run as they were handed in."""
+
+    SENTINEL = 1
+    STUCK_TASKS = 2
+    ORPHANED_BRANCHES = 3
+    DUPLICATE_PLANS = 6
+    DUPLICATE_COMMENTS = 7
+    PROGRESS = 8
+    SYNTHESIS = 9
+    CLAIM = 10
+    REVIEW = 11
+    MERGE = 12
+    OPEN_ISSUES = 13
+    HOUSEKEEPING = 14
+
+
+@dataclass(frozen=True, slots=True)
+class StepResult:
+    """What came of a step.
+
+    Attributes:
+        ends_cycle: no later step runs in this cycle, because what was read is out of date.
+        runs_again: the next cycle begins a few seconds after this one, as after a merge.
+        closed: plans that are open no more; later steps do not see them.
+        note: a few words for the line that ends the cycle, without a full stop; "" for nothing worth telling.
+
+    """
+
+    ends_cycle: bool = False
+    runs_again: bool = False
+    closed: tuple[PlanKey, ...] = ()
+    note: str = ""
+
+
+class Step(Protocol):
+    """One step of the cycle over all workspaces. Built once in `life.py`, handed to the cycle, and run there.
+
+    A step reads what the poll does not tell itself, and reads again what it changes, right before it changes that. It
+    records its own decisions in the journal. Where it uses the model for long it takes the attention itself
+    (`Attention.take`). What it raises ends this step only, unless it is `Fatal` or `Transient`.
+
+    Attributes:
+        name: for the journal, in the form of `duplicate-plans`.
+        place: where it stands in the order.
+        acts: it changes something or uses the model: it runs only while the SOUL does nothing else.
+        sees_finished: its poll holds finished workspaces too.
+
+    """
+
+    @property
+    def name(self) -> str: ...
+    @property
+    def place(self) -> Place: ...
+    @property
+    def acts(self) -> bool: ...
+    @property
+    def sees_finished(self) -> bool: ...
+
+    async def run(self, poll: Poll) -> StepResult:
+        """Do it once, for as many workspaces as this step takes in one cycle."""
+        ...
 
 
 @dataclass(frozen=True, slots=True)

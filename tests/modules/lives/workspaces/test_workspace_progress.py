@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 
 import pytest
 
-from adapters.github.types import Repo
+from adapters.github.types import Issue, Repo
 from adapters.space.client import SpaceClient
 from adapters.space.server import SpaceServer
 from adapters.space.types import Event, Said, WorkspaceProgress
@@ -16,6 +16,7 @@ from common.clock import FakeClock
 from modules.lives.workspaces.policy import progress_of, summary_of
 from modules.lives.workspaces.tell import AGAIN_S, ProgressTeller
 from modules.lives.workspaces.types import FoundPlan, PlanProgress
+from modules.services.plans.render import generate_plan_markdown
 from modules.services.plans.types import Plan, Task
 from tests.hasty_clock import SetAhead
 from tests.modules.services.commitments.soul_in_town import member, until
@@ -29,7 +30,15 @@ TASKS = (
     Task(5, "Paint", status="blocked"),
     Task(6, "Print"),
 )
-PLAN = FoundPlan(SITE, 4, Plan("A counter", tasks=TASKS))
+
+
+def found(number: int, plan: Plan) -> FoundPlan:
+    body = generate_plan_markdown(plan)
+    times = ("2026-01-01T00:00:00Z", "2026-01-01T00:00:00Z")
+    return FoundPlan(SITE, Issue(number, f"[PLAN] {plan.title}", body, "open", "kit", ("plan",), (), "", *times), plan)
+
+
+PLAN = found(4, Plan("A counter", tasks=TASKS))
 TELLS = "1 plan with 6 tasks: 1 done, 1 in work, 1 blocked, 2 free, 1 waiting for others"
 
 
@@ -42,8 +51,8 @@ def test_each_task_counts_once() -> None:
     [
         ((), "No plan is open in the workspaces"),
         ((PLAN,), TELLS),
-        ((FoundPlan(SITE, 5, Plan("Nothing yet")),), "1 plan with 0 tasks"),
-        ((FoundPlan(SITE, 5, Plan("One", tasks=TASKS[:1])),) * 2, "2 plans with 2 tasks: 2 done"),
+        ((found(5, Plan("Nothing yet")),), "1 plan with 0 tasks"),
+        ((found(5, Plan("One", tasks=TASKS[:1])),) * 2, "2 plans with 2 tasks: 2 done"),
     ],
 )
 def test_all_plans_are_told_in_one_line(plans: tuple[FoundPlan, ...], line: str) -> None:
