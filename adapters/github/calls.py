@@ -9,9 +9,10 @@ from typing import TypeVar
 
 from adapters.github.connection import Exchange, requester_over
 from adapters.github.errors import error_from_response, unreadable
+from adapters.github.kept_answers import Answer
 from adapters.github.operations import Operations
 from adapters.github.sdk import BadAttributeException, GithubException
-from adapters.github.sending import Answer, Outgoing, Sender
+from adapters.github.sending import Outgoing, Sender
 from adapters.github.texts import PAGE, is_token
 from adapters.web.failures import Failure
 from adapters.web.spacing import Permit, RequestSpacing

@@ -16,12 +16,13 @@ from typing import TYPE_CHECKING, Literal
 from adapters.github.checks import empty, moment_of, no_time, wrong_place
 from adapters.github.code import Contents, Refs
 from adapters.github.errors import error_from_response, unreadable
+from adapters.github.kept_answers import Answer
 from adapters.github.notifications import Notifications
 from adapters.github.people import Person
 from adapters.github.places import Accounts, Repositories, Search
 from adapters.github.pulls import PullRequests
 from adapters.github.rate_limit import RATE_LIMIT, enough_for_loops
-from adapters.github.sending import API_VERSION, USER_AGENT, Answer, Outgoing, Sender
+from adapters.github.sending import API_VERSION, USER_AGENT, Outgoing, Sender
 from adapters.github.texts import PAGE, fit_body, fit_title, is_login, is_token
 from adapters.github.types import Comment, Issue, IssueState, Reaction, Repo, Repository, TokenKind, TokenRights
 from adapters.web.failures import Failure

@@ -10,8 +10,9 @@ from collections.abc import Awaitable, Callable, ItemsView
 from concurrent.futures import CancelledError, Future
 from typing import Any, ClassVar, TypeVar, cast
 
+from adapters.github.kept_answers import Answer
 from adapters.github.sdk import Requester, Token
-from adapters.github.sending import API_VERSION, USER_AGENT, Answer, Outgoing
+from adapters.github.sending import API_VERSION, USER_AGENT, Outgoing
 
 _PLAIN_PORT = 80
 _SECURE_PORT = 443

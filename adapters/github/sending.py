@@ -1,5 +1,7 @@
 """Sends every request to GitHub: after its gate, to one origin, under a deadline.
 
+A read whose answer is known asks only for what changed (`kept_answers`).
+
 Per request: the budget, the spacing, for a write the reason that may block it, then the sending. A read
 that was refused for haste, or got no sound answer, is sent once more; a write never is, as it may have happened.
 """
@@ -15,6 +17,7 @@ from dataclasses import dataclass, replace
 import httpx
 
 from adapters.github.errors import error_from_transport, message_of
+from adapters.github.kept_answers import Answer, KeptAnswers
 from adapters.github.rate_limit import MAY_BE_HASTE, limited_for_s
 from adapters.web.failures import Failure
 from adapters.web.spacing import Permit, RequestGate
@@ -55,15 +58,6 @@ class Outgoing:
         return self.method not in _READS
 
 
-@dataclass(frozen=True, slots=True)
-class Answer:
-    """What came back; header names are in lower case."""
-
-    status: int
-    headers: dict[str, str]
-    text: str
-
-
 class Sender:
     """Sends to the one origin of `api_url`, each request through `gate`."""
 
@@ -81,6 +75,7 @@ class Sender:
         self._gate = gate
         connect_s = min(timeout_s, CONNECT_TIMEOUT_S)
         self._deadline_s = connect_s + timeout_s
+        self._kept = KeptAnswers()
         self._client = httpx.AsyncClient(
             transport=transport,
             timeout=httpx.Timeout(timeout_s, connect=connect_s),
@@ -136,6 +131,9 @@ class Sender:
 
     async def _exchange(self, outgoing: Outgoing) -> Answer:
         headers = {**outgoing.headers, "Accept": _ACCEPT}
+        kept = None if outgoing.is_write else self._kept.of(outgoing.url, headers)
+        if kept:
+            headers["If-None-Match"] = kept.headers["etag"]
         try:
             async with asyncio.timeout(self._deadline_s):
                 response = await self._client.request(
@@ -145,7 +143,9 @@ class Sender:
             self._gate.report(None)
             raise Failure(error_from_transport(error, what=outgoing.what, write=outgoing.is_write)) from error
         self._gate.report(response.status_code)
-        return Answer(response.status_code, {k.lower(): v for k, v in response.headers.items()}, _text_of(response))
+        told = {name.lower(): value for name, value in response.headers.items()}
+        answer = Answer(response.status_code, told, _text_of(response))
+        return answer if outgoing.is_write else self._kept.resolve(outgoing.url, answer, kept)
 
     def _pause_after(self, answer: Answer) -> float | None:
         """Seconds to wait before a read is repeated; None if it needs no second try. Holds the rest if asked to."""

@@ -91,8 +91,8 @@ async def test_what_a_burst_started_is_spaced_again_once_the_burst_is_over(town:
 async def test_a_low_budget_keeps_requests_here_until_the_hour_is_over(shared_server: SharedServer) -> None:
     async with open_github_town(shared_server, limit=20) as town:
         ada = town.client()
-        for _ in range(19):
-            ok(await ada.whoami())
+        for limit in range(1, 20):
+            ok(await ada.list_issues(REPO, limit=limit))
         assert ada.rate.remaining == 1
         held = err(await ada.whoami())
         assert (held.kind, held.status, len(town.seen)) == ("transient", 503, 19)
