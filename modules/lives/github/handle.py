@@ -78,6 +78,7 @@ class ThreadHandler:
         journal: Journal,
         owner: str,
         peers: Callable[[], Collection[str]],
+        watched: Callable[[], Collection[str]],
         speed: float,
     ) -> None:
         self._github = github
@@ -89,6 +90,7 @@ class ThreadHandler:
         self._journal = journal
         self._owner = owner
         self._peers = peers
+        self._watched = watched
         self._speed = speed
         self._tries: dict[str, int] = {}
         self._told_to_wait: set[str] = set()
@@ -187,7 +189,9 @@ class ThreadHandler:
         if FINISHED_LABEL in {label.lower() for label in thread.issue.labels}:
             return decision_of(ResponseCode.FINISHED)
         by_owner = waiting.source == "bluesky_url_owner"
-        decision = analyze_issue_thread(thread, known.login, ThreadOptions(is_owner_request=by_owner), known.peers)
+        in_workspace = waiting.repo.lower() in self._watched() and not thread.issue.is_pull_request
+        options = ThreadOptions(is_owner_request=by_owner, is_workspace_issue=in_workspace)
+        decision = analyze_issue_thread(thread, known.login, options, known.peers)
         record = self._state.known(waiting.key)
         if not decision.responds or record is None or record.state != "concluded":
             return decision

@@ -30,6 +30,7 @@ from modules.services.outbox.rules.waits import PersonTurns, Waits
 from modules.services.peers.registry import PeerRegistry
 from modules.services.repository_rules.checking import RepositoryRules
 from modules.services.repository_rules.reader import RuleReader
+from modules.services.workspaces.watched import WatchedWorkspaces
 
 
 class GitHubServices(Protocol):
@@ -47,6 +48,7 @@ class GitHubServices(Protocol):
     outbox: Outbox
     gateway: LLMGateway
     peer_registry: PeerRegistry
+    workspaces: WatchedWorkspaces
     attention: Attention
     control: Control
 
@@ -106,6 +108,7 @@ class GitHubLife:
             journal=services.journal,
             owner=services.settings.owner_github_username,
             peers=lambda: [peer.github_username for peer in registry.get_linked_peers()],
+            watched=services.workspaces.names,
             speed=speed,
         )
 

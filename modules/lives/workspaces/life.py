@@ -13,13 +13,14 @@ from modules.lives.workspaces.loop import PlanAwarenessLoop
 from modules.lives.workspaces.perceive import WorkspacePerceiver
 from modules.lives.workspaces.tell import ProgressTeller
 from modules.lives.workspaces.types import Step
+from modules.lives.workspaces.upkeep import UpkeepServices, build_acting, build_trust, upkeep_steps
 from modules.runtime.journal.journal import Journal
 from modules.runtime.scheduler.attention import Attention
 from modules.runtime.scheduler.types import Loop
 from modules.services.workspaces.watched import WatchedWorkspaces
 
 
-class WorkspaceServices(Protocol):
+class WorkspaceServices(UpkeepServices, Protocol):
     """What the life is built from."""
 
     settings: Settings
@@ -58,6 +59,8 @@ def workspace_loops(services: WorkspaceServices, access: RoomAccess) -> list[Loo
 
 def build_steps(services: WorkspaceServices, access: RoomAccess) -> list[Step]:
     """Return the steps of a cycle; `Place` gives their order."""
+    trust, acting = build_trust(services), build_acting(services)
     return [
+        *upkeep_steps(services, trust, acting),
         ProgressTeller(access.room, services.clock, access.mute_reason),
     ]

@@ -33,6 +33,7 @@ _VERBS = {
     "label": "changed the labels of an issue",
     "assignee": "changed who an issue is assigned to",
     "reaction": "reacted to an issue",
+    "comment_deletion": "deleted a comment of its own",
     "pull_request": "opened a pull request",
     "review_request": "asked for a review",
     "review": "reviewed a pull request",

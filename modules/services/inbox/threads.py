@@ -15,8 +15,10 @@ from typing import Literal
 
 from common.clock import iso
 
-ThreadSource = Literal["github_notification", "bluesky_url", "bluesky_url_owner", "workspace_pr_review"]
-"""What led to a thread; of a `bluesky_url_owner` the owner wrote the post."""
+ThreadSource = Literal[
+    "github_notification", "bluesky_url", "bluesky_url_owner", "workspace_pr_review", "workspace_issue"
+]
+"""What led to a thread; of a `bluesky_url_owner` the owner wrote the post, a `workspace_issue` we found by looking."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,6 +17,7 @@ from modules.services.inbox.messages import message_name
 from modules.services.outbox.body_base import Body, OfCommitment, Stored, json_of
 from modules.services.outbox.github_bodies import (
     AssigneeBody,
+    CommentDeletionBody,
     ContentsBody,
     GitHubBody,
     GitHubKind,
@@ -298,6 +299,7 @@ _BY_KIND: dict[IntentKind, type[KnownBody]] = {
     "label": LabelBody,
     "assignee": AssigneeBody,
     "reaction": ReactionBody,
+    "comment_deletion": CommentDeletionBody,
     "pull_request": PullRequestBody,
     "review_request": ReviewRequestBody,
     "review": ReviewBody,

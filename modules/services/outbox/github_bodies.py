@@ -94,6 +94,14 @@ class ReactionBody(OnGitHub):
     reaction: Literal["+1", "-1", "laugh", "confused", "heart", "hooray", "rocket", "eyes"]
 
 
+class CommentDeletionBody(OnGitHub):
+    """The deletion of our comment `comment_id` on issue or pull request `number`."""
+
+    kind: ClassVar[Literal["comment_deletion"]] = "comment_deletion"
+    number: _Number
+    comment_id: _Number
+
+
 class PullRequestBody(OnGitHub):
     """A pull request from `head` (`branch`, or `owner:branch` of a fork) into the branch `base`."""
 
@@ -179,6 +187,7 @@ GitHubBody = (
     | LabelBody
     | AssigneeBody
     | ReactionBody
+    | CommentDeletionBody
     | PullRequestBody
     | ReviewRequestBody
     | ReviewBody
@@ -194,6 +203,7 @@ GitHubKind = Literal[
     "label",
     "assignee",
     "reaction",
+    "comment_deletion",
     "pull_request",
     "review_request",
     "review",

@@ -48,6 +48,19 @@ def sighted(peers: Peers, seen: Sighting, now: datetime) -> dict[str, Peer]:
     return _within_measure({**peers, key: after})
 
 
+def worked_with(peers: Peers, login: str, via: Via, context: str, now: datetime) -> dict[str, Peer]:
+    """The registry after an account on GitHub worked beside us; of its account on Bluesky nothing is known by that."""
+    key = login.lower()
+    known = peers.get(key) or _new(login, via, now).replace(bluesky_handle=None)
+    after = known.replace(
+        confidence=max(known.confidence, _CONFIDENCE[via], key=_RANK.__getitem__),
+        vias=_with(known.vias, via),
+        contexts=_with(known.contexts, context)[-_KEPT_CONTEXTS:],
+        last_seen_at=max(now, known.last_seen_at),
+    )
+    return _within_measure({**peers, key: after})
+
+
 def link(
     peers: Peers,
     claim: Claim,

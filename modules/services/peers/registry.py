@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 from collections.abc import Collection, Iterable
 from contextlib import suppress
-from datetime import timedelta
+from datetime import datetime, timedelta
 from pathlib import Path
 
 from pydantic import ValidationError
@@ -17,7 +17,7 @@ from pydantic import ValidationError
 from common.clock import Clock, iso
 from modules.runtime.record_file import RecordFile
 from modules.services.peers import policy
-from modules.services.peers.types import Claim, Linked, Peer, PeerSummary, Sighting
+from modules.services.peers.types import Claim, Linked, Peer, PeerSummary, Sighting, Via
 
 REGISTRY_FILE = "discovered_peers.json"
 
@@ -88,6 +88,27 @@ class PeerRegistry:
             after = policy.sighted(after, one, self._clock.now())
         self._keep(after)
         return sum(key not in before for key in after)
+
+    def register_peer_by_github_username(self, login: str, via: Via, context: str) -> None:
+        """Take in an account on GitHub that worked beside us; neither we nor the owner are one. Raises `StorageError`.
+
+        It stands for nobody on Bluesky until an identity post there names it.
+        """
+        if login.lower() not in self._reserved:
+            self._keep(policy.worked_with(self._file.records, login, via, context, self._clock.now()))
+
+    def usernames_seen_since(self, moment: datetime) -> list[str]:
+        """Return the names on GitHub of those whom we saw since then."""
+        seen = (peer for peer in self._file.records.values() if peer.is_linked and peer.last_seen_at >= moment)
+        return [peer.github_username for peer in seen]
+
+    def get_listed_usernames(self) -> list[str]:
+        """Return the names on GitHub of the peers in the owner's settings whose identity posts stand."""
+        return [
+            peer.github_username
+            for peer in self.get_linked_peers()
+            if (peer.bluesky_handle or "").lower() in self._listed
+        ]
 
     def link_bluesky_handle_to_github(self, claim: Claim, *, confirmed: bool = False) -> Linked:
         """Take in what an identity post says; returns what came of it.

@@ -21,6 +21,7 @@ def github_senders(github: GitHub) -> dict[IntentKind, Sender]:
         "label": issues,
         "assignee": issues,
         "reaction": issues,
+        "comment_deletion": issues,
         "pull_request": code,
         "review_request": code,
         "merge": code,

@@ -1,4 +1,4 @@
-"""Sends changes of issues to GitHub: their fields, labels, assignees and reactions."""
+"""Sends changes of issues to GitHub: their fields, labels, assignees and reactions, and what we take back there."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from adapters.github.types import Issue
 from common.result import ApiResult, Err, Ok
 from modules.services.outbox.github_bodies import (
     AssigneeBody,
+    CommentDeletionBody,
     IssueUpdateBody,
     LabelBody,
     ReactionBody,
@@ -16,17 +17,20 @@ from modules.services.outbox.senders.github import repo_of
 from modules.services.outbox.senders.github_looking import CHANGED, ChangeSender, Look, folded, sent
 from modules.services.outbox.types import Intent, Sent
 
-IssueChange = IssueUpdateBody | LabelBody | AssigneeBody | ReactionBody
+IssueChange = IssueUpdateBody | LabelBody | AssigneeBody | ReactionBody | CommentDeletionBody
 
 
 class IssueChangeSender(ChangeSender[IssueChange]):
-    """Sends intents of the kinds `issue_update`, `label`, `assignee` and `reaction`. A result's cid is the number."""
+    """Sends intents of the kinds `issue_update`, `label`, `assignee`, `reaction` and `comment_deletion`.
 
-    bodies = (IssueUpdateBody, LabelBody, AssigneeBody, ReactionBody)
+    A result's cid is the number of the issue.
+    """
+
+    bodies = (IssueUpdateBody, LabelBody, AssigneeBody, ReactionBody, CommentDeletionBody)
 
     async def _look(self, intent: Intent, body: IssueChange, *, departs: bool) -> Look:
-        if isinstance(body, ReactionBody):
-            return Ok(None)  # NOTE(self): the same reaction again is the same one
+        if isinstance(body, ReactionBody | CommentDeletionBody):
+            return Ok(None)  # NOTE(self): the same reaction again is the same one, and what is gone can go again
         read = await self._github.get_issue(repo_of(body), body.number)
         if isinstance(read, Err):
             return read
@@ -55,6 +59,9 @@ class IssueChangeSender(ChangeSender[IssueChange]):
             case ReactionBody():
                 given = await self._github.add_reaction(repo_of(body), body.number, body.reaction)
                 return given if isinstance(given, Err) else Ok(_at(body))
+            case CommentDeletionBody():
+                gone = await self._github.delete_comment(repo_of(body), body.comment_id)
+                return gone if isinstance(gone, Err) else Ok(_at(body))
 
     async def _update(self, body: IssueUpdateBody) -> ApiResult[Sent]:
         done = await self._github.update_issue(

@@ -239,6 +239,18 @@ async def test_a_reaction_given_twice_is_one(garden: Garden) -> None:
     assert len(garden.place.network.issue(garden.place.repo, 1).reactions) == 1
 
 
+async def test_a_comment_that_is_gone_can_be_deleted_again(garden: Garden) -> None:
+    network, repo = garden.place.network, garden.place.repo
+    issue, ada = network.issue(repo, 1), network.find("ada")
+    assert ada
+    said = network.write_comment(repo, issue, ada, "Twice.")
+    sender, deletion = garden.sender("comment_deletion"), act("comment_deletion", number=1, comment_id=said.id)
+    for _ in range(2):
+        ok(await sender.send(deletion))
+    assert ok(await sender.find(deletion)) is None
+    assert said not in issue.comments
+
+
 async def test_of_two_souls_that_create_one_branch_one_has_it_and_both_know(garden: Garden) -> None:
     fields = {"action": "create", "branch": "soul/2-peas", "sha": garden.main, "own_commit": True}
     hers, theirs = act("ref", **fields), replace(act("ref", **fields), id="fedcba9876543210")

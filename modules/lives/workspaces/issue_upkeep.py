@@ -1,0 +1,178 @@
+"""Looks after the issues of a workspace that are no plans: leads the SOUL to them, and closes those that rest."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Literal
+
+from adapters.github.client import GitHub
+from adapters.github.types import Issue, Repo
+from common.result import Err
+from modules.lives.workspaces.types import Place, Poll, PolledWorkspace, StepResult
+from modules.lives.workspaces.upkeep_acts import SOURCE, UpkeepActs
+from modules.lives.workspaces.upkeep_policy import (
+    HANDLED_AFTER,
+    LastWord,
+    is_workable,
+    may_rest,
+    resting_code,
+    rests_for,
+    stale_after,
+)
+from modules.runtime.database.database import Database
+from modules.services.inbox import threads
+from modules.services.inbox.threads import NewThread
+from modules.services.outbox.github_bodies import AssigneeBody
+from modules.services.voice_phrases.store import Phrase
+from modules.services.workspaces.acting import ActingTurns
+from modules.services.workspaces.trust import WorkspaceTrust
+
+MOST_LED_TO = 30
+"""How many of the newest issues of a workspace are looked at."""
+MOST_READ = 10
+"""Of how many issues of a workspace the comments are read in one cycle."""
+
+_CLOSING = "resting"
+
+
+@dataclass(slots=True)
+class OpenIssues:
+    """Leads the life on GitHub to the open issues of a workspace: they wait in a row until each was met there.
+
+    An issue that is assigned to nobody is assigned to its author, where the author is trusted.
+    """
+
+    name = "open-issues"
+    place = Place.OPEN_ISSUES
+    acts = True
+    sees_finished = False
+
+    upkeep: UpkeepActs
+    trust: WorkspaceTrust
+    acting: ActingTurns
+    database: Database
+
+    async def run(self, poll: Poll) -> StepResult:
+        count = 0
+        for workspace in poll.workspaces:
+            found = [one for one in workspace.issues[:MOST_LED_TO] if is_workable(one, poll.at)]
+            rows = [_leading_to(workspace.repo, one) for one in found]
+            count += await self._take_in(rows, poll.at)
+            for one in found:
+                if not one.assignees:
+                    await self._assign(workspace.repo, one)
+        return StepResult(note=f"{count} issue{'' if count == 1 else 's'} to look at" if count else "")
+
+    async def _take_in(self, rows: list[NewThread], now: datetime) -> int:
+        return await self.database.run(lambda connection: threads.take_in(connection, rows, now))
+
+    async def _assign(self, repo: Repo, issue: Issue) -> None:
+        trusted = await self.trust.accounts(repo)
+        key = f"{repo.full_name.lower()}#{issue.number}/assign"
+        if not trusted.covers(issue.author) or not self.acting.may_act(key):
+            return
+        about = f"assign {issue.author} to {repo.full_name}#{issue.number}"
+        body = AssigneeBody(
+            source=SOURCE, repo=repo.full_name, number=issue.number, add=(issue.author,), about=about, text=about
+        )
+        await self.upkeep.propose(body, "assign", issue.number)
+
+
+def _leading_to(repo: Repo, issue: Issue) -> NewThread:
+    return NewThread(
+        repo=repo.full_name, number=issue.number, kind="issue", source="workspace_issue", at=issue.updated_at
+    )
+
+
+@dataclass(slots=True)
+class RestingIssues:
+    """Closes issues in which nothing happens: answered by us a day ago, or still for a week (a memo: three days).
+
+    It is said first, and then nobody may have answered. What the owner wrote, a person who still waits for an answer,
+    and what an open plan names stay open. `peers` returns the logins of the SOULs that we know. At `speed` 10 an issue
+    rests a tenth as long. The comments of an issue are read again only when it changed.
+    """
+
+    name = "resting-issues"
+    place = Place.HOUSEKEEPING
+    acts = True
+    sees_finished = False
+
+    upkeep: UpkeepActs
+    github: GitHub
+    trust: WorkspaceTrust
+    acting: ActingTurns
+    phrase: Phrase
+    owner: str
+    peers: Callable[[], Collection[str]]
+    speed: float
+    _last_words: dict[str, LastWord] = field(default_factory=dict, init=False)
+
+    async def run(self, poll: Poll) -> StepResult:
+        closed = 0
+        before, self._last_words = self._last_words, {}
+        for workspace in poll.workspaces:
+            reads_left = MOST_READ
+            for issue in workspace.issues:
+                if not await self._is_looked_at(workspace, issue, poll.at):
+                    continue
+                last = before.get(_name(workspace.repo, issue))
+                if last is None or last.at != issue.updated_at:
+                    if not reads_left or not self.github.enough_for_loops:
+                        continue
+                    reads_left -= 1
+                    last = await self._last_word(workspace.repo, issue)
+                if last:
+                    self._last_words[_name(workspace.repo, issue)] = last
+                    closed += await self._settle(workspace.repo, issue, last, poll.at)
+        return StepResult(note=f"{closed} resting issue{'' if closed == 1 else 's'} closed" if closed else "")
+
+    async def _is_looked_at(self, workspace: PolledWorkspace, issue: Issue, now: datetime) -> bool:
+        """Whether it may be closed, and rests; or we said already that it is to be closed."""
+        if not may_rest(issue, self.owner, workspace.plans):
+            return False
+        is_quiet = rests_for(issue, now) * self.speed >= HANDLED_AFTER
+        if await self.upkeep.was_said(workspace.repo, issue.number, _CLOSING):
+            return await self.upkeep.is_to_be_closed(workspace.repo, issue.number, _CLOSING)
+        return is_quiet
+
+    async def _last_word(self, repo: Repo, issue: Issue) -> LastWord | None:
+        comments = await self.github.list_comments(repo, issue.number)
+        if isinstance(comments, Err):
+            return None
+        last = comments.data[-1] if comments.data else None
+        return LastWord(issue.updated_at, last.author if last else issue.author, is_comment=last is not None)
+
+    async def _settle(self, repo: Repo, issue: Issue, last: LastWord, now: datetime) -> bool:
+        """Say that it is to be closed, or close it where that is the last word; return whether it is being closed.
+
+        GitHub tells times in whole seconds, so the last word is read again before anything is done.
+        """
+        if await self.upkeep.was_said(repo, issue.number, _CLOSING):
+            fresh = await self._last_word(repo, issue)
+            is_own = fresh is not None and fresh.author.lower() == self.github.login.lower()
+            return is_own and await self.upkeep.close(repo, issue, _CLOSING, "nothing came back after it was announced")
+        code = self._code(repo, issue, last, now)
+        fresh = await self._last_word(repo, issue) if code else None
+        if fresh is None or self._code(repo, issue, fresh, now) != code:
+            return False
+        words = (
+            self.phrase("github.issue_handled_closed")
+            if code == "handled"
+            else self.phrase("github.issue_stale_closed", days=stale_after(issue).days)
+        )
+        await self.upkeep.said(repo, issue.number, _CLOSING, words, await self.trust.accounts(repo))
+        return False
+
+    def _code(self, repo: Repo, issue: Issue, last: LastWord, now: datetime) -> Literal["handled", "stale"] | None:
+        """Why we close it; what is stale only one SOUL closes."""
+        login = self.github.login
+        souls = {login.lower(), *(peer.lower() for peer in self.peers())}
+        code = resting_code(issue, last, login, souls, rests_for(issue, now) * self.speed)
+        return code if code != "stale" or self.acting.may_act(f"{_name(repo, issue)}/stale") else None
+
+
+def _name(repo: Repo, issue: Issue) -> str:
+    return f"{repo.full_name.lower()}#{issue.number}"

@@ -1,0 +1,158 @@
+"""Keeps the plans of a workspace in order: one of several, its labels, its end, and no comment of ours twice."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from adapters.github.client import GitHub
+from common.result import Err
+from modules.lives.workspaces.types import FoundPlan, Place, PlanKey, Poll, PolledWorkspace, StepResult
+from modules.lives.workspaces.upkeep_acts import SOURCE, UpkeepActs
+from modules.lives.workspaces.upkeep_policy import Duplicate, duplicates_among, label_change, task_lines
+from modules.services.outbox.github_bodies import CommentDeletionBody
+from modules.services.plans.types import PlanLabel
+from modules.services.voice_phrases.store import Phrase
+from modules.services.workspaces.acting import ActingTurns
+from modules.services.workspaces.comment_cleanup import duplicate_comment_ids
+from modules.services.workspaces.trust import TrustedAccounts, WorkspaceTrust
+
+MOST_DELETED = 5
+"""How many comments are deleted on one plan in one cycle."""
+
+
+@dataclass(slots=True)
+class DuplicatePlans:
+    """Closes the plans that another one makes needless; what is left of their tasks is told on the one that is kept."""
+
+    name = "duplicate-plans"
+    place = Place.DUPLICATE_PLANS
+    acts = True
+    sees_finished = False
+
+    upkeep: UpkeepActs
+    trust: WorkspaceTrust
+    acting: ActingTurns
+    phrase: Phrase
+    owner: str
+
+    async def run(self, poll: Poll) -> StepResult:
+        closed: list[PlanKey] = []
+        for workspace in poll.workspaces:
+            if len(workspace.plans) > 1:
+                closed += await self._tidy(workspace)
+        note = f"{len(closed)} duplicate plan{'' if len(closed) == 1 else 's'} closed" if closed else ""
+        return StepResult(closed=tuple(closed), note=note)
+
+    async def _tidy(self, workspace: PolledWorkspace) -> list[PlanKey]:
+        trusted = await self.trust.accounts(workspace.repo)
+        found = duplicates_among(workspace.plans, trusted, self.owner)
+        return [one.plan.key for one in found if self._is_ours(one) and await self._supersede(one, trusted)]
+
+    def _is_ours(self, one: Duplicate) -> bool:
+        return self.acting.may_act(f"{one.plan.repo.full_name.lower()}#{one.plan.number}/superseded")
+
+    async def _supersede(self, one: Duplicate, trusted: TrustedAccounts) -> bool:
+        """Say it on both plans, and close the needless one once that is said; return whether it is being closed."""
+        repo, key = one.plan.repo, f"superseded-by-{one.kept.number}"
+        fresh = await self.upkeep.reread(repo, one.plan.issue)
+        if fresh is None or await self.upkeep.reread(repo, one.kept.issue) is None:
+            return False
+        url, there = one.kept.issue.html_url, f"carried-over-from-{one.plan.number}"
+        is_said = await self.upkeep.said(
+            repo, fresh.number, key, self.phrase("github.plan_superseded", url=url), trusted
+        )
+        if one.carried:
+            left = self.phrase("github.plan_carried_over", url=one.plan.issue.html_url, tasks=task_lines(one.carried))
+            is_said &= await self.upkeep.said(repo, one.kept.number, there, left, trusted)
+        if not is_said:
+            return False
+        if change := label_change(fresh.labels, "superseded"):
+            await self.upkeep.label(repo, fresh, change, key)
+        return await self.upkeep.close(repo, fresh, key, f"plan #{one.kept.number} takes its place")
+
+
+@dataclass(slots=True)
+class PlanStanding:
+    """Keeps the label of each plan true, and closes a plan whose tasks are all completed."""
+
+    name = "plan-standing"
+    place = Place.DUPLICATE_COMMENTS
+    acts = True
+    sees_finished = False
+
+    upkeep: UpkeepActs
+    trust: WorkspaceTrust
+    acting: ActingTurns
+    phrase: Phrase
+
+    async def run(self, poll: Poll) -> StepResult:
+        closed = [plan.key for plan in poll.plans if self._is_due(plan) and await self._settle(plan)]
+        note = f"{len(closed)} plan{'' if len(closed) == 1 else 's'} complete" if closed else ""
+        return StepResult(closed=tuple(closed), note=note)
+
+    def _is_due(self, plan: FoundPlan) -> bool:
+        status = plan.plan.status
+        if status != "complete" and label_change(plan.issue.labels, status) is None:
+            return False
+        return self.acting.may_act(f"{plan.repo.full_name.lower()}#{plan.number}/{status}")
+
+    async def _settle(self, plan: FoundPlan) -> bool:
+        """Label it; return whether it is being closed, once it was said that it is complete."""
+        trusted = await self.trust.accounts(plan.repo)
+        if not trusted.covers(plan.issue.author):
+            return False
+        fresh = await self.upkeep.reread(plan.repo, plan.issue)
+        if fresh is None or fresh.body != plan.issue.body:
+            return False
+        status: PlanLabel = plan.plan.status
+        if change := label_change(fresh.labels, status):
+            await self.upkeep.label(plan.repo, fresh, change, f"{status}-{fresh.updated_at}")
+        if status != "complete":
+            return False
+        words = f"{self.phrase('github.plan_complete')}\n\n{self.phrase('github.quality_loop')}"
+        if not await self.upkeep.said(plan.repo, fresh.number, "plan-complete", words, trusted):
+            return False
+        return await self.upkeep.close(plan.repo, fresh, "plan-complete", "all of its tasks are completed")
+
+
+@dataclass(slots=True)
+class DuplicateComments:
+    """Deletes what we said twice on a plan within a day. A plan is read again only when it changed."""
+
+    name = "duplicate-comments"
+    place = Place.DUPLICATE_COMMENTS
+    acts = True
+    sees_finished = False
+
+    upkeep: UpkeepActs
+    github: GitHub
+    _read: dict[PlanKey, str] = field(default_factory=dict, init=False)
+
+    async def run(self, poll: Poll) -> StepResult:
+        deleted = 0
+        self._read = {plan.key: self._read.get(plan.key, "") for plan in poll.plans}
+        for plan in poll.plans:
+            if self._read[plan.key] != plan.issue.updated_at and self.github.enough_for_loops:
+                deleted += await self._prune(plan)
+        return StepResult(note=f"{deleted} duplicate comment{'' if deleted == 1 else 's'} deleted" if deleted else "")
+
+    async def _prune(self, plan: FoundPlan) -> int:
+        comments = await self.github.list_comments(plan.repo, plan.number)
+        if isinstance(comments, Err):
+            return 0
+        repeated = duplicate_comment_ids(comments.data, self.github.login)
+        deleted = 0
+        for comment_id in repeated[:MOST_DELETED]:
+            about = f"delete a comment on {plan.repo.full_name}#{plan.number} that stands there twice"
+            body = CommentDeletionBody(
+                source=SOURCE,
+                repo=plan.repo.full_name,
+                number=plan.number,
+                comment_id=comment_id,
+                about=about,
+                text=about,
+            )
+            deleted += await self.upkeep.propose(body, f"comment-{comment_id}", plan.number)
+        if len(repeated) <= MOST_DELETED:
+            self._read[plan.key] = plan.issue.updated_at
+        return deleted

@@ -1,0 +1,69 @@
+"""Builds the steps that tidy up: over plans and over the other issues of the workspaces."""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+from adapters.github.client import GitHub
+from common.clock import Clock
+from common.settings import Settings
+from modules.lives.workspaces.issue_upkeep import OpenIssues, RestingIssues
+from modules.lives.workspaces.plan_upkeep import DuplicateComments, DuplicatePlans, PlanStanding
+from modules.lives.workspaces.registering import PlanPeers
+from modules.lives.workspaces.types import Step
+from modules.lives.workspaces.upkeep_acts import UpkeepActs
+from modules.runtime.database.database import Database
+from modules.runtime.journal.journal import Journal
+from modules.services.outbox.outbox import Outbox
+from modules.services.peers.registry import PeerRegistry
+from modules.services.voice_phrases.store import VoicePhrases
+from modules.services.workspaces.acting import ActingTurns
+from modules.services.workspaces.trust import WorkspaceTrust
+
+LOOP = "plan-awareness"
+
+
+class UpkeepServices(Protocol):
+    """What the steps are built from."""
+
+    settings: Settings
+    clock: Clock
+    database: Database
+    journal: Journal
+    github: GitHub
+    outbox: Outbox
+    phrases: VoicePhrases
+    peer_registry: PeerRegistry
+
+
+def build_trust(services: UpkeepServices) -> WorkspaceTrust:
+    """Return who is trusted in workspaces: of the peers those whom the owner listed."""
+    settings, registry = services.settings, services.peer_registry
+    return WorkspaceTrust(
+        services.github, settings.owner_github_username, registry.get_listed_usernames, services.clock
+    )
+
+
+def build_acting(services: UpkeepServices) -> ActingTurns:
+    """Return whose turn shared work is, among us and the peers that were seen lately."""
+    registry, settings = services.peer_registry, services.settings
+    return ActingTurns(services.github.login, registry.usernames_seen_since, services.clock, settings.soul_speed)
+
+
+def upkeep_steps(services: UpkeepServices, trust: WorkspaceTrust, acting: ActingTurns) -> list[Step]:
+    """Return the steps that tidy up."""
+    github, registry, settings = services.github, services.peer_registry, services.settings
+    phrase, owner = services.phrases.phrase, settings.owner_github_username
+    upkeep = UpkeepActs(github, services.outbox, services.journal, services.clock, LOOP)
+
+    def souls() -> list[str]:
+        return [peer.github_username for peer in registry.get_linked_peers()]
+
+    return [
+        PlanPeers(registry, trust, github.login),
+        DuplicatePlans(upkeep, trust, acting, phrase, owner),
+        DuplicateComments(upkeep, github),
+        PlanStanding(upkeep, trust, acting, phrase),
+        OpenIssues(upkeep, trust, acting, services.database),
+        RestingIssues(upkeep, github, trust, acting, phrase, owner, souls, settings.soul_speed),
+    ]

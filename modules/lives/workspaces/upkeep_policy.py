@@ -1,0 +1,147 @@
+"""What is to be tidied up in a workspace: plans that are there twice, labels, comments, issues that rest. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Literal
+
+from adapters.github.types import Issue
+from common.clock import parse_iso
+from common.text.strings import normalized_title
+from common.text.untrusted import one_line
+from modules.lives.workspaces.types import FoundPlan
+from modules.services.plans.parse import BODY_MARK, TITLE_MARK
+from modules.services.plans.tasks import PLAN_LABEL, plan_labels
+from modules.services.plans.types import ACTIVE_TASKS, Plan, PlanLabel, Task
+from modules.services.workspaces.trust import TrustedAccounts
+
+HANDLED_AFTER = timedelta(hours=24)
+STALE_AFTER = timedelta(days=7)
+STALE_MEMO_AFTER = timedelta(days=3)
+MEMO_LABEL = "memo"
+
+_NOT_TALKED_ABOUT = frozenset({PLAN_LABEL, "finished"})
+_KEPT_LABELS = _NOT_TALKED_ABOUT | {"discussion"}
+_MOST_CARRIED = 30
+_TITLE_CHARS = 120
+_NO_MENTION = "@\u200b"
+
+
+@dataclass(frozen=True, slots=True)
+class Duplicate:
+    """A plan that another one makes needless, and its tasks that are not completed and that the other has not."""
+
+    plan: FoundPlan
+    kept: FoundPlan
+    carried: tuple[Task, ...]
+
+
+def duplicates_among(plans: Iterable[FoundPlan], trusted: TrustedAccounts, owner: str) -> list[Duplicate]:
+    """Return which of the open plans of one workspace are needless, the oldest first.
+
+    Of the plans by those who are trusted the one with the most completed and active tasks is kept, the oldest of
+    several. A plan of the owner is never needless.
+    """
+    ours = [one for one in plans if trusted.covers(one.issue.author)]
+    if len(ours) < 2:  # noqa: PLR2004 - one is no duplicate
+        return []
+    kept = min(ours, key=lambda one: (-_begun(one.plan), one.number))
+    others = sorted((one for one in ours if one is not kept), key=lambda one: one.number)
+    return [
+        Duplicate(one, kept, _missing(one.plan, kept.plan))
+        for one in others
+        if one.issue.author.lower() != owner.lower()
+    ]
+
+
+def _begun(plan: Plan) -> int:
+    return sum(task.status == "completed" or task.status in ACTIVE_TASKS for task in plan.tasks)
+
+
+def _missing(plan: Plan, kept: Plan) -> tuple[Task, ...]:
+    there = {normalized_title(task.title) for task in kept.tasks}
+    left = (task for task in plan.tasks if task.status != "completed" and normalized_title(task.title) not in there)
+    return tuple(left)[:_MOST_CARRIED]
+
+
+def task_lines(tasks: Sequence[Task]) -> str:
+    """Return tasks as a list in Markdown, a line each, in which nobody is mentioned."""
+    titles = (one_line(task.title, _TITLE_CHARS).replace("@", _NO_MENTION) for task in tasks)
+    return "\n".join(f"- [ ] {title}" for title in titles)
+
+
+def label_change(labels: Sequence[str], status: PlanLabel) -> tuple[tuple[str, ...], tuple[str, ...]] | None:
+    """Return the labels that a plan's issue is to get and to lose for this status; None where they say so."""
+    wanted = {label.lower(): label for label in plan_labels(labels, status)}
+    has = {label.lower(): label for label in labels}
+    add = tuple(label for key, label in wanted.items() if key not in has)
+    remove = tuple(label for key, label in has.items() if key not in wanted)
+    return (add, remove) if add or remove else None
+
+
+def may_rest(issue: Issue, owner: str, plans: Iterable[FoundPlan]) -> bool:
+    """Return whether an open issue may be closed at all for resting.
+
+    Plans, pull requests, discussions and what says that a workspace is finished may not, nor what the owner wrote, nor
+    what an open plan names.
+    """
+    labels = {label.lower() for label in issue.labels}
+    if issue.is_pull_request or _is_plan(issue) or labels & _KEPT_LABELS or issue.author.lower() == owner.lower():
+        return False
+    return not any(_names(plan.issue.body, issue.number) for plan in plans)
+
+
+def _names(text: str, number: int) -> bool:
+    """Whether a text names an issue as `#12` or by its address."""
+    for mark in (f"#{number}", f"/issues/{number}"):
+        begin = text.find(mark)
+        while begin >= 0:
+            after = text[begin + len(mark) : begin + len(mark) + 1]
+            if not after.isdigit():
+                return True
+            begin = text.find(mark, begin + 1)
+    return False
+
+
+def rests_for(issue: Issue, now: datetime) -> timedelta:
+    """Return for how long nothing has happened to an issue."""
+    return now - parse_iso(issue.updated_at)
+
+
+def stale_after(issue: Issue) -> timedelta:
+    """Return for how long an issue may rest: a memo less than others."""
+    return STALE_MEMO_AFTER if MEMO_LABEL in {label.lower() for label in issue.labels} else STALE_AFTER
+
+
+@dataclass(frozen=True, slots=True)
+class LastWord:
+    """Whose the last word in an issue is, as it stood at `at`; the issue itself where it has no comment."""
+
+    at: str
+    author: str
+    is_comment: bool
+
+
+def resting_code(
+    issue: Issue, last: LastWord, login: str, souls: Collection[str], rests: timedelta
+) -> Literal["handled", "stale"] | None:
+    """Return why an issue that has rested for so long may be closed; None where it may not.
+
+    `handled` where our comment is the last word. `stale` where that is a SOUL's, among `souls` in lower case: else a
+    person waits for an answer.
+    """
+    if last.is_comment and last.author.lower() == login.lower() and rests >= HANDLED_AFTER:
+        return "handled"
+    return "stale" if last.author.lower() in souls and rests >= stale_after(issue) else None
+
+
+def is_workable(issue: Issue, now: datetime) -> bool:
+    """Return whether the SOUL is led to an open issue: it is no plan, no sentinel, and not too old."""
+    is_work = not issue.is_pull_request and not {label.lower() for label in issue.labels} & _NOT_TALKED_ABOUT
+    return is_work and not _is_plan(issue) and rests_for(issue, now) < STALE_AFTER
+
+
+def _is_plan(issue: Issue) -> bool:
+    return issue.title.startswith(TITLE_MARK) or BODY_MARK in issue.body

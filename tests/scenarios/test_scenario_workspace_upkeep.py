@@ -1,0 +1,187 @@
+"""SOULs keep a workspace in order: one plan, true labels, no comment twice, no issue that only rests. Each once."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack
+from dataclasses import dataclass, replace
+
+import pytest
+
+from adapters.github.types import Repo
+from modules.lives.workspaces.loop import PLAN_AWARENESS
+from modules.services.inbox import threads
+from modules.services.plans.render import generate_plan_markdown
+from modules.services.plans.types import Plan, Task
+from tests.running_town import RunningSoul, RunningTown, awake
+from tests.town_github import TownGitHub
+from town.github.values import Account, StoredIssue, StoredRepo
+
+SITE = Repo("acme", "www-lil-intdev-site")
+DAY_S = 86_400.0
+FRESH = Plan("A counter", goal="It counts.", tasks=(Task(1, "Count"), Task(2, "Show"), Task(3, "Ask @kit")))
+BEGUN = replace(FRESH, tasks=(Task(1, "Count", status="completed"), Task(2, "Show", status="in_progress")))
+
+
+@dataclass
+class Workspace:
+    """A workspace in which `rowan` and `kit` may push; `mallory` may not."""
+
+    github: TownGitHub
+    repo: StoredRepo
+
+    def account(self, login: str) -> Account:
+        return self.github.network.find(login) or self.github.network.create_account(login)
+
+    def open(self, by: str, title: str, body: str = "", *labels: str) -> StoredIssue:
+        network = self.github.network
+        return network.open_issue(self.repo, self.account(by), title=title, body=body, labels=list(labels))
+
+    def plan(self, by: str, plan: Plan, *labels: str) -> StoredIssue:
+        return self.open(by, f"[PLAN] {plan.title}", generate_plan_markdown(plan), "plan", *labels)
+
+    def said(self, issue: StoredIssue) -> list[str]:
+        return [f"{one.author.login}: {one.body.partition('<!--')[0].strip()}" for one in issue.comments]
+
+
+@pytest.fixture
+def workspace(town_github: TownGitHub) -> Workspace:
+    for login in ("kit", "mallory", "wren", "owner"):
+        town_github.network.create_account(login)
+    repo = town_github.add_repo(SITE.name)
+    repo.collaborators |= {"kit", "wren"}
+    return Workspace(town_github, repo)
+
+
+@pytest.fixture
+async def souls(running_town: RunningTown, workspace: Workspace) -> AsyncIterator[list[RunningSoul]]:
+    """Two of them, who know each other and watch the workspace."""
+    async with AsyncExitStack() as stack:
+        lives = []
+        for login, other in (("rowan", "wren"), ("wren", "rowan")):
+            settings = {
+                "GITHUB_API_URL": workspace.github.url,
+                "AGENT_GITHUB_USERNAME": login,
+                "AGENT_GITHUB_TOKEN": workspace.account(login).token,
+                "OWNER_GITHUB_USERNAME": "owner",
+                "SOUL_ALLOW_PRIVATE_NET": "on",
+                "SOUL_SPEED": "1",
+            }
+            life = await stack.enter_async_context(awake(running_town.make_home(login, **settings)))
+            life.app.services.workspaces.watch(SITE)
+            life.app.services.peer_registry.register_peer_by_github_username(other, "plan", SITE.full_name)
+            lives.append(life)
+        yield lives
+
+
+async def look(souls: list[RunningSoul], times: int = 1) -> None:
+    """Each SOUL looks, and all that it proposed is sent."""
+    for _ in range(times):
+        for life in souls:
+            await life.app.scheduler.run_guarded(PLAN_AWARENESS)
+            await life.send()
+
+
+async def test_of_two_plans_the_one_that_is_further_stays_and_this_is_said_once(
+    souls: list[RunningSoul], workspace: Workspace
+) -> None:
+    older, kept = workspace.plan("kit", FRESH), workspace.plan("rowan", BEGUN)
+    strangers = workspace.plan("kit", replace(BEGUN, title="Of a stranger"))
+    strangers.author = workspace.account("mallory")
+    await look(souls, 4)
+    assert (older.state, kept.state, strangers.state) == ("closed", "open", "open")
+    assert sorted(label.name for label in older.labels) == ["plan", "plan:superseded"]
+    assert len(workspace.said(older)) == 1
+    assert f"{SITE.name}/issues/{kept.number}" in workspace.said(older)[0]
+    carried = [one for one in workspace.said(kept) if "Left over" in one]
+    assert len(carried) == 1
+    assert "- [ ] Ask @\u200bkit" in carried[0]
+    assert "Count" not in carried[0]
+
+
+async def test_a_plan_that_is_opened_again_stays_open(souls: list[RunningSoul], workspace: Workspace) -> None:
+    older, _ = workspace.plan("kit", FRESH), workspace.plan("rowan", BEGUN)
+    await look(souls, 3)
+    assert older.state == "closed"
+    older.state = "open"
+    await look(souls, 3)
+    assert older.state == "open"
+    assert len(workspace.said(older)) == 1
+
+
+async def test_labels_follow_the_tasks_and_leave_those_of_people(
+    souls: list[RunningSoul], workspace: Workspace
+) -> None:
+    issue = workspace.plan("kit", FRESH, "plan:blocked", "urgent")
+    await look(souls, 2)
+    assert sorted(label.name for label in issue.labels) == ["plan", "plan:active", "urgent"]
+    done = replace(FRESH, tasks=tuple(replace(task, status="completed") for task in FRESH.tasks))
+    kit, body = workspace.account("kit"), generate_plan_markdown(done)
+    workspace.github.network.change_issue(workspace.repo, issue, kit, body=body)
+    await look(souls, 3)
+    assert issue.state == "closed"
+    assert sorted(label.name for label in issue.labels) == ["plan", "plan:complete", "urgent"]
+    assert len(workspace.said(issue)) == 1
+
+
+async def test_what_a_soul_said_twice_on_a_plan_is_deleted_once(souls: list[RunningSoul], workspace: Workspace) -> None:
+    issue, network = workspace.plan("kit", FRESH), workspace.github.network
+    for login in ("rowan", "rowan", "kit", "kit", "wren"):
+        network.write_comment(workspace.repo, issue, workspace.account(login), "I look at #2 now.")
+    await look(souls, 2)
+    assert workspace.said(issue) == [f"{one}: I look at #2 now." for one in ("rowan", "kit", "kit", "wren")]
+
+
+async def test_issues_that_rest_are_closed_with_a_word_and_those_of_people_who_wait_are_not(
+    souls: list[RunningSoul], workspace: Workspace
+) -> None:
+    network, repo = workspace.github.network, workspace.repo
+    answered, waiting = workspace.open("kit", "Answered"), workspace.open("kit", "Waiting")
+    of_owner, own = workspace.open("owner", "Of the owner"), workspace.open("rowan", "A thought of ours")
+    planned = workspace.open("rowan", "Part of a plan")
+    workspace.plan("kit", replace(FRESH, context=f"Asked for in #{planned.number}"))
+    for issue in (answered, of_owner):
+        network.write_comment(repo, issue, workspace.account("rowan"), "It is 12.")
+    await look(souls)
+    for life in souls:
+        life.passes(DAY_S + 60)
+    await look(souls, 3)
+    states = {one.title: one.state for one in (answered, waiting, of_owner, own, planned)}
+    assert states == {
+        "Answered": "closed",
+        "Waiting": "open",
+        "Of the owner": "open",
+        "A thought of ours": "open",
+        "Part of a plan": "open",
+    }
+    assert len(workspace.said(answered)) == 2
+    for life in souls:
+        life.passes(6 * DAY_S)
+    await look(souls, 3)
+    assert [one.state for one in (waiting, of_owner, own, planned)] == ["open", "open", "closed", "open"]
+    assert len(workspace.said(own)) == 1
+
+
+async def test_who_answers_a_closing_keeps_the_issue_open(souls: list[RunningSoul], workspace: Workspace) -> None:
+    network = workspace.github.network
+    issue = workspace.open("kit", "Answered")
+    network.write_comment(workspace.repo, issue, workspace.account("rowan"), "It is 12.")
+    for life in souls:
+        life.passes(DAY_S + 60)
+    await look(souls)
+    assert len(workspace.said(issue)) == 2
+    network.write_comment(workspace.repo, issue, workspace.account("kit"), "Not yet: it is 13 here.")
+    await look(souls, 3)
+    assert issue.state == "open"
+
+
+async def test_an_open_issue_waits_for_each_soul_and_gets_its_author(
+    souls: list[RunningSoul], workspace: Workspace
+) -> None:
+    issue, plan = workspace.open("kit", "Which layout?"), workspace.plan("kit", FRESH)
+    await look(souls, 2)
+    assert [one.login for one in issue.assignees] == ["kit"]
+    for life in souls:
+        waiting = await life.app.services.database.run(threads.waiting)
+        assert [(one.number, one.source) for one in waiting] == [(issue.number, "workspace_issue")]
+    assert not plan.assignees
