@@ -40,6 +40,7 @@ class PostFacts:
         trust: of the least trusted text in the thread, for example `stranger`.
         pictures: how many pictures of the post the model is shown.
         offered: the title of the picture that a reply may show; "" if there is none.
+        account: the agent's name on GitHub, which a reply is to tell; "" where it need not.
 
     """
 
@@ -54,6 +55,7 @@ class PostFacts:
     trust: str = "stranger"
     pictures: int = 0
     offered: str = ""
+    account: str = field(default="", repr=False)
     kind: Literal["post"] = "post"
 
 

@@ -31,7 +31,9 @@ from local_tools.bluesky_inputs import (
 )
 from local_tools.bluesky_looks import BlueskyLooks
 from local_tools.bluesky_turns import (
+    add_sentence,
     asks_no_act,
+    bare_account,
     data_of,
     due_before_answer,
     fitted,
@@ -44,6 +46,7 @@ from local_tools.bluesky_turns import (
     post_problem,
     serves_request,
     thread_of,
+    told_account,
 )
 from local_tools.words import ToolWords, failed
 from modules.lives.bluesky.expression_policy import add_invitation, check_invitation
@@ -57,6 +60,7 @@ from modules.services.agent.tools.types import Effect, Tool, ToolResult, Turn
 from modules.services.own_feed.starting_points import Prompts
 from modules.services.pictures.choosing import ChosenPicture, bare_words
 from modules.services.rights.preferences import Preferences
+from modules.services.voice_phrases.store import Phrase
 
 _FOLLOWS = "app.bsky.graph.follow/"
 _ERROR_LENGTH = 300
@@ -66,13 +70,21 @@ class BlueskyTools:
     """The handlers, with what they need."""
 
     def __init__(
-        self, atproto: Atproto, publisher: Publisher, preferences: Preferences, skills: Skills, rng: random.Random
+        self,
+        atproto: Atproto,
+        publisher: Publisher,
+        preferences: Preferences,
+        *,
+        skills: Skills,
+        rng: random.Random,
+        phrase: Phrase,
     ) -> None:
         self._atproto = atproto
         self._publisher = publisher
         self._skills = skills
         self._prompts = Prompts(skills)
         self._rng = rng
+        self._phrase = phrase
         self.words = ToolWords(skills, "bluesky-tools")
         self.looks = BlueskyLooks(atproto, preferences, self.words, partial(self.framed, uri="Bluesky"))
 
@@ -134,12 +146,14 @@ class BlueskyTools:
             return target
         most = shown.room if shown else PORTABLE_MAX_GRAPHEMES
         thread, text = turn.subject if isinstance(turn.subject, ThreadTurn) else None, fitted(args.text, turn, most)
+        text = bare_account(text, thread.account) if thread else text
         if shown and (too_long := text_problem(text, most)):
             return self.answered(refused(too_long), "replied", ends=False)
         if f"@{self._atproto.handle}" in text.lower():
             return self.words.error("Own Handle", handle=self._atproto.handle)
         if thread and (instead := await self._instead_of(text, thread, turn, target)):
             return instead
+        text = self._with_account(text, thread, most) if thread else text
         published = await self._publisher.reply(
             shown.credited(text) if shown else text,
             target,
@@ -162,10 +176,19 @@ class BlueskyTools:
             return self.words.error("Not Done Yet", tools=" or ".join(needed))
         if problem := self._problem(text, thread):
             return await self._send_back(problem, thread, turn, target)
+        if not told_account(text, thread.account) and thread.revisions.ask_for_account():
+            return self.words.error("Account Missing", github_username=thread.account)
         instead = await self._peers_meanwhile(thread, turn, target)
         if instead is None and (problem := self._problem(text, thread)):
             return await self._send_back(problem, thread, turn, target)
         return instead
+
+    def _with_account(self, text: str, thread: ThreadTurn, most: int) -> str:
+        """Return `text`, with our account on GitHub after its leading sentences where it is due and not told."""
+        if told_account(text, thread.account):
+            return text
+        line = self._phrase("bluesky.github_account", username=thread.account)
+        return add_sentence(text, line, most)
 
     async def _peers_meanwhile(self, thread: ThreadTurn, turn: Turn, target: StrongRef) -> ToolResult | None:
         """Look once more before a reply leaves: what peers said since the thread was read is shown to the model once.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Awaitable, Callable
 from typing import Any, Literal, TypeAlias
 
@@ -13,6 +14,7 @@ from modules.lives.bluesky.request_policy import is_request, tools_for_request
 from modules.lives.bluesky.types import Act, ExpressionTurn, Published, ThreadTurn
 from modules.services.agent.tools.types import ToolResult, Turn
 from modules.services.commitments.writer import contains_promise
+from modules.services.peers.identity_post import tells_username
 
 Handler: TypeAlias = Callable[[Any, Turn], Awaitable[ToolResult]]
 
@@ -33,6 +35,28 @@ def fitted(text: str, turn: Turn, most: int = PORTABLE_MAX_GRAPHEMES) -> str:
     if isinstance(subject, ThreadTurn | ExpressionTurn) and grapheme_len(text) > most:
         return text if subject.revisions.ask_for_shorter() else leading_sentences(text, most) or text
     return text
+
+
+def bare_account(text: str, account: str) -> str:
+    """Return `text` with an @ before `account`, our name on GitHub, taken away: nobody of Bluesky is meant by it."""
+    return re.sub(rf"`?@{re.escape(account)}`?(?![\w-]|\.\w)", f"`{account}`", text) if account else text
+
+
+def told_account(text: str, account: str) -> bool:
+    """Return whether `text` tells `account`, our name on GitHub; also where `account` is "" and none is due."""
+    return not account or tells_username(text, account)
+
+
+def add_sentence(text: str, sentence: str, most: int) -> str:
+    """Return `text` and `sentence` in at most `most` characters; the last sentences of `text` give way.
+
+    `text` stays alone where not even its first sentence fits beside `sentence`.
+    """
+    whole = f"{text.rstrip()} {sentence}"
+    if grapheme_len(whole) <= most:
+        return whole
+    leading = leading_sentences(text, most - grapheme_len(sentence) - 1)
+    return f"{leading.rstrip()} {sentence}" if leading else text
 
 
 def is_urgent(turn: Turn) -> bool:

@@ -79,7 +79,14 @@ class Lives:
 def build_registry(services: Services, state: BlueskyState) -> Registry:
     """Return all tools that a model may be offered."""
     knowledge, publisher = services.knowledge, state.publisher
-    on_bluesky = BlueskyTools(services.atproto, publisher, services.preferences, services.skills, services.rng)
+    on_bluesky = BlueskyTools(
+        services.atproto,
+        publisher,
+        services.preferences,
+        skills=services.skills,
+        rng=services.rng,
+        phrase=services.phrases.phrase,
+    )
     memory = MemoryTools(
         store=knowledge.stores.memories,
         profiles=knowledge.profiles,

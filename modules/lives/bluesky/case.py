@@ -164,7 +164,7 @@ class Case:
         applying = {
             "Owner Request": self.provenance is Provenance.OWNER and not self.may_show_picture,
             "Project": self.is_project,
-            "Share Account": self.is_project and self._is_account_untold,
+            "Share Account": bool(self.account_to_tell),
             "Deep Thread": self.thread.depth >= _DEEP_THREAD and not self.is_project,
             "Own Replies": self.thread.agent_reply_count >= _MANY_REPLIES and not self.is_project,
             "Last Word": self.thread.is_agent_last_reply,
@@ -190,10 +190,11 @@ class Case:
         }
 
     @property
-    def _is_account_untold(self) -> bool:
-        """Whether no post of ours in the thread tells our account on GitHub, and there is one."""
+    def account_to_tell(self) -> str:
+        """Our name on GitHub, where the thread is about work and no post of ours in it tells the name; else ""."""
         ours = (post.text for post in self.thread.posts if post.author.did == self.own_did)
-        return bool(self.github_username) and not any(tells_username(text, self.github_username) for text in ours)
+        is_told = any(tells_username(text, self.github_username) for text in ours)
+        return self.github_username if self.is_project and not is_told else ""
 
     @property
     def facts(self) -> PostFacts:
@@ -211,6 +212,7 @@ class Case:
             is_owner=self.is_owner,
             several_addressed=self.addresses_others,
             trust=self.provenance.name.lower(),
+            account=self.account_to_tell,
         )
 
     @property
@@ -234,6 +236,7 @@ class Case:
             is_unanswered=not self.thread.is_answered,
             peers_said=tuple(post.text for post in (*self.peer_posts, *self._hidden_peer_posts)),
             peers_since=self.peers_since,
+            account=self.account_to_tell,
         )
 
 

@@ -118,6 +118,7 @@ class Revisions:
         peers_since: the texts of these posts.
         tried_request: a tool that does what the owner asked for was called.
         asked_to_act: it was asked to do so before it answers.
+        asked_for_account: a reply that tells our account on GitHub was asked for.
         invitation: how well the thought that was proposed invites answers: `strong`, `weak`, `none`, or `added` where
             one was put after it.
 
@@ -131,12 +132,18 @@ class Revisions:
     peers_since: list[str] = field(default_factory=list)
     tried_request: bool = False
     asked_to_act: bool = False
+    asked_for_account: bool = False
     invitation: str = ""
 
     def ask_to_act(self) -> bool:
         """Note that an act is asked for before the answer; return whether this is the first time and none was tried."""
         is_due, self.asked_to_act = not (self.asked_to_act or self.tried_request), True
         return is_due
+
+    def ask_for_account(self) -> bool:
+        """Note that our account on GitHub is asked for; return whether this is the first time."""
+        is_first, self.asked_for_account = not self.asked_for_account, True
+        return is_first
 
     def ask_for_shorter(self) -> bool:
         """Note that a shorter text is asked for; return whether this is the first time."""
@@ -159,6 +166,7 @@ class ThreadTurn:
     `scaffold` the words that only our own prompt has. `is_unanswered`: the thread was read, and no reply of ours stands
     under the post. `peers_said` is what peers wrote in the thread, oldest first; `peers_since` reads what peers wrote
     right under the post at a uri, None where no peer is known to be near. `picture` may be shown with a reply.
+    `account` is our name on GitHub, which a reply must tell; "" where it need not.
     """
 
     notification: Notification
@@ -170,6 +178,7 @@ class ThreadTurn:
     is_unanswered: bool = False
     peers_said: tuple[str, ...] = ()
     picture: ChosenPicture | None = None
+    account: str = ""
     peers_since: Callable[[str], Awaitable[list[Post]]] | None = None
     revisions: Revisions = field(default_factory=Revisions)
 

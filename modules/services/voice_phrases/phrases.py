@@ -49,6 +49,7 @@ FORMS: Mapping[str, PhraseForm] = {
     "fulfillment.create_issue": _form("url", SHORT_CHARS),
     "fulfillment.create_plan": _form("url", SHORT_CHARS),
     "fulfillment.default": _form("url", SHORT_CHARS),
+    "bluesky.github_account": _optional("username", SHORT_CHARS, "`{{username}}`"),
     "task_claim": _form("number title", SHORT_CHARS),
     "github.task_claim": _form("number title"),
     "github.task_complete": _form("number title details"),

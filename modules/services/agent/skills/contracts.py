@@ -98,6 +98,7 @@ SKILL_CONTRACTS: Mapping[str, Mapping[str, frozenset[str]]] = {
         "Answers / repeats them": _NONE,
         "Answers / thanks": _NONE,
         "Answers / peers": _NONE,
+        "Answers / Account Missing": frozenset({"github_username"}),
         "Answers / Peers Meanwhile": frozenset({"peers"}),
         "Answers / No Reply": _NONE,
         "Answers / Liked Instead": frozenset({"reason"}),
