@@ -30,6 +30,7 @@ _OURS = (
     "OWNER_GITHUB_",
     "SOUL_",
     "SPACE_",
+    "WORKSPACE_",
 )
 _NEARLY_THE_SAME = 0.85
 _SIMILAR = 0.6

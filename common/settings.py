@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import Annotated, Literal, TypeVar
 from urllib.parse import ParseResult, parse_qs, unquote, urlparse
@@ -13,6 +14,8 @@ from common.constants import LLM_ANSWER_LONGEST_S, LLM_IDLE_TIMEOUT_S, SPACE_DEF
 from common.env_file import env_file, given
 from common.errors import ConfigError
 
+_ORGANISATION = re.compile(r"[A-Za-z0-9-]{1,39}")
+_REPOSITORY = re.compile(r"[\w.-]{1,100}", re.ASCII)
 _LOOPBACK = {"127.0.0.1", "localhost", "::1"}
 _MAX_PORT = 65_535
 _ROOM_EXAMPLE = "ws://192.0.2.2:7777"
@@ -64,6 +67,21 @@ def _zone(value: str) -> str:
     return value
 
 
+def _organisation(value: str) -> str:
+    if value and not _ORGANISATION.fullmatch(value):
+        raise ValueError("must be the name of an organisation on GitHub, such as acme")
+    return value
+
+
+def _repository_name(value: str) -> str:
+    owner, _, name = value.partition("/")
+    if not _ORGANISATION.fullmatch(owner) or not _REPOSITORY.fullmatch(name):
+        raise ValueError("must be a repository on GitHub, such as acme/template")
+    return value
+
+
+Organisation = Annotated[str, AfterValidator(_organisation)]
+RepositoryName = Annotated[str, AfterValidator(_repository_name)]
 TimeZone = Annotated[str, AfterValidator(_zone)]
 HttpUrl = Annotated[str, AfterValidator(_http_url)]
 SpaceUrl = Annotated[str, AfterValidator(_space_url)]
@@ -171,6 +189,8 @@ class Settings(RoomSettings):
     agent_github_token: SecretStr = SecretStr("")
     owner_github_username: str = ""
     github_api_url: HttpUrl = "https://api.github.com"
+    workspace_org: Organisation = ""
+    workspace_template: RepositoryName = "internet-development/www-sacred"
 
     arena_api_url: HttpUrl = "https://api.are.na/v2"
 

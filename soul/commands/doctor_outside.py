@@ -6,8 +6,10 @@ import asyncio
 from urllib.parse import urlparse
 
 from adapters.github.client import GitHub
+from adapters.github.types import Repo
 from adapters.web.transport import http_transport_factory
 from common.clock import SystemClock
+from common.result import Err, Ok
 from common.settings import Settings
 from modules.runtime.home import Home
 from modules.services.peers.github_account import (
@@ -19,6 +21,7 @@ from modules.services.peers.github_account import (
     told_rights,
 )
 from modules.services.peers.registry import REGISTRY_FILE, read_peers
+from modules.services.workspaces.finding import WorkspaceFinder
 from soul.commands.findings import Finding, Level
 
 _DEADLINE_S = 10.0
@@ -62,6 +65,7 @@ async def _github(settings: Settings, home: Home) -> list[Finding]:
     )
     try:
         found = await check_account(github)
+        workspace = [await _workspace(settings, github)] if settings.workspace_org else []
     finally:
         await github.aclose()
     if isinstance(found, AccountProblem):
@@ -73,4 +77,21 @@ async def _github(settings: Settings, home: Home) -> list[Finding]:
         *(Finding("GitHub token", level, one.message, one.remedy) for one in problems_of_rights(found)),
     ]
     shared = problem_of_shared_account(login, read_peers(home.memory / REGISTRY_FILE))
-    return [*findings, Finding("GitHub account", "warn", shared.message, shared.remedy)] if shared else findings
+    sharing = [Finding("GitHub account", "warn", shared.message, shared.remedy)] if shared else []
+    return [*findings, *workspace, *sharing]
+
+
+async def _workspace(settings: Settings, github: GitHub) -> Finding:
+    """Where the workspace of the organisation is; if there is none, whether one could be made from the template."""
+    org, template = settings.workspace_org, settings.workspace_template
+    url = await WorkspaceFinder(github, SystemClock()).get_workspace_url(org)
+    if isinstance(url, Err):
+        return Finding("workspace", "warn", f"{org} cannot be looked through: {url.error}", "Check WORKSPACE_ORG.")
+    if url.data:
+        return Finding("workspace", "ok", f"that of {org} is {url.data}")
+    owner, _, name = template.partition("/")
+    read = await github.get_repository(Repo(owner, name))
+    if isinstance(read, Ok) and read.data.is_template:
+        return Finding("workspace", "ok", f"{org} has none; it can be made from {template} when you ask for it")
+    problem = read.error if isinstance(read, Err) else f"{template} is no template repository"
+    return Finding("workspace", "warn", f"{org} has none, and none can be made: {problem}", "Check WORKSPACE_TEMPLATE.")

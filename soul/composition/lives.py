@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from local_tools.bluesky import BlueskyTools, bluesky_tools
-from local_tools.github import GitHubTools, github_tools
+from local_tools.github_families import all_github_tools
 from local_tools.memory_tools import MemoryTools, memory_tools
 from local_tools.messages import MessageTools, message_tools
 from local_tools.pictures import picture_tools
@@ -105,8 +105,6 @@ def build_registry(services: Services, state: BlueskyState) -> Registry:
     pages = web_tools(services.web, on_bluesky, services.skills)
     limits = reply_limit_tools(state.reply_limits, publisher, on_bluesky, services.skills)
     by_message = message_tools(MessageTools(services.outbox, services.skills))
-    names = (services.me.agent_name, services.me.github_username, services.identity.display_name)
-    on_github = github_tools(GitHubTools(services.outbox, services.skills, names))
-    on_network = (*bluesky_tools(on_bluesky), *by_message, *limits, *shared, *pages, *on_github)
+    on_network = (*bluesky_tools(on_bluesky), *by_message, *limits, *shared, *pages, *all_github_tools(services))
     tools = (*on_network, *own_notes, *known, *space_tools(services.skills))
     return Registry(tools, social_only=services.social_only)

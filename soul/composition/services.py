@@ -42,6 +42,7 @@ from modules.services.pictures.pictures import open_pictures
 from modules.services.rights.forgetting import open_people_server
 from modules.services.rights.mute import mute_gate, mute_rule
 from modules.services.rights.preferences import Preferences
+from modules.services.workspaces.own import OwnWorkspace
 from soul.composition.base import BaseServices
 from soul.composition.integrations import Integrations
 from soul.resources import SKILLS, template
@@ -75,6 +76,7 @@ class Services(BaseServices):
         self.etiquette = Etiquette(world=world, database=self.database, clock=clock, speed=settings.soul_speed)
         self.feed_pace = FeedPaceGate(self.pace.post_cooldown_s)
         self.outbox = self._build_outbox(ApprovalRule(settings.soul_approval, world.circle))
+        self.own_workspace = OwnWorkspace(self)
         self.budget = build_budget(settings, self.prices, database=self.database, journal=journal, clock=clock)
         self.knowledge = self._open_knowledge()
         self.gateway = self._open_gateway(self.knowledge.stores)

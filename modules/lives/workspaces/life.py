@@ -17,6 +17,7 @@ from modules.lives.workspaces.upkeep import UpkeepServices, build_acting, build_
 from modules.runtime.journal.journal import Journal
 from modules.runtime.scheduler.attention import Attention
 from modules.runtime.scheduler.types import Loop
+from modules.services.workspaces.own import OwnWorkspace
 from modules.services.workspaces.watched import WatchedWorkspaces
 
 
@@ -29,6 +30,7 @@ class WorkspaceServices(UpkeepServices, Protocol):
     github: GitHub
     workspaces: WatchedWorkspaces
     attention: Attention
+    own_workspace: OwnWorkspace
 
 
 class RoomAccess(Protocol):
@@ -50,6 +52,7 @@ def workspace_loops(services: WorkspaceServices, access: RoomAccess) -> list[Loo
             perceiver=WorkspacePerceiver(services.github, services.workspaces, services.clock),
             cycle=Cycle(steps, lambda: services.attention.free, services.journal),
             workspaces=services.workspaces,
+            own=services.own_workspace,
             github=services.github,
             journal=services.journal,
             speed=services.settings.soul_speed,

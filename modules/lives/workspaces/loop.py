@@ -11,6 +11,7 @@ from modules.lives.workspaces.policy import line_of
 from modules.runtime.journal.journal import Journal
 from modules.runtime.journal.types import Entry
 from modules.runtime.scheduler.types import Loop, Outcome
+from modules.services.workspaces.own import OwnWorkspace
 from modules.services.workspaces.watched import WatchedWorkspaces
 
 PLAN_AWARENESS = "plan-awareness"
@@ -35,6 +36,7 @@ class PlanAwarenessLoop(Loop):
     perceiver: WorkspacePerceiver
     cycle: Cycle
     workspaces: WatchedWorkspaces
+    own: OwnWorkspace
     github: GitHub
     journal: Journal
     speed: float = 1.0
@@ -46,10 +48,11 @@ class PlanAwarenessLoop(Loop):
         return PLAN_AWARENESS_INTERVAL_MS / self.speed
 
     async def run(self) -> Outcome:
-        if not self.workspaces.all():
-            return Outcome(ran=False, reason="no workspace is watched")
         if not self.github.enough_for_loops:
             return Outcome(ran=False, reason=f"{self.github.rate.remaining} requests to GitHub are left in this hour")
+        await self.own.watch_existing()
+        if not self.workspaces.all():
+            return Outcome(ran=False, reason="no workspace is watched")
         poll = await self.perceiver.look()
         await self._tell_unread(poll.unread)
         report = await self.cycle.run(poll)

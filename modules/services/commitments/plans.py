@@ -72,21 +72,23 @@ class PlanMaker:
             return Progress("put_off", str(error))
         if plan is None:
             return Progress("failed", "the model made no plan that has a task")
-        made = _issue_of(await self._complete(plan, repo))
+        made = issue_of_plan(await complete_plan(plan, repo, self._github, self._skills))
         return Progress("prepared", result={"owner": repo.owner, "repoName": repo.name, PLAN: made})
 
-    async def _complete(self, plan: Plan, repo: Repo) -> Plan:
-        """The plan with the checks that every plan has and, in a workspace, the tasks that make its pages."""
-        words = plan_words(self._skills, repo.full_name)
-        plan = replace(plan, verification=plan.verification or words.verification)
-        if not repo.name.lower().startswith(WORKSPACE_PREFIX):
-            return plan
-        pages = await pages_of(self._github, repo)
-        return ensure_docs_tasks(
-            plan, words.docs, skip_agents_md=pages.has_agents_md, skip_scenarios_md=pages.has_scenarios_md
-        )
+
+async def complete_plan(plan: Plan, repo: Repo, github: GitHub, skills: Skills) -> Plan:
+    """Return the plan with the checks that every plan has and, in a workspace, the tasks that make its pages."""
+    words = plan_words(skills, repo.full_name)
+    plan = replace(plan, verification=plan.verification or words.verification)
+    if not repo.name.lower().startswith(WORKSPACE_PREFIX):
+        return plan
+    pages = await pages_of(github, repo)
+    return ensure_docs_tasks(
+        plan, words.docs, skip_agents_md=pages.has_agents_md, skip_scenarios_md=pages.has_scenarios_md
+    )
 
 
-def _issue_of(plan: Plan) -> dict[str, str]:
+def issue_of_plan(plan: Plan) -> dict[str, str]:
+    """Return the `title` and the `body` of the issue of a plan, which notify nobody."""
     title = without_mentions(f"{TITLE_MARK} {plan.title}")
     return {"title": title[:TITLE_CHARS], "body": without_mentions(generate_plan_markdown(plan))}

@@ -172,12 +172,16 @@ class ContentsBody(OnGitHub):
 
 
 class RepositoryBody(OnGitHub):
-    """The repository `repo`, made from `template` (`owner/name`)."""
+    """The repository `repo`, made from `template` (`owner/name`).
+
+    Where its owner has a repository whose name begins with `only_one`, none is made; "" makes it in any case.
+    """
 
     kind: ClassVar[Literal["repository"]] = "repository"
     template: Annotated[StrictStr, Field(pattern=r"^[^/\s]+/[^/\s]+$")]
     description: StrictStr = ""
     private: StrictBool = False
+    only_one: StrictStr = ""
 
 
 GitHubBody = (

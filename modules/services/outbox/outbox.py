@@ -37,6 +37,7 @@ from modules.services.outbox.types import (
 
 # NOTE(self): longer than the longest wait that a service may ask of its adapter within one call.
 SENDER_DEADLINE_S = 420.0
+_SETTLED_LOOK_S = 0.5
 
 
 class Outbox:
@@ -144,6 +145,18 @@ class Outbox:
     async def get(self, intent_id: str) -> Intent | None:
         """Return an intent by its id, or None."""
         return await self._database.run(lambda connection: store.get(connection, intent_id))
+
+    async def settled(self, intent_id: str, within_s: float) -> Intent | None:
+        """Wait until an intent left, or was given up, at most `within_s` seconds; return it as it stands then.
+
+        One that waits for the owner's yes is returned at once; None where there is none of that id.
+        """
+        end = self._clock.monotonic() + within_s
+        while True:
+            intent = await self.get(intent_id)
+            if intent is None or intent.state not in {"pending", "sending"} or self._clock.monotonic() >= end:
+                return intent
+            await self._clock.sleep(_SETTLED_LOOK_S)
 
     async def made(self, uri: str) -> Intent | None:
         """The intent that made the record at `uri`."""

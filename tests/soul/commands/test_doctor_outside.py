@@ -14,6 +14,7 @@ from soul.commands.doctor_outside import examine_outside
 from soul.commands.findings import Finding
 from tests.program import one_clear_line, soul
 from tests.running_town import RunningTown, settings_of
+from tests.town_github import TownGitHub
 from town.github.network import GitHubNetwork
 from town.github.service import github_app
 from town.serving import serve
@@ -99,6 +100,24 @@ async def test_a_token_that_github_refuses_is_one_line_with_a_remedy(
     )["GitHub"]
     assert (found.level, found.remedy) == ("fail", "Check AGENT_GITHUB_TOKEN.")
     assert "ghp_old" not in found.message
+
+
+async def test_the_workspace_of_an_organisation_is_looked_for_and_what_it_would_be_made_from(
+    running_town: RunningTown, town_github: TownGitHub
+) -> None:
+    async def found(**settings: str) -> Finding:
+        home = town_github.make_home(**settings)
+        (one,) = [one for one in await examine_outside(settings_of(home), home) if one.check == "workspace"]
+        return one
+
+    acme = {"WORKSPACE_ORG": "acme", "WORKSPACE_TEMPLATE": "acme/site"}
+    assert (await found(**acme | {"WORKSPACE_ORG": "nobody"})).remedy == "Check WORKSPACE_ORG."
+    assert (await found(**acme)).message == "acme has none, and none can be made: acme/site is no template repository"
+    town_github.repo.is_template = True
+    assert (await found(**acme)).message == "acme has none; it can be made from acme/site when you ask for it"
+    town_github.add_repo("www-lil-intdev-garden")
+    there = await found(**acme)
+    assert (there.level, there.message) == ("ok", f"that of acme is {town_github.url}/acme/www-lil-intdev-garden")
 
 
 async def test_what_a_token_may_do_is_told_scope_by_scope_and_another_soul_with_the_account_is_named(

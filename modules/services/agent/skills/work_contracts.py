@@ -8,6 +8,7 @@ _NONE: frozenset[str] = frozenset()
 _PLAN_PAGES = [
     f"{page} Page / {part}" for page in ("Agents", "Scenarios") for part in ("Title", "Estimate", "Description")
 ]
+_WORKSPACE_TOOLS = ("workspace_create", "workspace_find", "create_memo", "plan_create", "workspace_finish")
 _THREAD_TOOLS = ("github_create_issue_comment", "github_graceful_exit", "github_stay_silent")
 
 WORK_CONTRACTS: Mapping[str, Mapping[str, frozenset[str]]] = {
@@ -26,6 +27,18 @@ WORK_CONTRACTS: Mapping[str, Mapping[str, frozenset[str]]] = {
         "Tool": _NONE,
     },
     "plans": {"Verification": _NONE, **dict.fromkeys(_PLAN_PAGES, frozenset({"repo"}))},
+    "workspace-tools": {
+        **{f"Descriptions / {tool}": _NONE for tool in _WORKSPACE_TOOLS},
+        **{f"Answers / {answer}": frozenset({"reason"}) for answer in ("Unread", "Refused", "Not Done")},
+        **{f"Answers / {answer}": frozenset({"repo"}) for answer in ("Other Repository", "Not Watched")},
+        **{
+            f"Answers / {answer}": _NONE
+            for answer in ("No Org", "Held", "On Its Way", "No Repository", "No Title", "No Task")
+        },
+        "Answers / Other Organisation": frozenset({"org"}),
+        "Answers / One Already": frozenset({"workspace"}),
+        "Answers / Work Left": frozenset({"count", "listed"}),
+    },
     "github-tools": {
         **{f"Descriptions / {tool}": _NONE for tool in _THREAD_TOOLS},
         "Answers / Too Long": frozenset({"length", "most"}),

@@ -52,7 +52,7 @@ class CodeChangeSender(ChangeSender[CodeChange]):
             case ContentsBody():
                 return await self._look_at_file(body)
             case RepositoryBody():
-                return Ok(None) if departs else await self._look_for_repository(body)
+                return await (self._look_for_another(body) if departs else self._look_for_repository(body))
 
     async def _do(self, intent: Intent, body: CodeChange) -> ApiResult[Sent]:
         match body:
@@ -196,6 +196,16 @@ class CodeChangeSender(ChangeSender[CodeChange]):
     async def _look_for_repository(self, body: RepositoryBody) -> Look:
         found = await self._github.get_repository(repo_of(body))
         return none_if_missing(found) if isinstance(found, Err) else Ok(Sent(found.data.html_url, found.data.full_name))
+
+    async def _look_for_another(self, body: RepositoryBody) -> Look:
+        """Whether there is none of the kind of which an owner has only one: else it must not be made."""
+        if not body.only_one:
+            return Ok(None)
+        listed = await self._github.repositories.of_organization(repo_of(body).owner)
+        if isinstance(listed, Err):
+            return listed
+        other = next((one for one in listed.data if one.repo.name.lower().startswith(body.only_one.lower())), None)
+        return OvertakenErr(f"{other.full_name} is there already", "invalid") if other else Ok(None)
 
     async def _generate(self, body: RepositoryBody) -> ApiResult[Sent]:
         owner, _, name = body.template.partition("/")

@@ -1,0 +1,121 @@
+"""What the tools for GitHub have in common: which repository is meant, and how an act is sent and waited for."""
+
+from __future__ import annotations
+
+import json
+import random
+from typing import Any, Protocol
+
+from adapters.github.client import GitHub
+from adapters.github.types import Repo
+from common.clock import Clock
+from common.provenance import Provenance
+from common.settings import Settings
+from common.text.strings import normalized_title
+from common.text.untrusted import clean_value, one_line
+from local_tools.words import ToolWords
+from modules.lives.github.types import IssueTurn
+from modules.services.agent.framing import Framer
+from modules.services.agent.skills.skills import Skills
+from modules.services.agent.tools.types import ToolResult, Turn
+from modules.services.outbox.github_bodies import GitHubBody
+from modules.services.outbox.outbox import Outbox
+from modules.services.outbox.types import ACTIVE_STATES, Intent, ProposedAction
+from modules.services.voice_phrases.store import VoicePhrases
+from modules.services.workspaces.own import OwnWorkspace
+from modules.services.workspaces.watched import WatchedWorkspaces
+
+SENT_WITHIN_S = 60.0
+TIME_LIMIT_S = 150.0
+"""How long a tool may take that waits for GitHub: requests lie seconds apart."""
+
+_REASON_CHARS = 300
+
+
+class GitHubToolServices(Protocol):
+    """What the tools are built from."""
+
+    settings: Settings
+    clock: Clock
+    rng: random.Random
+    skills: Skills
+    phrases: VoicePhrases
+    github: GitHub
+    outbox: Outbox
+    workspaces: WatchedWorkspaces
+    own_workspace: OwnWorkspace
+
+
+class GitHubActing:
+    """Names repositories, sends acts, and tells what came of them. `words` are those of the family `skill`."""
+
+    def __init__(self, services: GitHubToolServices, skill: str) -> None:
+        self.services = services
+        self.words = ToolWords(services.skills, skill)
+
+    def serves(self, turn: Turn) -> bool:
+        """Whether the tools have a meaning in a turn: there is an account, and the owner alone reads the answer.
+
+        In a turn about a thread that the owner showed us, what is read reaches the public, so that only the thread's
+        own repository may be named there (`place`).
+        """
+        in_thread = isinstance(turn.subject, IssueTurn) and turn.asked_by is Provenance.OWNER
+        return self.services.github.configured and (turn.loop == "owner" or in_thread)
+
+    def place(self, owner: str, repo: str, turn: Turn) -> Repo | ToolResult:
+        """Return the repository that is meant, or an error.
+
+        Where none is named it is that of the thread of the turn, else the only workspace that is watched.
+        """
+        owner, _, name = repo.strip().rpartition("/") if "/" in repo else (owner.strip(), "", repo.strip())
+        if isinstance(turn.subject, IssueTurn):
+            here = turn.subject.waiting.repo
+            if name and f"{owner}/{name}".lower() != here.lower():
+                return self.words.error("Other Repository", repo=here)
+            owner, _, name = here.partition("/")
+            return Repo(owner, name)
+        watched = self.services.workspaces.all()
+        if not name and len(watched) == 1:
+            return Repo(watched[0].owner, watched[0].repo)
+        return Repo(owner, name) if owner and name else self.words.error("No Repository")
+
+    async def send(self, body: GitHubBody, key: str, turn: Turn) -> Intent | ToolResult:
+        """Send an act and wait for it; the intent that is done, or what is to be said where it is not.
+
+        The same `key` is sent once a day at most; asked for again, the intent of the first time is returned.
+        """
+        outbox, now = self.services.outbox, self.services.clock.now()
+        part = f"tool:{body.kind}:{body.repo.lower()}:{normalized_title(key)}:{now:%Y-%m-%d}"
+        before = await outbox.by_target(body.kind, part)
+        intent = next((one for one in before if one.state in ACTIVE_STATES), None)
+        if intent is None:
+            hold = turn.hold or (turn.subject.hold if isinstance(turn.subject, IssueTurn) else "")
+            by_owner = turn.provenance is Provenance.OWNER
+            action = ProposedAction(body, part, cause_id=turn.cause_id, by_owner=by_owner, hold=hold)
+            submitted = await outbox.submit(action)
+            if not submitted.accepted:
+                return self.words.error("Refused", reason=one_line(submitted.reason, _REASON_CHARS))
+            intent = submitted.intent
+        settled = await outbox.settled(intent.id, SENT_WITHIN_S)
+        if settled is None or settled.state in {"pending", "sending"}:
+            return self.words.done("On Its Way")
+        if settled.state == "held":
+            return self.words.done("Held")
+        if settled.state != "done":
+            return self.words.error("Not Done", reason=one_line(settled.error or settled.state, _REASON_CHARS))
+        return settled
+
+    def told(self, result: dict[str, Any]) -> ToolResult:
+        """Return our own facts as JSON."""
+        return ToolResult(json.dumps(result, ensure_ascii=False))
+
+    def read(self, result: object, *, uri: str) -> ToolResult:
+        """Return what others wrote as JSON inside a frame: it is untrusted text, unless it is empty."""
+        text = json.dumps(clean_value(result), ensure_ascii=False)
+        framer = Framer(self.services.skills, self.services.rng)
+        content = framer.frame("reading", author="several", uri=uri, text=text)
+        return ToolResult(content, provenance=Provenance.STRANGER if result else None)
+
+    def unread(self, error: str) -> ToolResult:
+        """Return that GitHub could not be read, and why."""
+        return self.words.error("Unread", reason=one_line(error, _REASON_CHARS))

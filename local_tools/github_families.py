@@ -1,0 +1,26 @@
+"""All tools that reach GitHub, as the registry takes them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Protocol
+
+from local_tools.github import GitHubTools, github_tools
+from local_tools.github_acting import GitHubToolServices
+from local_tools.workspaces import workspace_tools
+from modules.services.agent.identity.identity import Identity, Me
+from modules.services.agent.tools.types import Tool
+
+
+class FamilyServices(GitHubToolServices, Protocol):
+    """What all of them are built from."""
+
+    me: Me
+    identity: Identity
+
+
+def all_github_tools(services: FamilyServices) -> Sequence[Tool]:
+    """Return those for threads, and those for workspaces."""
+    me = services.me
+    names = (me.agent_name, me.github_username, services.identity.display_name)
+    return (*github_tools(GitHubTools(services.outbox, services.skills, names)), *workspace_tools(services))

@@ -1,0 +1,60 @@
+"""What the tools for workspaces take: described in `skills/workspace-tools`. Empty always means "not given"."""
+
+from __future__ import annotations
+
+from pydantic import BaseModel
+
+
+class WorkspaceCreateInput(BaseModel):
+    """A workspace in the organisation that the owner set."""
+
+    name: str
+    description: str = ""
+    org: str = ""
+
+
+class WorkspaceFindInput(BaseModel):
+    """An organisation; that which the owner set, if none is given."""
+
+    org: str = ""
+
+
+class InRepository(BaseModel):
+    """A repository; without one the thread's of the turn, else the only workspace that is watched."""
+
+    owner: str = ""
+    repo: str = ""
+
+
+class MemoInput(InRepository):
+    """An issue that keeps a thought."""
+
+    title: str
+    body: str = ""
+    labels: list[str] = []
+
+
+class PlanTask(BaseModel):
+    """A task of a plan; `dependencies` are of the form `Task 1`."""
+
+    title: str
+    description: str = ""
+    estimate: str = ""
+    dependencies: list[str] = []
+    files: list[str] = []
+
+
+class PlanInput(InRepository):
+    """A plan of work."""
+
+    title: str
+    goal: str
+    context: str = ""
+    tasks: list[PlanTask]
+    verification: list[str] = []
+
+
+class FinishInput(InRepository):
+    """The end of the work in a workspace."""
+
+    summary: str

@@ -1,0 +1,206 @@
+"""What a SOUL can do about workspaces: make one, find one, write a memo or a plan there, and say that it is finished.
+
+For the owner's turns, and for those about a thread that the owner showed it. Every act waits until GitHub has it, so
+that the answer names what was made.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from functools import partial
+
+from adapters.github.types import Issue, Repo
+from common.provenance import Provenance
+from common.result import ApiResult, Err, Ok
+from common.text.untrusted import clean, one_line
+from local_tools.github_acting import TIME_LIMIT_S, GitHubActing, GitHubToolServices
+from local_tools.workspace_inputs import (
+    FinishInput,
+    MemoInput,
+    PlanInput,
+    WorkspaceCreateInput,
+    WorkspaceFindInput,
+)
+from modules.lives.github.policy import FINISHED_LABEL
+from modules.services.agent.tools.types import Tool, ToolResult, Turn
+from modules.services.commitments.acts import MEMO
+from modules.services.commitments.plans import complete_plan, issue_of_plan
+from modules.services.commitments.texts import without_mentions
+from modules.services.outbox.github_bodies import IssueBody
+from modules.services.plans.compose import read_plan
+from modules.services.plans.parse import TITLE_MARK
+from modules.services.plans.standing import standing_plan
+from modules.services.plans.tasks import PLAN_LABEL, plan_labels
+from modules.services.workspaces.own import Creation, WorkspaceRequest
+
+SENTINEL_PREFIX = "LIL INTDEV FINISHED:"
+"""With which the title of an issue begins that says that a workspace is finished."""
+
+_SKILL = "workspace-tools"
+_TITLE_CHARS, _BODY_CHARS, _SUMMARY_CHARS, _LABEL_CHARS = 200, 20_000, 80, 50
+_MOST_LABELS, _MOST_OPEN, _MOST_TOLD = 10, 100, 10
+_NO_WORK = frozenset({MEMO, "discussion"})
+_WAITS = {"held": "Held", "waits": "On Its Way"}
+_PROBLEMS = {"unknown": "Unread", "refused": "Refused"}
+
+
+class WorkspaceTools:
+    """The handlers."""
+
+    def __init__(self, acting: GitHubActing) -> None:
+        self._acting = acting
+        self._services = acting.services
+        self.words = acting.words
+
+    async def create(self, args: WorkspaceCreateInput, turn: Turn) -> ToolResult:
+        cause = turn.cause_id or ""
+        creation = await self._services.own_workspace.create_workspace(
+            WorkspaceRequest(
+                name=one_line(args.name, _TITLE_CHARS),
+                description=one_line(args.description, _TITLE_CHARS),
+                org=args.org.strip(),
+                thread_uri=cause if cause.startswith("at://") else "",
+                cause_id=turn.cause_id,
+                by_owner=turn.provenance is Provenance.OWNER,
+                hold=turn.hold,
+            )
+        )
+        return self._told_of(creation)
+
+    def _told_of(self, creation: Creation) -> ToolResult:
+        made, reason = creation.workspace, one_line(creation.reason, _BODY_CHARS)
+        if made and creation.code == "created":
+            shown = {"name": made.repo.name, "fullName": made.full_name, "url": made.html_url}
+            return self._acting.told({"success": True, "workspace": {**shown, "cloneUrl": made.clone_url}})
+        if made and creation.code == "exists":
+            message = self.words.answer("One Already", workspace=made.full_name)
+            told = {"success": False, "existingWorkspace": made.full_name, "message": message}
+            return self._acting.told(told | {"url": made.html_url})
+        if creation.code == "elsewhere":
+            return self.words.error("Other Organisation", org=reason) if reason else self.words.error("No Org")
+        if waits := _WAITS.get(creation.code):
+            return self.words.done(waits)
+        return self.words.error(_PROBLEMS.get(creation.code, "Not Done"), reason=reason)
+
+    async def find(self, args: WorkspaceFindInput, turn: Turn) -> ToolResult:
+        org = args.org.strip() or self._services.own_workspace.org
+        if not org:
+            return self.words.error("No Org")
+        found = await self._services.own_workspace.finder.find_existing_workspace(org)
+        if isinstance(found, Err):
+            return self._acting.unread(found.error)
+        if found.data is None:
+            return self._acting.told({"found": False})
+        return self._acting.told({"found": True, "name": found.data.repo.name, "url": found.data.html_url})
+
+    async def memo(self, args: MemoInput, turn: Turn) -> ToolResult:
+        repo = self._acting.place(args.owner, args.repo, turn)
+        if isinstance(repo, ToolResult):
+            return repo
+        title, body = one_line(args.title, _TITLE_CHARS), clean(args.body).strip()[:_BODY_CHARS]
+        if not title:
+            return self.words.error("No Title")
+        labels = [label for one in args.labels if (label := one_line(one, _LABEL_CHARS))][:_MOST_LABELS]
+        sent = await self._acting.send(_issue(repo, title, body or title, tuple(labels) or (MEMO,)), title, turn)
+        if isinstance(sent, ToolResult):
+            return sent
+        memo = {"number": int(sent.result_cid or 0), "title": title, "url": sent.result_uri}
+        return self._acting.told({"success": True, "memo": memo})
+
+    async def plan(self, args: PlanInput, turn: Turn) -> ToolResult:
+        repo = self._acting.place(args.owner, args.repo, turn)
+        if isinstance(repo, ToolResult):
+            return repo
+        github = self._services.github
+        stands = await standing_plan(github, repo, self._services.clock.now())
+        if isinstance(stands, Err):
+            return self._acting.unread(stands.error)
+        if stands.data and stands.data.state == "open":
+            told = {"success": True, "issueNumber": stands.data.number, "issueUrl": stands.data.html_url}
+            return self._acting.told(told | {"deduplicated": True})
+        plan = read_plan(args.model_dump(), title=one_line(args.title, _TITLE_CHARS))
+        if plan is None:
+            return self.words.error("No Task")
+        checks = tuple(check for one in args.verification if (check := one_line(one, _TITLE_CHARS)))
+        plan = await complete_plan(replace(plan, verification=checks), repo, github, self._services.skills)
+        made = issue_of_plan(plan)
+        issue = _issue(repo, made["title"], made["body"], plan_labels((), "active"))
+        sent = await self._acting.send(issue, made["title"], turn)
+        if isinstance(sent, ToolResult):
+            return sent
+        return self._acting.told(
+            {"success": True, "issueNumber": int(sent.result_cid or 0), "issueUrl": sent.result_uri}
+        )
+
+    async def finish(self, args: FinishInput, turn: Turn) -> ToolResult:
+        repo = self._acting.place(args.owner, args.repo, turn)
+        if isinstance(repo, ToolResult):
+            return repo
+        if self._services.workspaces.get(repo) is None:
+            return self.words.error("Not Watched", repo=repo.full_name)
+        open_now = await self._open_in(repo)
+        if isinstance(open_now, Err):
+            return self._acting.unread(open_now.error)
+        sentinel = next((one for one in reversed(open_now.data) if _is_sentinel(one)), None)
+        number = sentinel.number if sentinel else await self._say_finished(repo, args, turn, open_now.data)
+        if isinstance(number, ToolResult):
+            return number
+        self._services.workspaces.note(repo, finished_issue_number=number)
+        return self._acting.told({"success": True, "issueNumber": number})
+
+    async def _say_finished(
+        self, repo: Repo, args: FinishInput, turn: Turn, open_now: Sequence[Issue]
+    ) -> int | ToolResult:
+        """Open the issue that says so, and return its number; an error where work is left."""
+        if left := [one for one in open_now if is_work(one)]:
+            listed = ", ".join(f"#{one.number}" for one in left[-_MOST_TOLD:])
+            return self.words.error("Work Left", count=len(left), listed=listed)
+        summary = one_line(args.summary, _SUMMARY_CHARS)
+        if not summary:
+            return self.words.error("No Title")
+        body = self._services.phrases.phrase("github.workspace_finished", summary=clean(args.summary).strip())
+        issue = _issue(repo, f"{SENTINEL_PREFIX} {summary}", body[:_BODY_CHARS], (FINISHED_LABEL,))
+        sent = await self._acting.send(issue, "finished", turn)
+        return sent if isinstance(sent, ToolResult) else int(sent.result_cid or 0)
+
+    async def _open_in(self, repo: Repo) -> ApiResult[tuple[Issue, ...]]:
+        """The open issues and pull requests, newest first; an error where there are more than can be looked at."""
+        listed = await self._services.github.list_issues(repo, limit=_MOST_OPEN)
+        if isinstance(listed, Ok) and len(listed.data) >= _MOST_OPEN and not any(map(is_work, listed.data)):
+            return Err(f"{repo.full_name} has more open issues than can be looked through", kind="invalid")
+        return listed
+
+
+def is_work(issue: Issue) -> bool:
+    """Whether an open issue is work that is left: a plan, a pull request, or an issue that is no memo or discussion."""
+    labels = {label.lower() for label in issue.labels}
+    if issue.is_pull_request or PLAN_LABEL in labels or issue.title.startswith(TITLE_MARK):
+        return True
+    return not labels & _NO_WORK and FINISHED_LABEL not in labels
+
+
+def workspace_tools(services: GitHubToolServices) -> Sequence[Tool]:
+    """The family, as the registry takes it."""
+    acting = GitHubActing(services, _SKILL)
+    tools, owner = WorkspaceTools(acting), Provenance.OWNER
+    act = partial(acting.words.tool, capability="github", needs=owner, holdable=True, fits=acting.serves)
+    look = partial(acting.words.tool, capability="github", needs=owner, effect="look", fits=acting.serves)
+    made = (
+        act("workspace_create", WorkspaceCreateInput, handler=tools.create),
+        look("workspace_find", WorkspaceFindInput, handler=tools.find),
+        act("create_memo", MemoInput, handler=tools.memo),
+        act("plan_create", PlanInput, handler=tools.plan),
+        act("workspace_finish", FinishInput, handler=tools.finish),
+    )
+    return tuple(replace(tool, time_limit_s=TIME_LIMIT_S) for tool in made)
+
+
+def _is_sentinel(issue: Issue) -> bool:
+    return not issue.is_pull_request and FINISHED_LABEL in {label.lower() for label in issue.labels}
+
+
+def _issue(repo: Repo, title: str, body: str, labels: tuple[str, ...]) -> IssueBody:
+    title, body = without_mentions(title), without_mentions(body)
+    about = f"{repo.full_name}: {title}"
+    return IssueBody(repo=repo.full_name, title=title, body=body, labels=labels, about=about, text=f"{about}\n\n{body}")

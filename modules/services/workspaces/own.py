@@ -1,0 +1,174 @@
+"""The workspace of the organisation that the owner set: found, watched, and made where there is none.
+
+Making it is an intent of the outbox, so that a crash makes no second one. A life that ends between the answer of GitHub
+and the watch list finds the workspace at its next start.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal, Protocol
+
+from adapters.github.client import GitHub
+from adapters.github.types import Repo, Repository
+from common.clock import Clock
+from common.result import ApiResult, Err, Ok
+from common.settings import Settings
+from common.text.strings import create_slug
+from modules.runtime.journal.journal import Journal
+from modules.runtime.journal.types import Entry
+from modules.services.outbox.github_bodies import RepositoryBody
+from modules.services.outbox.outbox import Outbox
+from modules.services.outbox.types import Intent, ProposedAction
+from modules.services.workspaces.addresses import WORKSPACE_PREFIX
+from modules.services.workspaces.finding import WorkspaceFinder, is_workspace_name
+from modules.services.workspaces.watched import WatchedWorkspaces
+
+NAME_CHARS = 60
+DESCRIPTION_CHARS = 300
+SENT_WITHIN_S = 60.0
+FILLED_WITHIN_S = 30.0
+_LOOKS_AGAIN_S = 3.0
+
+CreationCode = Literal["created", "exists", "unknown", "elsewhere", "refused", "held", "waits", "failed"]
+
+
+@dataclass(frozen=True, slots=True)
+class WorkspaceRequest:
+    """A workspace that is asked for, and what the outbox is told of who asked; `thread_uri` is where, "" if nowhere."""
+
+    name: str
+    description: str = ""
+    org: str = ""
+    thread_uri: str = ""
+    cause_id: str | None = None
+    by_owner: bool = False
+    hold: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Creation:
+    """What came of asking for a workspace.
+
+    `created` and `exists` name the `workspace`. `unknown`: whether there is one could not be seen, so none is made.
+    `elsewhere`: that organisation is not the one that the owner set. `held` waits for the owner's yes, `waits` has not
+    left yet, `refused` and `failed` will not leave; `reason` says why.
+    """
+
+    code: CreationCode
+    workspace: Repository | None = None
+    reason: str = ""
+
+
+class OwnServices(Protocol):
+    """What it is built from."""
+
+    settings: Settings
+    clock: Clock
+    journal: Journal
+    github: GitHub
+    outbox: Outbox
+    workspaces: WatchedWorkspaces
+
+
+class OwnWorkspace:
+    """One workspace for each organisation: that of `org`, "" where the owner set none. `finder` finds others, too."""
+
+    def __init__(self, services: OwnServices) -> None:
+        self.org = services.settings.workspace_org
+        self.finder = WorkspaceFinder(services.github, services.clock)
+        self._template = services.settings.workspace_template
+        self._github = services.github
+        self._outbox = services.outbox
+        self._watched = services.workspaces
+        self._journal = services.journal
+        self._clock = services.clock
+
+    async def watch_existing(self) -> None:
+        """Watch the workspace of the organisation, if none of it is watched. What cannot be seen is looked for later.
+
+        Raises:
+            StorageError: the watch list cannot be written.
+
+        """
+        if not self.org or any(one.owner.lower() == self.org.lower() for one in self._watched.all()):
+            return
+        found = await self.finder.find_existing_workspace(self.org)
+        if isinstance(found, Ok) and found.data and self._watched.watch(found.data.repo):
+            summary = f"The workspace of {self.org} is watched from now on"
+            await self._journal.record(Entry("life", "workspaces", summary, line="info", reason=found.data.html_url))
+
+    async def create_workspace(self, request: WorkspaceRequest) -> Creation:
+        """Make the workspace of the organisation from the template, and watch it. Nothing is made where there is one.
+
+        Raises:
+            StorageError: the watch list cannot be written.
+
+        """
+        org = request.org or self.org
+        if not self.org or org.lower() != self.org.lower():
+            return Creation("elsewhere", reason=self.org)
+        found = await self.finder.find_existing_workspace(org, anew=True)
+        if isinstance(found, Err):
+            return Creation("unknown", reason=found.error)
+        if found.data:
+            self._watched.watch(found.data.repo, request.thread_uri or None)
+            return Creation("exists", found.data)
+        repo = Repo(org, workspace_name(request.name))
+        submitted = await self._outbox.submit(_proposed(request, repo, self._template))
+        if not submitted.accepted:
+            return Creation("refused", reason=submitted.reason)
+        if submitted.held:
+            return Creation("held", reason=submitted.reason)
+        intent = await self._outbox.settled(submitted.intent.id, SENT_WITHIN_S)
+        return await self._outcome(intent, repo, request.thread_uri)
+
+    async def _outcome(self, intent: Intent | None, repo: Repo, thread_uri: str) -> Creation:
+        if intent is None or intent.state in {"pending", "sending", "held"}:
+            return Creation("waits", reason=(intent.error if intent else None) or "")
+        if intent.state != "done":
+            return Creation("failed", reason=intent.error or intent.state)
+        self._watched.watch(repo, thread_uri or None)
+        made = await self._filled(repo)
+        if isinstance(made, Err):
+            return Creation("waits", reason=made.error)
+        await self.finder.find_existing_workspace(repo.owner, anew=True)
+        return Creation("created", made.data)
+
+    async def _filled(self, repo: Repo) -> ApiResult[Repository]:
+        """Return the repository once GitHub has copied the template into it, which it does after it has answered."""
+        end = self._clock.monotonic() + FILLED_WITHIN_S
+        while True:
+            read = await self._github.get_repository(repo)
+            if isinstance(read, Ok):
+                branches = await self._github.refs.branches(repo, limit=1)
+                if isinstance(branches, Ok) and branches.data:
+                    return read
+            if self._clock.monotonic() >= end:
+                return read if isinstance(read, Err) else Err(f"{repo.full_name} is still empty", kind="transient")
+            await self._clock.sleep(_LOOKS_AGAIN_S)
+
+
+def workspace_name(name: str) -> str:
+    """Return the name of the repository for a workspace that is called so."""
+    slug = create_slug(name)
+    slug = slug.removeprefix(WORKSPACE_PREFIX) if is_workspace_name(slug) else slug
+    return f"{WORKSPACE_PREFIX}{slug[:NAME_CHARS].strip('-')}"
+
+
+def _proposed(request: WorkspaceRequest, repo: Repo, template: str) -> ProposedAction:
+    body = RepositoryBody(
+        repo=repo.full_name,
+        template=template,
+        description=" ".join(request.description.split())[:DESCRIPTION_CHARS],
+        only_one=WORKSPACE_PREFIX,
+        text=f"{repo.full_name}, from {template}\n{request.description}".strip(),
+        about=f"workspace {repo.full_name}",
+    )
+    return ProposedAction(
+        body,
+        part=f"workspace:{repo.full_name.lower()}",
+        cause_id=request.cause_id,
+        by_owner=request.by_owner,
+        hold=request.hold,
+    )

@@ -1,0 +1,162 @@
+"""What the owner has a SOUL do about workspaces, over the town's GitHub: each act once, and nothing for strangers."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import AsyncIterator
+from dataclasses import dataclass
+from typing import Any
+
+import pytest
+
+from adapters.github.types import Repo
+from common.provenance import Provenance
+from modules.runtime.llm.types import ToolCall
+from modules.services.agent.tools.types import ToolResult, Turn
+from modules.services.plans.parse import parse_plan
+from tests.running_town import RunningSoul, RunningTown, awake
+from tests.town_github import TownGitHub
+from town.github.values import StoredRepo
+
+OWNER = Turn("owner", Provenance.OWNER, cause_id="owner")
+MIXED = Turn("owner", Provenance.STRANGER, cause_id="owner", origin=Provenance.OWNER)
+NAMES = ("workspace_create", "workspace_find", "create_memo", "plan_create", "workspace_finish")
+SITE = Repo("acme", "www-lil-intdev-site")
+TASKS = [
+    {"title": "Count visits", "description": "In the server.", "files": ["server.js"]},
+    {"title": "Show them", "description": "Ask @kit.", "dependencies": ["Task 1"]},
+]
+PLAN = {"title": "A counter", "goal": "It counts.", "tasks": TASKS}
+
+
+@dataclass
+class Working:
+    """A SOUL awake whose intents leave by themselves, and GitHub."""
+
+    life: RunningSoul
+    github: TownGitHub
+
+    async def use(self, name: str, turn: Turn = OWNER, /, **arguments: object) -> ToolResult:
+        executor = self.life.app.lives.turn_services.turn_runner.executor
+        return await executor.execute(ToolCall("1", name, arguments), turn)
+
+    async def done(self, name: str, /, **arguments: object) -> dict[str, Any]:
+        """The answer of a tool that did what was asked."""
+        result = await self.use(name, **arguments)
+        assert not result.is_error, result.content
+        found: dict[str, Any] = json.loads(result.content)
+        return found
+
+    def watched_repo(self) -> StoredRepo:
+        """A workspace that is watched."""
+        made = self.github.add_repo(SITE.name)
+        self.life.app.services.workspaces.watch(SITE)
+        return made
+
+
+@pytest.fixture
+async def working(running_town: RunningTown, town_github: TownGitHub) -> AsyncIterator[Working]:
+    town_github.network.state.members["acme"] = {"rowan"}
+    town_github.repo.is_template = True
+    home = town_github.make_home(WORKSPACE_ORG="acme", WORKSPACE_TEMPLATE="acme/site")
+    async with awake(home) as life:
+
+        async def deliver() -> None:
+            while True:
+                await life.app.services.outbox.deliver_due()
+                await asyncio.sleep(0.01)
+
+        task = asyncio.create_task(deliver())
+        yield Working(life, town_github)
+        task.cancel()
+        await asyncio.gather(task, return_exceptions=True)
+
+
+def issues(repo: StoredRepo) -> list[tuple[str, set[str]]]:
+    """The titles and labels of all issues."""
+    return [(one.title, {label.name for label in one.labels}) for one in repo.issues.values() if one]
+
+
+async def test_the_workspace_is_made_found_and_not_made_again(working: Working) -> None:
+    assert await working.done("workspace_find") == {"found": False}
+    github = working.life.app.services.github
+    await github.contents.write(Repo("acme", "site"), "README.md", "# It\n", message="Add")
+    made = await working.done("workspace_create", name="The Garden", description="Plants.")
+    url = f"{working.github.url}/acme/www-lil-intdev-the-garden"
+    assert made["workspace"] == {
+        "name": "www-lil-intdev-the-garden",
+        "fullName": "acme/www-lil-intdev-the-garden",
+        "url": url,
+        "cloneUrl": f"{url}.git",
+    }
+    assert await working.done("workspace_find") == {"found": True, "name": "www-lil-intdev-the-garden", "url": url}
+    again = await working.done("workspace_create", name="Another")
+    assert (again["success"], again["existingWorkspace"]) == (False, "acme/www-lil-intdev-the-garden")
+    assert (await working.use("workspace_create", name="x", org="other")).is_error
+    assert (await working.use("workspace_find", org="nobody")).is_error
+
+
+async def test_a_memo_is_kept_once_and_a_plan_where_none_is_open(working: Working) -> None:
+    repo = working.watched_repo()
+    kept = await working.done("create_memo", title="What we saw", body="A heron, says @kit.")
+    assert kept["memo"] == {
+        "number": 1,
+        "title": "What we saw",
+        "url": f"{working.github.url}/acme/{SITE.name}/issues/1",
+    }
+    assert await working.done("create_memo", title="What we saw!", body="Once more.") == kept | {
+        "memo": kept["memo"] | {"title": "What we saw!"}
+    }
+    assert (await working.use("plan_create", title="x", goal="y", tasks=[])).is_error
+    planned = await working.done("plan_create", **PLAN)
+    assert (planned["issueNumber"], "deduplicated" in planned) == (2, False)
+    assert (await working.done("plan_create", owner="acme", repo=SITE.name, **PLAN))["deduplicated"]
+    assert issues(repo) == [("What we saw", {"memo"}), ("[PLAN] A counter", {"plan", "plan:active"})]
+    issue = repo.issues[2]
+    assert issue is not None
+    plan = parse_plan(issue.body or "", issue.title)
+    assert plan is not None
+    assert [task.title for task in plan.tasks[2:]] == ["Count visits", "Show them"]
+    assert plan.tasks[3].dependencies == ("Task 3",)
+    assert "@kit" not in (issue.body or "")
+
+
+async def test_a_workspace_is_finished_only_where_nothing_is_left(working: Working) -> None:
+    repo, services = working.watched_repo(), working.life.app.services
+    await services.github.create_issue(SITE, "Mend the gate", "It squeaks.")
+    await services.github.create_issue(SITE, "A thought", "Herons.", labels=("discussion",))
+    left = await working.use("workspace_finish", summary="All done")
+    assert left.is_error
+    assert "1 are open: #1" in left.content
+    await services.github.update_issue(SITE, 1, state="closed")
+    assert await working.done("workspace_finish", summary="All done") == {"success": True, "issueNumber": 3}
+    assert await working.done("workspace_finish", summary="All is done") == {"success": True, "issueNumber": 3}
+    assert issues(repo)[-1] == ("LIL INTDEV FINISHED: All done", {"finished"})
+    (watched,) = services.workspaces.all()
+    assert watched.finished_issue_number == 3
+    assert (await working.use("workspace_finish", owner="acme", repo="site", summary="x")).is_error
+
+
+async def test_among_others_words_an_act_waits_for_the_owner_and_strangers_are_offered_none(working: Working) -> None:
+    repo = working.watched_repo()
+    held = await working.use("create_memo", MIXED, title="What they want")
+    assert "until your owner agrees" in held.content
+    assert issues(repo) == []
+    registry = working.life.app.lives.turn_services.turn_runner.executor.registry
+    for turn in (
+        Turn("awareness", Provenance.STRANGER),
+        Turn("awareness", Provenance.OWNER, cause_id="at://did:plc:owner/app.bsky.feed.post/1"),
+        Turn("owner", Provenance.PEER),
+    ):
+        assert {tool.name for tool in registry.available(turn)} & set(NAMES) == set()
+    assert {tool.name for tool in registry.available(OWNER)} >= set(NAMES)
+
+
+async def test_without_an_account_or_in_a_social_only_life_there_are_none(
+    running_town: RunningTown, town_github: TownGitHub
+) -> None:
+    for home, social_only in ((running_town.make_home("maren"), False), (town_github.make_home(), True)):
+        async with awake(home, social_only=social_only) as life:
+            registry = life.app.lives.turn_services.turn_runner.executor.registry
+            assert {tool.name for tool in registry.available(OWNER)} & set(NAMES) == set()

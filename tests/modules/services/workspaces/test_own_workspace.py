@@ -1,0 +1,180 @@
+"""The workspace of the owner's organisation: found once, never made twice, watched from then on."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+
+import pytest
+
+from adapters.github.types import Repo
+from common.result import Err, Ok
+from modules.lives.workspaces.loop import PLAN_AWARENESS
+from modules.services.workspaces.finding import KNOWN_FOR_S
+from modules.services.workspaces.own import FILLED_WITHIN_S, WorkspaceRequest, workspace_name
+from tests.patience import HANG_S
+from tests.running_town import RunningSoul, RunningTown, awake
+from tests.town_github import TownGitHub
+from town.github.values import StoredRepo
+
+ORG = {"WORKSPACE_ORG": "acme", "WORKSPACE_TEMPLATE": "acme/template"}
+THREAD = "at://did:plc:owner/app.bsky.feed.post/1"
+GARDEN = WorkspaceRequest("The Garden", "Plants for all.", thread_uri=THREAD, by_owner=True)
+
+
+@pytest.fixture
+def template(town_github: TownGitHub) -> StoredRepo:
+    """The template repository of an organisation in which `rowan` may create repositories."""
+    town_github.network.state.members["acme"] = {"rowan"}
+    made = town_github.add_repo("template")
+    made.is_template = True
+    return made
+
+
+@asynccontextmanager
+async def sending(life: RunningSoul) -> AsyncIterator[None]:
+    """Intents leave meanwhile, as in a SOUL whose loops run."""
+
+    async def deliver() -> None:
+        while True:
+            await life.app.services.outbox.deliver_due()
+            await asyncio.sleep(0.01)
+
+    task = asyncio.create_task(deliver())
+    try:
+        yield
+    finally:
+        task.cancel()
+        await asyncio.gather(task, return_exceptions=True)
+
+
+async def put(life: RunningSoul, repo: Repo) -> None:
+    """Write the first file of a repository."""
+    assert isinstance(await life.app.services.github.contents.write(repo, "README.md", "# It\n", message="Add"), Ok)
+
+
+async def watches(life: RunningSoul, count: int) -> bool:
+    """Whether that many workspaces are watched."""
+    return len(life.app.services.workspaces.all()) == count
+
+
+async def proposed(life: RunningSoul) -> bool:
+    """Whether a repository was proposed."""
+    return bool(await life.app.services.outbox.of_kind("repository", 1))
+
+
+async def until(holds: Callable[[], Awaitable[bool]]) -> None:
+    """Wait until something holds."""
+    async with asyncio.timeout(HANG_S):
+        while not await holds():  # noqa: ASYNC110 - what is waited for happens elsewhere
+            await asyncio.sleep(0.01)
+
+
+def repos(town_github: TownGitHub) -> list[str]:
+    return [one.name for one in town_github.network.repos()]
+
+
+async def test_it_is_made_once_from_the_template_and_watched_with_its_thread(
+    running_town: RunningTown, town_github: TownGitHub, template: StoredRepo
+) -> None:
+    async with awake(town_github.make_home(**ORG)) as life:
+        await put(life, Repo("acme", "template"))
+        own = life.app.services.own_workspace
+        async with sending(life):
+            made = await own.create_workspace(GARDEN)
+            again = await own.create_workspace(WorkspaceRequest("Another", by_owner=True))
+        (watched,) = life.app.services.workspaces.all()
+        read = await life.app.services.github.contents.read(Repo("acme", "www-lil-intdev-the-garden"), "README.md")
+    assert (made.code, made.workspace and made.workspace.full_name) == ("created", "acme/www-lil-intdev-the-garden")
+    assert (again.code, again.workspace and again.workspace.full_name) == ("exists", "acme/www-lil-intdev-the-garden")
+    assert repos(town_github) == ["site", "template", "www-lil-intdev-the-garden"]
+    assert (watched.repo, watched.discovered_in_thread) == ("www-lil-intdev-the-garden", THREAD)
+    assert isinstance(read, Ok)
+    assert read.data.text == "# It\n"
+
+
+async def test_a_template_that_github_copies_late_is_waited_for_to_its_end(
+    running_town: RunningTown, town_github: TownGitHub, template: StoredRepo
+) -> None:
+    async with awake(town_github.make_home(**ORG)) as life:
+        own = life.app.services.own_workspace
+        async with sending(life):
+            making = asyncio.create_task(own.create_workspace(GARDEN))
+            await until(lambda: watches(life, 1))
+            await put(life, Repo("acme", "www-lil-intdev-the-garden"))
+            assert (await making).code == "created"
+            del town_github.network.state.repos["acme/www-lil-intdev-the-garden"]
+            making = asyncio.create_task(own.create_workspace(WorkspaceRequest("Weir", by_owner=True)))
+            await until(lambda: watches(life, 2))
+            life.passes(FILLED_WITHIN_S + 60)
+            late = await making
+    assert (late.code, late.reason) == ("waits", "acme/www-lil-intdev-weir is still empty")
+
+
+async def test_none_is_made_where_it_cannot_be_seen_whether_there_is_one(
+    running_town: RunningTown, town_github: TownGitHub, template: StoredRepo
+) -> None:
+    async with awake(town_github.make_home(**ORG | {"WORKSPACE_ORG": "nobody"})) as life:
+        own = life.app.services.own_workspace
+        found = await own.finder.find_existing_workspace("nobody")
+        assert isinstance(found, Err)
+        assert (await own.create_workspace(GARDEN)).code == "unknown"
+        assert (await own.create_workspace(WorkspaceRequest("x", org="acme", by_owner=True))).code == "elsewhere"
+        assert await life.app.services.outbox.of_kind("repository", 5) == []
+    async with awake(town_github.make_home()) as life:
+        assert (await life.app.services.own_workspace.create_workspace(GARDEN)).code == "elsewhere"
+    assert repos(town_github) == ["site", "template"]
+
+
+async def test_one_that_a_peer_made_meanwhile_stays_the_only_one(
+    running_town: RunningTown, town_github: TownGitHub, template: StoredRepo
+) -> None:
+    async with awake(town_github.make_home(**ORG)) as life:
+        own = life.app.services.own_workspace
+        making = asyncio.create_task(own.create_workspace(GARDEN))
+        await until(lambda: proposed(life))
+        town_github.add_repo("www-lil-intdev-of-a-peer")
+        async with sending(life):
+            made = await making
+    assert (made.code, made.reason) == ("failed", "acme/www-lil-intdev-of-a-peer is there already")
+    assert repos(town_github) == ["site", "template", "www-lil-intdev-of-a-peer"]
+
+
+async def test_without_the_owners_word_it_waits_for_it_or_is_refused(
+    running_town: RunningTown, town_github: TownGitHub, template: StoredRepo
+) -> None:
+    async with awake(town_github.make_home(**ORG)) as life:
+        own = life.app.services.own_workspace
+        held = await own.create_workspace(WorkspaceRequest("Garden", hold="others' words are in this turn"))
+        refused = await own.create_workspace(WorkspaceRequest("Garden"))
+    assert (held.code, refused.code) == ("held", "refused")
+    assert repos(town_github) == ["site", "template"]
+
+
+async def test_the_one_that_is_there_is_watched_from_the_first_cycle_on_and_looked_for_every_ten_minutes(
+    running_town: RunningTown, town_github: TownGitHub, template: StoredRepo
+) -> None:
+    async with awake(town_github.make_home(**ORG)) as life:
+        assert (await life.app.scheduler.run_guarded(PLAN_AWARENESS)).reason == "no workspace is watched"
+        town_github.add_repo("www-lil-intdev-garden")
+        assert (await life.app.scheduler.run_guarded(PLAN_AWARENESS)).reason == "no workspace is watched"
+        life.passes(KNOWN_FOR_S)
+        await life.app.scheduler.run_guarded(PLAN_AWARENESS)
+        assert [one.repo for one in life.app.services.workspaces.all()] == ["www-lil-intdev-garden"]
+        assert any("The workspace of acme is watched" in line for _, line, _ in life.console.lines)
+
+
+@pytest.mark.parametrize(
+    ("name", "becomes"),
+    [
+        ("The Garden", "www-lil-intdev-the-garden"),
+        ("www-lil-intdev-garden", "www-lil-intdev-garden"),
+        ("WWW-Lil-Intdev-Garden", "www-lil-intdev-garden"),
+        ("../../etc", "www-lil-intdev-etc"),
+        ("⁂", "www-lil-intdev-untitled"),
+        (f"{'a' * 59} b", f"www-lil-intdev-{'a' * 59}"),
+    ],
+)
+def test_its_name_has_the_prefix_once(name: str, becomes: str) -> None:
+    assert workspace_name(name) == becomes
