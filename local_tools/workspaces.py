@@ -12,7 +12,7 @@ from functools import partial
 
 from adapters.github.types import Issue, Repo
 from common.provenance import Provenance
-from common.result import ApiResult, Err, Ok
+from common.result import Err
 from common.text.untrusted import clean, one_line
 from local_tools.github_acting import TIME_LIMIT_S, GitHubActing, GitHubToolServices
 from local_tools.workspace_inputs import (
@@ -39,7 +39,7 @@ SENTINEL_PREFIX = "LIL INTDEV FINISHED:"
 
 _SKILL = "workspace-tools"
 _TITLE_CHARS, _BODY_CHARS, _SUMMARY_CHARS, _LABEL_CHARS = 200, 20_000, 80, 50
-_MOST_LABELS, _MOST_OPEN, _MOST_TOLD = 10, 100, 10
+_MOST_LABELS, _MOST_OPEN, _MOST_TOLD = 10, 1_000, 10
 _NO_WORK = frozenset({MEMO, "discussion"})
 _WAITS = {"held": "Held", "waits": "On Its Way"}
 _PROBLEMS = {"unknown": "Unread", "refused": "Refused"}
@@ -139,7 +139,7 @@ class WorkspaceTools:
             return repo
         if self._services.workspaces.get(repo) is None:
             return self.words.error("Not Watched", repo=repo.full_name)
-        open_now = await self._open_in(repo)
+        open_now = await self._services.github.list_issues(repo, limit=_MOST_OPEN)
         if isinstance(open_now, Err):
             return self._acting.unread(open_now.error)
         sentinel = next((one for one in reversed(open_now.data) if _is_sentinel(one)), None)
@@ -163,13 +163,6 @@ class WorkspaceTools:
         issue = _issue(repo, f"{SENTINEL_PREFIX} {summary}", body[:_BODY_CHARS], (FINISHED_LABEL,))
         sent = await self._acting.send(issue, "finished", turn)
         return sent if isinstance(sent, ToolResult) else int(sent.result_cid or 0)
-
-    async def _open_in(self, repo: Repo) -> ApiResult[tuple[Issue, ...]]:
-        """The open issues and pull requests, newest first; an error where there are more than can be looked at."""
-        listed = await self._services.github.list_issues(repo, limit=_MOST_OPEN)
-        if isinstance(listed, Ok) and len(listed.data) >= _MOST_OPEN and not any(map(is_work, listed.data)):
-            return Err(f"{repo.full_name} has more open issues than can be looked through", kind="invalid")
-        return listed
 
 
 def is_work(issue: Issue) -> bool:
