@@ -29,23 +29,7 @@ BY_OTHER_PROGRAMS = {
     "safe_write_file": "docs/names.md",
 }
 FOR_WORKSPACES = {
-    "advance_claim": "modules/services/plans",
-    "begin_claim": "modules/services/plans",
-    "build_task_event_marker": "modules/services/plans",
-    "claims_on": "modules/services/plans",
-    "count_task_failures": "modules/services/plans",
-    "dead_holder": "modules/services/plans",
-    "dead_locks": "modules/services/plans",
     "get_task_branch_candidates": "modules/services/plans",
-    "highest_epoch": "modules/services/plans",
-    "judge_lease": "modules/services/plans",
-    "lease_of": "modules/services/plans",
-    "lock_branch": "modules/services/plans",
-    "parse_lock_branch": "modules/services/plans",
-    "parse_task_branch": "modules/services/plans",
-    "release_actions": "modules/services/plans",
-    "update_task_in_plan_body": "modules/services/plans",
-    "with_claim_until": "modules/services/plans",
 }
 """What plans of work offer. No life works on them yet; a function that one calls goes from this list."""
 

@@ -222,6 +222,14 @@ class GitHub:
         text = fit_body(body)
         return await self._caller.write(what, lambda ask: ask.create_comment(repo, number, text))
 
+    async def edit_comment(self, repo: Repo, comment_id: int, body: str) -> ApiResult[Comment]:
+        """Give a comment another text, cut to what GitHub takes; its author may, and who may push."""
+        what = f"change a comment in {repo.full_name}"
+        if wrong := wrong_place(what, repo, comment_id) or empty(what, "text", body):
+            return wrong
+        text = fit_body(body)
+        return await self._caller.write(what, lambda ask: ask.edit_comment(repo, comment_id, text))
+
     async def delete_comment(self, repo: Repo, comment_id: int) -> ApiResult[None]:
         """Take a comment away; one that is gone already is a success."""
         what = f"delete a comment in {repo.full_name}"

@@ -87,6 +87,12 @@ class Operations:
     def create_comment(self, repo: Repo, number: int, body: str) -> Comment:
         return convert.comment(self._issue(repo, number).create_comment(body))
 
+    def edit_comment(self, repo: Repo, comment_id: int, body: str) -> Comment:
+        url = f"{repo_path(repo)}/issues/comments/{comment_id}"
+        comment = sdk.IssueComment(self._requester, url=url)
+        comment.edit(body)
+        return convert.comment(comment)
+
     def delete_comment(self, repo: Repo, comment_id: int) -> None:
         url = f"{repo_path(repo)}/issues/comments/{comment_id}"
         sdk.IssueComment(self._requester, url=url).delete()

@@ -2,22 +2,34 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Protocol
 
 from adapters.github.client import GitHub
 from adapters.space.client import SpaceClient
 from common.clock import Clock
+from common.redact import Redactor
 from common.settings import Settings
+from modules.lives.workspaces.claim import ClaimStep
 from modules.lives.workspaces.cycle import Cycle
+from modules.lives.workspaces.execute import Execution
 from modules.lives.workspaces.loop import PlanAwarenessLoop
 from modules.lives.workspaces.perceive import WorkspacePerceiver
+from modules.lives.workspaces.sweep import SweepStep
 from modules.lives.workspaces.tell import ProgressTeller
-from modules.lives.workspaces.types import Step
+from modules.lives.workspaces.types import Step, TaskWork
 from modules.lives.workspaces.upkeep import UpkeepServices, build_acting, build_trust, upkeep_steps
+from modules.runtime.home import Home
 from modules.runtime.journal.journal import Journal
 from modules.runtime.scheduler.attention import Attention
 from modules.runtime.scheduler.types import Loop
+from modules.services.commitments.texts import without_mentions
+from modules.services.plans.claimer import Claimer
+from modules.services.plans.lease_store import TaskLeases
+from modules.services.plans.plan_reading import PlanReader
+from modules.services.plans.types import Task
 from modules.services.workspaces.own import OwnWorkspace
+from modules.services.workspaces.trust import WorkspaceTrust
 from modules.services.workspaces.watched import WatchedWorkspaces
 
 
@@ -31,6 +43,8 @@ class WorkspaceServices(UpkeepServices, Protocol):
     workspaces: WatchedWorkspaces
     attention: Attention
     own_workspace: OwnWorkspace
+    home: Home
+    redactor: Redactor
 
 
 class RoomAccess(Protocol):
@@ -66,4 +80,38 @@ def build_steps(services: WorkspaceServices, access: RoomAccess) -> list[Step]:
     return [
         *upkeep_steps(services, trust, acting),
         ProgressTeller(access.room, services.clock, access.mute_reason),
+        *build_claim_steps(services, access, trust, ()),
     ]
+
+
+def build_claim_steps(
+    services: WorkspaceServices, access: RoomAccess, trust: WorkspaceTrust, works: Sequence[TaskWork]
+) -> list[Step]:
+    """Return the steps by which tasks are claimed, worked on by `works`, and given back."""
+    github, clock, journal, phrase = services.github, services.clock, services.journal, services.phrases.phrase
+    leases = TaskLeases(services.database, services.home.memory, clock, github.login)
+    reader = PlanReader(github, leases, trust, clock)
+
+    def words(task: Task) -> str:
+        claimed = phrase("github.task_claim", number=task.number, title=without_mentions(task.title))
+        return services.redactor.text(claimed)
+
+    claimer = Claimer(github, leases, reader, words, clock)
+    execution = Execution(
+        claimer=claimer,
+        outbox=services.outbox,
+        phrase=phrase,
+        redactor=services.redactor,
+        journal=journal,
+        clock=clock,
+    )
+    claim = ClaimStep(
+        claimer=claimer,
+        reader=reader,
+        trust=trust,
+        works=works,
+        execution=execution,
+        journal=journal,
+        why_not=access.mute_reason,
+    )
+    return [SweepStep(claimer, reader, journal), claim]

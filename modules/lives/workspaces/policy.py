@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 
 from modules.lives.workspaces.types import FoundPlan, PlanProgress, Poll
+from modules.services.plans.docs_tasks import has_docs_tasks
 from modules.services.plans.tasks import get_claimable_tasks
 from modules.services.plans.types import ACTIVE_TASKS, Plan, Task
 
@@ -71,3 +72,19 @@ def line_of(poll: Poll, notes: Sequence[str] = ()) -> str:
     if finished:
         parts.append(f"{finished} of {len(poll.workspaces)} workspaces finished")
     return "; ".join((*parts, *notes))
+
+
+def plans_to_claim_in(plans: Iterable[FoundPlan]) -> list[FoundPlan]:
+    """Return the plans with tasks that anybody may take: those with the fewest first, so that they get done."""
+    open_tasks = [(len(get_claimable_tasks(one.plan)), one.key, one) for one in plans]
+    return [one for count, _, one in sorted(open_tasks, key=lambda row: row[:2]) if count]
+
+
+def tasks_to_claim(plan: Plan) -> list[Task]:
+    """Return the tasks that anybody may take, those that make a page of documents first."""
+
+    def makes_no_page(task: Task) -> bool:
+        pages = has_docs_tasks([task])
+        return not (pages.has_agents_md or pages.has_scenarios_md)
+
+    return sorted(get_claimable_tasks(plan), key=lambda task: (makes_no_page(task), task.number))

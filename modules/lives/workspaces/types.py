@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Awaitable, Callable, Collection
 from dataclasses import dataclass, replace
 from datetime import datetime
 from enum import IntEnum
 from typing import Protocol
 
 from adapters.github.types import Issue, Repo
-from modules.services.plans.types import Plan
+from modules.services.plans.types import Plan, Task
 from modules.services.workspaces.watched import WatchedWorkspace
 
 PlanKey = tuple[str, int]
@@ -162,3 +162,65 @@ class PlanProgress:
     blocked: int
     free: int
     waiting: int
+
+
+@dataclass(frozen=True, slots=True)
+class HeldTask:
+    """A task that is ours for as long as the work on it lasts. The plan is as it was read before it was claimed.
+
+    `is_ours` reads the plan again and returns whether the task is still ours. The work asks it right before anything of
+    it becomes public, and ends with `Lost` where it is not.
+    """
+
+    found: FoundPlan
+    task: Task
+    is_ours: Callable[[], Awaitable[bool]]
+
+
+@dataclass(frozen=True, slots=True)
+class Opened:
+    """A pull request was opened, or stood already: its address, and a summary for the comment on the plan.
+
+    Its branch is that of `get_task_branch_name`, and its body holds `Part of #<issue>`: by these all find it.
+    """
+
+    url: str
+    summary: str
+
+
+@dataclass(frozen=True, slots=True)
+class Blocked:
+    """The task cannot be done as things stand; `reason` is for the comment on the plan."""
+
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class Failed:
+    """The work went wrong; `reason` is for the comment on the plan. After three failures a task is left alone."""
+
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class Lost:
+    """The task is not ours any more: the plan is left as it stands."""
+
+
+WorkResult = Opened | Blocked | Failed | Lost
+
+
+class TaskWork(Protocol):
+    """A kind of work on tasks of plans. Only tasks that some work can do are claimed.
+
+    It is cancelled where the task is lost while it works. After `kill -9` it may be asked to do the same task again, so
+    what it makes public has stable keys. It takes the attention itself where it uses the model.
+    """
+
+    def can_do(self, task: Task) -> bool:
+        """Return whether this is the work for a task. Pure, and without a request."""
+        ...
+
+    async def do(self, work: HeldTask) -> WorkResult:
+        """Do the task and return what came of it. What it raises counts as a failure."""
+        ...

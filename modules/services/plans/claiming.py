@@ -107,6 +107,12 @@ def step_down(state: ClaimState) -> tuple[Action, ...]:
     return tuple(actions)
 
 
+def works_elsewhere(plan: Plan, number: int, login: str) -> bool:
+    """Return whether somebody works on another task of the plan."""
+    active = (task for task in plan.tasks if task.number != number and task.status in ACTIVE_TASKS)
+    return any((task.assignee or "").lower() == login.lower() for task in active)
+
+
 def holder_of(snapshot: Snapshot, number: int, me: str) -> tuple[LoseCode, str] | None:
     """Return why a task is not to be claimed, and who has it if that is known; None where it may be."""
     task = snapshot.plan.task(number) if snapshot.plan else None
@@ -139,7 +145,7 @@ def _look(state: ClaimState, snapshot: Snapshot | None) -> Step:
         return _lose(state, *taken)
     epoch = 1 + max(snapshot.epoch, max(snapshot.locks or (), default=0))
     seen = max((claim.comment_id for claim in snapshot.claims), default=0)
-    is_busy = snapshot.plan is not None and _is_busy(state, snapshot.plan)
+    is_busy = snapshot.plan is not None and works_elsewhere(snapshot.plan, state.number, state.me)
     chosen = replace(state, epoch=epoch, stage="locking", seen=seen, is_busy=is_busy)
     return (chosen, (CreateLock(epoch),)) if snapshot.locks is not None else _write(chosen)
 
@@ -228,12 +234,6 @@ def _earlier(state: ClaimState, snapshot: Snapshot) -> str:
 def _lose(state: ClaimState, code: LoseCode, holder: str = "") -> Step:
     lost = replace(state, stage="lost", code=code, holder=holder)
     return lost, step_down(lost)
-
-
-def _is_busy(state: ClaimState, plan: Plan) -> bool:
-    mine = state.me.lower()
-    active = (task for task in plan.tasks if task.number != state.number and task.status in ACTIVE_TASKS)
-    return any((task.assignee or "").lower() == mine for task in active)
 
 
 def _late(took_s: float) -> float:

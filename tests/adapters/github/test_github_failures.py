@@ -51,7 +51,7 @@ async def test_a_write_without_a_sound_answer_is_sent_once_and_its_outcome_calle
 
 
 @on_one_loop
-@pytest.mark.parametrize("operation", ["comment", "update", "delete", "react", "assign"])
+@pytest.mark.parametrize("operation", ["comment", "update", "edit", "delete", "react", "assign"])
 async def test_no_write_of_any_kind_is_repeated(town: GitHubTown, ada: GitHub, operation: str) -> None:
     ok(await ada.create_issue(REPO, "Beans", "…"))
     comment = ok(await ada.create_comment(REPO, 1, "first"))
@@ -60,6 +60,7 @@ async def test_no_write_of_any_kind_is_repeated(town: GitHubTown, ada: GitHub, o
     calls = {
         "comment": ada.create_comment(REPO, 1, "hello"),
         "update": ada.update_issue(REPO, 1, state="closed"),
+        "edit": ada.edit_comment(REPO, comment.id, "hello"),
         "delete": ada.delete_comment(REPO, comment.id),
         "react": ada.add_reaction(REPO, 1, "eyes"),
         "assign": ada.add_assignees(REPO, 1, ["bea"]),

@@ -136,14 +136,20 @@ async def test_comments_are_written_listed_since_a_time_and_deleted(town: GitHub
     )
     assert ok(await ada.list_comments(REPO, 1)) == (first, second)
     assert ok(await ada.list_comments(REPO, 1, since="2026-01-05T12:00:30Z")) == (second,)
+    changed = ok(await ada.edit_comment(REPO, first.id, "Turned twice."))
+    assert (changed.id, changed.body) == (first.id, "Turned twice.")
+    assert (changed.created_at, changed.updated_at) == (first.created_at, "2026-01-05T12:01:00Z")
+    assert err(await ada.edit_comment(REPO, first.id, " ")).kind == "invalid"
     for _ in range(2):
         assert (await ada.delete_comment(REPO, first.id)).success
+    assert err(await ada.edit_comment(REPO, first.id, "Turned.")).kind == "not_found"
     assert ok(await ada.list_comments(REPO, 1)) == (second,)
 
 
 async def test_only_who_may_deletes_anothers_comment(town: GitHubTown, ada: GitHub) -> None:
     ok(await ada.create_issue(REPO, "Compost", "Turn it."))
     comment = ok(await ada.create_comment(REPO, 1, "Turned."))
+    assert err(await town.client("cy").edit_comment(REPO, comment.id, "Mine.")).kind == "auth"
     assert err(await town.client("cy").delete_comment(REPO, comment.id)).kind == "auth"
     assert (await town.client("bea").delete_comment(REPO, comment.id)).success
 

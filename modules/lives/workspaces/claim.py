@@ -1,0 +1,91 @@
+"""Claims at most one task in a cycle, of those that this SOUL can do, and has it worked on."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from common.result import Err
+from modules.lives.workspaces.execute import Execution
+from modules.lives.workspaces.policy import plans_to_claim_in, tasks_to_claim
+from modules.lives.workspaces.types import FoundPlan, Place, Poll, StepResult, TaskWork
+from modules.runtime.journal.journal import Journal
+from modules.runtime.journal.types import Entry
+from modules.services.plans.claim_requests import repo_of
+from modules.services.plans.claimer import Claimer
+from modules.services.plans.events import MAX_TASK_RETRIES
+from modules.services.plans.leases import Lease
+from modules.services.plans.plan_reading import PlanReader
+from modules.services.plans.types import Task
+from modules.services.workspaces.trust import WorkspaceTrust
+
+
+class ClaimStep:
+    """Goes on with what was claimed before, else claims; `why_not` returns why nothing may be claimed just now."""
+
+    name, place = "claim", Place.CLAIM
+    acts, sees_finished = True, False
+
+    def __init__(
+        self,
+        *,
+        claimer: Claimer,
+        reader: PlanReader,
+        trust: WorkspaceTrust,
+        works: Sequence[TaskWork],
+        execution: Execution,
+        journal: Journal,
+        why_not: Callable[[], str],
+    ) -> None:
+        self._claimer = claimer
+        self._reader = reader
+        self._trust = trust
+        self._works = works
+        self._execution = execution
+        self._journal = journal
+        self._why_not = why_not
+
+    async def run(self, poll: Poll) -> StepResult:
+        """Claim and do one task."""
+        if self._why_not():
+            return StepResult()
+        for lease in await self._claimer.held():
+            return await self._go_on(lease, poll)
+        for found in plans_to_claim_in(poll.plans):
+            for task in tasks_to_claim(found.plan):
+                work = self._work_for(task)
+                if work is None or not await self._may_be_claimed(found, task):
+                    continue
+                outcome = await self._claimer.claim(found.repo, found.number, task.number)
+                if outcome.lease is None:
+                    await self._tell(found, task, f"not claimed: {outcome.code}", by=outcome.holder)
+                    break
+                await self._tell(found, task, "claimed", by=outcome.lease.soul)
+                return await self._execution.run(outcome.lease, found, task, work)
+        return StepResult()
+
+    async def _go_on(self, lease: Lease, poll: Poll) -> StepResult:
+        """Work on a task that was won before the program ended; give it back where that cannot be."""
+        key = (repo_of(lease).full_name.lower(), lease.issue)
+        found = next((one for one in poll.plans if one.key == key), None)
+        task = found.plan.task(lease.number) if found else None
+        work = self._work_for(task) if task else None
+        if found is None or task is None or work is None:
+            await self._claimer.release(lease, "pending")
+            return StepResult(note=f"task {lease.number} of #{lease.issue} was given back")
+        return await self._execution.run(lease, found, task, work)
+
+    def _work_for(self, task: Task) -> TaskWork | None:
+        return next((work for work in self._works if work.can_do(task)), None)
+
+    async def _may_be_claimed(self, found: FoundPlan, task: Task) -> bool:
+        """Whether the plan is by somebody whose words count, and the task did not fail too often."""
+        if not (await self._trust.accounts(found.repo)).covers(found.issue.author):
+            return False
+        reading = await self._reader.read(found.repo, found.number)
+        if isinstance(reading, Err):
+            return False
+        return reading.data.failures(task.number) < MAX_TASK_RETRIES
+
+    async def _tell(self, found: FoundPlan, task: Task, what: str, *, by: str) -> None:
+        summary = f"{task.name} of {found.repo.full_name}#{found.number} {what}{f' ({by})' if by else ''}"
+        await self._journal.record(Entry("life", self.name, summary, line="info", reason=task.title))

@@ -1,0 +1,154 @@
+"""Has a claimed task worked on, keeps the claim alive meanwhile, and reports how it ended."""
+
+from __future__ import annotations
+
+import asyncio
+from contextlib import suppress
+
+from common.clock import Clock
+from common.errors import Fatal
+from common.redact import Redactor
+from modules.lives.workspaces.types import (
+    Blocked,
+    Failed,
+    FoundPlan,
+    HeldTask,
+    Lost,
+    Opened,
+    StepResult,
+    TaskWork,
+    WorkResult,
+)
+from modules.runtime.journal.journal import Journal
+from modules.runtime.journal.types import Entry
+from modules.services.commitments.texts import without_mentions
+from modules.services.outbox.github_bodies import IssueCommentBody
+from modules.services.outbox.outbox import Outbox
+from modules.services.outbox.types import ProposedAction
+from modules.services.plans.claimer import Claimer, Ending
+from modules.services.plans.claims import RENEWED_AFTER
+from modules.services.plans.events import TaskEventName, build_task_event_marker
+from modules.services.plans.leases import Lease
+from modules.services.plans.naming import claim_key
+from modules.services.plans.types import Task
+from modules.services.voice_phrases.store import Phrase
+
+MOST_REASON_CHARS = 2_000
+WORK_LIMIT_S = 1_800.0
+"""How long the work on one task may last."""
+_ENDINGS: dict[type[WorkResult], tuple[str, TaskEventName, Ending]] = {
+    Opened: ("github.task_complete", "completed", "opened"),
+    Blocked: ("github.task_blocked", "blocked", "blocked"),
+    Failed: ("github.task_failed", "failed", "blocked"),
+}
+
+
+class Execution:
+    """Works on one task at a time. What is told of it on the plan leaves through the outbox, once for each claim."""
+
+    def __init__(
+        self,
+        *,
+        claimer: Claimer,
+        outbox: Outbox,
+        phrase: Phrase,
+        redactor: Redactor,
+        journal: Journal,
+        clock: Clock,
+    ) -> None:
+        self._claimer = claimer
+        self._outbox = outbox
+        self._phrase = phrase
+        self._redactor = redactor
+        self._journal = journal
+        self._clock = clock
+
+    async def run(self, lease: Lease, found: FoundPlan, task: Task, work: TaskWork) -> StepResult:
+        """Do a task that is ours, and give it back as it is then. Raises `Fatal` as the work does."""
+        told = await self._outbox.by_cause(cause_of(lease))
+        if told:
+            # NOTE(self): it ended before the program did; its pull request, if there is one, is found by `release`.
+            await self._claimer.release(lease, "pending")
+            return StepResult()
+        result = await self._work_on(lease, found, task, work)
+        summary = f"{task.name} of {found.repo.full_name}#{found.number}: {type(result).__name__.lower()}"
+        await self._journal.record(
+            Entry("life", "task", summary, line="done" if isinstance(result, Opened) else "warn", reason=_why(result))
+        )
+        if isinstance(result, Lost):
+            await self._claimer.release(lease, "pending")
+            return StepResult(note=summary)
+        phrase, event, ending = _ENDINGS[type(result)]
+        await self._report(lease, task, phrase, event, _why(result))
+        await self._claimer.release(lease, ending)
+        return StepResult(runs_again=True, note=summary)
+
+    async def _work_on(self, lease: Lease, found: FoundPlan, task: Task, work: TaskWork) -> WorkResult:
+        if not await self._claimer.start_work(lease):
+            return Lost()
+        kept = [lease]
+        held = HeldTask(found, task, lambda: self._is_ours(kept))
+        doing = asyncio.create_task(_done(work, held, self._clock), name="task-work")
+        keeping = asyncio.create_task(self._keep(kept), name="task-lease")
+        try:
+            await asyncio.wait({doing, keeping}, return_when=asyncio.FIRST_COMPLETED)
+            return await doing if doing.done() else Lost()
+        finally:
+            for one in (doing, keeping):
+                one.cancel()
+                with suppress(asyncio.CancelledError):
+                    await one
+
+    async def _keep(self, kept: list[Lease]) -> None:
+        """Renew the claim until it is lost."""
+        while True:
+            await self._clock.sleep(RENEWED_AFTER.total_seconds())
+            if not await self._is_ours(kept):
+                return
+
+    async def _is_ours(self, kept: list[Lease]) -> bool:
+        checked = await self._claimer.check(kept[0])
+        kept[0] = checked or kept[0]
+        return checked is not None
+
+    async def _report(self, lease: Lease, task: Task, phrase: str, event: TaskEventName, why: str) -> None:
+        repo = f"{lease.owner}/{lease.repo}"
+        marker = build_task_event_marker(lease.number, event, max(lease.epoch, 1))
+        details = without_mentions(self._redactor.text(why)[:MOST_REASON_CHARS])
+        text = self._phrase(phrase, number=task.number, title=without_mentions(task.title), details=details)
+        body = IssueCommentBody(
+            source="workspace",
+            repo=repo,
+            number=lease.issue,
+            body=f"{text}\n\n{marker}",
+            text=text,
+            about=f"Comment on {repo}#{lease.issue}",
+        )
+        await self._outbox.submit(ProposedAction(body, once=cause_of(lease), cause_id=cause_of(lease)))
+
+
+async def _done(work: TaskWork, held: HeldTask, clock: Clock) -> WorkResult:
+    try:
+        async with clock.timeout(WORK_LIMIT_S):
+            return await work.do(held)
+    except Fatal:
+        raise
+    except TimeoutError:
+        return Failed(f"It was not done within {WORK_LIMIT_S / 60:.0f} minutes.")
+    except Exception as error:
+        return Failed(f"{type(error).__name__}: {error}")
+
+
+def cause_of(lease: Lease) -> str:
+    """Return the name of the end of one claim, for the outbox."""
+    return f"task-end:{claim_key(lease.owner, lease.repo, lease.issue, lease.number)}:{lease.epoch}"
+
+
+def _why(result: WorkResult) -> str:
+    match result:
+        case Opened(url=url, summary=summary):
+            return f"{summary}\n{url}".strip()
+        case Blocked(reason=reason) | Failed(reason=reason):
+            return reason
+        case Lost():
+            return "somebody else has it, or it was given back"

@@ -1,0 +1,225 @@
+"""Carries out the actions of a claim on GitHub. Each looks right before it writes, and may be done again without harm.
+
+These writes do not pass the outbox: each depends on what stands there at that moment, and loses its sense in a queue.
+They pass the same pause (in the adapter), and their words the same redaction.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+
+from adapters.github.client import GitHub
+from adapters.github.types import GitCommit, Repo
+from common.clock import Clock, iso
+from common.result import ApiResult, Err, Ok
+from modules.services.plans.claim_types import (
+    Action,
+    AssignSelf,
+    ClaimAnswer,
+    CreateLock,
+    DeleteLock,
+    EndClaim,
+    Event,
+    LineAnswer,
+    LockAnswer,
+    PostClaim,
+    Read,
+    ResetLine,
+    UnassignSelf,
+    Wait,
+    WriteLine,
+)
+from modules.services.plans.claiming import lock_branch
+from modules.services.plans.claims import Claim, claim_marker, with_claim_until
+from modules.services.plans.events import build_task_event_marker
+from modules.services.plans.leases import Lease
+from modules.services.plans.naming import claim_key
+from modules.services.plans.plan_reading import NO_BRANCHES, PlanReader, PlanReading
+from modules.services.plans.types import Expected, Task, TaskChange
+from modules.services.plans.update import update_task_in_plan_body
+
+ClaimWords = Callable[[Task], str]
+"""Returns what the comment of a claim tells people."""
+
+
+def repo_of(lease: Lease) -> Repo:
+    """Return the repository of a lease."""
+    return Repo(lease.owner, lease.repo)
+
+
+class ClaimRequests:
+    """The requests of one account. `words` returns what the comment of a claim says, its markers not among it."""
+
+    def __init__(self, github: GitHub, reader: PlanReader, words: ClaimWords, clock: Clock) -> None:
+        self._github = github
+        self._reader = reader
+        self._words = words
+        self._clock = clock
+
+    @property
+    def login(self) -> str:
+        """Whose requests they are."""
+        return self._github.login
+
+    async def read(self, lease: Lease) -> PlanReading | None:
+        """Return the plan of a lease, None where it cannot be read."""
+        found = await self._reader.read(repo_of(lease), lease.issue)
+        return found.data if isinstance(found, Ok) else None
+
+    async def act(self, lease: Lease, action: Action, reading: PlanReading | None) -> Event | None:
+        """Do what is asked for while a task is claimed, and return the answer; `reading` is the last one."""
+        match action:
+            case CreateLock(epoch=epoch):
+                return await self._create_lock(replace(lease, epoch=epoch))
+            case WriteLine(change=change, expected=expected):
+                return await self.change_line(lease, change, expected)
+            case PostClaim(claim=claim):
+                return await self._post_claim(lease, claim, reading)
+            case Wait(seconds=seconds):
+                await self._clock.sleep(seconds)
+                return action
+            case AssignSelf():
+                await self._github.add_assignees(repo_of(lease), lease.issue, [lease.soul])
+                return None
+            case Read():
+                raise ValueError("a plan is read by `read`")
+            case _:
+                await self.undo(lease, action)
+                return None
+
+    async def undo(self, lease: Lease, action: Action) -> bool:
+        """Undo a part of a claim; return whether nothing of that part is left."""
+        repo = repo_of(lease)
+        match action:
+            case ResetLine(change=change, expected=expected):
+                return (await self.change_line(lease, change, expected)).code != "failed"
+            case UnassignSelf():
+                done = await self._github.remove_assignee(repo, lease.issue, lease.soul)
+                return isinstance(done, Ok) or done.kind == "not_found"
+            case EndClaim(comment_id=comment_id):
+                return await self._end_claim(lease, comment_id)
+            case DeleteLock(epoch=epoch):
+                return await self._delete_own_lock(replace(lease, epoch=epoch))
+            case _:
+                raise ValueError(f"{type(action).__name__} undoes nothing")
+
+    async def change_line(self, lease: Lease, change: TaskChange, expected: Expected) -> LineAnswer:
+        """Change the task where it is as expected, over the body that was read right before."""
+        github, repo, began_s = self._github, repo_of(lease), self._clock.monotonic()
+        async with github.burst():
+            issue = await github.get_issue(repo, lease.issue)
+            if isinstance(issue, Err):
+                return LineAnswer("conflict" if issue.kind == "not_found" else "failed")
+            update = update_task_in_plan_body(issue.data.body, lease.number, change, expected)
+            if update.code in {"conflict", "missing"}:
+                return LineAnswer("conflict")
+            if update.code == "changed":
+                written = await github.update_issue(repo, lease.issue, body=update.body)
+                if isinstance(written, Err):
+                    return LineAnswer("failed")
+        return LineAnswer("written", self._clock.monotonic() - began_s)
+
+    async def renew(self, lease: Lease) -> bool:
+        """Let the comment of a claim say that it holds until `lease.until`; return whether it does."""
+        if lease.comment_id is None:
+            return False
+        body = await self._comment_body(lease, lease.comment_id)
+        if isinstance(body, Err) or body.data is None:
+            return False
+        text = with_claim_until(body.data, lease.number, lease.until)
+        return isinstance(await self._github.edit_comment(repo_of(lease), lease.comment_id, text), Ok)
+
+    async def delete_dead_lock(self, lease: Lease, epoch: int) -> bool:
+        """Delete the lock of an ended claim, whoever made it; return whether it is gone."""
+        branch = lock_branch(lease.issue, lease.number, epoch)
+        return isinstance(await self._github.refs.delete(repo_of(lease), branch), Ok)
+
+    async def _create_lock(self, lease: Lease) -> LockAnswer:
+        repo, branch = repo_of(lease), lock_branch(lease.issue, lease.number, lease.epoch)
+        async with self._github.burst():
+            own = await self._own_commit(lease)
+            if isinstance(own, Err):
+                return LockAnswer("unsupported" if own.kind in NO_BRANCHES else "failed")
+            made = await self._github.refs.create(repo, branch, own.data.sha)
+            if isinstance(made, Ok):
+                return LockAnswer("created")
+            # NOTE(self): an answer may have been lost, and then the branch that is in the way is our own.
+            is_ours = await self._is_own_lock(lease)
+        if isinstance(is_ours, Ok) and is_ours.data:
+            return LockAnswer("created")
+        return LockAnswer("exists" if made.kind == "conflict" else "failed")
+
+    async def _own_commit(self, lease: Lease) -> ApiResult[GitCommit]:
+        """Store the commit that the lock points to: the same one however often it is asked for."""
+        repo, refs = repo_of(lease), self._github.refs
+        known = await self._github.get_repository(repo)
+        if isinstance(known, Err):
+            return replace(known, kind="transient")
+        base = await refs.get(repo, known.data.default_branch)
+        if isinstance(base, Err):
+            return base
+        parent = await refs.commit(repo, base.data.sha)
+        if isinstance(parent, Err):
+            return replace(parent, kind="transient")
+        return await refs.create_empty_commit(
+            repo,
+            parent.data,
+            message=lock_mark(lease),
+            name=lease.soul,
+            email=f"{lease.soul}@users.noreply.github.com",
+            date=f"{lease.since:%Y-%m-%dT%H:%M:%SZ}",
+        )
+
+    async def _is_own_lock(self, lease: Lease) -> ApiResult[bool | None]:
+        """Whether the lock of a lease is ours, by what its commit says; None where there is none."""
+        repo, refs = repo_of(lease), self._github.refs
+        found = await refs.get(repo, lock_branch(lease.issue, lease.number, lease.epoch))
+        if isinstance(found, Err):
+            return Ok(None) if found.kind in {"not_found", "conflict"} else found
+        commit = await refs.commit(repo, found.data.sha)
+        return commit if isinstance(commit, Err) else Ok(lock_mark(lease) in commit.data.message)
+
+    async def _delete_own_lock(self, lease: Lease) -> bool:
+        async with self._github.burst():
+            is_ours = await self._is_own_lock(lease)
+            if isinstance(is_ours, Err):
+                return False
+            return await self.delete_dead_lock(lease, lease.epoch) if is_ours.data else True
+
+    async def _post_claim(self, lease: Lease, claim: Claim, reading: PlanReading | None) -> ClaimAnswer:
+        task = reading.plan.task(lease.number) if reading and reading.plan else None
+        if reading is None or task is None:
+            return ClaimAnswer(None)
+        marker = build_task_event_marker(lease.number, "claimed", max(lease.epoch, 1))
+        text = f"{self._words(task)}\n\n{marker}\n{claim_marker(claim)}"
+        posted = await self._github.create_comment(repo_of(lease), lease.issue, text)
+        if isinstance(posted, Ok):
+            return ClaimAnswer(posted.data.id)
+        again = await self.read(lease) if posted.kind == "unknown_outcome" else None
+        return ClaimAnswer(again.claim_comment(lease.number, lease.epoch, lease.soul) if again else None)
+
+    async def _end_claim(self, lease: Lease, comment_id: int) -> bool:
+        """A claim that was never won leaves no comment; that of one that was held says that it has ended."""
+        repo = repo_of(lease)
+        if lease.stage == "claiming":
+            return isinstance(await self._github.delete_comment(repo, comment_id), Ok)
+        body = await self._comment_body(lease, comment_id)
+        if isinstance(body, Err):
+            return False
+        if body.data is None:
+            return True
+        text = with_claim_until(body.data, lease.number, min(self._clock.now(), lease.until))
+        return text == body.data or isinstance(await self._github.edit_comment(repo, comment_id, text), Ok)
+
+    async def _comment_body(self, lease: Lease, comment_id: int) -> ApiResult[str | None]:
+        comments = await self._github.list_comments(repo_of(lease), lease.issue)
+        if isinstance(comments, Err):
+            return Ok(None) if comments.kind == "not_found" else comments
+        return Ok(next((one.body for one in comments.data if one.id == comment_id), None))
+
+
+def lock_mark(lease: Lease) -> str:
+    """Return the message of a lock's commit: it tells the lock of one claim from all others of the same name."""
+    key = claim_key(lease.owner, lease.repo, lease.issue, lease.number)
+    return f"Lock of {key} for {lease.soul}, claim {lease.epoch} of {iso(lease.since)}"

@@ -1,0 +1,155 @@
+"""Claims tasks, keeps what was claimed, and gives it back: the protocol of `claiming.py` over GitHub and `soul.db`.
+
+What a claim is about to do is kept before its first request leaves, so that after `kill -9` between any two requests
+the next `settle` undoes what was not won and leaves what was.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from datetime import timedelta
+from typing import Literal
+
+from adapters.github.client import GitHub
+from adapters.github.types import Repo
+from common.clock import Clock
+from modules.services.plans.claim_requests import ClaimRequests, ClaimWords
+from modules.services.plans.claim_types import Action, Event, LoseCode, Read, ResetLine
+from modules.services.plans.claiming import advance_claim, begin_claim, works_elsewhere
+from modules.services.plans.lease_store import TaskLeases
+from modules.services.plans.leases import Lease, judge_lease, lease_of, release_actions, renewed
+from modules.services.plans.plan_reading import PlanReader, PlanReading
+from modules.services.plans.types import Expected, TaskChange
+
+Ending = Literal["pending", "blocked", "opened"]
+"""What a task is when its work ends: free again, blocked, or still on our line until its pull request is merged."""
+GIVEN_UP_AFTER = timedelta(days=1)
+
+
+@dataclass(frozen=True, slots=True)
+class ClaimOutcome:
+    """What came of a claim: the lease where it was won; else why not, and who has the task if that is known."""
+
+    lease: Lease | None
+    code: LoseCode | None = None
+    holder: str = ""
+
+
+class Claimer:
+    """The claims of one account. One caller at a time: a cycle claims one task, and works on one."""
+
+    def __init__(self, github: GitHub, leases: TaskLeases, reader: PlanReader, words: ClaimWords, clock: Clock) -> None:
+        self._github = github
+        self._leases = leases
+        self._clock = clock
+        self.requests = ClaimRequests(github, reader, words, clock)
+        self._has_loaded = False
+
+    @property
+    def notice(self) -> str:
+        """A line for the owner if the file of claims was not as expected; known after the first look."""
+        return self._leases.notice
+
+    async def held(self) -> list[Lease]:
+        """Return the leases that were won and are not given up, the oldest first."""
+        return [one for one in await self._all() if one.stage == "held"]
+
+    async def claim(self, repo: Repo, issue: int, number: int) -> ClaimOutcome:
+        """Claim a task. It takes ten seconds or more, and all requests of it follow each other without other pauses."""
+        await self._all()
+        state, actions = begin_claim(self._github.login, issue, number)
+        lease = lease_of(state, repo.owner, repo.name, self._clock.now())
+        if not await self._leases.begin(lease):
+            return ClaimOutcome(None, "taken", self._github.login)
+        reading: PlanReading | None = None
+        async with self._github.burst():
+            while True:
+                event: Event | None = None
+                for action in actions:
+                    if isinstance(action, Read):
+                        reading = await self.requests.read(lease)
+                        event = Read(reading.snapshot(number) if reading else None)
+                    else:
+                        event = await self.requests.act(lease, action, reading)
+                if state.stage == "won":
+                    return ClaimOutcome(lease)
+                if event is None:
+                    raise ValueError(f"a claim that is {state.stage} has no answer to go on with")
+                state, actions = advance_claim(state, event)
+                lease = lease_of(state, repo.owner, repo.name, lease.since)
+                await self._leases.put(lease)
+                if state.stage == "lost":
+                    await self._undo(lease, actions)
+                    return ClaimOutcome(None, state.code, state.holder)
+
+    async def start_work(self, lease: Lease) -> bool:
+        """Let the task say that it is in progress; return whether it does, and is ours."""
+        change = TaskChange("in_progress", lease.soul)
+        return (await self.requests.change_line(lease, change, Expected(frozenset({lease.soul})))).code == "written"
+
+    async def check(self, lease: Lease) -> Lease | None:
+        """Look whether a lease still holds, and renew it where that is due; None where the work has to stop."""
+        reading = await self.requests.read(lease)
+        now = self._clock.now()
+        match judge_lease(lease, reading.snapshot(lease.number) if reading else None, now):
+            case "keep":
+                return lease
+            case "renew":
+                longer = renewed(lease, now)
+                if not await self.requests.renew(longer):
+                    return lease
+                await self._leases.put(longer)
+                return longer
+            case "restore":
+                free = Expected(frozenset({"", lease.soul}))
+                await self.requests.change_line(lease, TaskChange("in_progress", lease.soul), free)
+                return lease
+            case _:
+                return None
+
+    async def release(self, lease: Lease, ending: Ending) -> None:
+        """Give a task back. What cannot be undone now is undone by `settle`; the task is then free (`pending`)."""
+        ended = replace(lease, stage="ending")
+        await self._leases.put(ended)
+        await self._give_back(ended, ending)
+
+    async def settle(self) -> list[Lease]:
+        """Undo what is left of claims that were not won or have ended; return the leases of which something is left.
+
+        What could not be undone for a day is given up: the plan is gone, or is not ours to change any more.
+        """
+        left = [one for one in await self._all() if one.stage != "held"]
+        for lease in left:
+            await self._give_back(replace(lease, stage="ending"), "pending")
+            if self._clock.now() - lease.until > GIVEN_UP_AFTER:
+                await self._leases.end(lease)
+        return [one for one in await self._leases.all() if one.stage != "held"]
+
+    async def _all(self) -> list[Lease]:
+        """All leases; the first time those that the program left when it ended, with what is to become of them."""
+        if self._has_loaded:
+            return await self._leases.all()
+        self._has_loaded = True
+        return await self._leases.load()
+
+    async def _give_back(self, lease: Lease, ending: Ending) -> None:
+        reading = await self.requests.read(lease)
+        if reading is None:
+            return
+        number = lease.number
+        keeps_line = ending == "opened" or number in reading.open_pulls | reading.merged
+        is_busy = reading.plan is not None and works_elsewhere(reading.plan, number, lease.soul)
+        found = reading.claim_comment(number, lease.epoch, lease.soul)
+        own = replace(lease, comment_id=lease.comment_id or found, has_lock=lease.epoch > 0)
+        status: Literal["pending", "blocked"] = "blocked" if ending == "blocked" else "pending"
+        actions = release_actions(own, status=status, busy=is_busy or keeps_line)
+        await self._undo(own, [one for one in actions if not (keeps_line and isinstance(one, ResetLine))])
+
+    async def _undo(self, lease: Lease, actions: Iterable[Action]) -> None:
+        """Undo all that can be undone; the lease is over once all is."""
+        undone = [await self.requests.undo(lease, action) for action in actions]
+        if all(undone):
+            await self._leases.end(lease)
+        else:
+            await self._leases.put(replace(lease, stage="ending"))

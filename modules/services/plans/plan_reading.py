@@ -1,0 +1,137 @@
+"""Reads all that a claim depends on: the plan, its comments, the locks of its tasks, and their pull requests."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from datetime import datetime
+
+from adapters.github.client import GitHub
+from adapters.github.types import Comment as StoredComment
+from adapters.github.types import GitRef, Issue, PullRequest, Repo
+from common.clock import Clock, parse_iso
+from common.result import ApiResult, Err, Ok
+from modules.services.plans.claim_types import Snapshot
+from modules.services.plans.claiming import parse_lock_branch
+from modules.services.plans.claims import Comment, claims_on, highest_epoch
+from modules.services.plans.events import count_task_failures
+from modules.services.plans.lease_store import TaskLeases
+from modules.services.plans.naming import parse_task_branch
+from modules.services.plans.parse import parse_plan
+from modules.services.plans.types import Plan
+from modules.services.workspaces.trust import WorkspaceTrust
+
+MOST_PULLS = 100
+NO_BRANCHES = frozenset({"conflict", "not_found"})
+"""How GitHub answers for a repository without a commit: no branch can be made there."""
+_PART_OF = re.compile(r"\bpart of #([0-9]{1,9})", re.IGNORECASE)
+
+
+@dataclass(frozen=True, slots=True)
+class PlanReading:
+    """What one reading of a plan told, at the time `at`.
+
+    Attributes:
+        at: when it was read.
+        issue: that holds the plan.
+        plan: None where the issue is closed, or holds none.
+        comments: of those whose words count, oldest first.
+        locks: by the number of a task the epochs of its locks, each with the time since when we have seen it; None
+            where the repository has no branches.
+        open_pulls: the numbers of the tasks with an open pull request.
+        merged: the numbers of the tasks with one that was merged.
+
+    """
+
+    at: datetime
+    issue: Issue
+    plan: Plan | None
+    comments: tuple[StoredComment, ...]
+    locks: Mapping[int, Mapping[int, datetime]] | None
+    open_pulls: frozenset[int]
+    merged: frozenset[int]
+
+    def snapshot(self, number: int) -> Snapshot:
+        """Return what of it is about one task."""
+        told = [Comment(one.id, one.author, one.body, parse_iso(one.updated_at)) for one in self.comments]
+        return Snapshot(
+            at=self.at,
+            plan=self.plan,
+            assignees=self.issue.assignees,
+            locks=None if self.locks is None else self.locks.get(number, {}),
+            claims=tuple(claims_on(told, number)),
+            epoch=highest_epoch(told, number),
+            has_pull_request=number in self.open_pulls,
+        )
+
+    def failures(self, number: int) -> int:
+        """Return how many attempts at a task failed."""
+        return count_task_failures((one.body for one in self.comments), number)
+
+    def claim_comment(self, number: int, epoch: int, login: str) -> int | None:
+        """Return the id of the comment by which an account claimed a task at an epoch, or None."""
+        told = [Comment(one.id, one.author, one.body, parse_iso(one.updated_at)) for one in self.comments]
+        own = (one for one in claims_on(told, number) if one.soul.lower() == login.lower() and one.until)
+        return next((one.comment_id for one in own if one.epoch == epoch), None)
+
+
+class PlanReader:
+    """Reads plans, four requests each, one after the other without a pause."""
+
+    def __init__(self, github: GitHub, leases: TaskLeases, trust: WorkspaceTrust, clock: Clock) -> None:
+        self._github = github
+        self._leases = leases
+        self._trust = trust
+        self._clock = clock
+
+    async def read(self, repo: Repo, number: int) -> ApiResult[PlanReading]:
+        """Return the plan in issue `number` with all that is said of its tasks."""
+        github = self._github
+        trusted = await self._trust.accounts(repo)
+        async with github.burst():
+            issue = await github.get_issue(repo, number)
+            if isinstance(issue, Err):
+                return issue
+            comments = await github.list_comments(repo, number)
+            if isinstance(comments, Err):
+                return comments
+            refs = await github.refs.matching(repo, f"soul/{number}-task-")
+            if isinstance(refs, Err) and refs.kind not in NO_BRANCHES:
+                return refs
+            pulls = await github.pulls.list(repo, state="all", limit=MOST_PULLS)
+            if isinstance(pulls, Err):
+                return pulls
+        return Ok(
+            PlanReading(
+                at=self._clock.now(),
+                issue=issue.data,
+                plan=parse_plan(issue.data.body, issue.data.title) if issue.data.state == "open" else None,
+                comments=tuple(one for one in comments.data if trusted.covers(one.author)),
+                locks=await self._locks(repo, refs.data) if isinstance(refs, Ok) else None,
+                open_pulls=_tasks(one for one in pulls.data if one.state == "open" and _plan_of(one) in {number, None}),
+                merged=_tasks(
+                    one for one in pulls.data if one.merged and _plan_of(one) == number and trusted.covers(one.author)
+                ),
+            )
+        )
+
+    async def _locks(self, repo: Repo, refs: Iterable[GitRef]) -> Mapping[int, Mapping[int, datetime]]:
+        found = [(one.ref, parsed) for one in refs if (parsed := parse_lock_branch(one.ref))]
+        names = {ref: f"{repo.full_name.lower()}:{ref.removeprefix('refs/heads/')}" for ref, _ in found}
+        since = await self._leases.first_seen(names.values()) if names else {}
+        locks: dict[int, dict[int, datetime]] = {}
+        for ref, (_, task, epoch) in found:
+            locks.setdefault(task, {})[epoch] = since[names[ref]]
+        return locks
+
+
+def _plan_of(pull: PullRequest) -> int | None:
+    """The issue that it says it is part of, None where it says none."""
+    part = _PART_OF.search(pull.body)
+    return int(part[1]) if part else None
+
+
+def _tasks(pulls: Iterable[PullRequest]) -> frozenset[int]:
+    numbers = (parse_task_branch(one.head.ref) for one in pulls)
+    return frozenset(one for one in numbers if one is not None)

@@ -1,0 +1,230 @@
+"""Two SOULs claim one task in the town, over HTTP and with real branches: one gets it, and keeps it until it ends."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack
+from dataclasses import dataclass, replace
+from datetime import timedelta
+from pathlib import Path
+
+import pytest
+
+from adapters.github.client import GitHub
+from adapters.github.types import Repo
+from modules.runtime.database.database import Database
+from modules.runtime.database.schema import MIGRATIONS
+from modules.services.plans.claimer import Claimer
+from modules.services.plans.claims import LEASE, RENEWED_AFTER
+from modules.services.plans.lease_store import TaskLeases
+from modules.services.plans.leases import Lease
+from modules.services.plans.parse import parse_plan
+from modules.services.plans.plan_reading import PlanReader
+from modules.services.plans.render import generate_plan_markdown
+from modules.services.plans.sweeping import Swept, sweep_plan
+from modules.services.plans.types import Plan, Task
+from modules.services.workspaces.trust import WorkspaceTrust
+from tests.adapters.results import ok
+from tests.hasty_clock import HastyClock
+from tests.loopback import to_loopback
+from tests.town.github_place import needs_git
+from town.github.limits import Meter
+from town.github.network import GitHubNetwork
+from town.github.service import github_app
+from town.serving import serve
+
+REPO = Repo("ada", "garden")
+PLAN = Plan("Beans", "Beans grow", tasks=(Task(1, "Sow"), Task(2, "Water")))
+HASTE = 100
+
+pytestmark = needs_git
+
+
+@dataclass
+class Rival:
+    """A SOUL that claims, with its store, as it is after a start."""
+
+    github: GitHub
+    leases: TaskLeases
+    claimer: Claimer
+    reader: PlanReader
+    clock: HastyClock
+
+    def begun_anew(self) -> Rival:
+        """The same after its program was killed and started again."""
+        return replace(self, claimer=_claimer(self.github, self.leases, self.reader, self.clock))
+
+
+def _claimer(github: GitHub, leases: TaskLeases, reader: PlanReader, clock: HastyClock) -> Claimer:
+    return Claimer(github, leases, reader, lambda task: f"{task.name} is taken.", clock)
+
+
+@dataclass
+class Garden:
+    """A repository with a plan in issue 1, and two SOULs that may push there."""
+
+    ada: GitHub
+    kit: Rival
+    wren: Rival
+    clock: HastyClock
+
+    async def task(self, number: int = 1) -> Task:
+        issue = ok(await self.ada.get_issue(REPO, 1))
+        plan = parse_plan(issue.body, issue.title)
+        assert plan is not None
+        task = plan.task(number)
+        assert task is not None
+        return task
+
+    async def left(self) -> tuple[list[str], int, tuple[str, ...]]:
+        """The locks, how many comments there are, and who is assigned."""
+        refs = ok(await self.ada.refs.matching(REPO, "soul/"))
+        comments = ok(await self.ada.list_comments(REPO, 1))
+        issue = ok(await self.ada.get_issue(REPO, 1))
+        return [one.branch for one in refs], len(comments), issue.assignees
+
+
+@pytest.fixture
+async def garden(tmp_path: Path) -> AsyncIterator[Garden]:
+    clock = HastyClock(HASTE)
+    network = GitHubNetwork(clock=clock, git_folder=tmp_path / "git")
+    ada = network.create_account("ada", token="t-ada")
+    for login in ("kit", "wren"):
+        network.create_account(login, token=f"t-{login}")
+    network.create_repo(ada, REPO.name, collaborators=["kit", "wren"])
+    async with AsyncExitStack() as stack:
+        url = await stack.enter_async_context(serve(github_app(network, meter=Meter(clock, known=10**9))))
+
+        def client(login: str) -> GitHub:
+            made = GitHub(
+                api_url=url, login=login, token=f"t-{login}", clock=clock, min_spacing_s=0, transport=to_loopback
+            )
+            stack.push_async_callback(made.aclose)
+            return made
+
+        async def rival(login: str) -> Rival:
+            folder = tmp_path / login
+            folder.mkdir()
+            database = await Database.open(folder / "soul.db", MIGRATIONS)
+            stack.push_async_callback(database.close)
+            github, leases = client(login), TaskLeases(database, folder, clock, login)
+            reader = PlanReader(github, leases, WorkspaceTrust(github, "ada", tuple, clock), clock)
+            return Rival(github, leases, _claimer(github, leases, reader, clock), reader, clock)
+
+        author = client("ada")
+        ok(await author.contents.write(REPO, "README.md", "Beans", message="Begin"))
+        ok(await author.create_issue(REPO, f"[PLAN] {PLAN.title}", generate_plan_markdown(PLAN), labels=("plan",)))
+        yield Garden(author, await rival("kit"), await rival("wren"), clock)
+
+
+async def won(rival: Rival, number: int = 1) -> Lease:
+    outcome = await rival.claimer.claim(REPO, 1, number)
+    assert outcome.lease is not None, outcome
+    return outcome.lease
+
+
+async def test_of_two_one_wins_and_nothing_is_left_of_the_other(garden: Garden) -> None:
+    outcomes = await asyncio.gather(*(one.claimer.claim(REPO, 1, 1) for one in (garden.kit, garden.wren)))
+    winners = [one.lease for one in outcomes if one.lease]
+    assert len(winners) == 1
+    task = await garden.task()
+    assert (task.status, task.assignee) == ("claimed", winners[0].soul)
+    locks, comments, assignees = await garden.left()
+    assert (locks, comments) == ([f"soul/1-task-1-{winners[0].epoch}"], 1)
+    assert set(assignees) == {"ada", winners[0].soul}
+    loser = garden.wren if winners[0].soul == "kit" else garden.kit
+    assert await loser.leases.all() == []
+    again = await loser.claimer.claim(REPO, 1, 1)
+    assert (again.lease, again.code, again.holder) == (None, "taken", winners[0].soul)
+
+
+async def test_a_task_that_is_given_back_can_be_claimed_by_anybody(garden: Garden) -> None:
+    lease = await won(garden.kit)
+    assert await garden.kit.claimer.start_work(lease)
+    assert (await garden.task()).status == "in_progress"
+    await garden.kit.claimer.release(lease, "blocked")
+    task = await garden.task()
+    assert (task.status, task.assignee) == ("blocked", None)
+    assert (await garden.left())[0] == []
+    assert (await garden.left())[2] == ("ada",)
+    assert await garden.kit.leases.all() == []
+    garden.clock.ahead += 180
+    assert (await won(garden.wren)).epoch == 2
+
+
+async def test_a_claim_is_renewed_in_its_comment_and_holds(garden: Garden) -> None:
+    lease = await won(garden.kit)
+    assert await garden.kit.claimer.check(lease) == lease
+    for _ in range(7):
+        garden.clock.ahead += RENEWED_AFTER.total_seconds()
+        renewed = await garden.kit.claimer.check(lease)
+        assert renewed is not None
+        assert renewed.until > lease.until
+        lease = renewed
+    assert (await garden.left())[1] == 1
+    assert (await garden.wren.claimer.claim(REPO, 1, 1)).code == "taken"
+    assert [one.comment_id for one in await garden.kit.claimer.held()] == [lease.comment_id]
+
+
+async def test_a_lease_is_lost_where_somebody_else_has_the_task_or_it_was_not_renewed(garden: Garden) -> None:
+    lease = await won(garden.kit)
+    issue = ok(await garden.ada.get_issue(REPO, 1))
+    ok(await garden.ada.update_issue(REPO, 1, body=issue.body.replace("@kit", "@ada", 1)))
+    assert await garden.kit.claimer.check(lease) is None
+    await garden.kit.claimer.release(lease, "pending")
+    assert (await garden.task()).assignee == "ada"
+    other = await won(garden.kit, 2)
+    garden.clock.ahead += LEASE.total_seconds()
+    assert await garden.kit.claimer.check(other) is None
+
+
+async def test_the_claim_of_a_soul_that_is_gone_is_swept_by_another(garden: Garden) -> None:
+    await won(garden.kit)
+    reading = ok(await garden.wren.reader.read(REPO, 1))
+    assert await sweep_plan(garden.wren.claimer.requests, reading, REPO) == []
+    garden.clock.ahead += (LEASE + timedelta(minutes=3)).total_seconds()
+    for expected in ([Swept(1, "freed", "kit")], []):
+        reading = ok(await garden.wren.reader.read(REPO, 1))
+        assert await sweep_plan(garden.wren.claimer.requests, reading, REPO) == expected
+    assert (await garden.task()).assignee is None
+    assert (await garden.left())[0] == []
+    assert (await won(garden.wren)).epoch == 2
+
+
+async def test_an_opened_pull_request_keeps_the_task_until_it_is_merged(garden: Garden) -> None:
+    lease = await won(garden.kit)
+    assert await garden.kit.claimer.start_work(lease)
+    main = ok(await garden.ada.refs.get(REPO, "main")).sha
+    ok(await garden.kit.github.refs.create(REPO, "task-1-sow", main))
+    ok(await garden.kit.github.contents.write(REPO, "BEANS.md", "Sown", message="task(1): Sow", branch="task-1-sow"))
+    pull = ok(
+        await garden.kit.github.pulls.create(REPO, title="Sow", body="Part of #1", head="task-1-sow", base="main")
+    )
+    await garden.kit.claimer.release(lease, "opened")
+    assert (await garden.left())[0] == []
+    assert await garden.kit.leases.all() == []
+    garden.clock.ahead += 180
+    reading = ok(await garden.wren.reader.read(REPO, 1))
+    assert await sweep_plan(garden.wren.claimer.requests, reading, REPO) == []
+    assert (await garden.task()).assignee == "kit"
+    ok(await garden.ada.pulls.merge(REPO, pull.number))
+    reading = ok(await garden.wren.reader.read(REPO, 1))
+    assert await sweep_plan(garden.wren.claimer.requests, reading, REPO) == [Swept(1, "completed", "kit")]
+    assert ((await garden.task()).status, (await garden.task()).assignee) == ("completed", None)
+
+
+async def test_what_was_claimed_when_the_program_was_killed_goes_on_or_is_undone(garden: Garden) -> None:
+    lease = await won(garden.kit)
+    await garden.kit.leases.put(replace(lease, stage="claiming", comment_id=None, has_lock=False))
+    anew = garden.kit.begun_anew()
+    assert await anew.claimer.settle() == []
+    task = await garden.task()
+    assert (task.status, task.assignee) == ("pending", None)
+    assert (await garden.left())[0] == []
+    assert (await garden.left())[2] == ("ada",)
+    garden.clock.ahead += 180
+    second = await won(anew)
+    again = anew.begun_anew()
+    assert await again.claimer.settle() == []
+    assert [one.epoch for one in await again.claimer.held()] == [second.epoch]
