@@ -30,6 +30,7 @@ TIME_LIMIT_S = 150.0
 """How long a tool may take that waits for GitHub: requests lie seconds apart."""
 
 _REASON_CHARS = 300
+_MOST_A_DAY = 50
 
 
 class GitHubToolServices(Protocol):
@@ -62,6 +63,10 @@ class GitHubActing:
         in_thread = isinstance(turn.subject, IssueTurn) and turn.asked_by is Provenance.OWNER
         return self.services.github.configured and (turn.loop == "owner" or in_thread)
 
+    def serves_owner(self, turn: Turn) -> bool:
+        """Whether the owner alone reads the answer, and there is an account: what names no repository is for that."""
+        return self.services.github.configured and turn.loop == "owner"
+
     def place(self, owner: str, repo: str, turn: Turn) -> Repo | ToolResult:
         """Return the repository that is meant, or an error.
 
@@ -79,19 +84,24 @@ class GitHubActing:
             return Repo(watched[0].owner, watched[0].repo)
         return Repo(owner, name) if owner and name else self.words.error("No Repository")
 
-    async def send(self, body: GitHubBody, key: str, turn: Turn) -> Intent | ToolResult:
+    async def send(self, body: GitHubBody, key: str, turn: Turn, *, again: bool = False) -> Intent | ToolResult:
         """Send an act and wait for it; the intent that is done, or what is to be said where it is not.
 
-        The same `key` is sent once a day at most; asked for again, the intent of the first time is returned.
+        The same `key` is sent once a day at most; asked for again, the intent of the first time is returned. With
+        `again` that holds only as long as the first one is on its way.
         """
         outbox, now = self.services.outbox, self.services.clock.now()
         part = f"tool:{body.kind}:{body.repo.lower()}:{normalized_title(key)}:{now:%Y-%m-%d}"
-        before = await outbox.by_target(body.kind, part)
-        intent = next((one for one in before if one.state in ACTIVE_STATES), None)
+        for count in range(_MOST_A_DAY if again else 1):
+            target = f"{part}:{count}" if again else part
+            before = await outbox.by_target(body.kind, target)
+            intent = next((one for one in before if one.state in ACTIVE_STATES), None)
+            if intent is None or intent.state != "done":
+                break
         if intent is None:
             hold = turn.hold or (turn.subject.hold if isinstance(turn.subject, IssueTurn) else "")
             by_owner = turn.provenance is Provenance.OWNER
-            action = ProposedAction(body, part, cause_id=turn.cause_id, by_owner=by_owner, hold=hold)
+            action = ProposedAction(body, target, cause_id=turn.cause_id, by_owner=by_owner, hold=hold)
             submitted = await outbox.submit(action)
             if not submitted.accepted:
                 return self.words.error("Refused", reason=one_line(submitted.reason, _REASON_CHARS))

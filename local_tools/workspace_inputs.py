@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pydantic import BaseModel
+from pydantic import BaseModel, Field
 
 
 class WorkspaceCreateInput(BaseModel):
@@ -31,7 +31,7 @@ class MemoInput(InRepository):
 
     title: str
     body: str = ""
-    labels: list[str] = []
+    labels: list[str] = Field(default_factory=list)
 
 
 class PlanTask(BaseModel):
@@ -40,8 +40,8 @@ class PlanTask(BaseModel):
     title: str
     description: str = ""
     estimate: str = ""
-    dependencies: list[str] = []
-    files: list[str] = []
+    dependencies: list[str] = Field(default_factory=list)
+    files: list[str] = Field(default_factory=list)
 
 
 class PlanInput(InRepository):
@@ -51,7 +51,7 @@ class PlanInput(InRepository):
     goal: str
     context: str = ""
     tasks: list[PlanTask]
-    verification: list[str] = []
+    verification: list[str] = Field(default_factory=list)
 
 
 class FinishInput(InRepository):

@@ -33,6 +33,8 @@ _VERBS = {
     "label": "changed the labels of an issue",
     "assignee": "changed who an issue is assigned to",
     "reaction": "reacted to an issue",
+    "star": "starred a repository",
+    "account_follow": "followed an account on GitHub",
     "comment_deletion": "deleted a comment of its own",
     "pull_request": "opened a pull request",
     "review_request": "asked for a review",

@@ -16,6 +16,7 @@ from pydantic import Field, StrictBool, StrictStr, ValidationError
 from modules.services.inbox.messages import message_name
 from modules.services.outbox.body_base import Body, OfCommitment, Stored, json_of
 from modules.services.outbox.github_bodies import (
+    AccountFollowBody,
     AssigneeBody,
     CommentDeletionBody,
     ContentsBody,
@@ -32,6 +33,7 @@ from modules.services.outbox.github_bodies import (
     RepositoryBody,
     ReviewBody,
     ReviewRequestBody,
+    StarBody,
 )
 
 IntentKind = Literal[
@@ -299,6 +301,8 @@ _BY_KIND: dict[IntentKind, type[KnownBody]] = {
     "label": LabelBody,
     "assignee": AssigneeBody,
     "reaction": ReactionBody,
+    "star": StarBody,
+    "account_follow": AccountFollowBody,
     "comment_deletion": CommentDeletionBody,
     "pull_request": PullRequestBody,
     "review_request": ReviewRequestBody,

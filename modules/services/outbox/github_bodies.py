@@ -102,6 +102,23 @@ class CommentDeletionBody(OnGitHub):
     comment_id: _Number
 
 
+class StarBody(OnGitHub):
+    """A star for the repository."""
+
+    kind: ClassVar[Literal["star"]] = "star"
+
+
+class AccountFollowBody(OnGitHub):
+    """That an account is followed. `repo` is the repository of its page, `login/login`."""
+
+    kind: ClassVar[Literal["account_follow"]] = "account_follow"
+
+    @property
+    def login(self) -> str:
+        """The account."""
+        return self.repo.partition("/")[0]
+
+
 class PullRequestBody(OnGitHub):
     """A pull request from `head` (`branch`, or `owner:branch` of a fork) into the branch `base`."""
 
@@ -191,6 +208,8 @@ GitHubBody = (
     | LabelBody
     | AssigneeBody
     | ReactionBody
+    | StarBody
+    | AccountFollowBody
     | CommentDeletionBody
     | PullRequestBody
     | ReviewRequestBody
@@ -207,6 +226,8 @@ GitHubKind = Literal[
     "label",
     "assignee",
     "reaction",
+    "star",
+    "account_follow",
     "comment_deletion",
     "pull_request",
     "review_request",

@@ -9,6 +9,14 @@ _PLAN_PAGES = [
     f"{page} Page / {part}" for page in ("Agents", "Scenarios") for part in ("Title", "Estimate", "Description")
 ]
 _WORKSPACE_TOOLS = ("workspace_create", "workspace_find", "create_memo", "plan_create", "workspace_finish")
+_REPOSITORY_TOOLS = (
+    *("github_get_repo", "github_list_issues", "github_list_pull_requests", "github_list_org_repos"),
+    *("github_get_user", "github_create_issue", "github_update_issue", "github_star_repo", "github_follow_user"),
+)
+_REPOSITORY_ANSWERS = (
+    *("Held", "On Its Way", "No Repository", "No Title", "No Account", "No Change"),
+    *("Not Ours", "Plan Closing", "Sentinel Closing"),
+)
 _THREAD_TOOLS = ("github_create_issue_comment", "github_graceful_exit", "github_stay_silent")
 
 WORK_CONTRACTS: Mapping[str, Mapping[str, frozenset[str]]] = {
@@ -27,6 +35,12 @@ WORK_CONTRACTS: Mapping[str, Mapping[str, frozenset[str]]] = {
         "Tool": _NONE,
     },
     "plans": {"Verification": _NONE, **dict.fromkeys(_PLAN_PAGES, frozenset({"repo"}))},
+    "repository-tools": {
+        **{f"Descriptions / {tool}": _NONE for tool in _REPOSITORY_TOOLS},
+        **{f"Answers / {answer}": frozenset({"reason"}) for answer in ("Unread", "Refused", "Not Done")},
+        **{f"Answers / {answer}": _NONE for answer in _REPOSITORY_ANSWERS},
+        "Answers / Other Repository": frozenset({"repo"}),
+    },
     "workspace-tools": {
         **{f"Descriptions / {tool}": _NONE for tool in _WORKSPACE_TOOLS},
         **{f"Answers / {answer}": frozenset({"reason"}) for answer in ("Unread", "Refused", "Not Done")},

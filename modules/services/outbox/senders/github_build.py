@@ -1,17 +1,38 @@
-"""Who sends what to GitHub."""
+"""Who sends what to GitHub; stars and follows are sent here."""
 
 from __future__ import annotations
 
 from adapters.github.client import GitHub
+from common.result import ApiResult, Err, Ok
 from modules.services.outbox.bodies import IntentKind
-from modules.services.outbox.senders.github import GitHubSender
+from modules.services.outbox.github_bodies import AccountFollowBody, StarBody
+from modules.services.outbox.senders.github import GitHubSender, repo_of
 from modules.services.outbox.senders.github_code_changes import CodeChangeSender
 from modules.services.outbox.senders.github_issue_changes import IssueChangeSender
-from modules.services.outbox.types import Sender
+from modules.services.outbox.senders.github_looking import ChangeSender, Look
+from modules.services.outbox.types import Intent, Sender, Sent
+
+
+class LikingSender(ChangeSender[StarBody | AccountFollowBody]):
+    """Sends intents of the kinds `star` and `account_follow`; each is the same if it is done again."""
+
+    bodies = (StarBody, AccountFollowBody)
+
+    async def _look(self, intent: Intent, body: StarBody | AccountFollowBody, *, departs: bool) -> Look:
+        return Ok(None)
+
+    async def _do(self, intent: Intent, body: StarBody | AccountFollowBody) -> ApiResult[Sent]:
+        repo = repo_of(body)
+        if isinstance(body, StarBody):
+            done, url = await self._github.repositories.star(repo), repo.url
+        else:
+            done, url = await self._github.accounts.follow(body.login), f"https://github.com/{body.login}"
+        return done if isinstance(done, Err) else Ok(Sent(url))
 
 
 def github_senders(github: GitHub) -> dict[IntentKind, Sender]:
     """Return who sends each kind of intent that goes to GitHub."""
+    liking = LikingSender(github)
     written, issues, code = GitHubSender(github), IssueChangeSender(github), CodeChangeSender(github)
     return {
         "issue": written,
@@ -21,6 +42,8 @@ def github_senders(github: GitHub) -> dict[IntentKind, Sender]:
         "label": issues,
         "assignee": issues,
         "reaction": issues,
+        "star": liking,
+        "account_follow": liking,
         "comment_deletion": issues,
         "pull_request": code,
         "review_request": code,

@@ -32,6 +32,8 @@ def body_of(kind: IntentKind, subject: str = "at://subject", **stored: Any) -> K
         "label": {**at_one, "add": ["plan"]},
         "assignee": {**at_one, "add": ["ada"]},
         "reaction": {**at_one, "reaction": "rocket"},
+        "star": {"repo": "a/b"},
+        "account_follow": {"repo": "ada/ada"},
         "comment_deletion": {**at_one, "comment_id": 7},
         "pull_request": {**on_github, "title": "One", "head": "soul/1-one", "base": "main"},
         "review_request": {**at_one, "reviewers": ["ada"]},

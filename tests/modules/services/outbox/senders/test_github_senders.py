@@ -239,6 +239,18 @@ async def test_a_reaction_given_twice_is_one(garden: Garden) -> None:
     assert len(garden.place.network.issue(garden.place.repo, 1).reactions) == 1
 
 
+async def test_a_star_and_a_follow_given_twice_are_one(garden: Garden) -> None:
+    network = garden.place.network
+    likings: tuple[tuple[IntentKind, str], ...] = (("star", "ada/garden"), ("account_follow", "cy/cy"))
+    for kind, repo in likings:
+        sender, liking = garden.sender(kind), act(kind, repo=repo)
+        for _ in range(2):
+            ok(await sender.send(liking))
+        assert ok(await sender.find(liking)) is None
+    assert garden.place.repo.stars == {"ada"}
+    assert network.state.follows == {("ada", "cy")}
+
+
 async def test_a_comment_that_is_gone_can_be_deleted_again(garden: Garden) -> None:
     network, repo = garden.place.network, garden.place.repo
     issue, ada = network.issue(repo, 1), network.find("ada")

@@ -1,0 +1,259 @@
+"""What a SOUL can read and change in repositories on GitHub when its owner asks for it.
+
+What is read is untrusted text: it sinks the turn, so that an act after it waits for the owner's yes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import asdict, replace
+from functools import partial
+from typing import Any
+
+from adapters.github.texts import is_login
+from adapters.github.types import Issue, PullRequest, Repo, Repository
+from common.provenance import Provenance
+from common.result import Err
+from common.text.untrusted import clean, one_line
+from local_tools.github_acting import TIME_LIMIT_S, GitHubActing, GitHubToolServices
+from local_tools.github_inputs import (
+    AccountInput,
+    IssueCreateInput,
+    IssueListInput,
+    IssueUpdateInput,
+    OrgReposInput,
+)
+from local_tools.workspace_inputs import InRepository
+from modules.lives.github.policy import FINISHED_LABEL
+from modules.services.agent.tools.types import Tool, ToolResult, Turn
+from modules.services.outbox.github_bodies import (
+    AccountFollowBody,
+    GitHubBody,
+    IssueBody,
+    IssueUpdateBody,
+    StarBody,
+    body_digest,
+)
+from modules.services.plans.parse import TITLE_MARK
+from modules.services.plans.tasks import PLAN_LABEL
+
+_SKILL = "repository-tools"
+_TITLE_CHARS, _BODY_CHARS, _NAME_CHARS, _TOLD_CHARS = 200, 20_000, 50, 1_000
+_MOST_NAMES = 10
+
+
+class RepositoryTools:
+    """The handlers."""
+
+    def __init__(self, acting: GitHubActing) -> None:
+        self._acting = acting
+        self._services = acting.services
+        self._github = acting.services.github
+        self.words = acting.words
+
+    async def get(self, args: InRepository, turn: Turn) -> ToolResult:
+        repo = self._acting.place(args.owner, args.repo, turn)
+        if isinstance(repo, ToolResult):
+            return repo
+        found = await self._github.get_repository(repo)
+        if isinstance(found, Err):
+            return self._acting.unread(found.error)
+        return self._acting.read(_of_repository(found.data) | {"archived": found.data.archived}, uri=repo.url)
+
+    async def issues(self, args: IssueListInput, turn: Turn) -> ToolResult:
+        repo = self._acting.place(args.owner, args.repo, turn)
+        if isinstance(repo, ToolResult):
+            return repo
+        listed = await self._github.list_issues(repo, state=args.state, limit=args.limit)
+        if isinstance(listed, Err):
+            return self._acting.unread(listed.error)
+        return self._acting.read([_of_issue(one) for one in listed.data if not one.is_pull_request], uri=repo.url)
+
+    async def pulls(self, args: IssueListInput, turn: Turn) -> ToolResult:
+        repo = self._acting.place(args.owner, args.repo, turn)
+        if isinstance(repo, ToolResult):
+            return repo
+        listed = await self._github.pulls.list(repo, state=args.state, limit=args.limit)
+        if isinstance(listed, Err):
+            return self._acting.unread(listed.error)
+        return self._acting.read([_of_pull(one) for one in listed.data], uri=repo.url)
+
+    async def of_organisation(self, args: OrgReposInput, turn: Turn) -> ToolResult:
+        listed = await self._github.repositories.of_organization(args.org.strip(), sort="pushed", limit=args.limit)
+        if isinstance(listed, Err):
+            return self._acting.unread(listed.error)
+        return self._acting.read([_of_repository(one) for one in listed.data], uri="https://github.com")
+
+    async def account(self, args: AccountInput, turn: Turn) -> ToolResult:
+        found = await self._github.get_user(_login(args.username))
+        if isinstance(found, Err):
+            return self._acting.unread(found.error)
+        return self._acting.read(asdict(found.data), uri=found.data.html_url)
+
+    async def create(self, args: IssueCreateInput, turn: Turn) -> ToolResult:
+        repo = self._acting.place(args.owner, args.repo, turn)
+        if isinstance(repo, ToolResult):
+            return repo
+        title, body = one_line(args.title, _TITLE_CHARS), clean(args.body).strip()[:_BODY_CHARS]
+        if not title:
+            return self.words.error("No Title")
+        about = f"{repo.full_name}: {title}"
+        issue = IssueBody(
+            repo=repo.full_name,
+            title=title,
+            body=body,
+            labels=_names(args.labels),
+            assignees=_names(args.assignees),
+            about=about,
+            text=f"{about}\n\n{body}",
+        )
+        sent = await self._acting.send(issue, title, turn)
+        if isinstance(sent, ToolResult):
+            return sent
+        number = int(sent.result_cid or 0)
+        return self._acting.told({"success": True, "issue": {"number": number, "title": title, "url": sent.result_uri}})
+
+    async def update(self, args: IssueUpdateInput, turn: Turn) -> ToolResult:
+        repo = self._acting.place(args.owner, args.repo, turn)
+        if isinstance(repo, ToolResult):
+            return repo
+        read = await self._github.get_issue(repo, args.issue_number)
+        if isinstance(read, Err):
+            return self._acting.unread(read.error)
+        if problem := update_problem(args, read.data, login=self._github.login, is_ours=self._is_ours(repo)):
+            return self.words.error(problem)
+        body = _update(args, repo, read.data)
+        key = f"{args.issue_number} {body_digest(body.as_json)}"
+        sent = await self._acting.send(body, key, turn, again=True)
+        if isinstance(sent, ToolResult):
+            return sent
+        return self._acting.told({"success": True, "issue": {"number": args.issue_number, "url": sent.result_uri}})
+
+    def _is_ours(self, repo: Repo) -> bool:
+        """Whether a repository is a workspace that is watched, or belongs to the account or its owner."""
+        own = {self._github.login.lower(), self._services.settings.owner_github_username.lower()}
+        return repo.owner.lower() in own or self._services.workspaces.get(repo) is not None
+
+    async def star(self, args: InRepository, turn: Turn) -> ToolResult:
+        repo = self._acting.place(args.owner, args.repo, turn)
+        if isinstance(repo, ToolResult):
+            return repo
+        return await self._like(StarBody(repo=repo.full_name, about=f"star for {repo.full_name}"), turn)
+
+    async def follow(self, args: AccountInput, turn: Turn) -> ToolResult:
+        login = _login(args.username)
+        if not is_login(login):
+            return self.words.error("No Account")
+        return await self._like(AccountFollowBody(repo=f"{login}/{login}", about=f"follow {login} on GitHub"), turn)
+
+    async def _like(self, body: GitHubBody, turn: Turn) -> ToolResult:
+        sent = await self._acting.send(body, "once", turn)
+        return sent if isinstance(sent, ToolResult) else self._acting.told({"success": True, "url": sent.result_uri})
+
+
+def update_problem(args: IssueUpdateInput, issue: Issue, *, login: str, is_ours: bool) -> str:
+    """Return why a change of an issue may not be made, a subsection of `Answers`; "" if it may.
+
+    A plan is closed by who keeps it in order, a sentinel by who made it; elsewhere others decide what is closed, and
+    which labels there are.
+    """
+    labels = {label.lower() for label in issue.labels}
+    if not any((args.title.strip(), args.body.strip(), args.state, args.labels, args.assignees)):
+        return "No Change"
+    if not is_ours and (args.state == "closed" or args.labels):
+        return "Not Ours"
+    if args.state != "closed":
+        return ""
+    if PLAN_LABEL in labels or issue.title.startswith(TITLE_MARK):
+        return "Plan Closing"
+    if FINISHED_LABEL in labels and issue.author.lower() != login.lower():
+        return "Sentinel Closing"
+    return ""
+
+
+def repository_tools(services: GitHubToolServices) -> Sequence[Tool]:
+    """The family, as the registry takes it."""
+    acting = GitHubActing(services, _SKILL)
+    tools, owner = RepositoryTools(acting), Provenance.OWNER
+    act = partial(acting.words.tool, capability="github", needs=owner, holdable=True, fits=acting.serves)
+    look = partial(acting.words.tool, capability="github", needs=owner, effect="look", fits=acting.serves)
+    far = partial(acting.words.tool, capability="github", needs=owner, fits=acting.serves_owner)
+    made = (
+        look("github_get_repo", InRepository, handler=tools.get),
+        look("github_list_issues", IssueListInput, handler=tools.issues),
+        look("github_list_pull_requests", IssueListInput, handler=tools.pulls),
+        far("github_list_org_repos", OrgReposInput, handler=tools.of_organisation, effect="look"),
+        far("github_get_user", AccountInput, handler=tools.account, effect="look"),
+        act("github_create_issue", IssueCreateInput, handler=tools.create),
+        act("github_update_issue", IssueUpdateInput, handler=tools.update),
+        act("github_star_repo", InRepository, handler=tools.star),
+        far("github_follow_user", AccountInput, handler=tools.follow, holdable=True),
+    )
+    return tuple(replace(tool, time_limit_s=TIME_LIMIT_S) for tool in made)
+
+
+def _update(args: IssueUpdateInput, repo: Repo, issue: Issue) -> IssueUpdateBody:
+    title, text = one_line(args.title, _TITLE_CHARS), clean(args.body).strip()[:_BODY_CHARS]
+    changed = {"title": title, "state": args.state, "labels": args.labels, "assignees": args.assignees, "body": text}
+    about = f"{repo.full_name}#{issue.number}: {', '.join(f'{name} {to}' for name, to in changed.items() if to)}"
+    return IssueUpdateBody(
+        repo=repo.full_name,
+        number=issue.number,
+        title=title,
+        body=text,
+        state=args.state or None,
+        labels=_names(args.labels) or None,
+        assignees=_names(args.assignees) or None,
+        over=body_digest(issue.body) if text else "",
+        about=one_line(about, _TITLE_CHARS),
+        text=about,
+    )
+
+
+def _names(given: Sequence[str]) -> tuple[str, ...]:
+    return tuple(name for one in given if (name := one_line(one, _NAME_CHARS)))[:_MOST_NAMES]
+
+
+def _login(username: str) -> str:
+    return username.strip().removeprefix("@")
+
+
+def _of_repository(one: Repository) -> dict[str, Any]:
+    return {
+        "name": one.repo.name,
+        "full_name": one.full_name,
+        "description": one_line(one.description, _TITLE_CHARS),
+        "html_url": one.html_url,
+        "default_branch": one.default_branch,
+        "private": one.private,
+    }
+
+
+def _of_issue(one: Issue) -> dict[str, Any]:
+    return {
+        "number": one.number,
+        "title": one.title,
+        "state": one.state,
+        "author": one.author,
+        "labels": list(one.labels),
+        "assignees": list(one.assignees),
+        "body": clean(one.body)[:_TOLD_CHARS],
+        "html_url": one.html_url,
+        "updated_at": one.updated_at,
+    }
+
+
+def _of_pull(one: PullRequest) -> dict[str, Any]:
+    return {
+        "number": one.number,
+        "title": one.title,
+        "state": one.state,
+        "draft": one.draft,
+        "merged": one.merged,
+        "author": one.author,
+        "head": one.head.ref,
+        "base": one.base.ref,
+        "requested_reviewers": list(one.requested_reviewers),
+        "html_url": one.html_url,
+        "updated_at": one.updated_at,
+    }
