@@ -38,7 +38,7 @@ async def soul(*arguments: str, seconds: float = HANG_S) -> Ended:
 
 @asynccontextmanager
 async def started(
-    *arguments: str, stdin: int = asyncio.subprocess.DEVNULL
+    *arguments: str, stdin: int = asyncio.subprocess.DEVNULL, stdout: int = asyncio.subprocess.PIPE
 ) -> AsyncIterator[asyncio.subprocess.Process]:
     """The program, running; killed in the end if it still lives. Ctrl-C ends it even where the tests are deaf to it."""
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
@@ -49,7 +49,7 @@ async def started(
         "soul.cli",
         *arguments,
         stdin=stdin,
-        stdout=asyncio.subprocess.PIPE,
+        stdout=stdout,
         stderr=asyncio.subprocess.STDOUT,
     )
     try:

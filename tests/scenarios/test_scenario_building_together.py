@@ -1,0 +1,134 @@
+"""Three SOULs as processes of their own, real Git, a room: what is asked for once becomes one plan in one workspace."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import sys
+from collections.abc import AsyncIterator, Callable
+from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+import httpx
+import pytest
+
+from adapters.github.client import GitHub
+from adapters.github.types import Repo
+from common.clock import SystemClock
+from modules.runtime.home import Home
+from modules.services.plans.parse import parse_plan
+from modules.services.plans.types import Plan
+from soul.commands.demo import make_home
+from soul.commands.demo_controls import HomeControls
+from tests.adapters.results import ok
+from tests.loopback import to_loopback
+from tests.program import started
+from tests.town.github_place import needs_git
+from town.github.values import StoredIssue, StoredRepo
+from town.town import Town, open_town
+
+SPEED = 40.0
+WORKSPACE = Repo("town-works", "www-lil-intdev-tides")
+ASKED = f"Could one of you write a plan for a tide table in github.com/{WORKSPACE.full_name}?"
+AGAIN = f"Could one of you write a plan for a page about the tides in github.com/{WORKSPACE.full_name}?"
+PAGES = ["Create LIL-INTDEV-AGENTS.md", "Create SCENARIOS.md"]
+WITHIN_S = 60.0
+
+
+@dataclass
+class Workplace:
+    """The town with a workspace in it, and the homes of three who live there."""
+
+    town: Town
+    repo: StoredRepo
+    homes: dict[str, Home]
+
+    @property
+    def plans(self) -> list[StoredIssue]:
+        """The issues that hold a plan, oldest first."""
+        return [one for one in self.repo.issues.values() if one and one.title.startswith("[PLAN]")]
+
+    @property
+    def plan(self) -> Plan:
+        """The one plan, as it stands."""
+        (issue,) = self.plans
+        plan = parse_plan(issue.body or "", issue.title)
+        assert plan is not None
+        return plan
+
+    def watched_by(self) -> set[str]:
+        """Who watches the workspace."""
+        files = {name: home.memory / "watched_workspaces.json" for name, home in self.homes.items()}
+        told = {name: json.loads(path.read_text()) for name, path in files.items() if path.exists()}
+        return {name for name, kept in told.items() if WORKSPACE.full_name in kept.get("workspaces", {})}
+
+    async def says(self, text: str) -> None:
+        """The owner speaks in the room, by the page."""
+        async with httpx.AsyncClient(base_url=self.town.page_url, trust_env=False) as http:
+            answer = await http.post("/api/room", json={"text": text}, headers={"origin": self.town.page_url})
+            assert answer.is_success, answer.text
+
+    def said(self) -> list[str]:
+        """What was said in the room."""
+        record = self.homes["maren"].root.parent / ".room" / "data" / "chat.jsonl"
+        return [json.loads(line).get("content", "") for line in record.read_text().splitlines()]
+
+
+async def until(true: Callable[[], bool], what: str, within_s: float = WITHIN_S) -> None:
+    """Wait for what must come."""
+    try:
+        async with asyncio.timeout(within_s):
+            while not true():  # noqa: ASYNC110 - other processes do it, and tell nobody
+                await asyncio.sleep(0.05)
+    except TimeoutError:
+        raise AssertionError(f"it did not come: {what}") from None
+
+
+@asynccontextmanager
+async def open_workplace(folder: Path) -> AsyncIterator[Workplace]:
+    """A town, a workspace with one commit, and three SOULs that run."""
+    async with open_town(homes=folder, controls=HomeControls({})) as town, AsyncExitStack() as stack:
+        names = [resident.name for resident in town.residents]
+        org = town.github.create_account(WORKSPACE.owner, kind="Organization")
+        repo = town.github.create_repo(org, WORKSPACE.name, collaborators=[*names, "you"])
+        github = GitHub(
+            api_url=town.github_url,
+            login=names[0],
+            token=town.github_tokens[names[0]],
+            clock=SystemClock(),
+            min_spacing_s=0,
+            transport=to_loopback,
+        )
+        ok(await github.contents.write(WORKSPACE, "README.md", "# Tides\n", message="Begin"))
+        await github.aclose()
+        homes = {one.name: make_home(folder / one.name, one, town, SPEED) for one in town.residents}
+        for home in homes.values():
+            log = stack.enter_context((home.root / "life.log").open("wb"))
+            await stack.enter_async_context(started("run", "--home", str(home.root), stdout=log.fileno()))
+        yield Workplace(town, repo, homes)
+
+
+@needs_git
+@pytest.mark.slow
+@pytest.mark.timeout(240)
+async def test_three_souls_make_one_plan_in_one_workspace(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    clock = SystemClock()
+    began = clock.monotonic()
+    async with open_workplace(tmp_path) as place:
+        everybody = " ".join(f"@{resident.handle}" for resident in place.town.residents)
+        link = f"https://github.com/{WORKSPACE.full_name}"
+        place.town.network.post_as(place.town.owner.did, f"{everybody} we work in {link} from now on.")
+        await until(lambda: place.watched_by() == set(place.homes), "all three watch the workspace")
+        await place.says(ASKED)
+        await until(lambda: bool(place.plans), "the plan")
+        await until(lambda: any(text.startswith("Done — ") for text in place.said()), "its link in the room")
+        plan = place.plan
+        assert [task.title for task in plan.tasks][:2] == PAGES
+        assert len(plan.tasks) > len(PAGES)
+        await place.says(AGAIN)
+        await until(lambda: sum(text.startswith("Done — ") for text in place.said()) > 1, "the same plan, told again")
+        assert len(place.plans) == 1
+        assert [one.title for one in place.repo.issues.values() if one and not one.is_pull] == [place.plans[0].title]
+    with capfd.disabled():
+        sys.stdout.write(f"\none plan with {len(plan.tasks)} tasks after {clock.monotonic() - began:.0f} s\n")
