@@ -22,10 +22,10 @@ from town.atproto.service import atproto_app
 from town.atproto.stream import serve_stream
 from town.atproto.values import Account
 from town.gallery.service import gallery_app
+from town.github.arrangement import arrange
 from town.github.limits import Meter, Writes
 from town.github.network import GitHubNetwork
 from town.github.service import github_app
-from town.github.values import StoredRepo
 from town.listening import Listeners
 from town.mind.scripted import ScriptedMind
 from town.model.gateway import GatewayMind
@@ -40,8 +40,6 @@ from town.room import open_room
 from town.serving import serve
 
 VISITOR = "you.test"
-_VISITOR_LOGIN = "you"
-_REPO = "town-square"
 _ROOM_FOLDER = ".room"
 _STATUS_FILE = Path(".memory") / "status.json"
 
@@ -52,7 +50,8 @@ class Town:
 
     `reads_facts` says whether the model service reads the field `facts` of a request. `accounts` and `github_tokens`
     are by the resident's name, which is its login, too; `owner` is the visitor, as whom the page writes; `repo` is the
-    visitor's repository, `owner/name`, in which the residents may work. `gallery_url` is where pictures hang; its
+    visitor's repository, `owner/name`, in which the residents may work; they are members of the organisation that
+    `town.github.arrangement` names. `gallery_url` is where pictures hang; its
     interface stands at `/v2`. `stream_url` tells what changes in the network as it happens.
     """
 
@@ -122,7 +121,8 @@ async def open_town(
     known[passing_by.NAME] = Known(passing_by.HANDLE, passing_by.NAME)
     async with AsyncExitStack() as stack:
         git_folder = Path(stack.enter_context(TemporaryDirectory(prefix="town-git-")))
-        github, repo, tokens = _github(residents, time, git_folder)
+        works = await arrange({one.name: one.display_name for one in residents}, time, git_folder)
+        github, repo = works.network, works.square
         room = await stack.enter_async_context(open_room(homes / _ROOM_FOLDER, time, known, Known(VISITOR, "You")))
         gallery_url = await stack.enter_async_context(serve(gallery_app(time)))
         github_url = await stack.enter_async_context(serve(github_app(github, meter=Meter(time, writes=Writes()))))
@@ -157,24 +157,11 @@ async def open_town(
             stream_url=stream_url,
             space_url=room.url,
             github_url=github_url,
-            github_tokens=tokens,
+            github_tokens=works.tokens,
             github=github,
             repo=repo.full_name,
             gallery_url=gallery_url,
         )
-
-
-def _github(
-    residents: Sequence[Resident], clock: Clock, git_folder: Path
-) -> tuple[GitHubNetwork, StoredRepo, dict[str, str]]:
-    """A GitHub with an account for everybody; the visitor's repository, open to the residents; and their tokens."""
-    github = GitHubNetwork(clock=clock, git_folder=git_folder)
-    visitor = github.create_account(_VISITOR_LOGIN, name="You")
-    tokens = {
-        resident.name: github.create_account(resident.name, name=resident.display_name).token for resident in residents
-    }
-    repo = github.create_repo(visitor, _REPO, description="What the town works on.", collaborators=list(tokens))
-    return github, repo, tokens
 
 
 def _password() -> str:

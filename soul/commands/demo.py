@@ -29,6 +29,7 @@ from soul.commands.init import fill_env
 from soul.resources import template
 from soul.terminal.output import write_lines
 from town import passing_by
+from town.github.arrangement import ORGANISATION, TEMPLATE, VISITOR_LOGIN
 from town.model.gateway import GatewayMind
 from town.residents import RESIDENTS, Resident
 from town.town import Town, open_town
@@ -45,6 +46,7 @@ _OWN_VARIABLES = (
     "OPERATOR_CONTACT",
     "SOUL_",
     "SPACE_",
+    "WORKSPACE_",
     "MEMORY_DIR",
     "POST_LANGUAGES",
 )
@@ -126,7 +128,10 @@ def make_home(root: Path, resident: Resident, town: Town, speed: float, tokens_p
         "SPACE_URL": town.space_url,
         "AGENT_GITHUB_USERNAME": resident.name,
         "AGENT_GITHUB_TOKEN": town.github_tokens[resident.name],
+        "OWNER_GITHUB_USERNAME": VISITOR_LOGIN,
         "GITHUB_API_URL": town.github_url,
+        "WORKSPACE_ORG": ORGANISATION,
+        "WORKSPACE_TEMPLATE": TEMPLATE,
         "ARENA_API_URL": f"{town.gallery_url}/v2",
         "SOUL_PEERS": ",".join(peers),
         "SOUL_APPROVAL": "strangers" if resident.name == _CAUTIOUS else "off",

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import sys
+from asyncio.subprocess import Process
 from collections.abc import AsyncIterator, Callable
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
@@ -13,7 +14,6 @@ from pathlib import Path
 import httpx
 import pytest
 
-from adapters.github.client import GitHub
 from adapters.github.types import Repo
 from common.clock import SystemClock
 from modules.runtime.home import Home
@@ -21,15 +21,15 @@ from modules.services.plans.parse import parse_plan
 from modules.services.plans.types import Plan
 from soul.commands.demo import make_home
 from soul.commands.demo_controls import HomeControls
-from tests.adapters.results import ok
-from tests.loopback import to_loopback
 from tests.program import started
 from tests.town.github_place import needs_git
+from town.github.arrangement import ORGANISATION
 from town.github.values import StoredIssue, StoredRepo
 from town.town import Town, open_town
 
 SPEED = 40.0
-WORKSPACE = Repo("town-works", "www-lil-intdev-tides")
+WORKSPACE = Repo(ORGANISATION, "www-lil-intdev-tides")
+MAKE = "Please make a workspace for the tides."
 ASKED = f"Could one of you write a plan for a tide table in github.com/{WORKSPACE.full_name}?"
 AGAIN = f"Could one of you write a plan for a page about the tides in github.com/{WORKSPACE.full_name}?"
 PAGES = ["Create LIL-INTDEV-AGENTS.md", "Create SCENARIOS.md"]
@@ -41,8 +41,19 @@ class Workplace:
     """The town with a workspace in it, and the homes of three who live there."""
 
     town: Town
-    repo: StoredRepo
     homes: dict[str, Home]
+    terminals: dict[str, Process]
+
+    @property
+    def workspaces(self) -> list[StoredRepo]:
+        """The workspaces of the organisation."""
+        return [one for one in self.town.github.repos() if one.name.startswith("www-lil-intdev-")]
+
+    @property
+    def repo(self) -> StoredRepo:
+        """The one workspace."""
+        (repo,) = self.workspaces
+        return repo
 
     @property
     def plans(self) -> list[StoredIssue]:
@@ -62,6 +73,13 @@ class Workplace:
         files = {name: home.memory / "watched_workspaces.json" for name, home in self.homes.items()}
         told = {name: json.loads(path.read_text()) for name, path in files.items() if path.exists()}
         return {name for name, kept in told.items() if WORKSPACE.full_name in kept.get("workspaces", {})}
+
+    async def types(self, line: str) -> None:
+        """The owner types the same into all three terminals."""
+        for process in self.terminals.values():
+            assert process.stdin
+            process.stdin.write(f"{line}\n".encode())
+            await process.stdin.drain()
 
     async def says(self, text: str) -> None:
         """The owner speaks in the room, by the page."""
@@ -87,38 +105,26 @@ async def until(true: Callable[[], bool], what: str, within_s: float = WITHIN_S)
 
 @asynccontextmanager
 async def open_workplace(folder: Path) -> AsyncIterator[Workplace]:
-    """A town, a workspace with one commit, and three SOULs that run."""
+    """A town, and three SOULs that run, each with a terminal of its own."""
     async with open_town(homes=folder, controls=HomeControls({})) as town, AsyncExitStack() as stack:
-        names = [resident.name for resident in town.residents]
-        org = town.github.create_account(WORKSPACE.owner, kind="Organization")
-        repo = town.github.create_repo(org, WORKSPACE.name, collaborators=[*names, "you"])
-        github = GitHub(
-            api_url=town.github_url,
-            login=names[0],
-            token=town.github_tokens[names[0]],
-            clock=SystemClock(),
-            min_spacing_s=0,
-            transport=to_loopback,
-        )
-        ok(await github.contents.write(WORKSPACE, "README.md", "# Tides\n", message="Begin"))
-        await github.aclose()
         homes = {one.name: make_home(folder / one.name, one, town, SPEED) for one in town.residents}
-        for home in homes.values():
+        terminals = {}
+        for name, home in homes.items():
             log = stack.enter_context((home.root / "life.log").open("wb"))
-            await stack.enter_async_context(started("run", "--home", str(home.root), stdout=log.fileno()))
-        yield Workplace(town, repo, homes)
+            running = started("run", "--home", str(home.root), stdin=asyncio.subprocess.PIPE, stdout=log.fileno())
+            terminals[name] = await stack.enter_async_context(running)
+        yield Workplace(town, homes, terminals)
 
 
 @needs_git
 @pytest.mark.slow
 @pytest.mark.timeout(240)
-async def test_three_souls_make_one_plan_in_one_workspace(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+async def test_three_souls_make_one_workspace_and_one_plan(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
     clock = SystemClock()
     began = clock.monotonic()
     async with open_workplace(tmp_path) as place:
-        everybody = " ".join(f"@{resident.handle}" for resident in place.town.residents)
-        link = f"https://github.com/{WORKSPACE.full_name}"
-        place.town.network.post_as(place.town.owner.did, f"{everybody} we work in {link} from now on.")
+        await place.types(MAKE)
+        await until(lambda: bool(place.workspaces), "the workspace")
         await until(lambda: place.watched_by() == set(place.homes), "all three watch the workspace")
         await place.says(ASKED)
         await until(lambda: bool(place.plans), "the plan")

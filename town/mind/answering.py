@@ -11,7 +11,7 @@ from town.mind.choosing import TOOLS, Choice, choose
 from town.mind.posts import post
 from town.mind.replies import answer_freely, reply
 from town.mind.turn import Turn
-from town.mind.words import fit
+from town.mind.words import Words, fit
 from town.model.types import Completion, Json
 
 _POST_THIS = re.compile(
@@ -21,6 +21,10 @@ _POST_THIS = re.compile(
 _MENTION = re.compile(r"@[A-Za-z0-9-]{1,40}")
 _TITLE_CHARS, _ANSWER_CHARS = 60, 80
 _VAGUE = re.compile(r"^(?:something|anything|a (?:post|thought)|what|your)\b|^$", re.IGNORECASE)
+_WORKSPACE = re.compile(
+    r"\b(?:make|open|create|set up)\b.{0,40}\bworkspace\b(?: (?:for|about|called|named) (?:the |an? )?([\w -]{1,60}))?",
+    re.IGNORECASE,
+)
 _STATUS = re.compile(
     r"\b(status|how (?:do )?things stand|how (?:are|is) (?:you|it|things)|what'?s up|report)\b", re.IGNORECASE
 )
@@ -80,19 +84,28 @@ def answer_issue(turn: Turn, about: IssueFacts) -> Completion:
 
 
 def answer_owner(turn: Turn, about: OwnerFacts) -> Completion:
-    """What the owner is answered, or the post that the owner asked for."""
+    """What the owner is answered; the post or the workspace that the owner asked for."""
     words = turn.words(text=about.line, earlier=(*turn.tried, about.line), situation=about.situation)
     if last := turn.last:
         return Completion(words.line("owner", "failed" if last.failed else "done"))
     if turn.force:
         return turn.anything(words)
-    if "bluesky_post" in turn.offers and (asked := _POST_THIS.match(about.line)):
-        text = asked[1].strip().strip("\"“”'")
-        given = post(words, ExpressionFacts()) if _VAGUE.match(text) else fit(text)
-        return turn.call("bluesky_post", {"text": given})
+    if act := _act_for_owner(turn, about, words):
+        return act
     if about.situation and _STATUS.search(about.line):
         return Completion(words.line("owner", "status"))
     replying = (one for one in turn.bank.intents if one.act == "reply" and one.match.search(about.line))
     if intent := next(replying, None):
         return Completion(words.say(intent.say))
     return Completion(answer_freely(words, {ANY: turn.bank.lines["owner"]["plain"]}))
+
+
+def _act_for_owner(turn: Turn, about: OwnerFacts, words: Words) -> Completion | None:
+    """What the owner asks for, where there is a tool for it."""
+    if "bluesky_post" in turn.offers and (asked := _POST_THIS.match(about.line)):
+        text = asked[1].strip().strip("\"“”'")
+        given = post(words, ExpressionFacts()) if _VAGUE.match(text) else fit(text)
+        return turn.call("bluesky_post", {"text": given})
+    if "workspace_create" in turn.offers and (asked := _WORKSPACE.search(about.line)):
+        return turn.call("workspace_create", {"name": (asked[1] or "together").strip()})
+    return None

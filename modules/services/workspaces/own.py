@@ -127,13 +127,21 @@ class OwnWorkspace:
         if intent is None or intent.state in {"pending", "sending", "held"}:
             return Creation("waits", reason=(intent.error if intent else None) or "")
         if intent.state != "done":
-            return Creation("failed", reason=intent.error or intent.state)
+            return await self._another_or_failed(intent, repo.owner, thread_uri)
         self._watched.watch(repo, thread_uri or None)
         made = await self._filled(repo)
         if isinstance(made, Err):
             return Creation("waits", reason=made.error)
         await self.finder.find_existing_workspace(repo.owner, anew=True)
         return Creation("created", made.data)
+
+    async def _another_or_failed(self, intent: Intent, org: str, thread_uri: str) -> Creation:
+        """Watch the workspace that somebody else made meanwhile, where that is why ours was not made."""
+        found = await self.finder.find_existing_workspace(org, anew=True)
+        if isinstance(found, Ok) and found.data:
+            self._watched.watch(found.data.repo, thread_uri or None)
+            return Creation("exists", found.data)
+        return Creation("failed", reason=intent.error or intent.state)
 
     async def _filled(self, repo: Repo) -> ApiResult[Repository]:
         """Return the repository once GitHub has copied the template into it, which it does after it has answered."""

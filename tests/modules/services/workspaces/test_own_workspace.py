@@ -127,7 +127,7 @@ async def test_none_is_made_where_it_cannot_be_seen_whether_there_is_one(
     assert repos(town_github) == ["site", "template"]
 
 
-async def test_one_that_a_peer_made_meanwhile_stays_the_only_one(
+async def test_one_that_a_peer_made_meanwhile_stays_the_only_one_and_is_watched(
     running_town: RunningTown, town_github: TownGitHub, template: StoredRepo
 ) -> None:
     async with awake(town_github.make_home(**ORG)) as life:
@@ -137,7 +137,9 @@ async def test_one_that_a_peer_made_meanwhile_stays_the_only_one(
         town_github.add_repo("www-lil-intdev-of-a-peer")
         async with sending(life):
             made = await making
-    assert (made.code, made.reason) == ("failed", "acme/www-lil-intdev-of-a-peer is there already")
+        (watched,) = life.app.services.workspaces.all()
+    assert (made.code, made.workspace and made.workspace.full_name) == ("exists", "acme/www-lil-intdev-of-a-peer")
+    assert watched.repo == "www-lil-intdev-of-a-peer"
     assert repos(town_github) == ["site", "template", "www-lil-intdev-of-a-peer"]
 
 
