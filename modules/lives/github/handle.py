@@ -20,6 +20,7 @@ from modules.lives.github.policy import (
     analyze_issue_thread,
     caller,
     decision_of,
+    is_closed_on_leaving,
     is_program,
     may_reenter,
 )
@@ -38,12 +39,13 @@ from modules.runtime.journal.journal import Journal
 from modules.runtime.journal.types import Entry
 from modules.runtime.llm.types import Importance
 from modules.services.inbox.threads import WaitingThread
-from modules.services.outbox.github_bodies import IssueCommentBody
+from modules.services.outbox.github_bodies import IssueCommentBody, IssueUpdateBody
 from modules.services.outbox.outbox import Outbox
 from modules.services.outbox.rules.policy import full
 from modules.services.outbox.rules.rules import TURNS_OF_PEERS, TURNS_OF_STRANGERS
 from modules.services.outbox.rules.waits import PersonTurns
-from modules.services.outbox.types import ACTIVE_STATES, Intent
+from modules.services.outbox.types import ACTIVE_STATES, Intent, ProposedAction
+from modules.services.own_feed.expressions import NoteInsight
 from modules.services.repository_rules.checking import RepositoryRules
 
 MOST_TRIES = 3
@@ -79,6 +81,7 @@ class ThreadHandler:
         owner: str,
         peers: Callable[[], Collection[str]],
         watched: Callable[[], Collection[str]],
+        note_insight: NoteInsight,
         speed: float,
     ) -> None:
         self._github = github
@@ -91,6 +94,7 @@ class ThreadHandler:
         self._owner = owner
         self._peers = peers
         self._watched = watched
+        self._note_insight = note_insight
         self._speed = speed
         self._tries: dict[str, int] = {}
         self._told_to_wait: set[str] = set()
@@ -117,6 +121,8 @@ class ThreadHandler:
         await self._tell(waiting, disposition)
         if disposition.act == "commented":
             self._state.note(waiting.key, Commented())
+            if not disposition.held:
+                self._note_insight("Commented", f"{waiting.repo}#{waiting.number}", significant=True)
         if disposition.act == "left":
             self._state.note(waiting.key, Left(disposition.reason))
         if disposition.act in {"commented", "left", "silent", "dropped"}:
@@ -189,8 +195,8 @@ class ThreadHandler:
         if FINISHED_LABEL in {label.lower() for label in thread.issue.labels}:
             return decision_of(ResponseCode.FINISHED)
         by_owner = waiting.source == "bluesky_url_owner"
-        in_workspace = waiting.repo.lower() in self._watched() and not thread.issue.is_pull_request
-        options = ThreadOptions(is_owner_request=by_owner, is_workspace_issue=in_workspace)
+        is_workspace_issue = self._is_in_workspace(waiting) and not thread.issue.is_pull_request
+        options = ThreadOptions(is_owner_request=by_owner, is_workspace_issue=is_workspace_issue)
         decision = analyze_issue_thread(thread, known.login, options, known.peers)
         record = self._state.known(waiting.key)
         if not decision.responds or record is None or record.state != "concluded":
@@ -219,7 +225,27 @@ class ThreadHandler:
             if wait := self._turns.wait(actor.did, TURNS_OF_STRANGERS if importance == "stranger" else TURNS_OF_PEERS):
                 return IssueDisposition("later", full(wait[0]), decision.code, retry_in_s=wait[1])
             await self._turns.begin_turn(actor)
-        return await self._responder.answer_thread(waiting, thread, known, decision, hold=hold, importance=importance)
+        disposition = await self._responder.answer_thread(
+            waiting, thread, known, decision, hold=hold, importance=importance
+        )
+        if disposition.act == "left" and not disposition.held and self._is_in_workspace(waiting):
+            await self._close_left(waiting, thread, known)
+        return disposition
+
+    async def _close_left(self, waiting: WaitingThread, thread: IssueThread, known: Known) -> None:
+        """Close an issue of a workspace that we leave, where nobody waits for anything. Once opened again it stays."""
+        if not is_closed_on_leaving(thread, known):
+            return
+        about = f"close {waiting.repo}#{waiting.number}"
+        body = IssueUpdateBody(
+            source="workspace", repo=waiting.repo, number=waiting.number, state="closed", about=about, text=about
+        )
+        # NOTE(self): a cause of its own, for what was done about a thread is looked up by the thread's.
+        cause_id = f"{waiting.cause_id}/close"
+        await self._outbox.submit(ProposedAction(body, part=f"workspace:{waiting.key}/left", cause_id=cause_id))
+
+    def _is_in_workspace(self, waiting: WaitingThread) -> bool:
+        return waiting.repo.lower() in self._watched()
 
     def _importance(self, waiting: WaitingThread, who: str, known: Known) -> Importance:
         if waiting.source == "bluesky_url_owner" or (known.owner and who.lower() == known.owner.lower()):

@@ -27,6 +27,7 @@ from modules.services.agent.skills.skills import Skills
 from modules.services.agent.turn_services import TurnServices
 from modules.services.outbox.outbox import Outbox
 from modules.services.outbox.rules.waits import PersonTurns, Waits
+from modules.services.peers.accounts import Relationships
 from modules.services.peers.registry import PeerRegistry
 from modules.services.repository_rules.checking import RepositoryRules
 from modules.services.repository_rules.reader import RuleReader
@@ -48,6 +49,7 @@ class GitHubServices(Protocol):
     outbox: Outbox
     gateway: LLMGateway
     peer_registry: PeerRegistry
+    relationships: Relationships
     workspaces: WatchedWorkspaces
     attention: Attention
     control: Control
@@ -109,6 +111,7 @@ class GitHubLife:
             owner=services.settings.owner_github_username,
             peers=lambda: [peer.github_username for peer in registry.get_linked_peers()],
             watched=services.workspaces.names,
+            note_insight=services.relationships.note_insight,
             speed=speed,
         )
 

@@ -9,7 +9,7 @@ from functools import lru_cache
 from adapters.github.types import Comment
 from common.clock import parse_iso
 from common.text.strings import normalize_post_text
-from modules.lives.github.types import IssueThread, ResponseCode, ResponseDecision, ThreadOptions, Urgency
+from modules.lives.github.types import IssueThread, Known, ResponseCode, ResponseDecision, ThreadOptions, Urgency
 from modules.services.inbox.threads import WaitingThread
 
 FINISHED_LABEL = "finished"
@@ -17,6 +17,7 @@ FINISHED_LABEL = "finished"
 MOST_REENTRIES = 1
 """So often a thread that we left is entered again because somebody other than the owner mentions us there."""
 
+_KEPT_OPEN = frozenset({FINISHED_LABEL, "plan", "discussion"})
 _LATEST = 5
 _MOST_OWN = 3
 _MANY = 3
@@ -168,6 +169,19 @@ def may_reenter(
     left_at = parse_iso(concluded_at)
     since = [one for one in thread.later_than(login) if parse_iso(one.created_at) > left_at]
     return reentries < MOST_REENTRIES and _any_mentions(since, login)
+
+
+def is_closed_on_leaving(thread: IssueThread, known: Known) -> bool:
+    """Return whether an issue of a workspace is closed when we leave it: a plain one in which no person waits.
+
+    The last word, or the issue itself, must be a SOUL's; what the owner opened stays open.
+    """
+    issue = thread.issue
+    is_plain = not issue.is_pull_request and not {label.lower() for label in issue.labels} & _KEPT_OPEN
+    if not is_plain or not thread.is_open or issue.author.lower() == known.owner.lower():
+        return False
+    last = thread.comments[-1].author if thread.comments else issue.author
+    return last.lower() in _names(known.peers) | {known.login.lower()}
 
 
 def in_order(threads: Iterable[WaitingThread]) -> list[WaitingThread]:

@@ -42,6 +42,7 @@ _SOURCES: dict[ThreadSource, str] = {
     "bluesky_url": "Shared",
     "bluesky_url_owner": "Shared By Owner",
     "workspace_pr_review": "Workspace",
+    "workspace_issue": "Workspace",
 }
 
 

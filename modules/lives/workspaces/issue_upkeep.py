@@ -53,11 +53,12 @@ class OpenIssues:
     trust: WorkspaceTrust
     acting: ActingTurns
     database: Database
+    login: str
 
     async def run(self, poll: Poll) -> StepResult:
         count = 0
         for workspace in poll.workspaces:
-            found = [one for one in workspace.issues[:MOST_LED_TO] if is_workable(one, poll.at)]
+            found = [one for one in workspace.issues[:MOST_LED_TO] if is_workable(one, self.login, poll.at)]
             rows = [_leading_to(workspace.repo, one) for one in found]
             count += await self._take_in(rows, poll.at)
             for one in found:

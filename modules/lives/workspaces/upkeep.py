@@ -64,6 +64,6 @@ def upkeep_steps(services: UpkeepServices, trust: WorkspaceTrust, acting: Acting
         DuplicatePlans(upkeep, trust, acting, phrase, owner),
         DuplicateComments(upkeep, github),
         PlanStanding(upkeep, trust, acting, phrase),
-        OpenIssues(upkeep, trust, acting, services.database),
+        OpenIssues(upkeep, trust, acting, services.database, github.login),
         RestingIssues(upkeep, github, trust, acting, phrase, owner, souls, settings.soul_speed),
     ]

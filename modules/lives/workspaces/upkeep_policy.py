@@ -137,8 +137,10 @@ def resting_code(
     return "stale" if last.author.lower() in souls and rests >= stale_after(issue) else None
 
 
-def is_workable(issue: Issue, now: datetime) -> bool:
-    """Return whether the SOUL is led to an open issue: it is no plan, no sentinel, and not too old."""
+def is_workable(issue: Issue, login: str, now: datetime) -> bool:
+    """Return whether the SOUL `login` is led to an open issue: it is no plan, no sentinel, not its own, not too old."""
+    if issue.author.lower() == login.lower():
+        return False
     is_work = not issue.is_pull_request and not {label.lower() for label in issue.labels} & _NOT_TALKED_ABOUT
     return is_work and not _is_plan(issue) and rests_for(issue, now) < STALE_AFTER
 

@@ -25,7 +25,7 @@ RELATIONSHIP_PRUNE_VALUABLE_DAYS = 90
 
 Sentiment = Literal["unknown", "negative", "neutral", "positive"]
 InsightCode = Literal[
-    "New Person", "Shared", "Announced", "Invited", "Hardly Invited", "Invited Nobody", "Answered", "Liked"
+    "New Person", "Shared", "Commented", "Announced", "Invited", "Hardly Invited", "Invited Nobody", "Answered", "Liked"
 ]
 """A subsection of `Insights` in the `prosoche` skill."""
 

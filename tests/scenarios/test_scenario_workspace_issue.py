@@ -1,0 +1,60 @@
+"""An open issue of a workspace is met once without a notification, and closed on leaving where nobody waits."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+
+import pytest
+
+from adapters.github.types import Repo
+from modules.lives.workspaces.loop import PLAN_AWARENESS
+from modules.services.peers.types import Claim
+from tests.running_town import RunningSoul, RunningTown, awake, call
+from tests.scenarios.github_talk import CLOCK, SAID, Place, acts, look, minding, open_place
+from town.model.types import ChatRequest, Completion
+
+
+@pytest.fixture
+async def place(running_town: RunningTown) -> AsyncIterator[Place]:
+    async with open_place(running_town, "owner") as found:
+        yield found
+
+
+async def look_around(soul: RunningSoul, place: Place) -> None:
+    soul.app.services.workspaces.watch(Repo("owner", place.repo.name))
+    await soul.app.scheduler.run_guarded(PLAN_AWARENESS)
+    await look(soul)
+
+
+def leaving(request: ChatRequest) -> Completion:
+    names = {offer.name for offer in request.offers}
+    if "github_graceful_exit" in names:
+        return call("github_graceful_exit", closing_type="like", reason="it is settled")
+    return call("stay_silent", reason="nothing to add") if "stay_silent" in names else Completion(text="[]")
+
+
+async def test_an_issue_that_names_nobody_gets_one_comment_in_a_workspace(place: Place) -> None:
+    place.town.mind.answer = minding()
+    async with awake(place.home(), clock=CLOCK) as soul:
+        await look(soul)
+        assert await acts(soul) == []
+        for _ in range(2):
+            await look_around(soul, place)
+        assert place.comments == [SAID]
+        assert (await acts(soul))[0] == ("commented", "workspace-issue")
+        assert [one.code for one in soul.app.services.relationships.reflection.insights] == ["Commented"]
+
+
+@pytest.mark.parametrize("by_soul", [True, False])
+async def test_an_issue_that_it_leaves_is_closed_unless_a_person_waits(place: Place, *, by_soul: bool) -> None:
+    place.town.mind.answer = leaving
+    if by_soul:
+        wren = place.network.create_account("wren")
+        place.network.write_comment(place.repo, place.issue, wren, "@rowan that is done, is it not?")
+    async with awake(place.home(), clock=CLOCK) as soul:
+        registry = soul.app.services.peer_registry
+        registry.link_bluesky_handle_to_github(Claim("wren.test", "did:plc:wren", "wren"))
+        await look_around(soul, place)
+        assert (await acts(soul))[0][0] == "left"
+        assert len(place.issue.reactions) == 1
+        assert place.issue.state == ("closed" if by_soul else "open")
