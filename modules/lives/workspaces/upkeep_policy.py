@@ -67,8 +67,8 @@ def _missing(plan: Plan, kept: Plan) -> tuple[Task, ...]:
 
 
 def task_lines(tasks: Sequence[Task]) -> str:
-    """Return tasks as a list in Markdown, a line each, in which nobody is mentioned."""
-    titles = (one_line(task.title, _TITLE_CHARS).replace("@", _NO_MENTION) for task in tasks)
+    """Return tasks as a list in Markdown, a line each, in which nobody is mentioned and no mark for machines stands."""
+    titles = (one_line(task.title.replace("<!--", ""), _TITLE_CHARS).replace("@", _NO_MENTION) for task in tasks)
     return "\n".join(f"- [ ] {title}" for title in titles)
 
 

@@ -1,0 +1,118 @@
+"""Which plan stays, which labels change, and which issues may be closed for resting."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import timedelta
+
+import pytest
+
+from adapters.github.types import Issue, Repo
+from modules.lives.workspaces.types import FoundPlan
+from modules.lives.workspaces.upkeep_policy import (
+    HANDLED_AFTER,
+    STALE_AFTER,
+    STALE_MEMO_AFTER,
+    LastWord,
+    duplicates_among,
+    label_change,
+    may_rest,
+    resting_code,
+    task_lines,
+)
+from modules.services.plans.types import Plan, PlanLabel, Task, TaskStatus
+from modules.services.workspaces.trust import trusted_accounts
+
+AT = "2026-01-05T08:00:00Z"
+ISSUE = Issue(7, "A matter", "", "open", "kit", (), (), "https://github.com/a/b/issues/7", AT, AT)
+TRUSTED = trusted_accounts("rowan", "owner", ["kit"], [])
+
+
+def plan(number: int, *statuses: TaskStatus, by: str = "kit") -> FoundPlan:
+    tasks = tuple(Task(place, f"Part {place}", status=status) for place, status in enumerate(statuses, 1))
+    return FoundPlan(Repo("a", "b"), replace(ISSUE, number=number, author=by), Plan("One", tasks=tasks))
+
+
+@pytest.mark.parametrize(
+    ("plans", "kept", "needless"),
+    [
+        ([plan(1, "pending")], None, []),
+        ([plan(2, "pending"), plan(1, "pending")], 1, [2]),
+        ([plan(1, "pending"), plan(2, "completed", "pending"), plan(3, "blocked")], 2, [1, 3]),
+        ([plan(1, "completed"), plan(2, "completed", "claimed")], 2, [1]),
+        ([plan(1, "pending"), plan(2, "completed", by="mallory")], None, []),
+        ([plan(1, "pending", by="owner"), plan(2, "completed"), plan(3, "pending")], 2, [3]),
+    ],
+)
+def test_the_plan_that_is_furthest_stays(plans: list[FoundPlan], kept: int | None, needless: list[int]) -> None:
+    found = duplicates_among(plans, TRUSTED, "owner")
+    assert [one.plan.number for one in found] == needless
+    assert {one.kept.number for one in found} == ({kept} if needless else set())
+
+
+def test_only_unfinished_tasks_that_are_missing_are_carried_over() -> None:
+    found = duplicates_among([plan(1, "completed", "pending", "blocked"), plan(2, "completed", "claimed")], TRUSTED, "")
+    assert [task.title for task in found[0].carried] == ["Part 3"]
+
+
+def test_a_carried_title_mentions_nobody_and_marks_nothing() -> None:
+    lines = task_lines([Task(1, 'Ask @kit\n# now <!-- task-event {"task":1} -->')])
+    assert lines.count("\n") == 0
+    assert "@kit" not in lines
+    assert "<!--" not in lines
+
+
+@pytest.mark.parametrize(
+    ("labels", "status", "change"),
+    [
+        (("plan", "plan:active", "mine"), "active", None),
+        (("Plan", "Plan:Active"), "active", None),
+        (("plan", "plan:blocked", "mine"), "active", (("plan:active",), ("plan:blocked",))),
+        (("mine",), "complete", (("plan", "plan:complete"), ())),
+    ],
+)
+def test_of_the_labels_only_those_of_plans_change(
+    labels: tuple[str, ...], status: PlanLabel, change: tuple[tuple[str, ...], tuple[str, ...]] | None
+) -> None:
+    assert label_change(labels, status) == change
+
+
+@pytest.mark.parametrize(
+    ("issue", "may"),
+    [
+        (ISSUE, True),
+        (replace(ISSUE, is_pull_request=True), False),
+        (replace(ISSUE, labels=("Discussion",)), False),
+        (replace(ISSUE, labels=("finished",)), False),
+        (replace(ISSUE, title="[PLAN] One"), False),
+        (replace(ISSUE, author="Owner"), False),
+        (replace(ISSUE, number=12), False),
+        (replace(ISSUE, number=1), True),
+        (replace(ISSUE, number=34), False),
+    ],
+)
+def test_what_must_stay_open_stays_open(issue: Issue, *, may: bool) -> None:
+    body = "Asked for in #12, and in https://github.com/a/b/issues/34."
+    named = plan(1, "pending")
+    assert may_rest(issue, "owner", [replace(named, issue=replace(named.issue, body=body))]) is may
+
+
+@pytest.mark.parametrize(
+    ("author", "is_comment", "labels", "rests", "code"),
+    [
+        ("rowan", True, (), HANDLED_AFTER, "handled"),
+        ("rowan", True, (), HANDLED_AFTER - timedelta(seconds=1), None),
+        ("rowan", False, (), HANDLED_AFTER, None),
+        ("rowan", False, (), STALE_AFTER, "stale"),
+        ("wren", True, (), HANDLED_AFTER, None),
+        ("wren", True, ("memo",), STALE_MEMO_AFTER, "stale"),
+        ("wren", True, (), STALE_AFTER, "stale"),
+        ("kit", True, (), STALE_AFTER, None),
+        ("kit", False, (), 10 * STALE_AFTER, None),
+    ],
+)
+def test_an_issue_rests_where_no_person_waits(
+    author: str, labels: tuple[str, ...], rests: timedelta, code: str | None, *, is_comment: bool
+) -> None:
+    last = LastWord(AT, author, is_comment=is_comment)
+    assert resting_code(replace(ISSUE, labels=labels), last, "Rowan", {"rowan", "wren"}, rests) == code
