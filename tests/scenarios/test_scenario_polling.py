@@ -16,6 +16,7 @@ from modules.lives.github.respond import LOOP as GITHUB_AWARENESS
 from modules.lives.workspaces.loop import PLAN_AWARENESS
 from modules.services.plans.render import generate_plan_markdown
 from modules.services.plans.types import Plan, Task, TaskStatus
+from tests.adapters.results import ok
 from tests.hasty_clock import HastyClock
 from tests.running_town import HASTE_STEP_BY_STEP, RunningSoul, RunningTown, awake
 from tests.scenarios.github_talk import minding
@@ -88,10 +89,12 @@ async def test_four_of_five_looks_at_github_cost_no_request(
             AGENT_GITHUB_TOKEN=rowan.token,
             OWNER_GITHUB_USERNAME="acme",
             SOUL_ALLOW_PRIVATE_NET="on",
+            SOUL_SPEED="1",
         )
         async with awake(home, clock=clock) as soul:
             for site in SITES:
                 soul.app.services.workspaces.watch(site)
+                ok(await soul.app.services.github.contents.write(site, "README.md", "# A page\n", message="Begin"))
             for minute in range(HOURS * 60):
                 if minute % MENTION_EVERY_MIN == 30:
                     network.write_comment(repos[0], thread, kit, f"@rowan and what of number {mentions}?")
@@ -107,7 +110,7 @@ async def test_four_of_five_looks_at_github_cost_no_request(
     with capfd.disabled():
         sys.stdout.write(
             f"\n{HOURS} h of looks at GitHub: {counted.read.total()} reads, {counted.unchanged:.1%} of them unchanged, "
-            f"at least {least} of 5,000 requests left; {answered} of {mentions} mentions answered; "
+            f"at least {least} of 5,000 requests left; {answered} comments after {mentions} mentions; "
             f"{_by_kind(counted.read)}\n"
         )
     assert counted.unchanged >= 0.8
