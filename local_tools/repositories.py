@@ -24,7 +24,6 @@ from local_tools.github_inputs import (
     OrgReposInput,
 )
 from local_tools.workspace_inputs import InRepository
-from modules.lives.github.policy import FINISHED_LABEL
 from modules.services.agent.tools.types import Tool, ToolResult, Turn
 from modules.services.outbox.github_bodies import (
     AccountFollowBody,
@@ -36,6 +35,7 @@ from modules.services.outbox.github_bodies import (
 )
 from modules.services.plans.parse import TITLE_MARK
 from modules.services.plans.tasks import PLAN_LABEL
+from modules.services.workspaces.sentinel import FINISHED_LABEL
 
 _SKILL = "repository-tools"
 _TITLE_CHARS, _BODY_CHARS, _NAME_CHARS, _TOLD_CHARS = 200, 20_000, 50, 1_000

@@ -22,7 +22,6 @@ from local_tools.workspace_inputs import (
     WorkspaceCreateInput,
     WorkspaceFindInput,
 )
-from modules.lives.github.policy import FINISHED_LABEL
 from modules.services.agent.tools.types import Tool, ToolResult, Turn
 from modules.services.commitments.acts import MEMO
 from modules.services.commitments.plans import complete_plan, issue_of_plan
@@ -33,12 +32,10 @@ from modules.services.plans.parse import TITLE_MARK
 from modules.services.plans.standing import standing_plan
 from modules.services.plans.tasks import PLAN_LABEL, plan_labels
 from modules.services.workspaces.own import Creation, WorkspaceRequest
-
-SENTINEL_PREFIX = "LIL INTDEV FINISHED:"
-"""With which the title of an issue begins that says that a workspace is finished."""
+from modules.services.workspaces.sentinel import FINISHED_LABEL, SENTINEL_PREFIX, SUMMARY_CHARS
 
 _SKILL = "workspace-tools"
-_TITLE_CHARS, _BODY_CHARS, _SUMMARY_CHARS, _LABEL_CHARS = 200, 20_000, 80, 50
+_TITLE_CHARS, _BODY_CHARS, _LABEL_CHARS = 200, 20_000, 50
 _MOST_LABELS, _MOST_OPEN, _MOST_TOLD = 10, 1_000, 10
 _NO_WORK = frozenset({MEMO, "discussion"})
 _WAITS = {"held": "Held", "waits": "On Its Way"}
@@ -156,7 +153,7 @@ class WorkspaceTools:
         if left := [one for one in open_now if is_work(one)]:
             listed = ", ".join(f"#{one.number}" for one in left[-_MOST_TOLD:])
             return self.words.error("Work Left", count=len(left), listed=listed)
-        summary = one_line(args.summary, _SUMMARY_CHARS)
+        summary = one_line(args.summary, SUMMARY_CHARS)
         if not summary:
             return self.words.error("No Title")
         body = self._services.phrases.phrase("github.workspace_finished", summary=clean(args.summary).strip())

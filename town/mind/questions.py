@@ -67,6 +67,9 @@ _RIGHTS = (
 """What somebody asks for themselves, by the words of it; the first row that fits holds."""
 
 
+_NUMBER = re.compile(r"#(\d{1,9})\b")
+_UNFINISHED = re.compile(r"\b(?:todo|planned|in progress|not yet)\b", re.IGNORECASE)
+_LINE_CHARS, _MOST_LINES = 120, 5
 _RULES = (
     ("conditions", re.compile(r"\b(?:disclos\w{1,4}|review\w{0,3}|unless|only|ask|before)\b", re.IGNORECASE)),
     ("forbidden", re.compile(r"\b(?:no|not|forbid\w{0,5}|reject\w{0,3}|closed?|stay away)\b", re.IGNORECASE)),
@@ -101,7 +104,17 @@ def _plan(fields: Fields) -> Json:
     title = "".join(fields.get("title", ())) or "What was talked about"
     first = {"title": f"Build: {title}", "description": "Make the smallest thing that works.", "files": ["index.html"]}
     then = {"title": f"Explain: {title}", "description": "Say how to use it.", "files": ["README.md"]}
-    return {"title": title, "goal": f"{title}.", "tasks": [first, then | {"dependencies": ["Task 1"]}]}
+    numbers = [int(found[1]) for text in fields.get("issues", ()) if (found := _NUMBER.match(text))]
+    about = {"issues": numbers} if numbers else {}
+    return {"title": title, "goal": f"{title}.", "tasks": [first | about, then | {"dependencies": ["Task 1"]}]}
+
+
+def _verdict(fields: Fields) -> Json:
+    """Unfinished is what a page calls so in a line."""
+    lines = [line.strip(" |-*#") for page in fields.get("pages", ()) for line in page.splitlines()]
+    remaining = [line[:_LINE_CHARS] for line in lines if _UNFINISHED.search(line)][:_MOST_LINES]
+    summary = "Some of what the pages name is not there yet." if remaining else "All that the pages name is there."
+    return {"complete": not remaining, "summary": summary, "remaining": remaining}
 
 
 _QUESTIONS: Mapping[str, Callable[[Fields], str]] = {
@@ -137,6 +150,8 @@ def answer_question(turn: Turn, about: QuestionFacts) -> Completion:
         return turn.call(turn.first_offer.name, {"sentence": words.line(heading, handle=handle, facts=facts)})
     if about.question == "plan" and turn.first_offer:
         return turn.call(turn.first_offer.name, _plan(about.fields))
+    if about.question == "workspace-health" and turn.first_offer:
+        return turn.call(turn.first_offer.name, _verdict(about.fields))
     if about.question == "announcement-post":
         title, url = ("".join(about.fields.get(name, ())) for name in ("title", "url"))
         return Completion(fit_post_text(words.line("announced", title=title), url))

@@ -69,7 +69,7 @@ class Turn:
         properties = parameters.get("properties") or {"text": {}}
         required = set(parameters.get("required") or ())
         given = {name: known[name] for name in properties if name in known and (name in _TOLD or name in required)}
-        told = {name for name, value in given.items() if isinstance(value, list | dict) or not is_empty(value)}
+        told = {name for name, value in given.items() if isinstance(value, list | dict | bool) or not is_empty(value)}
         missing = [name for name in properties if name in required and name not in told]
         made_up = {name: _made_up(properties[name], words) for name in missing}
         return Completion(calls=(ToolUse(tool, given | made_up),))

@@ -16,7 +16,6 @@ from common.errors import BudgetExceeded, Fatal, Transient
 from common.result import Err
 from modules.lives.github.engagement import Commented, Left, Read, Reentered, Tracked
 from modules.lives.github.policy import (
-    FINISHED_LABEL,
     analyze_issue_thread,
     caller,
     decision_of,
@@ -47,6 +46,7 @@ from modules.services.outbox.rules.waits import PersonTurns
 from modules.services.outbox.types import ACTIVE_STATES, Intent, ProposedAction
 from modules.services.own_feed.expressions import NoteInsight
 from modules.services.repository_rules.checking import RepositoryRules
+from modules.services.workspaces.sentinel import is_marked_finished
 
 MOST_TRIES = 3
 
@@ -192,7 +192,7 @@ class ThreadHandler:
         return _unread(comments) if isinstance(comments, Err) else IssueThread(issue.data, comments.data)
 
     def _judged(self, waiting: WaitingThread, thread: IssueThread, known: Known) -> ResponseDecision:
-        if FINISHED_LABEL in {label.lower() for label in thread.issue.labels}:
+        if is_marked_finished(thread.issue):
             return decision_of(ResponseCode.FINISHED)
         by_owner = waiting.source == "bluesky_url_owner"
         is_workspace_issue = self._is_in_workspace(waiting) and not thread.issue.is_pull_request

@@ -11,9 +11,8 @@ from common.clock import parse_iso
 from common.text.strings import normalize_post_text
 from modules.lives.github.types import IssueThread, Known, ResponseCode, ResponseDecision, ThreadOptions, Urgency
 from modules.services.inbox.threads import WaitingThread
+from modules.services.workspaces.sentinel import FINISHED_LABEL
 
-FINISHED_LABEL = "finished"
-"""Marks the issue by which a workspace ends; nobody talks there."""
 MOST_REENTRIES = 1
 """So often a thread that we left is entered again because somebody other than the owner mentions us there."""
 

@@ -15,6 +15,7 @@ from modules.lives.workspaces.cycle import Cycle
 from modules.lives.workspaces.execute import Execution
 from modules.lives.workspaces.loop import PlanAwarenessLoop
 from modules.lives.workspaces.perceive import WorkspacePerceiver
+from modules.lives.workspaces.planning import PlanningServices, planning_steps
 from modules.lives.workspaces.sweep import SweepStep
 from modules.lives.workspaces.tell import ProgressTeller
 from modules.lives.workspaces.types import Step, TaskWork
@@ -33,7 +34,7 @@ from modules.services.workspaces.trust import WorkspaceTrust
 from modules.services.workspaces.watched import WatchedWorkspaces
 
 
-class WorkspaceServices(UpkeepServices, Protocol):
+class WorkspaceServices(UpkeepServices, PlanningServices, Protocol):
     """What the life is built from."""
 
     settings: Settings
@@ -80,6 +81,7 @@ def build_steps(services: WorkspaceServices, access: RoomAccess) -> list[Step]:
     return [
         *upkeep_steps(services, trust, acting),
         ProgressTeller(access.room, services.clock, access.mute_reason),
+        *planning_steps(services, trust, acting),
         *build_claim_steps(services, access, trust, ()),
     ]
 

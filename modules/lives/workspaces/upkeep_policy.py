@@ -15,6 +15,7 @@ from modules.lives.workspaces.types import FoundPlan
 from modules.services.plans.parse import BODY_MARK, TITLE_MARK
 from modules.services.plans.tasks import PLAN_LABEL, plan_labels
 from modules.services.plans.types import ACTIVE_TASKS, Plan, PlanLabel, Task
+from modules.services.workspaces.sentinel import FINISHED_LABEL
 from modules.services.workspaces.trust import TrustedAccounts
 
 HANDLED_AFTER = timedelta(hours=24)
@@ -22,7 +23,7 @@ STALE_AFTER = timedelta(days=7)
 STALE_MEMO_AFTER = timedelta(days=3)
 MEMO_LABEL = "memo"
 
-_NOT_TALKED_ABOUT = frozenset({PLAN_LABEL, "finished"})
+_NOT_TALKED_ABOUT = frozenset({PLAN_LABEL, FINISHED_LABEL})
 _KEPT_LABELS = _NOT_TALKED_ABOUT | {"discussion"}
 _MOST_CARRIED = 30
 _TITLE_CHARS = 120

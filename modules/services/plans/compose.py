@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Iterator, Mapping, Sequence
+import re
+from collections.abc import AsyncIterator, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -11,7 +12,7 @@ from adapters.github.types import Repo
 from common.facts import QuestionFacts, TurnFacts
 from common.text.untrusted import clean, one_line
 from modules.runtime.llm.gateway import LLMGateway
-from modules.runtime.llm.types import Message, NamedTool, ToolSpec
+from modules.runtime.llm.types import Importance, Message, NamedTool, ToolSpec
 from modules.services.agent.framing import Framer
 from modules.services.agent.skills.skills import Skills
 from modules.services.plans.dependencies import resolve_dependencies
@@ -20,14 +21,19 @@ from modules.services.plans.types import Plan, Task
 SKILL = "plan-synthesis"
 TOOL = "plan_create"
 MOST_TASKS = 12
+MOST_ISSUES = 30
 
+_WORDS = "plans"
 _TOKENS = 2_000
+_ISSUE_CHARS, _ALL_ISSUES_CHARS = 8_000, 24_000
+_MOST_DIGITS = 9
+_ISSUE = re.compile(r"(?<![\w/#&])#(\d{1,9})(?!\w)", re.ASCII)
 _TITLE_CHARS, _GOAL_CHARS, _TEXT_CHARS, _FIELD_CHARS, _SAID_CHARS = 120, 400, 2_000, 200, 500
 _MOST_FILES = 10
 _TEMPERATURES = (0.0, 0.5)
 """Of the first try and of the second, which would go as the first one went."""
 _STRINGS = {"type": "array", "items": {"type": "string"}}
-_TASK = {
+_TASK: dict[str, Any] = {
     "type": "object",
     "properties": {
         "title": {"type": "string"},
@@ -38,16 +44,26 @@ _TASK = {
     },
     "required": ["title", "description"],
 }
-_PLAN = {
-    "type": "object",
-    "properties": {
-        "title": {"type": "string"},
-        "goal": {"type": "string"},
-        "context": {"type": "string"},
-        "tasks": {"type": "array", "items": _TASK},
-    },
-    "required": ["title", "goal", "tasks"],
+_ISSUE_TASK = {
+    **_TASK,
+    "properties": {**_TASK["properties"], "issues": {"type": "array", "items": {"type": "integer"}}},
 }
+
+
+def _plan_of(task: Mapping[str, Any]) -> dict[str, Any]:
+    return {
+        "type": "object",
+        "properties": {
+            "title": {"type": "string"},
+            "goal": {"type": "string"},
+            "context": {"type": "string"},
+            "tasks": {"type": "array", "items": task},
+        },
+        "required": ["title", "goal", "tasks"],
+    }
+
+
+_PLAN, _ISSUE_PLAN = _plan_of(_TASK), _plan_of(_ISSUE_TASK)
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,6 +74,24 @@ class PlanRequest:
     title: str
     text: str
     said: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class SourceIssue:
+    """An issue whose work goes into a plan, with all its words as its author wrote them."""
+
+    number: int
+    title: str
+    author: str
+    url: str
+    body: str
+    labels: tuple[str, ...] = ()
+
+    @property
+    def text(self) -> str:
+        """Its title, its labels and its first text."""
+        labels = f"\n[{', '.join(self.labels)}]" if self.labels else ""
+        return f"{self.title}{labels}\n\n{self.body}".strip()
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,23 +114,94 @@ class PlanComposer:
         said = one_line(wanted.said, _SAID_CHARS) or "-"
         repo = wanted.repo.full_name
         asked = self.skills.render(SKILL, "From a Commitment", repo=repo, title=title, wanted=framed, said=said)
+        facts = QuestionFacts("plan", {"title": (title,), "wanted": (wanted.text,)})
+        async for called in self._asked(asked, _PLAN, facts, "commitment"):
+            if plan := read_plan(called, title=title):
+                return plan
+        return None
+
+    async def compose_from_issues(self, repo: Repo, issues: Sequence[SourceIssue]) -> Plan | None:
+        """Return one plan of the work in these issues; None where the model twice makes none that names one of them.
+
+        A task names the issues that it is for; those that no task names are not in the plan. Hand in no more than
+        `fitting` returns.
+
+        Raises:
+            SoulError: as `LLMGateway.chat_with_tools`.
+
+        """
+        framer = Framer(self.skills, self.rng)
+        told = [
+            self.skills.render(
+                SKILL,
+                "Issue",
+                number=one.number,
+                text=framer.frame("post", author=f"@{one.author}", uri=one.url, text=one.text),
+            )
+            for one in issues
+        ]
+        asked = self.skills.render(SKILL, "From Issues", repo=repo.full_name, issues="\n\n".join(told))
+        texts = tuple(f"#{one.number} {one.title}" for one in issues)
+        facts = QuestionFacts("plan", {"title": (repo.name,), "issues": texts})
+        known = {one.number for one in issues}
+        async for called in self._asked(asked, _ISSUE_PLAN, facts, "own"):
+            tasks = [self._with_issues(one, known) for one in _list(called.get("tasks"))]
+            plan = read_plan({**called, "tasks": tasks}, title=repo.name)
+            if plan and issues_in(plan, known):
+                return plan
+        return None
+
+    async def _asked(
+        self, asked: str, schema: dict[str, Any], facts: QuestionFacts, importance: Importance
+    ) -> AsyncIterator[Mapping[str, Any]]:
+        """What the model hands over, at the first try and at the second."""
         for temperature in _TEMPERATURES:
             result = await self.gateway.chat_with_tools(
                 [Message("user", asked)],
                 system=self.skills.section(SKILL, "System Prompt"),
-                tools=[ToolSpec(TOOL, self.skills.section(SKILL, "Tool"), _PLAN)],
+                tools=[ToolSpec(TOOL, self.skills.section(SKILL, "Tool"), schema)],
                 tool_choice=NamedTool(TOOL),
                 max_tokens=_TOKENS,
                 temperature=temperature,
                 purpose=SKILL,
-                importance="commitment",
-                facts=TurnFacts(QuestionFacts("plan", {"title": (title,), "wanted": (wanted.text,)})),
+                importance=importance,
+                facts=TurnFacts(facts),
             )
             called = next((call for call in result.tool_calls if call.name == TOOL and not call.malformed), None)
-            plan = read_plan(called.input, title=title) if called else None
-            if plan:
-                return plan
-        return None
+            if called:
+                yield called.input
+
+    def _with_issues(self, task: object, known: Collection[int]) -> object:
+        """The task with the issues that it is for, of those that are known, told at the end of its description."""
+        if not isinstance(task, Mapping):
+            return task
+        numbers = [number for one in _list(task.get("issues")) if (number := _number(one)) in known]
+        if not numbers:
+            return task
+        told = ", ".join(f"#{number}" for number in dict.fromkeys(numbers))
+        line = self.skills.render(_WORDS, "For Issues", issues=told)
+        text = _text(task.get("description"))[: _TEXT_CHARS - len(line) - 2]
+        return {**task, "description": f"{text}\n\n{line}".strip()}
+
+
+def fitting(issues: Iterable[SourceIssue]) -> list[SourceIssue]:
+    """Return those with which a plan is made at one time, oldest first; the text of a very long one is cut."""
+    chosen: list[SourceIssue] = []
+    room = _ALL_ISSUES_CHARS
+    for one in sorted(issues, key=lambda issue: issue.number):
+        cut = replace(one, body=clean(one.body)[:_ISSUE_CHARS])
+        if chosen and (len(cut.text) > room or len(chosen) == MOST_ISSUES):
+            break
+        chosen.append(cut)
+        room -= len(cut.text)
+    return chosen
+
+
+def issues_in(plan: Plan, known: Collection[int]) -> tuple[int, ...]:
+    """Return those of the known issues that a task of the plan names as `#n`, in order."""
+    texts = (f"{task.title}\n{task.description}" for task in plan.tasks)
+    named = {int(found) for text in texts for found in _ISSUE.findall(text)}
+    return tuple(sorted(named & set(known)))
 
 
 def read_plan(given: Mapping[str, Any], *, title: str) -> Plan | None:
@@ -148,6 +253,14 @@ def _after_files(tasks: Sequence[Task]) -> list[Task]:
 def _list(given: object) -> list[Any]:
     """A list as it is, another value as the only one of a list."""
     return list(given) if isinstance(given, list | tuple) else [] if given is None else [given]
+
+
+def _number(given: object) -> int | None:
+    """The number of an issue as a model gives it: 12, "12" or "#12"."""
+    if isinstance(given, bool) or not isinstance(given, int | str):
+        return None
+    text = str(given).strip().removeprefix("#")
+    return int(text) if text.isascii() and text.isdecimal() and len(text) <= _MOST_DIGITS else None
 
 
 def _line(given: object, most: int) -> str:

@@ -1,4 +1,6 @@
-"""The tasks that every plan of a workspace begins with: its page for agents, and its page of scenarios. Pure.
+"""The tasks for the pages of a workspace, its page for agents and that of scenarios, in a plan. Pure.
+
+Every plan begins with those that make the pages; one that is made of issues ends with those that update them.
 
 What these tasks are called and say stands in the skill `plans`.
 """
@@ -15,6 +17,7 @@ from modules.services.plans.types import Plan, Task
 AGENTS_PAGE = "LIL-INTDEV-AGENTS.md"
 SCENARIOS_PAGE = "SCENARIOS.md"
 
+_DOCUMENTS = (".md", ".markdown", ".txt", ".rst")
 _MAKES = r"\b(?:create|write|update)(?:[ \t]+[^\s]{1,40}){0,3}[ \t]+[`\"'(]?"
 _TITLES = {
     AGENTS_PAGE: re.compile(_MAKES + r"lil-intdev-agents(?![\w-])", re.IGNORECASE),
@@ -71,6 +74,29 @@ def ensure_docs_tasks(
     shifted = [replace(task, dependencies=_shifted(task.dependencies, len(made))) for task in resolved]
     tasks = (replace(task, number=number) for number, task in enumerate([*made, *shifted], 1))
     return replace(plan, tasks=tuple(tasks), warnings=(*plan.warnings, *warnings))
+
+
+def with_docs_updates(plan: Plan, words: DocsWords) -> Plan:
+    """Return the plan with tasks behind that update both pages once all others are done, unless a last task does."""
+    others = [task for task in plan.tasks if not _is_documents(task)]
+    last = others[-1].number if others else 0
+    late = [task for task in plan.tasks if task.number > last]
+    tasks, waits = list(plan.tasks), tuple(task.name for task in plan.tasks)
+    for page, word in ((AGENTS_PAGE, words.agents), (SCENARIOS_PAGE, words.scenarios)):
+        if others and not any(_makes(task, page) for task in late):
+            tasks.append(replace(_task(word, page), number=len(tasks) + 1, dependencies=waits))
+    return replace(plan, tasks=tuple(tasks))
+
+
+def changes_more_than_documents(plan: Plan) -> bool:
+    """Whether a task of the plan changes a file that is no document, or does not say which files it changes."""
+    return any(
+        not task.files or any(not path.lower().endswith(_DOCUMENTS) for path in task.files) for task in plan.tasks
+    )
+
+
+def _is_documents(task: Task) -> bool:
+    return any(_makes(task, page) for page in (AGENTS_PAGE, SCENARIOS_PAGE))
 
 
 def _makes(task: Task, page: str) -> bool:

@@ -12,17 +12,19 @@ _SKILL = "plans"
 
 @dataclass(frozen=True, slots=True)
 class PlanWords:
-    """The checks of a plan that names none, and the tasks that make the pages of a repository."""
+    """The checks of a plan that names none, and the tasks that make and update the pages of a repository."""
 
     verification: tuple[str, ...]
     docs: DocsWords
+    updates: DocsWords
 
 
 def plan_words(skills: Skills, repo: str) -> PlanWords:
     """Return the words of a plan for the repository `owner/name`. Raises `SkillError`."""
     checks = skills.section(_SKILL, "Verification").splitlines()
     docs = DocsWords(_task(skills, "Agents Page", repo), _task(skills, "Scenarios Page", repo))
-    return PlanWords(tuple(check.removeprefix("- ").strip() for check in checks if check.strip()), docs)
+    updates = DocsWords(_task(skills, "Agents Update", repo), _task(skills, "Scenarios Update", repo))
+    return PlanWords(tuple(check.removeprefix("- ").strip() for check in checks if check.strip()), docs, updates)
 
 
 def _task(skills: Skills, section: str, repo: str) -> DocsTask:

@@ -71,6 +71,7 @@ FORMS: Mapping[str, PhraseForm] = {
     "github.issue_stale_closed": _optional("days"),
     "github.issue_handled_closed": _optional(),
     "github.sentinel_reopened_work": _optional(),
+    "github.sentinel_question": _optional(),
     "github.committed_in_room": _optional("room"),
     "github.committed_in_thread": _optional("url"),
     "github.committed_on_bluesky": _optional(),
@@ -93,6 +94,7 @@ VOICED: tuple[tuple[str, ...], ...] = (
         "github.issue_stale_closed",
         "github.issue_handled_closed",
         "github.sentinel_reopened_work",
+        "github.sentinel_question",
     ),
 )
 """Those that a voice can change, a few at a time. Headings, lists of checks and where something comes from stay."""

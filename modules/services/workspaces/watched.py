@@ -25,7 +25,8 @@ class WatchedWorkspace(Record):
     `discovered_in_thread` is the root of the thread on Bluesky in which it was first named; `active_plan_issues` are
     the numbers of its open plans at `last_polled`, when they were last read. `last_plan_synthesis_attempt` and
     `last_health_check_attempt` tell when a plan was last looked for in its issues, and the work in it last judged.
-    `finished_issue_number` is the issue that says that it is finished; None for one that is not.
+    `finished_issue_number` is the issue that says that it is finished; None for one that is not. Once such an
+    issue was closed, no other is made before `no_sentinel_before`.
     """
 
     owner: str
@@ -38,6 +39,7 @@ class WatchedWorkspace(Record):
     last_plan_synthesis_attempt: Moment | None = None
     last_health_check_attempt: Moment | None = None
     finished_issue_number: int | None = None
+    no_sentinel_before: Moment | None = None
 
 
 class WorkspaceChange(TypedDict, total=False):
@@ -48,6 +50,7 @@ class WorkspaceChange(TypedDict, total=False):
     last_plan_synthesis_attempt: datetime | None
     last_health_check_attempt: datetime | None
     finished_issue_number: int | None
+    no_sentinel_before: datetime | None
 
 
 class WatchedWorkspaces:

@@ -6,7 +6,10 @@ from collections.abc import Mapping
 
 _NONE: frozenset[str] = frozenset()
 _PLAN_PAGES = [
-    f"{page} Page / {part}" for page in ("Agents", "Scenarios") for part in ("Title", "Estimate", "Description")
+    f"{page} {kind} / {part}"
+    for page in ("Agents", "Scenarios")
+    for kind in ("Page", "Update")
+    for part in ("Title", "Estimate", "Description")
 ]
 _WORKSPACE_TOOLS = ("workspace_create", "workspace_find", "create_memo", "plan_create", "workspace_finish")
 _REPOSITORY_TOOLS = (
@@ -32,9 +35,34 @@ WORK_CONTRACTS: Mapping[str, Mapping[str, frozenset[str]]] = {
     "plan-synthesis": {
         "System Prompt": _NONE,
         "From a Commitment": frozenset({"repo", "title", "wanted", "said"}),
+        "From Issues": frozenset({"repo", "issues"}),
+        "Issue": frozenset({"number", "text"}),
         "Tool": _NONE,
     },
-    "plans": {"Verification": _NONE, **dict.fromkeys(_PLAN_PAGES, frozenset({"repo"}))},
+    "plans": {
+        "Verification": _NONE,
+        **dict.fromkeys(_PLAN_PAGES, frozenset({"repo"})),
+        "For Issues": frozenset({"issues"}),
+    },
+    "workspace-health": {
+        "System Prompt": _NONE,
+        "Message": frozenset({"repo", "pages", "plans"}),
+        "Page": frozenset({"name", "text"}),
+        "Closed Plan": frozenset({"text"}),
+        "Once More": frozenset({"problem"}),
+        "Problems / No Verdict": _NONE,
+        "Problems / Complete": _NONE,
+        "Problems / Summary": frozenset({"most"}),
+        "Problems / Remaining": frozenset({"most"}),
+        "Problems / Contradiction": _NONE,
+        "Tool": _NONE,
+        "Nothing Open": _NONE,
+        "Issue Title": frozenset({"summary"}),
+        "Issue Body": frozenset({"remaining"}),
+        "Feedback Title": frozenset({"number", "summary"}),
+        "Feedback Body": frozenset({"number", "comments"}),
+        "Feedback Comment": frozenset({"author", "text"}),
+    },
     "repository-tools": {
         **{f"Descriptions / {tool}": _NONE for tool in _REPOSITORY_TOOLS},
         **{f"Answers / {answer}": frozenset({"reason"}) for answer in ("Unread", "Refused", "Not Done")},

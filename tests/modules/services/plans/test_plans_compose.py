@@ -6,9 +6,10 @@ from typing import Any
 
 import pytest
 
-from modules.services.plans.compose import MOST_TASKS, read_plan
+from modules.services.plans.compose import MOST_ISSUES, MOST_TASKS, SourceIssue, fitting, issues_in, read_plan
 from modules.services.plans.parse import parse_plan
 from modules.services.plans.render import generate_plan_markdown
+from modules.services.plans.types import Plan, Task
 
 NOTHING: list[Any] = [None, [], {}, "", 0, [{}], [{"title": ""}], [{"title": None}], [[]], [None, 3], "\n"]
 
@@ -67,3 +68,33 @@ def test_words_that_look_like_a_part_of_a_plan_stay_words_of_their_task() -> Non
     assert again is not None
     assert [(task.number, task.title, task.assignee) for task in again.tasks] == [(1, "Count", None), (2, "Show", None)]
     assert again.verification == ()
+
+
+def issue(number: int, body: str = "b", title: str = "t") -> SourceIssue:
+    return SourceIssue(number, title, "kit", "u", body)
+
+
+def test_the_oldest_issues_go_into_a_plan_as_far_as_there_is_room() -> None:
+    assert [one.number for one in fitting([issue(9), issue(2)])] == [2, 9]
+    assert len(fitting([issue(number) for number in range(1, 99)])) == MOST_ISSUES
+    (long, *_), many = (
+        fitting([issue(1, "x" * 90_000)]),
+        fitting([issue(number, "x" * 7_000) for number in range(1, 9)]),
+    )
+    assert len(long.body) == 8_000
+    assert [one.number for one in many] == [1, 2, 3]
+
+
+@pytest.mark.parametrize(
+    ("text", "named"),
+    [
+        ("For #3, #4.", (3, 4)),
+        ("see #4", (4,)),
+        ("#33 acme/site#3 &#3; #3a x#4 /#4", ()),
+        ("##3", ()),
+        ("(#3)", (3,)),
+    ],
+)
+def test_only_issues_that_a_task_names_are_in_the_plan(text: str, named: tuple[int, ...]) -> None:
+    plan = Plan("p", context="Also #5.", tasks=(Task(1, "t", description=text),))
+    assert issues_in(plan, {3, 4, 5}) == named

@@ -20,6 +20,7 @@ ASKS = {
     "modules/services/repository_rules/reader.py",
     "modules/services/rights/request_reader.py",
     "modules/services/voice_phrases/regenerate.py",
+    "modules/services/workspaces/health.py",
     "soul/commands/doctor.py",
 }
 PROMPTS = {

@@ -1,0 +1,172 @@
+"""Looks whether a workspace without plans and issues is finished: it gets an issue with what is missing, or a sentinel.
+
+What cannot be read decides nothing: only a page that is certainly not there counts as missing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+
+from adapters.github.client import GitHub
+from adapters.github.types import Issue, Repo
+from common.clock import parse_iso_or_none
+from common.result import ApiResult, Err, Ok
+from modules.lives.workspaces.types import PolledWorkspace
+from modules.lives.workspaces.writing import WorkspaceWriter
+from modules.runtime.journal.journal import Journal
+from modules.runtime.journal.types import Entry
+from modules.runtime.scheduler.attention import Attention
+from modules.services.plans.docs_tasks import AGENTS_PAGE, SCENARIOS_PAGE, changes_more_than_documents
+from modules.services.plans.parse import parse_plan
+from modules.services.voice_phrases.store import Phrase
+from modules.services.workspaces.due import is_health_check_due
+from modules.services.workspaces.health import (
+    PAGE_CHARS,
+    SKILL,
+    HealthJudge,
+    HealthVerdict,
+    WorkspacePages,
+)
+from modules.services.workspaces.sentinel import FINISHED_LABEL, SENTINEL_PREFIX, sentinel_in
+from modules.services.workspaces.trust import WorkspaceTrust
+from modules.services.workspaces.watched import WatchedWorkspaces
+
+PAGES = ("README.md", AGENTS_PAGE, SCENARIOS_PAGE)
+
+_CLOSED_PLANS = 5
+_MOST_SENTINELS = 10
+_COMPLETE_LABEL = "plan:complete"
+
+
+@dataclass(frozen=True, slots=True)
+class _Last:
+    """The numbers of the newest issue of a workspace, and of its newest sentinel (0 without one)."""
+
+    issue: int
+    sentinel: int
+
+
+@dataclass(frozen=True, slots=True)
+class HealthCheck:
+    """Judges one workspace; the watch list says when it did so last. At `speed` 10 a day is a tenth as long."""
+
+    github: GitHub
+    workspaces: WatchedWorkspaces
+    writer: WorkspaceWriter
+    trust: WorkspaceTrust
+    judge: HealthJudge
+    attention: Attention
+    phrase: Phrase
+    journal: Journal
+    speed: float = 1.0
+
+    async def look(self, one: PolledWorkspace, plans: Sequence[Issue], now: datetime) -> str:
+        """Do what is to be done in a workspace that has no open plan and no open issue that tells of work.
+
+        `plans` are its newest plans, all closed. Returns what is told of it, "" for nothing.
+        """
+        if await self._is_waiting(one):
+            return ""
+        listed = await self.github.list_issues(one.repo, state="all", labels=(FINISHED_LABEL,), limit=_MOST_SENTINELS)
+        newest = await self.github.list_issues(one.repo, state="all", limit=1)
+        if isinstance(listed, Err) or isinstance(newest, Err) or not newest.data:
+            return ""  # NOTE(self): where nothing was ever begun nothing is finished
+        if there := sentinel_in(listed.data):
+            self.workspaces.note(one.repo, finished_issue_number=there.number)
+            return await self._tell(one.repo, f"is finished, says #{there.number}", f"@{there.author} says so")
+        last = _Last(newest.data[0].number, max((issue.number for issue in listed.data), default=0))
+        return await self._judged(one.repo, plans, now, last)
+
+    async def _is_waiting(self, one: PolledWorkspace) -> bool:
+        """Whether other work is on its way: a pull request, or an issue that was proposed and is not there yet."""
+        if any(issue.is_pull_request for issue in one.issues):
+            return True
+        return await self.writer.unsent("issue", f"{_issue_key(one.repo)}#") or await self.writer.unsent(
+            "issue", f"{_key(one.repo)}#"
+        )
+
+    async def _judged(self, repo: Repo, plans: Sequence[Issue], now: datetime, last: _Last) -> str:
+        """Judge it if that is due, and do what follows."""
+        summary = self.judge.skills.section(SKILL, "Nothing Open").strip()
+        watched = self.workspaces.get(repo)
+        if watched is None:
+            return ""
+        if is_health_check_due(watched, now, completed_at=_completed_at(plans), speed=self.speed):
+            verdict = await self._verdict(repo, plans)
+            if verdict is None:
+                return ""
+            self.workspaces.note(repo, last_health_check_attempt=now)
+            if not verdict.complete:
+                return await self._open(repo, verdict, last.issue)
+            summary = verdict.summary
+        if watched.no_sentinel_before and now < watched.no_sentinel_before:
+            return await self._tell(repo, "gets no new sentinel yet", "the last one was closed within a day")
+        return await self._finish(repo, summary, last.sentinel)
+
+    async def _verdict(self, repo: Repo, plans: Sequence[Issue]) -> HealthVerdict | None:
+        """What the pages say; None where they cannot be read now, or the model gave no verdict."""
+        pages = await self._pages(repo)
+        if isinstance(pages, Err):
+            await self._tell(repo, "could not be judged", pages.error)
+            return None
+        if not pages.data:
+            return HealthVerdict(complete=True, summary=self.judge.skills.section(SKILL, "Nothing Open").strip())
+        accounts = await self.trust.accounts(repo)
+        closed = [one.body for one in plans if accounts.covers(one.author)][:_CLOSED_PLANS]
+        async with self.attention.take(SKILL):
+            verdict = await self.judge.judge(WorkspacePages(repo, pages.data, closed))
+        if verdict is None:
+            await self._tell(repo, "could not be judged", "the model gave no verdict that can be used")
+        return verdict
+
+    async def _pages(self, repo: Repo) -> ApiResult[dict[str, str]]:
+        """The pages that are there, by name."""
+        found: dict[str, str] = {}
+        for name in PAGES:
+            read = await self.github.contents.read(repo, name, max_chars=PAGE_CHARS)
+            if isinstance(read, Ok):
+                found[name] = read.data.text
+            elif read.kind != "not_found":
+                return read
+        return Ok(found)
+
+    async def _open(self, repo: Repo, verdict: HealthVerdict, last: int) -> str:
+        listed = "\n".join(f"- [ ] {line}" for line in verdict.remaining)
+        skills = self.judge.skills
+        title = skills.render(SKILL, "Issue Title", summary=verdict.summary).strip()
+        body = skills.render(SKILL, "Issue Body", remaining=listed).strip()
+        await self.writer.open_issue(repo, f"{_issue_key(repo)}#{last}", title, body)
+        return await self._tell(repo, f"is not finished: {verdict.summary}", "; ".join(verdict.remaining))
+
+    async def _finish(self, repo: Repo, summary: str, last: int) -> str:
+        body = self.phrase("github.workspace_finished", summary=summary)
+        title = f"{SENTINEL_PREFIX} {summary}"
+        await self.writer.open_issue(repo, f"{_key(repo)}#{last}", title, body, labels=(FINISHED_LABEL,))
+        return await self._tell(repo, "gets an issue that says that it is finished", summary)
+
+    async def _tell(self, repo: Repo, what: str, reason: str) -> str:
+        summary = f"{repo.full_name} {what}"
+        await self.journal.record(Entry("decision", SKILL, summary, line="info", reason=reason))
+        return summary
+
+
+def _completed_at(plans: Sequence[Issue]) -> datetime | None:
+    """When the last plan that changed more than documents was completed."""
+    moments = []
+    for one in plans:
+        plan = parse_plan(one.body, one.title)
+        closed_at = parse_iso_or_none(one.closed_at)
+        is_complete = _COMPLETE_LABEL in {label.lower() for label in one.labels}
+        if plan and closed_at and is_complete and changes_more_than_documents(plan):
+            moments.append(closed_at)
+    return max(moments, default=None)
+
+
+def _key(repo: Repo) -> str:
+    return f"sentinel:{repo.full_name.lower()}"
+
+
+def _issue_key(repo: Repo) -> str:
+    return f"health:{repo.full_name.lower()}"

@@ -1,0 +1,95 @@
+"""Builds the steps that find work in workspaces, make plans of it, and say when all is done."""
+
+from __future__ import annotations
+
+import random
+from datetime import datetime
+from typing import Protocol
+
+from adapters.github.client import GitHub
+from common.clock import Clock
+from common.settings import Settings
+from modules.lives.workspaces.health import HealthCheck
+from modules.lives.workspaces.sentinel import SentinelStep, SoulsKnown
+from modules.lives.workspaces.synthesis import RollUpStep, SynthesisStep
+from modules.lives.workspaces.types import Step
+from modules.lives.workspaces.writing import WorkspaceWriter
+from modules.runtime.journal.journal import Journal
+from modules.runtime.llm.gateway import LLMGateway
+from modules.runtime.scheduler.attention import Attention
+from modules.services.agent.skills.skills import Skills
+from modules.services.outbox.outbox import Outbox
+from modules.services.peers.registry import PeerRegistry
+from modules.services.plans.compose import PlanComposer
+from modules.services.voice_phrases.store import VoicePhrases
+from modules.services.workspaces.acting import ActingTurns
+from modules.services.workspaces.health import HealthJudge
+from modules.services.workspaces.trust import WorkspaceTrust
+from modules.services.workspaces.watched import WatchedWorkspaces
+
+
+class PlanningServices(Protocol):
+    """What the steps are built from."""
+
+    settings: Settings
+    clock: Clock
+    rng: random.Random
+    journal: Journal
+    github: GitHub
+    workspaces: WatchedWorkspaces
+    outbox: Outbox
+    gateway: LLMGateway
+    skills: Skills
+    phrases: VoicePhrases
+    attention: Attention
+    peer_registry: PeerRegistry
+
+
+def planning_steps(services: PlanningServices, trust: WorkspaceTrust, turns: ActingTurns) -> list[Step]:
+    """Return the steps; `trust` says whose words count, `turns` who acts."""
+    speed, phrase = services.settings.soul_speed, services.phrases.phrase
+    writer = WorkspaceWriter(services.outbox, services.clock)
+    registry = services.peer_registry
+
+    def seen_at(login: str) -> datetime | None:
+        peer = registry.get(login)
+        return peer.last_seen_at if peer else None
+
+    health = HealthCheck(
+        github=services.github,
+        workspaces=services.workspaces,
+        writer=writer,
+        trust=trust,
+        judge=HealthJudge(services.gateway, services.skills, services.rng),
+        attention=services.attention,
+        phrase=phrase,
+        journal=services.journal,
+        speed=speed,
+    )
+    return [
+        SentinelStep(
+            github=services.github,
+            workspaces=services.workspaces,
+            writer=writer,
+            trust=trust,
+            turns=turns,
+            souls=SoulsKnown(lambda: [peer.github_username for peer in registry.get_linked_peers()], seen_at),
+            phrase=phrase,
+            skills=services.skills,
+            journal=services.journal,
+            speed=speed,
+        ),
+        RollUpStep(writer, phrase, services.journal, services.clock),
+        SynthesisStep(
+            github=services.github,
+            workspaces=services.workspaces,
+            writer=writer,
+            trust=trust,
+            turns=turns,
+            composer=PlanComposer(services.gateway, services.skills, services.rng),
+            health=health,
+            attention=services.attention,
+            journal=services.journal,
+            speed=speed,
+        ),
+    ]

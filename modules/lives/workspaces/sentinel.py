@@ -1,0 +1,226 @@
+"""Looks after the issues that say that workspaces are finished: adopts them, and acts on what happens to them.
+
+What is decided is a table (`modules/services/workspaces/sentinel.py`). A workspace counts as active again once its
+sentinel is closed on GitHub, never before, so that a crash in between repeats nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection
+from dataclasses import dataclass, field
+from datetime import datetime
+
+from adapters.github.client import GitHub
+from adapters.github.types import Comment, Issue, Repo
+from common.clock import parse_iso
+from common.result import ApiResult, Err, Ok
+from modules.lives.workspaces.types import Place, Poll, PolledWorkspace, StepResult
+from modules.lives.workspaces.writing import WorkspaceWriter
+from modules.runtime.journal.journal import Journal
+from modules.runtime.journal.types import Entry
+from modules.services.agent.skills.skills import Skills
+from modules.services.voice_phrases.store import Phrase
+from modules.services.workspaces.acting import ActingTurns
+from modules.services.workspaces.health import SKILL
+from modules.services.workspaces.sentinel import (
+    NO_SENTINEL_FOR,
+    SentinelCode,
+    SentinelDecision,
+    SentinelFacts,
+    is_creator_gone,
+    is_marked_finished,
+    judge_sentinel,
+    sentinel_in,
+)
+from modules.services.workspaces.trust import WorkspaceTrust
+from modules.services.workspaces.watched import WatchedWorkspaces
+
+MOST_OTHERS = 10
+"""So many other issues are looked through for what people ask for since."""
+
+_SUMMARY_CHARS = 80
+_Seen = tuple[str, bool, tuple[tuple[int, str], ...]]
+
+
+@dataclass(frozen=True, slots=True)
+class SoulsKnown:
+    """The SOULs that are known by their logins, and when one was last seen (None if nobody knows)."""
+
+    logins: Callable[[], Collection[str]]
+    seen_at: Callable[[str], datetime | None]
+
+
+@dataclass(slots=True)
+class SentinelStep:
+    """The first step of a cycle. Needs a request for each finished workspace in which something changed."""
+
+    github: GitHub
+    workspaces: WatchedWorkspaces
+    writer: WorkspaceWriter
+    trust: WorkspaceTrust
+    turns: ActingTurns
+    souls: SoulsKnown
+    phrase: Phrase
+    skills: Skills
+    journal: Journal
+    speed: float = 1.0
+    name: str = "finished-sentinel"
+    place: Place = Place.SENTINEL
+    acts: bool = True
+    sees_finished: bool = True
+    _quiet: dict[str, _Seen] = field(default_factory=dict)
+
+    async def run(self, poll: Poll) -> StepResult:
+        """Look at each workspace once. What cannot be read stays as it is."""
+        notes = []
+        for one in poll.workspaces:
+            number = one.watched.finished_issue_number
+            note = await self._adopt(one) if number is None else await self._verify(one, number, poll.at)
+            notes += [note] if note else []
+        return StepResult(note="; ".join(notes))
+
+    async def _adopt(self, one: PolledWorkspace) -> str:
+        """Take an open sentinel for the one of the workspace, whoever made it."""
+        found = sentinel_in(one.issues)
+        if found is None:
+            return ""
+        self.workspaces.note(one.repo, finished_issue_number=found.number)
+        return await self._tell(one.repo, f"is finished, says #{found.number}", f"@{found.author} says so")
+
+    async def _verify(self, one: PolledWorkspace, number: int, now: datetime) -> str:
+        repo, place = one.repo, _place(one.repo, number)
+        if await self.writer.unsent("issue_update", f"close-sentinel:{place}:"):
+            return ""
+        sentinel = await self._sentinel(one, number)
+        if isinstance(sentinel, Err):
+            is_gone = sentinel.kind == "not_found"
+            return await self._clear(repo, number, "the issue that said so is gone", now) if is_gone else ""
+        others = [issue for issue in one.issues if not is_marked_finished(issue) and issue.number != number]
+        looks_after = self._looks_after(sentinel.data, repo, now)
+        seen = _seen(sentinel.data, others, looks_after=looks_after)
+        if self._quiet.get(place) == seen:
+            return ""
+        facts = await self._facts(repo, sentinel.data, others, looks_after=looks_after)
+        if isinstance(facts, Err):
+            return ""
+        decision = judge_sentinel(facts.data)
+        if decision.code in {SentinelCode.STANDS, SentinelCode.AGREED}:
+            self._quiet[place] = seen
+            return ""
+        return await self._act(facts.data, repo, decision, now)
+
+    async def _sentinel(self, one: PolledWorkspace, number: int) -> ApiResult[Issue]:
+        found = next((issue for issue in one.issues if issue.number == number), None)
+        return Ok(found) if found else await self.github.get_issue(one.repo, number)
+
+    def _looks_after(self, sentinel: Issue, repo: Repo, now: datetime) -> bool:
+        if sentinel.author.lower() == self.github.login.lower():
+            return True
+        gone = is_creator_gone(sentinel, self.souls.seen_at(sentinel.author), now)
+        return gone and self.turns.may_act(f"sentinel:{_place(repo, sentinel.number)}")
+
+    async def _facts(
+        self, repo: Repo, sentinel: Issue, others: Collection[Issue], *, looks_after: bool
+    ) -> ApiResult[SentinelFacts]:
+        """Read what is needed: of a closed sentinel, and of another's, no comments."""
+        comments: tuple[Comment, ...] = ()
+        elsewhere: list[Comment] = []
+        if looks_after and sentinel.state == "open":
+            made_at = parse_iso(sentinel.created_at)
+            touched = [issue for issue in others if parse_iso(issue.updated_at) > made_at]
+            said = await self.github.list_comments(repo, sentinel.number, since=sentinel.created_at)
+            if isinstance(said, Err):
+                return said
+            comments = said.data
+            for issue in touched[:MOST_OTHERS]:
+                found = await self.github.list_comments(repo, issue.number, since=sentinel.created_at)
+                if isinstance(found, Err):
+                    return found
+                elsewhere += found.data
+        me = self.github.login
+        return Ok(
+            SentinelFacts(
+                me=me,
+                sentinel=sentinel,
+                comments=comments,
+                others=tuple(others),
+                comments_on_others=elsewhere,
+                souls={me, *self.souls.logins()},
+                trusted=(await self.trust.accounts(repo)).logins,
+                looks_after=looks_after,
+            )
+        )
+
+    async def _act(self, facts: SentinelFacts, repo: Repo, decision: SentinelDecision, now: datetime) -> str:
+        sentinel = facts.sentinel
+        place = _place(repo, sentinel.number)
+        match decision.code:
+            case SentinelCode.FEEDBACK:
+                return await self._reopen_work(repo, sentinel, decision, max(one.id for one in decision.feedback))
+            case SentinelCode.SPOKEN_ELSEWHERE:
+                ids = [one.id for one in facts.comments_on_others] or [one.number for one in facts.others]
+                return await self._reopen_work(repo, sentinel, decision, max(ids))
+            case SentinelCode.REOPEN:
+                return await self._reopen(repo, sentinel, decision, f"reopen-sentinel:{place}:{sentinel.closed_at}")
+            case SentinelCode.CLOSED_BY_PERSON:
+                key = f"sentinel-question:{place}:{sentinel.closed_at}"
+                if self.turns.may_act(key):
+                    words = self.phrase("github.sentinel_question")
+                    await self.writer.comment(repo, sentinel.number, key, words)
+                self.workspaces.note(repo, last_health_check_attempt=None)
+        return await self._clear(repo, sentinel.number, decision.reason, now)
+
+    async def _reopen(self, repo: Repo, sentinel: Issue, decision: SentinelDecision, key: str) -> str:
+        if not self.turns.may_act(key) or await self.writer.settled("issue_update", key):
+            return ""
+        await self.writer.set_state(repo, sentinel.number, key, "open")
+        return await self._tell(repo, f"stays finished: #{sentinel.number} is opened again", decision.reason)
+
+    async def _reopen_work(self, repo: Repo, sentinel: Issue, decision: SentinelDecision, occasion: int) -> str:
+        """Say so on the sentinel and close it; what was said on it becomes an issue first."""
+        number, key = sentinel.number, f"{_place(repo, sentinel.number)}:{occasion}"
+        if await self.writer.settled("issue_update", f"close-sentinel:{key}"):
+            return ""
+        if decision.feedback:
+            title, body = self._feedback(number, decision.feedback)
+            if not await self.writer.open_issue(repo, f"sentinel-feedback:{key}", title, body):
+                return ""
+        words = self.phrase("github.sentinel_reopened_work")
+        if not await self.writer.comment(repo, number, f"sentinel-reopened:{key}", words):
+            return ""
+        await self.writer.set_state(repo, number, f"close-sentinel:{key}", "closed")
+        return await self._tell(repo, f"is not finished: #{number} is closed", decision.reason)
+
+    def _feedback(self, number: int, comments: Collection[Comment]) -> tuple[str, str]:
+        first = next(iter(comments)).body.strip().splitlines()[0]
+        summary = first if len(first) <= _SUMMARY_CHARS else f"{first[: _SUMMARY_CHARS - 1].rstrip()}…"
+        told = [
+            self.skills.render(SKILL, "Feedback Comment", author=one.author, text=_quoted(one.body)) for one in comments
+        ]
+        body = self.skills.render(SKILL, "Feedback Body", number=number, comments="\n\n".join(told))
+        return self.skills.render(SKILL, "Feedback Title", number=number, summary=summary), body
+
+    async def _clear(self, repo: Repo, number: int, reason: str, now: datetime) -> str:
+        """Go on with the workspace, which gets no new sentinel for a day: whoever wants something may say what."""
+        until = now + NO_SENTINEL_FOR / self.speed
+        self.workspaces.note(repo, finished_issue_number=None, no_sentinel_before=until)
+        self._quiet.pop(_place(repo, number), None)
+        return await self._tell(repo, "is not finished any more", reason)
+
+    async def _tell(self, repo: Repo, what: str, reason: str) -> str:
+        """Record it; return it for the line that ends the cycle."""
+        summary = f"{repo.full_name} {what}"
+        await self.journal.record(Entry("decision", self.name, summary, line="info", reason=reason))
+        return summary
+
+
+def _seen(sentinel: Issue, others: Collection[Issue], *, looks_after: bool) -> _Seen:
+    return sentinel.updated_at, looks_after, tuple((one.number, one.updated_at) for one in others)
+
+
+def _place(repo: Repo, number: int) -> str:
+    return f"{repo.full_name.lower()}#{number}"
+
+
+def _quoted(text: str) -> str:
+    return "\n".join(f"> {line}" for line in text.strip().splitlines())

@@ -1,0 +1,130 @@
+"""Asks the model whether anything in a workspace is clearly unfinished. Keeps nothing.
+
+It is offered one tool, which only says what it found; what is done about it, code decides.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from adapters.github.types import Repo
+from common.facts import QuestionFacts, TurnFacts
+from common.text.untrusted import clean, one_line
+from modules.runtime.llm.gateway import LLMGateway
+from modules.runtime.llm.types import Message, NamedTool, ToolSpec
+from modules.services.agent.framing import Framer
+from modules.services.agent.skills.skills import Skills
+from modules.services.workspaces.sentinel import SUMMARY_CHARS
+
+SKILL = "workspace-health"
+TOOL = "workspace_verdict"
+MOST_REMAINING = 8
+PAGE_CHARS, PLAN_CHARS = 4_000, 1_000
+
+Problem = Literal["No Verdict", "Complete", "Summary", "Remaining", "Contradiction"]
+"""What is wrong with an answer: a subsection of `Problems` in the skill."""
+
+_TOKENS = 600
+_LINE_CHARS = 200
+_TEMPERATURES = (0.0, 0.3)
+_VERDICT = {
+    "type": "object",
+    "properties": {
+        "complete": {"type": "boolean"},
+        "summary": {"type": "string"},
+        "remaining": {"type": "array", "items": {"type": "string"}},
+    },
+    "required": ["complete", "summary", "remaining"],
+}
+
+
+@dataclass(frozen=True, slots=True)
+class WorkspacePages:
+    """What a workspace is judged by: its pages, by name, and the bodies of its last closed plans."""
+
+    repo: Repo
+    pages: Mapping[str, str]
+    closed_plans: Sequence[str] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class HealthVerdict:
+    """Whether all is done, in one line of at most `SUMMARY_CHARS`, and what is not, a line each."""
+
+    complete: bool
+    summary: str
+    remaining: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class HealthJudge:
+    """Asks `gateway`; `rng` draws the boundaries of untrusted text."""
+
+    gateway: LLMGateway
+    skills: Skills
+    rng: random.Random
+
+    async def judge(self, read: WorkspacePages) -> HealthVerdict | None:
+        """Return the verdict; None where two answers cannot be used. Raises `SoulError`."""
+        asked, problem = self._message(read), ""
+        for temperature in _TEMPERATURES:
+            result = await self.gateway.chat_with_tools(
+                [Message("user", f"{asked}\n\n{problem}".strip())],
+                system=self.skills.section(SKILL, "System Prompt"),
+                tools=[ToolSpec(TOOL, self.skills.section(SKILL, "Tool"), _VERDICT)],
+                tool_choice=NamedTool(TOOL),
+                max_tokens=_TOKENS,
+                temperature=temperature,
+                purpose=SKILL,
+                importance="own",
+                facts=TurnFacts(QuestionFacts(SKILL, {"pages": tuple(read.pages.values())})),
+            )
+            called = next((call for call in result.tool_calls if call.name == TOOL and not call.malformed), None)
+            verdict = read_verdict(called.input if called else {})
+            if isinstance(verdict, HealthVerdict):
+                return verdict
+            told = self.skills.render(SKILL, "Problems", verdict, most=_MOST.get(verdict, 0)).strip()
+            problem = self.skills.render(SKILL, "Once More", problem=told)
+        return None
+
+    def _message(self, read: WorkspacePages) -> str:
+        framer = Framer(self.skills, self.rng)
+
+        def framed(name: str, text: str) -> str:
+            return framer.frame("reading", author=name, uri=read.repo.url, text=text)
+
+        pages = [
+            self.skills.render(SKILL, "Page", name=name, text=framed(name, text[:PAGE_CHARS]))
+            for name, text in read.pages.items()
+        ]
+        plans = [
+            self.skills.render(SKILL, "Closed Plan", text=framed("plan", text[:PLAN_CHARS]))
+            for text in read.closed_plans
+        ]
+        return self.skills.render(
+            SKILL, "Message", repo=read.repo.full_name, pages="\n\n".join(pages), plans="\n\n".join(plans)
+        )
+
+
+_MOST: Mapping[str, int] = {"Summary": SUMMARY_CHARS, "Remaining": MOST_REMAINING}
+
+
+def read_verdict(given: Mapping[str, Any]) -> HealthVerdict | Problem:
+    """Return the verdict that a call of the tool holds, or what is wrong with it; nothing is guessed."""
+    if not {"complete", "summary"} <= given.keys():
+        return "No Verdict"
+    complete, summary, remaining = given["complete"], given["summary"], given.get("remaining", [])
+    if not isinstance(complete, bool):
+        return "Complete"
+    line = clean(summary).strip() if isinstance(summary, str) else ""
+    if not line or "\n" in line or len(line) > SUMMARY_CHARS:
+        return "Summary"
+    if not isinstance(remaining, list) or len(remaining) > MOST_REMAINING:
+        return "Remaining"
+    lines = tuple(one_line(one, _LINE_CHARS) if isinstance(one, str) else "" for one in remaining)
+    if not all(lines):
+        return "Remaining"
+    return "Contradiction" if complete is bool(lines) else HealthVerdict(complete, line, lines)

@@ -1,0 +1,177 @@
+"""The issue that says that a workspace is finished, its sentinel: what becomes of it. Pure.
+
+Only the words of those count whom the caller trusts: what a stranger writes neither ends nor starts work again.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Iterable, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from enum import Enum
+from typing import TypeVar
+
+from adapters.github.types import Comment, Issue
+from common.clock import parse_iso
+
+FINISHED_LABEL = "finished"
+"""Marks the issue by which a workspace ends; nobody talks there."""
+SENTINEL_PREFIX = "LIL INTDEV FINISHED:"
+"""With which the title of every sentinel begins."""
+SUMMARY_CHARS = 80
+NO_SENTINEL_FOR = timedelta(hours=24)
+"""How long no new sentinel is made once one was closed."""
+CREATOR_GONE = timedelta(hours=48)
+"""After how long without a sign of its author others look after a sentinel."""
+
+_MOST_AGREEMENT_CHARS = 120
+_AGREEMENTS = frozenset(
+    {
+        *("agreed", "agree", "yes", "yep", "yeah", "confirmed", "looks good", "lgtm", "+1", "all done", "done"),
+        *("complete", "completed", "finished", "looks complete", "looks finished", "ship it", "sounds good"),
+        *("all good", "nothing else", "no more work", "no additional work", "looks great", "nice work", "well done"),
+        *("good job", "all set"),
+    }
+)
+_Written = TypeVar("_Written", Comment, Issue)
+_MARKS = re.compile(r"[.!?]{1,120}\Z")
+
+
+class SentinelCode(Enum):
+    """What becomes of a sentinel."""
+
+    STANDS = "stands"
+    AGREED = "agreed"
+    CLEARED = "cleared"
+    WORK_ELSEWHERE = "work-elsewhere"
+    CLOSED_BY_PERSON = "closed-by-person"
+    REOPEN = "reopen"
+    FEEDBACK = "feedback"
+    SPOKEN_ELSEWHERE = "spoken-elsewhere"
+
+
+_REASONS: dict[SentinelCode, str] = {
+    SentinelCode.STANDS: "the workspace is finished",
+    SentinelCode.AGREED: "the workspace is finished, and nobody disagrees",
+    SentinelCode.CLEARED: "its author closed it, or nobody knows who did",
+    SentinelCode.WORK_ELSEWHERE: "it is closed, and other work is open",
+    SentinelCode.CLOSED_BY_PERSON: "a person closed it, and no work is open",
+    SentinelCode.REOPEN: "a SOUL that did not make it closed it, and no work is open",
+    SentinelCode.FEEDBACK: "comments on it tell of work",
+    SentinelCode.SPOKEN_ELSEWHERE: "a person asked for something in another issue since",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class SentinelDecision:
+    """What becomes of it, and why; `feedback` are the comments that tell of work, oldest first."""
+
+    code: SentinelCode
+    feedback: tuple[Comment, ...] = ()
+
+    @property
+    def reason(self) -> str:
+        """Why, for people."""
+        return _REASONS[self.code]
+
+    @property
+    def is_finished(self) -> bool:
+        """Whether the workspace stays finished."""
+        return self.code in {SentinelCode.STANDS, SentinelCode.AGREED, SentinelCode.REOPEN}
+
+
+@dataclass(frozen=True, slots=True)
+class SentinelFacts:
+    """What was read of a sentinel and around it. Logins are compared in any case.
+
+    Attributes:
+        me: our login.
+        sentinel: as it stands.
+        comments: on it, oldest first.
+        others: the other open issues of the workspace, without sentinels; pull requests are work too.
+        comments_on_others: on these, in any order.
+        souls: logins of the SOULs that are known, ours among them.
+        trusted: logins of those whose words count, SOULs among them.
+        looks_after: whether it is ours to look after: we made it, or its author is gone and we stand in.
+
+    """
+
+    me: str
+    sentinel: Issue
+    comments: Sequence[Comment] = ()
+    others: Sequence[Issue] = ()
+    comments_on_others: Sequence[Comment] = ()
+    souls: Collection[str] = field(default_factory=frozenset)
+    trusted: Collection[str] = field(default_factory=frozenset)
+    looks_after: bool = False
+
+
+def judge_sentinel(facts: SentinelFacts) -> SentinelDecision:
+    """Return what becomes of a sentinel; the first row that fits decides."""
+    if facts.sentinel.state == "closed":
+        return SentinelDecision(_closed(facts))
+    if not facts.looks_after:
+        return SentinelDecision(SentinelCode.STANDS)
+    since = parse_iso(facts.sentinel.created_at)
+    said = [one for one in _counted(facts, facts.comments, since) if not _is(one.author, (facts.me,))]
+    work = tuple(one for one in said if not is_agreement_comment(one.body))
+    if work:
+        return SentinelDecision(SentinelCode.FEEDBACK, work)
+    agreed_at = max((parse_iso(one.created_at) for one in said), default=since)
+    if _spoken_elsewhere(facts, agreed_at):
+        return SentinelDecision(SentinelCode.SPOKEN_ELSEWHERE)
+    return SentinelDecision(SentinelCode.AGREED if said else SentinelCode.STANDS)
+
+
+def is_agreement_comment(body: str) -> bool:
+    """Whether a comment does nothing but agree."""
+    text = body.strip()
+    if len(text) > _MOST_AGREEMENT_CHARS:
+        return False
+    return _MARKS.sub("", text.lower()).strip() in _AGREEMENTS
+
+
+def is_marked_finished(issue: Issue) -> bool:
+    """Whether an issue, or a pull request, has the label of a sentinel."""
+    return FINISHED_LABEL in {label.lower() for label in issue.labels}
+
+
+def sentinel_in(issues: Iterable[Issue]) -> Issue | None:
+    """Return the open sentinel that counts: the one with the lowest number, whoever made it; None without one."""
+    found = (one for one in issues if one.state == "open" and not one.is_pull_request and is_marked_finished(one))
+    return min(found, key=lambda one: one.number, default=None)
+
+
+def is_creator_gone(sentinel: Issue, seen_at: datetime | None, now: datetime) -> bool:
+    """Whether the author of a sentinel gave no sign for two days; `seen_at` is the last one, if any is known."""
+    made_at = parse_iso(sentinel.created_at)
+    return now - max(made_at, seen_at or made_at) > CREATOR_GONE
+
+
+def _closed(facts: SentinelFacts) -> SentinelCode:
+    closer, author = facts.sentinel.closed_by, facts.sentinel.author
+    by_person = bool(closer) and not _is(closer, facts.souls)
+    if by_person and not facts.others:
+        return SentinelCode.CLOSED_BY_PERSON
+    if facts.others:
+        return SentinelCode.WORK_ELSEWHERE
+    if not closer or _is(author, (facts.me,)) or _is(closer, (author, facts.me)):
+        return SentinelCode.CLEARED
+    return SentinelCode.REOPEN
+
+
+def _spoken_elsewhere(facts: SentinelFacts, since: datetime) -> bool:
+    """Whether a person whose words count wrote in another issue, or opened one, after that moment."""
+    opened = [one for one in facts.others if not one.is_pull_request]
+    authors = [one.author for one in _counted(facts, facts.comments_on_others, since)]
+    authors += [one.author for one in _counted(facts, opened, since)]
+    return any(not _is(author, facts.souls) for author in authors)
+
+
+def _counted(facts: SentinelFacts, written: Iterable[_Written], since: datetime) -> list[_Written]:
+    return [one for one in written if _is(one.author, facts.trusted) and parse_iso(one.created_at) >= since]
+
+
+def _is(login: str, names: Collection[str]) -> bool:
+    return login.lower() in {name.lower() for name in names}
