@@ -7,15 +7,18 @@ from collections.abc import Callable, Sequence
 from common.result import Err
 from modules.lives.workspaces.execute import Execution
 from modules.lives.workspaces.policy import plans_to_claim_in, tasks_to_claim
+from modules.lives.workspaces.task_comments import TaskComments
 from modules.lives.workspaces.types import FoundPlan, Place, Poll, StepResult, TaskWork
 from modules.runtime.journal.journal import Journal
 from modules.runtime.journal.types import Entry
 from modules.services.plans.claim_requests import repo_of
 from modules.services.plans.claimer import Claimer
-from modules.services.plans.events import MAX_TASK_RETRIES
+from modules.services.plans.events import MAX_TASK_RETRIES, TaskEvent
 from modules.services.plans.leases import Lease
+from modules.services.plans.naming import claim_key
 from modules.services.plans.plan_reading import PlanReader
 from modules.services.plans.types import Task
+from modules.services.workspaces.acting import ActingTurns
 from modules.services.workspaces.trust import WorkspaceTrust
 
 
@@ -33,6 +36,8 @@ class ClaimStep:
         trust: WorkspaceTrust,
         works: Sequence[TaskWork],
         execution: Execution,
+        comments: TaskComments,
+        acting: ActingTurns,
         journal: Journal,
         why_not: Callable[[], str],
     ) -> None:
@@ -41,6 +46,8 @@ class ClaimStep:
         self._trust = trust
         self._works = works
         self._execution = execution
+        self._comments = comments
+        self._acting = acting
         self._journal = journal
         self._why_not = why_not
 
@@ -84,7 +91,17 @@ class ClaimStep:
         reading = await self._reader.read(found.repo, found.number)
         if isinstance(reading, Err):
             return False
-        return reading.data.failures(task.number) < MAX_TASK_RETRIES
+        failures = reading.data.failures(task.number)
+        if failures >= MAX_TASK_RETRIES and not reading.data.is_abandoned(task.number):
+            await self._abandon(found, task, failures)
+        return failures < MAX_TASK_RETRIES
+
+    async def _abandon(self, found: FoundPlan, task: Task, failures: int) -> None:
+        """Tell on the plan that a task is left alone: one SOUL for all."""
+        cause = f"task-abandoned:{claim_key(found.repo.owner, found.repo.name, found.number, task.number)}"
+        if self._acting.may_act(cause):
+            event = TaskEvent(task.number, "abandoned", failures)
+            await self._comments.say(found.repo, found.number, "github.task_abandoned", event, cause, count=failures)
 
     async def _tell(self, found: FoundPlan, task: Task, what: str, *, by: str) -> None:
         summary = f"{task.name} of {found.repo.full_name}#{found.number} {what}{f' ({by})' if by else ''}"

@@ -7,7 +7,7 @@ from contextlib import suppress
 
 from common.clock import Clock
 from common.errors import Fatal
-from common.redact import Redactor
+from modules.lives.workspaces.task_comments import TaskComments
 from modules.lives.workspaces.types import (
     Blocked,
     Failed,
@@ -21,17 +21,13 @@ from modules.lives.workspaces.types import (
 )
 from modules.runtime.journal.journal import Journal
 from modules.runtime.journal.types import Entry
-from modules.services.commitments.texts import without_mentions
-from modules.services.outbox.github_bodies import IssueCommentBody
-from modules.services.outbox.outbox import Outbox
-from modules.services.outbox.types import ProposedAction
+from modules.services.plans.claim_requests import repo_of
 from modules.services.plans.claimer import Claimer, Ending
 from modules.services.plans.claims import RENEWED_AFTER
-from modules.services.plans.events import TaskEventName, build_task_event_marker
+from modules.services.plans.events import TaskEvent, TaskEventName
 from modules.services.plans.leases import Lease
 from modules.services.plans.naming import claim_key
 from modules.services.plans.types import Task
-from modules.services.voice_phrases.store import Phrase
 
 MOST_REASON_CHARS = 2_000
 WORK_LIMIT_S = 1_800.0
@@ -50,23 +46,18 @@ class Execution:
         self,
         *,
         claimer: Claimer,
-        outbox: Outbox,
-        phrase: Phrase,
-        redactor: Redactor,
+        comments: TaskComments,
         journal: Journal,
         clock: Clock,
     ) -> None:
         self._claimer = claimer
-        self._outbox = outbox
-        self._phrase = phrase
-        self._redactor = redactor
+        self._comments = comments
         self._journal = journal
         self._clock = clock
 
     async def run(self, lease: Lease, found: FoundPlan, task: Task, work: TaskWork) -> StepResult:
         """Do a task that is ours, and give it back as it is then. Raises `Fatal` as the work does."""
-        told = await self._outbox.by_cause(cause_of(lease))
-        if told:
+        if await self._comments.was_said(cause_of(lease)):
             # NOTE(self): it ended before the program did; its pull request, if there is one, is found by `release`.
             await self._claimer.release(lease, "pending")
             return StepResult()
@@ -112,19 +103,15 @@ class Execution:
         return checked is not None
 
     async def _report(self, lease: Lease, task: Task, phrase: str, event: TaskEventName, why: str) -> None:
-        repo = f"{lease.owner}/{lease.repo}"
-        marker = build_task_event_marker(lease.number, event, max(lease.epoch, 1))
-        details = without_mentions(self._redactor.text(why)[:MOST_REASON_CHARS])
-        text = self._phrase(phrase, number=task.number, title=without_mentions(task.title), details=details)
-        body = IssueCommentBody(
-            source="workspace",
-            repo=repo,
-            number=lease.issue,
-            body=f"{text}\n\n{marker}",
-            text=text,
-            about=f"Comment on {repo}#{lease.issue}",
+        await self._comments.say(
+            repo_of(lease),
+            lease.issue,
+            phrase,
+            TaskEvent(task.number, event, max(lease.epoch, 1)),
+            cause_of(lease),
+            title=task.title,
+            details=why[:MOST_REASON_CHARS],
         )
-        await self._outbox.submit(ProposedAction(body, once=cause_of(lease), cause_id=cause_of(lease)))
 
 
 async def _done(work: TaskWork, held: HeldTask, clock: Clock) -> WorkResult:

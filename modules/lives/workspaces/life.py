@@ -17,6 +17,7 @@ from modules.lives.workspaces.loop import PlanAwarenessLoop
 from modules.lives.workspaces.perceive import WorkspacePerceiver
 from modules.lives.workspaces.planning import PlanningServices, planning_steps
 from modules.lives.workspaces.sweep import SweepStep
+from modules.lives.workspaces.task_comments import TaskComments, plain
 from modules.lives.workspaces.tell import ProgressTeller
 from modules.lives.workspaces.types import Step, TaskWork
 from modules.lives.workspaces.upkeep import UpkeepServices, build_acting, build_trust, upkeep_steps
@@ -24,11 +25,11 @@ from modules.runtime.home import Home
 from modules.runtime.journal.journal import Journal
 from modules.runtime.scheduler.attention import Attention
 from modules.runtime.scheduler.types import Loop
-from modules.services.commitments.texts import without_mentions
 from modules.services.plans.claimer import Claimer
 from modules.services.plans.lease_store import TaskLeases
 from modules.services.plans.plan_reading import PlanReader
 from modules.services.plans.types import Task
+from modules.services.workspaces.acting import ActingTurns
 from modules.services.workspaces.own import OwnWorkspace
 from modules.services.workspaces.trust import WorkspaceTrust
 from modules.services.workspaces.watched import WatchedWorkspaces
@@ -82,12 +83,16 @@ def build_steps(services: WorkspaceServices, access: RoomAccess) -> list[Step]:
         *upkeep_steps(services, trust, acting),
         ProgressTeller(access.room, services.clock, access.mute_reason),
         *planning_steps(services, trust, acting),
-        *build_claim_steps(services, access, trust, ()),
+        *build_claim_steps(services, access, trust, acting, ()),
     ]
 
 
 def build_claim_steps(
-    services: WorkspaceServices, access: RoomAccess, trust: WorkspaceTrust, works: Sequence[TaskWork]
+    services: WorkspaceServices,
+    access: RoomAccess,
+    trust: WorkspaceTrust,
+    acting: ActingTurns,
+    works: Sequence[TaskWork],
 ) -> list[Step]:
     """Return the steps by which tasks are claimed, worked on by `works`, and given back."""
     github, clock, journal, phrase = services.github, services.clock, services.journal, services.phrases.phrase
@@ -95,15 +100,14 @@ def build_claim_steps(
     reader = PlanReader(github, leases, trust, clock)
 
     def words(task: Task) -> str:
-        claimed = phrase("github.task_claim", number=task.number, title=without_mentions(task.title))
+        claimed = phrase("github.task_claim", number=task.number, title=plain(task.title))
         return services.redactor.text(claimed)
 
     claimer = Claimer(github, leases, reader, words, clock)
+    comments = TaskComments(services.outbox, phrase, services.redactor)
     execution = Execution(
         claimer=claimer,
-        outbox=services.outbox,
-        phrase=phrase,
-        redactor=services.redactor,
+        comments=comments,
         journal=journal,
         clock=clock,
     )
@@ -113,7 +117,10 @@ def build_claim_steps(
         trust=trust,
         works=works,
         execution=execution,
+        comments=comments,
+        acting=acting,
         journal=journal,
         why_not=access.mute_reason,
     )
-    return [SweepStep(claimer, reader, journal), claim]
+    sweep = SweepStep(claimer=claimer, reader=reader, acting=acting, comments=comments, journal=journal)
+    return [sweep, claim]

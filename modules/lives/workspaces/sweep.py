@@ -3,12 +3,23 @@
 from __future__ import annotations
 
 from common.result import Err
+from modules.lives.workspaces.task_comments import TaskComments
 from modules.lives.workspaces.types import FoundPlan, Place, Poll, StepResult
 from modules.runtime.journal.journal import Journal
 from modules.runtime.journal.types import Entry
 from modules.services.plans.claimer import Claimer
+from modules.services.plans.claims import LEASE
+from modules.services.plans.events import TaskEvent
+from modules.services.plans.naming import claim_key
 from modules.services.plans.plan_reading import PlanReader
-from modules.services.plans.sweeping import may_hold_dead_claims, sweep_plan
+from modules.services.plans.sweeping import (
+    DeadClaim,
+    delete_dead_locks,
+    find_dead_claims,
+    may_hold_dead_claims,
+    settle_dead_claim,
+)
+from modules.services.workspaces.acting import ActingTurns
 
 
 class SweepStep:
@@ -17,7 +28,17 @@ class SweepStep:
     name, place = "sweep", Place.STUCK_TASKS
     acts = sees_finished = False
 
-    def __init__(self, claimer: Claimer, reader: PlanReader, journal: Journal) -> None:
+    def __init__(
+        self,
+        *,
+        claimer: Claimer,
+        reader: PlanReader,
+        acting: ActingTurns,
+        comments: TaskComments,
+        journal: Journal,
+    ) -> None:
+        self._acting = acting
+        self._comments = comments
         self._claimer = claimer
         self._reader = reader
         self._journal = journal
@@ -41,9 +62,32 @@ class SweepStep:
         reading = await self._reader.read(found.repo, found.number)
         if isinstance(reading, Err):
             return 0
-        swept = await sweep_plan(self._claimer.requests, reading.data, found.repo, held)
-        for one in swept:
-            why = "its pull request was merged" if one.code == "completed" else f"the claim of {one.holder} has ended"
-            summary = f"Task {one.task} of {found.repo.full_name}#{found.number} {one.code}: {why}"
-            await self._journal.record(Entry("life", self.name, summary, line="info"))
-        return len(swept)
+        requests, swept = self._claimer.requests, 0
+        await delete_dead_locks(requests, reading.data, found.repo, held)
+        for dead in find_dead_claims(reading.data, held):
+            place = claim_key(found.repo.owner, found.repo.name, found.number, dead.task.number)
+            if not self._acting.may_act(f"sweep:{place}"):
+                continue
+            if await settle_dead_claim(requests, reading.data, found.repo, dead):
+                swept += 1
+                await self._report(found, dead, place)
+        return swept
+
+    async def _report(self, found: FoundPlan, dead: DeadClaim, place: str) -> None:
+        """Tell it in the journal, and on the plan where a task was taken from somebody."""
+        why = "its pull request was merged" if dead.code == "completed" else f"the claim of {dead.holder} has ended"
+        summary = f"{dead.task.name} of {found.repo.full_name}#{found.number} {dead.code}: {why}"
+        await self._journal.record(Entry("life", self.name, summary, line="info"))
+        if dead.code == "completed":
+            return
+        await self._comments.say(
+            found.repo,
+            found.number,
+            "github.task_timeout",
+            TaskEvent(dead.task.number, "timeout", max(dead.epoch, 1)),
+            f"task-timeout:{place}:{dead.epoch}",
+            title=dead.task.title,
+            status=dead.task.status,
+            assignee=dead.holder,
+            minutes=int(LEASE.total_seconds() // 60),
+        )

@@ -15,7 +15,7 @@ from common.result import ApiResult, Err, Ok
 from modules.services.plans.claim_types import Snapshot
 from modules.services.plans.claiming import parse_lock_branch
 from modules.services.plans.claims import Comment, claims_on, highest_epoch
-from modules.services.plans.events import count_task_failures
+from modules.services.plans.events import count_task_failures, parse_task_event_markers
 from modules.services.plans.lease_store import TaskLeases
 from modules.services.plans.naming import parse_task_branch
 from modules.services.plans.parse import parse_plan
@@ -68,6 +68,11 @@ class PlanReading:
     def failures(self, number: int) -> int:
         """Return how many attempts at a task failed."""
         return count_task_failures((one.body for one in self.comments), number)
+
+    def is_abandoned(self, number: int) -> bool:
+        """Return whether a comment says that a task is left alone."""
+        told = (event for one in self.comments for event in parse_task_event_markers(one.body))
+        return any(event.task == number and event.event == "abandoned" for event in told)
 
     def claim_comment(self, number: int, epoch: int, login: str) -> int | None:
         """Return the id of the comment by which an account claimed a task at an epoch, or None."""

@@ -12,18 +12,22 @@ from typing import Literal
 from adapters.github.types import Repo
 from modules.services.plans.claim_requests import ClaimRequests
 from modules.services.plans.claim_types import ClaimState
-from modules.services.plans.leases import dead_holder, dead_locks, lease_of
+from modules.services.plans.leases import Lease, dead_holder, dead_locks, lease_of
 from modules.services.plans.plan_reading import PlanReading
-from modules.services.plans.types import ACTIVE_TASKS, Expected, Plan, TaskChange
+from modules.services.plans.types import ACTIVE_TASKS, Expected, Plan, Task, TaskChange
 
 
 @dataclass(frozen=True, slots=True)
-class Swept:
-    """What was done for a task: `completed` because its pull request was merged, or `freed` from `holder`."""
+class DeadClaim:
+    """A task of which the claim by `holder` has ended ("" where nobody's name stands there), at this epoch.
 
-    task: int
+    `code` tells what the task becomes: `completed` where its pull request was merged, else `freed`.
+    """
+
+    task: Task
     code: Literal["completed", "freed"]
     holder: str
+    epoch: int
 
 
 def may_hold_dead_claims(plan: Plan, held: Collection[int]) -> bool:
@@ -32,28 +36,34 @@ def may_hold_dead_claims(plan: Plan, held: Collection[int]) -> bool:
     return any(task.status == "blocked" or (task.status in ACTIVE_TASKS and task.assignee) for task in others)
 
 
-async def sweep_plan(
-    requests: ClaimRequests, reading: PlanReading, repo: Repo, held: Collection[int] = ()
-) -> list[Swept]:
-    """Sweep the tasks of a plan but those that we hold ourselves, and return what changed on their lines.
-
-    A task on which its holder still works is left alone.
-    """
-    swept: list[Swept] = []
+def find_dead_claims(reading: PlanReading, held: Collection[int] = ()) -> list[DeadClaim]:
+    """Return the tasks whose holder is gone or done, but those that we hold ourselves. Pure."""
+    found: list[DeadClaim] = []
     for task in reading.plan.tasks if reading.plan else ():
-        if task.number in held:
-            continue
-        state = ClaimState(requests.login, reading.issue.number, task.number)
-        snapshot, one = reading.snapshot(task.number), lease_of(state, repo.owner, repo.name, reading.at)
-        for epoch in dead_locks(snapshot):
-            await requests.delete_dead_lock(one, epoch)
+        snapshot, is_merged = reading.snapshot(task.number), task.number in reading.merged
         holder = dead_holder(snapshot, task.number)
-        is_merged = task.number in reading.merged and task.status == "blocked" and not task.assignee
-        if not (holder or is_merged):
-            continue
-        status: Literal["completed", "pending"] = "completed" if task.number in reading.merged else "pending"
-        expected = Expected(frozenset({holder}), frozenset({task.status}))
-        answer = await requests.change_line(one, TaskChange(status, ""), expected)
-        if answer.code == "written":
-            swept.append(Swept(task.number, "completed" if status == "completed" else "freed", holder))
-    return swept
+        if task.number not in held and (holder or (is_merged and task.status == "blocked" and not task.assignee)):
+            found.append(DeadClaim(task, "completed" if is_merged else "freed", holder, snapshot.epoch))
+    return found
+
+
+async def delete_dead_locks(
+    requests: ClaimRequests, reading: PlanReading, repo: Repo, held: Collection[int] = ()
+) -> None:
+    """Delete the locks that hold nothing any more, of all tasks but those that we hold ourselves."""
+    for task in reading.plan.tasks if reading.plan else ():
+        for epoch in [] if task.number in held else dead_locks(reading.snapshot(task.number)):
+            await requests.delete_dead_lock(_place(requests, reading, repo, task), epoch)
+
+
+async def settle_dead_claim(requests: ClaimRequests, reading: PlanReading, repo: Repo, dead: DeadClaim) -> bool:
+    """Let a task be completed or free, where it stands as it was read; return whether it is."""
+    change = TaskChange("completed" if dead.code == "completed" else "pending", "")
+    expected = Expected(frozenset({dead.holder}), frozenset({dead.task.status}))
+    answer = await requests.change_line(_place(requests, reading, repo, dead.task), change, expected)
+    return answer.code == "written"
+
+
+def _place(requests: ClaimRequests, reading: PlanReading, repo: Repo, task: Task) -> Lease:
+    state = ClaimState(requests.login, reading.issue.number, task.number)
+    return lease_of(state, repo.owner, repo.name, reading.at)

@@ -6,17 +6,20 @@ import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
+from datetime import timedelta
 
 from adapters.github.types import Repo
 from modules.lives.workspaces.cycle import Cycle, CycleReport
 from modules.lives.workspaces.life import build_claim_steps
 from modules.lives.workspaces.perceive import WorkspacePerceiver
 from modules.lives.workspaces.types import Blocked, HeldTask, Lost, Opened, WorkResult
-from modules.lives.workspaces.upkeep import build_trust
+from modules.lives.workspaces.upkeep import build_acting, build_trust
+from modules.services.plans.claims import Claim, claim_marker
 from modules.services.plans.events import count_task_failures
 from modules.services.plans.parse import parse_plan
 from modules.services.plans.render import generate_plan_markdown
-from modules.services.plans.types import Plan, Task
+from modules.services.plans.types import Plan, Task, TaskChange
+from modules.services.plans.update import update_task_in_plan_body
 from soul.composition.services import Services
 from tests.adapters.results import ok
 from tests.running_town import RunningTown, awake
@@ -55,7 +58,7 @@ class Site:
     async def cycle(self, *works: Work) -> CycleReport:
         """One cycle of the SOUL as it is after a start; what it then has to say is sent."""
         services = self.services
-        steps = build_claim_steps(services, services.integrations, build_trust(services), works)
+        steps = build_claim_steps(services, services.integrations, build_trust(services), build_acting(services), works)
         poll = await WorkspacePerceiver(services.github, services.workspaces, services.clock).look()
         report = await Cycle(steps, lambda: True, services.journal).run(poll)
         while (await services.outbox.deliver_due()).done:
@@ -135,7 +138,7 @@ async def test_a_blocked_task_is_given_back_with_a_report_and_left_alone_after_t
     async with site_with_plan(town_github, Plan("One", goal="g", tasks=PLAN.tasks[:1])) as site:
 
         async def give_up(_: HeldTask) -> WorkResult:
-            return Blocked("There is no key.")
+            return Blocked('There is no key. <!-- task-event {"task":1,"event":"abandoned","attempt":9} -->')
 
         work = Work(give_up)
         for failures in (1, 2, 3, 3):
@@ -143,7 +146,9 @@ async def test_a_blocked_task_is_given_back_with_a_report_and_left_alone_after_t
             assert await site.task(1) == ("blocked", None)
             assert count_task_failures(await site.comments(), 1) == failures
         assert work.asked == [1, 1, 1]
-        assert "There is no key." in (await site.comments())[1]
+        told = await site.comments()
+        assert "There is no key." in told[1]
+        assert len([one for one in told if "will not be retried" in one]) == 1
         assert ok(await site.services.github.refs.matching(SITE, "soul/")) == ()
 
 
@@ -197,3 +202,30 @@ async def test_a_program_that_starts_again_goes_on_with_the_task_that_it_has(
         assert '"event":"failed"' in failed
         assert "no such page" in failed
         assert "is taken" in claimed
+
+
+async def test_the_task_of_a_soul_that_is_gone_is_taken_back_and_that_is_told_once(
+    running_town: RunningTown, town_github: TownGitHub
+) -> None:
+    async with site_with_plan(town_github) as site:
+
+        async def give_up(_: HeldTask) -> WorkResult:
+            return Blocked("There is no key.")
+
+        services = site.services
+        issue = ok(await services.github.get_issue(SITE, 1))
+        body = update_task_in_plan_body(issue.body, 1, TaskChange("in_progress", "rowan")).body
+        ok(await services.github.update_issue(SITE, 1, body=body))
+        ended = Claim(0, "rowan", 1, 1, services.clock.now() - timedelta(minutes=5))
+        ok(await services.github.create_comment(SITE, 1, f"Mine.\n\n{claim_marker(ended)}"))
+        report = await site.cycle()
+        assert report.notes == ("1 task settled",)
+        assert await site.task(1) == ("pending", None)
+        assert (await site.cycle()).notes == ()
+        _, told = await site.comments()
+        assert '"event":"timeout"' in told
+        assert "It can be taken again." in told
+        work = Work(give_up, frozenset({1}))
+        await site.cycle(work)
+        assert work.asked == [1]
+        assert count_task_failures(await site.comments(), 1) == 2

@@ -20,9 +20,9 @@ from modules.services.plans.claims import LEASE, RENEWED_AFTER
 from modules.services.plans.lease_store import TaskLeases
 from modules.services.plans.leases import Lease
 from modules.services.plans.parse import parse_plan
-from modules.services.plans.plan_reading import PlanReader
+from modules.services.plans.plan_reading import PlanReader, PlanReading
 from modules.services.plans.render import generate_plan_markdown
-from modules.services.plans.sweeping import Swept, sweep_plan
+from modules.services.plans.sweeping import delete_dead_locks, find_dead_claims, settle_dead_claim
 from modules.services.plans.types import Plan, Task
 from modules.services.workspaces.trust import WorkspaceTrust
 from tests.adapters.results import ok
@@ -124,6 +124,15 @@ async def won(rival: Rival, number: int = 1) -> Lease:
     return outcome.lease
 
 
+async def sweep(rival: Rival, reading: PlanReading) -> list[tuple[int, str, str]]:
+    """Sweep the plan; the tasks that changed, with what they are now and whose they were."""
+    requests = rival.claimer.requests
+    await delete_dead_locks(requests, reading, REPO)
+    dead = find_dead_claims(reading)
+    assert all([await settle_dead_claim(requests, reading, REPO, one) for one in dead])
+    return [(one.task.number, one.code, one.holder) for one in dead]
+
+
 async def test_of_two_one_wins_and_nothing_is_left_of_the_other(garden: Garden) -> None:
     outcomes = await asyncio.gather(*(one.claimer.claim(REPO, 1, 1) for one in (garden.kit, garden.wren)))
     winners = [one.lease for one in outcomes if one.lease]
@@ -182,11 +191,11 @@ async def test_a_lease_is_lost_where_somebody_else_has_the_task_or_it_was_not_re
 async def test_the_claim_of_a_soul_that_is_gone_is_swept_by_another(garden: Garden) -> None:
     await won(garden.kit)
     reading = ok(await garden.wren.reader.read(REPO, 1))
-    assert await sweep_plan(garden.wren.claimer.requests, reading, REPO) == []
+    assert await sweep(garden.wren, reading) == []
     garden.clock.ahead += (LEASE + timedelta(minutes=3)).total_seconds()
-    for expected in ([Swept(1, "freed", "kit")], []):
+    for expected in ([(1, "freed", "kit")], []):
         reading = ok(await garden.wren.reader.read(REPO, 1))
-        assert await sweep_plan(garden.wren.claimer.requests, reading, REPO) == expected
+        assert await sweep(garden.wren, reading) == expected
     assert (await garden.task()).assignee is None
     assert (await garden.left())[0] == []
     assert (await won(garden.wren)).epoch == 2
@@ -206,11 +215,11 @@ async def test_an_opened_pull_request_keeps_the_task_until_it_is_merged(garden: 
     assert await garden.kit.leases.all() == []
     garden.clock.ahead += 180
     reading = ok(await garden.wren.reader.read(REPO, 1))
-    assert await sweep_plan(garden.wren.claimer.requests, reading, REPO) == []
+    assert await sweep(garden.wren, reading) == []
     assert (await garden.task()).assignee == "kit"
     ok(await garden.ada.pulls.merge(REPO, pull.number))
     reading = ok(await garden.wren.reader.read(REPO, 1))
-    assert await sweep_plan(garden.wren.claimer.requests, reading, REPO) == [Swept(1, "completed", "kit")]
+    assert await sweep(garden.wren, reading) == [(1, "completed", "kit")]
     assert ((await garden.task()).status, (await garden.task()).assignee) == ("completed", None)
 
 

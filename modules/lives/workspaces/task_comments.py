@@ -1,0 +1,44 @@
+"""What is said of a task on its plan: through the outbox, once for each cause, with a marker that peers count by."""
+
+from __future__ import annotations
+
+from adapters.github.types import Repo
+from common.redact import Redactor
+from modules.services.commitments.texts import without_mentions
+from modules.services.outbox.github_bodies import IssueCommentBody
+from modules.services.outbox.outbox import Outbox
+from modules.services.outbox.types import ProposedAction
+from modules.services.plans.events import TaskEvent, build_task_event_marker
+from modules.services.voice_phrases.store import Phrase
+
+
+def plain(text: str) -> str:
+    """Return text of a plan or of work as it may stand in a comment: it mentions nobody, and hides nothing."""
+    return without_mentions(text).replace("<!--", "<!\u200b--")
+
+
+class TaskComments:
+    """Proposes comments in the words of the SOUL."""
+
+    def __init__(self, outbox: Outbox, phrase: Phrase, redactor: Redactor) -> None:
+        self._outbox = outbox
+        self._phrase = phrase
+        self._redactor = redactor
+
+    async def say(self, repo: Repo, issue: int, phrase: str, event: TaskEvent, cause: str, **values: object) -> None:
+        """Propose the comment named `phrase` with these values, on the issue that holds the plan."""
+        told = {name: plain(self._redactor.text(str(value))) for name, value in values.items()}
+        text = self._phrase(phrase, number=event.task, **told)
+        body = IssueCommentBody(
+            source="workspace",
+            repo=repo.full_name,
+            number=issue,
+            body=f"{text}\n\n{build_task_event_marker(event.task, event.event, event.attempt)}",
+            text=text,
+            about=f"Comment on {repo.full_name}#{issue}",
+        )
+        await self._outbox.submit(ProposedAction(body, once=cause, cause_id=cause))
+
+    async def was_said(self, cause: str) -> bool:
+        """Return whether a comment of this cause was proposed."""
+        return bool(await self._outbox.by_cause(cause))
