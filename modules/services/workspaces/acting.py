@@ -16,6 +16,7 @@ SEEN_WITHIN = timedelta(hours=24)
 """A peer that was seen within this time counts."""
 OTHERS_AFTER = timedelta(minutes=10)
 """So long the others leave a piece of work to the SOUL whose it is."""
+_FORGOTTEN_AFTER = 3
 
 
 def is_acting_soul(login: str, peers: Iterable[str], key: str) -> bool:
@@ -44,16 +45,18 @@ class ActingTurns:
         self._peers = peers
         self._clock = clock
         self._others_after_s = OTHERS_AFTER.total_seconds() / speed
-        self._open_since: dict[str, float] = {}
+        self._asked: dict[str, tuple[float, float]] = {}
 
     def may_act(self, key: str) -> bool:
         """Return whether we do the piece of work `key` now, which is still to be done.
 
-        To be asked at each look at which it is: a look that does not ask for a while begins the wait anew.
+        To be asked at each look that finds it: where half an hour passes without, the wait begins anew.
         """
         now = self._clock.monotonic()
-        self._open_since = {one: at for one, at in self._open_since.items() if now - at < 3 * self._others_after_s}
-        since = self._open_since.setdefault(key, now)
+        forgotten = now - _FORGOTTEN_AFTER * self._others_after_s
+        self._asked = {one: (since, asked) for one, (since, asked) in self._asked.items() if asked > forgotten}
+        since = self._asked.get(key, (now, now))[0]
+        self._asked[key] = (since, now)
         if is_acting_soul(self._login, self._peers(self._clock.now() - SEEN_WITHIN), key):
             return True
         return now - since >= self._others_after_s

@@ -41,7 +41,8 @@ CONSENT_BY_COMMITMENT = EtiquetteRule(
     "GitHub's acceptable use policies against unsolicited bulk activity; the bound is our own measure",
     "An issue, a comment or an announcement needs a recorded commitment. For a repository that is neither ours nor the"
     " owner's it waits for the owner's yes, unless the host of a room that the owner set named the repository. An"
-    " answer on GitHub needs that something led the SOUL to its thread: a notification, or a link in a post to it."
+    " answer on GitHub needs that something led the SOUL to its thread: a notification, a link in a post to it,"
+    " or a look at a workspace."
     " Work in a workspace that is watched needs nothing else.",
 )
 CONSENT_TO_MESSAGE = EtiquetteRule(

@@ -47,6 +47,19 @@ async def test_the_others_act_after_ten_minutes_of_looking_at_the_same(speed: fl
     assert [one for one, turn in turns.items() if turn.may_act("another")] != list(SOULS)
 
 
+async def test_the_others_go_on_acting_while_it_is_found_and_wait_again_where_it_was_not() -> None:
+    clock = FakeClock()
+    key = next(key for key in map(str, range(100)) if is_acting_soul("kit", peers_of("kit"), key))
+    turns = turns_of("wren", clock)
+    said = []
+    for _ in range(8):
+        said.append(turns.may_act(key))
+        await clock.advance(OTHERS_AFTER.total_seconds())
+    assert said == [False] + 7 * [True]
+    await clock.advance(3 * OTHERS_AFTER.total_seconds())
+    assert not turns.may_act(key)
+
+
 async def test_only_peers_that_were_seen_within_a_day_count() -> None:
     clock = FakeClock()
     seen_at = clock.now()
