@@ -8,7 +8,7 @@ from collections.abc import AsyncIterator
 
 import pytest
 
-from modules.lives.github.respond import TOOLS
+from modules.lives.github.respond import TOOLS, WORK_TOOLS
 from modules.services.inbox import threads
 from tests.running_town import RunningTown, awake, call
 from tests.scenarios.github_talk import CLOCK, SAID, Place, acts, look, minding, open_place
@@ -31,10 +31,46 @@ async def test_a_thread_that_the_owner_links_to_gets_one_comment(place: Place) -
         assert place.comments == [SAID]
         assert await acts(soul) == [("commented", "owner-request")]
     asked = next(one for one in place.town.mind.asked if "github_create_issue_comment" in {o.name for o in one.offers})
-    assert {offer.name for offer in asked.offers} == set(TOOLS)
+    assert {offer.name for offer in asked.offers} == {*TOOLS, *WORK_TOOLS}
     told = "\n".join(message.text for message in asked.messages)
     assert "Narrow or wide?" in told
     assert "Your owner showed you this thread" in told
+
+
+async def test_in_a_thread_that_the_owner_shows_work_is_proposed_there_and_waits_for_their_yes(place: Place) -> None:
+    """What is proposed is no answer: after a restart in between the thread still gets its comment."""
+    plain = minding()
+    steps = iter(
+        (
+            call("create_memo", title="What we measure", owner="kit", repo="garden"),
+            call("create_memo", title="What we measure", body="Both, for a week."),
+            call("github_list_issues"),
+        )
+    )
+
+    def respond(request: ChatRequest) -> Completion:
+        names = {offer.name for offer in request.offers}
+        if "create_memo" in names:
+            assert "github_follow_user" not in names
+            return next(steps, None) or plain(request)
+        return plain(request)
+
+    place.town.mind.answer, home = respond, place.home()
+    place.post_link()
+    async with awake(home, clock=CLOCK) as soul:
+        await look(soul)
+        held = await soul.app.services.outbox.held()
+        assert [(one.kind, one.body.short_preview) for one in held] == [("issue", "owner/site: What we measure")]
+        assert place.comments == [SAID]
+        assert await acts(soul) == [("commented", "owner-request")]
+        assert next(steps, None) is None
+        place.network.write_comment(place.repo, place.issue, place.issue.author, "@rowan and for a month?")
+        place.town.mind.answer = minding("A month is fine.")
+        asked = len(place.town.mind.asked)
+        await look(soul)
+        offered = {offer.name for request in place.town.mind.asked[asked:] for offer in request.offers}
+        assert "github_create_issue_comment" in offered
+        assert offered & {"create_memo", "github_list_issues", "plan_create"} == set()
 
 
 async def test_a_thread_is_not_answered_because_a_stranger_links_to_it(place: Place) -> None:

@@ -70,8 +70,9 @@ async def test_in_a_workspace_the_pages_come_first_unless_they_stand_there(
 ) -> None:
     running_town.mind.answer = _mind
     workspace, repo = town_github.add_repo("www-lil-intdev-site"), Repo("acme", "www-lil-intdev-site")
-    async with awake(town_github.make_home(OWNER_GITHUB_USERNAME="acme")) as life:
+    async with awake(town_github.make_home(OWNER_GITHUB_USERNAME="acme", WORKSPACE_ORG="acme")) as life:
         life.app.services.workspaces.watch(repo)
+        life.app.services.workspaces.watch(Repo("kit", "www-lil-intdev-weir"))
         written = await life.app.services.github.contents.write(repo, "SCENARIOS.md", "# What\n", message="Add a page")
         assert isinstance(written, Ok)
         commits(life, repo="")

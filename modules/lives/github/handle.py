@@ -53,6 +53,7 @@ MOST_TRIES = 3
 logger = logging.getLogger(__name__)
 
 _LOOKED_AT = 200
+_ANSWERS = frozenset({"issue_comment", "reaction"})
 _ON_ITS_WAY_S = 60.0
 _HELD_S = 1_800.0
 _SUMMARIES: dict[IssueAct, str] = {
@@ -140,7 +141,7 @@ class ThreadHandler:
     async def _done_before(self, waiting: WaitingThread) -> IssueDisposition | None:
         """What an earlier life did and did not note."""
         found = await self._outbox.by_cause(waiting.cause_id)
-        intent = next((one for one in found if one.state in ACTIVE_STATES), None)
+        intent = next((one for one in found if one.state in ACTIVE_STATES and one.kind in _ANSWERS), None)
         if intent is None:
             return None
         held = intent.state == "held"

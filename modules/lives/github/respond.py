@@ -35,6 +35,13 @@ LOOP = "github-awareness"
 SKILL = "github-response"
 TOOLS = ("github_create_issue_comment", "github_graceful_exit", "github_stay_silent")
 
+WORK_TOOLS = (
+    *("github_get_repo", "github_list_issues", "github_list_pull_requests", "github_create_issue"),
+    *("github_update_issue", "github_star_repo", "workspace_find", "workspace_create", "create_memo", "plan_create"),
+    "workspace_finish",
+)
+"""What is offered besides where the owner showed the thread; each act among them waits for the owner's yes."""
+
 _TEMPLATE = "User Message Template"
 _PEERS = "peer-awareness"
 _SOURCES: dict[ThreadSource, str] = {
@@ -48,7 +55,7 @@ _SOURCES: dict[ThreadSource, str] = {
 
 @dataclass(frozen=True, slots=True)
 class ThreadResponder:
-    """Asks the model, with the words of strangers as data and two tools."""
+    """Asks the model, with the words of strangers as data and few tools."""
 
     me: Me
     prompter: Prompter
@@ -74,6 +81,7 @@ class ThreadResponder:
             Transient: the model is briefly unable.
 
         """
+        is_shown = waiting.source == "bluesky_url_owner"
         peers = [one for one in get_effective_peers(thread, known.login, known.peers) if one in _authors(thread)]
         text = format_thread_for_context(thread, known.login, peers)
         told = self._words(waiting, thread, text, decision)
@@ -85,6 +93,7 @@ class ThreadResponder:
                 "number": str(waiting.number),
                 "github_username": known.login,
                 "peer_section": self._peer_section(peers),
+                "work_section": self.skills.section(SKILL, "Work") if is_shown else "",
             },
             audience="bluesky",
             session_key=f"github:{waiting.key}",
@@ -99,12 +108,13 @@ class ThreadResponder:
                 cause_id=waiting.cause_id,
                 subject=IssueTurn(waiting, thread, known.login, hold=hold, told=bare),
                 importance=importance,
+                origin=Provenance.OWNER if is_shown else None,
             ),
             system=system,
             messages=(Message("user", told),),
             purpose=SKILL,
             tool_choice="required",
-            only=TOOLS,
+            only=(*TOOLS, *WORK_TOOLS) if is_shown else TOOLS,
             about=_facts(waiting, thread, known.login, decision),
         )
         return disposition_of(turn_result, decision)

@@ -123,11 +123,17 @@ def build_commitment_loop(
 
 
 def _build_fulfiller(services: CommitmentServices) -> Fulfiller:
-    """Return what turns commitments into acts; where one names no repository, the only watched workspace is meant."""
+    """Return what turns commitments into acts.
+
+    Where one names no repository, the workspace of the owner's organisation is meant, else the only watched one.
+    """
+    org = services.settings.workspace_org.lower()
 
     def default_repo() -> Repo | None:
         watched = services.workspaces.all()
-        return Repo(watched[0].owner, watched[0].repo) if len(watched) == 1 else None
+        own = [one for one in watched if org and one.owner.lower() == org]
+        meant = own or watched
+        return Repo(meant[0].owner, meant[0].repo) if len(meant) == 1 else None
 
     plans = PlanMaker(
         github=services.github,
