@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack
 from dataclasses import dataclass, replace
@@ -75,11 +76,10 @@ async def souls(running_town: RunningTown, workspace: Workspace) -> AsyncIterato
 
 
 async def look(souls: list[RunningSoul], times: int = 1) -> None:
-    """Each SOUL looks, and all that it proposed is sent."""
+    """All of them look at once, and all that they proposed is sent at once."""
     for _ in range(times):
-        for life in souls:
-            await life.app.scheduler.run_guarded(PLAN_AWARENESS)
-            await life.send()
+        await asyncio.gather(*(life.app.scheduler.run_guarded(PLAN_AWARENESS) for life in souls))
+        await asyncio.gather(*(life.send() for life in souls))
 
 
 async def test_of_two_plans_the_one_that_is_further_stays_and_what_people_open_again_too(
