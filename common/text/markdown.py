@@ -112,6 +112,11 @@ def close_code(text: str) -> str:
     return f"{text}\n{fence}" if fence else text
 
 
+def without_html_comments(text: str) -> str:
+    """Return a text without its HTML comments, which no reader of the page sees; one without an end takes the rest."""
+    return _COMMENT.sub("", text)
+
+
 def _heading_at(place: int, line: str) -> Heading:
     marks = line.lstrip(" ")
     text = marks.lstrip("#")

@@ -105,7 +105,7 @@ async def test_words_on_the_sentinel_become_an_issue_and_the_work_goes_on(place:
         place.says("kit", made, "Looks good!")
         await one.look(60, times=2)
         assert place.state(made.number) == "open"
-        place.says("kit", made, "The search is missing.\nAsk @eve.")
+        place.says("kit", made, "<!-- soul:x -->The search is missing.\nAsk @eve.")
         await one.look(60, times=3)
         assert one.watched.finished_issue_number is None
     assert place.state(made.number) == "closed"
@@ -113,6 +113,7 @@ async def test_words_on_the_sentinel_become_an_issue_and_the_work_goes_on(place:
     feedback = place.issue(3)
     assert feedback.title == "Feedback from #2: The search is missing."
     assert "kit wrote:" in (feedback.body or "")
+    assert "soul:x" not in (feedback.body or "")
     assert "course" not in (feedback.body or "")
     assert "@eve" not in (feedback.body or "")
     assert "good" not in (feedback.body or "")

@@ -6,6 +6,7 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
 from adapters.github.types import Comment
+from common.text.markdown import without_html_comments
 from modules.lives.github.types import IssueThread
 
 MOST_COMMENTS = 15
@@ -13,7 +14,6 @@ MOST_COMMENTS = 15
 _BODY_CHARS = 6_000
 _COMMENT_CHARS = 2_000
 _PEER_CHARS = 400
-_OPEN, _CLOSE = "<!--", "-->"
 _CUT = "[…]"
 
 
@@ -46,18 +46,6 @@ def format_thread_for_context(
         by_peers=_lines(by_peers, login, _PEER_CHARS),
         hidden=len(thread.comments) - len(shown),
     )
-
-
-def without_html_comments(text: str) -> str:
-    """Return a text without its HTML comments, which no reader of the page sees; one without an end takes the rest."""
-    shown, start = [], 0
-    while (begins := text.find(_OPEN, start)) >= 0:
-        shown.append(text[start:begins])
-        ends = text.find(_CLOSE, begins + len(_OPEN))
-        if ends < 0:
-            return "".join(shown)
-        start = ends + len(_CLOSE)
-    return "".join([*shown, text[start:]])
 
 
 def _lines(comments: Sequence[Comment], login: str, most: int) -> str:

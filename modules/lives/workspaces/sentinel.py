@@ -14,6 +14,7 @@ from adapters.github.client import GitHub
 from adapters.github.types import Comment, Issue, Repo
 from common.clock import parse_iso
 from common.result import ApiResult, Err, Ok
+from common.text.markdown import without_html_comments
 from modules.lives.workspaces.types import Place, Poll, PolledWorkspace, StepResult
 from modules.lives.workspaces.writing import WorkspaceWriter
 from modules.runtime.journal.journal import Journal
@@ -192,7 +193,7 @@ class SentinelStep:
         return await self._tell(repo, f"is not finished: #{number} is closed", decision.reason)
 
     def _feedback(self, number: int, comments: Collection[Comment]) -> tuple[str, str]:
-        first = next(iter(comments)).body.strip().splitlines()[0]
+        first = next(iter(without_html_comments(next(iter(comments)).body).strip().splitlines()), "")
         summary = first if len(first) <= _SUMMARY_CHARS else f"{first[: _SUMMARY_CHARS - 1].rstrip()}…"
         told = [
             self.skills.render(SKILL, "Feedback Comment", author=one.author, text=_quoted(one.body)) for one in comments
@@ -223,4 +224,4 @@ def _place(repo: Repo, number: int) -> str:
 
 
 def _quoted(text: str) -> str:
-    return "\n".join(f"> {line}" for line in text.strip().splitlines())
+    return "\n".join(f"> {line}" for line in without_html_comments(text).strip().splitlines())

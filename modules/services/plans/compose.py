@@ -10,6 +10,7 @@ from typing import Any
 
 from adapters.github.types import Repo
 from common.facts import QuestionFacts, TurnFacts
+from common.text.markdown import without_html_comments
 from common.text.untrusted import clean, one_line
 from modules.runtime.llm.gateway import LLMGateway
 from modules.runtime.llm.types import Importance, Message, NamedTool, ToolSpec
@@ -185,11 +186,14 @@ class PlanComposer:
 
 
 def fitting(issues: Iterable[SourceIssue]) -> list[SourceIssue]:
-    """Return those with which a plan is made at one time, oldest first; the text of a very long one is cut."""
+    """Return those with which a plan is made at one time, oldest first.
+
+    The text of a very long one is cut, and what no reader of it sees is left out.
+    """
     chosen: list[SourceIssue] = []
     room = _ALL_ISSUES_CHARS
     for one in sorted(issues, key=lambda issue: issue.number):
-        cut = replace(one, body=clean(one.body)[:_ISSUE_CHARS])
+        cut = replace(one, body=without_html_comments(clean(one.body))[:_ISSUE_CHARS])
         if chosen and (len(cut.text) > room or len(chosen) == MOST_ISSUES):
             break
         chosen.append(cut)

@@ -12,6 +12,7 @@ from typing import Any, Literal
 
 from adapters.github.types import Repo
 from common.facts import QuestionFacts, TurnFacts
+from common.text.markdown import without_html_comments
 from common.text.untrusted import clean, one_line
 from modules.runtime.llm.gateway import LLMGateway
 from modules.runtime.llm.types import Message, NamedTool, ToolSpec
@@ -97,11 +98,11 @@ class HealthJudge:
             return framer.frame("reading", author=name, uri=read.repo.url, text=text)
 
         pages = [
-            self.skills.render(SKILL, "Page", name=name, text=framed(name, text[:PAGE_CHARS]))
+            self.skills.render(SKILL, "Page", name=name, text=framed(name, without_html_comments(text)[:PAGE_CHARS]))
             for name, text in read.pages.items()
         ]
         plans = [
-            self.skills.render(SKILL, "Closed Plan", text=framed("plan", text[:PLAN_CHARS]))
+            self.skills.render(SKILL, "Closed Plan", text=framed("plan", without_html_comments(text)[:PLAN_CHARS]))
             for text in read.closed_plans
         ]
         return self.skills.render(

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from modules.lives.github.thread_text import format_thread_for_context, without_html_comments
+from common.text.markdown import without_html_comments
+from modules.lives.github.thread_text import format_thread_for_context
 from tests.modules.lives.github.threads import ME, thread
 
 
