@@ -32,7 +32,7 @@ from modules.services.plans.parse import TITLE_MARK
 from modules.services.plans.standing import standing_plan
 from modules.services.plans.tasks import PLAN_LABEL, plan_labels
 from modules.services.workspaces.own import Creation, WorkspaceRequest
-from modules.services.workspaces.sentinel import FINISHED_LABEL, SENTINEL_PREFIX, SUMMARY_CHARS
+from modules.services.workspaces.sentinel import FINISHED_LABEL, SENTINEL_PREFIX, SUMMARY_CHARS, sentinel_in
 
 _SKILL = "workspace-tools"
 _TITLE_CHARS, _BODY_CHARS, _LABEL_CHARS = 200, 20_000, 50
@@ -139,7 +139,7 @@ class WorkspaceTools:
         open_now = await self._services.github.list_issues(repo, limit=_MOST_OPEN)
         if isinstance(open_now, Err):
             return self._acting.unread(open_now.error)
-        sentinel = next((one for one in reversed(open_now.data) if _is_sentinel(one)), None)
+        sentinel = sentinel_in(open_now.data)
         number = sentinel.number if sentinel else await self._say_finished(repo, args, turn, open_now.data)
         if isinstance(number, ToolResult):
             return number
@@ -184,10 +184,6 @@ def workspace_tools(services: GitHubToolServices) -> Sequence[Tool]:
         act("workspace_finish", FinishInput, handler=tools.finish),
     )
     return tuple(replace(tool, time_limit_s=TIME_LIMIT_S) for tool in made)
-
-
-def _is_sentinel(issue: Issue) -> bool:
-    return not issue.is_pull_request and FINISHED_LABEL in {label.lower() for label in issue.labels}
 
 
 def _issue(repo: Repo, title: str, body: str, labels: tuple[str, ...]) -> IssueBody:

@@ -44,7 +44,8 @@ class WorkspacePerceiver:
                 repo = Repo(one.owner, one.repo)
                 found = await self._issues_of(repo)
                 if isinstance(found, Err):
-                    unread.append(found.error)
+                    gone = found.kind == "not_found" and self._workspaces.unwatch_gone(repo)
+                    unread.append(f"{found.error}{'; it is watched no longer' if gone else ''}")
                     continue
                 plans = () if one.finished_issue_number is not None else _plans_in(repo, found.data)
                 read.append(PolledWorkspace(one, found.data, plans))

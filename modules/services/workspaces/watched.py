@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from contextlib import AbstractContextManager
-from datetime import datetime
+from datetime import datetime, timedelta
 from pathlib import Path
 from typing import TypedDict, Unpack
 
@@ -17,6 +17,8 @@ from common.clock import Clock, iso
 from modules.runtime.record_file import Moment, Record, RecordFile
 
 MOST_WATCHED = 50
+GONE_FOR = timedelta(days=7)
+"""How long a workspace is missed before it is watched no longer."""
 
 
 class WatchedWorkspace(Record):
@@ -101,6 +103,20 @@ class WatchedWorkspaces:
         )
         self._file.save()
         return known is None
+
+    def unwatch_gone(self, repo: Repo) -> bool:
+        """Watch a workspace no longer that GitHub does not find; return whether that is so.
+
+        One that was read within a week stays, and one that is finished. Raises `StorageError`.
+        """
+        known = self.get(repo)
+        if known is None or known.finished_issue_number is not None:
+            return False
+        if self._clock.now() - (known.last_polled or known.discovered_at) < GONE_FOR:
+            return False
+        del self._file.records[_key(repo)]
+        self._file.save()
+        return True
 
     def note_plans(self, repo: Repo, numbers: Sequence[int]) -> None:
         """Note that the open plans of a workspace were read just now. Raises `StorageError`."""

@@ -9,7 +9,7 @@ import pytest
 
 from adapters.github.types import Repo
 from common.clock import FakeClock, iso
-from modules.services.workspaces.watched import MOST_WATCHED, WatchedWorkspaces
+from modules.services.workspaces.watched import GONE_FOR, MOST_WATCHED, WatchedWorkspaces
 
 GARDEN = Repo("Owner-Hub", "www-lil-intdev-garden")
 ROOT = "at://did:plc:owner/app.bsky.feed.post/1"
@@ -120,3 +120,22 @@ def test_a_file_of_another_program_is_taken_over_in_place(path: Path, clock: Fak
     assert list(kept["workspaces"]) == ["owner-hub/www-lil-intdev-garden"]
     assert kept["workspaces"]["owner-hub/www-lil-intdev-garden"]["activePlanIssues"] == [3, 4]
     assert kept["workspaces"]["owner-hub/www-lil-intdev-garden"]["finishedIssueNumber"] == 9
+
+
+async def test_a_workspace_that_is_missed_for_a_week_is_watched_no_longer_unless_it_is_finished(
+    watched: WatchedWorkspaces, path: Path, clock: FakeClock
+) -> None:
+    weir = Repo("kit", "www-lil-intdev-weir")
+    watched.watch(GARDEN)
+    watched.watch(weir)
+    watched.note(weir, finished_issue_number=3)
+    await clock.advance(GONE_FOR.total_seconds() - 1)
+    assert not watched.unwatch_gone(GARDEN)
+    watched.note_plans(GARDEN, [])
+    await clock.advance(GONE_FOR.total_seconds() - 1)
+    assert not watched.unwatch_gone(GARDEN)
+    await clock.advance(1)
+    assert watched.unwatch_gone(GARDEN)
+    assert not watched.unwatch_gone(GARDEN)
+    assert not watched.unwatch_gone(weir)
+    assert [one.repo for one in WatchedWorkspaces(path, clock).all()] == [weir.name]
