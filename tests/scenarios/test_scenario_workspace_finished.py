@@ -142,9 +142,9 @@ async def test_a_person_who_closes_it_is_asked_once_and_has_a_day(place: Workspa
         await one.look(60, times=2)
         assert one.watched.finished_issue_number is None
         assert len(place.said(made.number)) == 1
-        await one.look(HOUR_S, times=22)
+        await one.look(7 * HOUR_S, times=3)
         assert len(place.issues()) == 2
-        await one.look(HOUR_S, times=5)
+        await one.look(2 * HOUR_S, times=3)
         assert one.watched.finished_issue_number == 3
     assert len(place.said(made.number)) == 1
 
