@@ -39,6 +39,7 @@ from modules.services.outbox.senders import bluesky, direct_messages
 from modules.services.outbox.senders.cards import LinkCards
 from modules.services.outbox.types import Pacing
 from modules.services.pictures.pictures import open_pictures
+from modules.services.plans.lease_gate import lease_gate
 from modules.services.rights.forgetting import open_people_server
 from modules.services.rights.mute import mute_gate, mute_rule
 from modules.services.rights.preferences import Preferences
@@ -118,6 +119,7 @@ class Services(BaseServices):
     def _build_outbox(self, approval: ApprovalRule) -> Outbox:
         owner_did, to_room = self.me.owner_did, self.integrations.to_room
         cards = None if self.settings.on_loopback() else LinkCards(self.web, self.redactor.text)
+        pause = PauseGate(self.control, owner_did)
         by_message = direct_messages.DirectMessageSender(self.atproto, self.database, self.journal, owner_did=owner_did)
         return Outbox(
             database=self.database,
@@ -126,7 +128,7 @@ class Services(BaseServices):
             senders=self.integrations.senders(bluesky.BlueskySender(self.atproto, self.pictures, cards), by_message),
             pacing=Pacing.of(self.pace),
             rules=(SecretScan(self.redactor), self.etiquette, mute_rule, approval),
-            gates=(PauseGate(self.control, owner_did), to_room.gate, self.etiquette.gate, mute_gate, self.feed_pace),
+            gates=(pause, to_room.gate, self.etiquette.gate, mute_gate, self.feed_pace, lease_gate),
             at_departure=(approval.at_departure,),
             own_did=lambda: self.atproto.did,
         )

@@ -99,6 +99,15 @@ def _told_plainly(fields: Fields) -> str:
     return json.dumps({key: "".join(texts).removesuffix(".") for key, texts in fields.items()})
 
 
+def _document(fields: Fields) -> str:
+    """A short document: what the project is for, what somebody does, and what they see."""
+    path, goal = ("".join(fields.get(name, ())) for name in ("path", "goal"))
+    title = path.rpartition("/")[2].removesuffix(".md") or "About this project"
+    does = "- **Somebody does:** opens the page, and looks at what stands there.\n"
+    sees = "- **They see:** what the goal says, also on a small screen, and also when they come back later.\n"
+    return f"# {title}\n\n{goal}\n\n## What it is for\n\n{goal}\n\n## How anybody can tell\n\n{does}{sees}"
+
+
 def _plan(fields: Fields) -> Json:
     """A plan of what is wanted: something to see first, then the words that tell of it."""
     title = "".join(fields.get("title", ())) or "What was talked about"
@@ -126,6 +135,7 @@ _QUESTIONS: Mapping[str, Callable[[Fields], str]] = {
     "rights-request": _right,
     "announcement-decision": _worth_a_post,
     "extraction": lambda _: "[]",
+    "task-document": _document,
     "voice-phrases": _told_plainly,
 }
 """By the name of the question; any other gets a sentence."""

@@ -78,7 +78,7 @@ class Execution:
         if not await self._claimer.start_work(lease):
             return Lost()
         kept = [lease]
-        held = HeldTask(found, task, lambda: self._is_ours(kept))
+        held = HeldTask(found, task, lease.epoch, lambda: self._is_ours(kept))
         doing = asyncio.create_task(_done(work, held, self._clock), name="task-work")
         keeping = asyncio.create_task(self._keep(kept), name="task-lease")
         try:

@@ -12,6 +12,7 @@ from common.redact import Redactor
 from common.settings import Settings
 from modules.lives.workspaces.claim import ClaimStep
 from modules.lives.workspaces.cycle import Cycle
+from modules.lives.workspaces.documents.build import DocumentServices, build_document_work
 from modules.lives.workspaces.execute import Execution
 from modules.lives.workspaces.loop import PlanAwarenessLoop
 from modules.lives.workspaces.perceive import WorkspacePerceiver
@@ -35,7 +36,7 @@ from modules.services.workspaces.trust import WorkspaceTrust
 from modules.services.workspaces.watched import WatchedWorkspaces
 
 
-class WorkspaceServices(UpkeepServices, PlanningServices, Protocol):
+class WorkspaceServices(UpkeepServices, PlanningServices, DocumentServices, Protocol):
     """What the life is built from."""
 
     settings: Settings
@@ -83,7 +84,7 @@ def build_steps(services: WorkspaceServices, access: RoomAccess) -> list[Step]:
         *upkeep_steps(services, trust, acting),
         ProgressTeller(access.room, services.clock, access.mute_reason),
         *planning_steps(services, trust, acting),
-        *build_claim_steps(services, access, trust, acting, ()),
+        *build_claim_steps(services, access, trust, acting, (build_document_work(services),)),
     ]
 
 

@@ -166,14 +166,15 @@ class PlanProgress:
 
 @dataclass(frozen=True, slots=True)
 class HeldTask:
-    """A task that is ours for as long as the work on it lasts. The plan is as it was read before it was claimed.
+    """A task that is ours for as long as the work on it lasts, under the claim of this `epoch`.
 
-    `is_ours` reads the plan again and returns whether the task is still ours. The work asks it right before anything of
-    it becomes public, and ends with `Lost` where it is not.
+    The plan is as it was read before it was claimed. `is_ours` reads the plan again and returns whether the task is
+    still ours. The work asks it right before anything of it becomes public, and ends with `Lost` where it is not.
     """
 
     found: FoundPlan
     task: Task
+    epoch: int
     is_ours: Callable[[], Awaitable[bool]]
 
 

@@ -75,6 +75,7 @@ FORMS: Mapping[str, PhraseForm] = {
     "github.committed_in_room": _optional("room"),
     "github.committed_in_thread": _optional("url"),
     "github.committed_on_bluesky": _optional(),
+    "github.pull_request": _optional("number title issue plan goal count files", LONG_CHARS, "part of #{{issue}}"),
     "github.request": _optional("request"),
     "github.request_talk": _optional("talk"),
     "space.creating": _optional("", SHORT_CHARS),

@@ -20,6 +20,20 @@ _REPOSITORY_ANSWERS = (
     *("Held", "On Its Way", "No Repository", "No Title", "No Account", "No Change"),
     *("Not Ours", "Plan Closing", "Sentinel Closing"),
 )
+_DOCUMENT_PROBLEMS = (
+    "Empty",
+    "Too Long",
+    "Cut Off",
+    "No Headings",
+    "Open Code",
+    "Markup",
+    "Repeats",
+    "Gap",
+    "Link",
+    "Instructions",
+    "Unchanged",
+    "Secret",
+)
 _THREAD_TOOLS = ("github_create_issue_comment", "github_graceful_exit", "github_stay_silent")
 
 WORK_CONTRACTS: Mapping[str, Mapping[str, frozenset[str]]] = {
@@ -62,6 +76,16 @@ WORK_CONTRACTS: Mapping[str, Mapping[str, frozenset[str]]] = {
         "Feedback Title": frozenset({"number", "summary"}),
         "Feedback Body": frozenset({"number", "comments"}),
         "Feedback Comment": frozenset({"author", "text"}),
+    },
+    "task-document": {
+        "System Prompt": _NONE,
+        "Message": frozenset({"path", "repo", "form", "plan", "task", "standing", "goal"}),
+        **{f"Forms / {form}": frozenset({"path"}) for form in ("Agents Page", "Scenarios Page", "Other")},
+        "Standing": frozenset({"document"}),
+        "No Document": _NONE,
+        "Once More": frozenset({"problem"}),
+        **{f"Problems / {problem}": _NONE for problem in _DOCUMENT_PROBLEMS},
+        "Problems / Goal": frozenset({"words"}),
     },
     "repository-tools": {
         **{f"Descriptions / {tool}": _NONE for tool in _REPOSITORY_TOOLS},

@@ -12,7 +12,7 @@ from adapters.github.types import Repo
 from modules.lives.workspaces.cycle import Cycle, CycleReport
 from modules.lives.workspaces.life import build_claim_steps
 from modules.lives.workspaces.perceive import WorkspacePerceiver
-from modules.lives.workspaces.types import Blocked, HeldTask, Lost, Opened, WorkResult
+from modules.lives.workspaces.types import Blocked, HeldTask, Lost, Opened, TaskWork, WorkResult
 from modules.lives.workspaces.upkeep import build_acting, build_trust
 from modules.services.plans.claims import Claim, claim_marker
 from modules.services.plans.events import count_task_failures
@@ -55,7 +55,7 @@ class Site:
 
     services: Services
 
-    async def cycle(self, *works: Work) -> CycleReport:
+    async def cycle(self, *works: TaskWork) -> CycleReport:
         """One cycle of the SOUL as it is after a start; what it then has to say is sent."""
         services = self.services
         steps = build_claim_steps(services, services.integrations, build_trust(services), build_acting(services), works)

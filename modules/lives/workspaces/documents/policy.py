@@ -1,0 +1,104 @@
+"""Which tasks ask for documents, on which branch one is worked on, and whether it is still ours. Pure."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from adapters.github.types import PullRequest
+from modules.services.plans.naming import get_task_branch_candidates, get_task_branch_name, parse_task_branch
+from modules.services.plans.types import Task
+
+MOST_DOCUMENTS = 3
+"""So many documents one task may ask for."""
+
+BranchCode = Literal["create", "go_on", "opened", "left"]
+
+_PATH_CHARS = 120
+_NAME = re.compile(r"[\w-][\w. -]{0,99}")
+_PLAN = re.compile(r"\bpart of #([0-9]{1,9})(?![0-9])", re.IGNORECASE)
+
+
+@dataclass(frozen=True, slots=True)
+class BranchChoice:
+    """Where a task is worked on.
+
+    Attributes:
+        code: `create` the branch; `go_on` upon it, because we made it; `opened`, because our pull request is open; or
+            `left` alone, because of `reason`.
+        branch: its name; "" for `left`.
+        pull: the pull request that is open.
+        reason: a sentence for people.
+
+    """
+
+    code: BranchCode
+    branch: str = ""
+    pull: PullRequest | None = None
+    reason: str = ""
+
+
+def is_document_task(task: Task) -> bool:
+    """Return whether a task changes Markdown documents and nothing else, a few of them."""
+    return 0 < len(task.files) <= MOST_DOCUMENTS and all(map(is_document, task.files))
+
+
+def is_document(path: str) -> bool:
+    """Return whether a path is that of a Markdown document: from the root, in no hidden folder, in plain characters."""
+    parts = path.split("/")
+    return len(path) <= _PATH_CHARS and path.lower().endswith(".md") and all(_NAME.fullmatch(part) for part in parts)
+
+
+def choose_branch(
+    task: Task,
+    issue: int,
+    epoch: int,
+    me: str,
+    *,
+    branches: Collection[str],
+    own: Collection[str],
+    pulls: Sequence[PullRequest],
+) -> BranchChoice:
+    """Return where a task is worked on.
+
+    What somebody else began is never touched: then the branch has the epoch behind its name. A pull request belongs to
+    the task by the number in its branch and by the plan that its body names.
+
+    Args:
+        task: the task.
+        issue: the number of the plan.
+        epoch: of our claim.
+        me: our login.
+        branches: the branches of the repository.
+        own: those that we made for this task, also under an earlier claim.
+        pulls: pull requests of the repository, in any state.
+
+    """
+    about = [one for one in pulls if parse_task_branch(one.head.ref) == task.number and _plan_of(one) == issue]
+    opened = [one for one in about if one.state == "open"]
+    if mine := next((one for one in opened if one.author.lower() == me.lower()), None):
+        return BranchChoice("opened", mine.head.ref, mine)
+    if other := next((one for one in (*opened, *about) if one.state == "open" or one.merged), None):
+        what = "is open" if other.state == "open" else "was merged"
+        return BranchChoice("left", reason=f"the pull request #{other.number} for it, by {other.author}, {what}")
+    return _branch_for(task, epoch, branches, {*own} - {one.head.ref for one in pulls})
+
+
+def _branch_for(task: Task, epoch: int, branches: Collection[str], usable: Collection[str]) -> BranchChoice:
+    """Return a branch of ours that is there, else one that is to be made; `usable` are ours that nothing came of."""
+    known = [one for one in get_task_branch_candidates(task.number, task.title) if one in branches]
+    if begun := next((one for one in known if one in usable), None):
+        return BranchChoice("go_on", begun)
+    name = get_task_branch_name(task.number, task.title)
+    with_epoch = f"{name}-e{epoch}"
+    if with_epoch in branches and with_epoch in usable:
+        return BranchChoice("go_on", with_epoch)
+    free = next((one for one in (name, with_epoch) if one not in branches), "")
+    return BranchChoice("create", free) if free else BranchChoice("left", reason=f"the branch {with_epoch} is taken")
+
+
+def _plan_of(pull: PullRequest) -> int | None:
+    found = _PLAN.search(pull.body)
+    return int(found[1]) if found else None

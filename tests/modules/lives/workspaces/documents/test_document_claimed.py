@@ -1,0 +1,38 @@
+"""A whole SOUL claims a task that asks for a document, writes it, and offers it."""
+
+from __future__ import annotations
+
+from modules.lives.workspaces.documents.build import build_document_work
+from modules.services.plans.types import Plan, Task
+from tests.adapters.results import ok
+from tests.modules.lives.workspaces.documents.workplace import DOCUMENT
+from tests.modules.lives.workspaces.test_workspaces_claim import SITE, site_with_plan
+from tests.running_town import RunningTown
+from tests.town.github_place import needs_git
+from tests.town_github import TownGitHub
+from town.model.types import Completion
+
+PLAN = Plan(
+    "A counter",
+    goal="Visitors see which beds need water.",
+    tasks=(Task(1, "Count", files=("count.ts",)), Task(2, "Create SCENARIOS.md", files=("SCENARIOS.md",))),
+)
+
+
+@needs_git
+async def test_a_claimed_document_is_offered_told_of_on_the_plan_and_kept_until_the_merge(
+    running_town: RunningTown, town_github: TownGitHub
+) -> None:
+    running_town.mind.answer = lambda _: Completion(text=DOCUMENT)
+    async with site_with_plan(town_github, PLAN) as site:
+        work = build_document_work(site.services)
+        report = await site.cycle(work)
+        assert report.notes == ("Task 2 of acme/www-lil-intdev-site#1: opened",)
+        (pull,) = ok(await site.services.github.pulls.list(SITE))
+        assert (pull.title, pull.head.ref) == ("task(2): Create SCENARIOS.md", "task-2-create-scenariosmd")
+        read = await site.services.github.contents.read(SITE, "SCENARIOS.md", ref=pull.head.ref)
+        assert ok(read).text == DOCUMENT
+        assert await site.task(2) == ("in_progress", "rowan")
+        assert any("Completed" in comment and pull.html_url in comment for comment in await site.comments())
+        assert (await site.cycle(work)).notes == ()
+        assert len(ok(await site.services.github.pulls.list(SITE, state="all"))) == 1

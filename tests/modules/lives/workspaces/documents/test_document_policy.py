@@ -1,0 +1,79 @@
+"""Which tasks ask for documents, and on which branch one is worked on."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from adapters.github.types import PullBranch, PullRequest
+from modules.lives.workspaces.documents.policy import choose_branch, is_document_task
+from modules.services.plans.types import Task
+
+TASK = Task(3, "Write the guide", files=("docs/guide.md",))
+NAME, OTHER = "task-3-write-the-guide", "task-3-write-the-guide-e2"
+PULL = PullRequest(
+    number=9,
+    title="task(3): Write the guide",
+    body="Part of #12",
+    state="open",
+    author="ada",
+    head=PullBranch(NAME, "a" * 40),
+    base=PullBranch("main", "b" * 40),
+    html_url="https://github.com/ada/garden/pull/9",
+    created_at="2026-01-01T00:00:00Z",
+    updated_at="2026-01-01T00:00:00Z",
+)
+MERGED = replace(PULL, state="closed", merged_at="2026-01-02T00:00:00Z")
+CLOSED = replace(PULL, state="closed")
+
+
+@pytest.mark.parametrize(
+    ("files", "is_one"),
+    [
+        (("SCENARIOS.md",), True),
+        (("LIL-INTDEV-AGENTS.md", "docs/How it works.MD"), True),
+        ((), False),
+        (("SCENARIOS.md", "page.ts"), False),
+        (("a.md", "b.md", "c.md", "d.md"), False),
+        (("../SCENARIOS.md",), False),
+        (("/SCENARIOS.md",), False),
+        ((".github/workflows/run.md",), False),
+        (("docs//guide.md",), False),
+        (("docs/",), False),
+        (("`guide`.md",), False),
+        (("guide\u202e.md",), False),
+        (("x" * 120 + ".md",), False),
+        ((".md",), False),
+    ],
+)
+def test_a_task_that_asks_for_documents(files: tuple[str, ...], is_one: bool) -> None:  # noqa: FBT001 - from the table
+    assert is_document_task(replace(TASK, files=files)) is is_one
+
+
+@pytest.mark.parametrize(
+    ("branches", "own", "pulls", "code", "branch"),
+    [
+        ((), (), (), "create", NAME),
+        ((NAME,), (NAME,), (), "go_on", NAME),
+        ((NAME,), (), (), "create", OTHER),
+        ((NAME, OTHER), (OTHER,), (), "go_on", OTHER),
+        ((NAME, OTHER), (), (), "left", ""),
+        ((NAME,), (NAME,), (PULL,), "opened", NAME),
+        ((NAME,), (NAME,), (replace(PULL, author="ADA"),), "opened", NAME),
+        ((NAME,), (), (replace(PULL, author="bea"),), "left", ""),
+        ((), (), (MERGED,), "left", ""),
+        ((NAME,), (NAME,), (CLOSED,), "create", OTHER),
+        ((), (), (CLOSED,), "create", NAME),
+        ((NAME,), (), (replace(PULL, body="Part of #121"),), "create", OTHER),
+        ((), (), (replace(MERGED, body="Part of #7"),), "create", NAME),
+        ((NAME,), (), (replace(PULL, head=PullBranch("task-31-x", "a" * 40)),), "create", OTHER),
+    ],
+)
+def test_where_a_task_is_worked_on(
+    branches: tuple[str, ...], own: tuple[str, ...], pulls: tuple[PullRequest, ...], code: str, branch: str
+) -> None:
+    choice = choose_branch(TASK, 12, 2, "ada", branches=branches, own=own, pulls=pulls)
+    assert (choice.code, choice.branch) == (code, branch)
+    assert (choice.pull is not None) == (code == "opened")
+    assert bool(choice.reason) == (code == "left")

@@ -1,0 +1,160 @@
+"""A task that asks for a document, from the claim to the pull request, in the town's GitHub with real Git."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from modules.lives.workspaces.types import Blocked, Failed, Lost, Opened
+from modules.services.outbox.bodies import IntentKind
+from tests.adapters.results import ok
+from tests.modules.lives.workspaces.documents.workplace import (
+    DOCUMENT,
+    GARDEN,
+    PLAN,
+    SECRET,
+    Workplace,
+    open_workplace,
+)
+from tests.town.github_place import needs_git
+
+pytestmark = needs_git
+BRANCH = "task-1-create-scenariosmd"
+
+
+@pytest.fixture
+async def workplace(tmp_path: Path) -> AsyncIterator[Workplace]:
+    async with open_workplace(tmp_path) as opened:
+        yield opened
+
+
+async def test_a_document_is_offered_as_a_pull_request_and_peers_are_asked_to_review_it(workplace: Workplace) -> None:
+    workplace.peers = ("ada", "bea", "nobody-there")
+    workplace.writes(DOCUMENT)
+    held = await workplace.held()
+    result = await workplace.work.do(held)
+    (pull,) = await workplace.pulls()
+    assert result == Opened(pull.html_url, "- `SCENARIOS.md`")
+    assert pull.title == "task(1): Create SCENARIOS.md"
+    assert (pull.head.ref, pull.base.ref) == (BRANCH, "main")
+    assert f'Part of #{workplace.issue}, "Water by bed": {PLAN.goal}' in pull.body
+    assert "- `SCENARIOS.md`" in pull.body
+    assert pull.requested_reviewers == ("bea",)
+    assert await workplace.text("SCENARIOS.md", BRANCH) == DOCUMENT
+    assert await workplace.work.do(held) == result
+    assert len(await workplace.pulls()) == 1
+    assert len(workplace.model.requests) == 1
+
+
+async def test_the_model_has_no_tools_and_is_shown_the_plan_as_data(workplace: Workplace) -> None:
+    workplace.writes(DOCUMENT)
+    await workplace.work.do(await workplace.held())
+    (request,) = workplace.model.requests
+    assert "tools" not in request
+    *_, asked = request["messages"]
+    assert asked["content"].count("<reading-") == 3
+    assert "- README.md" in asked["content"]
+
+
+async def test_a_document_that_stands_is_written_anew(workplace: Workplace) -> None:
+    await workplace.put("SCENARIOS.md", "# Old\n\nBeds.\n")
+    workplace.writes(DOCUMENT)
+    assert isinstance(await workplace.work.do(await workplace.held()), Opened)
+    assert "# Old" in workplace.model.requests[0]["messages"][-1]["content"]
+    assert await workplace.text("SCENARIOS.md", BRANCH) == DOCUMENT
+    assert await workplace.text("SCENARIOS.md", "main") == "# Old\n\nBeds.\n"
+
+
+async def test_what_cannot_be_offered_is_sent_back_once_and_then_given_up(workplace: Workplace) -> None:
+    workplace.writes(f"{DOCUMENT}\nThe key is {SECRET}.", "No.")
+    assert await workplace.work.do(await workplace.held()) == Failed("SCENARIOS.md: Empty")
+    assert SECRET not in workplace.model.requests[1]["messages"][-1]["content"]
+    assert await workplace.pulls() == ()
+
+
+async def test_a_document_that_is_too_long_to_be_written_anew_blocks_the_task(workplace: Workplace) -> None:
+    await workplace.put("SCENARIOS.md", "word " * 4_000)
+    assert isinstance(await workplace.work.do(await workplace.held()), Blocked)
+    assert workplace.model.requests == []
+
+
+async def test_who_lost_the_task_meanwhile_opens_nothing(workplace: Workplace) -> None:
+    await workplace.lives_until("contents")
+    workplace.is_ours = False
+    await workplace.restart()
+    assert await workplace.work.do(await workplace.held()) == Lost()
+    assert await workplace.branches() == ["main", BRANCH]
+    assert await workplace.pulls() == ()
+
+
+@pytest.mark.parametrize("kind", ["ref", "contents", "pull_request"])
+async def test_a_life_that_ended_before_an_act_goes_on_there(workplace: Workplace, kind: IntentKind) -> None:
+    await workplace.lives_until(kind)
+    await workplace.restart()
+    workplace.writes(*[DOCUMENT] * (kind == "ref"))
+    assert isinstance(await workplace.work.do(await workplace.held()), Opened)
+    assert len(await workplace.pulls()) == 1
+    assert len(workplace.model.requests) == 1
+
+
+async def test_what_was_proposed_under_a_claim_that_is_over_never_leaves(workplace: Workplace) -> None:
+    await workplace.lives_until("pull_request")
+    await workplace.restart()
+    await workplace.lease(ends_in_s=-1)
+    await workplace.outbox.deliver_due()
+    assert await workplace.pulls() == ()
+    await workplace.lease(ends_in_s=60)
+    await workplace.outbox.deliver_due()
+    assert len(await workplace.pulls()) == 1
+
+
+async def test_a_later_claim_uses_the_branch_and_the_pull_request_of_an_earlier_one(workplace: Workplace) -> None:
+    workplace.writes("No.", "No.", DOCUMENT)
+    assert isinstance(await workplace.work.do(await workplace.held()), Failed)
+    assert await workplace.branches() == ["main", BRANCH]
+    await workplace.lease(epoch=2)
+    first = await workplace.work.do(await workplace.held(epoch=2))
+    assert isinstance(first, Opened)
+    assert await workplace.branches() == ["main", BRANCH]
+    assert await workplace.work.do(await workplace.held(epoch=3)) == first
+
+
+async def test_a_branch_of_somebody_else_is_left_alone(workplace: Workplace) -> None:
+    head = ok(await workplace.github.refs.get(GARDEN, "main"))
+    ok(await workplace.client("bea").refs.create(GARDEN, BRANCH, head.sha))
+    workplace.writes(DOCUMENT)
+    assert isinstance(await workplace.work.do(await workplace.held()), Opened)
+    assert ok(await workplace.github.refs.get(GARDEN, BRANCH)).sha == head.sha
+    (pull,) = await workplace.pulls()
+    assert pull.head.ref == f"{BRANCH}-e1"
+
+
+async def test_a_pull_request_of_somebody_else_ends_the_work(workplace: Workplace) -> None:
+    bea = workplace.client("bea")
+    head = ok(await bea.refs.get(GARDEN, "main"))
+    ok(await bea.refs.create(GARDEN, BRANCH, head.sha))
+    ok(await bea.contents.write(GARDEN, "SCENARIOS.md", "# Mine\n", message="Mine", branch=BRANCH))
+    body = f"Part of #{workplace.issue}"
+    ok(await bea.pulls.create(GARDEN, title="task(1): Mine", body=body, head=BRANCH, base="main"))
+    assert await workplace.work.do(await workplace.held()) == Lost()
+    assert workplace.model.requests == []
+
+
+async def test_two_documents_of_one_task_stand_in_one_pull_request(workplace: Workplace) -> None:
+    workplace.writes(DOCUMENT, DOCUMENT.replace("# Scenarios", "# Guide"))
+    task = replace(PLAN.tasks[0], files=("SCENARIOS.md", "docs/guide.md"))
+    assert isinstance(await workplace.work.do(await workplace.held(task)), Opened)
+    (pull,) = await workplace.pulls()
+    files = ok(await workplace.github.pulls.files(GARDEN, pull.number))
+    assert {one.path for one in files} == {"SCENARIOS.md", "docs/guide.md"}
+
+
+async def test_what_waits_for_the_owner_blocks_the_task(workplace: Workplace) -> None:
+    workplace.approval = "drafts"
+    await workplace.restart()
+    result = await workplace.work.do(await workplace.held())
+    assert isinstance(result, Blocked)
+    assert await workplace.branches() == ["main"]

@@ -1,0 +1,234 @@
+"""A plan in the town's GitHub with real Git, and a SOUL that writes its documents; the model says what a test does."""
+
+from __future__ import annotations
+
+import asyncio
+import sqlite3
+from collections.abc import AsyncIterator, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from pathlib import Path
+from random import Random
+
+from adapters.github.client import GitHub
+from adapters.github.types import PullRequest, Repo
+from common.clock import FakeClock
+from common.redact import Redactor
+from common.settings import Approval
+from modules.lives.workspaces.documents.compose import DocumentWriter
+from modules.lives.workspaces.documents.work import DocumentWork
+from modules.lives.workspaces.types import FoundPlan, HeldTask
+from modules.runtime.console import SilentConsole
+from modules.runtime.database.database import Database
+from modules.runtime.database.schema import MIGRATIONS
+from modules.runtime.journal.journal import Journal
+from modules.runtime.llm.budget_guard import NoBudgetGuard
+from modules.runtime.llm.gateway import LLMGateway
+from modules.runtime.scheduler.attention import Attention
+from modules.services.outbox.bodies import IntentKind
+from modules.services.outbox.outbox import Outbox
+from modules.services.outbox.rules.approval import ApprovalRule
+from modules.services.outbox.rules.etiquette import Etiquette
+from modules.services.outbox.rules.secrets import SecretScan
+from modules.services.outbox.rules.types import World
+from modules.services.outbox.senders.github_build import github_senders
+from modules.services.outbox.types import Intent, Pacing, Wait
+from modules.services.plans.lease_gate import lease_gate
+from modules.services.plans.lease_store import TaskLeases
+from modules.services.plans.leases import Lease
+from modules.services.plans.render import generate_plan_markdown
+from modules.services.plans.types import Plan, Task
+from tests.adapters.results import ok
+from tests.loopback import to_loopback
+from tests.modules.runtime.llm.scripted_model import ScriptedModel, says, serving
+from tests.patience import HANG_S
+from tests.shipped_skills import SHIPPED, phrase
+from tests.town.github_place import GitHubPlace, open_github_place
+
+GARDEN = Repo("ada", "garden")
+SECRET = "hunter2-hunter2"
+GOAL = "Visitors see which beds need water today."
+PLAN = Plan(
+    "Water by bed",
+    goal=GOAL,
+    context="Asked for in #7.",
+    tasks=(
+        Task(1, "Create SCENARIOS.md", status="claimed", assignee="ada", files=("SCENARIOS.md",)),
+        Task(2, "Show the beds", files=("page.ts",)),
+    ),
+)
+DOCUMENT = """# Scenarios
+
+Visitors see which beds need water today.
+
+## A dry bed
+
+- **Somebody does:** opens the page on a day without rain.
+- **They see:** the bed of beans, with a drop beside it.
+
+## A wet day
+
+- **Somebody does:** opens the page after rain.
+- **They see:** that no bed needs water today.
+"""
+
+
+@dataclass
+class Workplace:
+    """Ada's garden with a plan in it. `wake` builds the SOUL `ada` from what lies on the disk; `sleep` ends it."""
+
+    place: GitHubPlace
+    model: ScriptedModel
+    folder: Path
+    peers: Sequence[str] = ()
+    shut: IntentKind | None = None
+    approval: Approval = "off"
+    issue: int = 0
+    clock: FakeClock = field(default_factory=FakeClock)
+    is_ours: bool = True
+    clients: dict[str, GitHub] = field(default_factory=dict)
+
+    async def lay_out(self) -> None:
+        made = await self.client("ada").create_issue(GARDEN, f"[PLAN] {PLAN.title}", generate_plan_markdown(PLAN))
+        self.issue = ok(made).number
+        await self.put("README.md", "Beans.\n")
+
+    async def put(self, path: str, text: str) -> None:
+        """Let a file stand on the default branch."""
+        ok(await self.client("ada").contents.write(GARDEN, path, text, message="Begin"))
+
+    def client(self, login: str) -> GitHub:
+        """What that account does on GitHub beside the SOUL."""
+        if login not in self.clients:
+            self.clients[login] = self.client_of(login)
+        return self.clients[login]
+
+    def client_of(self, login: str) -> GitHub:
+        return GitHub(
+            api_url=self.place.url,
+            login=login,
+            token=f"t-{login}",
+            clock=self.clock,
+            min_spacing_s=0,
+            timeout_s=HANG_S,
+            transport=to_loopback,
+        )
+
+    async def wake(self) -> None:
+        self.database = await Database.open(self.folder / "soul.db", MIGRATIONS)
+        redactor = Redactor([SECRET])
+        journal = Journal(self.database, SilentConsole(), self.clock, redactor)
+        self.github = self.client_of("ada")
+        world = World(
+            own_did=lambda: "did:plc:ada",
+            own_handle="ada.test",
+            owner=("did:plc:owner",),
+            peers=tuple,
+            follows_us=lambda _: False,
+            born_at=lambda: None,
+            watched=lambda: ("ada/garden",),
+        )
+        etiquette = Etiquette(world=world, database=self.database, clock=self.clock)
+        approval = ApprovalRule(self.approval, world.circle)
+        self.outbox = Outbox(
+            database=self.database,
+            journal=journal,
+            clock=self.clock,
+            senders=github_senders(self.github),
+            pacing=Pacing(post_s=0, reply_s=0, like_s=0, follow_s=0, action_s=0),
+            rules=(SecretScan(redactor), etiquette, approval),
+            gates=(etiquette.gate, lease_gate, self._shut),
+            at_departure=(approval.at_departure,),
+            own_did=lambda: "did:plc:ada",
+        )
+        self.gateway = LLMGateway(
+            transport=to_loopback,
+            base_url=self.model.url,
+            api_key="made-up",
+            model="scripted",
+            clock=self.clock,
+            rng=Random(7),
+            console=SilentConsole(),
+            budget_guard=NoBudgetGuard(),
+            idle_timeout_s=HANG_S,
+        )
+        self.work = DocumentWork(
+            github=self.github,
+            outbox=self.outbox,
+            writer=DocumentWriter(self.gateway, SHIPPED, Random(1), redactor.finds),
+            attention=Attention(),
+            clock=self.clock,
+            phrase=phrase,
+            peers=lambda: self.peers,
+        )
+
+    async def sleep(self) -> None:
+        await self.gateway.aclose()
+        await self.github.aclose()
+        await self.database.close()
+
+    async def restart(self) -> None:
+        """End the SOUL, and let the next one do everything."""
+        await self.sleep()
+        self.shut = None
+        await self.wake()
+
+    async def lives_until(self, kind: IntentKind) -> None:
+        """Let it work until it waits for an act of that kind to leave."""
+        self.shut = kind
+        self.writes(*[DOCUMENT] * (kind != "ref"))
+        working = asyncio.create_task(self.work.do(await self.held()))
+        while not await self.outbox.of_kind(kind, 1):  # noqa: ASYNC110 - the outbox tells nobody
+            await asyncio.sleep(0.01)
+        working.cancel()
+        await asyncio.gather(working, return_exceptions=True)
+
+    def _shut(self, _connection: sqlite3.Connection, intent: Intent, _now: datetime, /) -> Wait | None:
+        return Wait("shut", 60) if intent.kind == self.shut else None
+
+    async def lease(self, *, epoch: int = 1, ends_in_s: float = 1800) -> None:
+        """Let the SOUL have the task under the claim of this epoch."""
+        now = self.clock.now()
+        until = now + timedelta(seconds=ends_in_s)
+        place = (GARDEN.owner, GARDEN.name, self.issue, 1, "ada")
+        lease = Lease(*place, "held", epoch, has_lock=False, since=now, renewed_at=now, until=until)
+        await TaskLeases(self.database, self.folder, self.clock, "ada").put(lease)
+
+    async def held(self, task: Task = PLAN.tasks[0], *, epoch: int = 1) -> HeldTask:
+        """The task under the claim of this epoch; `is_ours` says what the test wants."""
+        issue = ok(await self.github.get_issue(GARDEN, self.issue))
+
+        async def is_ours() -> bool:
+            return self.is_ours
+
+        return HeldTask(FoundPlan(GARDEN, issue, PLAN), task, epoch, is_ours)
+
+    def writes(self, *documents: str) -> None:
+        """Let the model answer with these."""
+        self.model.plays(*(says(document) for document in documents))
+
+    async def pulls(self) -> tuple[PullRequest, ...]:
+        return ok(await self.github.pulls.list(GARDEN, state="all"))
+
+    async def branches(self) -> list[str]:
+        return [one.name for one in ok(await self.github.refs.branches(GARDEN))]
+
+    async def text(self, path: str, branch: str) -> str:
+        return ok(await self.github.contents.read(GARDEN, path, ref=branch)).text
+
+
+@asynccontextmanager
+async def open_workplace(folder: Path) -> AsyncIterator[Workplace]:
+    """A fresh one, with a SOUL that is awake."""
+    async with AsyncExitStack() as stack:
+        place = await stack.enter_async_context(open_github_place(folder))
+        model = stack.enter_context(serving())
+        workplace = Workplace(place, model, folder)
+        await workplace.lay_out()
+        await workplace.wake()
+        await workplace.lease()
+        yield workplace
+        await workplace.sleep()
+        for client in workplace.clients.values():
+            await client.aclose()
