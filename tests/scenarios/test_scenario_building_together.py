@@ -1,4 +1,4 @@
-"""Three SOULs as processes of their own, real Git, a room: what is asked for once becomes one plan in one workspace."""
+"""Three SOULs as processes, real Git, a room: one workspace, one plan in it, and one pull request for each document."""
 
 from __future__ import annotations
 
@@ -17,6 +17,7 @@ import pytest
 from adapters.github.types import Repo
 from common.clock import SystemClock
 from modules.runtime.home import Home
+from modules.services.plans.claims import Comment, claims_on
 from modules.services.plans.parse import parse_plan
 from modules.services.plans.types import Plan
 from soul.commands.demo import make_home
@@ -24,7 +25,7 @@ from soul.commands.demo_controls import HomeControls
 from tests.program import started
 from tests.town.github_place import needs_git
 from town.github.arrangement import ORGANISATION
-from town.github.values import StoredIssue, StoredRepo
+from town.github.values import StoredIssue, StoredPull, StoredRepo
 from town.town import Town, open_town
 
 SPEED = 40.0
@@ -59,6 +60,22 @@ class Workplace:
     def plans(self) -> list[StoredIssue]:
         """The issues that hold a plan, oldest first."""
         return [one for one in self.repo.issues.values() if one and one.title.startswith("[PLAN]")]
+
+    @property
+    def issues(self) -> list[StoredIssue]:
+        """The issues of the workspace that are no pull requests, oldest first."""
+        return [one for one in self.repo.issues.values() if one and not one.is_pull]
+
+    @property
+    def pulls(self) -> list[StoredPull]:
+        """The pull requests, oldest first."""
+        return list(self.repo.pulls.values())
+
+    def claimants(self, number: int) -> list[str]:
+        """Who told on the plan's issue that a task is theirs."""
+        (issue,) = self.plans
+        told = [Comment(one.id, one.author.login, one.body, one.updated_at) for one in issue.comments]
+        return [claim.soul for claim in claims_on(told, number)]
 
     @property
     def plan(self) -> Plan:
@@ -110,6 +127,7 @@ async def open_workplace(folder: Path) -> AsyncIterator[Workplace]:
         homes = {one.name: make_home(folder / one.name, one, town, SPEED) for one in town.residents}
         terminals = {}
         for name, home in homes.items():
+            home.env.write_text(home.env.read_text().replace("SOUL_APPROVAL=strangers", "SOUL_APPROVAL=off"))
             log = stack.enter_context((home.root / "life.log").open("wb"))
             running = started("run", "--home", str(home.root), stdin=asyncio.subprocess.PIPE, stdout=log.fileno())
             terminals[name] = await stack.enter_async_context(running)
@@ -119,7 +137,9 @@ async def open_workplace(folder: Path) -> AsyncIterator[Workplace]:
 @needs_git
 @pytest.mark.slow
 @pytest.mark.timeout(240)
-async def test_three_souls_make_one_workspace_and_one_plan(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+async def test_three_souls_make_one_workspace_one_plan_and_each_document_once(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
     clock = SystemClock()
     began = clock.monotonic()
     async with open_workplace(tmp_path) as place:
@@ -134,7 +154,19 @@ async def test_three_souls_make_one_workspace_and_one_plan(tmp_path: Path, capfd
         assert len(plan.tasks) > len(PAGES)
         await place.says(AGAIN)
         await until(lambda: sum(text.startswith("Done — ") for text in place.said()) > 1, "the same plan, told again")
-        assert len(place.plans) == 1
-        assert [one.title for one in place.repo.issues.values() if one and not one.is_pull] == [place.plans[0].title]
+        await until(lambda: len(place.pulls) >= len(PAGES), "a pull request for each document")
+        assert [one.title for one in place.plans] == [issue.title for issue in place.issues]
+        assert sorted(one.issue.title for one in place.pulls) == [
+            f"task({number}): {title}" for number, title in enumerate(PAGES, start=1)
+        ]
+        for number, name in enumerate(("LIL-INTDEV-AGENTS.md", "SCENARIOS.md"), start=1):
+            (pull,) = (one for one in place.pulls if one.head_ref.startswith(f"task-{number}-"))
+            task = place.plan.task(number)
+            assert task is not None
+            assert (task.status, task.assignee) == ("in_progress", pull.issue.author.login)
+            git = place.town.github.git(place.repo)
+            assert await git.entry(pull.head, name) is not None
+            assert [change.path for change in await git.changes(pull.base, pull.head)] == [name]
+            assert place.claimants(number) == [pull.issue.author.login]
     with capfd.disabled():
         sys.stdout.write(f"\none plan with {len(plan.tasks)} tasks after {clock.monotonic() - began:.0f} s\n")
