@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
+from adapters.github.types import Repo
 from common.result import Err
 from modules.lives.workspaces.execute import Execution
 from modules.lives.workspaces.policy import plans_to_claim_in, tasks_to_claim
@@ -23,7 +24,7 @@ from modules.services.workspaces.trust import WorkspaceTrust
 
 
 class ClaimStep:
-    """Goes on with what was claimed before, else claims; `why_not` returns why nothing may be claimed just now."""
+    """Goes on with what was claimed before, else claims; `why_not` returns why no work may begin there now."""
 
     name, place = "claim", Place.CLAIM
     acts, sees_finished = True, False
@@ -39,7 +40,7 @@ class ClaimStep:
         comments: TaskComments,
         acting: ActingTurns,
         journal: Journal,
-        why_not: Callable[[], str],
+        why_not: Callable[[Repo], str],
     ) -> None:
         self._claimer = claimer
         self._reader = reader
@@ -53,11 +54,11 @@ class ClaimStep:
 
     async def run(self, poll: Poll) -> StepResult:
         """Claim and do one task."""
-        if self._why_not():
-            return StepResult()
         for lease in await self._claimer.held():
-            return await self._go_on(lease, poll)
+            return StepResult() if self._why_not(repo_of(lease)) else await self._go_on(lease, poll)
         for found in plans_to_claim_in(poll.plans):
+            if self._why_not(found.repo):
+                continue
             for task in tasks_to_claim(found.plan):
                 work = self._work_for(task)
                 if work is None or not await self._may_be_claimed(found, task):

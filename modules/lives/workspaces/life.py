@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Protocol
 
 from adapters.github.client import GitHub
+from adapters.github.types import Repo
 from adapters.space.client import SpaceClient
 from common.clock import Clock
 from common.redact import Redactor
@@ -34,6 +35,8 @@ from modules.services.workspaces.acting import ActingTurns
 from modules.services.workspaces.own import OwnWorkspace
 from modules.services.workspaces.trust import WorkspaceTrust
 from modules.services.workspaces.watched import WatchedWorkspaces
+
+_APPROVED = "what is written in the repository of somebody else waits for the owner's yes"
 
 
 class WorkspaceServices(UpkeepServices, PlanningServices, DocumentServices, Protocol):
@@ -121,7 +124,13 @@ def build_claim_steps(
         comments=comments,
         acting=acting,
         journal=journal,
-        why_not=access.mute_reason,
+        why_not=lambda repo: access.mute_reason() or _waits_there(services.settings, repo),
     )
     sweep = SweepStep(claimer=claimer, reader=reader, acting=acting, comments=comments, journal=journal)
     return [sweep, claim]
+
+
+def _waits_there(settings: Settings, repo: Repo) -> str:
+    """Return why what is written there would wait for the owner's yes, which outlasts a claim; "" if it would not."""
+    ours = {settings.agent_github_username.lower(), settings.owner_github_username.lower()}
+    return _APPROVED if settings.soul_approval != "off" and repo.owner.lower() not in ours else ""

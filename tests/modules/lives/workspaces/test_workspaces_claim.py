@@ -8,6 +8,8 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from datetime import timedelta
 
+import pytest
+
 from adapters.github.types import Repo
 from modules.lives.workspaces.cycle import Cycle, CycleReport
 from modules.lives.workspaces.life import build_claim_steps
@@ -77,9 +79,9 @@ class Site:
 
 
 @asynccontextmanager
-async def site_with_plan(town_github: TownGitHub, plan: Plan = PLAN) -> AsyncIterator[Site]:
+async def site_with_plan(town_github: TownGitHub, plan: Plan = PLAN, **settings: str) -> AsyncIterator[Site]:
     town_github.add_repo(SITE.name)
-    async with awake(town_github.make_home()) as life:
+    async with awake(town_github.make_home(**settings)) as life:
         services = life.app.services
         services.workspaces.watch(SITE)
         ok(await services.github.contents.write(SITE, "README.md", "A counter\n", message="Begin"))
@@ -202,6 +204,22 @@ async def test_a_program_that_starts_again_goes_on_with_the_task_that_it_has(
         assert '"event":"failed"' in failed
         assert "no such page" in failed
         assert "is taken" in claimed
+
+
+@pytest.mark.parametrize(("owner", "begun"), [("mona", []), (SITE.owner, [1])])
+async def test_nothing_is_claimed_where_what_is_written_would_wait_for_the_owners_yes(
+    running_town: RunningTown, town_github: TownGitHub, owner: str, begun: list[int]
+) -> None:
+    settings = {"SOUL_APPROVAL": "strangers", "OWNER_GITHUB_USERNAME": owner}
+    async with site_with_plan(town_github, **settings) as site:
+
+        async def give_up(_: HeldTask) -> WorkResult:
+            return Blocked("There is no key.")
+
+        work = Work(give_up, frozenset({1}))
+        await site.cycle(work)
+        assert work.asked == begun
+        assert bool(await site.comments()) is bool(begun)
 
 
 async def test_the_task_of_a_soul_that_is_gone_is_taken_back_and_that_is_told_once(
