@@ -211,7 +211,7 @@ async def test_nothing_is_claimed_where_what_is_written_would_wait_for_the_owner
     running_town: RunningTown, town_github: TownGitHub, owner: str, begun: list[int]
 ) -> None:
     settings = {"SOUL_APPROVAL": "strangers", "OWNER_GITHUB_USERNAME": owner}
-    async with site_with_plan(town_github, **settings) as site:
+    async with site_with_plan(town_github, PLAN, **settings) as site:
 
         async def give_up(_: HeldTask) -> WorkResult:
             return Blocked("There is no key.")
