@@ -30,7 +30,9 @@ _PURPOSES = {
     "space-action": "acts in the room",
     "space-judgement": "following the talk in the room",
     "space-participation": "talk in the room",
+    "task-document": "writing documents",
     "voice-phrases": "its own words for what it says often",
+    "workspace-health": "judging whether a workspace is finished",
 }
 _PARTS = {
     "CONTEXT.md": "the context",

@@ -33,6 +33,7 @@ async def test_issues_become_one_plan_and_those_that_it_names_are_closed(place: 
     place.opens("kit", "How do you like it?", "", "discussion")
     async with place.living() as one:
         await one.look()
+        assert {label.name for label in place.issue(4).labels} == {"plan", "plan:active"}
         await one.look(60, times=3)
         assert one.watched.active_plan_issues == (4,)
     states = {number: state for number, state, _ in place.issues()}
@@ -50,7 +51,6 @@ async def test_issues_become_one_plan_and_those_that_it_names_are_closed(place: 
         ("Update SCENARIOS.md", ("Task 1", "Task 2", "Task 3", "Task 4")),
     ]
     assert "#1" in plan.tasks[2].description
-    assert {label.name for label in place.issue(4).labels} == {"plan", "plan:active"}
     (prompt,) = place.mind.prompts("plan_create")
     assert "the end" in prompt
     assert "Delete the map" not in prompt

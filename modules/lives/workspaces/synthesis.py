@@ -182,7 +182,8 @@ class RollUpStep:
                 closes = f"close-rolled-up:{key}"
                 rolled += await self.writer.set_state(one.repo, issue.number, closes, "closed")
         if rolled:
-            summary = f"{rolled} issues of {one.repo.full_name} go on in the plan #{found.number}"
+            issues = f"{rolled} issue{'' if rolled == 1 else 's'}"
+            summary = f"{issues} of {one.repo.full_name} continued in the plan #{found.number}"
             await self.journal.record(Entry("decision", self.name, summary, line="info", reason=found.issue.html_url))
         return rolled
 

@@ -16,6 +16,7 @@ ASKS = {
     "modules/services/own_feed/announcement.py",
     "modules/services/agent/one_sentence.py",
     "modules/lives/space/verdicts.py",
+    "modules/lives/workspaces/documents/compose.py",
     "modules/services/plans/compose.py",
     "modules/services/repository_rules/reader.py",
     "modules/services/rights/request_reader.py",
