@@ -127,6 +127,7 @@ async def _places(ada: GitHub, bench: Bench) -> None:
     assert err(await ada.repositories.create_label(REPO, Label("plan:active", "0e8a16"))).kind == "conflict"
     assert [one.name for one in ok(await ada.repositories.labels(REPO))] == ["plan:active"]
     assert ok(await ada.repositories.collaborators(REPO)) == ("ada", "bea")
+    assert set(ok(await ada.repositories.pushers(REPO))) == {"ada", "bea"}
     bench.repo.is_template = True
     made = ok(await ada.repositories.generate(REPO, owner="ada", name="orchard", description="Pears"))
     assert made.repo == NEW

@@ -53,6 +53,7 @@ CALLS: dict[str, Call] = {
     "repositories.organizations": lambda ada: ada.repositories.organizations(),
     "repositories.organizations of another": lambda ada: ada.repositories.organizations("bea"),
     "repositories.collaborators": lambda ada: ada.repositories.collaborators(REPO),
+    "repositories.pushers": lambda ada: ada.repositories.pushers(REPO),
     "repositories.generate": lambda ada: ada.repositories.generate(REPO, owner="green", name="new", description="D"),
     "repositories.labels": lambda ada: ada.repositories.labels(REPO),
     "repositories.create_label": lambda ada: ada.repositories.create_label(REPO, Label("plan", "ededed", "D")),
