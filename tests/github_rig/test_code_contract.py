@@ -143,7 +143,8 @@ async def _places(ada: GitHub, bench: Bench) -> None:
 async def _notifications(ada: GitHub, bea: GitHub, bench: Bench) -> None:
     ok(await bea.create_issue(REPO, "Peas", "What does @ada think?"))
     bench.clock.jump(60)
-    assert set(ok(await bea.repositories.pushers(REPO))) == {"ada", "bea"}
+    who_may_push = ok(await bea.repositories.pushers(REPO))
+    assert set(who_may_push) == {"ada", "bea"}
     looked = ok(await ada.notifications.poll())
     assert "mention" in {one.reason for one in looked.items}
     again = ok(await ada.notifications.poll(marker=looked.marker))
