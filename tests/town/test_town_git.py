@@ -115,6 +115,30 @@ async def test_a_reference_that_cannot_be_is_refused(place: GitHubPlace, ref: st
     assert told in answer.json()["message"]
 
 
+async def test_without_a_commit_git_is_refused_and_a_file_makes_the_first(place: GitHubPlace) -> None:
+    sha, git = "0" * 39 + "1", f"{GARDEN}/git"
+    for method, path, sent in (
+        ("GET", f"{git}/ref/heads/main", None),
+        ("GET", f"{git}/matching-refs/heads", None),
+        ("GET", f"{git}/commits/{sha}", None),
+        ("GET", f"{git}/trees/main", None),
+        ("GET", f"{git}/blobs/{sha}", None),
+        ("GET", f"{GARDEN}/commits", None),
+        ("POST", f"{git}/refs", {"ref": "refs/heads/x", "sha": sha}),
+        ("POST", f"{git}/commits", {"message": "m", "tree": sha}),
+        ("PATCH", f"{git}/refs/heads/main", {"sha": sha}),
+        ("DELETE", f"{git}/refs/heads/x", None),
+    ):
+        answer = await place.ask(method, path, sent)
+        assert (answer.status_code, answer.json()["message"]) == (409, "Git Repository is empty."), path
+    assert (await place.ask("GET", f"{GARDEN}/branches")).json() == []
+    read = await place.ask("GET", f"{GARDEN}/contents/README.md")
+    assert (read.status_code, read.json()["message"]) == (404, "This repository is empty.")
+    body = {"message": "m", "content": b64encode(b"x").decode()}
+    assert (await place.ask("PUT", f"{GARDEN}/contents/README.md", body)).status_code == 201
+    assert (await place.ask("GET", f"{git}/ref/heads/main")).status_code == 200
+
+
 @pytest.mark.parametrize("path", ["../escape", ".git/config", "a//b", "a/./b"])
 async def test_no_path_leads_out_of_a_repository(place: GitHubPlace, path: str) -> None:
     body = {"message": "m", "content": b64encode(b"x").decode()}

@@ -54,6 +54,7 @@ async def commit_at(call: Call, name: str) -> Commit:
 
 async def _create_ref(call: Call) -> Answer:
     _, repo = pushing(call)
+    await _some_refs(call)
     name, sha = bodies.text(call.body, "ref", required=True) or "", bodies.text(call.body, "sha", required=True) or ""
     if len(name.split("/")) < _REF_PARTS or not name.startswith("refs/"):
         raise Refusal(422, "Reference name must start with 'refs/' and contain at least three components.")
@@ -87,6 +88,7 @@ async def _matching_refs(call: Call) -> Answer:
 
 
 async def _some_refs(call: Call) -> Mapping[str, str]:
+    """All references. Raises `Refusal` where there is none: `/git/…` is refused until a first commit."""
     refs = await call.git.refs()
     if not refs:
         raise Refusal(409, "Git Repository is empty.")
@@ -96,7 +98,7 @@ async def _some_refs(call: Call) -> Mapping[str, str]:
 async def _move_ref(call: Call) -> Answer:
     _, repo = pushing(call)
     name, new = f"refs/{call.path['ref']}", bodies.text(call.body, "sha", required=True) or ""
-    old = (await call.git.refs()).get(name)
+    old = (await _some_refs(call)).get(name)
     if old is None:
         raise Refusal(422, "Reference does not exist")
     if not is_sha(new) or not await call.git.has(new):
@@ -114,7 +116,7 @@ async def _delete_ref(call: Call) -> Answer:
     name = f"refs/{call.path['ref']}"
     if name == f"{_HEADS}{repo.default_branch}":
         raise Refusal(422, "Cannot delete the default branch")
-    old = (await call.git.refs()).get(name)
+    old = (await _some_refs(call)).get(name)
     if old is None or not await call.git.set_ref(name, NO_COMMIT, old=old):
         raise Refusal(422, "Reference does not exist")
     await after_push(call.network, repo, call.writer)
@@ -142,8 +144,7 @@ async def _branch(call: Call) -> Answer:
 
 async def _commits(call: Call) -> Answer:
     window, views = Window.of(call.query), views_of(call)
-    if not await call.git.refs():
-        raise Refusal(409, "Git Repository is empty.")
+    await _some_refs(call)
     start = await call.git.resolve(call.query.get("sha") or call.repo.default_branch)
     if start is None:
         raise not_found()
@@ -158,6 +159,7 @@ async def _commit(call: Call) -> Answer:
 
 
 async def _git_commit(call: Call) -> Answer:
+    await _some_refs(call)
     commit = await call.git.commit(call.path["sha"]) if is_sha(call.path["sha"]) else None
     if commit is None:
         raise not_found()
@@ -166,6 +168,7 @@ async def _git_commit(call: Call) -> Answer:
 
 async def _create_git_commit(call: Call) -> Answer:
     writer, _ = pushing(call)
+    await _some_refs(call)
     message, tree = (bodies.text(call.body, field, required=True) or "" for field in ("message", "tree"))
     parents = bodies.names(call.body, "parents") or []
     missing = [sha for sha in parents if not is_sha(sha) or not await call.git.has(sha)]
@@ -197,6 +200,7 @@ async def _compare(call: Call) -> Answer:
 
 
 async def _tree(call: Call) -> Answer:
+    await _some_refs(call)
     sha = await call.git.resolve(call.path["sha"]) or call.path["sha"]
     try:
         entries = await call.git.entries(sha, deep=bool(call.query.get("recursive")))
@@ -206,6 +210,7 @@ async def _tree(call: Call) -> Answer:
 
 
 async def _blob(call: Call) -> Answer:
+    await _some_refs(call)
     content = await call.git.blob(call.path["sha"]) if is_sha(call.path["sha"]) else None
     if content is None:
         raise not_found()

@@ -27,6 +27,9 @@ from modules.services.voice_phrases.store import Phrase
 WORKSPACE = "workspace"
 """The source of all that is done for a plan."""
 
+FIRST_PAGE = "README.md"
+"""What the first commit of a repository holds."""
+
 _TITLE_CHARS, _GOAL_CHARS = 120, 600
 
 
@@ -69,6 +72,16 @@ class DocumentActs:
     def name(self, what: str) -> str:
         """Return the name of an act."""
         return task_act(self.cause, self.held.epoch, what)
+
+    def first_commit(self, description: str) -> ProposedAction:
+        """Return the page with which a repository without a commit begins: its name, and what it says of itself.
+
+        Whichever SOUL makes it, for whichever task, writes the same, so that it stands there once.
+        """
+        told = without_mentions(one_line(description, _GOAL_CHARS))
+        text = "\n\n".join(filter(None, (f"# {self.repo.name}", told))) + "\n"
+        contents = ContentsBody(**self._at(FIRST_PAGE, text), path=FIRST_PAGE, content=text, message=self.title)
+        return self._action("first-commit", contents)
 
     def branch(self, name: str, sha: str) -> ProposedAction:
         """Return the branch `name` on the commit `sha`."""

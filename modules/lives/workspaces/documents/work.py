@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import TypeVar
 
 from adapters.github.client import GitHub
-from adapters.github.types import PullRequest
+from adapters.github.types import GitRef, PullRequest, Repository
 from common.clock import Clock
 from common.result import ApiResult, Err
 from modules.lives.workspaces.documents.acts import DocumentActs
@@ -35,6 +35,8 @@ NAME = "task-document"
 _TRIES = 3
 """So often one act is proposed under one claim, where it fails each time."""
 _LOOK_AGAIN_S = 5.0
+_LOOKS = 4
+"""So often a first commit is looked for, which GitHub may show a little later."""
 _PULLS_LOOKED_AT = 100
 _MOST_FILES, _MOST_FOLDERS = 60, 3
 
@@ -102,7 +104,8 @@ class DocumentWork(TaskWork):
 
     async def _branch(self, acts: DocumentActs) -> tuple[str, str, PullRequest | None]:
         """Return the default branch, the branch of the task, and the pull request if ours is open already."""
-        base = _read(await self.github.get_repository(acts.repo)).default_branch
+        repository = _read(await self.github.get_repository(acts.repo))
+        base = repository.default_branch
         row = await self._active("ref", acts.name("branch"))
         if row is not None and isinstance(row.body, RefBody):
             await self._settled(row)
@@ -116,9 +119,30 @@ class DocumentWork(TaskWork):
         if choice.code == "left":
             raise _Ended(Lost())
         if choice.code == "create":
-            head = _read(await self.github.refs.get(acts.repo, base))
-            await self._done(acts, acts.branch(choice.branch, head.sha))
+            head = await self._head(acts, repository)
+            await self._done(acts, acts.branch(choice.branch, head))
         return base, choice.branch, choice.pull
+
+    async def _head(self, acts: DocumentActs, repository: Repository) -> str:
+        """Return the last commit of the default branch. Where the repository has none, its first is made before."""
+        base = repository.default_branch
+        read = await self.github.refs.get(acts.repo, base)
+        if not _is_empty(read):
+            return _read(read).sha
+        refused: _Ended | None = None
+        try:
+            await self._done(acts, acts.first_commit(repository.description))
+        except _Ended as ended:
+            # NOTE(self): somebody else may have made another first commit meanwhile.
+            refused = ended
+        for _ in range(_LOOKS):
+            read = await self.github.refs.get(acts.repo, base)
+            if refused or not _is_empty(read):
+                break
+            await self.clock.sleep(_LOOK_AGAIN_S)
+        if refused and isinstance(read, Err):
+            raise refused
+        return _read(read).sha
 
     async def _write(self, acts: DocumentActs, path: str, branch: str) -> None:
         """Have the document on the branch. One that the model wrote, and that is on its way, is not written again."""
@@ -197,6 +221,11 @@ class DocumentWork(TaskWork):
             elif row.state != "done":
                 raise _Ended(Failed(row.error or row.state))
         return row
+
+
+def _is_empty(read: ApiResult[GitRef]) -> bool:
+    """Whether no branch could be read because there is no commit at all."""
+    return isinstance(read, Err) and read.kind == "conflict"
 
 
 def _read(result: ApiResult[T]) -> T:

@@ -152,6 +152,46 @@ async def test_two_documents_of_one_task_stand_in_one_pull_request(workplace: Wo
     assert {one.path for one in files} == {"SCENARIOS.md", "docs/guide.md"}
 
 
+@pytest.fixture
+async def bare(tmp_path: Path) -> AsyncIterator[Workplace]:
+    """A garden without a commit."""
+    async with open_workplace(tmp_path, has_commit=False) as opened:
+        yield opened
+
+
+FIRST_PAGE = "# garden\n\nWhat grows\n"
+
+
+async def test_a_repository_without_a_commit_gets_its_first_so_that_a_document_can_be_offered(bare: Workplace) -> None:
+    bare.writes(DOCUMENT)
+    held = await bare.held()
+    result = await bare.work.do(held)
+    (pull,) = await bare.pulls()
+    assert result == Opened(pull.html_url, "- `SCENARIOS.md`")
+    assert await bare.text("README.md", "main") == FIRST_PAGE
+    assert [one.path for one in ok(await bare.github.pulls.files(GARDEN, pull.number))] == ["SCENARIOS.md"]
+    clone = bare.folder / "clone"
+    await bare.place.git("clone", "--quiet", bare.place.clone_url("ada"), str(clone))
+    assert (await bare.place.git("log", "--format=%s", at=clone)).splitlines() == ["task(1): Create SCENARIOS.md"]
+    assert (await bare.place.git("log", "--format=%s", f"origin/{BRANCH}", at=clone)).count("\n") == 3
+    assert await bare.work.do(held) == result
+
+
+async def test_a_life_that_ended_before_the_first_commit_makes_it_once(bare: Workplace) -> None:
+    await bare.lives_until("contents")
+    await bare.restart()
+    assert isinstance(await bare.work.do(await bare.held()), Opened)
+    assert len((await bare.place.ask("GET", "/repos/ada/garden/commits")).json()) == 1
+
+
+async def test_a_first_commit_that_somebody_else_made_meanwhile_is_built_upon(bare: Workplace) -> None:
+    await bare.lives_until("contents")
+    await bare.put("README.md", "Beans.\n")
+    await bare.restart()
+    assert isinstance(await bare.work.do(await bare.held()), Opened)
+    assert await bare.text("README.md", "main") == "Beans.\n"
+
+
 async def test_what_waits_for_the_owner_blocks_the_task(workplace: Workplace) -> None:
     workplace.approval = "drafts"
     await workplace.restart()

@@ -89,10 +89,11 @@ class Workplace:
     is_ours: bool = True
     clients: dict[str, GitHub] = field(default_factory=dict)
 
-    async def lay_out(self) -> None:
+    async def lay_out(self, *, has_commit: bool = True) -> None:
         made = await self.client("ada").create_issue(GARDEN, f"[PLAN] {PLAN.title}", generate_plan_markdown(PLAN))
         self.issue = ok(made).number
-        await self.put("README.md", "Beans.\n")
+        if has_commit:
+            await self.put("README.md", "Beans.\n")
 
     async def put(self, path: str, text: str) -> None:
         """Let a file stand on the default branch."""
@@ -219,13 +220,13 @@ class Workplace:
 
 
 @asynccontextmanager
-async def open_workplace(folder: Path) -> AsyncIterator[Workplace]:
-    """A fresh one, with a SOUL that is awake."""
+async def open_workplace(folder: Path, *, has_commit: bool = True) -> AsyncIterator[Workplace]:
+    """A fresh one, with a SOUL that is awake; without a commit the garden is an empty repository."""
     async with AsyncExitStack() as stack:
         place = await stack.enter_async_context(open_github_place(folder))
         model = stack.enter_context(serving())
         workplace = Workplace(place, model, folder)
-        await workplace.lay_out()
+        await workplace.lay_out(has_commit=has_commit)
         await workplace.wake()
         await workplace.lease()
         yield workplace
