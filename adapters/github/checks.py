@@ -7,6 +7,7 @@ from datetime import UTC, datetime
 from adapters.github.texts import is_login, is_path, is_ref_name, is_repo
 from adapters.github.types import Repo
 from common.clock import parse_iso_or_none
+from common.constants import GITHUB_BODY_LIMIT_CHARS
 from common.result import Err
 
 
@@ -43,6 +44,16 @@ def wrong_login(what: str, *logins: str) -> Err | None:
 def empty(what: str, name: str, text: str) -> Err | None:
     """Why `text` is too little."""
     return None if text.strip() else Err(f"could not {what}: the {name} is empty", kind="invalid")
+
+
+def too_long(what: str, body: str) -> Err | None:
+    """Why a text that must not be cut cannot be written."""
+    if len(body) <= GITHUB_BODY_LIMIT_CHARS:
+        return None
+    return Err(
+        f"could not {what}: the text is longer than the {GITHUB_BODY_LIMIT_CHARS:,} characters that GitHub takes",
+        kind="invalid",
+    )
 
 
 def no_time(what: str, since: str, moment: datetime | None) -> Err | None:

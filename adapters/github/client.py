@@ -13,7 +13,7 @@ from datetime import datetime
 from functools import cached_property
 from typing import TYPE_CHECKING, Literal
 
-from adapters.github.checks import empty, moment_of, no_time, wrong_place
+from adapters.github.checks import empty, moment_of, no_time, too_long, wrong_place
 from adapters.github.code import Contents, Refs
 from adapters.github.errors import error_from_response, unreadable
 from adapters.github.kept_answers import Answer
@@ -190,11 +190,14 @@ class GitHub:
         labels: Sequence[str] | None = None,
         assignees: Sequence[str] | None = None,
     ) -> ApiResult[Issue]:
-        """Change what is given. An empty title or body is left as it stands; labels and assignees are replaced."""
+        """Change what is given. An empty title or body is left as it stands; labels and assignees are replaced.
+
+        A body is never cut, as what people wrote stands in it: one that is too long for GitHub changes nothing.
+        """
         what = f"update {repo.full_name}#{number}"
-        if wrong := wrong_place(what, repo, number):
+        if wrong := wrong_place(what, repo, number) or too_long(what, body):
             return wrong
-        short, text = fit_title(title), fit_body(body) if body.strip() else ""
+        short, text = fit_title(title), body if body.strip() else ""
         if not (short or text or state) and labels is None and assignees is None:
             return Err(f"could not {what}: there is nothing to change", kind="invalid")
         return await self._caller.write(

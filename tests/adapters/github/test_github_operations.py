@@ -9,7 +9,7 @@ import pytest
 from adapters.github.client import GitHub
 from adapters.github.people import Person
 from adapters.github.types import Comment, Repo
-from common.constants import GITHUB_BODY_MAX_CHARS
+from common.constants import GITHUB_BODY_LIMIT_CHARS, GITHUB_BODY_MAX_CHARS
 from tests.adapters.github.github_town import REPO, GitHubTown
 from tests.adapters.results import err, ok
 
@@ -48,6 +48,14 @@ async def test_a_body_that_is_too_long_is_cut_and_says_so(town: GitHubTown, ada:
     assert comment.body.endswith("[…]")
     whole = "x" * GITHUB_BODY_MAX_CHARS
     assert ok(await ada.create_comment(REPO, 1, whole)).body == whole
+
+
+async def test_a_body_that_takes_the_place_of_another_is_never_cut(ada: GitHub) -> None:
+    ok(await ada.create_issue(REPO, "Beans", "Short."))
+    whole = "x" * GITHUB_BODY_LIMIT_CHARS
+    assert ok(await ada.update_issue(REPO, 1, body=whole)).body == whole
+    refused = err(await ada.update_issue(REPO, 1, body=f"{whole}y"))
+    assert (refused.kind, ok(await ada.get_issue(REPO, 1)).body) == ("invalid", whole)
 
 
 async def test_issues_are_listed_newest_first_with_pull_requests_marked(town: GitHubTown, ada: GitHub) -> None:

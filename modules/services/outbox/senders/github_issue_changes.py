@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from adapters.github.texts import fit_body, fit_title
+from adapters.github.texts import fit_title
 from adapters.github.types import Issue
 from common.result import ApiResult, Err, Ok
 from modules.services.outbox.github_bodies import (
@@ -105,7 +105,7 @@ class IssueChangeSender(ChangeSender[IssueChange]):
 def _is_updated(issue: Issue, body: IssueUpdateBody) -> bool:
     wanted = (
         (body.title, fit_title(body.title) == issue.title),
-        (body.body.strip(), body_digest(fit_body(body.body)) == body_digest(issue.body)),
+        (body.body.strip(), body_digest(body.body) == body_digest(issue.body)),
         (body.state is not None, body.state == issue.state),
         (body.labels is not None, folded(body.labels or ()) == folded(issue.labels)),
         (body.assignees is not None, folded(body.assignees or ()) == folded(issue.assignees)),

@@ -13,6 +13,7 @@ import pytest
 
 from adapters.github.client import GitHub
 from adapters.github.types import Repo
+from common.constants import GITHUB_BODY_LIMIT_CHARS, GITHUB_BODY_MAX_CHARS
 from modules.runtime.database.database import Database
 from modules.runtime.database.schema import MIGRATIONS
 from modules.services.plans.claimer import Claimer
@@ -237,3 +238,14 @@ async def test_what_was_claimed_when_the_program_was_killed_goes_on_or_is_undone
     again = anew.begun_anew()
     assert await again.claimer.settle() == []
     assert [one.epoch for one in await again.claimer.held()] == [second.epoch]
+
+
+async def test_of_a_plan_that_fills_its_issue_nothing_is_cut(garden: Garden) -> None:
+    plan = generate_plan_markdown(PLAN)
+    notes = "\n\n## Notes of a person\n" + "x" * (GITHUB_BODY_LIMIT_CHARS - 200 - len(plan))
+    ok(await garden.ada.update_issue(REPO, 1, body=plan + notes))
+    await won(garden.kit)
+    body = ok(await garden.ada.get_issue(REPO, 1)).body
+    assert len(body) > GITHUB_BODY_MAX_CHARS
+    assert body.endswith(notes)
+    assert (await garden.task()).assignee == "kit"
