@@ -17,12 +17,12 @@ PULL = f"{GARDEN}/pulls/1"
 
 
 async def open_pull(place: GitHubPlace, *, body: str = "Part of it.", file: str = "beans.md", by: str = "ada") -> None:
-    """Pull request 1, from `work` to `main`: one file more."""
+    """Pull request 1, from `soul/1-work` to `main`: one file more."""
     first = await place.commit("README.md", "Hello.\n")
-    await place.branch("work", first)
-    await place.commit(file, "Beans.\nPeas.\n", branch="work")
+    await place.branch("soul/1-work", first)
+    await place.commit(file, "Beans.\nPeas.\n", branch="soul/1-work")
     answer = await place.ask(
-        "POST", f"{GARDEN}/pulls", {"title": "Sow", "body": body, "head": "work", "base": "main"}, by=by
+        "POST", f"{GARDEN}/pulls", {"title": "Sow", "body": body, "head": "soul/1-work", "base": "main"}, by=by
     )
     assert answer.status_code == 201, answer.text
 
@@ -38,7 +38,7 @@ async def test_a_pull_request_shows_what_it_would_change(place: GitHubPlace) -> 
         pull = pull_of(client)
         assert (pull.title, pull.state, pull.draft, pull.merged, pull.mergeable) == ("Sow", "open", False, False, True)
         assert (pull.head.ref, pull.base.ref, pull.commits, pull.additions, pull.changed_files) == (
-            "work",
+            "soul/1-work",
             "main",
             1,
             2,
@@ -50,22 +50,22 @@ async def test_a_pull_request_shows_what_it_would_change(place: GitHubPlace) -> 
         ]
         assert [commit.commit.message for commit in pull.get_commits()] == ["Add beans.md"]
         repo = client.get_repo("ada/garden")
-        assert [one.number for one in repo.get_pulls(head="ada:work")] == [1]
+        assert [one.number for one in repo.get_pulls(head="ada:soul/1-work")] == [1]
         assert list(repo.get_pulls(head="ada:other")) == []
         assert repo.get_issue(1).pull_request is not None
         pull.create_issue_comment("How many?")
         assert [one.body for one in pull.get_issue_comments()] == ["How many?"]
 
     await place.use(look)
-    await place.commit("more.md", "More.\n", branch="work")
+    await place.commit("more.md", "More.\n", branch="soul/1-work")
     assert (await place.ask("GET", PULL)).json()["commits"] == 2
 
 
 async def test_whether_it_can_be_merged_is_not_known_at_once(place: GitHubPlace) -> None:
     first = await place.commit("README.md", "Hello.\n")
-    await place.branch("work", first)
-    await place.commit("beans.md", "Beans.\n", branch="work")
-    body = {"title": "Sow", "head": "work", "base": "main"}
+    await place.branch("soul/1-work", first)
+    await place.commit("beans.md", "Beans.\n", branch="soul/1-work")
+    body = {"title": "Sow", "head": "soul/1-work", "base": "main"}
     made = (await place.ask("POST", f"{GARDEN}/pulls", body)).json()
     assert (made["mergeable"], made["mergeable_state"]) == (None, "unknown")
     seen = (await place.ask("GET", PULL)).json()
@@ -82,14 +82,14 @@ async def test_whether_it_can_be_merged_is_not_known_at_once(place: GitHubPlace)
 async def test_a_merge_brings_the_files_and_closes_what_it_says(place: GitHubPlace, method: str) -> None:
     await place.ask("POST", f"{GARDEN}/issues", {"title": "Beans, please"})
     first = await place.commit("README.md", "Hello.\n")
-    await place.branch("work", first)
-    await place.commit("beans.md", "Beans.\n", branch="work")
+    await place.branch("soul/1-work", first)
+    await place.commit("beans.md", "Beans.\n", branch="soul/1-work")
     told: list[Event] = []
     place.network.subscribe(told.append)
 
     def merge(client: github.Github) -> None:
         repo = client.get_repo("ada/garden")
-        pull = repo.create_pull("main", "work", title="Sow", body="Closes #1")
+        pull = repo.create_pull("main", "soul/1-work", title="Sow", body="Closes #1")
         done = pull.merge(merge_method=method, commit_title="Sow beans")
         assert done.merged
         commit = repo.get_commit(done.sha)
@@ -242,18 +242,18 @@ async def test_a_pull_request_follows_its_branches(place: GitHubPlace) -> None:
 
 async def test_a_pull_request_without_its_branch_is_closed(place: GitHubPlace) -> None:
     await open_pull(place)
-    await place.ask("DELETE", f"{GARDEN}/git/refs/heads/work")
+    await place.ask("DELETE", f"{GARDEN}/git/refs/heads/soul/1-work")
     seen = (await place.ask("GET", PULL)).json()
     assert (seen["state"], seen["merged"]) == ("closed", False)
 
 
 async def test_a_repository_may_take_no_pull_requests(place: GitHubPlace) -> None:
     first = await place.commit("README.md", "Hello.\n")
-    await place.branch("work", first)
-    await place.commit("beans.md", "Beans.\n", branch="work")
+    await place.branch("soul/1-work", first)
+    await place.commit("beans.md", "Beans.\n", branch="soul/1-work")
     place.repo.has_pulls = False
     assert (await place.ask("GET", GARDEN)).json()["has_pull_requests"] is False
-    body = {"title": "Sow", "head": "work", "base": "main"}
+    body = {"title": "Sow", "head": "soul/1-work", "base": "main"}
     assert (await place.ask("POST", f"{GARDEN}/pulls", body)).status_code == 403
     place.repo.has_pulls = True
     assert (await place.ask("POST", f"{GARDEN}/pulls", body, by="cy")).status_code == 403
@@ -282,7 +282,7 @@ async def test_statuses_and_checks_are_two_lists_and_both_count(place: GitHubPla
     made = await place.ask("POST", f"{GARDEN}/check-runs", check, by="", authorization="Bearer ghs_1")
     assert (made.status_code, made.json()["status"]) == (201, "completed")
     assert (await place.ask("GET", PULL)).json()["mergeable_state"] == "unstable"
-    assert (await place.ask("GET", f"{GARDEN}/commits/work/check-runs")).json()["total_count"] == 1
+    assert (await place.ask("GET", f"{GARDEN}/commits/soul/1-work/check-runs")).json()["total_count"] == 1
 
 
 async def test_people_read_a_pull_request_on_a_page_of_its_own(place: GitHubPlace) -> None:
@@ -291,7 +291,7 @@ async def test_people_read_a_pull_request_on_a_page_of_its_own(place: GitHubPlac
     page = await place.http.get("/ada/garden/pull/1")
     assert page.status_code == 200
     for shown in (
-        "open: work into main",
+        "open: soul/1-work into main",
         "changes requested",
         "&lt;i&gt;More&lt;/i&gt; peas.",
         "+Beans.",

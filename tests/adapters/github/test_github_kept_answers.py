@@ -6,7 +6,7 @@ import pytest
 
 from adapters.github.kept_answers import Answer, KeptAnswers
 from tests.adapters.github.github_town import REPO, GitHubTown
-from tests.adapters.results import ok
+from tests.adapters.results import err, ok
 from town.github.values import Account
 
 on_one_loop = pytest.mark.asyncio(loop_scope="session")
@@ -54,9 +54,9 @@ async def test_a_refusal_is_not_kept_and_ends_what_was(town: GitHubTown) -> None
     ada = town.client()
     ok(await ada.get_issue(REPO, issue.number))
     town.repo.issues[issue.number] = None
-    assert (await ada.get_issue(REPO, issue.number)).kind == "not_found"  # type: ignore[union-attr]
+    assert err(await ada.get_issue(REPO, issue.number)).kind == "not_found"
     assert "if-none-match" in town.seen[-1].headers
-    assert (await ada.get_issue(REPO, issue.number)).kind == "not_found"  # type: ignore[union-attr]
+    assert err(await ada.get_issue(REPO, issue.number)).kind == "not_found"
     assert "if-none-match" not in town.seen[-1].headers
 
 
