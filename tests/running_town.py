@@ -187,6 +187,22 @@ class RunningSoul:
             self.passes(1)
         raise AssertionError(counts)
 
+    @asynccontextmanager
+    async def sending(self) -> AsyncIterator[None]:
+        """Intents leave as soon as they are accepted, as in a SOUL whose loops run."""
+
+        async def deliver() -> None:
+            while True:
+                report = await self.app.services.outbox.deliver_due()
+                await self.app.services.outbox.wait_for_work(report.next_in_s or HANG_S)
+
+        delivering = asyncio.create_task(deliver())
+        try:
+            yield
+        finally:
+            delivering.cancel()
+            await asyncio.gather(delivering, return_exceptions=True)
+
     async def decisions(self) -> list[StoredEntry]:
         """What was decided, oldest first."""
         return list(reversed(await self.app.services.journal.recent(100, kinds=["decision"])))

@@ -6,7 +6,7 @@ import asyncio
 import json
 import random
 import subprocess
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
 import pytest
@@ -17,7 +17,7 @@ from adapters.space.types import Claimed, IdentitySummary
 from common.clock import SystemClock
 from common.result import ApiResult, Ok
 from tests.interop.peers import HERE, Peer, node
-from tests.patience import HANG_S
+from tests.patience import until
 
 pytestmark = [pytest.mark.interop, pytest.mark.timeout(90)]
 
@@ -58,14 +58,6 @@ async def our_member(url: str, name: str = "maren") -> AsyncIterator[SpaceClient
     finally:
         await client.close()
         await running
-
-
-async def until(holds: Callable[[], bool], seconds: float = HANG_S) -> None:
-    for _ in range(round(seconds / 0.02)):
-        if holds():
-            return
-        await asyncio.sleep(0.02)
-    raise AssertionError(f"not within {seconds:g} s")
 
 
 async def joined(peer: Peer) -> None:

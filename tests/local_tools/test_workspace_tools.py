@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 from collections.abc import AsyncIterator
 from dataclasses import dataclass
@@ -64,17 +63,8 @@ async def working(running_town: RunningTown, town_github: TownGitHub) -> AsyncIt
     town_github.network.state.members["acme"] = {"rowan"}
     town_github.repo.is_template = True
     home = town_github.make_home(WORKSPACE_ORG="acme", WORKSPACE_TEMPLATE="acme/site")
-    async with awake(home) as life:
-
-        async def deliver() -> None:
-            while True:
-                await life.app.services.outbox.deliver_due()
-                await asyncio.sleep(0.01)
-
-        task = asyncio.create_task(deliver())
+    async with awake(home) as life, life.sending():
         yield Working(life, town_github)
-        task.cancel()
-        await asyncio.gather(task, return_exceptions=True)
 
 
 def read(result: ToolResult) -> Any:

@@ -23,7 +23,7 @@ from modules.services.own_feed.announcement import (
     problem_of,
 )
 from tests.modules.services.commitments.commitment_values import queued, wanted
-from tests.modules.services.commitments.soul_in_town import until
+from tests.patience import until
 from tests.running_town import RunningSoul, RunningTown, awake
 from tests.town_github import TownGitHub
 from town.github.values import StoredRepo

@@ -6,7 +6,7 @@ import asyncio
 import json
 import sys
 from asyncio.subprocess import Process
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -22,6 +22,7 @@ from modules.services.plans.parse import parse_plan
 from modules.services.plans.types import Plan
 from soul.commands.demo import make_home
 from soul.commands.demo_controls import HomeControls
+from tests.patience import until
 from tests.program import started
 from tests.town.github_place import needs_git
 from town.github.arrangement import ORGANISATION
@@ -34,7 +35,6 @@ MAKE = "Please make a workspace for the tides."
 ASKED = f"Could one of you write a plan for a tide table in github.com/{WORKSPACE.full_name}?"
 AGAIN = f"Could one of you write a plan for a page about the tides in github.com/{WORKSPACE.full_name}?"
 PAGES = ["Create LIL-INTDEV-AGENTS.md", "Create SCENARIOS.md"]
-WITHIN_S = 60.0
 
 
 @dataclass
@@ -110,16 +110,6 @@ class Workplace:
         return [json.loads(line).get("content", "") for line in record.read_text().splitlines()]
 
 
-async def until(true: Callable[[], bool], what: str, within_s: float = WITHIN_S) -> None:
-    """Wait for what must come."""
-    try:
-        async with asyncio.timeout(within_s):
-            while not true():  # noqa: ASYNC110 - other processes do it, and tell nobody
-                await asyncio.sleep(0.05)
-    except TimeoutError:
-        raise AssertionError(f"it did not come: {what}") from None
-
-
 @asynccontextmanager
 async def open_workplace(folder: Path) -> AsyncIterator[Workplace]:
     """A town, and three SOULs that run, each with a terminal of its own."""
@@ -144,17 +134,19 @@ async def test_three_souls_make_one_workspace_one_plan_and_each_document_once(
     began = clock.monotonic()
     async with open_workplace(tmp_path) as place:
         await place.types(MAKE)
-        await until(lambda: bool(place.workspaces), "the workspace")
-        await until(lambda: place.watched_by() == set(place.homes), "all three watch the workspace")
+        await until(lambda: bool(place.workspaces), what="the workspace")
+        await until(lambda: place.watched_by() == set(place.homes), what="all three watch the workspace")
         await place.says(ASKED)
-        await until(lambda: bool(place.plans), "the plan")
-        await until(lambda: any(text.startswith("Done — ") for text in place.said()), "its link in the room")
+        await until(lambda: bool(place.plans), what="the plan")
+        await until(lambda: any(text.startswith("Done — ") for text in place.said()), what="its link in the room")
         plan = place.plan
         assert [task.title for task in plan.tasks][:2] == PAGES
         assert len(plan.tasks) > len(PAGES)
         await place.says(AGAIN)
-        await until(lambda: sum(text.startswith("Done — ") for text in place.said()) > 1, "the same plan, told again")
-        await until(lambda: len(place.pulls) >= len(PAGES), "a pull request for each document")
+        await until(
+            lambda: sum(text.startswith("Done — ") for text in place.said()) > 1, what="the same plan, told again"
+        )
+        await until(lambda: len(place.pulls) >= len(PAGES), what="a pull request for each document")
         assert [one.title for one in place.plans] == [issue.title for issue in place.issues]
         assert sorted(one.issue.title for one in place.pulls) == [
             f"task({number}): {title}" for number, title in enumerate(PAGES, start=1)

@@ -26,10 +26,10 @@ from tests.modules.lives.space.soul_in_room import (
     declines,
     open_room,
     speaks,
-    until,
 )
 from tests.modules.services.commitments.commitment_values import wanted
 from tests.modules.services.commitments.soul_in_town import SoulInTown, open_town
+from tests.patience import until
 from tests.running_town import RunningTown
 
 

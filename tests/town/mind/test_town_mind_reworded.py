@@ -17,7 +17,8 @@ from modules.lives.space.verdicts import Verdicts
 from modules.runtime.home import Home
 from modules.services.agent.skills.skills import parse_frontmatter
 from soul.resources import SKILLS
-from tests.modules.lives.space.soul_in_room import Room, open_room, until
+from tests.modules.lives.space.soul_in_room import Room, open_room
+from tests.patience import until
 from tests.running_town import RunningTown, awake
 from town.mind.scripted import TABLE, ScriptedMind
 from town.model.types import ChatRequest

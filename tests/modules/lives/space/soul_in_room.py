@@ -41,12 +41,10 @@ from modules.services.commitments.writer import CommitmentWriter
 from soul.app import open_soul
 from soul.resources import SKILLS
 from tests.hasty_clock import HastyClock
-from tests.patience import HANG_S
+from tests.patience import until
 from tests.running_town import RunningSoul, RunningTown, call, settings_of
 from tests.shipped_skills import SHIPPED, phrase
 from town.model.types import ChatRequest, Completion
-
-WITHIN_S = HANG_S
 
 Decide = Callable[[ChatRequest], Completion]
 
@@ -279,15 +277,6 @@ async def open_room(running_town: RunningTown, *, log: bool = False, clock: Cloc
         await room.server.stop()
         if record:
             record.close()
-
-
-async def until(true: Callable[[], bool], within_s: float = WITHIN_S) -> None:
-    """Wait for something that must come."""
-    for _ in range(round(within_s / 0.01)):
-        if true():
-            return
-        await asyncio.sleep(0.01)
-    raise AssertionError("it did not come")
 
 
 def asked_of(running_town: RunningTown, purpose: str) -> list[str]:

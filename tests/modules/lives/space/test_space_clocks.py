@@ -18,8 +18,8 @@ from tests.modules.lives.space.soul_in_room import (
     declines,
     open_room,
     speaks,
-    until,
 )
+from tests.patience import until
 from tests.running_town import RunningTown
 
 LINK = "https://github.com/acme/site/issues/7"

@@ -22,8 +22,8 @@ from tests.modules.lives.space.soul_in_room import (
     open_room,
     speaks,
     summaries,
-    until,
 )
+from tests.patience import until
 from tests.running_town import RunningTown
 from town.model.types import ChatRequest, Completion
 

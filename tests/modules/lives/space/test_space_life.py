@@ -23,8 +23,8 @@ from tests.modules.lives.space.soul_in_room import (
     in_turn,
     speaks,
     summaries,
-    until,
 )
+from tests.patience import until
 from tests.running_town import call
 from town.model.types import ChatRequest, Completion
 from town.model.wire import BadRequest

@@ -15,7 +15,8 @@ from modules.lives.space.snapshot import RoomSnapshot
 from modules.lives.space.types import HistoryEntry, HostRequest
 from modules.services.commitments.policy import HOST_REQUEST
 from tests.hasty_clock import SetAhead
-from tests.modules.lives.space.soul_in_room import Agent, Room, an_issue, declines, speaks, until
+from tests.modules.lives.space.soul_in_room import Agent, Room, an_issue, declines, speaks
+from tests.patience import until
 from town.model.types import ChatRequest, Completion
 
 REQUEST = "Please open an issue for the clock in github.com/acme/site."

@@ -10,7 +10,8 @@ from adapters.space.server import SpaceServer
 from common.result import Ok
 from modules.services.commitments.policy import ROOM_ID
 from tests.hasty_clock import SetAhead
-from tests.modules.lives.space.soul_in_room import REQUEST, Agent, Room, an_issue, in_turn, speaks, until
+from tests.modules.lives.space.soul_in_room import REQUEST, Agent, Room, an_issue, in_turn, speaks
+from tests.patience import until
 
 
 async def _opens(room: Room, folder: Path, port: int = 0) -> None:

@@ -25,8 +25,8 @@ from tests.modules.lives.space.soul_in_room import (
     decision,
     speaks,
     summaries,
-    until,
 )
+from tests.patience import until
 from town.model.types import ChatRequest, Completion
 
 PAUSE_MS = 30_000

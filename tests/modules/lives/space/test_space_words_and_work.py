@@ -8,7 +8,8 @@ import pytest
 
 from adapters.space.types import IdentitySummary
 from common.schemas import SPACE_DECISION_TOOL
-from tests.modules.lives.space.soul_in_room import Room, an_issue, speaks, summaries, until
+from tests.modules.lives.space.soul_in_room import Room, an_issue, speaks, summaries
+from tests.patience import until
 from town.model.types import ChatRequest, Completion
 
 TALK = "The clock in github.com/acme/site seems to stop at midnight."

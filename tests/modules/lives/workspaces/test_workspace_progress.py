@@ -19,7 +19,8 @@ from modules.lives.workspaces.types import FoundPlan, PlanProgress
 from modules.services.plans.render import generate_plan_markdown
 from modules.services.plans.types import Plan, Task
 from tests.hasty_clock import SetAhead
-from tests.modules.services.commitments.soul_in_town import member, until
+from tests.modules.services.commitments.soul_in_town import member
+from tests.patience import until
 
 SITE = Repo("acme", "www-lil-intdev-site")
 TASKS = (

@@ -43,7 +43,7 @@ from modules.services.outbox.senders.space import EchoLog, SpaceSender
 from modules.services.outbox.types import Intent, Pacing, Sent
 from tests.hasty_clock import SetAhead
 from tests.loopback import to_loopback
-from tests.patience import HANG_S
+from tests.patience import until
 from tests.shipped_skills import phrase
 from town.github.faults import Faults
 from town.github.network import GitHubNetwork
@@ -281,13 +281,6 @@ async def listening_at(port: int, name: str = "marvin", clock: Clock | None = No
     finally:
         await client.close()
         await living
-
-
-async def until(done: Callable[[], bool], within_s: float = HANG_S) -> None:
-    """Wait for what comes over the wire."""
-    async with asyncio.timeout(within_s):
-        while not done():  # noqa: ASYNC110 - there is no event for everything
-            await asyncio.sleep(0.005)
 
 
 def member(

@@ -14,7 +14,8 @@ from modules.services.commitments.fulfil import HELD
 from modules.services.commitments.queue import FILE
 from modules.services.outbox.senders.github import mark
 from tests.modules.services.commitments.commitment_values import wanted
-from tests.modules.services.commitments.soul_in_town import LOGIN, SECRET, SoulInTown, Town, listening, until
+from tests.modules.services.commitments.soul_in_town import LOGIN, SECRET, SoulInTown, Town, listening
+from tests.patience import until
 from town.github.faults import Fault, FaultKind
 
 

@@ -21,7 +21,8 @@ from modules.services.outbox.senders.github import GitHubSender
 from modules.services.outbox.senders.space import ABSENT, OTHER_ROOM, EchoLog, SpaceSender
 from modules.services.outbox.types import Intent, Sent
 from tests.modules.services.commitments.commitment_values import wanted
-from tests.modules.services.commitments.soul_in_town import SoulInTown, Town, listening, until
+from tests.modules.services.commitments.soul_in_town import SoulInTown, Town, listening
+from tests.patience import until
 from town.github.faults import Fault
 
 SPOKEN = "I'll open it now."

@@ -7,7 +7,8 @@ import pytest
 from common.clock import parse_iso
 from modules.services.commitments.policy import NEVER_DELIVERED, UNDELIVERED
 from tests.modules.services.commitments.commitment_values import wanted
-from tests.modules.services.commitments.soul_in_town import SoulInTown, listening, until
+from tests.modules.services.commitments.soul_in_town import SoulInTown, listening
+from tests.patience import until
 
 WORDS = "I'll open the checklist now."
 

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import asynccontextmanager
+from collections.abc import Callable
 
 import pytest
 
@@ -13,8 +12,8 @@ from common.result import Err, Ok
 from modules.lives.workspaces.loop import PLAN_AWARENESS
 from modules.services.workspaces.finding import KNOWN_FOR_S
 from modules.services.workspaces.own import FILLED_WITHIN_S, WorkspaceRequest, workspace_name
-from tests.patience import HANG_S
-from tests.running_town import RunningSoul, RunningTown, awake
+from tests.patience import HANG_S, until
+from tests.running_town import HASTE_STEP_BY_STEP, RunningSoul, RunningTown, awake
 from tests.town_github import TownGitHub
 from town.github.values import StoredRepo
 
@@ -32,43 +31,14 @@ def template(town_github: TownGitHub) -> StoredRepo:
     return made
 
 
-@asynccontextmanager
-async def sending(life: RunningSoul) -> AsyncIterator[None]:
-    """Intents leave meanwhile, as in a SOUL whose loops run."""
-
-    async def deliver() -> None:
-        while True:
-            await life.app.services.outbox.deliver_due()
-            await asyncio.sleep(0.01)
-
-    task = asyncio.create_task(deliver())
-    try:
-        yield
-    finally:
-        task.cancel()
-        await asyncio.gather(task, return_exceptions=True)
-
-
 async def put(life: RunningSoul, repo: Repo) -> None:
     """Write the first file of a repository."""
     assert isinstance(await life.app.services.github.contents.write(repo, "README.md", "# It\n", message="Add"), Ok)
 
 
-async def watches(life: RunningSoul, count: int) -> bool:
-    """Whether that many workspaces are watched."""
-    return len(life.app.services.workspaces.all()) == count
-
-
-async def proposed(life: RunningSoul) -> bool:
-    """Whether a repository was proposed."""
-    return bool(await life.app.services.outbox.of_kind("repository", 1))
-
-
-async def until(holds: Callable[[], Awaitable[bool]]) -> None:
-    """Wait until something holds."""
-    async with asyncio.timeout(HANG_S):
-        while not await holds():  # noqa: ASYNC110 - what is waited for happens elsewhere
-            await asyncio.sleep(0.01)
+def watches(life: RunningSoul, count: int) -> Callable[[], bool]:
+    """Return what tells whether that many workspaces are watched."""
+    return lambda: len(life.app.services.workspaces.all()) == count
 
 
 def repos(town_github: TownGitHub) -> list[str]:
@@ -81,7 +51,7 @@ async def test_it_is_made_once_from_the_template_and_watched_with_its_thread(
     async with awake(town_github.make_home(**ORG)) as life:
         await put(life, Repo("acme", "template"))
         own = life.app.services.own_workspace
-        async with sending(life):
+        async with life.sending():
             made = await own.create_workspace(GARDEN)
             again = await own.create_workspace(WorkspaceRequest("Another", by_owner=True))
         (watched,) = life.app.services.workspaces.all()
@@ -99,14 +69,14 @@ async def test_a_template_that_github_copies_late_is_waited_for_to_its_end(
 ) -> None:
     async with awake(town_github.make_home(**ORG)) as life:
         own = life.app.services.own_workspace
-        async with sending(life):
+        async with life.sending():
             making = asyncio.create_task(own.create_workspace(GARDEN))
-            await until(lambda: watches(life, 1))
+            await until(watches(life, 1))
             await put(life, Repo("acme", "www-lil-intdev-the-garden"))
             assert (await making).code == "created"
             del town_github.network.state.repos["acme/www-lil-intdev-the-garden"]
             making = asyncio.create_task(own.create_workspace(WorkspaceRequest("Weir", by_owner=True)))
-            await until(lambda: watches(life, 2))
+            await until(watches(life, 2))
             life.passes(FILLED_WITHIN_S + 60)
             late = await making
     assert (late.code, late.reason) == ("waits", "acme/www-lil-intdev-weir is still empty")
@@ -133,9 +103,9 @@ async def test_one_that_a_peer_made_meanwhile_stays_the_only_one_and_is_watched(
     async with awake(town_github.make_home(**ORG)) as life:
         own = life.app.services.own_workspace
         making = asyncio.create_task(own.create_workspace(GARDEN))
-        await until(lambda: proposed(life))
+        assert await life.app.services.outbox.wait_for_work(HANG_S * HASTE_STEP_BY_STEP)
         town_github.add_repo("www-lil-intdev-of-a-peer")
-        async with sending(life):
+        async with life.sending():
             made = await making
         (watched,) = life.app.services.workspaces.all()
     assert (made.code, made.workspace and made.workspace.full_name) == ("exists", "acme/www-lil-intdev-of-a-peer")

@@ -180,8 +180,9 @@ class Workplace:
         self.shut = kind
         self.writes(*[DOCUMENT] * (kind != "ref"))
         working = asyncio.create_task(self.work.do(await self.held()))
-        while not await self.outbox.of_kind(kind, 1):  # noqa: ASYNC110 - the outbox tells nobody
-            await asyncio.sleep(0.01)
+        async with asyncio.timeout(HANG_S):
+            while not await self.outbox.of_kind(kind, 1):
+                await self.outbox.wait_for_work(HANG_S)
         working.cancel()
         await asyncio.gather(working, return_exceptions=True)
 
