@@ -17,9 +17,8 @@ from modules.services.workspaces.watched import WatchedWorkspaces
 PLAN_AWARENESS = "plan-awareness"
 PLAN_AWARENESS_INTERVAL_MS = 180_000
 
-
-EARLY_CHECK_S = 5.0
-"""How soon the next cycle begins where one asks for that: after the guard of this one is released."""
+_EARLY_CHECK_S = 5.0
+"""How soon the next cycle begins where a step asks for that, as after a task."""
 
 
 @dataclass(slots=True)
@@ -56,7 +55,7 @@ class PlanAwarenessLoop(Loop):
         poll = await self.perceiver.look()
         await self._tell_unread(poll.unread)
         report = await self.cycle.run(poll)
-        again_s = EARLY_CHECK_S / self.speed if report.runs_again else None
+        again_s = _EARLY_CHECK_S / self.speed if report.runs_again else None
         if poll.unread and not poll.workspaces:
             return Outcome(ran=False, reason=poll.unread[0], next_in_s=again_s)
         line = line_of(report.poll, report.notes)

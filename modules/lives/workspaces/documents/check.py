@@ -6,31 +6,14 @@ import re
 from collections import Counter
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from typing import Literal
 
 from common.text.markdown import is_meaningful, outline
 from common.text.stems import plain_words, tokenize_with_stemming
 from common.text.untrusted import clean
+from modules.services.agent.skills.work_contracts import DocumentProblem
 
 MOST_CHARS = 12_000
 """How long a document may be that is written by the model, and one that is written anew."""
-
-Problem = Literal[
-    "Empty",
-    "Too Long",
-    "Cut Off",
-    "No Headings",
-    "Open Code",
-    "Markup",
-    "Repeats",
-    "Gap",
-    "Link",
-    "Instructions",
-    "Goal",
-    "Unchanged",
-    "Secret",
-]
-"""What is wrong with a document: a subsection of `Problems` in the skill."""
 
 _LEAST_CHARS = 200
 _LEAST_PARTS = 2
@@ -70,7 +53,7 @@ class Requirements:
 class Verdict:
     """What is wrong with a document, if anything; `missing` are the words of the goal that it lacks."""
 
-    problem: Problem | None = None
+    problem: DocumentProblem | None = None
     missing: tuple[str, ...] = ()
 
 
@@ -103,7 +86,7 @@ def missing_words(goal: str, text: str) -> tuple[str, ...]:
 
 def _checks(
     text: str, required: Requirements, finds_secret: Callable[[str], bool]
-) -> Iterable[tuple[Problem, Callable[[], bool]]]:
+) -> Iterable[tuple[DocumentProblem, Callable[[], bool]]]:
     prose = _TICKS.sub(" ", text)
     return (
         ("Secret", lambda: finds_secret(text)),

@@ -9,12 +9,13 @@ from dataclasses import dataclass
 from adapters.github.types import Repo
 from common.facts import QuestionFacts, TurnFacts
 from common.text.untrusted import clean, one_line
-from modules.lives.workspaces.documents.check import Problem, Requirements, Verdict, document_in, judge_document
+from modules.lives.workspaces.documents.check import Requirements, Verdict, document_in, judge_document
 from modules.lives.workspaces.documents.policy import is_document_task
 from modules.runtime.llm.gateway import LLMGateway
 from modules.runtime.llm.types import Message
 from modules.services.agent.framing import Framer
 from modules.services.agent.skills.skills import Skills
+from modules.services.agent.skills.work_contracts import DocumentProblem
 from modules.services.plans.docs_tasks import AGENTS_PAGE, SCENARIOS_PAGE
 from modules.services.plans.types import Plan, Task
 
@@ -24,7 +25,7 @@ _TOKENS = 1_500
 _TEMPERATURES = (0.2, 0.6)
 _LINE_CHARS, _GOAL_CHARS, _TEXT_CHARS = 200, 600, 2_000
 _MOST_TASKS = 20
-_NOT_SHOWN: frozenset[Problem] = frozenset({"Secret", "Too Long", "Cut Off", "Empty", "Goal", "Repeats"})
+_NOT_SHOWN: frozenset[DocumentProblem] = frozenset({"Secret", "Too Long", "Cut Off", "Empty", "Goal", "Repeats"})
 _FORMS = {AGENTS_PAGE.lower(): "Agents Page", SCENARIOS_PAGE.lower(): "Scenarios Page"}
 
 
@@ -49,7 +50,7 @@ class Written:
     """A document, or what was wrong with the second try; `text` is "" then."""
 
     text: str
-    problem: Problem | None = None
+    problem: DocumentProblem | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,7 +98,7 @@ class DocumentWriter:
             return text, Verdict("Cut Off")
         return text, judge_document(text, required, self.finds_secret)
 
-    def _sent_back(self, asked: str, text: str, problem: Problem, missing: Sequence[str]) -> list[Message]:
+    def _sent_back(self, asked: str, text: str, problem: DocumentProblem, missing: Sequence[str]) -> list[Message]:
         """What is wrong with the first try, which is shown to the model again unless that would not help."""
         words = self.skills.render(SKILL, "Problems", problem, words=", ".join(missing)).strip()
         again = self.skills.render(SKILL, "Once More", problem=words)

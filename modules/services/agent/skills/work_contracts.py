@@ -3,6 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Literal, get_args
+
+DocumentProblem = Literal[
+    "Empty",
+    "Too Long",
+    "Cut Off",
+    "No Headings",
+    "Open Code",
+    "Markup",
+    "Repeats",
+    "Gap",
+    "Link",
+    "Instructions",
+    "Goal",
+    "Unchanged",
+    "Secret",
+]
+"""What may be wrong with a document that a model wrote: a subsection of `Problems` in the skill `task-document`."""
 
 _NONE: frozenset[str] = frozenset()
 _PLAN_PAGES = [
@@ -19,20 +37,6 @@ _REPOSITORY_TOOLS = (
 _REPOSITORY_ANSWERS = (
     *("Held", "On Its Way", "No Repository", "No Title", "No Account", "No Change"),
     *("Not Ours", "Plan Closing", "Sentinel Closing"),
-)
-_DOCUMENT_PROBLEMS = (
-    "Empty",
-    "Too Long",
-    "Cut Off",
-    "No Headings",
-    "Open Code",
-    "Markup",
-    "Repeats",
-    "Gap",
-    "Link",
-    "Instructions",
-    "Unchanged",
-    "Secret",
 )
 _THREAD_TOOLS = ("github_create_issue_comment", "github_graceful_exit", "github_stay_silent")
 
@@ -84,7 +88,7 @@ WORK_CONTRACTS: Mapping[str, Mapping[str, frozenset[str]]] = {
         "Standing": frozenset({"document"}),
         "No Document": _NONE,
         "Once More": frozenset({"problem"}),
-        **{f"Problems / {problem}": _NONE for problem in _DOCUMENT_PROBLEMS},
+        **{f"Problems / {problem}": _NONE for problem in get_args(DocumentProblem)},
         "Problems / Goal": frozenset({"words"}),
     },
     "repository-tools": {
