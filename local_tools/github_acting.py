@@ -87,6 +87,23 @@ class GitHubActing:
     async def send(self, body: GitHubBody, key: str, turn: Turn, *, again: bool = False) -> Intent | ToolResult:
         """Send an act and wait for it; the intent that is done, or what is to be said where it is not.
 
+        `key` and `again` are those of `propose`.
+        """
+        intent = await self.propose(body, key, turn, again=again)
+        if isinstance(intent, ToolResult):
+            return intent
+        settled = await self.services.outbox.settled(intent.id, SENT_WITHIN_S)
+        if settled is None or settled.state in {"pending", "sending"}:
+            return self.words.done("On Its Way")
+        if settled.state == "held":
+            return self.words.done("Held")
+        if settled.state != "done":
+            return self.words.error("Not Done", reason=one_line(settled.error or settled.state, _REASON_CHARS))
+        return settled
+
+    async def propose(self, body: GitHubBody, key: str, turn: Turn, *, again: bool = False) -> Intent | ToolResult:
+        """Hand an act to the outbox; the intent, or what is to be said where it is refused.
+
         The same `key` is sent once a day at most; asked for again, the intent of the first time is returned. With
         `again` that holds only as long as the first one is on its way.
         """
@@ -106,14 +123,7 @@ class GitHubActing:
             if not submitted.accepted:
                 return self.words.error("Refused", reason=one_line(submitted.reason, _REASON_CHARS))
             intent = submitted.intent
-        settled = await outbox.settled(intent.id, SENT_WITHIN_S)
-        if settled is None or settled.state in {"pending", "sending"}:
-            return self.words.done("On Its Way")
-        if settled.state == "held":
-            return self.words.done("Held")
-        if settled.state != "done":
-            return self.words.error("Not Done", reason=one_line(settled.error or settled.state, _REASON_CHARS))
-        return settled
+        return intent
 
     def told(self, result: dict[str, Any]) -> ToolResult:
         """Return our own facts as JSON."""

@@ -1,4 +1,4 @@
-"""What the tools for repositories on GitHub take: described in `skills/repository-tools`. Empty means "not given"."""
+"""What the tools for repositories and pull requests take: described in skills. Empty means "not given"."""
 
 from __future__ import annotations
 
@@ -47,3 +47,40 @@ class IssueUpdateInput(InRepository):
     state: Literal["open", "closed", ""] = ""
     labels: list[str] = Field(default_factory=list)
     assignees: list[str] = Field(default_factory=list)
+
+
+class OwnOrgsInput(BaseModel):
+    """The organisations of our own account."""
+
+
+class PullInput(InRepository):
+    """A pull request."""
+
+    pull_number: int = Field(ge=1)
+
+
+class PullCommentInput(PullInput):
+    """A comment on it."""
+
+    body: str
+
+
+class PullReviewInput(PullInput):
+    """A review of it."""
+
+    event: Literal["APPROVE", "REQUEST_CHANGES", "COMMENT"]
+    body: str = ""
+
+
+class PullMergeInput(PullInput):
+    """Its merge, as one commit."""
+
+
+class PullCreateInput(InRepository):
+    """A new pull request, from the branch `head` into `base`, the default branch if none is given."""
+
+    title: str
+    head: str
+    body: str = ""
+    base: str = ""
+    draft: bool = False

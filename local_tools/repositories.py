@@ -22,6 +22,7 @@ from local_tools.github_inputs import (
     IssueListInput,
     IssueUpdateInput,
     OrgReposInput,
+    OwnOrgsInput,
 )
 from local_tools.workspace_inputs import InRepository
 from modules.services.agent.tools.types import Tool, ToolResult, Turn
@@ -39,7 +40,7 @@ from modules.services.workspaces.sentinel import FINISHED_LABEL
 
 _SKILL = "repository-tools"
 _TITLE_CHARS, _BODY_CHARS, _NAME_CHARS, _TOLD_CHARS = 200, 20_000, 50, 1_000
-_MOST_NAMES = 10
+_MOST_NAMES, _MOST_ORGS = 10, 100
 
 
 class RepositoryTools:
@@ -83,6 +84,13 @@ class RepositoryTools:
         if isinstance(listed, Err):
             return self._acting.unread(listed.error)
         return self._acting.read([_of_repository(one) for one in listed.data], uri="https://github.com")
+
+    async def own_organisations(self, _: OwnOrgsInput, __: Turn) -> ToolResult:
+        listed = await self._github.repositories.organizations(limit=_MOST_ORGS)
+        if isinstance(listed, Err):
+            return self._acting.unread(listed.error)
+        told = [{"login": one.login, "description": one_line(one.description, _TITLE_CHARS)} for one in listed.data]
+        return self._acting.read(told, uri="https://github.com")
 
     async def account(self, args: AccountInput, turn: Turn) -> ToolResult:
         found = await self._github.get_user(_login(args.username))
@@ -183,6 +191,7 @@ def repository_tools(services: GitHubToolServices) -> Sequence[Tool]:
         look("github_list_issues", IssueListInput, handler=tools.issues),
         look("github_list_pull_requests", IssueListInput, handler=tools.pulls),
         far("github_list_org_repos", OrgReposInput, handler=tools.of_organisation, effect="look"),
+        far("github_list_my_orgs", OwnOrgsInput, handler=tools.own_organisations, effect="look"),
         far("github_get_user", AccountInput, handler=tools.account, effect="look"),
         act("github_create_issue", IssueCreateInput, handler=tools.create),
         act("github_update_issue", IssueUpdateInput, handler=tools.update),

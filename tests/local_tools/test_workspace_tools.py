@@ -3,68 +3,28 @@
 from __future__ import annotations
 
 import json
-from collections.abc import AsyncIterator
-from dataclasses import dataclass
 from typing import Any
-
-import pytest
 
 from adapters.github.types import Repo
 from common.provenance import Provenance
-from modules.runtime.llm.types import ToolCall
 from modules.services.agent.tools.types import ToolResult, Turn
 from modules.services.plans.parse import parse_plan
-from tests.running_town import RunningSoul, RunningTown, awake
+from tests.local_tools.github_working import MIXED, OWNER, SITE, Working
+from tests.running_town import RunningTown, awake
 from tests.town_github import TownGitHub
 from town.github.values import StoredRepo
 
-OWNER = Turn("owner", Provenance.OWNER, cause_id="owner")
-MIXED = Turn("owner", Provenance.STRANGER, cause_id="owner", origin=Provenance.OWNER)
 NAMES = (
     *("workspace_create", "workspace_find", "create_memo", "plan_create", "workspace_finish"),
     *("github_get_repo", "github_list_issues", "github_list_pull_requests", "github_list_org_repos", "github_get_user"),
-    *("github_create_issue", "github_update_issue", "github_star_repo", "github_follow_user"),
+    *("github_create_issue", "github_update_issue", "github_star_repo", "github_follow_user", "github_list_my_orgs"),
+    *("github_create_pr_comment", "github_review_pr", "github_create_pr", "github_merge_pr"),
 )
-SITE = Repo("acme", "www-lil-intdev-site")
 TASKS = [
     {"title": "Count visits", "description": "In the server.", "files": ["server.js"]},
     {"title": "Show them", "description": "Ask @kit.", "dependencies": ["Task 1"]},
 ]
 PLAN = {"title": "A counter", "goal": "It counts.", "tasks": TASKS}
-
-
-@dataclass
-class Working:
-    """A SOUL awake whose intents leave by themselves, and GitHub."""
-
-    life: RunningSoul
-    github: TownGitHub
-
-    async def use(self, name: str, turn: Turn = OWNER, /, **arguments: object) -> ToolResult:
-        executor = self.life.app.lives.turn_services.turn_runner.executor
-        return await executor.execute(ToolCall("1", name, arguments), turn)
-
-    async def done(self, name: str, /, **arguments: object) -> dict[str, Any]:
-        """The answer of a tool that did what was asked."""
-        result = await self.use(name, **arguments)
-        assert not result.is_error, result.content
-        found: dict[str, Any] = json.loads(result.content)
-        return found
-
-    def watched_repo(self) -> StoredRepo:
-        """A workspace that is watched."""
-        made = self.github.add_repo(SITE.name)
-        self.life.app.services.workspaces.watch(SITE)
-        return made
-
-
-@pytest.fixture
-async def working(running_town: RunningTown, town_github: TownGitHub) -> AsyncIterator[Working]:
-    town_github.network.state.members["acme"] = {"rowan"}
-    town_github.repo.is_template = True
-    home = town_github.make_home(WORKSPACE_ORG="acme", WORKSPACE_TEMPLATE="acme/site")
-    async with awake(home) as life, life.sending():
-        yield Working(life, town_github)
 
 
 def read(result: ToolResult) -> Any:
@@ -149,6 +109,7 @@ async def test_repositories_and_accounts_are_read_as_untrusted_text(working: Wor
     assert not (await working.use("github_list_pull_requests")).is_error
     listed = read(await working.use("github_list_org_repos", org="acme"))
     assert {one["name"] for one in listed} == {"site", SITE.name}
+    assert [one["login"] for one in read(await working.use("github_list_my_orgs"))] == ["acme"]
     assert read(await working.use("github_get_user", username="@rowan"))["login"] == "rowan"
     for name, arguments in (
         ("github_get_repo", {"repo": "acme/gone"}),

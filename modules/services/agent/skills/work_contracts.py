@@ -32,7 +32,19 @@ _PLAN_PAGES = [
 _WORKSPACE_TOOLS = ("workspace_create", "workspace_find", "create_memo", "plan_create", "workspace_finish")
 _REPOSITORY_TOOLS = (
     *("github_get_repo", "github_list_issues", "github_list_pull_requests", "github_list_org_repos"),
-    *("github_get_user", "github_create_issue", "github_update_issue", "github_star_repo", "github_follow_user"),
+    *(
+        "github_list_my_orgs",
+        "github_get_user",
+        "github_create_issue",
+        "github_update_issue",
+        "github_star_repo",
+        "github_follow_user",
+    ),
+)
+_PULL_REQUEST_TOOLS = ("github_create_pr_comment", "github_review_pr", "github_create_pr", "github_merge_pr")
+_PULL_REQUEST_ANSWERS = (
+    *("Held", "On Its Way", "No Repository", "No Words", "No Branch", "Own Pull Request", "Not Ours", "Closed"),
+    *("Draft", "Changes Requested", "No Approval", "Review Awaited", "Not Mergeable"),
 )
 _REPOSITORY_ANSWERS = (
     *("Held", "On Its Way", "No Repository", "No Title", "No Account", "No Change"),
@@ -95,6 +107,12 @@ WORK_CONTRACTS: Mapping[str, Mapping[str, frozenset[str]]] = {
         **{f"Descriptions / {tool}": _NONE for tool in _REPOSITORY_TOOLS},
         **{f"Answers / {answer}": frozenset({"reason"}) for answer in ("Unread", "Refused", "Not Done")},
         **{f"Answers / {answer}": _NONE for answer in _REPOSITORY_ANSWERS},
+        "Answers / Other Repository": frozenset({"repo"}),
+    },
+    "pull-request-tools": {
+        **{f"Descriptions / {tool}": _NONE for tool in _PULL_REQUEST_TOOLS},
+        **{f"Answers / {answer}": frozenset({"reason"}) for answer in ("Unread", "Refused", "Not Done")},
+        **{f"Answers / {answer}": _NONE for answer in _PULL_REQUEST_ANSWERS},
         "Answers / Other Repository": frozenset({"repo"}),
     },
     "workspace-tools": {

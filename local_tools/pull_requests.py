@@ -1,0 +1,227 @@
+"""What a SOUL can do about pull requests when its owner asks for it: comment, review, open one, and merge its own.
+
+Each act waits until GitHub has it. A merge is asked for only where nothing speaks against it as it was read just then,
+and names the commit that was read, so that what was pushed since is never merged.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Sequence
+from dataclasses import replace
+from functools import partial
+from typing import Protocol
+
+from adapters.github.types import PullRequest, Repo, Review
+from common.provenance import Provenance
+from common.result import ApiResult, Err, Ok
+from common.text.untrusted import clean, one_line
+from local_tools.github_acting import TIME_LIMIT_S, GitHubActing, GitHubToolServices
+from local_tools.github_inputs import (
+    PullCommentInput,
+    PullCreateInput,
+    PullMergeInput,
+    PullReviewInput,
+)
+from modules.services.agent.tools.types import Tool, ToolResult, Turn
+from modules.services.outbox.github_bodies import (
+    IssueCommentBody,
+    MergeBody,
+    PullRequestBody,
+    RefBody,
+    ReviewBody,
+    ReviewRequestBody,
+    body_digest,
+)
+from modules.services.peers.registry import PeerRegistry
+from modules.services.plans.reviewers import pick_reviewers
+from modules.services.workspaces.finding import is_workspace_name
+
+_SKILL = "pull-request-tools"
+_TITLE_CHARS, _BODY_CHARS, _BRANCH_CHARS = 200, 20_000, 200
+_VERDICTS = frozenset({"APPROVED", "CHANGES_REQUESTED"})
+
+
+class PullToolServices(GitHubToolServices, Protocol):
+    """What the tools are built from."""
+
+    peer_registry: PeerRegistry
+
+
+class PullRequestTools:
+    """The handlers. `peers` are asked for reviews of what is opened in a workspace."""
+
+    def __init__(self, acting: GitHubActing, registry: PeerRegistry) -> None:
+        self._acting = acting
+        self._services = acting.services
+        self._github = acting.services.github
+        self._registry = registry
+        self.words = acting.words
+
+    async def comment(self, args: PullCommentInput, turn: Turn) -> ToolResult:
+        found = await self._found(args, turn)
+        if isinstance(found, ToolResult):
+            return found
+        (repo, pull), text = found, _text(args.body)
+        if not text:
+            return self.words.error("No Words")
+        about = f"comment on {repo.full_name}#{pull.number}"
+        body = IssueCommentBody(repo=repo.full_name, number=pull.number, body=text, text=text, about=about)
+        sent = await self._acting.send(body, f"{pull.number} {body_digest(text)}", turn)
+        return sent if isinstance(sent, ToolResult) else self._told(sent.result_uri)
+
+    async def review(self, args: PullReviewInput, turn: Turn) -> ToolResult:
+        found = await self._found(args, turn)
+        if isinstance(found, ToolResult):
+            return found
+        (repo, pull), text = found, _text(args.body)
+        if pull.author.lower() == self._github.login.lower():
+            return self.words.error("Own Pull Request")
+        if pull.state != "open":
+            return self.words.error("Closed")
+        if not text and args.event != "APPROVE":
+            return self.words.error("No Words")
+        about = f"{args.event.lower().replace('_', ' ')} {repo.full_name}#{pull.number}"
+        body = ReviewBody(
+            repo=repo.full_name,
+            number=pull.number,
+            event=args.event,
+            body=text,
+            commit_id=pull.head.sha,
+            about=about,
+            text=f"{about}\n\n{text}".strip(),
+        )
+        sent = await self._acting.send(body, f"{pull.number} {args.event} {pull.head.sha}", turn)
+        return sent if isinstance(sent, ToolResult) else self._told(sent.result_uri)
+
+    async def create(self, args: PullCreateInput, turn: Turn) -> ToolResult:
+        repo = self._acting.place(args.owner, args.repo, turn)
+        if isinstance(repo, ToolResult):
+            return repo
+        title, head = one_line(args.title, _TITLE_CHARS), one_line(args.head, _BRANCH_CHARS)
+        if not title or not head:
+            return self.words.error("No Branch")
+        base = one_line(args.base, _BRANCH_CHARS)
+        if not base:
+            known = await self._github.get_repository(repo)
+            if isinstance(known, Err):
+                return self._acting.unread(known.error)
+            base = known.data.default_branch
+        text, about = _text(args.body), f"pull request {repo.full_name}: {title}"
+        body = PullRequestBody(
+            repo=repo.full_name,
+            title=title,
+            body=text,
+            head=head,
+            base=base,
+            draft=args.draft,
+            about=about,
+            text=f"{about}\n{head} → {base}\n\n{text}",
+        )
+        sent = await self._acting.send(body, f"{head} {base}", turn)
+        if isinstance(sent, ToolResult):
+            return sent
+        number = int(sent.result_cid or 0)
+        asked = await self._ask_for_reviews(repo, number, turn) if is_workspace_name(repo.name) else []
+        return self._told(sent.result_uri, number=number, reviewers=asked)
+
+    async def _ask_for_reviews(self, repo: Repo, number: int, turn: Turn) -> list[str]:
+        """Ask peers for a review, one request each, as one who cannot review keeps nobody else from it."""
+        peers = [one.github_username for one in self._registry.get_linked_peers()]
+        asked = pick_reviewers(f"{repo.full_name}#{number}", self._github.login, peers)
+        for login in asked:
+            about = f"review of {repo.full_name}#{number} by {login}"
+            body = ReviewRequestBody(repo=repo.full_name, number=number, reviewers=(login,), about=about, text=about)
+            await self._acting.propose(body, f"{number} {login}", turn)
+        return asked
+
+    async def merge(self, args: PullMergeInput, turn: Turn) -> ToolResult:
+        found = await self._found(args, turn)
+        if isinstance(found, ToolResult):
+            return found
+        repo, pull = found
+        if not is_workspace_name(repo.name) or pull.author.lower() != self._github.login.lower():
+            return self.words.error("Not Ours")
+        judged = await self._judged(repo, pull)
+        if isinstance(judged, Err):
+            return self._acting.unread(judged.error)
+        if judged.data:
+            return self.words.error(judged.data)
+        about = f"merge {repo.full_name}#{pull.number}"
+        title = f"{pull.title} (#{pull.number})"
+        body = MergeBody(
+            repo=repo.full_name, number=pull.number, title=title, head_sha=pull.head.sha, about=about, text=about
+        )
+        sent = await self._acting.send(body, f"{pull.number} {pull.head.sha}", turn)
+        if isinstance(sent, ToolResult):
+            return sent
+        await self._delete_branch(repo, pull, turn)
+        return self._told(sent.result_uri, sha=sent.result_cid)
+
+    async def _judged(self, repo: Repo, pull: PullRequest) -> ApiResult[str]:
+        """Return why it may not be merged, a subsection of `Answers`; "" if it may."""
+        reviews = await self._github.pulls.reviews(repo, pull.number)
+        if isinstance(reviews, Err):
+            return reviews
+        pushers = await self._github.repositories.pushers(repo)
+        return pushers if isinstance(pushers, Err) else Ok(merge_problem(pull, reviews.data, pushers.data))
+
+    async def _delete_branch(self, repo: Repo, pull: PullRequest, turn: Turn) -> None:
+        """Delete the branch of what was merged, where it lies in the repository and nothing was pushed to it since."""
+        branch, known = pull.head.ref, await self._github.get_repository(repo)
+        is_here = pull.head.repo.lower() == repo.full_name.lower()
+        if isinstance(known, Err) or not is_here or branch in {known.data.default_branch, "main", "master"}:
+            return
+        about = f"delete the branch {branch} of {repo.full_name}"
+        body = RefBody(repo=repo.full_name, action="delete", branch=branch, sha=pull.head.sha, about=about, text=about)
+        await self._acting.propose(body, f"{branch} {pull.head.sha}", turn)
+
+    async def _found(
+        self, args: PullCommentInput | PullReviewInput | PullMergeInput, turn: Turn
+    ) -> tuple[Repo, PullRequest] | ToolResult:
+        """Return the pull request that is meant, as it stands, or what is to be said where there is none."""
+        repo = self._acting.place(args.owner, args.repo, turn)
+        if isinstance(repo, ToolResult):
+            return repo
+        read = await self._github.pulls.get(repo, args.pull_number)
+        return self._acting.unread(read.error) if isinstance(read, Err) else (repo, read.data)
+
+    def _told(self, url: str | None, **more: object) -> ToolResult:
+        return self._acting.told({"success": True, "url": url, **more})
+
+
+def merge_problem(pull: PullRequest, reviews: Iterable[Review], pushers: Collection[str]) -> str:
+    """Return why a pull request is not ready to be merged, a subsection of `Answers`; "" if it is. Pure.
+
+    The last verdict of each reviewer who may push counts, and comments are none. At least one must be an approval of
+    the commit that stands there now, none may ask for changes, and nobody's review may be awaited any more.
+    """
+    if pull.state != "open" or pull.draft:
+        return "Closed" if pull.state != "open" else "Draft"
+    allowed = {login.lower() for login in pushers} - {pull.author.lower()}
+    last = {one.author.lower(): one for one in reviews if one.state in {*_VERDICTS, "DISMISSED"}}
+    counted = [one for login, one in last.items() if login in allowed and one.state in _VERDICTS]
+    if any(one.state == "CHANGES_REQUESTED" for one in counted):
+        return "Changes Requested"
+    if not any(one.commit_id == pull.head.sha for one in counted):
+        return "No Approval"
+    if pull.requested_reviewers:
+        return "Review Awaited"
+    return "" if pull.mergeable else "Not Mergeable"
+
+
+def pull_request_tools(services: PullToolServices) -> Sequence[Tool]:
+    """The family, as the registry takes it."""
+    acting = GitHubActing(services, _SKILL)
+    tools, owner = PullRequestTools(acting, services.peer_registry), Provenance.OWNER
+    act = partial(acting.words.tool, capability="github", needs=owner, holdable=True, fits=acting.serves)
+    made = (
+        act("github_create_pr_comment", PullCommentInput, handler=tools.comment),
+        act("github_review_pr", PullReviewInput, handler=tools.review),
+        act("github_create_pr", PullCreateInput, handler=tools.create),
+        act("github_merge_pr", PullMergeInput, handler=tools.merge),
+    )
+    return tuple(replace(tool, time_limit_s=TIME_LIMIT_S) for tool in made)
+
+
+def _text(body: str) -> str:
+    return clean(body).strip()[:_BODY_CHARS]

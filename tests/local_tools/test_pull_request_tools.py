@@ -1,0 +1,147 @@
+"""What the owner has a SOUL do about pull requests, over the town's GitHub with real Git."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from dataclasses import dataclass, replace
+
+import pytest
+
+from adapters.github.client import GitHub
+from adapters.github.types import PullBranch, PullRequest, Review, ReviewState
+from local_tools.pull_requests import merge_problem
+from tests.adapters.results import ok
+from tests.local_tools.github_working import MIXED, SITE, Working
+from tests.loopback import to_loopback
+from tests.town.github_place import needs_git
+from town.github.values import StoredPull, StoredRepo
+
+HEAD = "a" * 40
+PULL = PullRequest(
+    number=3,
+    title="A gate",
+    body="",
+    state="open",
+    author="rowan",
+    head=PullBranch("gate", HEAD, SITE.full_name),
+    base=PullBranch("main", "b" * 40, SITE.full_name),
+    html_url="",
+    created_at="",
+    updated_at="",
+    mergeable=True,
+)
+PUSHERS = ("rowan", "kit", "ada")
+
+
+def review(author: str, state: ReviewState, commit: str = HEAD) -> Review:
+    return Review(1, author, "", state, "", commit, "")
+
+
+@pytest.mark.parametrize(
+    ("pull", "reviews", "problem"),
+    [
+        (PULL, [review("kit", "APPROVED")], ""),
+        (PULL, [review("kit", "CHANGES_REQUESTED"), review("KIT", "APPROVED"), review("ada", "COMMENTED")], ""),
+        (PULL, [], "No Approval"),
+        (PULL, [review("kit", "COMMENTED")], "No Approval"),
+        (PULL, [review("kit", "APPROVED"), review("kit", "DISMISSED")], "No Approval"),
+        (PULL, [review("kit", "APPROVED", "c" * 40)], "No Approval"),
+        (PULL, [review("rowan", "APPROVED")], "No Approval"),
+        (PULL, [review("stranger", "APPROVED")], "No Approval"),
+        (PULL, [review("kit", "APPROVED"), review("ada", "CHANGES_REQUESTED")], "Changes Requested"),
+        (PULL, [review("kit", "APPROVED"), review("stranger", "CHANGES_REQUESTED")], ""),
+        (replace(PULL, requested_reviewers=("ada",)), [review("kit", "APPROVED")], "Review Awaited"),
+        (replace(PULL, mergeable=None), [review("kit", "APPROVED")], "Not Mergeable"),
+        (replace(PULL, mergeable=False), [review("kit", "APPROVED")], "Not Mergeable"),
+        (replace(PULL, draft=True), [review("kit", "APPROVED")], "Draft"),
+        (replace(PULL, state="closed"), [review("kit", "APPROVED")], "Closed"),
+    ],
+)
+def test_only_what_is_approved_as_it_stands_is_merged(pull: PullRequest, reviews: list[Review], problem: str) -> None:
+    assert merge_problem(pull, reviews, PUSHERS) == problem
+
+
+@dataclass
+class Site:
+    """A workspace with a branch `gate`, which changes a file, and `kit`, who may push there."""
+
+    working: Working
+    repo: StoredRepo
+    kit: GitHub
+
+    @property
+    def pull(self) -> StoredPull:
+        """The one pull request."""
+        (pull,) = self.repo.pulls.values()
+        return pull
+
+
+@pytest.fixture
+async def site(working: Working) -> AsyncIterator[Site]:
+    working.github.network.create_account("kit", token="t-kit")
+    repo = working.watched_repo()
+    repo.collaborators.add("kit")
+    services = working.life.app.services
+    first = ok(await services.github.contents.write(SITE, "README.md", "# It\n", message="Begin"))
+    ok(await services.github.refs.create(SITE, "gate", first.commit_sha))
+    ok(await services.github.contents.write(SITE, "gate.md", "It squeaks.\n", message="Tell", branch="gate"))
+    services.peer_registry.register_peer_by_github_username("kit", "plan", "test")
+    kit = GitHub(
+        api_url=working.github.url,
+        login="kit",
+        token="t-kit",
+        clock=services.clock,
+        min_spacing_s=0,
+        transport=to_loopback,
+    )
+    yield Site(working, repo, kit)
+    await kit.aclose()
+
+
+@needs_git
+async def test_what_is_opened_is_approved_by_another_and_merged_once(site: Site) -> None:
+    working = site.working
+    opened = await working.done("github_create_pr", title="A gate", head="gate", body="It squeaks, says @kit.")
+    assert opened["number"] == site.pull.number
+    assert (site.pull.head_ref, site.pull.base_ref, site.pull.draft) == ("gate", "main", False)
+    assert await working.done("github_create_pr", title="A gate", head="gate") == opened
+    early = await working.use("github_merge_pr", pull_number=site.pull.number)
+    assert (early.is_error, "has approved it" in early.content) == (True, True)
+    ok(await site.kit.pulls.create_review(SITE, site.pull.number, event="APPROVE"))
+    merged = await working.done("github_merge_pr", pull_number=site.pull.number)
+    assert site.pull.merged_at is not None
+    assert merged["success"]
+    services = working.life.app.services
+    await services.outbox.deliver_due()
+    assert [one.name for one in ok(await services.github.refs.branches(SITE))] == ["main"]
+    again = await working.use("github_merge_pr", pull_number=site.pull.number)
+    assert (again.is_error, "already" in again.content) == (True, True)
+
+
+@needs_git
+async def test_the_work_of_others_is_reviewed_and_never_merged_and_ones_own_never_reviewed(site: Site) -> None:
+    working = site.working
+    ok(await site.kit.pulls.create(SITE, title="Theirs", body="", head="gate", base="main"))
+    number = site.pull.number
+    assert (await working.done("github_create_pr_comment", pull_number=number, body="Who oils it?"))["success"]
+    assert (await working.use("github_review_pr", pull_number=number, event="REQUEST_CHANGES")).is_error
+    for _ in range(2):
+        await working.done("github_review_pr", pull_number=number, event="APPROVE", body="It holds.")
+    assert [(one.author.login, one.state, one.commit) for one in site.pull.reviews] == [
+        ("rowan", "APPROVED", site.pull.head)
+    ]
+    assert [one.body.splitlines()[0] for one in site.pull.issue.comments] == ["Who oils it?"]
+    theirs = await working.use("github_merge_pr", pull_number=number)
+    assert (theirs.is_error, site.pull.merged_at) == (True, None)
+    ok(await site.kit.pulls.update(SITE, number, state="closed"))
+    assert (await working.use("github_review_pr", pull_number=number, event="APPROVE")).is_error
+    for name in ("github_create_pr_comment", "github_review_pr", "github_merge_pr"):
+        assert (await working.use(name, pull_number=99, body="x", event="COMMENT")).is_error
+
+
+@needs_git
+async def test_among_others_words_a_review_waits_for_the_owner(site: Site) -> None:
+    ok(await site.kit.pulls.create(SITE, title="Theirs", body="", head="gate", base="main"))
+    held = await site.working.use("github_review_pr", MIXED, pull_number=site.pull.number, event="APPROVE")
+    assert "until your owner agrees" in held.content
+    assert site.pull.reviews == []
