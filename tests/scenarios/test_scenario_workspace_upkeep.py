@@ -155,6 +155,21 @@ async def test_issues_that_rest_are_closed_with_a_word_and_those_of_people_who_w
     assert len(workspace.said(own)) == 1
 
 
+async def test_where_a_soul_may_not_push_it_says_of_no_issue_of_others_that_it_is_closed(
+    souls: list[RunningSoul], workspace: Workspace
+) -> None:
+    workspace.repo.collaborators.clear()
+    theirs, own = workspace.open("kit", "Answered"), workspace.open("rowan", "A thought of ours")
+    for issue in (theirs, own):
+        workspace.github.network.write_comment(workspace.repo, issue, workspace.account("rowan"), "It is 12.")
+    await look(souls)
+    for life in souls:
+        life.passes(DAY_S + 60)
+    await look(souls, 2)
+    assert (theirs.state, workspace.said(theirs)) == ("open", ["rowan: It is 12."])
+    assert own.state == "closed"
+
+
 async def test_an_open_issue_waits_for_each_soul_and_gets_its_author(
     souls: list[RunningSoul], workspace: Workspace
 ) -> None:

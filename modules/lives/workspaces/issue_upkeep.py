@@ -92,8 +92,9 @@ class RestingIssues:
     """Closes issues in which nothing happens: answered by us a day ago, or still for a week (a memo: three days).
 
     It is said first, and then nobody may have answered. What the owner wrote, a person who still waits for an answer,
-    and what an open plan names stay open. `peers` returns the logins of the SOULs that we know. At `speed` 10 an issue
-    rests a tenth as long. The comments of an issue are read again only when it changed.
+    what an open plan names, and what GitHub does not let us close stay open. `peers` returns the logins of the SOULs
+    that we know. At `speed` 10 an issue rests a tenth as long. The comments of an issue are read again only when it
+    changed.
     """
 
     name = "resting-issues"
@@ -159,12 +160,15 @@ class RestingIssues:
         fresh = await self._last_word(repo, issue) if code else None
         if fresh is None or self._code(repo, issue, fresh, now) != code:
             return False
+        trusted = await self.trust.accounts(repo)
+        if not trusted.lets_close(self.github.login, issue.author):
+            return False
         words = (
             self.phrase("github.issue_handled_closed")
             if code == "handled"
             else self.phrase("github.issue_stale_closed", days=stale_after(issue).days)
         )
-        await self.upkeep.said(repo, issue.number, _CLOSING, words, await self.trust.accounts(repo))
+        await self.upkeep.said(repo, issue.number, _CLOSING, words, trusted)
         return False
 
     def _code(self, repo: Repo, issue: Issue, last: LastWord, now: datetime) -> Literal["handled", "stale"] | None:

@@ -20,9 +20,10 @@ READ_AGAIN_S = 900.0
 
 @dataclass(frozen=True, slots=True)
 class TrustedAccounts:
-    """The accounts that are trusted in one workspace, by login in lower case."""
+    """The accounts that are trusted in one workspace, and those of them that may push there; logins in lower case."""
 
     logins: frozenset[str]
+    pushers: frozenset[str] = frozenset()
 
     def covers(self, *logins: str) -> bool:
         """Return whether one of these logins is trusted.
@@ -32,11 +33,16 @@ class TrustedAccounts:
         """
         return any(login.lower() in self.logins for login in logins)
 
+    def lets_close(self, login: str, author: str) -> bool:
+        """Return whether GitHub lets `login` close an issue of `author`: its own, or any where it may push."""
+        return login.lower() == author.lower() or login.lower() in self.pushers
+
 
 def trusted_accounts(me: str, owner: str, peers: Collection[str], pushers: Collection[str]) -> TrustedAccounts:
     """Return who is trusted; a login that is "" or of an account that is gone is nobody's."""
     named = (me, owner, *peers, *pushers)
-    return TrustedAccounts(frozenset(login.lower() for login in named if login) - {"ghost"})
+    logins = frozenset(login.lower() for login in named if login) - {"ghost"}
+    return TrustedAccounts(logins, frozenset(login.lower() for login in pushers) & logins)
 
 
 class WorkspaceTrust:
