@@ -180,3 +180,14 @@ async def test_an_open_issue_waits_for_each_soul_and_gets_its_author(
         waiting = await life.app.services.database.run(threads.waiting)
         assert [(one.number, one.source) for one in waiting] == [(issue.number, "workspace_issue")]
     assert not plan.assignees
+
+
+async def test_no_plan_is_said_to_be_complete_where_github_would_not_let_us_close_it(
+    souls: list[RunningSoul], workspace: Workspace
+) -> None:
+    done = replace(FRESH, tasks=tuple(replace(task, status="completed") for task in FRESH.tasks))
+    plan = workspace.plan("kit", done)
+    plan.author = workspace.account("owner")
+    workspace.repo.collaborators -= {"rowan", "wren"}
+    await look(souls, 3)
+    assert (plan.state, workspace.said(plan)) == ("open", [])

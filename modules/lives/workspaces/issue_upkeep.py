@@ -161,7 +161,7 @@ class RestingIssues:
         if fresh is None or self._code(repo, issue, fresh, now) != code:
             return False
         trusted = await self.trust.accounts(repo)
-        if not trusted.lets_close(self.github.login, issue.author):
+        if not self.upkeep.may_close(issue, trusted):
             return False
         words = (
             self.phrase("github.issue_handled_closed")

@@ -46,10 +46,11 @@ class DuplicatePlans:
     async def _tidy(self, workspace: PolledWorkspace) -> list[PlanKey]:
         trusted = await self.trust.accounts(workspace.repo)
         found = duplicates_among(workspace.plans, trusted, self.owner)
-        return [one.plan.key for one in found if self._is_ours(one) and await self._supersede(one, trusted)]
+        return [one.plan.key for one in found if self._is_ours(one, trusted) and await self._supersede(one, trusted)]
 
-    def _is_ours(self, one: Duplicate) -> bool:
-        return self.acting.may_act(f"{one.plan.repo.full_name.lower()}#{one.plan.number}/superseded")
+    def _is_ours(self, one: Duplicate, trusted: TrustedAccounts) -> bool:
+        key = f"{one.plan.repo.full_name.lower()}#{one.plan.number}/superseded"
+        return self.upkeep.may_close(one.plan.issue, trusted) and self.acting.may_act(key)
 
     async def _supersede(self, one: Duplicate, trusted: TrustedAccounts) -> bool:
         """Say it on both plans, and close the needless one once that is said; return whether it is being closed."""
@@ -99,7 +100,7 @@ class PlanStanding:
     async def _settle(self, plan: FoundPlan) -> bool:
         """Label it; return whether it is being closed, once it was said that it is complete."""
         trusted = await self.trust.accounts(plan.repo)
-        if not trusted.covers(plan.issue.author):
+        if not trusted.covers(plan.issue.author) or not self.upkeep.may_close(plan.issue, trusted):
             return False
         fresh = await self.upkeep.reread(plan.repo, plan.issue)
         if fresh is None or fresh.body != plan.issue.body:

@@ -35,6 +35,10 @@ class UpkeepActs:
         self._clock = clock
         self._loop = loop
 
+    def may_close(self, issue: Issue, trusted: TrustedAccounts) -> bool:
+        """Return whether GitHub lets us close and label an issue; what it would refuse is not announced either."""
+        return trusted.lets_close(self._github.login, issue.author)
+
     async def reread(self, repo: Repo, issue: Issue) -> Issue | None:
         """Return an issue as it stands now; None where it is closed or cannot be read."""
         found = await self._github.get_issue(repo, issue.number)

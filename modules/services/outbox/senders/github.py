@@ -30,7 +30,8 @@ _STATES: dict[str, ReviewState] = {
     "REQUEST_CHANGES": "CHANGES_REQUESTED",
     "COMMENT": "COMMENTED",
 }
-_DUPLICATE = "*Duplicate of #{number}: the request for it arrived twice.*"
+_DUPLICATE = "Duplicate of #{number}"
+"""The words by which GitHub itself marks an issue as the duplicate of another."""
 _MARK = re.compile(r"(?<!\s)\s*<!-- soul:intent=[0-9a-f]* -->\s*\Z")
 
 
