@@ -7,8 +7,10 @@ from datetime import UTC, datetime
 from adapters.github.texts import is_login, is_path, is_ref_name, is_repo
 from adapters.github.types import Repo
 from common.clock import parse_iso_or_none
-from common.constants import GITHUB_BODY_LIMIT_CHARS
 from common.result import Err
+
+BODY_LIMIT_CHARS = 65_536
+"""How long GitHub lets the text of an issue be."""
 
 
 def moment_of(since: str) -> datetime | None:
@@ -48,10 +50,10 @@ def empty(what: str, name: str, text: str) -> Err | None:
 
 def too_long(what: str, body: str) -> Err | None:
     """Why a text that must not be cut cannot be written."""
-    if len(body) <= GITHUB_BODY_LIMIT_CHARS:
+    if len(body) <= BODY_LIMIT_CHARS:
         return None
     return Err(
-        f"could not {what}: the text is longer than the {GITHUB_BODY_LIMIT_CHARS:,} characters that GitHub takes",
+        f"could not {what}: the text is longer than the {BODY_LIMIT_CHARS:,} characters that GitHub takes",
         kind="invalid",
     )
 

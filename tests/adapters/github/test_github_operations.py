@@ -6,10 +6,11 @@ from typing import Any
 
 import pytest
 
+from adapters.github.checks import BODY_LIMIT_CHARS
 from adapters.github.client import GitHub
 from adapters.github.people import Person
 from adapters.github.types import Comment, Repo
-from common.constants import GITHUB_BODY_LIMIT_CHARS, GITHUB_BODY_MAX_CHARS
+from common.constants import GITHUB_BODY_MAX_CHARS
 from tests.adapters.github.github_town import REPO, GitHubTown
 from tests.adapters.results import err, ok
 
@@ -52,7 +53,7 @@ async def test_a_body_that_is_too_long_is_cut_and_says_so(town: GitHubTown, ada:
 
 async def test_a_body_that_takes_the_place_of_another_is_never_cut(ada: GitHub) -> None:
     ok(await ada.create_issue(REPO, "Beans", "Short."))
-    whole = "x" * GITHUB_BODY_LIMIT_CHARS
+    whole = "x" * BODY_LIMIT_CHARS
     assert ok(await ada.update_issue(REPO, 1, body=whole)).body == whole
     refused = err(await ada.update_issue(REPO, 1, body=f"{whole}y"))
     assert (refused.kind, ok(await ada.get_issue(REPO, 1)).body) == ("invalid", whole)

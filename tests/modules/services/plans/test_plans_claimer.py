@@ -11,9 +11,10 @@ from pathlib import Path
 
 import pytest
 
+from adapters.github.checks import BODY_LIMIT_CHARS
 from adapters.github.client import GitHub
 from adapters.github.types import Repo
-from common.constants import GITHUB_BODY_LIMIT_CHARS, GITHUB_BODY_MAX_CHARS
+from common.constants import GITHUB_BODY_MAX_CHARS
 from modules.runtime.database.database import Database
 from modules.runtime.database.schema import MIGRATIONS
 from modules.services.plans.claimer import Claimer
@@ -242,7 +243,7 @@ async def test_what_was_claimed_when_the_program_was_killed_goes_on_or_is_undone
 
 async def test_of_a_plan_that_fills_its_issue_nothing_is_cut(garden: Garden) -> None:
     plan = generate_plan_markdown(PLAN)
-    notes = "\n\n## Notes of a person\n" + "x" * (GITHUB_BODY_LIMIT_CHARS - 200 - len(plan))
+    notes = "\n\n## Notes of a person\n" + "x" * (BODY_LIMIT_CHARS - 200 - len(plan))
     ok(await garden.ada.update_issue(REPO, 1, body=plan + notes))
     await won(garden.kit)
     body = ok(await garden.ada.get_issue(REPO, 1)).body
