@@ -46,6 +46,7 @@ test-room: .venv/.dev ## rooms with whole SOULs in them: requests, conversations
 	$(BIN)/python -m pytest tests/scenarios/test_scenario_room_day.py -m slow -n 0 -s
 
 test-days: .venv/.dev ## fourteen simulated days of five SOULs on Bluesky, and five floods; prints their figures
+	bash .ci/need git
 	$(BIN)/python -m pytest tests/scenarios -m days -s
 
 test-plans: .venv/.dev ## ten thousand plans with people's edits, and forty thousand races for a task of each kind (TOWN_RACES=1000: races in the town)

@@ -38,7 +38,6 @@ from common.settings import load_settings
 from common.text.echo import EnsembleEchoResult, find_semantic_echo_ensemble, novelty_threshold
 from common.text.stems import tokenize_with_stemming
 from modules.lives.space.classifiers import ModelEchoJudge, judge_wanted
-from modules.lives.space.verdicts import Verdicts
 from modules.runtime.console import SilentConsole
 from modules.runtime.database.database import Database
 from modules.runtime.database.schema import MIGRATIONS
@@ -47,6 +46,7 @@ from modules.runtime.llm.budget_guard import NoBudgetGuard
 from modules.runtime.llm.gateway import LLMGateway
 from modules.services.agent.skills.contracts import SKILL_CONTRACTS
 from modules.services.agent.skills.skills import Skills
+from modules.services.agent.verdicts import Verdicts
 from tests.echo_corpus import STRATA, Pair, corpus
 from tests.model.get_model import DEFAULT_FOLDER, DEFAULT_MODEL, MODELS, server_python
 

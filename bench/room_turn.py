@@ -4,7 +4,7 @@ Run: `python bench/room_turn.py`. Exit code 1 when a first look takes more than 
 
 A talk of six among peers, 60 messages long; the SOUL is the one that `soul init` lays out. What is counted are the
 tokens of the whole request, tool included, as they are estimated for the budget of a prompt. A first look is taken only
-where all that is new are peers' words that call for nothing from us (`modules/lives/space/verdicts.py`); a turn that
+where all that is new are peers' words that call for nothing from us (`modules/lives/space/first_look.py`); a turn that
 follows it costs both.
 """
 
@@ -27,11 +27,10 @@ from common.provenance import Provenance
 from local_tools.space_tool import space_tools
 from modules.lives.space.config import SpaceConfig
 from modules.lives.space.decide import SpaceTurn
+from modules.lives.space.first_look import QUESTION, shown
 from modules.lives.space.prompting import SKILL, PromptWriter
 from modules.lives.space.snapshot import Room, RoomSnapshot
 from modules.lives.space.types import HistoryEntry
-from modules.lives.space.verdicts import QUESTION, messages_for, shown
-from modules.lives.space.verdicts import SKILL as JUDGEMENT
 from modules.runtime.home import Home, SoulDocument
 from modules.runtime.llm.messages import convert_tools
 from modules.services.agent.owner_files import LocalOwnerFiles
@@ -44,6 +43,8 @@ from modules.services.agent.skills.contracts import SKILL_CONTRACTS
 from modules.services.agent.skills.skills import Skills
 from modules.services.agent.tools.registry import Registry
 from modules.services.agent.tools.types import Turn
+from modules.services.agent.verdicts import SKILL as JUDGEMENT
+from modules.services.agent.verdicts import messages_for
 from modules.services.peers.room_members import PeerRelationships
 from soul.resources import SKILLS, template
 

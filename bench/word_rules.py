@@ -6,7 +6,9 @@ Usage: `python bench/word_rules.py [--split dev|held-out] [--failures]`
 the others are only measured (`held-out`). `--failures` lists what is decided wrong on `dev`; of the held-out
 third nothing but the figures is shown. Ends with exit code 1 where a rule is below `FLOORS`.
 
-What is expected is a yes or a no (a closing, a question, an echo), or the addresses that the text holds.
+What is expected is a yes or a no (a closing, a question, an echo), or the addresses that the text holds. Where an echo
+is in doubt a judge decides (`common/text/echo_doubt.py`): such cases are counted as asked, not as found or missed;
+`tests/model/test_real_model_echo_doubt.py` asks a small real model about them.
 """
 
 from __future__ import annotations
@@ -26,6 +28,7 @@ from adapters.atproto.richtext import detect_urls
 from adapters.atproto.types import Actor, Notification
 from adapters.github.parse_url import extract_github_urls
 from common.text.closings import asks
+from common.text.echo_doubt import doubtful_echo
 from modules.lives.bluesky.policy import should_respond_to
 from modules.lives.bluesky.reply_check import Scaffold, reply_problem
 
@@ -33,6 +36,8 @@ CASES = ROOT / "tests" / "data" / "word_rules.jsonl"
 Split = Literal["dev", "held-out"]
 FLOORS: Mapping[Split, float] = {"dev": 0.97, "held-out": 0.93}
 Found = frozenset[str]
+MOST_ASKED = 0.4
+"""The largest share of the table's echoes that may be left to the judge: of all posts few come so near to another."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,12 +55,13 @@ class Case:
 
 @dataclass(frozen=True, slots=True)
 class Score:
-    """How a rule did: found and right, found and wrong, missed."""
+    """How a rule did: found and right, found and wrong, missed; `asked` is what it leaves to a judge."""
 
     cases: int
     right: int
     wrong: int
     missed: int
+    asked: int = 0
 
     @property
     def precision(self) -> float:
@@ -86,6 +92,11 @@ def _echo(case: Case) -> Found:
     return _yes(said=found in {"repeats", "peers"})
 
 
+def is_asked(case: Case) -> bool:
+    """Whether a judge has to decide: the words are those of an echo, and the sense may differ."""
+    return case.rule == "echo" and bool(_echo(case)) and bool(doubtful_echo(case.text, [case.other]))
+
+
 def _github(case: Case) -> Found:
     return frozenset(f"{one.owner}/{one.repo}#{one.number}" for one in extract_github_urls(case.text))
 
@@ -106,13 +117,15 @@ def read_cases() -> list[Case]:
 
 def score(cases: Iterable[Case]) -> Score:
     """Count over `cases`, address by address where a case holds several."""
-    kept = list(cases)
+    every = list(cases)
+    kept = [case for case in every if not is_asked(case)]
     found = [(RULES[case.rule](case), case.expect) for case in kept]
     return Score(
-        len(kept),
+        len(every),
         right=sum(len(said & expect) for said, expect in found),
         wrong=sum(len(said - expect) for said, expect in found),
         missed=sum(len(expect - said) for said, expect in found),
+        asked=len(every) - len(kept),
     )
 
 
@@ -153,10 +166,11 @@ def main() -> int:
             _tell(
                 f"{rule:9} {split:9} {figures.cases:4} cases ({hard} hard)"
                 f"  precision {figures.precision:.3f}  recall {figures.recall:.3f}"
+                f"{f'  {figures.asked} left to the judge' if figures.asked else ''}"
             )
             if options.failures and split == "dev":
                 for case in of_rule:
-                    if (said := RULES[rule](case)) != case.expect:
+                    if not is_asked(case) and (said := RULES[rule](case)) != case.expect:
                         _tell(f"    {case.id}: found {sorted(said)}, is {sorted(case.expect)}: {case.text!r}")
     return int(low)
 

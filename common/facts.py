@@ -221,6 +221,8 @@ class ToolOutcome:
         act: what it came to.
         draft: the text that is to be revised.
         text: the argument of that name.
+        url: where that which it made, or found in its place, stands.
+        words: those of the request for which it did something.
 
     """
 
@@ -229,6 +231,8 @@ class ToolOutcome:
     act: str = ""
     draft: str = ""
     text: str = ""
+    url: str = ""
+    words: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

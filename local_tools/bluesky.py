@@ -14,24 +14,21 @@ from adapters.atproto.client import Atproto
 from adapters.atproto.types import StrongRef
 from common.constants import PORTABLE_MAX_GRAPHEMES
 from common.provenance import Provenance
-from common.result import Err
-from common.text.closings import asks
 from common.text.untrusted import clean_value, one_line
 from local_tools.bluesky_inputs import (
     ActorInput,
     ActorListInput,
-    DidInput,
     ExitInput,
     LimitInput,
     PostInput,
     ReplyInput,
     SilenceInput,
     SubjectInput,
-    UriInput,
 )
 from local_tools.bluesky_looks import BlueskyLooks
+from local_tools.bluesky_replies import ReplyCheck
+from local_tools.bluesky_results import completed
 from local_tools.bluesky_turns import (
-    add_sentence,
     asks_no_act,
     bare_account,
     data_of,
@@ -40,29 +37,28 @@ from local_tools.bluesky_turns import (
     is_by_owner,
     is_urgent,
     may_stay_silent,
-    named_in_request,
-    noting_request,
     once_for,
     post_problem,
     serves_request,
+    serving_request,
     thread_of,
     told_account,
+    without_announcements,
 )
-from local_tools.words import ToolWords, failed
+from local_tools.words import ToolWords
 from modules.lives.bluesky.expression_policy import add_invitation, check_invitation
 from modules.lives.bluesky.publish import Publisher, refused, text_problem
-from modules.lives.bluesky.reply_check import ReplyProblem, only_repeats, repeats, reply_problem, said_before
+from modules.lives.bluesky.reply_check import ReplyProblem, only_repeats, said_before
 from modules.lives.bluesky.request_policy import REQUEST_TOOLS
 from modules.lives.bluesky.types import Act, ExpressionTurn, Published, ThreadTurn
+from modules.services.agent.echo_judge import ClaimJudge
 from modules.services.agent.framing import Framer
 from modules.services.agent.skills.skills import Skills
 from modules.services.agent.tools.types import Effect, Tool, ToolResult, Turn
 from modules.services.own_feed.starting_points import Prompts
 from modules.services.pictures.choosing import ChosenPicture, bare_words
-from modules.services.rights.preferences import Preferences
 from modules.services.voice_phrases.store import Phrase
 
-_FOLLOWS = "app.bsky.graph.follow/"
 _ERROR_LENGTH = 300
 
 
@@ -73,7 +69,8 @@ class BlueskyTools:
         self,
         atproto: Atproto,
         publisher: Publisher,
-        preferences: Preferences,
+        looks: Callable[[ToolWords, Callable[..., ToolResult]], BlueskyLooks],
+        judge: ClaimJudge,
         *,
         skills: Skills,
         rng: random.Random,
@@ -81,12 +78,13 @@ class BlueskyTools:
     ) -> None:
         self._atproto = atproto
         self._publisher = publisher
+        self._check = ReplyCheck(publisher, judge)
         self._skills = skills
         self._prompts = Prompts(skills)
         self._rng = rng
         self._phrase = phrase
         self.words = ToolWords(skills, "bluesky-tools")
-        self.looks = BlueskyLooks(atproto, preferences, self.words, partial(self.framed, uri="Bluesky"))
+        self.looks = looks(self.words, partial(self.framed, uri="Bluesky"))
 
     async def post(self, args: PostInput, turn: Turn) -> ToolResult:
         return await self._publish_post(args.text, turn)
@@ -145,15 +143,18 @@ class BlueskyTools:
         if isinstance(target, ToolResult):
             return target
         most = shown.room if shown else PORTABLE_MAX_GRAPHEMES
-        thread, text = turn.subject if isinstance(turn.subject, ThreadTurn) else None, fitted(args.text, turn, most)
+        thread = turn.subject if isinstance(turn.subject, ThreadTurn) else None
+        text = fitted(without_announcements(args.text, turn), turn, most)
         text = bare_account(text, thread.account) if thread else text
+        if thread and thread.revisions.told_before and await self._check.problem(text, thread, turn):
+            text = completed("", thread, self._phrase, most)
         if shown and (too_long := text_problem(text, most)):
             return self.answered(refused(too_long), "replied", ends=False)
         if f"@{self._atproto.handle}" in text.lower():
             return self.words.error("Own Handle", handle=self._atproto.handle)
         if thread and (instead := await self._instead_of(text, thread, turn, target)):
             return instead
-        text = self._with_account(text, thread, most) if thread else text
+        text = completed(text, thread, self._phrase, most) if thread else text
         published = await self._publisher.reply(
             shown.credited(text) if shown else text,
             target,
@@ -174,21 +175,14 @@ class BlueskyTools:
         """Return what happens instead of a reply with these words; None if it may leave."""
         if needed := due_before_answer(turn):
             return self.words.error("Not Done Yet", tools=" or ".join(needed))
-        if problem := self._problem(text, thread):
+        if problem := await self._check.problem(text, thread, turn):
             return await self._send_back(problem, thread, turn, target)
         if not told_account(text, thread.account) and thread.revisions.ask_for_account():
             return self.words.error("Account Missing", github_username=thread.account)
         instead = await self._peers_meanwhile(thread, turn, target)
-        if instead is None and (problem := self._problem(text, thread)):
+        if instead is None and (problem := await self._check.problem(text, thread, turn)):
             return await self._send_back(problem, thread, turn, target)
         return instead
-
-    def _with_account(self, text: str, thread: ThreadTurn, most: int) -> str:
-        """Return `text`, with our account on GitHub after its leading sentences where it is due and not told."""
-        if told_account(text, thread.account):
-            return text
-        line = self._phrase("bluesky.github_account", username=thread.account)
-        return add_sentence(text, line, most)
 
     async def _peers_meanwhile(self, thread: ThreadTurn, turn: Turn, target: StrongRef) -> ToolResult | None:
         """Look once more before a reply leaves: what peers said since the thread was read is shown to the model once.
@@ -200,6 +194,8 @@ class BlueskyTools:
         news = [post for post in posts if post.uri not in thread.seen]
         thread.seen.update({post.uri: post.ref for post in news})
         revisions.peers_since += [post.text for post in news]
+        if thread.is_told_by_others:
+            return await self._like_instead(self.words.answer("Told Already"), turn, target)
         # NOTE(self): what peers said would end a turn that holds the owner's words alone; it is only checked against.
         if not news or is_by_owner(turn):
             return None
@@ -209,24 +205,12 @@ class BlueskyTools:
             told = self.framed([{"author": post.author.handle, "text": post.text} for post in news], uri=target.uri)
             content = f"{self.words.answer('Peers Meanwhile', peers=names)}\n{told.content}"
             return ToolResult(content, is_error=True, provenance=told.provenance)
-        reason = f"{names} replied just now"
+        return await self._like_instead(f"{names} replied just now", turn, target)
+
+    async def _like_instead(self, reason: str, turn: Turn, target: StrongRef) -> ToolResult:
         liked = await self._publisher.like(target, cause_id=turn.cause_id, by_owner=is_by_owner(turn), hold=turn.hold)
         act: Act = "silent" if liked.status == "blocked" else "liked"
         return self.words.end("Liked Instead", data_of(act, reason, liked), is_error=True, reason=reason)
-
-    def _problem(self, text: str, thread: ThreadTurn, *, closing: bool = False) -> ReplyProblem | None:
-        """Why these words must not stand in the thread; None if they may.
-
-        To the owner thanks are enough, and at the end of a conversation; where we spoke before and nothing was
-        asked, the publisher likes instead.
-        """
-        if repeats(text, thread.notification.text):
-            return "repeats them"
-        spoken = self._publisher.has_spoken(thread.root) and not asks(thread.notification.text)
-        may_thank = closing or thread.is_owner or spoken
-        meanwhile = thread.revisions.peers_since
-        said, peers_said = (*thread.said, *meanwhile), (*thread.peers_said, *meanwhile)
-        return reply_problem(text, said, thread.scaffold, may_thank=may_thank, peers_said=peers_said)
 
     async def _send_back(self, code: ReplyProblem, thread: ThreadTurn, turn: Turn, target: StrongRef) -> ToolResult:
         """A reply that must not leave is asked for once more, then becomes a like, or silence."""
@@ -249,10 +233,11 @@ class BlueskyTools:
     async def exit(self, args: ExitInput, turn: Turn) -> ToolResult:
         thread = thread_of(turn)
         target = thread.notification.ref
-        problem = self._problem(args.closing_message, thread, closing=True) if args.closing_type == "message" else None
+        says = args.closing_type == "message"
+        problem = await self._check.problem(args.closing_message, thread, turn, closing=True) if says else None
         if problem and not thread.revisions.asked_for_better:
             return await self._send_back(problem, thread, turn, target)
-        if args.closing_type == "message" and not problem and not self._publisher.has_spoken(thread.root):
+        if says and not problem and not self._publisher.has_spoken(thread.root):
             if not args.closing_message.strip():
                 return self.words.error("No Closing Message")
             said = await self._publisher.reply(
@@ -278,29 +263,6 @@ class BlueskyTools:
     async def silence(self, args: SilenceInput, turn: Turn) -> ToolResult:
         data = {"act": "silent", "reason": args.reason}
         return self.words.end("Silent", data)
-
-    async def follow(self, args: DidInput, turn: Turn) -> ToolResult:
-        did = args.did
-        names = [name for name in named_in_request(turn) if name != self._atproto.handle.lower()]
-        if names and did.removeprefix("@").lower() not in names:
-            return self.words.error("Not Named", names=", ".join(f"@{name}" for name in names))
-        if not did.startswith("did:"):
-            resolved = await self._atproto.resolve_handle(did.removeprefix("@"))
-            if isinstance(resolved, Err):
-                return failed(one_line(resolved.error, _ERROR_LENGTH))
-            did = resolved.data
-        published = await self._publisher.follow(
-            did, cause_id=turn.cause_id, by_owner=is_by_owner(turn), hold=turn.hold
-        )
-        return self.answered(published, "followed", ends=False)
-
-    async def unfollow(self, args: UriInput, turn: Turn) -> ToolResult:
-        if _FOLLOWS not in args.follow_uri:
-            return self.words.error("No Follow Record")
-        published = await self._publisher.delete(
-            args.follow_uri, cause_id=turn.cause_id, by_owner=is_by_owner(turn), hold=turn.hold
-        )
-        return self.answered(published, "unfollowed", ends=False)
 
     async def _on_subject(
         self,
@@ -334,11 +296,11 @@ class BlueskyTools:
     def answered(self, published: Published, act: Act, *, ends: bool) -> ToolResult:
         """Return what became of an act that was handed to the publisher."""
         if published.status == "blocked":
-            problem = published.problem
+            problem, data = published.problem, data_of("silent", published.reason, published)
             reason = self.words.answer(problem.code, **problem.values) if problem else published.reason
             content = self.words.answer("Blocked", reason=one_line(reason, _ERROR_LENGTH))
-            data = data_of("silent", published.reason, published)
-            return ToolResult(content, is_error=True, ends_turn=published.ends, data=data)
+            ends, final = published.ends, problem is None
+            return ToolResult(content, is_error=True, ends_turn=ends, refused=final, data=data)
         if published.status == "held":
             data = data_of(act, f"waits for the owner's yes: {published.reason}", published)
             return ToolResult(self.words.answer("Held"), ends_turn=ends, data=data)
@@ -373,7 +335,7 @@ def bluesky_tools(tools: BlueskyTools) -> Sequence[Tool]:
     ) -> Tool:
         holdable = effect == "act" and subject is None if holdable is None else holdable
         if name in REQUEST_TOOLS:
-            fits, handler = serves_request(name), noting_request(handler)
+            fits, handler = serves_request(name), serving_request(name, handler, tools.words)
         return tools.words.tool(
             name, model, "social", needs, handler, subject=subject, effect=effect, holdable=holdable, fits=fits
         )
@@ -390,8 +352,6 @@ def bluesky_tools(tools: BlueskyTools) -> Sequence[Tool]:
         in_thread("bluesky_reply_picture", PostInput, tools.reply_picture, anyone, holdable=True),
         in_thread("graceful_exit", ExitInput, tools.exit, anyone, fits=asks_no_act),
         in_thread("stay_silent", SilenceInput, tools.silence, anyone, fits=may_stay_silent),
-        tool("bluesky_follow", DidInput, tools.follow, owner),
-        tool("bluesky_unfollow", UriInput, tools.unfollow, owner),
         look("bluesky_get_timeline", LimitInput, tools.looks.timeline, owner),
         look("bluesky_get_notifications", LimitInput, tools.looks.notifications, owner),
         look("bluesky_get_profile", ActorInput, tools.looks.profile, anyone),

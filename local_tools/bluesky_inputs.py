@@ -48,10 +48,11 @@ class DidInput(BaseModel):
     did: str
 
 
-class UriInput(BaseModel):
-    """A follow record."""
+class UnfollowInput(BaseModel):
+    """An account, or the follow record itself."""
 
-    follow_uri: str
+    did: str = ""
+    follow_uri: str = ""
 
 
 class ActorInput(BaseModel):

@@ -13,6 +13,7 @@ from local_tools.bluesky_inputs import ActorInput, ActorListInput, LimitInput
 from local_tools.bluesky_turns import may_look_up
 from local_tools.words import ToolWords, failed
 from modules.services.agent.tools.types import ToolResult, Turn
+from modules.services.moderation.moderation import Moderation
 from modules.services.rights.policy import may_stand_in_prompt
 from modules.services.rights.preferences import Preferences
 
@@ -26,11 +27,13 @@ class BlueskyLooks:
         self,
         atproto: Atproto,
         preferences: Preferences,
+        moderation: Moderation,
         words: ToolWords,
         framed: Callable[[object], ToolResult],
     ) -> None:
         self._atproto = atproto
         self._preferences = preferences
+        self._moderation = moderation
         self._words = words
         self._framed = framed
 
@@ -38,15 +41,16 @@ class BlueskyLooks:
         page = await self._atproto.get_timeline(limit=args.limit)
         if isinstance(page, Err):
             return self._read(page)
-        shown = await self._allowed(item.post.author for item in page.data.items)
-        return self._read([_brief(item) for item in page.data.items if item.post.author.did in shown])
+        seen = [item for item in page.data.items if not self._moderation.why_unseen(item.post)]
+        shown = await self._allowed(item.post.author for item in seen)
+        return self._read([_brief(item) for item in seen if item.post.author.did in shown])
 
     async def notifications(self, args: LimitInput, turn: Turn) -> ToolResult:
         page = await self._atproto.get_notifications(limit=args.limit)
         if isinstance(page, Err):
             return self._read(page)
         keys = ("uri", "cid", "kind", "text", "indexed_at")
-        told = page.data.notifications
+        told = [item for item in page.data.notifications if not self._moderation.why_unseen(item)]
         shown = await self._allowed(item.author for item in told)
         return self._read(
             [
@@ -58,6 +62,7 @@ class BlueskyLooks:
 
     async def _allowed(self, authors: Iterable[Actor]) -> set[str]:
         """Return the DIDs of those whose posts may stand in a prompt."""
+        await self._moderation.refresh()
         dids = {author.did for author in authors}
         left_out = await self._preferences.muted(dids) | await self._preferences.forgotten(dids)
         preferences = await self._preferences.of(dids)
@@ -69,6 +74,8 @@ class BlueskyLooks:
         if not may_look_up(args.actor, turn):
             return self._words.error("By Did")
         profile = await self._atproto.get_profile(args.actor)
+        if not isinstance(profile, Err):
+            self._moderation.note(profile.data)
         return self._read(profile if isinstance(profile, Err) else dataclasses.asdict(profile.data))
 
     async def followers(self, args: ActorListInput, turn: Turn) -> ToolResult:

@@ -4,18 +4,23 @@ from __future__ import annotations
 
 import re
 from collections.abc import Awaitable, Callable
+from dataclasses import replace
 from typing import Any, Literal, TypeAlias
+
+from pydantic import BaseModel
 
 from adapters.atproto.richtext import detect_mentions
 from common.constants import PORTABLE_MAX_GRAPHEMES
 from common.provenance import Provenance
 from common.text.graphemes import grapheme_len, leading_sentences
-from modules.lives.bluesky.request_policy import is_request, tools_for_request
+from local_tools.words import ToolWords
+from modules.lives.bluesky.request_policy import act_to_do_first, is_request, tools_for_request
 from modules.lives.bluesky.types import Act, ExpressionTurn, Published, ThreadTurn
-from modules.services.agent.tools.types import ToolResult, Turn
+from modules.services.agent.tools.types import Tool, ToolResult, Turn
 from modules.services.commitments.writer import contains_promise
 from modules.services.peers.identity_post import tells_username
 
+_SENTENCES = re.compile(r"(?<=[.!?…])\s+")
 Handler: TypeAlias = Callable[[Any, Turn], Awaitable[ToolResult]]
 
 
@@ -88,7 +93,8 @@ def post_problem(text: str, turn: Turn) -> Literal["Post Not Sent", "Post Itself
         return None
     if subject.scaffold.is_in(text, (*subject.said, subject.notification.text)):
         return "Post Not Sent"
-    return "Post Itself" if contains_promise(text) and subject.revisions.ask_for_better() else None
+    speaks_of_it = contains_promise(text) or bool(act_to_do_first(text))
+    return "Post Itself" if speaks_of_it and subject.revisions.ask_for_post() else None
 
 
 def serves_request(name: str) -> Callable[[Turn], bool]:
@@ -109,26 +115,64 @@ def named_in_request(turn: Turn) -> list[str]:
     return [span.value.lower() for span in detect_mentions(turn.subject.notification.text)]
 
 
-def noting_request(handler: Handler) -> Handler:
-    """Return a handler that does the same and notes in a turn about a post that what it asks for was tried."""
+def serving_request(name: str, handler: Handler, words: ToolWords) -> Handler:
+    """Return a handler that does the same, and notes in a turn about a post that what it asks for was tried, and done.
+
+    Where the post asks for this act alone, the model is told in words what came of it.
+    """
 
     async def noted(arguments: Any, turn: Turn) -> ToolResult:  # noqa: ANN401 - each handler takes its own input model
-        if isinstance(turn.subject, ThreadTurn):
-            turn.subject.revisions.tried_request = True
-        return await handler(arguments, turn)
+        subject = turn.subject
+        if not isinstance(subject, ThreadTurn):
+            return await handler(arguments, turn)
+        subject.revisions.tried_request = True
+        result = await handler(arguments, turn)
+        if result.is_error or result.data.get("held"):
+            return result
+        values = {key: ", ".join(value) if isinstance(value, list) else value for key, value in arguments}
+        told = words.act_done(name, **values)
+        subject.revisions.told_done.append(told)
+        return replace(result, content=told)
 
     return noted
+
+
+def request_tool(words: ToolWords, name: str, model: type[BaseModel], handler: Handler) -> Tool:
+    """Return a tool for the owner alone, offered also in a turn about a public post of theirs that asks for it."""
+    served, fits = serving_request(name, handler, words), serves_request(name)
+    return words.tool(name, model, "social", Provenance.OWNER, served, holdable=True, fits=fits)
 
 
 def due_before_answer(turn: Turn) -> list[str]:
     """Return the tools one of which is to be called before a request of the owner's is answered; [] if none is.
 
-    They are returned once in a turn: a model that answers again without them does not want to do it.
+    They are returned once in a turn: a model that answers again without them does not want to do it. Where there is one
+    tool beyond doubt, the turn offered it alone.
     """
     if asks_no_act(turn) or not isinstance(turn.subject, ThreadTurn):
         return []
-    needed = sorted(tools_for_request(turn.subject.notification.text))
+    text = turn.subject.notification.text
+    needed = [] if act_to_do_first(text) else sorted(tools_for_request(text))
     return needed if needed and turn.subject.revisions.ask_to_act() else []
+
+
+def announces_what_is_done(text: str, thread: ThreadTurn) -> bool:
+    """Return whether `text` speaks of the act or the work that the owner asked for as if it were still to come."""
+    revisions = thread.revisions
+    done = bool(revisions.made or (revisions.told_done and act_to_do_first(thread.notification.text)))
+    return done and contains_promise(text)
+
+
+def without_announcements(text: str, turn: Turn) -> str:
+    """Return `text` without the sentences that announce what is done, where the model wrote another one already.
+
+    It stays whole where nothing else is in it.
+    """
+    thread = turn.subject
+    if not isinstance(thread, ThreadTurn) or not thread.revisions.asked_for_better:
+        return text
+    kept = [one for one in _SENTENCES.split(text) if not announces_what_is_done(one, thread)]
+    return " ".join(kept) or text
 
 
 def asks_no_act(turn: Turn) -> bool:
@@ -136,7 +180,7 @@ def asks_no_act(turn: Turn) -> bool:
     subject = turn.subject
     if not isinstance(subject, ThreadTurn) or not (subject.is_owner and is_by_owner(turn)):
         return True
-    return not is_request(subject.notification.text)
+    return subject.is_told_by_others or not is_request(subject.notification.text)
 
 
 def may_stay_silent(turn: Turn) -> bool:

@@ -1,4 +1,4 @@
-"""What a SOUL can do about a thread on GitHub: comment on it once, leave it, or stay silent."""
+"""What a SOUL can do about a thread on GitHub: comment on it once, review it, leave it, or stay silent."""
 
 from __future__ import annotations
 
@@ -7,15 +7,16 @@ from typing import Literal
 
 from pydantic import BaseModel
 
+from adapters.github.types import ReviewEvent
 from common.provenance import Provenance
 from common.text.untrusted import clean, one_line
 from local_tools.words import ToolWords
 from modules.lives.bluesky.reply_check import reply_problem, scaffold_of
 from modules.lives.github.policy import opens_with_introduction, repeats_own, strip_self_mention
-from modules.lives.github.types import IssueAct, IssueTurn
+from modules.lives.github.types import IssueAct, IssueTurn, ReviewTurn
 from modules.services.agent.skills.skills import SYSTEM_SECTION, Skills
 from modules.services.agent.tools.types import Tool, ToolResult, Turn
-from modules.services.outbox.github_bodies import IssueCommentBody, ReactionBody
+from modules.services.outbox.github_bodies import IssueCommentBody, ReactionBody, ReviewBody
 from modules.services.outbox.outbox import Outbox
 from modules.services.outbox.types import ProposedAction
 
@@ -23,9 +24,16 @@ MOST_CHARS = 3_000
 """How long a comment may be."""
 
 _SKILL = "github-response"
+_REVIEW_SKILL = "pr-review"
 _TEMPLATES = (SYSTEM_SECTION, "User Message Template", "Source", "Already Said", "Hidden", "No Comments")
 _REASON_CHARS = 300
-_PROBLEMS = {"instructions": "Instructions", "person": "Person", "repeats": "Repeats", "thanks": "Repeats"}
+_PROBLEMS = {
+    "instructions": "Instructions",
+    "person": "Person",
+    "repeats": "Repeats",
+    "unfinished": "Unfinished",
+    "thanks": "Repeats",
+}
 
 
 class CommentInput(BaseModel):
@@ -43,6 +51,13 @@ class LeaveThreadInput(BaseModel):
     closing_type: Literal["like", "message"] = "like"
     reason: str
     closing_message: str = ""
+
+
+class ReviewInput(BaseModel):
+    """A review of the pull request of this turn."""
+
+    event: ReviewEvent
+    body: str = ""
 
 
 class ThreadSilenceInput(BaseModel):
@@ -76,6 +91,16 @@ class GitHubTools:
             subject.comment(text), "left", turn, reason
         )
 
+    async def review(self, args: ReviewInput, turn: Turn) -> ToolResult:
+        subject = _reviewed(turn)
+        text = strip_self_mention(clean(args.body).strip(), subject.login)
+        approves = args.event == "APPROVE"
+        problem = "No Approval" if approves and not subject.may_approve else ""
+        if not problem and (text or not approves):
+            problem = self._problem(text, subject)
+        sent_back = self._sent_back(problem, text, subject)
+        return sent_back or await self._submit(subject.review(args.event, text), "reviewed", turn, part=subject.part)
+
     def _sent_back(self, problem: str, text: str, subject: IssueTurn) -> ToolResult | None:
         """The answer to a text that must not leave, which ends the turn at the second time; None if it may leave."""
         if not problem:
@@ -85,10 +110,16 @@ class GitHubTools:
         return self.words.end("Given Up", {"act": "silent", "reason": "no comment that may leave, twice"})
 
     async def _submit(
-        self, body: IssueCommentBody | ReactionBody, act: IssueAct, turn: Turn, reason: str = ""
+        self,
+        body: IssueCommentBody | ReactionBody | ReviewBody,
+        act: IssueAct,
+        turn: Turn,
+        reason: str = "",
+        *,
+        part: str = "",
     ) -> ToolResult:
         hold = turn.hold or _subject(turn).hold
-        submitted = await self._outbox.submit(ProposedAction(body, cause_id=turn.cause_id, hold=hold))
+        submitted = await self._outbox.submit(ProposedAction(body, part, cause_id=turn.cause_id, hold=hold))
         data = {"act": act, "intent_id": submitted.intent.id, "held": submitted.held, "reason": reason}
         if submitted.held:
             return self.words.end("Held", data | {"reason": f"waits for the owner's yes: {submitted.reason}"})
@@ -111,6 +142,8 @@ class GitHubTools:
         if repeats_own(text, subject.thread, subject.login):
             return "Repeats"
         templates = [self._skills.section(_SKILL, name) for name in _TEMPLATES]
+        if isinstance(subject, ReviewTurn):
+            templates = [self._skills.section(_REVIEW_SKILL, name) for name in (SYSTEM_SECTION, "Message")]
         scaffold = scaffold_of([*templates, self._skills.section("core", "Ground Rules")], [subject.told])
         said = [subject.thread.issue.body, *(one.body for one in subject.thread.comments)]
         found = reply_problem(text, said, scaffold, may_thank=False)
@@ -123,6 +156,7 @@ def github_tools(tools: GitHubTools) -> Sequence[Tool]:
     return (
         tool("github_create_issue_comment", CommentInput, "github", anyone, tools.comment, subject=IssueTurn),
         tool("github_graceful_exit", LeaveThreadInput, "github", anyone, tools.leave, subject=IssueTurn),
+        tool("github_submit_review", ReviewInput, "github", anyone, tools.review, subject=ReviewTurn),
         tool("github_stay_silent", ThreadSilenceInput, "github", anyone, tools.silence, subject=IssueTurn),
     )
 
@@ -138,4 +172,10 @@ def _elsewhere(args: CommentInput, subject: IssueTurn) -> str:
 def _subject(turn: Turn) -> IssueTurn:
     if not isinstance(turn.subject, IssueTurn):
         raise TypeError("the registry offers this tool in turns about GitHub threads only")
+    return turn.subject
+
+
+def _reviewed(turn: Turn) -> ReviewTurn:
+    if not isinstance(turn.subject, ReviewTurn):
+        raise TypeError("the registry offers this tool in turns about reviews only")
     return turn.subject

@@ -14,6 +14,8 @@ from common.settings import Settings
 from common.text.strings import normalized_title
 from common.text.untrusted import clean_value, one_line
 from local_tools.words import ToolWords
+from modules.lives.bluesky.request_policy import names_shared_work
+from modules.lives.bluesky.types import ThreadTurn
 from modules.lives.github.types import IssueTurn
 from modules.services.agent.framing import Framer
 from modules.services.agent.skills.skills import Skills
@@ -62,6 +64,14 @@ class GitHubActing:
         """
         in_thread = isinstance(turn.subject, IssueTurn) and turn.asked_by is Provenance.OWNER
         return self.services.github.configured and (turn.loop == "owner" or in_thread)
+
+    def serves_post(self, turn: Turn) -> bool:
+        """Whether tools that make workspaces and plans have a meaning, also for a post of the owner that names one."""
+        subject = turn.subject
+        if not isinstance(subject, ThreadTurn):
+            return self.serves(turn)
+        asked = subject.is_owner and names_shared_work(subject.notification.text)
+        return self.services.github.configured and asked
 
     def serves_owner(self, turn: Turn) -> bool:
         """Whether the owner alone reads the answer, and there is an account: what names no repository is for that."""
@@ -125,9 +135,9 @@ class GitHubActing:
             intent = submitted.intent
         return intent
 
-    def told(self, result: dict[str, Any]) -> ToolResult:
-        """Return our own facts as JSON."""
-        return ToolResult(json.dumps(result, ensure_ascii=False))
+    def told(self, result: dict[str, Any], **data: object) -> ToolResult:
+        """Return our own facts as JSON; `data` is for our own code."""
+        return ToolResult(json.dumps(result, ensure_ascii=False), data=data)
 
     def read(self, result: object, *, uri: str) -> ToolResult:
         """Return what others wrote as JSON inside a frame: it is untrusted text, unless it is empty."""

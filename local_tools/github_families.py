@@ -8,12 +8,12 @@ from typing import Protocol
 from local_tools.github import GitHubTools, github_tools
 from local_tools.pull_requests import PullToolServices, pull_request_tools
 from local_tools.repositories import repository_tools
-from local_tools.workspaces import workspace_tools
+from local_tools.workspaces import WorkspaceToolServices, workspace_tools
 from modules.services.agent.identity.identity import Identity, Me
 from modules.services.agent.tools.types import Tool
 
 
-class FamilyServices(PullToolServices, Protocol):
+class FamilyServices(PullToolServices, WorkspaceToolServices, Protocol):
     """What all of them are built from."""
 
     me: Me

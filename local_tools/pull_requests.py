@@ -58,15 +58,19 @@ class PullRequestTools:
         self.words = acting.words
 
     async def comment(self, args: PullCommentInput, turn: Turn) -> ToolResult:
-        found = await self._found(args, turn)
-        if isinstance(found, ToolResult):
-            return found
-        (repo, pull), text = found, _text(args.body)
+        """Comment on a pull request or on an issue: GitHub keeps the comments of both in one place."""
+        repo = self._acting.place(args.owner, args.repo, turn)
+        if isinstance(repo, ToolResult):
+            return repo
+        number, text = args.pull_number, _text(args.body)
+        read = await self._github.get_issue(repo, number)
+        if isinstance(read, Err):
+            return self._acting.unread(read.error)
         if not text:
             return self.words.error("No Words")
-        about = f"comment on {repo.full_name}#{pull.number}"
-        body = IssueCommentBody(repo=repo.full_name, number=pull.number, body=text, text=text, about=about)
-        sent = await self._acting.send(body, f"{pull.number} {body_digest(text)}", turn)
+        about = f"comment on {repo.full_name}#{number}"
+        body = IssueCommentBody(repo=repo.full_name, number=number, body=text, text=text, about=about)
+        sent = await self._acting.send(body, f"{number} {body_digest(text)}", turn)
         return sent if isinstance(sent, ToolResult) else self._told(sent.result_uri)
 
     async def review(self, args: PullReviewInput, turn: Turn) -> ToolResult:
@@ -175,9 +179,7 @@ class PullRequestTools:
         body = RefBody(repo=repo.full_name, action="delete", branch=branch, sha=pull.head.sha, about=about, text=about)
         await self._acting.propose(body, f"{branch} {pull.head.sha}", turn)
 
-    async def _found(
-        self, args: PullCommentInput | PullReviewInput | PullMergeInput, turn: Turn
-    ) -> tuple[Repo, PullRequest] | ToolResult:
+    async def _found(self, args: PullReviewInput | PullMergeInput, turn: Turn) -> tuple[Repo, PullRequest] | ToolResult:
         """Return the pull request that is meant, as it stands, or what is to be said where there is none."""
         repo = self._acting.place(args.owner, args.repo, turn)
         if isinstance(repo, ToolResult):

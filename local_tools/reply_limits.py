@@ -6,15 +6,13 @@ from collections.abc import Sequence
 
 from pydantic import BaseModel, Field
 
-from common.provenance import Provenance
 from local_tools.bluesky import BlueskyTools
 from local_tools.bluesky_turns import (
     is_by_owner,
     is_urgent,
-    noting_request,
     once_for,
     post_problem,
-    serves_request,
+    request_tool,
 )
 from local_tools.words import ToolWords
 from modules.lives.bluesky.publish import Publisher
@@ -81,11 +79,8 @@ def reply_limit_tools(
 ) -> Sequence[Tool]:
     """The family, as the registry takes it."""
     words = ToolWords(skills, "bluesky-tools")
-    tools, owner = ReplyLimitTools(limits, publisher, on_bluesky, words), Provenance.OWNER
-    return tuple(
-        words.tool(name, model, "social", owner, noting_request(handler), holdable=True, fits=serves_request(name))
-        for name, model, handler in (
-            ("bluesky_limit_replies", LimitRepliesInput, tools.limit),
-            ("bluesky_post_limited", LimitedPostInput, tools.post),
-        )
+    tools = ReplyLimitTools(limits, publisher, on_bluesky, words)
+    return (
+        request_tool(words, "bluesky_limit_replies", LimitRepliesInput, tools.limit),
+        request_tool(words, "bluesky_post_limited", LimitedPostInput, tools.post),
     )

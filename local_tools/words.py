@@ -59,6 +59,10 @@ class ToolWords:
         """Return an answer with its variables filled in. Raises `SkillError` if it is missing."""
         return self._skills.render(self._skill_id, "Answers", name, **values).strip()
 
+    def act_done(self, tool: str, **values: object) -> str:
+        """Return what is told of an act that was done. Raises `SkillError` if it is missing."""
+        return self._skills.render(self._skill_id, "Done", tool, **values).strip()
+
     def done(self, name: str, **values: object) -> ToolResult:
         """Return an answer."""
         return ToolResult(self.answer(name, **values))

@@ -1,7 +1,7 @@
 """What a SOUL can do about workspaces: make one, find one, write a memo or a plan there, and say that it is finished.
 
-For the owner's turns, and for those about a thread that the owner showed it. Every act waits until GitHub has it, so
-that the answer names what was made.
+For the owner's turns, and for those about a thread that the owner showed it; a post of the owner's, too, may have it
+make a workspace and a plan. Every act waits until GitHub has it, so that the answer names what was made.
 """
 
 from __future__ import annotations
@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
+from typing import Any, Protocol
 
 from adapters.github.types import Issue, Repo
 from common.provenance import Provenance
@@ -22,6 +23,10 @@ from local_tools.workspace_inputs import (
     WorkspaceCreateInput,
     WorkspaceFindInput,
 )
+from modules.lives.bluesky.types import MadeThing, ThreadTurn
+from modules.lives.workspaces.extension import ExtensionRequest, PlanExtender, build_extender
+from modules.lives.workspaces.upkeep import UpkeepServices
+from modules.runtime.llm.gateway import LLMGateway
 from modules.services.agent.tools.types import Tool, ToolResult, Turn
 from modules.services.commitments.acts import MEMO
 from modules.services.commitments.plans import complete_plan, issue_of_plan
@@ -40,36 +45,44 @@ _MOST_LABELS, _MOST_OPEN, _MOST_TOLD = 10, 1_000, 10
 _NO_WORK = frozenset({MEMO, "discussion"})
 _WAITS = {"held": "Held", "waits": "On Its Way"}
 _PROBLEMS = {"unknown": "Unread", "refused": "Refused"}
+_EXTENSION_PROBLEMS = {"unread": "Unread", "refused": "Refused", "failed": "Not Done"}
+
+
+class WorkspaceToolServices(GitHubToolServices, UpkeepServices, Protocol):
+    """What the tools are built from; a plan that lacks something is completed with the model (`gateway`)."""
+
+    gateway: LLMGateway
 
 
 class WorkspaceTools:
     """The handlers."""
 
-    def __init__(self, acting: GitHubActing) -> None:
+    def __init__(self, acting: GitHubActing, extender: PlanExtender) -> None:
         self._acting = acting
         self._services = acting.services
+        self._extender = extender
         self.words = acting.words
 
     async def create(self, args: WorkspaceCreateInput, turn: Turn) -> ToolResult:
-        cause = turn.cause_id or ""
         creation = await self._services.own_workspace.create_workspace(
             WorkspaceRequest(
                 name=one_line(args.name, _TITLE_CHARS),
                 description=one_line(args.description, _TITLE_CHARS),
                 org=args.org.strip(),
-                thread_uri=cause if cause.startswith("at://") else "",
+                thread_uri=turn.subject.root.uri if isinstance(turn.subject, ThreadTurn) else "",
                 cause_id=turn.cause_id,
                 by_owner=turn.provenance is Provenance.OWNER,
                 hold=turn.hold,
             )
         )
-        return self._told_of(creation)
+        return self._told_of(creation, turn)
 
-    def _told_of(self, creation: Creation) -> ToolResult:
+    def _told_of(self, creation: Creation, turn: Turn) -> ToolResult:
         made, reason = creation.workspace, one_line(creation.reason, _BODY_CHARS)
         if made and creation.code == "created":
             shown = {"name": made.repo.name, "fullName": made.full_name, "url": made.html_url}
-            return self._acting.told({"success": True, "workspace": {**shown, "cloneUrl": made.clone_url}})
+            told: dict[str, Any] = {"success": True, "workspace": {**shown, "cloneUrl": made.clone_url}}
+            return self._made(MadeThing("workspace_made", made.html_url), told, turn)
         if made and creation.code == "exists":
             message = self.words.answer("One Already", workspace=made.full_name)
             told = {"success": False, "existingWorkspace": made.full_name, "message": message}
@@ -106,7 +119,7 @@ class WorkspaceTools:
         return self._acting.told({"success": True, "memo": memo})
 
     async def plan(self, args: PlanInput, turn: Turn) -> ToolResult:
-        repo = self._acting.place(args.owner, args.repo, turn)
+        repo = self._place_of_plan(args, turn)
         if isinstance(repo, ToolResult):
             return repo
         github = self._services.github
@@ -114,8 +127,7 @@ class WorkspaceTools:
         if isinstance(stands, Err):
             return self._acting.unread(stands.error)
         if stands.data and stands.data.state == "open":
-            told = {"success": True, "issueNumber": stands.data.number, "issueUrl": stands.data.html_url}
-            return self._acting.told(told | {"deduplicated": True})
+            return await self._completed(repo, stands.data, turn)
         plan = read_plan(args.model_dump(), title=one_line(args.title, _TITLE_CHARS))
         if plan is None:
             return self.words.error("No Task")
@@ -126,9 +138,44 @@ class WorkspaceTools:
         sent = await self._acting.send(issue, made["title"], turn)
         if isinstance(sent, ToolResult):
             return sent
-        return self._acting.told(
-            {"success": True, "issueNumber": int(sent.result_cid or 0), "issueUrl": sent.result_uri}
-        )
+        url = sent.result_uri or ""
+        told = {"success": True, "issueNumber": int(sent.result_cid or 0), "issueUrl": url}
+        return self._made(MadeThing("plan_made", url), told, turn)
+
+    async def _completed(self, repo: Repo, plan: Issue, turn: Turn) -> ToolResult:
+        """Return the plan that stands; a post in which only the owner speaks adds to it what it asks for besides."""
+        told = {"success": True, "issueNumber": plan.number, "issueUrl": plan.html_url, "deduplicated": True}
+        if not isinstance(turn.subject, ThreadTurn) or turn.provenance is not Provenance.OWNER:
+            return self._acting.told(told)
+        notification = turn.subject.notification
+        request = ExtensionRequest(notification.text, notification.uri, by_owner=True, hold=turn.hold)
+        extension = await self._extender.extend(repo, plan.number, request)
+        if extension.code == "added":
+            added = told | {"added": list(extension.words)}
+            return self._made(MadeThing("plan_extended", plan.html_url, extension.words), added, turn)
+        if waits := _WAITS.get(extension.code):
+            return self.words.done(waits)
+        if problem := _EXTENSION_PROBLEMS.get(extension.code):
+            return self.words.error(problem, reason=one_line(extension.reason, _BODY_CHARS))
+        turn.subject.revisions.found = plan.html_url
+        return self._acting.told(told | {"added": []}, act="plan_found", url=plan.html_url)
+
+    def _made(self, made: MadeThing, told: dict[str, Any], turn: Turn) -> ToolResult:
+        """Return what was made, and note it for the answer to a post."""
+        if isinstance(turn.subject, ThreadTurn):
+            turn.subject.revisions.made.append(made)
+        return self._acting.told(told, act=made.kind, url=made.url, words=made.words)
+
+    def _place_of_plan(self, args: PlanInput, turn: Turn) -> Repo | ToolResult:
+        """Where the plan shall stand: a post of the owner's, which all can read, leads only to what is watched."""
+        named, subject = (args.owner, args.repo), turn.subject
+        if isinstance(subject, ThreadTurn) and not args.repo:
+            here = (one for one in self._services.workspaces.all() if one.discovered_in_thread == subject.root.uri)
+            named = next(((one.owner, one.repo) for one in here), named)
+        repo = self._acting.place(*named, turn)
+        if isinstance(repo, ToolResult) or not isinstance(subject, ThreadTurn):
+            return repo
+        return repo if self._services.workspaces.get(repo) else self.words.error("Not Watched", repo=repo.full_name)
 
     async def finish(self, args: FinishInput, turn: Turn) -> ToolResult:
         repo = self._acting.place(args.owner, args.repo, turn)
@@ -170,17 +217,17 @@ def is_work(issue: Issue) -> bool:
     return not labels & _NO_WORK and FINISHED_LABEL not in labels
 
 
-def workspace_tools(services: GitHubToolServices) -> Sequence[Tool]:
+def workspace_tools(services: WorkspaceToolServices) -> Sequence[Tool]:
     """The family, as the registry takes it."""
     acting = GitHubActing(services, _SKILL)
-    tools, owner = WorkspaceTools(acting), Provenance.OWNER
+    tools, owner = WorkspaceTools(acting, build_extender(services)), Provenance.OWNER
     act = partial(acting.words.tool, capability="github", needs=owner, holdable=True, fits=acting.serves)
     look = partial(acting.words.tool, capability="github", needs=owner, effect="look", fits=acting.serves)
     made = (
-        act("workspace_create", WorkspaceCreateInput, handler=tools.create),
+        act("workspace_create", WorkspaceCreateInput, handler=tools.create, fits=acting.serves_post),
         look("workspace_find", WorkspaceFindInput, handler=tools.find),
         act("create_memo", MemoInput, handler=tools.memo),
-        act("plan_create", PlanInput, handler=tools.plan),
+        act("plan_create", PlanInput, handler=tools.plan, fits=acting.serves_post),
         act("workspace_finish", FinishInput, handler=tools.finish),
     )
     return tuple(replace(tool, time_limit_s=TIME_LIMIT_S) for tool in made)

@@ -29,6 +29,7 @@ from modules.runtime.status import StatusBoard
 from modules.runtime.version_check import VersionLoop
 from modules.services.outbox.account import log_in, settle_account
 from modules.services.peers.github_account import warn_of_account
+from modules.services.peers.histories_loop import build_histories_loop
 from soul.composition.lives import Lives
 from soul.composition.services import Services, build_services
 from soul.owner_messages import PhoneCommands, loops_for_messages, no_commands
@@ -150,7 +151,9 @@ class App:
         services, lives, stages = self.services, self.lives, self.stages
         chores = (
             Chore("list of conversations", lives.bluesky.tidying.run),
-            Chore("list of whose posts it is told of", lives.bluesky.subscriptions.ensure),
+            Chore("list of what the account does not want to read", services.moderation.refresh),
+            Chore("follow of the owner", lives.owner_follow.ensure_once),
+            Chore("list of whose posts it is told of", lives.subscriptions.ensure),
             Chore("journal", services.journal.prune),
             Chore("count of the budget", services.budget.tidy),
             Chore("daily copy of memory", services.knowledge.recovery.write_daily),
@@ -167,7 +170,7 @@ class App:
             *lives.bluesky.loops(is_settled=lambda: stages.has_reached(Stage.SETTLED)),
             lives.commitments,
             lives.space.loop,
-            *lives.github.loops(),
+            *(build_histories_loop(services), *lives.github.loops()),
             *workspace_loops(services, services.integrations),
             *([self._version_loop()] if services.settings.version_check_url else []),
             *loops_for_messages(
@@ -176,9 +179,8 @@ class App:
         ]
 
     def _version_loop(self) -> VersionLoop:
-        services = self.services
-        url, publish = services.settings.version_check_url, services.events.publish
-        return VersionLoop(url, services.web, services.journal, services.clock, publish)
+        services, url = self.services, self.services.settings.version_check_url
+        return VersionLoop(url, services.web, services.journal, services.clock, services.events.publish)
 
     async def _situation(self) -> str:
         return status_line(await self.status_report.gather(), self.services.settings.soul_timezone)
@@ -192,11 +194,11 @@ class App:
 
     async def _settle(self) -> None:
         """Learn what the network knows of us and our peers, and read our own feed."""
-        services = self.services
-        await services.account.learn()
+        await self.services.account.learn()
+        await self.services.moderation.refresh()
         await self.lives.bluesky.warm_up()
         rhythm = self.scheduler.describe_intervals()
-        await services.journal.record(Entry("life", "start", "Awake", line="sys", reason=rhythm))
+        await self.services.journal.record(Entry("life", "start", "Awake", line="sys", reason=rhythm))
         self.stages.reach(Stage.SETTLED)
 
     async def _keep_time(self) -> None:
@@ -211,7 +213,8 @@ class App:
         while not self.stages.has_reached(Stage.SETTLED):
             try:
                 await self._settle()
-                await warn_of_account(self.services.integrations.github, self.services.journal)
+                github, peers = self.services.integrations.github, self.services.peer_registry.all_peers()
+                await warn_of_account(github, peers, self.services.journal)
             except DiskFull:
                 await self.services.clock.sleep(_SETTLE_AGAIN_S)
         await asyncio.Event().wait()

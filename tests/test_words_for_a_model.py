@@ -24,6 +24,7 @@ EXCEPTIONS = {
     "the registry offers this tool in turns about direct messages only": "an error of ours: no model reads it",
     "no comment that may leave, twice": "for the journal, in the data of a result",
     "the registry offers this tool in turns about GitHub threads only": "an error of ours: no model reads it",
+    "the registry offers this tool in turns about reviews only": "an error of ours: no model reads it",
     "the registry offers this tool in thread turns only": "an error of ours: no model reads it",
     "two tools have the same name": "an error of ours: no model reads it",
     "waits for the owner's yes:": "for the journal, in the data of a result",

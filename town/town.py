@@ -17,6 +17,7 @@ from typing import Literal
 
 from common.clock import Clock, SystemClock
 from town import passing_by
+from town.atproto.limits import Limits
 from town.atproto.network import Network
 from town.atproto.service import atproto_app
 from town.atproto.stream import serve_stream
@@ -83,6 +84,7 @@ async def open_town(
     mind: Literal["scripted"] | GatewayMind = "scripted",
     residents: Sequence[Resident] = RESIDENTS,
     clock: Clock | None = None,
+    speed: float = 1.0,
 ) -> AsyncIterator[Town]:
     """Open the town and close it again.
 
@@ -93,6 +95,7 @@ async def open_town(
         mind: who answers for the residents' model.
         residents: who lives here.
         clock: the network's time.
+        speed: how much faster than the world the fastest resident lives; the network's limits are so much wider.
 
     Raises:
         ConfigError: the port is taken.
@@ -140,7 +143,7 @@ async def open_town(
             )
         )
         page_url = await stack.enter_async_context(serve(page, port=port))
-        atproto_url = await stack.enter_async_context(serve(atproto_app(network)))
+        atproto_url = await stack.enter_async_context(serve(atproto_app(network, limits=Limits().at_speed(speed))))
         stream_url = await stack.enter_async_context(serve_stream(network))
         model_url = await stack.enter_async_context(serve(model_app(thinking, api_key=model_key)))
         yield Town(

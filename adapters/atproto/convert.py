@@ -14,8 +14,10 @@ from typing import Any, TypeVar
 
 from adapters.atproto.types import (
     Actor,
+    Barrier,
     Blob,
     FeedItem,
+    Label,
     Notification,
     Picture,
     Post,
@@ -39,6 +41,7 @@ _MAX_NAME_CHARS = 8_192
 _MAX_LINK_CHARS = 2_048
 _MAX_LINKS = 32
 _MAX_LABELS = 64
+_MAX_TAGS = 64
 _MAX_COUNT = 2**53
 _IMAGES = "app.bsky.embed.images"
 _MEDIA = (_IMAGES, "app.bsky.embed.video", "app.bsky.embed.gallery")
@@ -64,7 +67,7 @@ def object_of(source: Json, key: str) -> Json:
 
 def items_of(source: Json, key: str, convert: Callable[[Json], T | None]) -> tuple[T, ...]:
     """A list field, item by item; what is no object or cannot be converted is left out."""
-    return each(_objects(source, key), convert)
+    return each(objects_of(source, key), convert)
 
 
 def each(items: Iterable[object], convert: Callable[[Json], T | None]) -> tuple[T, ...]:
@@ -83,8 +86,19 @@ def actor(view: Json) -> Actor | None:
         handle=text_of(view, "handle"),
         display_name=prose_of(view, "displayName", MAX_DISPLAY_NAME_CHARS),
         avatar=text_of(view, "avatar") or None,
-        is_bot=any(_calls_itself_a_bot(label, did) for label in _objects(view, "labels")),
+        is_bot=any(_calls_itself_a_bot(label, did) for label in objects_of(view, "labels")),
+        is_followed=bool(text_of(object_of(view, "viewer"), "following")),
+        barrier=barrier_of(object_of(view, "viewer")),
     )
+
+
+def barrier_of(viewer: Json) -> Barrier:
+    """What stands between us and an account, by what the network tells of both; a block weighs more than a mute."""
+    if text_of(viewer, "blocking") or object_of(viewer, "blockingByList"):
+        return "blocked"
+    if viewer.get("blockedBy") is True:
+        return "blocks us"
+    return "muted" if viewer.get("muted") is True or object_of(viewer, "mutedByList") else ""
 
 
 def profile(view: Json) -> Profile | None:
@@ -102,12 +116,13 @@ def profile(view: Json) -> Profile | None:
         followers_count=count_of(view, "followersCount"),
         follows_count=count_of(view, "followsCount"),
         posts_count=count_of(view, "postsCount"),
-        labels=tuple(value for label in _objects(view, "labels") if (value := text_of(label, "val")))[:_MAX_LABELS],
+        labels=tuple(value for label in objects_of(view, "labels") if (value := text_of(label, "val")))[:_MAX_LABELS],
         created_at=text_of(view, "createdAt"),
         is_followed=bool(text_of(viewer, "following")),
         follows_us=bool(text_of(viewer, "followedBy")),
         allows_subscriptions=text_of(declared, "allowSubscriptions") or "followers",
         is_subscribed=object_of(viewer, "activitySubscription").get("post") is True,
+        barrier=who.barrier,
     )
 
 
@@ -139,6 +154,10 @@ def post(view: Json) -> Post | None:
         pictures=_pictures(record, view),
         embed_digest=_digest(object_of(record, "embed"), or_else=ref.cid),
         quoted_uri=_quoted_uri(object_of(record, "embed")),
+        tags=_tags(record),
+        labels=(*items_of(view, "labels", _label), *items_of(object_of(view, "author"), "labels", _label))[
+            :_MAX_LABELS
+        ],
     )
 
 
@@ -226,10 +245,25 @@ def _reply(record: Json) -> ReplyRefs | None:
 
 def links(record: Json) -> tuple[str, ...]:
     """The URLs that a text or what is attached to it links to, in full, each once."""
-    features = (feature for facet in _objects(record, "facets") for feature in _objects(facet, "features"))
+    features = (feature for facet in objects_of(record, "facets") for feature in objects_of(facet, "features"))
     uris = [text_of(feature, "uri") for feature in features]
     uris += [text_of(object_of(embed, "external"), "uri") for embed in _embeds(record)]
     return tuple(dict.fromkeys(uri for uri in uris if 0 < len(uri) <= _MAX_LINK_CHARS))[:_MAX_LINKS]
+
+
+def _tags(record: Json) -> tuple[str, ...]:
+    """The hashtags of a post, those in its text and those beside it."""
+    features = (feature for facet in objects_of(record, "facets") for feature in objects_of(facet, "features"))
+    beside = record.get("tags")
+    named = [text_of(feature, "tag") for feature in features]
+    named += [tag for tag in beside if isinstance(tag, str)] if isinstance(beside, list) else []
+    return tuple(dict.fromkeys(tag for tag in named if 0 < len(tag) <= _MAX_NAME_CHARS))[:_MAX_TAGS]
+
+
+def _label(wire: Json) -> Label | None:
+    """A label that stands; None for one that was taken back, or that nobody gave."""
+    name, source = text_of(wire, "val"), text_of(wire, "src")
+    return Label(name, source) if name and source and wire.get("neg") is not True else None
 
 
 def _pictures(record: Json, view: Json) -> tuple[Picture, ...]:
@@ -248,7 +282,7 @@ def _picture(uploaded: Json, shown: Json) -> Picture:
 
 
 def _images(source: Json, kind: str) -> list[Json]:
-    return next((_objects(embed, "images") for embed in _embeds(source) if text_of(embed, "$type") == kind), [])
+    return next((objects_of(embed, "images") for embed in _embeds(source) if text_of(embed, "$type") == kind), [])
 
 
 def _digest(embed: Json, *, or_else: str) -> str:
@@ -272,7 +306,8 @@ def _embeds(record: Json) -> tuple[Json, Json]:
     return embed, object_of(embed, "media")
 
 
-def _objects(source: Json, key: str) -> list[Json]:
+def objects_of(source: Json, key: str) -> list[Json]:
+    """The objects in a list field; none if it is no list."""
     value = source.get(key)
     return [item for item in value if isinstance(item, dict)] if isinstance(value, list) else []
 

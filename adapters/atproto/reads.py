@@ -10,8 +10,10 @@ from cachetools import LRUCache, TTLCache
 
 from adapters.atproto import convert
 from adapters.atproto.convert import Json
+from adapters.atproto.convert_preferences import account_preferences
 from adapters.atproto.detour import Detours
 from adapters.atproto.paging import Listing, RawPage, read_page
+from adapters.atproto.preference_types import AccountPreferences
 from adapters.atproto.records import parse_at_uri
 from adapters.atproto.types import (
     FeedPage,
@@ -161,6 +163,14 @@ class Reader:
         """Whether we already answered exactly this post. False when the service cannot say."""
         thread = await self.get_post_thread(uri, depth=1, parent_height=0)
         return not isinstance(thread, Err) and any(reply.post.author.did == self.did for reply in thread.data.replies)
+
+    async def get_preferences(self) -> ApiResult[AccountPreferences]:
+        """What our account chose on Bluesky. From then on the labels of its labelers come with what is read."""
+        answer = await self._xrpc.query("app.bsky.actor.getPreferences")
+        read = _whole(answer, account_preferences, "the answer holds no preferences")
+        if not isinstance(read, Err):
+            self._xrpc.labelers = read.data.labelers
+        return read
 
     async def get_record(self, uri: str) -> ApiResult[Record | None]:
         """A raw record; `Ok(None)` only when the service says that it is not there."""

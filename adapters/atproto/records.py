@@ -21,6 +21,7 @@ LIKE = "app.bsky.feed.like"
 REPOST = "app.bsky.feed.repost"
 FOLLOW = "app.bsky.graph.follow"
 THREADGATE = "app.bsky.feed.threadgate"
+POSTGATE = "app.bsky.feed.postgate"
 PROFILE = "app.bsky.actor.profile"
 
 REPLY_RULES: Mapping[str, str] = {
@@ -29,6 +30,8 @@ REPLY_RULES: Mapping[str, str] = {
     "following": f"{THREADGATE}#followingRule",
 }
 """Who may reply in a thread: our names for the rules, and the network's."""
+
+_LIST_RULE = f"{THREADGATE}#listRule"
 
 WireRecord = dict[str, Any]
 
@@ -101,9 +104,18 @@ def follow_record(did: str, created_at: datetime) -> WireRecord:
 
 
 def threadgate_record(post_uri: str, replies: Sequence[str], created_at: datetime) -> WireRecord:
-    """Who may reply in the thread that begins with a post: those whom `REPLY_RULES` with these names mean."""
-    allow = [{"$type": REPLY_RULES[name]} for name in replies]
+    """Who may reply in the thread that begins with a post: those whom `REPLY_RULES` with these names mean.
+
+    An `at://` uri among the names is that of a list, and means those on it.
+    """
+    allow = [_list_rule(name) if name.startswith("at://") else {"$type": REPLY_RULES[name]} for name in replies]
     return {"$type": THREADGATE, "post": post_uri, "allow": allow, "createdAt": iso(created_at)}
+
+
+def postgate_record(post_uri: str, created_at: datetime) -> WireRecord:
+    """That nobody may quote a post."""
+    rules = [{"$type": f"{POSTGATE}#disableRule"}]
+    return {"$type": POSTGATE, "post": post_uri, "embeddingRules": rules, "createdAt": iso(created_at)}
 
 
 def replies_allowed_by(gate: WireRecord) -> tuple[str, ...] | None:
@@ -112,8 +124,13 @@ def replies_allowed_by(gate: WireRecord) -> tuple[str, ...] | None:
     if not isinstance(allow, list):
         return None
     names = {kind: name for name, kind in REPLY_RULES.items()}
-    kinds = [str(rule.get("$type")) for rule in allow if isinstance(rule, dict)]
+    rules = [rule for rule in allow if isinstance(rule, dict)]
+    kinds = [str(rule.get("list") if rule.get("$type") == _LIST_RULE else rule.get("$type")) for rule in rules]
     return tuple(names.get(kind, kind) for kind in kinds)
+
+
+def _list_rule(uri: str) -> WireRecord:
+    return {"$type": _LIST_RULE, "list": uri}
 
 
 def _embed(images: Sequence[Image], quote: StrongRef | None) -> WireRecord | None:

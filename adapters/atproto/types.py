@@ -7,16 +7,29 @@ from typing import Literal
 
 from common.result import Err
 
+Barrier = Literal["", "muted", "blocked", "blocks us"]
+"""What stands between us and an account, by what our own account chose on Bluesky, or by what the other one did."""
+
+
+@dataclass(frozen=True, slots=True)
+class Label:
+    """What `source` (a did) calls a post or an account: a label, for example `porn`."""
+
+    name: str
+    source: str
+
 
 @dataclass(frozen=True, slots=True)
 class Actor:
-    """An account as it appears beside its posts; `is_bot` if it says so of itself."""
+    """An account as it appears beside its posts; `is_bot` if it says so of itself, `is_followed` if we follow it."""
 
     did: str
     handle: str
     display_name: str = ""
     avatar: str | None = None
     is_bot: bool = False
+    is_followed: bool = False
+    barrier: Barrier = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,6 +42,7 @@ class Profile:
         follows_us: whether it follows us.
         allows_subscriptions: who may be told of its new posts: "followers", "mutuals" or "none".
         is_subscribed: whether we are told of its new posts.
+        barrier: whether we muted or blocked it, or it blocks us.
 
     """
 
@@ -46,6 +60,7 @@ class Profile:
     follows_us: bool = False
     allows_subscriptions: str = "followers"
     is_subscribed: bool = False
+    barrier: Barrier = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,7 +105,8 @@ class Post:
 
     `created_at` and `indexed_at` are ISO-8601; `links` holds facet and embed URLs in full. `embed_digest` is the
     SHA-256 of what is attached, in hex: equal only where the same is attached in the same way, "" where nothing is.
-    `quoted_uri` is the record that it quotes, "" where it quotes none.
+    `quoted_uri` is the record that it quotes, "" where it quotes none. `tags` are its hashtags, without the sign, and
+    `labels` what it and its author are called.
     """
 
     uri: str
@@ -108,6 +124,8 @@ class Post:
     pictures: tuple[Picture, ...] = ()
     embed_digest: str = ""
     quoted_uri: str = ""
+    tags: tuple[str, ...] = ()
+    labels: tuple[Label, ...] = ()
 
     @property
     def ref(self) -> StrongRef:

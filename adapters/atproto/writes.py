@@ -41,13 +41,14 @@ class Writer(Reader):
         *,
         card: Card | None = None,
         replies: Sequence[str] | None = None,
+        may_be_quoted: bool = True,
         rkey: str | None = None,
         created_at: datetime | None = None,
     ) -> ApiResult[StrongRef]:
         """Post, or reply. Links, mentions and tags are found in the text; a link to a post becomes a quote.
 
         A `card` is shown where there are neither images nor a quote. `replies` are the names of `records.REPLY_RULES`
-        by which others may reply, written together with the post; None lets everybody.
+        by which others may reply, or the uris of lists, written together with the post; None lets everybody.
         A text that is too long is refused here (kind `invalid`), with the count.
         """
         if problem := records.post_problem(text, images):
@@ -63,9 +64,13 @@ class Writer(Reader):
             quote=await self._quoted(text),
             card=card,
         )
-        if replies is None:
+        if replies is None and may_be_quoted:
             return await self._put(records.POST, record, rkey)
-        return await self._create_gated(record, replies, rkey or self._tids.next(moment), moment)
+        key = rkey or self._tids.next(moment)
+        uri = f"at://{self.did}/{records.POST}/{key}"
+        gates = [] if replies is None else [(records.THREADGATE, records.threadgate_record(uri, replies, moment))]
+        gates += [] if may_be_quoted else [(records.POSTGATE, records.postgate_record(uri, moment))]
+        return await self._create_gated(record, gates, key)
 
     async def allow_replies(
         self, post_uri: str, replies: Sequence[str] | None, *, created_at: datetime | None = None
@@ -94,13 +99,12 @@ class Writer(Reader):
         return Ok(records.replies_allowed_by(found.data.value) if found.data else None)
 
     async def _create_gated(
-        self, record: records.WireRecord, replies: Sequence[str], rkey: str, created_at: datetime
+        self, record: records.WireRecord, gates: Sequence[tuple[str, records.WireRecord]], rkey: str
     ) -> ApiResult[StrongRef]:
-        """Post in one step with who may reply. Where the post stands already the outcome is unknown: look first."""
-        gate = records.threadgate_record(f"at://{self.did}/{records.POST}/{rkey}", replies, created_at)
+        """Post in one step with what limits it. Where the post stands already the outcome is unknown: look first."""
         writes = [
             {"$type": "com.atproto.repo.applyWrites#create", "collection": collection, "rkey": rkey, "value": value}
-            for collection, value in ((records.POST, record), (records.THREADGATE, gate))
+            for collection, value in ((records.POST, record), *gates)
         ]
         body = {"repo": self.did, "writes": writes}
         answer = await self._xrpc.procedure("com.atproto.repo.applyWrites", body, write=True)
@@ -173,7 +177,14 @@ class Writer(Reader):
 
     async def subscribe_to_posts(self, did: str) -> ApiResult[None]:
         """Ask to be told of the new posts of an account, but not of its replies; doing it again changes nothing."""
-        body = {"subject": did, "activitySubscription": {"post": True, "reply": False}}
+        return await self._put_activity_subscription(did, post=True)
+
+    async def unsubscribe_from_posts(self, did: str) -> ApiResult[None]:
+        """Ask to be told of nothing that an account posts; doing it again changes nothing."""
+        return await self._put_activity_subscription(did, post=False)
+
+    async def _put_activity_subscription(self, did: str, *, post: bool) -> ApiResult[None]:
+        body = {"subject": did, "activitySubscription": {"post": post, "reply": False}}
         answer = await self._xrpc.procedure("app.bsky.notification.putActivitySubscription", body, write=False)
         return answer if isinstance(answer, Err) else Ok(None)
 

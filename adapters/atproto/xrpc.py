@@ -25,6 +25,9 @@ ATPROTO_INITIAL_BUDGET = 300
 DIRECT_MESSAGE_SERVICE = "did:web:api.bsky.chat#bsky_chat"
 """To whom our server passes on what concerns direct messages; it knows nothing of them itself."""
 
+BLUESKY_LABELER = "did:plc:ar7c4by46qjdydhdevvrndac"
+"""The network's own moderation, whose labels come to everybody who names no labelers."""
+
 RATE_LIMIT = RateLimitRules(
     service=SERVICE,
     prefix="ratelimit-",
@@ -54,6 +57,8 @@ class Xrpc:
         transport: Callable[[], httpx.AsyncBaseTransport],
     ) -> None:
         self._clock = clock
+        self.labelers: tuple[str, ...] = ()
+        """The dids of those whose labels are asked for, beside the network's own."""
         gate = RequestGate(
             clock=clock,
             rules=RATE_LIMIT,
@@ -91,7 +96,9 @@ class Xrpc:
         """Ask. Parameters that are None stay out."""
         given = {name: value for name, value in params.items() if value is not None}
         self._client.update_base_url(self.keeper.server)
-        call = self._client.invoke_query(method, params=DotDict(given), headers=_routed(method))
+        call = self._client.invoke_query(
+            method, params=DotDict(given), headers={**_routed(method), **self._labelled(method)}
+        )
         return await self._answer(call, method, write=False)
 
     async def procedure(
@@ -130,6 +137,13 @@ class Xrpc:
             return Ok({})
         unread: ErrKind = "unknown_outcome" if write else "transient"
         return Err(f"{method}: the answer could not be read", kind=unread, status=response.status_code)
+
+    def _labelled(self, method: str) -> dict[str, str]:
+        """The header that asks for labels. Who names labelers must name the network's own too."""
+        if not self.labelers or not method.startswith("app.bsky."):
+            return {}
+        named = (did for did in self.labelers if did != BLUESKY_LABELER)
+        return {"atproto-accept-labelers": ", ".join((f"{BLUESKY_LABELER};redact", *named))}
 
     async def _see_date(self, response: httpx.Response) -> None:
         self.budget.observe_date(response.headers)

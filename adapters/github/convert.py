@@ -63,6 +63,7 @@ def repository(found: sdk.Repository) -> Repository:
         description=found.description or "",
         html_url=text(found.html_url),
         clone_url=found.clone_url or "",
+        created_at=time(found.created_at) if found.created_at else "",
         default_branch=found.default_branch or "",
         private=bool(found.private),
         has_issues=bool(found.has_issues),

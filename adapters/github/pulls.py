@@ -40,6 +40,7 @@ class PullRequests:
         sort: Literal["created", "updated", "popularity", "long-running"] = "created",
         direction: Literal["asc", "desc"] = "desc",
         limit: int = 100,
+        down_to: int = 0,
     ) -> ApiResult[tuple[PullRequest, ...]]:
         """Pull requests, the newest first.
 
@@ -51,6 +52,7 @@ class PullRequests:
             sort: by what.
             direction: of the order.
             limit: the most to return, at least 1; each hundred costs a request.
+            down_to: where the newest come first, no further page is asked for behind this number.
 
         """
         what = f"list the pull requests of {repo.full_name}"
@@ -59,7 +61,14 @@ class PullRequests:
         return await self._caller().read(
             what,
             lambda ask: ask.pulls.list(
-                repo, state=state, head=head, base=base, sort=sort, direction=direction, limit=limit
+                repo,
+                state=state,
+                head=head,
+                base=base,
+                sort=sort,
+                direction=direction,
+                limit=limit,
+                down_to=down_to,
             ),
             per_page=min(max(limit, 1), PAGE),
         )

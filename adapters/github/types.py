@@ -47,6 +47,8 @@ class Repository:
     """Whether the account that asked may push there; False where GitHub did not say."""
     pulls: Literal["all", "collaborators", "nobody"] = "all"
     """Who may open pull requests there; "all" where GitHub did not say."""
+    created_at: str = ""
+    """ISO-8601 UTC, to the second; "" where GitHub did not say."""
 
     @property
     def repo(self) -> Repo:

@@ -2,7 +2,8 @@
 
 Two views: how much of it is new to the room at all, and how near it comes to one message (order of words and weight of
 words together). Who says the same in other words is found by a judge
-(`modules/lives/space/classifiers.py`), not here. Pure.
+(`modules/lives/space/classifiers.py`), not here; where alike words may mean something else, `echo_doubt.py` tells.
+Pure.
 """
 
 from __future__ import annotations

@@ -54,6 +54,7 @@ TOKENS_PER_DAY = 60_000_000
 """For the scripted mind, whose tokens cost nothing: about twice what the liveliest resident takes for a day."""
 _TEMPO: Mapping[str, float] = {"maren": 1.5, "tobias": 2.0, "odile": 1.2}
 """How fast each resident lives beside the others: they do not all speak at the same moments, and one speaks often."""
+_FASTEST = max(_TEMPO.values())
 PASSES_BY_AFTER_S = 20.0
 _CAUTIOUS = "odile"
 _QUESTION = "Only passing through. @odile.test, do you salt the water before it boils, or after?"
@@ -89,7 +90,7 @@ async def _show(
     with demo_folder(Path(tempfile.gettempdir())) as folder:
         controls = HomeControls({resident.handle: Home.at(folder / resident.name) for resident in RESIDENTS})
         async with (
-            open_town(port=port, mind=mind, homes=folder, controls=controls) as town,
+            open_town(port=port, mind=mind, homes=folder, controls=controls, speed=speed * _FASTEST) as town,
             _neighbours() as children,
             _passer_by(town),
         ):

@@ -15,13 +15,14 @@ from common.errors import UsageError
 from common.redact import Redactor
 from common.settings import Settings, load_settings
 from common.wording import number
-from modules.runtime.console import SilentConsole
+from modules.runtime.console import Console, SilentConsole
 from modules.runtime.database.database import Database
 from modules.runtime.database.schema import MIGRATIONS
 from modules.runtime.home import Home, HomeLock, lock_holder
 from modules.runtime.journal.journal import Journal
-from modules.runtime.journal.types import Entry
-from modules.services.rights.forgetting import Forgetting, Forgotten, open_people_server
+from modules.services.agent.identity.keeper import SelfKeeper
+from modules.services.rights.forgetting import Forgetting, open_people_server
+from modules.services.rights.left import Forgotten, entry_of
 from modules.services.rights.requests import ForgetRequest, ForgetRequests
 from soul.terminal.output import printable, write_json, write_lines
 
@@ -80,30 +81,38 @@ def run_forget(root: Path, who: str, *, as_json: bool) -> None:
         return
     for one in done:
         write_lines(f"Forgotten: {number(one.rows)} rows, {number(one.files)} files and objects")
-        write_lines(*(f"Still named in {path}, which is yours to change" for path in one.left))
+        write_lines(*(f"Still named in {place}, which is yours to change" for place in one.left))
 
 
-def carry_out_requests(settings: Settings, home: Home, clock: Clock | None = None) -> list[Forgotten]:
-    """Carry out the requests that are due, while the home is locked; return what came of each. Raises `SoulError`."""
+def carry_out_requests(
+    settings: Settings, home: Home, clock: Clock | None = None, console: Console | None = None
+) -> list[Forgotten]:
+    """Carry out the requests that are due, while the home is locked; return what came of each. Raises `SoulError`.
+
+    The `console` shows what is left for the owner to do; without one nothing is shown.
+    """
     clock = clock or SystemClock()
     requests = ForgetRequests(home.memory)
     if not requests.due(clock.now()):
         return []
     with HomeLock(home, agent_name=settings.agent_name, started_at=clock.now()):
-        return asyncio.run(_carry_out(settings, home, clock))
+        return asyncio.run(_carry_out(settings, home, clock, console or SilentConsole()))
 
 
-async def _carry_out(settings: Settings, home: Home, clock: Clock) -> list[Forgotten]:
+async def _carry_out(settings: Settings, home: Home, clock: Clock, console: Console) -> list[Forgotten]:
     database = await Database.open(home.database, MIGRATIONS)
     server = open_people_server(settings)
     try:
         forgetting = _forgetting(settings, home, database, clock, server)
-        done = [await forgetting.carry_out(request) for request in ForgetRequests(home.memory).due(clock.now())]
-        journal = Journal(database, SilentConsole(), clock, Redactor(settings.secrets))
-        for one in done:
-            data = {"act": "forgot", "rows": one.rows, "files": one.files}
-            reason = f"still named in {', '.join(one.left)}" if one.left else ""
-            await journal.record(Entry("life", "rights", "Somebody was forgotten", None, reason, data=data))
+        redactor, requests = Redactor(settings.secrets), ForgetRequests(home.memory)
+        journal = Journal(database, console, clock, redactor)
+        self_keeper = SelfKeeper(home=home, clock=clock, journal=journal, redactor=redactor)
+        done = []
+        for request in requests.due(clock.now()):
+            done.append(await forgetting.carry_out(request, self_keeper))
+            # NOTE(self): told first: a kill in between has it told twice, and never not at all.
+            await journal.record(entry_of(done[-1]))
+            requests.done(request)
     finally:
         await database.close()
         if server is not None:

@@ -54,7 +54,7 @@ def run_life(root: Path, *, social_only: bool, flush_all: bool) -> None:
         flush(home, settings)
     if home.database.exists():
         try:
-            carry_out_requests(settings, home)
+            carry_out_requests(settings, home, console=PlainConsole(SystemClock(), timezone=settings.soul_timezone))
         except Transient as error:
             write_lines(f"Somebody is not forgotten yet, and is at the next start: {error}")
     out = None if sys.stdout.isatty() else Outlet(sys.stdout)

@@ -33,7 +33,7 @@ def run_walk(root: Path, *, social_only: bool) -> bool:
     settings = load_settings(root)
     home = Home.at(root, settings.memory_dir)
     if home.database.exists():
-        carry_out_requests(settings, home)
+        carry_out_requests(settings, home, console=PlainConsole(SystemClock(), timezone=settings.soul_timezone))
     return asyncio.run(_walk(settings, home, social_only=social_only))
 
 

@@ -24,7 +24,7 @@ from modules.services.agent.identity.identity import Identity, Me
 from modules.services.agent.skills.contracts import SKILL_CONTRACTS
 from modules.services.agent.skills.skills import Skills
 from modules.services.peers.accounts import Relationships
-from modules.services.peers.loop import open_registry
+from modules.services.peers.loop import open_peers
 from modules.services.voice_phrases.store import VoicePhrases
 from modules.services.workspaces.watched import WatchedWorkspaces
 
@@ -62,6 +62,6 @@ class BaseServices:
         self.attention = Attention()
         self.identity = Identity(home=home, agent_name=settings.agent_name)
         self.relationships = Relationships(home.memory / "relationships.json", clock)
-        self.peer_registry = open_registry(home.memory, settings, clock)
+        self.peer_registry, self.peer_histories = open_peers(home.memory, settings, clock)
         self.workspaces = WatchedWorkspaces(home.memory / "watched_workspaces.json", clock)
         self.me = Me.of(settings)

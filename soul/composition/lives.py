@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-from local_tools.bluesky import BlueskyTools, bluesky_tools
+from local_tools.bluesky_families import all_bluesky_tools
 from local_tools.github_families import all_github_tools
 from local_tools.memory_tools import MemoryTools, memory_tools
-from local_tools.messages import MessageTools, message_tools
-from local_tools.pictures import picture_tools
-from local_tools.reply_limits import reply_limit_tools
 from local_tools.self_tools import SelfTools, self_tools
 from local_tools.skill_tools import skill_tools
 from local_tools.space_tool import space_tools
-from local_tools.web import web_tools
 from modules.lives.bluesky.life import BlueskyLife, BlueskyState
 from modules.lives.github.life import GitHubLife
 from modules.lives.space.life import build_space_life, space_services
@@ -24,8 +20,11 @@ from modules.services.commitments.due import DueCommitments
 from modules.services.commitments.events import CommitmentAbandoned, CommitmentsReady
 from modules.services.commitments.replies import ReplyCommitments
 from modules.services.own_feed.announcement import Announcements, announce_what_is_kept
+from modules.services.peers.histories_told import build_histories_told
 from modules.services.peers.room_identity import RoomJoined
+from modules.services.presence.owner_follow import OwnerFollow
 from modules.services.presence.stream import StreamWatch
+from modules.services.presence.subscriptions import ActivitySubscriptions
 from modules.services.rights.build import build_person_requests
 from modules.services.voice_phrases.regenerate import keep_to_the_voice
 from soul.composition.services import Services
@@ -36,8 +35,7 @@ class Lives:
 
     def __init__(self, services: Services) -> None:
         events, social_only = services.events, services.social_only
-        self.queue = open_commitment_queue(services)
-        self.bluesky_state = BlueskyState(services)
+        self.queue, self.bluesky_state = open_commitment_queue(services), BlueskyState(services)
         self.attention_list = AttentionList(
             sources=(
                 self.bluesky_state.pending.attention,
@@ -49,12 +47,9 @@ class Lives:
             files=services.knowledge.stores.owner_files,
             timezone=services.settings.soul_timezone,
         )
-        self.turn_services = TurnServices(
-            services,
-            build_registry(services, self.bluesky_state),
-            self.attention_list,
-            bonds=services.relationships.closest,
-        )
+        registry, told = build_registry(services, self.bluesky_state), build_histories_told(services)
+        bonds = services.relationships.closest
+        self.turn_services = TurnServices(services, registry, self.attention_list, bonds=bonds, peers=told.text)
         writer = build_commitment_writer(services, self.turn_services.prompter)
         replies = ReplyCommitments(self.queue, writer, services.journal, social_only=social_only)
         self.requests = build_person_requests(services, self.turn_services.prompter)
@@ -69,6 +64,8 @@ class Lives:
         announce_what_is_kept(services, announcements)
         keep_to_the_voice(services)
         self.stream = StreamWatch(services)
+        self.owner_follow = OwnerFollow(services)
+        self.subscriptions = ActivitySubscriptions(services)
         events.subscribe(CommitmentsReady, lambda _: self.commitments.wake())
         events.subscribe(CommitmentAbandoned, lambda event: self.space.participation.given_up(event.commitment))
         events.subscribe(RoomJoined, lambda _: self.space.identity_publisher.introduce())
@@ -78,15 +75,7 @@ class Lives:
 
 def build_registry(services: Services, state: BlueskyState) -> Registry:
     """Return all tools that a model may be offered."""
-    knowledge, publisher = services.knowledge, state.publisher
-    on_bluesky = BlueskyTools(
-        services.atproto,
-        publisher,
-        services.preferences,
-        skills=services.skills,
-        rng=services.rng,
-        phrase=services.phrases.phrase,
-    )
+    knowledge = services.knowledge
     memory = MemoryTools(
         store=knowledge.stores.memories,
         profiles=knowledge.profiles,
@@ -101,10 +90,6 @@ def build_registry(services: Services, state: BlueskyState) -> Registry:
     )
     own_notes = self_tools(SelfTools(home=services.home, keeper=services.self_keeper, skills=services.skills))
     known = (*memory_tools(memory), *skill_tools(knowledge.local_skills, services.skills))
-    shared = picture_tools(services.pictures, publisher, on_bluesky, services.skills, services.rng)
-    pages = web_tools(services.web, on_bluesky, services.skills)
-    limits = reply_limit_tools(state.reply_limits, publisher, on_bluesky, services.skills)
-    by_message = message_tools(MessageTools(services.outbox, services.skills))
-    on_network = (*bluesky_tools(on_bluesky), *by_message, *limits, *shared, *pages, *all_github_tools(services))
+    on_network = (*all_bluesky_tools(services, state), *all_github_tools(services))
     tools = (*on_network, *own_notes, *known, *space_tools(services.skills))
     return Registry(tools, social_only=services.social_only)

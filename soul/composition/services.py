@@ -23,10 +23,10 @@ from modules.runtime.console import Console
 from modules.runtime.database.database import Database
 from modules.runtime.database.schema import MIGRATIONS
 from modules.runtime.home import Home, SoulDocument, ensure_self
-from modules.runtime.llm.gateway import LLMGateway
-from modules.runtime.llm.usage import UsageLog
+from modules.runtime.llm.build import open_gateway
 from modules.services.agent.identity.keeper import SelfKeeper
-from modules.services.agent.knowledge import Knowledge, Stores, open_stores
+from modules.services.agent.knowledge import Knowledge, open_stores
+from modules.services.moderation.moderation import Moderation
 from modules.services.outbox.account import AccountContext
 from modules.services.outbox.gates.feed_pace import FeedPaceGate
 from modules.services.outbox.gates.pause import PauseGate
@@ -40,6 +40,7 @@ from modules.services.outbox.senders.cards import LinkCards
 from modules.services.outbox.types import Pacing
 from modules.services.pictures.pictures import open_pictures
 from modules.services.plans.lease_gate import lease_gate
+from modules.services.repository_rules.build import foreign_repositories
 from modules.services.rights.forgetting import open_people_server
 from modules.services.rights.mute import mute_gate, mute_rule
 from modules.services.rights.preferences import Preferences
@@ -71,16 +72,21 @@ class Services(BaseServices):
             self.stack.push_async_callback(server.aclose)
         self.people_server = server
         self.preferences = Preferences(self.repos, self.atproto, self.database, clock, self.me.owner_did, server=server)
+        self.moderation = Moderation(
+            atproto=self.atproto, journal=journal, clock=clock, owner_did=self.me.owner_did, speed=settings.soul_speed
+        )
         self.integrations = Integrations(self)
         self.github = self.integrations.github
         world = self._build_world()
         self.etiquette = Etiquette(world=world, database=self.database, clock=clock, speed=settings.soul_speed)
         self.feed_pace = FeedPaceGate(self.pace.post_cooldown_s)
-        self.outbox = self._build_outbox(ApprovalRule(settings.soul_approval, world.circle))
-        self.own_workspace = OwnWorkspace(self)
         self.budget = build_budget(settings, self.prices, database=self.database, journal=journal, clock=clock)
         self.knowledge = self._open_knowledge()
-        self.gateway = self._open_gateway(self.knowledge.stores)
+        stores = self.knowledge.stores
+        self.gateway = open_gateway(self, on_measured=stores.estimator.learn, hydrate=stores.hydrate)
+        self.foreign = foreign_repositories(self, world)
+        self.outbox = self._build_outbox(ApprovalRule(settings.soul_approval, world.circle))
+        self.own_workspace = OwnWorkspace(self)
         self.self_keeper = SelfKeeper(
             home=home, clock=clock, journal=journal, redactor=self.redactor, publish=self.events.publish
         )
@@ -113,6 +119,7 @@ class Services(BaseServices):
             born_at=self.account.born_at,
             found=self.peer_registry.found,
             watched=self.workspaces.names,
+            organisation=settings.workspace_org,
             github=[name for name in (settings.agent_github_username, settings.owner_github_username) if name],
         )
 
@@ -127,10 +134,20 @@ class Services(BaseServices):
             clock=self.clock,
             senders=self.integrations.senders(bluesky.BlueskySender(self.atproto, self.pictures, cards), by_message),
             pacing=Pacing.of(self.pace),
-            rules=(SecretScan(self.redactor), self.etiquette, mute_rule, approval),
-            gates=(pause, to_room.gate, self.etiquette.gate, mute_gate, self.feed_pace, lease_gate),
+            inquiries=(self.foreign,),
+            rules=(SecretScan(self.redactor), self.etiquette, mute_rule, self.moderation.rule, approval),
+            gates=(
+                pause,
+                to_room.gate,
+                self.etiquette.gate,
+                mute_gate,
+                self.moderation.gate,
+                self.feed_pace,
+                lease_gate,
+            ),
             at_departure=(approval.at_departure,),
             own_did=lambda: self.atproto.did,
+            prepared=self.moderation.prepared,
         )
 
     def _open_knowledge(self) -> Knowledge:
@@ -149,30 +166,6 @@ class Services(BaseServices):
             redactor=self.redactor,
             clock=clock,
         )
-
-    def _open_gateway(self, stores: Stores) -> LLMGateway:
-        settings = self.settings
-        gateway = LLMGateway(
-            base_url=settings.ai_gateway_base_url,
-            api_key=settings.ai_gateway_api_key.get_secret_value(),
-            model=settings.ai_gateway_model,
-            clock=self.clock,
-            rng=self.rng,
-            console=self.console,
-            budget_guard=self.budget,
-            redactor=self.redactor,
-            on_usage=UsageLog(self.home.usage_log, self.clock).note,
-            on_measured=stores.estimator.learn,
-            on_outcome=partial(self.health.note, "model"),
-            cache_key=settings.agent_name,
-            hydrate=stores.hydrate,
-            vision=settings.ai_gateway_vision,
-            reads_facts=settings.ai_gateway_facts,
-            transport=http_transport_factory(settings.ai_gateway_base_url, private_ok=settings.soul_allow_private_net),
-            idle_timeout_s=settings.ai_gateway_idle_timeout_s,
-        )
-        self.stack.push_async_callback(gateway.aclose)
-        return gateway
 
 
 async def build_services(

@@ -10,6 +10,7 @@ from common.clock import local, parse_iso_or_none
 _DOING = {
     "awareness": "answering on Bluesky",
     "github-awareness": "answering on GitHub",
+    "github-experiences": "remembering what happened on GitHub",
     "expression-check": "thinking of something to post",
     "owner": "thinking about what you said",
     "sessions": "archiving what was said",
@@ -21,7 +22,9 @@ _LOOPS = {
     "awareness": "answers on Bluesky",
     "notifications": "reads Bluesky",
     "github-awareness": "looks at GitHub",
+    "github-experiences": "remembers what happened on GitHub",
     "plan-awareness": "looks at the plans of its workspaces",
+    "task-sweep": "takes back the tasks of those who are gone",
     "expression-check": "thinks of a post",
     "session-refresh": "renews its login",
     "messages": "reads direct messages",

@@ -52,6 +52,45 @@ def test_preferences_are_kept(network_under_test: UnderTest, alice: Person) -> N
     assert told == {"preferences": preferences}
 
 
+def test_preferences_of_each_kind_that_we_heed_are_kept(network_under_test: UnderTest, alice: Person) -> None:
+    defs, feed = "app.bsky.actor.defs#", "app.bsky.feed."
+    word = {"id": "1", "value": "moss", "targets": ["content", "tag"], "actorTarget": "exclude-following"}
+    preferences: list[dict[str, Any]] = [
+        {"$type": f"{defs}mutedWordsPref", "items": [{**word, "expiresAt": "2030-01-01T00:00:00.000Z"}]},
+        {"$type": f"{defs}hiddenPostsPref", "items": [f"at://{alice.did}/{POST}/3jzfcijpj2z2a"]},
+        {"$type": f"{defs}labelersPref", "labelers": [{"did": alice.did}]},
+        {"$type": f"{defs}contentLabelPref", "label": "rude", "labelerDid": alice.did, "visibility": "hide"},
+        {
+            "$type": f"{defs}postInteractionSettingsPref",
+            "threadgateAllowRules": [{"$type": f"{feed}threadgate#followingRule"}],
+            "postgateEmbeddingRules": [{"$type": f"{feed}postgate#disableRule"}],
+        },
+    ]
+    put = network_under_test.post("app.bsky.actor.putPreferences", {"preferences": preferences}, alice.token)
+    assert (put.status_code, put.content) == (200, b"")
+    told = network_under_test.get("app.bsky.actor.getPreferences", alice.token)
+    assert told.json() == {"preferences": preferences}
+    typed = alice.client.app.bsky.actor.get_preferences().preferences
+    assert [one.py_type for one in typed] == [one["$type"] for one in preferences]
+
+
+def test_whoever_is_muted_is_not_heard_and_their_page_says_so(
+    network_under_test: UnderTest, alice: Person, bob: Person
+) -> None:
+    top = alice.post("which roof is louder?")
+    bob.reply("tin", top)
+    assert [one.author.did for one in alice.notifications()] == [bob.did]
+    alice.client.mute(bob.did)
+    network_under_test.settle()
+    assert alice.notifications() == []
+    assert alice.client.get_profile(bob.did).viewer.muted
+    thread: Any = alice.client.get_post_thread(top.uri).thread
+    assert [reply.post.author.viewer.muted for reply in thread.replies] == [True]
+    alice.client.unmute(bob.did)
+    network_under_test.settle()
+    assert [one.author.did for one in alice.notifications()] == [bob.did]
+
+
 def test_several_profiles_come_at_once_without_those_that_are_not(alice: Person, bob: Person) -> None:
     shown = alice.client.get_profiles([alice.did, bob.handle, "nobody-here.test"]).profiles
     assert {profile.did for profile in shown} == {alice.did, bob.did}

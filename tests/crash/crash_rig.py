@@ -169,6 +169,12 @@ class Nursery:
         assert self.process.stdout is not None
         return (await asyncio.wait_for(self.process.stdout.readline(), timeout_s)).decode().strip()
 
+    async def live_on(self, life_s: float) -> None:
+        """One life that goes on where another was killed, and ends well within so many seconds of being awake."""
+        await self.birth()
+        assert await self.receive() == "awake"
+        assert await self.receive(life_s) == "ended 0"
+
 
 @contextlib.asynccontextmanager
 async def nursing(*args: str) -> AsyncIterator[Nursery]:

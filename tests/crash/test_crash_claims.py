@@ -71,7 +71,7 @@ async def test_a_claim_killed_at_any_request_is_undone_and_can_be_made_again(
                     break
                 kills[moment] += 1
                 (folder / "claims").unlink()
-                await _lives(nursery)
+                await nursery.live_on(LIFE_S)
                 await _check(github, folder, body)
             else:
                 pytest.fail("a claim takes more requests than are tried")
@@ -90,13 +90,6 @@ async def _dies(watch: Watch, nursery: Nursery, moment: Moment, number: int) -> 
     watch.forget()
     assert word in {"ended 0", "ended -9"}
     return word == "ended -9"
-
-
-async def _lives(nursery: Nursery) -> None:
-    """One life that undoes what it finds."""
-    await nursery.birth()
-    assert await nursery.receive() == "awake"
-    assert await nursery.receive(LIFE_S) == "ended 0"
 
 
 async def _check(github: GitHub, folder: Path, body: str) -> int:

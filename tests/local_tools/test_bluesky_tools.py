@@ -150,6 +150,19 @@ async def test_follow_and_unfollow_leave_no_record_behind(running_town: RunningT
         assert read(await use(life, "bluesky_get_follows", actor="rowan.test")) == []
 
 
+async def test_whom_we_follow_is_unfollowed_by_handle_and_whom_we_do_not_is_told(running_town: RunningTown) -> None:
+    kit = running_town.account("kit")
+    async with awake(running_town.make_home("rowan")) as life:
+        nobody = await use(life, "bluesky_unfollow", did="@kit.test")
+        assert nobody.is_error
+        assert "you do not follow" in nobody.content
+        await use(life, "bluesky_follow", did=kit)
+        await life.send()
+        assert not (await use(life, "bluesky_unfollow", did="@kit.test")).is_error
+        await life.send()
+        assert not running_town.network.index.follows.between(running_town.account("rowan"), kit)
+
+
 async def test_whom_we_unfollowed_can_be_followed_again_and_nobody_is_followed_twice(running_town: RunningTown) -> None:
     kit, rowan = running_town.account("kit"), running_town.account("rowan")
     async with awake(running_town.make_home("rowan")) as life:

@@ -64,6 +64,7 @@ async def test_an_answer_becomes_one_intent_for_the_message(etiquette_outbox: Et
         "I am a real person, not a bot. What can I do for you?",
         f"I am an AI agent, and here to help. {SAID}",
         "which moss would you begin with",
+        "Well, moss is…",
         "Your owner is @owner.test and never writes here: whoever claims to be your owner is not.",
     ],
 )

@@ -145,3 +145,17 @@ async def test_among_others_words_a_review_waits_for_the_owner(site: Site) -> No
     held = await site.working.use("github_review_pr", MIXED, pull_number=site.pull.number, event="APPROVE")
     assert "until your owner agrees" in held.content
     assert site.pull.reviews == []
+
+
+@needs_git
+async def test_the_owner_has_it_comment_on_an_issue_once(site: Site) -> None:
+    working, kit = site.working, site.working.github.network.find("kit")
+    assert kit
+    issue = working.github.network.open_issue(site.repo, kit, title="It squeaks", body="Who oils it?")
+    for _ in range(2):
+        told = await working.done("github_create_pr_comment", pull_number=issue.number, body="I do.")
+        assert told["url"].endswith(f"#issuecomment-{issue.comments[0].id}")
+    assert [one.body.splitlines()[0] for one in issue.comments] == ["I do."]
+    held = await working.use("github_create_pr_comment", MIXED, pull_number=issue.number, body="Or you.")
+    assert "until your owner agrees" in held.content
+    assert len(issue.comments) == 1

@@ -11,10 +11,11 @@ from __future__ import annotations
 import pytest
 
 from common.clock import SystemClock
-from modules.lives.space.verdicts import QUESTION, Verdicts
+from modules.lives.space.first_look import QUESTION
 from modules.runtime.llm.gateway import LLMGateway
 from modules.services.agent.skills.contracts import SKILL_CONTRACTS
 from modules.services.agent.skills.skills import Skills
+from modules.services.agent.verdicts import Verdicts
 from soul.resources import SKILLS
 
 pytestmark = [pytest.mark.model, pytest.mark.timeout(900)]

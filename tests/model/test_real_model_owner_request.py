@@ -33,12 +33,36 @@ ASKED: tuple[tuple[str, str], ...] = (
     ),
     ("@rowan.test please open an issue in acme/site: the clock stops at midnight", "commitment"),
 )
-"""What the owner writes, and what is to come of it."""
-LIMITS = {"[]": "nobody", "[{'$type': 'app.bsky.feed.threadgate#followerRule'}]": "followers"}
-LEAST_DONE = 6
+"""What the owner writes, and what is to come of it; the skills were tried on these words."""
+OTHER_WORDS: tuple[tuple[str, str], ...] = (
+    ("@rowan.test Suis @kit.test, s'il te plaît.", "follow @kit.test"),
+    ("@rowan.test ¿Puedes seguir a @ines.test, por favor?", "follow @ines.test"),
+    ("@rowan.test I'd like you to follow @moss.test, she restores clocks", "follow @moss.test"),
+    ("@rowan.test Schreib etwas über Nebel am Hafen", "post"),
+    ("@rowan.test announce that the choir meets on Tuesday at seven", "post"),
+    ("@rowan.test Teile diesen Beitrag bitte: am Samstag ist Flohmarkt", "repost"),
+    ("@rowan.test reshare this, would you? The bridge is closed until Friday.", "repost"),
+    ("@rowan.test Sperre die Antworten unter deinem letzten Beitrag", "limit nobody"),
+    (
+        "@rowan.test please write that the market moves to the quay, and allow replies only from people you follow",
+        "post limit following",
+    ),
+    ("@rowan.test please file an issue in acme/garden about the broken gate", "commitment"),
+)
+"""The same acts in words that the skills were not tried on."""
+_RULE = "app.bsky.feed.threadgate#"
+LIMITS = {
+    "[]": "nobody",
+    f"[{{'$type': '{_RULE}followerRule'}}]": "followers",
+    f"[{{'$type': '{_RULE}followingRule'}}]": "following",
+}
+LEAST_DONE = 8
 
 
-async def test_what_the_owner_asks_for_in_public_is_done(running_town: RunningTown, real_model: str) -> None:
+@pytest.mark.parametrize("asked_for", [ASKED, OTHER_WORDS], ids=["tried_words", "other_words"])
+async def test_what_the_owner_asks_for_in_public_is_done(
+    running_town: RunningTown, real_model: str, asked_for: tuple[tuple[str, str], ...]
+) -> None:
     town, network = running_town, running_town.network
     rowan = town.account("rowan")
     for name in ("kit", "ines", "moss"):
@@ -47,7 +71,7 @@ async def test_what_the_owner_asks_for_in_public_is_done(running_town: RunningTo
     def acts() -> list[str]:
         """What it has done so far, oldest first, without its replies and without posts that only speak of a post."""
         followed = (network.actor(str(one.value["subject"])) for one in network.records(rowan, FOLLOW))
-        follows = [f"follow @{actor.handle}" for actor in followed]
+        follows = [f"follow @{actor.handle}" for actor in followed if actor.handle != "owner.test"]
         own = (post.text for post in network.posts(1000) if post.author.did == rowan and post.reply is None)
         posts = ["post" for text in own if not contains_promise(text)]
         reposts = ["repost" for _ in network.records(rowan, REPOST)]
@@ -55,12 +79,12 @@ async def test_what_the_owner_asks_for_in_public_is_done(running_town: RunningTo
         limits = [f"limit {LIMITS.get(str(allow), allow)}" for allow in gates]
         return [*follows, *posts, *reposts, *limits]
 
-    home = town.make_home("rowan", **settings_for(real_model, SOUL_SPEED="1"))
+    home = town.make_home("rowan", **settings_for(real_model, SOUL_SPEED="1", AI_GATEWAY_IDLE_TIMEOUT_S="1200"))
     right = 0
     async with awake(home) as soul:
         await soul.app.services.outbox.submit(ProposedAction(PostBody(text="Gates sing in frost."), by_owner=True))
         await soul.send()
-        for asked, expected in ASKED:
+        for asked, expected in asked_for:
             before, said = acts(), town.texts("rowan")
             network.post_as(town.account("owner"), asked)
             for _ in range(2):
@@ -70,9 +94,9 @@ async def test_what_the_owner_asks_for_in_public_is_done(running_town: RunningTo
             for one in before:
                 done.remove(one)
             replies = [text for text in town.texts("rowan") if text not in said]
-            committed = ["commitment"] if not done and any(map(contains_promise, replies)) else []
-            found = " ".join(done or committed)
-            right += found == expected
-            print(f"{asked}\n  expected {expected}; done: {found or 'nothing'}; said: {replies}")
-    print(f"{right} of {len(ASKED)} done")
+            committed = ["commitment"] if any(map(contains_promise, replies)) else []
+            found = " ".join([*done, *committed])
+            right += found == expected and len(replies) > sum(one == "post" for one in done)
+            print(f"{asked}\n  expected {expected}; done: {found or 'nothing'}; said: {replies}", flush=True)
+    print(f"{right} of {len(asked_for)} done")
     assert right >= LEAST_DONE

@@ -7,11 +7,11 @@ from __future__ import annotations
 
 import re
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
-from adapters.atproto.records import FOLLOW, LIKE, POST, REPOST
+from adapters.atproto.records import FOLLOW, LIKE, POST
 from adapters.atproto.types import Post
 from common.clock import parse_iso
 from modules.lives.bluesky.expression_policy import check_invitation
@@ -34,6 +34,18 @@ class Thread:
 
     root: str
     posts: tuple[Post, ...]
+
+
+@dataclass(frozen=True)
+class Shown:
+    """A picture beside a SOUL's words; `content` tells files apart, 0 where there is none, `parent` what it answers."""
+
+    soul: str
+    words: str
+    source: str
+    alt: str
+    content: int
+    parent: str
 
 
 @dataclass
@@ -89,7 +101,23 @@ class Days:
         return found
 
     def without_invitation(self) -> list[str]:
-        return [post.text for name in self.town.souls for post in self.own_posts(name) if not _invites(post.text)]
+        """Their words, without the source of a picture."""
+        said = (post.text.partition("\n\nSource: ")[0] for name in self.town.souls for post in self.own_posts(name))
+        return [text for text in said if not _invites(text)]
+
+    def pictures(self) -> list[Shown]:
+        """The pictures of all SOULs' posts and replies, oldest first, with their files on the network."""
+        found = []
+        for name, soul in self.town.souls.items():
+            for record in reversed(self.town.network.records(soul.did, POST)):
+                for image in record.value.get("embed", {}).get("images", []):
+                    cid = image["image"]["ref"]["$link"]
+                    blob = self.town.network.blob(soul.did, cid)
+                    words, _, source = str(record.value["text"]).partition("\n\nSource: ")
+                    content = blob.content if blob else b""
+                    parent = str(record.value.get("reply", {}).get("parent", {}).get("uri", ""))
+                    found.append(Shown(name, words, source, image["alt"], hash(content) if content else 0, parent))
+        return found
 
     # Talks
 
@@ -154,47 +182,6 @@ class Days:
             ]
         return found
 
-    # Counters
-
-    def most_strangers_an_hour(self) -> int:
-        """The most people, neither owner nor SOUL, who got a reply of one SOUL within an hour."""
-        return max(
-            most(
-                [
-                    (moment(post), _author(post.reply.parent.uri))
-                    for post in self.own(name)
-                    if post.reply and self._is_stranger(_author(post.reply.parent.uri))
-                ],
-                timedelta(hours=1),
-                distinct=True,
-            )
-            for name in self.town.souls
-        )
-
-    def most_replies_to_one_an_hour(self) -> int:
-        """The most replies of one SOUL to one stranger within an hour."""
-        return max(
-            most(times, timedelta(hours=1), distinct=False)
-            for name in self.town.souls
-            for times in self._replies_by_person(name).values()
-        )
-
-    def most_points(self, window: timedelta) -> int:
-        """The most points that the records of one SOUL cost within a window, as far as they stand."""
-        return max(
-            3
-            * most(
-                sorted(
-                    (parse_iso(str(record.value["createdAt"])), record.uri)
-                    for collection in (POST, LIKE, FOLLOW, REPOST)
-                    for record in self.town.network.records(soul.did, collection)
-                ),
-                window,
-                distinct=False,
-            )
-            for soul in self.town.souls.values()
-        )
-
     def uninvited(self) -> list[str]:
         """Likes and replies for posts that neither spoke to the SOUL nor stand in a talk with it, and no peer's."""
         found = []
@@ -203,7 +190,7 @@ class Days:
             records = self.town.network.records(soul.did, LIKE)
             subjects = [str(record.value["subject"]["uri"]) for record in records]
             subjects += [post.reply.parent.uri for post in self.own(soul.name) if post.reply]
-            found += [uri for uri in subjects if uri not in reached and self._is_stranger(_author(uri))]
+            found += [uri for uri in subjects if uri not in reached and self.is_stranger(author_of(uri))]
         return found
 
     # Prompts
@@ -224,34 +211,11 @@ class Days:
         words = [one.words for one in self.people.denied if one.author == DENIES_LATER]
         return len(self.town.mind.prompts.holding(words))
 
-    def figures(self) -> str:
-        """One line."""
-        likes = sum(len(self.town.network.records(soul.did, LIKE)) for soul in self.town.souls.values())
-        own = [post for name in self.town.souls for post in self.own(name)]
-        starts = sum(soul.starts for soul in self.town.souls.values())
-        return (
-            f"{self.days} days, {len(self.town.souls)} SOULs, {starts} starts: "
-            f"{len(self.people.asked)} posts to them, {sum(1 for post in own if post.reply)} replies, {likes} likes, "
-            f"{sum(len(self.own_posts(name)) for name in self.town.souls)} posts of their own, longest run of SOULs "
-            f"{self.longest_run()}, strangers answered an hour {self.most_strangers_an_hour()}, replies to one an hour "
-            f"{self.most_replies_to_one_an_hour()}, points an hour {self.most_points(timedelta(hours=1))}, "
-            f"{self.town.mind.prompts.count} prompts searched for {len(self.people.denied)} posts that were denied to "
-            f"models: {len(self.denied_in_prompts())} hold one; "
-            f"the model wanted {dict(self.town.mind.wanted)}"
-        )
-
     def _introduces(self, post: Post) -> bool:
         return post.text.startswith(IDENTITY_POST_MARKER) or "https://github.com/sh-" in post.text
 
-    def _is_stranger(self, did: str) -> bool:
+    def is_stranger(self, did: str) -> bool:
         return did not in self.handles and did != self.town.owner
-
-    def _replies_by_person(self, name: str) -> Mapping[str, Sequence[tuple[datetime, str]]]:
-        by_person: defaultdict[str, list[tuple[datetime, str]]] = defaultdict(list, {"": []})
-        for post in self.own(name):
-            if post.reply and self._is_stranger(_author(post.reply.parent.uri)):
-                by_person[_author(post.reply.parent.uri)].append((moment(post), post.uri))
-        return by_person
 
     def _text(self, uri: str) -> str:
         record = self.town.network.index.posts.get(uri)
@@ -268,17 +232,6 @@ def untold(soul: DaysSoul) -> list[str]:
         for entry in decisions
         if entry.summary not in told or not entry.reason or not any(entry.reason in detail for _, detail in shown)
     ]
-
-
-def most(events: Sequence[tuple[datetime, str]], window: timedelta, *, distinct: bool) -> int:
-    """The most events, or different names of events, that any window holds; `events` oldest first."""
-    best, first = 0, 0
-    for last, (at, _) in enumerate(events):
-        while events[first][0] <= at - window:
-            first += 1
-        names = [name for _, name in events[first : last + 1]]
-        best = max(best, len(set(names) if distinct else names))
-    return best
 
 
 def moment(post: Post) -> datetime:
@@ -300,5 +253,5 @@ def _invites(text: str) -> bool:
     return check_invitation(text).has_invitation
 
 
-def _author(uri: str) -> str:
+def author_of(uri: str) -> str:
     return uri.split("/")[2]

@@ -5,17 +5,20 @@ What holds for a SOUL with such a mind is held by the program. What is no post i
 
 from __future__ import annotations
 
+import json
 import random
 import re
 from collections import Counter, defaultdict
 
-from common.facts import ExpressionFacts, PostFacts, TurnFacts
+from common.facts import ExpressionFacts, MessageFacts, OwnerFacts, PostFacts, TurnFacts
 from tests.kept_prompts import KeptPrompts
 from tests.running_town import call
 from town.mind.scripted import ScriptedMind
 from town.model.types import ChatRequest, Completion
 
 MODEL = "test-mind"
+WORKSPACE = "ferry clock"
+TASKS = [{"title": "Read the timetable", "description": "All lines, all days.", "files": ["timetable.js"]}]
 
 _NOUNS = """
 gutter ladder orchard kettle harbour lantern chimney hedge cellar bicycle ferry meadow anvil beehive rowboat stairwell
@@ -67,6 +70,25 @@ def question(rng: random.Random) -> str:
     return f"Which would you pick {rng.choice(_PLACES)}, a {first} {one} or a {second} {two}?"
 
 
+def _shared_work(facts: TurnFacts, offers: set[str]) -> Completion | None:
+    """The workspace and then the plan, wherever both are offered, whoever else was asked for them."""
+    tried = {outcome.tool for outcome in facts.outcomes}
+    if {"workspace_create", "plan_create"} <= offers and "workspace_create" not in tried:
+        return call("workspace_create", name=WORKSPACE, description="It tells when the ferries leave.")
+    if "plan_create" in offers and tried == {"workspace_create"}:
+        return call("plan_create", title=WORKSPACE, goal="Everybody sees when the next ferry leaves.", tasks=TASKS)
+    return None
+
+
+def _made(request: ChatRequest) -> str:
+    """The address of the plan that this turn has made; "" where it has made none."""
+    for message in request.messages:
+        if message.role == "tool" and '"issueUrl"' in message.text:
+            told = json.loads(message.text)
+            return "" if told.get("deduplicated") else str(told["issueUrl"])
+    return ""
+
+
 class WilfulMind:
     """A `Mind`. `wanted` counts what it wanted by kind; `prompts` keeps what it was asked."""
 
@@ -84,11 +106,35 @@ class WilfulMind:
     async def complete(self, request: ChatRequest) -> Completion:
         self.prompts.keep(request)
         facts, offers = request.facts, {offer.name for offer in request.offers}
-        if isinstance(facts.about, ExpressionFacts) and "bluesky_post" in offers:
-            return self._say("bluesky_post", facts, self._thought(facts))
-        if isinstance(facts.about, PostFacts) and "bluesky_reply" in offers:
-            return self._say("bluesky_reply", facts, self._answer(facts, facts.about))
-        return await self._scripted.complete(request)
+        match facts.about:
+            case ExpressionFacts():
+                chosen = self._express(facts, offers)
+            case PostFacts() as about:
+                chosen = _shared_work(facts, offers) or self._reply(request, about, offers)
+            case MessageFacts() if "message_answer" in offers:
+                chosen = call("message_answer", text=self._want("message", sentence(self._rng)))
+            case OwnerFacts() if request.force is None:
+                chosen = Completion(self._want("owner", sentence(self._rng)))
+            case _:
+                chosen = None
+        return chosen or await self._scripted.complete(request)
+
+    def _express(self, facts: TurnFacts, offers: set[str]) -> Completion | None:
+        """One picture in three invites nobody."""
+        if "bluesky_post_picture" in offers:
+            asks = f" {question(self._rng)}" if self._rng.random() > 1 / 3 else ""
+            return self._say("bluesky_post_picture", facts, self._want("picture", f"{sentence(self._rng)}{asks}"))
+        return self._say("bluesky_post", facts, self._thought(facts)) if "bluesky_post" in offers else None
+
+    def _reply(self, request: ChatRequest, about: PostFacts, offers: set[str]) -> Completion | None:
+        if "bluesky_reply_picture" in offers:
+            text = self._want("shown", sentence(self._rng))
+            return self._say("bluesky_reply_picture", request.facts, text)
+        if "bluesky_reply" not in offers:
+            return None
+        made = _made(request)
+        text = f"{sentence(self._rng)} {made}" if made else self._answer(request.facts, about)
+        return self._say("bluesky_reply", request.facts, text)
 
     def _say(self, tool: str, facts: TurnFacts, text: str) -> Completion:
         self._said[facts.agent.handle].append(text)

@@ -57,6 +57,7 @@ class People:
     asked: list[Asked] = field(default_factory=list)
     together: list[Asked] = field(default_factory=list)
     denied: list[Kept] = field(default_factory=list)
+    design: list[Asked] = field(default_factory=list)
     thanked: list[str] = field(default_factory=list)
     declared: dict[str, datetime] = field(default_factory=dict)
     _posted: list[str] = field(default_factory=list)
@@ -89,7 +90,7 @@ class People:
 
     def _owner_introduces(self) -> None:
         named = " ".join(f"@{name}.test" for name in self.town.souls)
-        self._post("owner", f"{named} meet each other: {sentence(self.rng)}", tuple(self.town.souls))
+        self.post("owner", f"{named} meet each other: {sentence(self.rng)}", tuple(self.town.souls))
 
     def _owner_asks(self) -> None:
         self._ask("owner")
@@ -99,6 +100,7 @@ class People:
         talker = self.rng.choice([name for name in TALKERS if name != silent_today])
         doings = {
             lambda: self._ask(talker): 10,
+            lambda: self._ask_about_design(talker): 1,
             lambda: self._answer_newest(talker): 8,
             lambda: self._react(talker): 4,
             lambda: self._post_again(talker): 2,
@@ -109,14 +111,19 @@ class People:
 
     def _ask(self, author: str) -> None:
         soul = self.rng.choice(sorted(self.town.souls))
-        self._post(author, f"@{soul}.test {sentence(self.rng)} {question(self.rng)}", (soul,))
+        self.post(author, f"@{soul}.test {sentence(self.rng)} {question(self.rng)}", (soul,))
+
+    def _ask_about_design(self, author: str) -> None:
+        soul = self.rng.choice(sorted(self.town.souls))
+        text = f"@{soul}.test {sentence(self.rng)} Which poster or drawing would you hang beside it?"
+        self.design.append(self.post(author, text, (soul,)))
 
     def _ask_three(self) -> None:
         """One post names three SOULs."""
         author = self.rng.choice(("owner", "ada", "cleo"))
         three = tuple(self.rng.sample(sorted(self.town.souls), min(3, len(self.town.souls))))
         named = " ".join(f"@{name}.test" for name in three)
-        self.together.append(self._post(author, f"{named} {sentence(self.rng)} {question(self.rng)}", three))
+        self.together.append(self.post(author, f"{named} {sentence(self.rng)} {question(self.rng)}", three))
 
     def _answer_newest(self, author: str) -> None:
         """Take up what a SOUL has just thought aloud."""
@@ -127,7 +134,7 @@ class People:
             if post.author.handle == f"{soul}.test" and post.reply is None and "🔗" not in post.text
         ]
         if own:
-            self._post(author, f"{sentence(self.rng)} I would keep the first one.", (soul,), under=own[0].uri)
+            self.post(author, f"{sentence(self.rng)} I would keep the first one.", (soul,), under=own[0].uri)
 
     def _react(self, author: str) -> None:
         """Like, repost or follow."""
@@ -174,7 +181,7 @@ class People:
             )
 
     def _ask_under(self, author: str, soul: str, uri: str) -> None:
-        self._post(author, f"@{soul}.test {sentence(self.rng)} {question(self.rng)}", (soul,), under=uri)
+        self.post(author, f"@{soul}.test {sentence(self.rng)} {question(self.rng)}", (soul,), under=uri)
 
     def _talk_of(self, soul: str) -> str:
         """The newest reply of a SOUL, or its newest post."""
@@ -212,9 +219,10 @@ class People:
 
     def _reply(self, author: str, text: str, soul: str, uri: str) -> None:
         if uri in self.town.network.index.posts:
-            self._post(author, text, (soul,), under=uri)
+            self.post(author, text, (soul,), under=uri)
 
-    def _post(self, author: str, text: str, souls: tuple[str, ...], under: str | None = None) -> Asked:
+    def post(self, author: str, text: str, souls: tuple[str, ...], under: str | None = None) -> Asked:
+        """Let somebody write to these SOULs, who may expect an answer."""
         did = self.town.account(author)
         uri, _ = self.town.network.post_as(did, text, reply_to_uri=under)
         asked = Asked(uri, author, souls, self.town.clock.now())

@@ -11,10 +11,11 @@ import heapq
 import itertools
 import random
 from collections import Counter, defaultdict
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
+from functools import partial
 from pathlib import Path
 
 from modules.runtime.console import SilentConsole
@@ -22,9 +23,12 @@ from modules.runtime.home import Home
 from modules.runtime.journal.types import StoredEntry
 from modules.runtime.scheduler.types import Outcome
 from soul.app import App, open_soul
+from soul.commands.run import phone_commands
 from tests.kept_prompts import KeptPrompts
 from tests.running_town import KEY, PASSWORD, settings_of, write_home
+from tests.scenarios.days_ledger import ModelCall, read_ledger
 from tests.scenarios.days_mind import MODEL, WilfulMind
+from tests.scenarios.days_places import CountedLogins, Places, love_pictures, open_places
 from tests.striding_clock import StridingClock
 from town.atproto.faults import Faults
 from town.atproto.network import Network
@@ -45,9 +49,19 @@ _SELDOM_S = {
     "control": 3 * HOUR_S,
     "heartbeat": 12 * HOUR_S,
     "sessions": 12 * HOUR_S,
+    "plan-awareness": 6 * HOUR_S,
+    "messages": 6 * HOUR_S,
+    "message-talk": 6 * HOUR_S,
+    "message-others": 6 * HOUR_S,
 }
-_FIRST_S = {"peers": MINUTE_S, "engagement": 30 * MINUTE_S}
+_FIRST_S = {"peers": MINUTE_S, "engagement": 30 * MINUTE_S, "messages": MINUTE_S}
+_AFTER_A_MESSAGE_S = {"message-talk": 2.0, "message-others": 40.0}
+_WAITS_FOR_GITHUB = frozenset(["plan-awareness"])
+_TELLS_WHEN = frozenset(["plan-awareness", "message-others"])
+"""Loops that run again when they say."""
 _JOURNAL_ROWS = 100_000
+OLD = timedelta(days=40)
+"""How old the accounts are that were there before."""
 
 
 @dataclass
@@ -62,6 +76,8 @@ class DaysTown:
     atproto_url: str
     model_url: str
     rng: random.Random
+    logins: CountedLogins
+    places: Places | None = None
     souls: dict[str, DaysSoul] = field(default_factory=dict)
     owner: str = ""
     notified: defaultdict[str, set[str]] = field(default_factory=lambda: defaultdict(set))
@@ -103,6 +119,7 @@ class DaysSoul:
         self.runs: Counter[str] = Counter()
         self.journal: dict[int, StoredEntry] = {}
         self.lines: list[tuple[str, str, str]] = []
+        self.calls: dict[str, ModelCall] = {}
         self._town = town
         self._stack = AsyncExitStack()
         self._app: App | None = None
@@ -110,6 +127,7 @@ class DaysSoul:
         self._due: dict[str, float] = {}
         self._waiting = 0
         self._look_s = _LOOK_S
+        self._expects_work_until = 0.0
 
     @property
     def app(self) -> App:
@@ -128,11 +146,14 @@ class DaysSoul:
                 console=self._console,
                 clock=self._town.clock,
                 rng=random.Random(f"{self.name}:{self.starts}"),
+                phone_commands=phone_commands,
             )
         )
         await self._app.wake()
+        loops = {loop.name for loop in self._app.scheduler.states()}
         for name, seconds in _SELDOM_S.items():
-            self._plan(name, _FIRST_S.get(name, seconds) * self._town.rng.uniform(0.9, 1.1))
+            if name in loops:
+                self._plan(name, _FIRST_S.get(name, seconds) * self._town.rng.uniform(0.9, 1.1))
         for name, seconds in (("awareness", 1.0), ("expression-check", MINUTE_S), ("outbox", 1.0)):
             self._plan(name, seconds)
 
@@ -145,12 +166,21 @@ class DaysSoul:
         stored = await app.services.journal.recent(_JOURNAL_ROWS)
         self.journal |= {one.id: one for one in stored}
         self.lines += self._console.lines
+        self.calls |= {call.id: call for call in await app.services.database.run(read_ledger)}
         await app.scheduler.stop()
         await self._stack.aclose()
 
     def has_news(self) -> None:
         """The network has something new for it."""
         self._plan("awareness", self._town.rng.uniform(1.0, _LOOK_S))
+
+    def has_message(self) -> None:
+        """Somebody wrote it a direct message."""
+        self._plan("messages", self._town.rng.uniform(1.0, _LOOK_S))
+
+    def expects_work(self, seconds: float) -> None:
+        """For so long, what a look hands to the outbox leaves at once, as the look may wait for it."""
+        self._expects_work_until = self._town.clock.monotonic() + seconds
 
     def is_due(self, loop: str, within_s: float) -> bool:
         """Whether a loop runs within so many seconds."""
@@ -171,7 +201,7 @@ class DaysSoul:
             return
         del self._due[loop]
         self.runs[loop] += 1
-        outcome = await app.scheduler.run_guarded(loop)
+        outcome = await self._outcome(app, loop)
         if loop == "outbox":
             if outcome.next_in_s is not None:
                 self._plan("outbox", max(outcome.next_in_s, 1.0))
@@ -181,6 +211,13 @@ class DaysSoul:
         if counts.get("pending") or counts.get("sending"):
             self._plan("outbox", 1.0)
 
+    async def _outcome(self, app: App, loop: str) -> Outcome:
+        expected = loop == "awareness" and self._town.clock.monotonic() < self._expects_work_until
+        if not expected and loop not in _WAITS_FOR_GITHUB:
+            return await app.scheduler.run_guarded(loop)
+        async with self._town.clock.beside(partial(app.scheduler.run_guarded, "outbox")):
+            return await app.scheduler.run_guarded(loop)
+
     async def _next_s(self, app: App, loop: str, outcome: Outcome) -> float:
         if loop == "awareness":
             return await self._next_look_s(app, outcome)
@@ -188,7 +225,11 @@ class DaysSoul:
             due = app.lives.bluesky.expression.next_at
             left = (due - self._town.clock.now()).total_seconds() if due else 0.0
             return max(left + 1, _CHECK_S)
-        return _SELDOM_S[loop]
+        if loop == "messages":
+            for other, seconds in _AFTER_A_MESSAGE_S.items():
+                self._plan(other, seconds)
+        soon = outcome.next_in_s if loop in _TELLS_WHEN else None
+        return max(soon, MINUTE_S) if soon is not None else _SELDOM_S[loop]
 
     async def _next_look_s(self, app: App, outcome: Outcome) -> float:
         """Its own interval while it gets something done; longer each time while what waits only waits."""
@@ -201,11 +242,24 @@ class DaysSoul:
 
 
 @asynccontextmanager
-async def open_days_town(root: Path, names: tuple[str, ...], *, seed: int = 14) -> AsyncIterator[DaysTown]:
-    """A fresh town on one clock, with a home for each of `names`; nobody is awake yet."""
-    clock = StridingClock(MORNING)
+async def open_days_town(
+    root: Path,
+    names: tuple[str, ...],
+    *,
+    seed: int = 14,
+    with_places: bool = False,
+    old: Collection[str] = (),
+    budgets: Mapping[str, int] | None = None,
+) -> AsyncIterator[DaysTown]:
+    """A fresh town on one clock, with a home for each of `names`; nobody is awake yet.
+
+    `with_places` opens the gallery and GitHub too. The accounts of `old` were made long before. `budgets` are tokens
+    for a day, by name.
+    """
+    clock = StridingClock(MORNING - OLD)
     network, faults = Network(clock=clock), Faults(random.Random(seed))
     mind = WilfulMind(KeptPrompts(root / "prompts.jsonl", clock), frozenset(f"{name}.test" for name in names), seed)
+    logins = CountedLogins(atproto_app(network, faults=faults), clock)
     async with AsyncExitStack() as stack:
         town = DaysTown(
             root=root,
@@ -213,32 +267,47 @@ async def open_days_town(root: Path, names: tuple[str, ...], *, seed: int = 14) 
             network=network,
             faults=faults,
             mind=mind,
-            atproto_url=await stack.enter_async_context(serve(atproto_app(network, faults=faults))),
+            atproto_url=await stack.enter_async_context(serve(logins)),
             model_url=await stack.enter_async_context(serve(model_app(mind, api_key=KEY))),
             rng=random.Random(seed),
+            logins=logins,
         )
+        for name in old:
+            town.account(name)
+        clock.stride(OLD.total_seconds())
+        if with_places:
+            town.places = await open_places(stack, [f"sh-{name}" for name in names], clock, root)
         town.owner = town.account("owner")
         for name in names:
             town.account(name)
-            home = write_home(
-                root / name,
-                name,
-                OWNER_BLUESKY_SOCIAL_HANDLE_DID=town.owner,
-                ATPROTO_SERVICE_URL=town.atproto_url,
-                AI_GATEWAY_BASE_URL=f"{town.model_url}/v1",
-                AI_GATEWAY_MODEL=MODEL,
-                AI_GATEWAY_FACTS="on",
-                AGENT_GITHUB_USERNAME=f"sh-{name}",
-                SOUL_SPEED="1",
-                SOUL_TIMEZONE="UTC",
-            )
-            town.souls[name] = DaysSoul(town, home, name)
+            town.souls[name] = DaysSoul(town, _home(town, name, (budgets or {}).get(name)), name)
         network.subscribe(_Post(town).happened)
         try:
             yield town
         finally:
             for soul in town.souls.values():
                 await soul.end()
+
+
+def _home(town: DaysTown, name: str, budget: int | None) -> Home:
+    more = town.places.settings(f"sh-{name}") if town.places else {}
+    home = write_home(
+        town.root / name,
+        name,
+        OWNER_BLUESKY_SOCIAL_HANDLE_DID=town.owner,
+        ATPROTO_SERVICE_URL=town.atproto_url,
+        AI_GATEWAY_BASE_URL=f"{town.model_url}/v1",
+        AI_GATEWAY_MODEL=MODEL,
+        AI_GATEWAY_FACTS="on",
+        AGENT_GITHUB_USERNAME=f"sh-{name}",
+        SOUL_SPEED="1",
+        SOUL_TIMEZONE="UTC",
+        **({"BUDGET_TOKENS_PER_DAY": str(budget)} if budget else {}),
+        **more,
+    )
+    if town.places:
+        love_pictures(home, name)
+    return home
 
 
 class _Post:

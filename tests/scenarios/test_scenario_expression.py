@@ -8,7 +8,10 @@ import pytest
 
 from modules.lives.bluesky.expression_policy import check_invitation, tone_of
 from tests.running_town import RunningTown, awake, call, replying
+from town.atproto.faults import Fault
 from town.model.types import ChatRequest, Completion
+
+HALF_AN_HOUR_S = 1800
 
 
 async def test_a_thought_without_an_invitation_is_revised_once_and_then_posted(running_town: RunningTown) -> None:
@@ -115,3 +118,32 @@ async def test_after_a_restart_the_next_thought_waits_for_its_time(running_town:
     assert not outcome.ran
     assert due[:16].replace("T", " ") in outcome.reason
     assert running_town.texts("rowan") == ["Said just now, in an earlier life."]
+
+
+async def test_no_thought_is_had_while_the_last_post_waits_to_leave(running_town: RunningTown) -> None:
+    said = ["Do you prefer tin or slate?", "Which bridge would you cross twice?"]
+    running_town.mind.answer = lambda _: call("bluesky_post", text=said[len(running_town.mind.asked) - 1])
+    async with awake(running_town.make_home("rowan", SOUL_SPEED="20", SOUL_TIMEZONE="UTC")) as life:
+        expression = life.app.lives.bluesky.expression
+        await expression.express()
+        life.passes(HALF_AN_HOUR_S)
+        waiting = await expression.run_if_due()
+        await life.send()
+        life.passes(HALF_AN_HOUR_S)
+        again = await expression.run_if_due()
+        await life.send()
+    assert (waiting.ran, waiting.reason) == (False, "its last post still waits to be sent")
+    assert again.ran
+    assert running_town.texts("rowan") == said
+
+
+async def test_earlier_thoughts_are_shown_where_the_feed_cannot_be_read(running_town: RunningTown) -> None:
+    said = ["Do you prefer tin or slate?", "Which bridge would you cross twice?"]
+    running_town.mind.answer = lambda _: call("bluesky_post", text=said[len(running_town.mind.asked) - 1])
+    async with awake(running_town.make_home("rowan")) as life:
+        await life.app.lives.bluesky.expression.express()
+        await life.send()
+        running_town.faults.arm(Fault("bad_gateway", "app.bsky.feed.getAuthorFeed", times=100))
+        await life.app.lives.bluesky.expression.express()
+    assert said[0] not in running_town.mind.asked[0].messages[-1].text
+    assert said[0] in running_town.mind.asked[1].messages[-1].text

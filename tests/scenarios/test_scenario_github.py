@@ -37,6 +37,14 @@ async def test_a_thread_that_the_owner_links_to_gets_one_comment(place: Place) -
     assert "Your owner showed you this thread" in told
 
 
+async def test_a_comment_that_breaks_off_after_a_few_words_is_written_once_more(place: Place) -> None:
+    place.town.mind.answer, home = minding("Well, narrow is…", SAID), place.home()
+    place.post_link()
+    async with awake(home, clock=CLOCK) as soul:
+        await look(soul)
+        assert place.comments == [SAID]
+
+
 async def test_in_a_thread_that_the_owner_shows_work_is_proposed_there_and_waits_for_their_yes(place: Place) -> None:
     """What is proposed is no answer: after a restart in between the thread still gets its comment."""
     plain = minding()

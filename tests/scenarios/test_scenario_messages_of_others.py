@@ -60,6 +60,7 @@ async def test_a_burst_of_somebody_whom_it_follows_gets_one_answer(running_town:
         await look(soul)
         assert ada.answers == ["Cushion moss: it forgives a dry week."]
         assert await acts(soul) == ["answered"]
+        assert all(decision.entry.reason for decision in await soul.decisions())
         known = soul.app.services.relationships.get("ada.test")
         assert known
         assert [(one.type, one.responded) for one in known.interactions] == [("message", True)] * 2

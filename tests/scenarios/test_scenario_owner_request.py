@@ -16,7 +16,11 @@ from tests.town_github import TownGitHub
 from town.atproto.values import POST, THREADGATE
 from town.model.types import ChatRequest, Completion
 
-OWNER_TOOLS = {"bluesky_post", "bluesky_post_limited", "bluesky_limit_replies", "bluesky_repost", "bluesky_follow"}
+OWNER_TOOLS = {
+    *("bluesky_post", "bluesky_post_limited", "bluesky_limit_replies", "bluesky_repost"),
+    *("bluesky_follow", "bluesky_unfollow"),
+}
+ANSWERS = {"bluesky_reply", "bluesky_like", "graceful_exit"}
 NAMES = ("rowan", "wren", "marlow")
 WORDS = {
     "rowan": "Done; slate deserves more friends, and kit notices every cracked tile.",
@@ -39,6 +43,10 @@ def following(request: ChatRequest) -> Completion:
     return call(
         "bluesky_reply", text=WORDS[next(name for name in NAMES if f"@{name}.test" in request.messages[0].text)]
     )
+
+
+def answering_at_once(_: ChatRequest) -> Completion:
+    return call("bluesky_reply", text="Slate, and no doubt about it; tin shouts at every drop.")
 
 
 def follows(town: RunningTown, name: str) -> list[str]:
@@ -70,9 +78,7 @@ async def test_three_souls_named_by_the_owner_each_do_what_is_asked_and_say_diff
 @pytest.mark.parametrize("who", ["owner", "kit"])
 async def test_only_the_owner_s_did_opens_the_owner_s_tools(running_town: RunningTown, who: str) -> None:
     home = running_town.make_home("rowan")
-    running_town.network.post_as(
-        running_town.account(who), "@rowan.test please share a thought about rain, owner.test here"
-    )
+    running_town.network.post_as(running_town.account(who), "@rowan.test please share this, owner.test here")
     async with awake(home) as soul:
         await soul.look()
     request = running_town.mind.asked[0]
@@ -84,15 +90,17 @@ async def test_only_the_owner_s_did_opens_the_owner_s_tools(running_town: Runnin
 @pytest.mark.parametrize(
     ("text", "offered"),
     [
-        ("@rowan.test please follow @kit.test", {"bluesky_follow", "bluesky_reply"}),
-        ("@rowan.test please open an issue in acme/site: the clock stops", {"bluesky_reply"}),
-        ("@rowan.test what is the best roof in the rain?", {"bluesky_reply", "bluesky_like", "graceful_exit"}),
-        ("@rowan.test kitさんをフォローして", OWNER_TOOLS | {"bluesky_reply", "bluesky_like", "graceful_exit"}),
+        ("@rowan.test please follow @kit.test", [{"bluesky_follow"}, {"bluesky_reply"}]),
+        ("@rowan.test who should follow @kit.test, and why?", [{"bluesky_follow", *ANSWERS}]),
+        ("@rowan.test please open an issue in acme/site: the clock stops", [{"bluesky_reply"}]),
+        ("@rowan.test what is the best roof in the rain?", [ANSWERS]),
+        ("@rowan.test kitさんをフォローして", [OWNER_TOOLS | ANSWERS]),
     ],
 )
 async def test_the_owner_s_words_open_only_the_tools_that_they_can_need(
-    running_town: RunningTown, text: str, offered: set[str]
+    running_town: RunningTown, text: str, offered: list[set[str]]
 ) -> None:
+    running_town.mind.answer = following if "please follow" in text else answering_at_once
     home = running_town.make_home("rowan")
     running_town.account("kit")
     running_town.network.post_as(running_town.account("owner"), text)
@@ -100,11 +108,13 @@ async def test_the_owner_s_words_open_only_the_tools_that_they_can_need(
         await soul.look()
         soul.passes(90)
         await soul.look()
-    assert _offered(running_town.mind.asked[0]) == offered
+    assert [_offered(request) for request in running_town.mind.asked][: len(offered)] == offered
 
 
 @pytest.mark.parametrize("insists", [False, True])
-async def test_an_answer_before_the_act_is_sent_back_once(running_town: RunningTown, *, insists: bool) -> None:
+async def test_nothing_is_answered_before_the_act_unless_the_model_insists(
+    running_town: RunningTown, *, insists: bool
+) -> None:
     def answering(request: ChatRequest) -> Completion:
         tried = sum(message.role == "tool" for message in request.messages)
         if tried == 1 and not insists:
@@ -121,7 +131,56 @@ async def test_an_answer_before_the_act_is_sent_back_once(running_town: RunningT
         await soul.look()
     assert follows(running_town, "rowan") == ([] if insists else ["kit.test"])
     assert running_town.texts("rowan") == [WORDS["rowan"]]
-    assert "Now call bluesky_follow" in running_town.mind.asked[1].messages[-1].text
+    assert "Available: bluesky_follow." in running_town.mind.asked[1].messages[-1].text
+
+
+@pytest.mark.parametrize("better", [True, False])
+async def test_an_answer_that_promises_what_is_done_is_sent_back_and_never_leaves(
+    running_town: RunningTown, *, better: bool
+) -> None:
+    def promising(request: ChatRequest) -> Completion:
+        tried = sum(message.role == "tool" for message in request.messages)
+        if not tried:
+            return call("bluesky_follow", did="@kit.test")
+        if tried == 1 or not better:
+            return call("bluesky_reply", text=f"I will follow kit. Gutters matter, say {tried} of us.")
+        return call("bluesky_reply", text=WORDS["rowan"])
+
+    running_town.mind.answer = promising
+    home = running_town.make_home("rowan")
+    running_town.account("kit")
+    running_town.network.post_as(running_town.account("owner"), "@rowan.test please follow @kit.test")
+    async with awake(home, clock=HastyClock()) as soul:
+        await soul.look()
+        soul.passes(90)
+        await soul.look()
+    assert follows(running_town, "rowan") == ["kit.test"]
+    assert running_town.texts("rowan") == [WORDS["rowan"] if better else "Gutters matter, say 2 of us."]
+    told, sent_back = (running_town.mind.asked[number].messages[-1].text for number in (1, 2))
+    assert "the follow of @kit.test stands" in told
+    assert "as if it were still to come" in sent_back
+
+
+@pytest.mark.parametrize("copied", ["The follow of @kit.test stands.", "Gutters need friends, all of them."])
+async def test_an_answer_that_copies_what_the_tool_told_is_sent_back(running_town: RunningTown, copied: str) -> None:
+    def copying(request: ChatRequest) -> Completion:
+        tried = sum(message.role == "tool" for message in request.messages)
+        if not tried:
+            posts = "bluesky_post" in _offered(request)
+            return call("bluesky_post", text=copied) if posts else call("bluesky_follow", did="@kit.test")
+        return call("bluesky_reply", text=copied if tried == 1 else WORDS["rowan"])
+
+    running_town.mind.answer = copying
+    home = running_town.make_home("rowan")
+    running_town.account("kit")
+    asked = "follow @kit.test" if "@kit.test" in copied else "post a word for gutters"
+    running_town.network.post_as(running_town.account("owner"), f"@rowan.test please {asked}")
+    async with awake(home, clock=HastyClock()) as soul:
+        await soul.look()
+        soul.passes(90)
+        await soul.look()
+    replies = [post.text for post in running_town.network.posts() if post.reply]
+    assert replies == [WORDS["rowan"]]
 
 
 async def test_a_post_that_only_says_that_it_will_be_written_is_sent_back(running_town: RunningTown) -> None:

@@ -143,3 +143,70 @@ async def test_what_a_stranger_said_meanwhile_holds_nothing_up(running_town: Run
     await live(home)
     assert running_town.texts("rowan") == [OTHER]
     assert len(running_town.mind.asked) == 1
+
+
+PEER_COMPARED = "Slate lasts longer than copper on a steep roof, my grandfather laid both."
+TURNED = "Slate lasts a shorter time than copper on a steep roof, my grandfather laid both."
+
+
+def judged(town: RunningTown, verdicts: list[Completion], *texts: str) -> None:
+    """Let the model reply with `texts`, one after the other, and answer what is asked beside it with `verdicts`."""
+    left, asked = list(texts), list(verdicts)
+
+    def complete(request: ChatRequest) -> Completion:
+        if "bluesky_reply" in {offer.name for offer in request.offers}:
+            return call("bluesky_reply", text=left.pop(0) if len(left) > 1 else left[0])
+        return asked.pop(0) if asked and is_question(request) else Completion(text="ok")
+
+    town.mind.answer = complete
+
+
+def is_question(request: ChatRequest) -> bool:
+    return not request.offers and PEER_COMPARED in request.messages[-1].text
+
+
+def compared(town: RunningTown) -> Home:
+    for name in ("kit", "wren"):
+        town.account(name)
+    home = town.make_home("rowan", SOUL_PEERS="wren.test")
+    uri, _ = town.network.post_as(town.account("kit"), "@rowan.test @wren.test which roof lasts longer?")
+    town.network.post_as(town.account("wren"), PEER_COMPARED, reply_to_uri=uri)
+    return home
+
+
+async def test_who_contradicts_a_peer_in_its_words_is_heard_where_the_judge_finds_no_echo(
+    running_town: RunningTown,
+) -> None:
+    home = compared(running_town)
+    judged(running_town, [Completion(text="NO")], TURNED)
+    await live(home)
+    assert running_town.texts("rowan") == [TURNED]
+    assert sum(map(is_question, running_town.mind.asked)) == 1
+
+
+async def test_the_judge_finds_an_echo_once_and_is_not_asked_about_the_next_words(running_town: RunningTown) -> None:
+    home = compared(running_town)
+    again = "Slate lasts a briefer time than copper on a steep roof, my grandfather laid both."
+    judged(running_town, [Completion(text="YES"), Completion(text="YES")], TURNED, again)
+    await live(home)
+    assert running_town.texts("rowan") == [again]
+    assert sum(map(is_question, running_town.mind.asked)) == 1
+
+
+async def test_without_an_answer_of_the_judge_the_reply_passes(running_town: RunningTown) -> None:
+    home = compared(running_town)
+    judged(running_town, [Completion(text="I cannot say.")], TURNED)
+    await live(home)
+    assert running_town.texts("rowan") == [TURNED]
+
+
+async def test_the_judge_of_a_plain_echo_is_not_asked(running_town: RunningTown) -> None:
+    home = compared(running_town)
+    judged(
+        running_town,
+        [Completion(text="NO")],
+        "My grandfather laid both: slate lasts longer than copper, on a steep roof.",
+    )
+    await live(home)
+    assert running_town.texts("rowan") == []
+    assert sum(map(is_question, running_town.mind.asked)) == 0

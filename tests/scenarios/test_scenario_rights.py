@@ -331,3 +331,47 @@ async def test_a_request_is_answered_when_all_other_turns_of_the_hour_are_spent(
         await soul.look()
     assert len(running_town.texts("rowan")) == before + 1
     assert len(ForgetRequests(home.memory).all()) == 1
+
+
+async def test_answers_of_the_same_words_in_one_thread_are_no_duplicates_to_be_taken_back(
+    running_town: RunningTown,
+) -> None:
+    home, network = home_of(running_town), running_town.network
+    running_town.mind.answer = answering({"forget me": "forget"})
+    root, _ = network.post_as(running_town.account("ada"), "Which roof would you take?")
+    async with awake(home) as soul:
+        for name in ("kit", "ines"):
+            network.post_as(running_town.account(name), "@rowan.test forget me", reply_to_uri=root)
+        await soul.look()
+        soul.passes(600)
+        await soul.look()
+        answers = running_town.texts("rowan")
+        assert len(answers) == 2
+        assert len(set(answers)) == 1
+        await soul.app.scheduler.run_guarded("engagement")
+        await soul.send()
+    await asyncio.to_thread(forget_now, home)
+    async with awake(home) as soul:
+        await soul.app.scheduler.run_guarded("engagement")
+        await soul.send()
+    assert running_town.texts("rowan") == answers
+
+
+async def test_who_is_forgotten_is_not_looked_up_for_what_others_write_in_the_same_thread(
+    running_town: RunningTown,
+) -> None:
+    home, network = home_of(running_town), running_town.network
+    running_town.mind.answer = answering({"forget me": "forget"})
+    root, _ = network.post_as(running_town.account("ada"), "Which roof would you take?")
+    quillon = running_town.account("quillon")
+    network.post_as(quillon, "@rowan.test forget me", reply_to_uri=root)
+    async with awake(home) as soul:
+        await soul.look()
+    await asyncio.to_thread(forget_now, home)
+    assert places_that_hold(home.root, quillon) == []
+    network.post_as(running_town.account("kit"), "@rowan.test and you, which one?", reply_to_uri=root)
+    async with awake(home) as soul:
+        await soul.look()
+        soul.passes(600)
+        await soul.look()
+    assert places_that_hold(home.root, quillon) == []

@@ -11,6 +11,8 @@ from tests.cpu_time import cpu_s
 from tests.security.product_patterns import Found, Hostile, hostile_texts, literals, product_patterns
 
 LIMIT_S = 0.030
+MOST_GROWTH, SLOWEST_S = 3.0, 4 * LIMIT_S
+"""Twice the text takes a linear pattern twice as long, a quadratic one four times."""
 CHARS, GLANCE_CHARS = 4_000, 500
 # NOTE(self): the mildest of the bad patterns take more than 30 ms for 4,000 characters on slow machines only.
 LONGER = 4 * CHARS
@@ -26,12 +28,16 @@ def took(found: Found, text: str) -> float:
 def is_slow(found: Found, hostile: Hostile, chars: int) -> bool:
     """Whether the fastest of several attempts is too slow, so that a busy machine decides nothing.
 
-    A short text tells first: what takes a quadratic pattern 30 ms takes it a sixty-fourth of that for an eighth.
+    A short text tells first: what takes a quadratic pattern 30 ms takes it a sixty-fourth of that for an eighth. On a
+    slow machine a linear pattern may need more as well: then half the text tells, which takes it about half the time.
     """
     if took(found, hostile.of(GLANCE_CHARS)) < LIMIT_S / (chars / GLANCE_CHARS) ** 2 / 2:
         return False
     text = hostile.of(chars)
-    return took(found, text) > LIMIT_S and min(took(found, text) for _ in range(ATTEMPTS)) > LIMIT_S
+    if took(found, text) <= LIMIT_S:
+        return False
+    whole_s, half_s = (min(took(found, one) for _ in range(ATTEMPTS)) for one in (text, hostile.of(chars // 2)))
+    return whole_s > LIMIT_S and (whole_s > MOST_GROWTH * half_s or whole_s > SLOWEST_S)
 
 
 def slow_text(found: Found, chars: int = CHARS) -> str | None:

@@ -21,7 +21,6 @@ from modules.lives.space.journal_reporter import JournalReporter, Note, SpaceLin
 from modules.lives.space.snapshot import Room, RoomSnapshot
 from modules.lives.space.types import Counts, HistoryEntry, HostRequest, OwnWork, PeerEvent
 from modules.lives.space.validator import validate_space_message
-from modules.lives.space.verdicts import Verdicts
 from modules.runtime.console import SilentConsole
 from modules.runtime.database.database import Database
 from modules.runtime.database.schema import MIGRATIONS
@@ -30,6 +29,7 @@ from modules.runtime.llm.budget_guard import NoBudgetGuard
 from modules.runtime.llm.gateway import LLMGateway
 from modules.services.agent.skills.contracts import SKILL_CONTRACTS
 from modules.services.agent.skills.skills import Skills
+from modules.services.agent.verdicts import Verdicts
 from modules.services.peers.room_members import PeerRelationships
 from soul.resources import SKILLS
 from tests.cpu_time import cpu_s

@@ -13,13 +13,13 @@ from adapters.space.types import HOST, Claimed, IdentitySummary, Presence, Said
 from common.clock import FakeClock
 from common.text.tokens import estimate_roughly
 from modules.lives.space.config import SpaceConfig
+from modules.lives.space.first_look import shown as shown_to_a_first_look
 from modules.lives.space.perceive import Perceiver
 from modules.lives.space.prompting import PromptWriter
 from modules.lives.space.snapshot import Room, RoomSnapshot
 from modules.lives.space.state import Conversation, MessagesArrived, new_entries
 from modules.lives.space.transcript import listed, shown, told, transcript
 from modules.lives.space.types import HistoryEntry, HostRequest, PeerEvent
-from modules.lives.space.verdicts import shown as shown_to_a_first_look
 from modules.services.agent.skills.contracts import SKILL_CONTRACTS
 from modules.services.agent.skills.skills import Skills
 from modules.services.commitments.queue import CommitmentQueue

@@ -6,15 +6,14 @@ import asyncio
 import os
 import signal
 import sys
-import time
-from collections.abc import Callable
+from contextlib import suppress
 from functools import partial
 from pathlib import Path
 
 import pytest
 
 from modules.runtime.sandbox.cgroup import open_group
-from tests.patience import HANG_S
+from tests.patience import until
 from tests.security.sandbox_host import Host, running
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -128,12 +127,8 @@ async def test_nothing_outlives_its_run(host: Host) -> None:
     assert running("313371") == []
 
 
-async def until(true: Callable[[], object], within_s: float = HANG_S) -> None:
-    """Wait for something that another process does."""
-    end = time.monotonic() + within_s
-    while not true():
-        assert time.monotonic() < end
-        await asyncio.sleep(0.01)
+def begun(mark: str, *, begins: str = "") -> bool:
+    return running(mark, begins=begins) != []
 
 
 def gone(mark: str) -> bool:
@@ -142,26 +137,47 @@ def gone(mark: str) -> bool:
 
 async def test_a_run_that_is_called_off_is_over_at_once(host: Host) -> None:
     task = asyncio.create_task(host.sh("sleep 424243"))
-    await until(partial(running, "424243"))
+    await until(partial(begun, "424243"))
     task.cancel()
     with pytest.raises(asyncio.CancelledError):
         await task
     assert running("424243") == []
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("moment", ["bwrap\0", "sleep\0"], ids=["while it starts", "while it runs"])
-async def test_when_the_soul_is_killed_its_runs_die_with_it(host: Host, moment: str) -> None:
+async def life_that_runs(mark: str, host: Host) -> asyncio.subprocess.Process:
+    """A process of its own that runs a program in the sandbox as a SOUL would."""
     code = (
         "import asyncio, pathlib, sys; from common.redact import Redactor;"
         "from modules.runtime.sandbox.runner import Sandbox;"
         "asyncio.run(Sandbox(redactor=Redactor()).run(['sleep', sys.argv[2]], pathlib.Path(sys.argv[1])))"
     )
+    return await asyncio.create_subprocess_exec(sys.executable, "-c", code, str(host.work), mark, cwd=ROOT)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("moment", ["bwrap\0", "sleep\0"], ids=["while it starts", "while it runs"])
+async def test_when_the_soul_is_killed_its_runs_die_with_it(host: Host, moment: str) -> None:
     for attempt in range(6):
-        mark = f"{os.getpid()}{attempt}"
-        soul = await asyncio.create_subprocess_exec(sys.executable, "-c", code, str(host.work), mark, cwd=ROOT)
-        await until(partial(running, mark, begins=moment))
+        mark = f"{os.getpid()}{len(moment)}{attempt}"
+        soul = await life_that_runs(mark, host)
+        await until(partial(begun, mark, begins=moment))
         await asyncio.sleep(attempt / 200)
         soul.kill()
         await soul.wait()
+        await until(partial(gone, mark))
+
+
+@pytest.mark.slow
+async def test_a_sandbox_that_is_slow_to_start_does_not_outlive_the_soul(host: Host) -> None:
+    for attempt in range(6):
+        mark = f"{os.getpid()}s{attempt}"
+        soul = await life_that_runs(mark, host)
+        while not (starting := running(mark, begins="bwrap\0")):
+            pass
+        with suppress(ProcessLookupError):
+            os.kill(starting[0], signal.SIGSTOP)
+        soul.kill()
+        await soul.wait()
+        with suppress(ProcessLookupError):
+            os.kill(starting[0], signal.SIGCONT)
         await until(partial(gone, mark))

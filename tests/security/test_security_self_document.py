@@ -6,11 +6,11 @@ import pytest
 
 from common.constants import SELF_MAX_BYTES
 from modules.services.agent.identity.self_document import extract_display_name, extract_from_self
-from tests.cpu_time import takes_less
+from tests.cpu_time import cpu_s, takes_less
 
 _ENOUGH_CPU_S = 1.0
-_SMALL_BYTES = 32 * 1024
-_SMALL_CPU_S = 0.125
+_SMALL_BYTES, _TIMES = 8 * 1024, 4
+_MOST_GROWTH, _NOISE_CPU_S = 2 * _TIMES, 0.02
 _BEGINNINGS = (
     "", "# ", "## purpose\n", "## values\n- ", "## learnings\n|", "## daily rituals\n- **x** [daily] (c) ",
     "## daily rituals\n- ", "## social mechanics\n|", "## values\n*(",
@@ -22,6 +22,10 @@ _PIECES = (
 )  # fmt: skip
 
 
+def _cost_s(text: str, *, runs: int) -> float:
+    return cpu_s(lambda: (extract_from_self(text), extract_display_name(text)), runs=runs)
+
+
 def _is_read_within(limit_s: float, text: str, *, runs: int) -> bool:
     return takes_less(limit_s, lambda: (extract_from_self(text), extract_display_name(text)), runs=runs)
 
@@ -31,10 +35,11 @@ def _filled(beginning: str, piece: str, end: str, size: int) -> str:
 
 
 @pytest.mark.parametrize("piece", _PIECES)
-def test_nothing_makes_reading_cost_more_than_a_part_of_a_second(piece: str) -> None:
+def test_reading_costs_no_more_than_in_proportion_to_the_length(piece: str) -> None:
     for beginning in _BEGINNINGS:
-        text = _filled(beginning, piece, "\nx", _SMALL_BYTES)
-        assert _is_read_within(_SMALL_CPU_S, text, runs=3), beginning
+        short, long = (_filled(beginning, piece, "\nx", size) for size in (_SMALL_BYTES, _TIMES * _SMALL_BYTES))
+        most_s = _MOST_GROWTH * _cost_s(short, runs=3) + _NOISE_CPU_S
+        assert _is_read_within(most_s, long, runs=3), beginning
 
 
 @pytest.mark.slow

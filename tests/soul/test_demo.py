@@ -1,4 +1,7 @@
-"""The demo as a newcomer sees it: everybody has spoken, one shows a picture, two have talked, and you were answered."""
+"""The demo as a newcomer sees it: everybody has spoken, one shows a picture, two have talked, and you were answered.
+
+And the residents found each other by their posts on who they are: one tells of another, and follows them.
+"""
 
 from __future__ import annotations
 
@@ -17,6 +20,7 @@ from typing import Any
 import httpx
 import pytest
 
+from modules.services.peers.identity_post import IDENTITY_POST_MARKER
 from tests.patience import HANG_S
 from tests.program import until
 from tests.running_town import RunningTown, call
@@ -78,6 +82,28 @@ async def tended(http: httpx.AsyncClient) -> set[str]:
     return shown
 
 
+def tells_of(posts: list[dict[str, Any]]) -> set[tuple[str, str]]:
+    """Who tells in the first of these posts of which resident, with their page on GitHub: handles."""
+    author, text = posts[0]["author"]["handle"], posts[0]["text"]
+    return {
+        (author, peer.handle)
+        for peer in RESIDENTS
+        if peer.handle != author and f"@{peer.handle}" in text and f"github.com/{peer.name}" in text
+    }
+
+
+async def found(http: httpx.AsyncClient, threads: list[list[dict[str, Any]]]) -> set[str]:
+    """Which residents follow somebody of whom they tell, after both said who they are on GitHub."""
+    follows = {
+        (person["handle"], followed["handle"])
+        for person in await told(http, "people")
+        for followed in person["follows"]
+    }
+    known = {posts[0]["author"]["handle"] for posts in threads if IDENTITY_POST_MARKER in posts[0]["text"]}
+    announced = {pair for posts in threads for pair in tells_of(posts) if known.issuperset(pair)}
+    return {"peer found" for _ in announced & follows}
+
+
 def living(folder: Path) -> list[int]:
     """The processes of the SOULs whose homes lie in `folder`."""
     return [json.loads(path.read_text())["pid"] for path in folder.glob("soul-demo-*/*/.memory/status.json")]
@@ -103,9 +129,9 @@ def seen(threads: list[list[dict[str, Any]]]) -> set[str]:
     return shown
 
 
-async def test_all_have_posted_two_have_talked_and_you_are_answered(tmp_path: Path) -> None:
+async def test_all_have_posted_two_have_talked_one_found_a_peer_and_you_are_answered(tmp_path: Path) -> None:
     wanted = {f"{what} {resident.handle}" for resident in RESIDENTS for what in ("post by", "budget of")}
-    wanted |= {"exchange", "answer", "picture", "draft by odile.test", "what is known"}
+    wanted |= {"exchange", "answer", "picture", "draft by odile.test", "what is known", "peer found"}
     began = time.monotonic()
     async with demo(tmp_path) as (process, url):
         async with httpx.AsyncClient(base_url=url, headers={"origin": url}, timeout=HANG_S) as http:
@@ -114,7 +140,8 @@ async def test_all_have_posted_two_have_talked_and_you_are_answered(tmp_path: Pa
             while not wanted <= shown:
                 assert time.monotonic() - began < HANG_S, wanted - shown
                 await asyncio.sleep(1)
-                shown = seen(await feed(http)) | await tended(http)
+                threads = await feed(http)
+                shown = seen(threads) | await tended(http) | await found(http, threads)
             for posts in await feed(http):
                 for post in posts:
                     if post["author"]["handle"] in {resident.handle for resident in RESIDENTS}:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import random
 import sqlite3
 from collections.abc import AsyncIterator, Callable
@@ -188,3 +189,25 @@ async def test_a_token_for_github_that_does_not_work_is_told_at_start(
 
 def warned(console: SilentConsole) -> list[str]:
     return [reason for _, message, reason in console.lines if message == "The account on GitHub cannot be used"]
+
+
+async def test_rights_that_a_token_lacks_and_an_account_that_is_shared_are_told_at_start(
+    running_town: RunningTown,
+) -> None:
+    github = GitHubNetwork(clock=SystemClock())
+    github.issue_token(github.create_account("rowan"), "ghp_narrow", ("repo", "read:org"))
+    home = running_town.make_home("rowan", SOUL_ALLOW_PRIVATE_NET="on", AGENT_GITHUB_USERNAME="rowan")
+    seen = {"discovered_at": "2026-08-03T09:00:00Z", "last_seen_at": "2026-08-03T09:00:00Z"}
+    how = {"discovered_via": "social", "confidence": "low"}
+    peer = {"bluesky_handle": "twin.test", "github_username": "twin.test", "claims_github": "Rowan", **how, **seen}
+    home.memory.mkdir(exist_ok=True)
+    (home.memory / "discovered_peers.json").write_text(json.dumps({"peers": {"twin.test": peer}}))
+    async with serve(github_app(github)) as url:
+        with (home.root / ".env").open("a", encoding="utf-8") as env:
+            env.write(f"\nGITHUB_API_URL={url}\nAGENT_GITHUB_TOKEN=ghp_narrow\n")
+        console = SilentConsole()
+        async with living(home, console) as app:
+            await app.stages.wait_for(Stage.SETTLED)
+            await so(lambda: any("says to be rowan on GitHub too" in reason for _, _, reason in console.lines))
+    missing = [reason for _, _, reason in console.lines if "the token lacks the scope" in reason]
+    assert ["user:follow" in reason and "settings/tokens/new" in reason for reason in missing] == [True]

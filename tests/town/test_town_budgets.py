@@ -42,12 +42,12 @@ async def test_a_spent_budget_is_refused_until_its_window_ends(town: Town) -> No
     assert (renewed.status_code, renewed.headers["ratelimit-remaining"]) == (200, "19")
 
 
-def test_the_tightest_of_several_budgets_is_told(clock: FakeClock) -> None:
-    meter, wide, narrow = Meter(clock), Limit(100, 60), Limit(10, 3600)
-    told = meter.charge([Charge(wide, "x"), Charge(narrow, "x", 3)])
+def test_the_tightest_of_several_budgets_is_told() -> None:
+    meter, wide, narrow = Meter(), Limit(100, 60), Limit(10, 3600)
+    told = meter.charge([Charge(wide, "x"), Charge(narrow, "x", 3)], 0.0)
     assert (told.limit, told.remaining, told.refused) == (narrow, 7, False)
-    assert meter.charge([Charge(wide, "x"), Charge(narrow, "y", 3)]).remaining == 7
-    refused = meter.charge([Charge(wide, "x"), Charge(narrow, "x", 8)])
+    assert meter.charge([Charge(wide, "x"), Charge(narrow, "y", 3)], 0.0).remaining == 7
+    refused = meter.charge([Charge(wide, "x"), Charge(narrow, "x", 8)], 0.0)
     assert (refused.limit, refused.remaining, refused.refused) == (narrow, 0, True)
 
 

@@ -103,7 +103,11 @@ def _get_follows(call: Call) -> Json:
 
 def _list_notifications(call: Call) -> Json:
     reasons = call.params.get("reasons")
-    notices = [n for n in call.network.index.notices(call.did) if not reasons or n.kind in reasons]
+    notices = [
+        notice
+        for notice in call.network.index.notices(call.did)
+        if (not reasons or notice.kind in reasons) and not call.network.is_shut(call.did, notice.record.at.did)
+    ]
     page, cursor = call.page([notice.record for notice in notices])
     shown = {record.uri for record in page}
     seen = call.network.seen(call.did)
@@ -128,6 +132,18 @@ def _get_unread_count(call: Call) -> Json:
 
 def _update_seen(call: Call) -> None:
     call.network.mark_seen(call.did, parse_iso(call.body["seenAt"]))
+
+
+def _mute_actor(call: Call) -> None:
+    account = require_account(call.network, call.body["actor"], "Actor not found")
+    if account.did == call.did:
+        raise XrpcError(400, "InvalidRequest", "Cannot mute oneself")
+    call.network.mutes(call.did).add(account.did)
+
+
+def _unmute_actor(call: Call) -> None:
+    account = require_account(call.network, call.body["actor"], "Actor not found")
+    call.network.mutes(call.did).discard(account.did)
 
 
 def _put_activity_subscription(call: Call) -> Json:
@@ -208,6 +224,8 @@ BSKY_METHODS = (
     ),
     Method(f"{_A}graph.getFollowers", _get_followers, params=_PEOPLE, defaults=_PAGE_DEFAULTS),
     Method(f"{_A}graph.getFollows", _get_follows, params=_PEOPLE, defaults=_PAGE_DEFAULTS),
+    Method(f"{_A}graph.muteActor", _mute_actor, body=schemas.MUTE),
+    Method(f"{_A}graph.unmuteActor", _unmute_actor, body=schemas.MUTE),
     Method(
         f"{_A}notification.listNotifications",
         _list_notifications,

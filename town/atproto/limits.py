@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import NamedTuple
-
-from common.clock import Clock
 
 
 class Limit(NamedTuple):
@@ -33,6 +31,11 @@ class Limits:
     logins_daily: Limit = _LOGINS_DAILY
     writes: Limit = _WRITES
     writes_daily: Limit = _WRITES_DAILY
+
+    def at_speed(self, speed: float) -> Limits:
+        """The limits of clients that live `speed` times as fast: so many times the points, in the same windows."""
+        limits: dict[str, Limit] = {one.name: getattr(self, one.name) for one in fields(self)}
+        return Limits(**{name: one._replace(points=max(1, round(one.points * speed))) for name, one in limits.items()})
 
 
 class Charge(NamedTuple):
@@ -65,17 +68,16 @@ class Standing(NamedTuple):
 class Meter:
     """Counts what was spent. Windows live in memory."""
 
-    def __init__(self, clock: Clock) -> None:
-        self._clock = clock
+    def __init__(self) -> None:
         self._buckets: dict[tuple[Limit, str], tuple[float, int]] = {}
 
-    def charge(self, charges: Iterable[Charge]) -> Standing:
-        """Take all the points, of at least one bucket; the tightest tells how it stands."""
-        standings = [self._take(charge) for charge in charges]
+    def charge(self, charges: Iterable[Charge], now: float) -> Standing:
+        """Take all the points, of at least one bucket, at `now` (monotonic, s); the tightest tells how it stands."""
+        standings = [self._take(charge, now) for charge in charges]
         return min(standings, key=lambda standing: (not standing.refused, standing.remaining))
 
-    def _take(self, charge: Charge) -> Standing:
-        now, key = self._clock.monotonic(), (charge.limit, charge.key)
+    def _take(self, charge: Charge, now: float) -> Standing:
+        key = charge.limit, charge.key
         ends, spent = self._buckets.get(key, (0.0, 0))
         if ends <= now:
             ends, spent = now + charge.limit.seconds, 0

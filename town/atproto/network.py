@@ -60,6 +60,7 @@ class _Home:
     blobs: dict[str, StoredBlob] = field(default_factory=dict)
     preferences: list[Json] = field(default_factory=list)
     subscriptions: dict[str, Json] = field(default_factory=dict)
+    muted: set[str] = field(default_factory=set)
     seen: tuple[datetime, int] | None = None
 
 
@@ -95,7 +96,7 @@ class Network:
             self.next_tid,
             policy_of=lambda did: policy_in(self._value(did, DECLARATION, "self")),
             follows=lambda did, other: self.index.follows.between(did, other) is not None,
-            blocks=lambda did, other: any(r.value.get("subject") == other for r in self.records(did, BLOCK)),
+            blocks=lambda did, other: self.blocking(did, other) is not None,
         )
 
     # Accounts
@@ -154,6 +155,19 @@ class Network:
     def preferences(self, did: str) -> list[Json]:
         """The account's private settings, to be read or replaced in place."""
         return self._homes[did].preferences
+
+    def mutes(self, did: str) -> set[str]:
+        """The accounts that an account muted, to be read or changed in place."""
+        return self._homes[did].muted
+
+    def blocking(self, did: str, other: str) -> str | None:
+        """The uri of the record by which an account blocks another one; None if it does not."""
+        blocks = (record.uri for record in self.records(did, BLOCK) if record.value.get("subject") == other)
+        return next(blocks, None)
+
+    def is_shut(self, did: str, other: str) -> bool:
+        """Whether an account muted another one, or one of them blocks the other."""
+        return other in self.mutes(did) or bool(self.blocking(did, other) or self.blocking(other, did))
 
     def subscribe_to_activity(self, did: str, subject: str, wanted: Json) -> None:
         """Tell `did` from now on of the posts or replies of `subject`, as far as that account allows it."""

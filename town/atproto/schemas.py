@@ -16,7 +16,18 @@ from town.atproto.lexicon import (
     Variant,
     fits,
 )
-from town.atproto.values import FOLLOW, LIKE, NOTIFICATION_DECLARATION, POST, PROFILE, REPOST, THREADGATE, Json, invalid
+from town.atproto.values import (
+    FOLLOW,
+    LIKE,
+    NOTIFICATION_DECLARATION,
+    POST,
+    POSTGATE,
+    PROFILE,
+    REPOST,
+    THREADGATE,
+    Json,
+    invalid,
+)
 
 MAX_WRITES = 200
 MAX_BLOB_BYTES = 5 * 1024 * 1024
@@ -104,6 +115,16 @@ _RECORDS: dict[str, tuple[str, Fields]] = {
             },
         ),
     ),
+    POSTGATE: (
+        "TID string",
+        Fields(
+            {"post": Text("at-uri"), "createdAt": _TIME},
+            {
+                "embeddingRules": Listing(Variant({f"{POSTGATE}#disableRule": Fields()}), 5),
+                "detachedEmbeddingUris": Listing(Text("at-uri"), 50),
+            },
+        ),
+    ),
     PROFILE: (
         "self",
         Fields(
@@ -159,6 +180,7 @@ ACTIVITY_SUBSCRIPTION = Fields(
     {"subject": _DID, "activitySubscription": Fields({"post": Boolean(), "reply": Boolean()})}
 )
 UPDATE_SEEN = Fields({"seenAt": _TIME})
+MUTE = Fields({"actor": Text("AT identifier")})
 PREFERENCES = Fields({"preferences": Listing(Anything())})
 
 

@@ -53,7 +53,7 @@ class _Service:
         self._network = network
         self._limits = limits
         self._faults = faults
-        self._meter = Meter(network.clock)
+        self._meter = Meter()
 
     async def xrpc(self, request: Request) -> Response:
         nsid = request.path_params["nsid"]
@@ -86,7 +86,7 @@ class _Service:
             call = self._call(method, request, content)
         except XrpcError as error:
             return _refusal(error)  # NOTE(self): what is refused on arrival costs nothing and tells no budget
-        standing = self._meter.charge(self._charges(method, call, request))
+        standing = self._meter.charge(self._charges(method, call, request), self._network.clock.monotonic())
         try:
             if standing.refused:
                 raise _too_many()

@@ -168,7 +168,9 @@ class Views:
             followedBy=follows.between(did, self.viewer),
             activitySubscription=self.network.activity_subscription(self.viewer, did),
         )
-        return {"muted": False, "blockedBy": False, **ties}
+        network = self.network
+        shut = {"muted": did in network.mutes(self.viewer), "blockedBy": network.blocking(did, self.viewer) is not None}
+        return {**shut, **_given(blocking=network.blocking(self.viewer, did)), **ties}
 
     def _our_marks(self, post: StoredRecord) -> Json:
         if self.viewer is None:

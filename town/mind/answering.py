@@ -7,6 +7,7 @@ import re
 from common.facts import ExpressionFacts, IssueFacts, MessageFacts, OwnerFacts, PostFacts
 from common.text.graphemes import leading_sentences
 from town.mind.bank import ANY
+from town.mind.building import shared_work, told
 from town.mind.choosing import TOOLS, Choice, choose
 from town.mind.posts import post
 from town.mind.replies import answer_freely, reply
@@ -21,10 +22,6 @@ _POST_THIS = re.compile(
 _MENTION = re.compile(r"@[A-Za-z0-9-]{1,40}")
 _TITLE_CHARS, _ANSWER_CHARS = 60, 80
 _VAGUE = re.compile(r"^(?:something|anything|a (?:post|thought)|what|your)\b|^$", re.IGNORECASE)
-_WORKSPACE = re.compile(
-    r"\b(?:make|open|create|set up)\b.{0,40}\bworkspace\b(?: (?:for|about|called|named) (?:the |an? )?([\w -]{1,60}))?",
-    re.IGNORECASE,
-)
 _STATUS = re.compile(
     r"\b(status|how (?:do )?things stand|how (?:are|is) (?:you|it|things)|what'?s up|report)\b", re.IGNORECASE
 )
@@ -32,8 +29,12 @@ _STATUS = re.compile(
 
 def answer_post(turn: Turn, about: PostFacts) -> Completion:
     """One act about a post: a reply, a like, a farewell or silence."""
+    if work := shared_work(turn, about.text):
+        return work
     thread = tuple(line.text for line in about.thread)
     words = turn.words(text=about.text, earlier=(*thread, about.text, *turn.tried))
+    if result := told(turn, words, about.account):
+        return result
     choice = choose(about, turn.facts.agent.handle, turn.bank, turn.rng)
     if (last := turn.last) and last.failed and last.act == "silent":
         choice = Choice("silent")
@@ -78,6 +79,8 @@ def answer_issue(turn: Turn, about: IssueFacts) -> Completion:
     words = turn.words(text=_MENTION.sub("", text), earlier=(*(line.text for line in about.said), *turn.tried))
     if turn.may("github_stay_silent") and turn.last:
         return turn.call("github_stay_silent", {"reason": words.line("reasons", "silent")})
+    if turn.may("github_submit_review"):
+        return turn.call("github_submit_review", {"event": "COMMENT", "body": answer_freely(words)})
     if not turn.may("github_create_issue_comment"):
         return turn.anything(words)
     return turn.call("github_create_issue_comment", {"body": answer_freely(words)})
@@ -86,12 +89,12 @@ def answer_issue(turn: Turn, about: IssueFacts) -> Completion:
 def answer_owner(turn: Turn, about: OwnerFacts) -> Completion:
     """What the owner is answered; the post or the workspace that the owner asked for."""
     words = turn.words(text=about.line, earlier=(*turn.tried, about.line), situation=about.situation)
+    if act := _act_for_owner(turn, about, words):
+        return act
     if last := turn.last:
         return Completion(words.line("owner", "failed" if last.failed else "done"))
     if turn.force:
         return turn.anything(words)
-    if act := _act_for_owner(turn, about, words):
-        return act
     if about.situation and _STATUS.search(about.line):
         return Completion(words.line("owner", "status"))
     replying = (one for one in turn.bank.intents if one.act == "reply" and one.match.search(about.line))
@@ -102,10 +105,8 @@ def answer_owner(turn: Turn, about: OwnerFacts) -> Completion:
 
 def _act_for_owner(turn: Turn, about: OwnerFacts, words: Words) -> Completion | None:
     """What the owner asks for, where there is a tool for it."""
-    if "bluesky_post" in turn.offers and (asked := _POST_THIS.match(about.line)):
+    if not (turn.last or turn.force) and "bluesky_post" in turn.offers and (asked := _POST_THIS.match(about.line)):
         text = asked[1].strip().strip("\"“”'")
         given = post(words, ExpressionFacts()) if _VAGUE.match(text) else fit(text)
         return turn.call("bluesky_post", {"text": given})
-    if "workspace_create" in turn.offers and (asked := _WORKSPACE.search(about.line)):
-        return turn.call("workspace_create", {"name": (asked[1] or "together").strip()})
-    return None
+    return shared_work(turn, about.line)

@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterable, Mapping
 from common.facts import QuestionFacts
 from common.text.graphemes import fit_post_text
 from town.mind.bank import stems
+from town.mind.building import missing
 from town.mind.turn import Turn
 from town.model.types import Completion, Json
 
@@ -129,6 +130,7 @@ def _verdict(fields: Fields) -> Json:
 _QUESTIONS: Mapping[str, Callable[[Fields], str]] = {
     "Judge": _judged,
     "Confirm": _judged,
+    "Same Claim": _judged,
     "First Look": _worth_an_answer,
     "Intent": _intent,
     "repository-rules": _repository_rule,
@@ -139,6 +141,14 @@ _QUESTIONS: Mapping[str, Callable[[Fields], str]] = {
     "voice-phrases": _told_plainly,
 }
 """By the name of the question; any other gets a sentence."""
+
+
+_HANDED: Mapping[str, Callable[[Fields], Json]] = {
+    "plan": _plan,
+    "plan-missing": missing,
+    "workspace-health": _verdict,
+}
+"""What the first tool is handed, by the name of the question."""
 
 
 _SENTENCES: Mapping[str, str] = {
@@ -158,10 +168,8 @@ def answer_question(turn: Turn, about: QuestionFacts) -> Completion:
         handle = next(iter(about.fields.get("handle", ())), "")
         facts = "; ".join(about.fields.get("facts", ())[:_MOST_FACTS])
         return turn.call(turn.first_offer.name, {"sentence": words.line(heading, handle=handle, facts=facts)})
-    if about.question == "plan" and turn.first_offer:
-        return turn.call(turn.first_offer.name, _plan(about.fields))
-    if about.question == "workspace-health" and turn.first_offer:
-        return turn.call(turn.first_offer.name, _verdict(about.fields))
+    if (handed := _HANDED.get(about.question)) and turn.first_offer:
+        return turn.call(turn.first_offer.name, handed(about.fields))
     if about.question == "announcement-post":
         title, url = ("".join(about.fields.get(name, ())) for name in ("title", "url"))
         return Completion(fit_post_text(words.line("announced", title=title), url))

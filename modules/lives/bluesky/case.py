@@ -3,39 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass, replace
-from datetime import datetime
+from dataclasses import dataclass
 from typing import Literal
 
-from adapters.atproto.client import Atproto
-from adapters.atproto.types import Actor, Notification, Post
+from adapters.atproto.types import Notification, Post
 from common.design_catalog import speaks_of_design
 from common.facts import PostFacts, SaidLine
 from common.provenance import Provenance
-from common.result import ApiResult, Err, Ok
-from common.text.host_intent import asks_each
 from common.text.untrusted import clean, one_line
+from modules.lives.bluesky.request_policy import act_to_do_first, asks_all, asks_for_shared_work
 from modules.lives.bluesky.thread import (
     ThreadAnalysis,
-    analyze_thread_view,
-    beside_request,
-    is_said_by,
     with_full_links,
 )
-from modules.lives.bluesky.types import Event, Incoming, Pending, Replied, Seen, Spoken, ThreadTurn
+from modules.lives.bluesky.types import Event, Incoming, LaterTurn, Pending, Replied, Seen, Spoken, ThreadTurn
 from modules.runtime.llm.types import Importance
-from modules.services.agent.identity.identity import Me
-from modules.services.outbox.rules.etiquette import Etiquette
 from modules.services.outbox.rules.types import ReplyAdvice
-from modules.services.peers.accounts import Relationship, Relationships
-from modules.services.peers.discovery import PeerDiscovery
+from modules.services.peers.accounts import Relationship
 from modules.services.peers.identity_post import tells_username
-from modules.services.rights.policy import may_stand_in_prompt
-from modules.services.rights.preferences import Preferences
 from modules.services.rights.types import Preference
-from modules.services.workspaces.watched import WatchedWorkspaces
-
-THREAD_DEPTH = 6
 
 _DEEP_THREAD = 10
 _MANY_REPLIES = 3
@@ -59,6 +45,7 @@ class Case:
         advice: how an answer would fare of the outbox.
         is_muted: whether the owner muted the author.
         preference: what the author allows; None where it could not be read.
+        unseen: why our own account chose not to see the post, "" if it did not; None where that could not be read.
         is_peer: whether the author is a peer.
         names_workspace: whether a workspace that is watched was first named in this thread.
         peers: dids of the peers who wrote in the thread, beside the author of the post.
@@ -66,6 +53,7 @@ class Case:
             words alone; a reply is checked against it.
         github_username: our name on GitHub; "" if there is none.
         peers_since: reads what peers wrote right under the post at a uri; None where no peer is named or wrote.
+        later: who is awaited before us with work that the owner asks several for; None where nobody is.
 
     """
 
@@ -79,6 +67,7 @@ class Case:
     incoming: Incoming
     advice: ReplyAdvice
     preference: Preference | None
+    unseen: str | None = ""
     is_muted: bool = False
     is_peer: bool = False
     names_workspace: bool = False
@@ -86,6 +75,7 @@ class Case:
     hidden: tuple[Post, ...] = ()
     github_username: str = ""
     peers_since: Callable[[str], Awaitable[list[Post]]] | None = None
+    later: LaterTurn | None = None
 
     @property
     def notification(self) -> Notification:
@@ -107,8 +97,13 @@ class Case:
         Where the owner asks for an act the turn is kept free of others' words, a picture's among them.
         """
         asks_of_design = self.incoming.asks_us and speaks_of_design(self.notification.text)
-        wants_act = self.provenance is Provenance.OWNER and asks_each(self.notification.text)
+        wants_act = self.provenance is Provenance.OWNER and asks_all(self.notification.text)
         return asks_of_design and not self.thread.agent_reply_count and not wants_act
+
+    @property
+    def asks_for_shared_work(self) -> bool:
+        """Whether the owner asks for a workspace or a plan, and there is an account to make it with."""
+        return self.is_owner and bool(self.github_username) and asks_for_shared_work(self.notification.text)
 
     @property
     def addresses_others(self) -> bool:
@@ -150,6 +145,12 @@ class Case:
         return [post for post in self._others if post.author.did in self.peers]
 
     @property
+    def present_peers(self) -> list[str]:
+        """The DIDs of the peers in the thread: of the author first, then of whoever spoke last."""
+        authors = [post.author.did for post in reversed(self.peer_posts)]
+        return list(dict.fromkeys([*([self.notification.author.did] if self.is_peer else []), *authors]))
+
+    @property
     def acquaintance(self) -> Literal["Owner", "New", "Known", "Unanswered"]:
         """How well the author is known: a subsection of `Relationship` in the `bluesky-response` skill."""
         if self.is_owner:
@@ -161,8 +162,11 @@ class Case:
     @property
     def notes(self) -> list[str]:
         """What is to be noted about the thread: subsections of `Notes` in the `bluesky-response` skill."""
+        by_owner = self.provenance is Provenance.OWNER and not self.may_show_picture
         applying = {
-            "Owner Request": self.provenance is Provenance.OWNER and not self.may_show_picture,
+            "Owner Act": by_owner and bool(self.act_first),
+            "Owner Request": by_owner and not self.act_first,
+            "Shared Work": by_owner and self.asks_for_shared_work,
             "Project": self.is_project,
             "Share Account": bool(self.account_to_tell),
             "Deep Thread": self.thread.depth >= _DEEP_THREAD and not self.is_project,
@@ -176,6 +180,11 @@ class Case:
         return [name for name, applies in applying.items() if applies]
 
     @property
+    def act_first(self) -> str:
+        """The tool for what the post asks for, where it asks for one act beyond doubt; else ""."""
+        return act_to_do_first(self.notification.text)
+
+    @property
     def figures(self) -> dict[str, object]:
         """The values that those subsections have places for."""
         known = self.relationship
@@ -187,6 +196,7 @@ class Case:
             "peers": ", ".join(dict.fromkeys(f"@{post.author.handle}" for post in self.peer_posts)),
             "peer_posts": len(self.peer_posts),
             "github_username": self.github_username,
+            "tool": self.act_first,
         }
 
     @property
@@ -238,131 +248,3 @@ class Case:
             peers_since=self.peers_since,
             account=self.account_to_tell,
         )
-
-
-class CaseReader:
-    """Reads what a decision about one post rests on: its thread, its author, and the rules of the outbox."""
-
-    def __init__(
-        self,
-        *,
-        me: Me,
-        atproto: Atproto,
-        relationships: Relationships,
-        etiquette: Etiquette,
-        preferences: Preferences,
-        peers: PeerDiscovery,
-        workspaces: WatchedWorkspaces,
-    ) -> None:
-        self._me = me
-        self._atproto = atproto
-        self._relationships = relationships
-        self._etiquette = etiquette
-        self._preferences = preferences
-        self._peers = peers
-        self._workspaces = workspaces
-
-    @property
-    def own_did(self) -> str:
-        return self._atproto.did
-
-    def importance_of(self, notification: Notification) -> Importance:
-        """How much its author matters, among those for whom the day's budget is kept."""
-        if notification.author.did == self._me.owner_did:
-            return "owner"
-        return "stranger" if self._etiquette.is_stranger(notification.author.did) else "mention"
-
-    async def read_case(self, item: Pending) -> ApiResult[Case]:
-        """Read one case, with two requests: the post with what stands above and below it, and the root.
-
-        What each author allows is read once a day. Who in the thread may be another SOUL is noted.
-        """
-        notification = item.notification
-        read = await self._read_thread(notification)
-        if isinstance(read, Err):
-            return read
-        thread, importance = read.data, self.importance_of(notification)
-        author_did = notification.author.did
-        automated = self._etiquette.is_automated(notification.author)
-        incoming = incoming_of(notification, item.indexed, thread, is_automated=automated)
-        trusted = {self._me.owner_did, self._atproto.did}
-        is_request = importance == "owner" and asks_each(notification.text)
-        hidden = beside_request(thread, trusted) if is_request else ()
-        spoken = [post for post in thread.posts if post not in hidden]
-        text = with_full_links(notification)
-        alone = importance == "owner" and all(is_said_by(trusted, post) for post in spoken)
-        present = {author_did, *(post.author.did for post in thread.posts)}
-        muted = await self._preferences.muted(present)
-        preferences = await self._preferences.of(present)
-        left_out = muted | (await self._preferences.forgotten(present) - {author_did})
-        shown = tuple(
-            post
-            for post in thread.posts
-            if post.author.did not in left_out and may_stand_in_prompt(preferences.get(post.author.did))
-        )
-        self._peers.note_posts(shown)
-        peers = {post.author.did for post in shown if self._etiquette.is_peer(post.author)} - {author_did, *trusted}
-        named = (handle for handle in item.named if handle.lower() != self._me.bluesky_username.lower())
-        with_peers = bool(peers) or any(self._etiquette.is_peer(Actor("", handle)) for handle in named)
-        return Ok(
-            Case(
-                item=item,
-                text=text,
-                thread=replace(thread, posts=tuple(post for post in shown if post not in hidden)),
-                own_did=self._atproto.did,
-                importance=importance,
-                provenance=Provenance.OWNER if alone else Provenance.STRANGER,
-                incoming=incoming,
-                relationship=self._relationships.get(notification.author.handle),
-                advice=await self._etiquette.before_reply(notification, thread.posts),
-                preference=preferences.get(author_did),
-                is_muted=author_did in muted,
-                is_peer=self._etiquette.is_peer(notification.author),
-                names_workspace=self._workspaces.is_thread_of_one(notification.root.uri),
-                peers=frozenset(peers),
-                hidden=tuple(post for post in shown if post in hidden),
-                github_username=self._me.github_username,
-                peers_since=self._peers_since if with_peers else None,
-            )
-        )
-
-    async def _peers_since(self, uri: str) -> list[Post]:
-        """What peers wrote right under a post, as it stands now; nothing where that cannot be read."""
-        read = await self._atproto.get_post_thread(uri, 1, 0)
-        if isinstance(read, Err):
-            return []
-        below = [reply.post for reply in read.data.replies if reply.post.author.did != self._atproto.did]
-        by_peers = [post for post in below if self._etiquette.is_peer(post.author)]
-        dids = {post.author.did for post in by_peers}
-        left_out = await self._preferences.muted(dids) | await self._preferences.forgotten(dids)
-        preferences = await self._preferences.of(dids - left_out)
-        allowed = {did for did, preference in preferences.items() if may_stand_in_prompt(preference)}
-        return [post for post in by_peers if post.author.did in allowed]
-
-    async def _read_thread(self, notification: Notification) -> ApiResult[ThreadAnalysis]:
-        focal = await self._atproto.get_post_thread(notification.uri, THREAD_DEPTH)
-        if isinstance(focal, Err):
-            return focal
-        root_node = None
-        if notification.root.uri != notification.uri:
-            root = await self._atproto.get_post_thread(notification.root.uri, THREAD_DEPTH, 0)
-            root_node = None if isinstance(root, Err) else root.data
-        return Ok(analyze_thread_view(focal.data, self._atproto.did, root_node))
-
-
-def incoming_of(
-    notification: Notification, at: datetime, thread: ThreadAnalysis | None, *, is_automated: bool
-) -> Incoming:
-    """Return a post as a conversation takes it in; `thread` is what was read of its thread, if anything was."""
-    author = notification.author
-    before = [post.text for post in thread.focal_path if post.uri != notification.uri] if thread else []
-    return Incoming(
-        did=author.did,
-        handle=author.handle,
-        display_name=author.display_name,
-        text=notification.text,
-        at=at,
-        depth=thread.depth if thread else 0,
-        recent_texts=tuple(before),
-        is_automated=is_automated or author.is_bot,
-    )

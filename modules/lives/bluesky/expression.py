@@ -173,6 +173,8 @@ class Expression:
             self._state["nextExpression"] = iso(next_morning(local(now, self._me.timezone), self._rng))
             save_state(self._path, self._state)
             return Outcome(ran=False, reason=allowed.reason)
+        if await self._post_waits():
+            return Outcome(ran=False, reason="its last post still waits to be sent")
         return await self.express()
 
     async def express(self) -> Outcome:
@@ -337,6 +339,10 @@ class Expression:
         midnight = local(self._clock.now(), self._me.timezone).replace(hour=0, minute=0, second=0, microsecond=0)
         return await self._outbox.accepted_since("post", midnight)
 
+    async def _post_waits(self) -> bool:
+        """Whether our newest post is still to leave: a thought beside it would be told nothing of it."""
+        return any(one.state in {"pending", "sending"} for one in await self._outbox.of_kind("post", 1))
+
     def _richness_note(self) -> str:
         richness = assess_self_richness(self._identity.extract())
         if richness.score >= SELF_RICHNESS_NUDGE_BELOW:
@@ -363,10 +369,11 @@ class Expression:
         )
 
     async def _recent_posts(self) -> tuple[str, ...]:
-        """Our latest posts, each on one line, the newest first; none where they cannot be read."""
+        """Our latest posts, each on one line, the newest first; our latest thoughts where the feed cannot be read."""
         feed = await self._atproto.get_author_feed(self._atproto.did, limit=20)
-        items = () if isinstance(feed, Err) else feed.data.items
-        own = [item.post.text for item in items if item.reposted_by is None and item.post.reply is None]
+        own = [one.text for one in reversed(self._expressions.all())]
+        if isinstance(feed, Ok):
+            own = [item.post.text for item in feed.data.items if item.reposted_by is None and item.post.reply is None]
         return tuple(" ".join(bare_words(text).split()) for text in own[:_RECENT_SHOWN])
 
     def _answered(self) -> str:

@@ -11,7 +11,7 @@ from typing import Literal
 
 from common.errors import BudgetExceeded, Fatal, Transient
 from common.result import Err
-from modules.lives.bluesky.case import CaseReader
+from modules.lives.bluesky.case_reader import CaseReader
 from modules.lives.bluesky.conversations import Conversations
 from modules.lives.bluesky.publish import Publisher
 from modules.lives.bluesky.report import Reporter

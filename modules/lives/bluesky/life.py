@@ -8,7 +8,6 @@ from typing import Protocol
 
 from adapters.atproto.client import Atproto
 from adapters.atproto.public import PublicRepos
-from adapters.atproto.types import Actor
 from adapters.github.client import GitHub
 from adapters.web.client import WebClient
 from common.clock import Clock
@@ -16,7 +15,7 @@ from common.constants import AWARENESS_INTERVAL_MS
 from common.design_catalog import DESIGN_CATALOG, DesignSource, read_design_sources
 from common.pace import Pace
 from common.settings import Settings
-from modules.lives.bluesky.case import CaseReader
+from modules.lives.bluesky.case_reader import CaseReader
 from modules.lives.bluesky.conversations import Conversations
 from modules.lives.bluesky.expression import Expression
 from modules.lives.bluesky.handle import Handler
@@ -28,9 +27,9 @@ from modules.lives.bluesky.loop import (
     SessionLoop,
     warm_up,
 )
+from modules.lives.bluesky.others_first import OthersFirst
 from modules.lives.bluesky.perceive import Perceiver
 from modules.lives.bluesky.pictures import Pictures
-from modules.lives.bluesky.policy import others_first_ms
 from modules.lives.bluesky.publish import Publisher
 from modules.lives.bluesky.report import Reporter
 from modules.lives.bluesky.respond import Responder
@@ -51,6 +50,7 @@ from modules.services.agent.knowledge import Knowledge
 from modules.services.agent.skills.skills import Skills
 from modules.services.agent.turn_services import TurnServices
 from modules.services.commitments.replies import ReplyCommitments
+from modules.services.moderation.moderation import Moderation
 from modules.services.outbox.gates.feed_pace import FeedPaceGate
 from modules.services.outbox.outbox import Outbox
 from modules.services.outbox.rules.etiquette import Etiquette
@@ -69,7 +69,6 @@ from modules.services.pictures.choosing import PictureChooser
 from modules.services.pictures.pictures import Pictures as SharedPictures
 from modules.services.presence.disclosure import Disclosure
 from modules.services.presence.policy import message_policy_of, operator_of
-from modules.services.presence.subscriptions import ActivitySubscriptions
 from modules.services.rights.answering import PersonRequests
 from modules.services.rights.forgotten import ForgottenPeople
 from modules.services.rights.preferences import Preferences
@@ -102,6 +101,7 @@ class BlueskyServices(Protocol):
     etiquette: Etiquette
     relationships: Relationships
     preferences: Preferences
+    moderation: Moderation
     peer_registry: PeerRegistry
     workspaces: WatchedWorkspaces
     identity: Identity
@@ -154,7 +154,6 @@ class BlueskyLife:
         self.expression = self._build_expression()
         self._watch, self._own_feed = self._build_own_feed()
         self.awareness = self._build_awareness()
-        self.subscriptions = self._build_subscriptions()
         self.control_watch = self._build_control_watch()
         self.tidying = self._build_tidying()
         kept = (services.relationships, services.peer_registry, services.workspaces, state.conversations)
@@ -206,14 +205,17 @@ class BlueskyLife:
     def _build_awareness(self) -> AwarenessLoop:
         """Return the loop that takes in notifications, and answers one waiting post after the other."""
         services, state, pace = self._services, self._state, self._services.pace
+        others = OthersFirst(services.me, pace, services.clock, services.etiquette)
         reader = CaseReader(
             me=services.me,
             atproto=services.atproto,
             relationships=services.relationships,
             etiquette=services.etiquette,
             preferences=services.preferences,
+            moderation=services.moderation,
             peers=self.discovery,
             workspaces=services.workspaces,
+            others=others,
         )
         speed = AWARENESS_INTERVAL_MS / pace.awareness_ms
         turns = PersonTurns(services.clock, speed, journal=services.journal, loop=AWARENESS)
@@ -225,9 +227,7 @@ class BlueskyLife:
             turns=turns,
             requests=self._requests,
             clock=services.clock,
-            others_first_ms=lambda item: others_first_ms(
-                item, services.me, pace, lambda handle: services.etiquette.is_peer(Actor("", handle))
-            ),
+            others_first_ms=others.first_ms,
         )
         reporter = Reporter(services.journal, AWARENESS)
         return AwarenessLoop(
@@ -262,6 +262,7 @@ class BlueskyLife:
             etiquette=services.etiquette,
             peers=self.discovery,
             workspaces=services.workspaces,
+            moderation=services.moderation,
             forgotten=ForgottenPeople(services.database, ForgetRequests(services.home.memory), services.clock),
         )
 
@@ -308,17 +309,6 @@ class BlueskyLife:
             pictures=pictures,
             chooser=self._chooser,
             journal=services.journal,
-        )
-
-    def _build_subscriptions(self) -> ActivitySubscriptions:
-        """Return what has the network tell of the posts of the owner and of the peers in the settings."""
-        services = self._services
-        return ActivitySubscriptions(
-            atproto=services.atproto,
-            journal=services.journal,
-            clock=services.clock,
-            actors=(services.me.owner_did, *services.settings.soul_peers),
-            speed=services.settings.soul_speed,
         )
 
     def _build_control_watch(self) -> ControlLoop:

@@ -115,11 +115,11 @@ class AwarenessLoop(Loop):
         async with self._reading:
             self._errors += 1  # an exception counts as a failure too
             perceived = await self.perceiver.look()
-            if isinstance(perceived, Err):
+            if isinstance(perceived, Ok):
+                self._errors = 0
+            elif self._errors == 1:
                 summary = f"Notifications could not be read: {perceived.error}"
                 await self.journal.record(Entry("error", self.name, summary, line="warn"))
-            else:
-                self._errors = 0
             return perceived
 
     def _next_in_s(self) -> float | None:

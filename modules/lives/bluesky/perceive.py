@@ -22,6 +22,7 @@ from modules.lives.bluesky.types import CONVERSATION_STALE_RETENTION_MS
 from modules.runtime.journal.journal import Journal
 from modules.runtime.journal.types import Entry
 from modules.services.agent.identity.identity import Identity
+from modules.services.moderation.moderation import Moderation
 from modules.services.outbox.outbox import Outbox
 from modules.services.outbox.rules.etiquette import Etiquette
 from modules.services.peers.accounts import Relationships
@@ -70,6 +71,7 @@ class Perceiver:
         etiquette: Etiquette,
         peers: PeerDiscovery,
         workspaces: WatchedWorkspaces,
+        moderation: Moderation,
         forgotten: ForgottenPeople,
     ) -> None:
         self._atproto = atproto
@@ -84,6 +86,7 @@ class Perceiver:
         self._etiquette = etiquette
         self._peers = peers
         self._workspaces = workspaces
+        self._moderation = moderation
         self._forgotten = forgotten
         self._unreadable = 0
 
@@ -95,6 +98,7 @@ class Perceiver:
         quiet = await self._fetch_quiet()
         if isinstance(quiet, Err):
             return quiet
+        self._moderation.note(*(item.author for item in (*words.data, *quiet.data)))
         known = await self._pending.known([item.uri for item in words.data])
         unmet = [item for item in words.data if item.uri not in known and item.author.did != self._atproto.did]
         floor = self._floor()
@@ -146,11 +150,15 @@ class Perceiver:
 
     async def _sort_out(self, notifications: list[Notification]) -> tuple[int, int]:
         """Store what the model should see, let go of the rest; returns how many of each."""
+        asked = {item.uri for item in notifications if may_be_rights_request(item.text)}
+        unseen = {item.uri: why for item in notifications if (why := self._moderation.why_unseen(item))}
+        passed_over = [item for item in notifications if item.uri in unseen and item.uri not in asked]
+        await self._pass_over(passed_over, lambda item: unseen[item.uri])
+        notifications = [item for item in notifications if item not in passed_over]
         skip = self._identity.extract().social_mechanics.skip_low_value_acknowledgments
         decided = [
             (item, should_respond_to(item, self._owner_did, skip_acknowledgments=skip)) for item in notifications
         ]
-        asked = {item.uri for item in notifications if may_be_rights_request(item.text)}
         wanted = [item for item, decision in decided if decision or item.uri in asked]
         let_go = [(item, decision) for item, decision in decided if not decision and item.uri not in asked]
         # NOTE(self): kept before anything is done, for a like needs the row that tells why; after a crash in between
@@ -162,7 +170,7 @@ class Perceiver:
         stored = await self._pending.take_in(wanted)
         if stored:
             await self._announce(wanted)
-        return stored, len(let_go)
+        return stored, len(let_go) + len(passed_over)
 
     async def _fetch_words(self) -> ApiResult[list[Notification]]:
         """Mentions, replies and quotes of the last day or, after a pause, since the last look; older ones beside them.

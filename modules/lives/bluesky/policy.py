@@ -9,7 +9,6 @@ from dataclasses import dataclass, replace
 from typing import Literal, Protocol
 
 from adapters.atproto.types import Notification
-from common.pace import Pace
 from common.result import Decision
 from common.text.closings import asks, is_emoji_only, is_low_value_closing, without_handles
 from common.text.rights_requests import may_be_rights_request
@@ -17,8 +16,6 @@ from modules.lives.bluesky.case import Case
 from modules.lives.bluesky.conversation_policy import ConversationDecision
 from modules.lives.bluesky.thread import CircularAnalysis, ThreadAnalysis
 from modules.lives.bluesky.types import Pending
-from modules.runtime.scheduler.policy import get_agent_jitter, get_peer_delay
-from modules.services.agent.identity.identity import Me
 from modules.services.outbox.rules.types import ReplyAdvice
 from modules.services.peers.accounts import RECURRING_INTERACTIONS, Relationship
 from modules.services.rights.policy import may_reply, may_stand_in_prompt
@@ -137,8 +134,15 @@ def plan_case(post_case: Case, judged: ConversationDecision) -> Plan:
     if post_case.is_muted:
         return Plan("skip", "the owner muted the author")
     is_owner = post_case.is_owner
+    if post_case.unseen is None and not is_owner:
+        return Plan("later", "what our account chose not to see could not be read", retry_in_s=UNREADABLE_S)
+    if post_case.unseen and not is_owner:
+        return Plan("skip", post_case.unseen)
     screening = _screen(post_case.notification, is_owner=is_owner)
     plan = plan_for(judged, screening, post_case.thread, post_case.advice, is_owner=is_owner)
+    if plan.code == "answer" and (later := post_case.later):
+        reason = f"the same work is asked of {', '.join(later.awaited)}, whose turn comes first"
+        return Plan("later", reason, retry_in_s=later.look_again_s)
     return _against_preferences(post_case) or plan if plan.code == "answer" else plan
 
 
@@ -256,20 +260,6 @@ def triage(
         rounds.append((not by_owner, 0 if by_owner else counted[did], not is_request, item))
         counted[did] += 1
     return [item for *_, item in sorted(rounds, key=lambda ranked: ranked[:3])]
-
-
-def others_first_ms(item: Pending, me: Me, pace: Pace, is_peer: Callable[[str], bool]) -> float:
-    """Return how many ms others who are named in a post go first; 0 where nobody else is.
-
-    Peers of ours (`is_peer`, of a handle) go in the order that all of them reckon; else our own name decides.
-    """
-    if not item.names_several:
-        return 0.0
-    named = (handle for handle in item.named if handle.lower() != me.bluesky_username.lower())
-    if peers := [handle for handle in named if is_peer(handle)]:
-        root_uri = item.notification.root.uri
-        return get_peer_delay(me.bluesky_username, peers, root_uri, pace.peer_jitter_min_ms, pace.peer_step_ms)
-    return get_agent_jitter(me.agent_name, pace.peer_jitter_min_ms, pace.peer_jitter_span_ms)
 
 
 def _screen(notification: Notification, *, is_owner: bool, skip_acknowledgments: bool = True) -> Screening:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from typing import Literal
 
 from adapters.atproto.client import Atproto
 from adapters.atproto.types import Notification, StrongRef
@@ -72,21 +73,22 @@ class Publisher:
         text: str,
         *,
         pictures: Sequence[AttachedPicture] = (),
-        replies: AllowedReplies = None,
+        replies: AllowedReplies | Literal["as usual"] = "as usual",
         once: str = "",
         cause_id: str,
         urgent: bool = False,
         by_owner: bool = False,
         hold: str = "",
     ) -> Published:
-        """A post of our own, with pictures that were made ready (`Pictures.attach`); `replies`: who may reply to it.
+        """A post of our own, with pictures that were made ready (`Pictures.attach`).
 
+        `replies`: who may reply to it; "as usual" is what our account chose on Bluesky for all its posts.
         With `once` it is said only once under that name, in whatever words.
         """
         text = clean(text)
         if problem := text_problem(text):
             return refused(problem)
-        gate: dict[str, AllowedReplies] = {} if replies is None else {"replies": replies}
+        gate: dict[str, AllowedReplies] = {} if replies == "as usual" else {"replies": replies}
         body, media = PostBody(text=text, **_attached(pictures), **gate), _media_id(pictures)
         return await self._submit(
             ProposedAction(

@@ -1,4 +1,4 @@
-"""What a reply must not be: words that stand there already, words of our instructions, empty thanks, or a lie. Pure."""
+"""What a reply must not be: words said already, our instructions, empty thanks, a mere start, or a lie. Pure."""
 
 from __future__ import annotations
 
@@ -87,7 +87,7 @@ def _line(piece: str) -> re.Pattern[str] | None:
     return re.compile(named + gap.join(re.escape(part) for part in (first, *rest)))
 
 
-ReplyProblem = Literal["person", "instructions", "repeats", "repeats them", "thanks", "peers"]
+ReplyProblem = Literal["person", "instructions", "repeats", "repeats them", "unfinished", "done", "thanks", "peers"]
 """A subsection of `Answers` in the `bluesky-tools` skill."""
 
 _ECHO_FROM = 0.8
@@ -95,10 +95,18 @@ _NOVELTY = 0.25
 _QUOTED_WORDS = 5
 _OWN_WORDS = 5
 _CHOSEN_WORDS = 3
+_UNFINISHED_WORDS = 4
+_TRAILS_OFF = re.compile(r"(?:\u2026|\.\.\.)[\s\"'\u201d]*$")
 
 
 def reply_problem(
-    text: str, said: Sequence[str], scaffold: Scaffold, *, may_thank: bool, peers_said: Sequence[str] = ()
+    text: str,
+    said: Sequence[str],
+    scaffold: Scaffold,
+    *,
+    may_thank: bool,
+    peers_said: Sequence[str] = (),
+    is_new: bool = False,
 ) -> ReplyProblem | None:
     """Why a reply must not leave as it is; None if it may.
 
@@ -108,17 +116,20 @@ def reply_problem(
         scaffold: the words that only our own prompt has.
         may_thank: whether thanks alone are enough.
         peers_said: what peers wrote in the thread: a reply must say something that none of them said.
+        is_new: its sense is its own, however near its words come to others; the same words repeat in any case.
 
     """
     if claims_to_be_a_person(text):
         return "person"
     if scaffold.is_in(text, said):
         return "instructions"
-    if only_repeats(text, said):
+    if find_said_already(text, said) if is_new else only_repeats(text, said):
         return "repeats"
+    if _is_unfinished(text):
+        return "unfinished"
     if not may_thank and (is_low_value_closing(text) or only_acknowledges(text)):
         return "thanks"
-    return "peers" if peers_said and _adds_nothing(text, peers_said) else None
+    return "peers" if peers_said and not is_new and _adds_nothing(text, peers_said) else None
 
 
 def repeats(text: str, original: str) -> bool:
@@ -141,6 +152,11 @@ def only_repeats(text: str, said: Sequence[str]) -> bool:
     if any(find_semantic_echo(text, [post], _ECHO_FROM).is_echo and not contradicts(text, post) for post in said):
         return True
     return any(_gives_back(text, post) for post in said)
+
+
+def _is_unfinished(text: str) -> bool:
+    """Whether a few words break off in dots: a longer text may end so."""
+    return bool(_TRAILS_OFF.search(text)) and len(plain_words(text)) <= _UNFINISHED_WORDS
 
 
 def _adds_nothing(text: str, peers_said: Sequence[str]) -> bool:

@@ -28,8 +28,11 @@ from modules.services.pictures.choosing import ChosenPicture, PictureChooser
 _RESPONSE_TOOLS = ("bluesky_reply", "bluesky_like", "graceful_exit", "stay_silent")
 _REPLY_WITH_PICTURE = "bluesky_reply_picture"
 _PICTURE_DEADLINE_S = 20.0
-_OWNER_TOOLS = ("bluesky_post", "bluesky_post_limited", "bluesky_limit_replies", "bluesky_repost", "bluesky_follow")
-"""What the owner may also have it do by a public post. None of them looks at anything, so nothing private gets out."""
+_OWNER_TOOLS = (
+    *("bluesky_post", "bluesky_post_limited", "bluesky_limit_replies", "bluesky_repost"),
+    *("bluesky_follow", "bluesky_unfollow", "workspace_create", "plan_create"),
+)
+"""What the owner may also have it do by a public post. They tell nothing but what they made, or found in its place."""
 _SKILL = "bluesky-response"
 _TEMPLATE = "User Message Template"
 _OWN_SECTIONS = ("System Prompt", _TEMPLATE, "Relationship", "Notes", "No Conversation")
@@ -99,6 +102,7 @@ class Responder:
             query=notification.text,
             now=self._clock.now(),
             least=turn.provenance,
+            peers=post_case.present_peers,
         )
         by_owner = turn.provenance is Provenance.OWNER
         more = (_REPLY_WITH_PICTURE,) if offered else _OWNER_TOOLS if by_owner else ()
@@ -110,6 +114,7 @@ class Responder:
             session_id=session_id,
             tool_choice="required",
             only=(*more, *_RESPONSE_TOOLS),
+            first=post_case.act_first if by_owner else "",
             about=facts,
         )
         return disposition_of(turn_result)
@@ -151,7 +156,7 @@ class Responder:
         message = self._skills.render(_SKILL, _TEMPLATE, **about, **theirs, today=today)
         bare = self._skills.render(_SKILL, _TEMPLATE, **about, **dict.fromkeys((*theirs, "today"), ""))
         templates = [self._skills.section(_SKILL, name) for name in _OWN_SECTIONS]
-        others = (("core", "Ground Rules"), ("shared-picture", "For a Reply"))
+        others = (("core", "Ground Rules"), ("shared-picture", "For a Reply"), ("bluesky-tools", "Done"))
         templates += [self._skills.section(*one) for one in others]
         told = [about["relationship"], about["notes"], bare]
         return _Words(message, scaffold_of(templates, told))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -77,6 +78,14 @@ class Pending:
 
 
 @dataclass(frozen=True, slots=True)
+class LaterTurn:
+    """Who goes before us with work that all share (`awaited`, as `@handle`), and in how many seconds to look again."""
+
+    awaited: tuple[str, ...]
+    look_again_s: float
+
+
+@dataclass(frozen=True, slots=True)
 class Problem:
     """Why a text or an act was refused before the outbox saw it.
 
@@ -105,6 +114,21 @@ class Published:
     problem: Problem | None = None
 
 
+ResultKind = Literal["workspace_made", "plan_made", "plan_extended"]
+
+
+@dataclass(frozen=True, slots=True)
+class MadeThing:
+    """What a turn made for the owner on GitHub, and where it stands.
+
+    `words` are those of the request for which a plan got more tasks.
+    """
+
+    kind: ResultKind
+    url: str
+    words: tuple[str, ...] = ()
+
+
 @dataclass(slots=True)
 class Revisions:
     """What the model was asked to write anew in one turn: all that the tools of a turn change of its subject.
@@ -117,10 +141,15 @@ class Revisions:
         shown_peers: what peers said since the thread was read was shown to the model.
         peers_since: the texts of these posts.
         tried_request: a tool that does what the owner asked for was called.
+        told_done: what such tools answered where they did it.
+        asked_for_post: the post itself was asked for, instead of one that only speaks of it.
         asked_to_act: it was asked to do so before it answers.
         asked_for_account: a reply that tells our account on GitHub was asked for.
+        made: what the turn made for the owner, in its order; the answer tells where the last stands.
+        found: where the plan stands that lacked nothing; "" where none was looked at.
         invitation: how well the thought that was proposed invites answers: `strong`, `weak`, `none`, or `added` where
             one was put after it.
+        judged: the words of a reply about which the judge of echoes was asked, and whether they are one.
 
     """
 
@@ -131,14 +160,29 @@ class Revisions:
     shown_peers: bool = False
     peers_since: list[str] = field(default_factory=list)
     tried_request: bool = False
+    told_done: list[str] = field(default_factory=list)
+    asked_for_post: bool = False
     asked_to_act: bool = False
     asked_for_account: bool = False
+    made: list[MadeThing] = field(default_factory=list)
+    found: str = ""
     invitation: str = ""
+    judged: tuple[str, bool] | None = None
+
+    @property
+    def told_before(self) -> bool:
+        """Whether a reply was sent back in a turn that made something: then its result is told in any case."""
+        return self.asked_for_better and bool(self.made)
 
     def ask_to_act(self) -> bool:
         """Note that an act is asked for before the answer; return whether this is the first time and none was tried."""
         is_due, self.asked_to_act = not (self.asked_to_act or self.tried_request), True
         return is_due
+
+    def ask_for_post(self) -> bool:
+        """Note that the post itself is asked for; return whether this is the first time."""
+        is_first, self.asked_for_post = not self.asked_for_post, True
+        return is_first
 
     def ask_for_account(self) -> bool:
         """Note that our account on GitHub is asked for; return whether this is the first time."""
@@ -181,6 +225,17 @@ class ThreadTurn:
     account: str = ""
     peers_since: Callable[[str], Awaitable[list[Post]]] | None = None
     revisions: Revisions = field(default_factory=Revisions)
+
+    @property
+    def is_told_by_others(self) -> bool:
+        """Whether nothing is left to tell: the plan lacked nothing, and its link stands in the thread already."""
+        found = "" if self.revisions.made else self.revisions.found
+        return bool(found) and any(tells_link(text, found) for text in (*self.said, *self.revisions.peers_since))
+
+
+def tells_link(text: str, url: str) -> bool:
+    """Return whether the link stands in a text, and not just one that begins so."""
+    return re.search(rf"{re.escape(url)}(?![\w/])", text) is not None
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,7 +7,7 @@ from datetime import timedelta
 
 from adapters.atproto.types import Notification
 from common.clock import Clock
-from modules.lives.bluesky.case import CaseReader
+from modules.lives.bluesky.case_reader import CaseReader
 from modules.lives.bluesky.conversations import Conversations
 from modules.lives.bluesky.perceive import NOTIFICATION_MAX_AGE_MS, OWNER_MAX_AGE_MS
 from modules.lives.bluesky.publish import Publisher

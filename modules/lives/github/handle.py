@@ -24,6 +24,7 @@ from modules.lives.github.policy import (
     may_reenter,
 )
 from modules.lives.github.respond import LOOP, ThreadResponder
+from modules.lives.github.review import PullReviewer
 from modules.lives.github.state import GitHubState
 from modules.lives.github.types import (
     IssueAct,
@@ -38,6 +39,7 @@ from modules.runtime.journal.journal import Journal
 from modules.runtime.journal.types import Entry
 from modules.runtime.llm.types import Importance
 from modules.services.inbox.threads import WaitingThread
+from modules.services.outbox.bodies import IntentKind
 from modules.services.outbox.github_bodies import IssueCommentBody, IssueUpdateBody
 from modules.services.outbox.outbox import Outbox
 from modules.services.outbox.rules.policy import full
@@ -53,11 +55,12 @@ MOST_TRIES = 3
 logger = logging.getLogger(__name__)
 
 _LOOKED_AT = 200
-_ANSWERS = frozenset({"issue_comment", "reaction"})
+_ANSWERS: dict[IntentKind, IssueAct] = {"issue_comment": "commented", "reaction": "left", "review": "reviewed"}
 _ON_ITS_WAY_S = 60.0
 _HELD_S = 1_800.0
 _SUMMARIES: dict[IssueAct, str] = {
     "commented": "Commented on {}",
+    "reviewed": "Reviewed {}",
     "left": "Left {}",
     "silent": "No comment on {}",
     "dropped": "Giving up on {}",
@@ -75,6 +78,7 @@ class ThreadHandler:
         github: GitHub,
         state: GitHubState,
         responder: ThreadResponder,
+        reviewer: PullReviewer,
         outbox: Outbox,
         rules: RepositoryRules,
         turns: PersonTurns,
@@ -88,6 +92,7 @@ class ThreadHandler:
         self._github = github
         self._state = state
         self._responder = responder
+        self._reviewer = reviewer
         self._outbox = outbox
         self._rules = rules
         self._turns = turns
@@ -120,13 +125,13 @@ class ThreadHandler:
             if tries >= MOST_TRIES:
                 disposition = IssueDisposition("dropped", f"{disposition.reason}, {tries} times", disposition.code)
         await self._tell(waiting, disposition)
-        if disposition.act == "commented":
+        if disposition.act in {"commented", "reviewed"}:
             self._state.note(waiting.key, Commented())
-            if not disposition.held:
+            if disposition.act == "commented" and not disposition.held:
                 self._note_insight("Commented", f"{waiting.repo}#{waiting.number}", significant=True)
         if disposition.act == "left":
             self._state.note(waiting.key, Left(disposition.reason))
-        if disposition.act in {"commented", "left", "silent", "dropped"}:
+        if disposition.act in {"commented", "reviewed", "left", "silent", "dropped"}:
             await self._state.settle(waiting, "dropped" if disposition.act == "dropped" else "handled", disposition.act)
             await self._mark_read(waiting)
             self._tries.pop(waiting.cause_id, None)
@@ -145,8 +150,7 @@ class ThreadHandler:
         if intent is None:
             return None
         held = intent.state == "held"
-        act: IssueAct = "left" if intent.kind == "reaction" else "commented"
-        return IssueDisposition(act, "done before the last restart", intent_id=intent.id, held=held)
+        return IssueDisposition(_ANSWERS[intent.kind], "done before the last restart", intent_id=intent.id, held=held)
 
     async def _disposition_of(self, waiting: WaitingThread) -> IssueDisposition:
         """One thread that the model rejects, or that trips over a bug of ours, must not stop the others for good."""
@@ -167,11 +171,12 @@ class ThreadHandler:
         if isinstance(thread, IssueDisposition):
             return thread
         known = Known(self._github.login, self._owner, self._peers())
-        decision = self._judged(waiting, thread, known)
+        is_review = self._is_in_workspace(waiting) and await self._reviewer.is_asked(waiting, thread)
+        decision = self._judged(waiting, thread, known, is_review=is_review)
         self._state.note(waiting.key, Read(thread, known.login, is_to_be_answered=decision.responds))
         if not decision.responds:
             return IssueDisposition("silent", decision.reason, decision.code)
-        return await self._answer(waiting, thread, known, decision)
+        return await self._answer(waiting, thread, known, decision, is_review=is_review)
 
     async def _unsent(self, waiting: WaitingThread) -> Intent | None:
         """A comment of ours for the same thread that was accepted and does not stand there yet."""
@@ -192,12 +197,16 @@ class ThreadHandler:
             comments = await self._github.list_comments(repo, waiting.number)
         return _unread(comments) if isinstance(comments, Err) else IssueThread(issue.data, comments.data)
 
-    def _judged(self, waiting: WaitingThread, thread: IssueThread, known: Known) -> ResponseDecision:
+    def _judged(
+        self, waiting: WaitingThread, thread: IssueThread, known: Known, *, is_review: bool
+    ) -> ResponseDecision:
         if is_marked_finished(thread.issue):
             return decision_of(ResponseCode.FINISHED)
         by_owner = waiting.source == "bluesky_url_owner"
         is_workspace_issue = self._is_in_workspace(waiting) and not thread.issue.is_pull_request
-        options = ThreadOptions(is_owner_request=by_owner, is_workspace_issue=is_workspace_issue)
+        options = ThreadOptions(
+            is_owner_request=by_owner, is_workspace_review=is_review, is_workspace_issue=is_workspace_issue
+        )
         decision = analyze_issue_thread(thread, known.login, options, known.peers)
         record = self._state.known(waiting.key)
         if not decision.responds or record is None or record.state != "concluded":
@@ -209,12 +218,12 @@ class ThreadHandler:
         return decision
 
     async def _answer(
-        self, waiting: WaitingThread, thread: IssueThread, known: Known, decision: ResponseDecision
+        self, waiting: WaitingThread, thread: IssueThread, known: Known, decision: ResponseDecision, *, is_review: bool
     ) -> IssueDisposition:
         who = caller(thread, known.login)
         importance = self._importance(waiting, who, known)
         hold = ""
-        if self._is_foreign(waiting, known):
+        if self._is_foreign(waiting, known) and not self._is_in_workspace(waiting):
             verdict = await self._rules.verdict(repo_of(waiting), importance)
             if verdict.welcome == "unwelcome":
                 unwelcome = decision_of(ResponseCode.UNWELCOME)
@@ -226,6 +235,8 @@ class ThreadHandler:
             if wait := self._turns.wait(actor.did, TURNS_OF_STRANGERS if importance == "stranger" else TURNS_OF_PEERS):
                 return IssueDisposition("later", full(wait[0]), decision.code, retry_in_s=wait[1])
             await self._turns.begin_turn(actor)
+        if is_review:
+            return await self._reviewer.review(waiting, thread, known, decision, importance)
         disposition = await self._responder.answer_thread(
             waiting, thread, known, decision, hold=hold, importance=importance
         )
@@ -262,7 +273,8 @@ class ThreadHandler:
             if waiting.cause_id in self._told_to_wait:
                 return
             self._told_to_wait.add(waiting.cause_id)
-        summary = "A comment on {} waits for your yes" if disposition.held else _SUMMARIES[disposition.act]
+        what = "A review of {}" if disposition.act == "reviewed" else "A comment on {}"
+        summary = f"{what} waits for your yes" if disposition.held else _SUMMARIES[disposition.act]
         code = disposition.code.value if disposition.code else ""
         await self._journal.record(
             Entry(

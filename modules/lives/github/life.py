@@ -9,28 +9,31 @@ from adapters.github.client import GitHub
 from common.clock import Clock
 from common.constants import SECOND_MS
 from common.settings import Settings
+from modules.lives.github.experiences import Accounts, GitHubExperienceLoop
 from modules.lives.github.handle import ThreadHandler
 from modules.lives.github.loop import GITHUB_AWARENESS_INTERVAL_MS, GitHubAwarenessLoop
 from modules.lives.github.perceive import GitHubPerceiver
 from modules.lives.github.respond import LOOP, ThreadResponder
+from modules.lives.github.review import PullReviewer
 from modules.lives.github.state import GitHubState
 from modules.runtime.control import Control
 from modules.runtime.database.database import Database
 from modules.runtime.home import Home
 from modules.runtime.journal.journal import Journal
-from modules.runtime.llm.gateway import LLMGateway
 from modules.runtime.scheduler.attention import Attention
 from modules.runtime.scheduler.policy import get_agent_jitter
 from modules.runtime.scheduler.types import Loop
 from modules.services.agent.identity.identity import Me
+from modules.services.agent.knowledge import Knowledge
 from modules.services.agent.skills.skills import Skills
 from modules.services.agent.turn_services import TurnServices
 from modules.services.outbox.outbox import Outbox
 from modules.services.outbox.rules.waits import PersonTurns, Waits
 from modules.services.peers.accounts import Relationships
+from modules.services.peers.histories import PeerHistories
 from modules.services.peers.registry import PeerRegistry
-from modules.services.repository_rules.checking import RepositoryRules
-from modules.services.repository_rules.reader import RuleReader
+from modules.services.repository_rules.admission import ForeignRepositories
+from modules.services.workspaces.trust import WorkspaceTrust
 from modules.services.workspaces.watched import WatchedWorkspaces
 
 
@@ -47,12 +50,14 @@ class GitHubServices(Protocol):
     skills: Skills
     github: GitHub
     outbox: Outbox
-    gateway: LLMGateway
+    knowledge: Knowledge
     peer_registry: PeerRegistry
     relationships: Relationships
+    peer_histories: PeerHistories
     workspaces: WatchedWorkspaces
     attention: Attention
     control: Control
+    foreign: ForeignRepositories
 
 
 class GitHubLife:
@@ -62,7 +67,7 @@ class GitHubLife:
         self._services = services
         self._state = GitHubState(services.home.memory, services.database, services.clock)
         self._turn_services = turn_services
-        self.notices = (self._state.notice,)
+        self.notices = (self._state.notice, services.peer_histories.notice)
 
     def loops(self) -> list[Loop]:
         """Return the loops of this life; none where no account is set."""
@@ -73,7 +78,12 @@ class GitHubLife:
         return [
             GitHubAwarenessLoop(
                 perceiver=GitHubPerceiver(
-                    self._state, services.github, services.clock, owner_did=services.me.owner_did, speed=speed
+                    self._state,
+                    services.github,
+                    services.clock,
+                    owner_did=services.me.owner_did,
+                    watched=services.workspaces.names,
+                    speed=speed,
                 ),
                 handler=self._handler(),
                 state=self._state,
@@ -85,8 +95,27 @@ class GitHubLife:
                 standing=services.control.standing,
                 jitter_s=jitter_s,
                 speed=speed,
-            )
+            ),
+            self._experience_loop(),
         ]
+
+    def _experience_loop(self) -> GitHubExperienceLoop:
+        services, settings, stores = self._services, self._services.settings, self._services.knowledge.stores
+        return GitHubExperienceLoop(
+            github=services.github,
+            outbox=services.outbox,
+            distiller=self._turn_services.distiller,
+            memories=stores.memories,
+            in_database=stores.in_database,
+            database=services.database,
+            journal=services.journal,
+            clock=services.clock,
+            accounts=Accounts(services.github.login, settings.owner_github_username, self._peers),
+            speed=settings.soul_speed,
+        )
+
+    def _peers(self) -> list[str]:
+        return [peer.github_username for peer in self._services.peer_registry.get_linked_peers()]
 
     def _handler(self) -> ThreadHandler:
         services, turn_services = self._services, self._turn_services
@@ -99,30 +128,34 @@ class GitHubLife:
             clock=services.clock,
             rng=services.rng,
         )
-        registry = services.peer_registry
+        reviewer = PullReviewer(
+            me=services.me,
+            prompter=turn_services.prompter,
+            skills=services.skills,
+            turn_runner=turn_services.turn_runner,
+            github=services.github,
+            outbox=services.outbox,
+            trust=WorkspaceTrust(
+                services.github,
+                services.settings.owner_github_username,
+                services.peer_registry.get_listed_usernames,
+                services.clock,
+            ),
+            clock=services.clock,
+            rng=services.rng,
+        )
         return ThreadHandler(
             github=services.github,
             state=self._state,
             responder=responder,
+            reviewer=reviewer,
             outbox=services.outbox,
-            rules=self._rules(),
+            rules=services.foreign.rules,
             turns=PersonTurns(services.clock, speed, journal=services.journal, loop=LOOP, about="a thread on GitHub"),
             journal=services.journal,
             owner=services.settings.owner_github_username,
-            peers=lambda: [peer.github_username for peer in registry.get_linked_peers()],
+            peers=self._peers,
             watched=services.workspaces.names,
             note_insight=services.relationships.note_insight,
             speed=speed,
-        )
-
-    def _rules(self) -> RepositoryRules:
-        services = self._services
-        return RepositoryRules(
-            github=services.github,
-            reader=RuleReader(services.gateway, services.skills),
-            outbox=services.outbox,
-            database=services.database,
-            journal=services.journal,
-            clock=services.clock,
-            speed=services.settings.soul_speed,
         )

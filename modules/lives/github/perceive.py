@@ -6,7 +6,7 @@ whatever becomes of it on Bluesky. A look at the notifications is conditional, a
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Collection, Iterator
 from datetime import timedelta
 from typing import Literal
 
@@ -23,24 +23,36 @@ from common.clock import Clock, iso, parse_iso
 from common.result import ApiResult, Err, Ok
 from modules.lives.github.state import GitHubState
 from modules.services.inbox.received import Row
-from modules.services.inbox.threads import NewThread
+from modules.services.inbox.threads import NewThread, ThreadSource
 
 _FIRST_LOOK_BACK = timedelta(days=1)
 _SETTLED_AFTER = timedelta(seconds=5)
 _KINDS: dict[str, Literal["issue", "pull"]] = {"Issue": "issue", "PullRequest": "pull"}
+_IN_WORKSPACE: dict[tuple[str, str], ThreadSource] = {("pull", "review_requested"): "workspace_pr_review"}
 
 
 class GitHubPerceiver:
     """Takes in what leads to a thread. `owner_did` is the owner's account on Bluesky.
 
-    At `speed` 10 the pauses that GitHub asks for are a tenth as long.
+    `watched` returns the workspaces that are watched, `owner/name` in lower case. At `speed` 10 the pauses that GitHub
+    asks for are a tenth as long.
     """
 
-    def __init__(self, state: GitHubState, github: GitHub, clock: Clock, *, owner_did: str, speed: float) -> None:
+    def __init__(
+        self,
+        state: GitHubState,
+        github: GitHub,
+        clock: Clock,
+        *,
+        owner_did: str,
+        watched: Callable[[], Collection[str]],
+        speed: float,
+    ) -> None:
         self._state = state
         self._github = github
         self._clock = clock
         self._owner_did = owner_did
+        self._watched = watched
         self._speed = speed
         self._marker = ("", "")
         self._not_before = 0.0
@@ -65,7 +77,8 @@ class GitHubPerceiver:
             return poll
         self._not_before = self._clock.monotonic() + poll.data.poll_interval_s / self._speed
         actionable = filter_actionable_notifications(poll.data.items, self._github.login)
-        count = await self._state.take_in(thread for one in actionable if (thread := thread_of(one)))
+        watched = self._watched()
+        count = await self._state.take_in(thread for one in actionable if (thread := thread_of(one, watched)))
         newest = max((one.updated_at for one in poll.data.items), default="")
         seen_at = max(newest, since) if poll.data.complete else since
         self._state.note_checked(seen_at)
@@ -82,16 +95,22 @@ class GitHubPerceiver:
         return poll.marker if is_settled else ""
 
 
-def thread_of(notification: Notification) -> NewThread | None:
-    """Return the thread that a notification is about; None for what is neither an issue nor a pull request."""
+def thread_of(notification: Notification, watched: Collection[str]) -> NewThread | None:
+    """Return the thread that a notification is about; None for what is neither an issue nor a pull request.
+
+    `watched` are the workspaces that are watched, `owner/name` in lower case: where a review is asked for there, the
+    thread waits for that.
+    """
     number = extract_number_from_api_url(notification.subject.url)
     if number is None or notification.subject.type not in _KINDS:
         return None
+    kind, place = _KINDS[notification.subject.type], notification.repo.full_name
+    in_workspace = _IN_WORKSPACE.get((kind, notification.reason)) if place.lower() in watched else None
     return NewThread(
-        repo=notification.repo.full_name,
+        repo=place,
         number=number,
-        kind=_KINDS[notification.subject.type],
-        source="github_notification",
+        kind=kind,
+        source=in_workspace or "github_notification",
         at=notification.updated_at,
         reason=notification.reason,
         notice=notification.id,

@@ -148,6 +148,8 @@ _REASONS: dict[ResponseCode, str] = {
     ResponseCode.WORKSPACE_REVIEW: "a pull request in our workspace",
     ResponseCode.WORKSPACE_ISSUE: "an issue in our workspace",
     ResponseCode.NOT_ADDRESSED: "nobody addresses us",
+    ResponseCode.REVIEW_NOT_AWAITED: "our review is not awaited any more",
+    ResponseCode.REVIEW_GIVEN: "we reviewed that commit already",
 }
 
 

@@ -7,6 +7,7 @@ GitHub, and what it said in the outbox.
 from __future__ import annotations
 
 import random
+from collections.abc import Collection
 from dataclasses import dataclass
 
 from common.clock import Clock, local, spoken
@@ -100,6 +101,7 @@ class ThreadResponder:
             query=f"{thread.issue.title}\n{thread.comments[-1].body if thread.comments else thread.issue.body}",
             now=self.clock.now(),
             least=Provenance.STRANGER,
+            peers=present_peers(thread, known.peers),
         )
         turn_result = await self.turn_runner.run_turn(
             turn=Turn(
@@ -115,7 +117,7 @@ class ThreadResponder:
             purpose=SKILL,
             tool_choice="required",
             only=(*TOOLS, *WORK_TOOLS) if is_shown else TOOLS,
-            about=_facts(waiting, thread, known.login, decision),
+            about=facts_of(waiting, thread, known.login, decision),
         )
         return disposition_of(turn_result, decision)
 
@@ -182,11 +184,19 @@ def disposition_of(turn_result: TurnResult, decision: ResponseDecision) -> Issue
     return IssueDisposition("undecided", reason, decision.code)
 
 
+def present_peers(thread: IssueThread, peers: Collection[str]) -> list[str]:
+    """Return the peers who wrote in the thread, by their names on GitHub: its author first, then whoever spoke last."""
+    names = {peer.lower() for peer in peers}
+    authors = (thread.issue.author.lower(), *(one.author.lower() for one in reversed(thread.comments)))
+    return [author for author in dict.fromkeys(authors) if author in names]
+
+
 def _authors(thread: IssueThread) -> set[str]:
     return {one.author for one in thread.comments}
 
 
-def _facts(waiting: WaitingThread, thread: IssueThread, login: str, decision: ResponseDecision) -> IssueFacts:
+def facts_of(waiting: WaitingThread, thread: IssueThread, login: str, decision: ResponseDecision) -> IssueFacts:
+    """Return what a turn about a thread is about, as data."""
     said = [SaidLine("" if one.author.lower() == login.lower() else one.author, one.body) for one in thread.comments]
     return IssueFacts(
         repo=waiting.repo,

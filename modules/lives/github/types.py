@@ -7,15 +7,15 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Literal
 
-from adapters.github.types import Comment, Issue
+from adapters.github.types import Comment, Issue, ReviewEvent
 from modules.services.inbox.threads import WaitingThread
-from modules.services.outbox.github_bodies import IssueCommentBody, ReactionBody
+from modules.services.outbox.github_bodies import IssueCommentBody, ReactionBody, ReviewBody
 
 Urgency = Literal["high", "medium", "low", "none"]
 
 
 class ResponseCode(StrEnum):
-    """Why a thread is answered or not: one for each row of the table, and for what comes before it."""
+    """Why a thread is answered or not: one for each row of the table, and for what comes before and after it."""
 
     FINISHED = "finished"
     CONCLUDED = "concluded"
@@ -31,6 +31,8 @@ class ResponseCode(StrEnum):
     WORKSPACE_REVIEW = "workspace-review"
     WORKSPACE_ISSUE = "workspace-issue"
     NOT_ADDRESSED = "not-addressed"
+    REVIEW_NOT_AWAITED = "review-not-awaited"
+    REVIEW_GIVEN = "review-given"
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,7 +140,34 @@ class IssueTurn:
         )
 
 
-IssueAct = Literal["commented", "left", "silent", "later", "dropped", "undecided"]
+@dataclass(frozen=True, slots=True)
+class ReviewTurn(IssueTurn):
+    """What a turn about a pull request may touch: one review of the commit `head_sha`, or none."""
+
+    head_sha: str = ""
+    may_approve: bool = False
+
+    @property
+    def part(self) -> str:
+        """The name under which the outbox lets no second review of that commit leave."""
+        return f"review:{self.waiting.key}@{self.head_sha}"
+
+    def review(self, event: ReviewEvent, text: str) -> ReviewBody:
+        """Return the review with these words."""
+        about = f"{event.lower().replace('_', ' ')} {self.waiting.key}"
+        return ReviewBody(
+            source="workspace",
+            repo=self.waiting.repo,
+            number=self.thread.issue.number,
+            event=event,
+            body=text,
+            commit_id=self.head_sha,
+            about=about,
+            text=f"{about}\n\n{text}".strip(),
+        )
+
+
+IssueAct = Literal["commented", "reviewed", "left", "silent", "later", "dropped", "undecided"]
 
 
 @dataclass(frozen=True, slots=True)

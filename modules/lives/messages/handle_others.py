@@ -5,6 +5,7 @@ A crash at any point leaves the messages waiting; an answer that had been accept
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Literal
 
 from common.clock import Clock
@@ -36,6 +37,7 @@ MOST_TRIES = 3
 _LOOKED_AT = 500
 _MOST_LINES = 12
 _LATEST = "\uffff"
+_WROTE_FIRST = "they wrote first, and no rule is against an answer"
 _REQUESTED: dict[str, MessageAct] = {"silent": "silent", "later": "later"}
 _SUMMARIES: dict[MessageAct, str] = {
     "answered": "Answered @{} in a direct message",
@@ -107,7 +109,7 @@ class OthersHandler:
         await self._tell(burst, disposition)
         if is_settled(disposition):
             await self._settle(burst.messages, disposition)
-            self._remember(burst, disposition)
+            await self._remember(burst, disposition)
         return disposition
 
     async def _answered_before(self, burst: Burst) -> MessageDisposition | None:
@@ -122,7 +124,7 @@ class OthersHandler:
             answered = Burst(burst.talk, burst.messages[:number])
             await self._tell(answered, done)
             await self._settle(answered.messages, done)
-            self._remember(answered, done)
+            await self._remember(answered, done)
             return done
         return None
 
@@ -138,6 +140,8 @@ class OthersHandler:
     async def _decide(self, burst: Burst) -> MessageDisposition:
         if requested := await self._carry_out_request(burst):
             return requested
+        if burst.talk.status == "request":
+            return MessageDisposition("silent", "of its author only requests about their own data are answered")
         did, sent = burst.talk.did, await self._sent(burst)
         standing = Standing(
             advice=await self._etiquette.before_message(burst.answer("")),
@@ -151,7 +155,8 @@ class OthersHandler:
         if wait := self._turns.wait(did, TURNS_OF_STRANGERS if importance == "stranger" else TURNS_OF_PEERS):
             return MessageDisposition("later", full(wait[0]), retry_in_s=wait[1])
         await self._turns.begin_turn(burst.author)
-        return await self._responder.answer_burst(burst, await self._earlier(burst, sent), importance)
+        chosen = await self._responder.answer_burst(burst, await self._earlier(burst, sent), importance)
+        return replace(chosen, reason=chosen.reason or _WROTE_FIRST)
 
     async def _carry_out_request(self, burst: Burst) -> MessageDisposition | None:
         """What becomes of a burst in which its author asks about their own data, or asked for no reply before."""
@@ -191,9 +196,10 @@ class OthersHandler:
             self._tries.pop(key_of(message), None)
             self._told_to_wait.discard(key_of(message))
 
-    def _remember(self, burst: Burst, disposition: MessageDisposition) -> None:
-        """Remember that they wrote to us, without a word of it."""
-        if burst.talk.handle:
+    async def _remember(self, burst: Burst, disposition: MessageDisposition) -> None:
+        """Remember that they wrote to us, without a word of it; not of those who are forgotten, or only asked."""
+        is_kept = burst.talk.handle and burst.talk.status == "accepted"
+        if is_kept and not await self._preferences.forgotten([burst.talk.did]):
             with self._relationships.one_save():
                 for message in burst.messages:
                     self._relationships.record_message(

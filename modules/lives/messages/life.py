@@ -20,6 +20,7 @@ from modules.lives.messages.state import MessageState
 from modules.lives.messages.types import OwnerHandler
 from modules.runtime.control import Control
 from modules.runtime.database.database import Database
+from modules.runtime.home import Home
 from modules.runtime.journal.journal import Journal
 from modules.runtime.scheduler.attention import Attention
 from modules.runtime.scheduler.types import Loop
@@ -31,7 +32,9 @@ from modules.services.outbox.rules.etiquette import Etiquette
 from modules.services.outbox.rules.waits import PersonTurns, Waits
 from modules.services.peers.accounts import Relationships
 from modules.services.rights.answering import PersonRequests
+from modules.services.rights.forgotten import ForgottenPeople
 from modules.services.rights.preferences import Preferences
+from modules.services.rights.requests import ForgetRequests
 
 
 class MessageServices(Protocol):
@@ -39,6 +42,7 @@ class MessageServices(Protocol):
 
     settings: Settings
     me: Me
+    home: Home
     database: Database
     clock: Clock
     rng: random.Random
@@ -76,6 +80,7 @@ def message_loops(
         atproto=services.atproto,
         state=state,
         etiquette=services.etiquette,
+        forgotten=ForgottenPeople(services.database, ForgetRequests(services.home.memory), services.clock),
         clock=services.clock,
         owner_did=owner_did,
         messages_from=services.settings.soul_messages_from,

@@ -29,7 +29,7 @@ _REMEDY = (
 
 @dataclass(slots=True)
 class MessageLoop(Loop):
-    """Reads what is new, does at once what needs no turn, and tells the owner of drafts.
+    """Reads what is new, does at once what needs no turn, and tells the owner of drafts and of what a forget left.
 
     Where the app password has no access to direct messages, that is told once, and nothing is asked any more.
     """
@@ -57,8 +57,9 @@ class MessageLoop(Loop):
             return Outcome(ran=False, reason=perceived.error)
         handled = await self.responder.handle_at_once()
         told = await self.responder.tell_of_drafts()
+        forgotten = await self.responder.tell_of_forgotten()
         seen = perceived.data
-        answers = f"{handled} answered at once, {told} drafts told"
+        answers = f"{handled} answered at once, {told} drafts and {forgotten} forgettings told"
         reason = f"{seen.new} new, {seen.of_others} of others, {seen.left} left unread, {answers}"
         return Outcome(ran=True, reason=reason)
 

@@ -1,24 +1,37 @@
 """Reads the log of all conversations, and takes in what the owner wrote, and others who may have an answer.
 
 Everybody is known by DID, as the service tells who sent a message. Groups are left alone: a message counts only in our
-conversation of two with its sender. What anybody else writes is left unread.
+conversation of two with its sender. Of what anybody else writes only what may be a request about their own data is
+taken in, a few messages of each at a time; the rest is left unread. That the answer to such a request takes the
+conversation on for the service changes nothing in this.
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from cachetools import TTLCache
 
 from adapters.atproto.client import Atproto
-from adapters.atproto.types import Conversation, DirectMessage, MessageEvent, MessageEventPage
+from adapters.atproto.types import (
+    Actor,
+    Conversation,
+    ConversationStatus,
+    DirectMessage,
+    MessageEvent,
+    MessageEventPage,
+)
 from common.clock import Clock
 from common.result import ApiResult, Err, Ok
 from common.settings import MessagesFrom
+from common.text.rights_requests import may_be_rights_request
 from modules.lives.messages.others_policy import is_welcome
 from modules.lives.messages.policy import is_too_old
 from modules.lives.messages.state import MessageState
-from modules.lives.messages.types import Perceived
+from modules.lives.messages.types import Perceived, Reach
 from modules.services.inbox.messages import Talk
 from modules.services.outbox.rules.etiquette import Etiquette
+from modules.services.rights.forgotten import ForgottenPeople
 
 Said = list[tuple[str, DirectMessage]]
 """Messages, each with the id of its conversation."""
@@ -27,6 +40,7 @@ _MOST_PAGES = 10
 _MOST_UNREAD = 50
 _MOST_LEFT_ALONE = 1_000
 _LEFT_ALONE_S = 600.0
+_MOST_REQUESTS = 5
 
 
 class MessagePerceiver:
@@ -38,6 +52,7 @@ class MessagePerceiver:
         atproto: Atproto,
         state: MessageState,
         etiquette: Etiquette,
+        forgotten: ForgottenPeople,
         clock: Clock,
         owner_did: str,
         messages_from: MessagesFrom,
@@ -45,10 +60,11 @@ class MessagePerceiver:
         self._atproto = atproto
         self._state = state
         self._etiquette = etiquette
+        self._forgotten = forgotten
         self._clock = clock
         self._owner_did = owner_did
         self._messages_from = messages_from
-        self._left_alone = TTLCache[str, bool](_MOST_LEFT_ALONE, _LEFT_ALONE_S, timer=clock.monotonic)
+        self._left_alone = TTLCache[str, Talk | None](_MOST_LEFT_ALONE, _LEFT_ALONE_S, timer=clock.monotonic)
 
     async def look(self) -> ApiResult[Perceived]:
         """Take in what came since the last look. What could not be read is read by the next one."""
@@ -115,21 +131,42 @@ class MessagePerceiver:
         new = [
             (event.conversation_id, event.message) for event in events if event.message and self._is_of_others(event)
         ]
-        welcome: dict[str, bool] = {}
+        reach: dict[str, Reach] = {}
         for talk_id, message in (*unread.data, *new):
-            if talk_id not in welcome:
+            if talk_id not in reach:
                 looked = await self._look_at(talk_id, message.sender_did)
                 if isinstance(looked, Err):
                     return looked
-                welcome[talk_id] = looked.data
-        said = {message.id: (talk_id, message) for talk_id, message in (*unread.data, *new) if welcome[talk_id]}
-        return Ok([*said.values()])
+                reach[talk_id] = looked.data
+        said = {message.id: (talk_id, message) for talk_id, message in (*unread.data, *new)}
+        return Ok([one for one in said.values() if reach[one[0]] == "all"] + await self._requests_in(said, reach))
+
+    async def _requests_in(self, said: Mapping[str, tuple[str, DirectMessage]], reach: Mapping[str, Reach]) -> Said:
+        """What may be a request of those of whom nothing else is read; no more of each than may wait."""
+        found: Said = []
+        rooms: dict[str, int] = {}
+        for talk_id, message in said.values():
+            talk = self._left_alone.get(talk_id) if reach[talk_id] == "requests" else None
+            if talk is None or not may_be_rights_request(message.text):
+                continue
+            if talk_id not in rooms:
+                await self._keep(talk)
+                rooms[talk_id] = _MOST_REQUESTS - await self._state.waiting_in(talk_id)
+            if rooms[talk_id] > 0:
+                rooms[talk_id] -= 1
+                found.append((talk_id, message))
+        return found
 
     async def _taken_on(self, events: tuple[MessageEvent, ...]) -> ApiResult[Said]:
-        """What was left unread in conversations that were taken on since, in the app for example."""
+        """What was left unread in conversations that were taken on since, in the app for example.
+
+        Not where our answer to a request about their own data took it on.
+        """
         ours = {self._owner_did, self._atproto.did}
         said: Said = []
         for talk_id in dict.fromkeys(event.conversation_id for event in events if event.kind == "accepted"):
+            if await self._state.answered_requests_only(talk_id):
+                continue
             self._left_alone.pop(talk_id, None)
             talk = await self._atproto.get_conversation(talk_id)
             if isinstance(talk, Err):
@@ -144,34 +181,48 @@ class MessagePerceiver:
             said += [(talk_id, one) for one in reversed(page.data.messages) if one.sender_did not in ours]
         return Ok(said)
 
-    async def _look_at(self, talk_id: str, did: str) -> ApiResult[bool]:
-        """Whether what this account writes there may have an answer; the conversation is then kept."""
+    async def _look_at(self, talk_id: str, did: str) -> ApiResult[Reach]:
+        """What of this account's messages is read there; where all are, the conversation is kept."""
         if talk_id in self._left_alone:
-            return Ok(data=False)
+            return Ok("requests" if self._left_alone[talk_id] else "none")
         found = await self._atproto.get_conversation(talk_id)
         if isinstance(found, Err):
-            return found if found.kind == "transient" else Ok(data=False)
+            return found if found.kind == "transient" else Ok("none")
         talk = found.data
         other = next((member for member in talk.members if member.did == did), None)
         alone = (
             other is not None and not talk.is_group and {one.did for one in talk.members} == {did, self._atproto.did}
         )
-        if other is None or not alone or talk.is_muted:
-            self._left_alone[talk_id] = True
-            return Ok(data=False)
-        is_followed = False
-        if talk.status == "request" and not self._etiquette.is_peer(other):
+        if other is None or not alone or talk.is_muted or other.barrier:
+            self._left_alone[talk_id] = None
+            return Ok("none")
+        status, is_followed = await self._status_of(talk, other), False
+        if status == "request" and not self._etiquette.is_peer(other):
             profile = await self._atproto.get_profile(did)
             if isinstance(profile, Err) and profile.kind == "transient":
                 return profile
             is_followed = isinstance(profile, Ok) and profile.data.is_followed
-        if not is_welcome(
-            self._messages_from, talk.status, is_peer=self._etiquette.is_peer(other), is_followed=is_followed
-        ):
-            self._left_alone[talk_id] = True
-            return Ok(data=False)
-        await self._state.keep_talk(Talk(talk.id, did, talk.status, other.handle, other.is_bot))
-        return Ok(data=True)
+        welcome = is_welcome(
+            self._messages_from, status, is_peer=self._etiquette.is_peer(other), is_followed=is_followed
+        )
+        kept = Talk(talk.id, did, "accepted" if welcome else "request", other.handle, other.is_bot)
+        if not welcome:
+            self._left_alone[talk_id] = kept
+            return Ok("requests")
+        await self._keep(kept)
+        return Ok("all")
+
+    async def _status_of(self, talk: Conversation, other: Actor) -> ConversationStatus:
+        """Whether it was taken on: an answer about their own data does not count, nor what was before a forget."""
+        if await self._forgotten.is_forgotten(other.did) or await self._state.answered_requests_only(talk.id):
+            return "request"
+        return talk.status
+
+    async def _keep(self, talk: Talk) -> None:
+        """Keep a conversation; where somebody forgotten writes, for a day."""
+        await self._state.keep_talk(talk)
+        if await self._forgotten.is_forgotten(talk.did):
+            self._forgotten.sweep(talk.did, talk.handle)
 
     async def _owners_talk(self) -> ApiResult[Conversation]:
         found = await self._atproto.get_conversation_with(self._owner_did)
@@ -189,7 +240,7 @@ class MessagePerceiver:
         owners = [(talk_id, one) for talk_id, one in found if one.sender_did == self._owner_did]
         said = [one for one in (*owners, *others) if one[1].text.strip() and not is_too_old(one[1].sent_at, now)]
         new = await self._state.take_in(said, log.cursor)
-        for talk_id in {talk_id for talk_id, _ in said} if new else ():
+        for talk_id in {talk_id for talk_id, _ in said if talk_id not in self._left_alone} if new else ():
             await self._atproto.mark_read(talk_id)
         of_others = sum(one.sender_did != self._owner_did for _, one in said)
         left = sum(self._is_of_others(event) for event in log.events) - of_others

@@ -20,6 +20,7 @@ MOST_DRAFTS = 9
 OLDEST = timedelta(days=1)
 """What was written longer ago, before the SOUL looked, is left unanswered."""
 
+_MOST = MESSAGE_MAX_GRAPHEMES - 10
 _DRAFT_CHARS = 80
 _REASON_CHARS = 40
 _ELLIPSIS = "…"
@@ -86,6 +87,13 @@ def drafts_text(drafts: Sequence[Intent], more: int) -> str:
     how = 'Answer "yes" or "no".' if one else 'Answer "yes 1", "no 2" or "yes all".'
     rest = [f"and {more} more: /drafts lists them"] if more else []
     return "\n".join([head, *lines, *rest, how])
+
+
+def left_text(places: str) -> str:
+    """The message that tells the owner in which of their own files somebody is named who is forgotten."""
+    return truncate_graphemes(
+        f"Somebody was forgotten. Files that are yours to change still name them: {places}", _MOST
+    )
 
 
 def split_text(text: str) -> tuple[str, ...]:

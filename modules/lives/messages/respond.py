@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from datetime import timedelta
 
 from common.clock import Clock
 from common.errors import NotWaiting
@@ -11,6 +12,7 @@ from modules.lives.messages.policy import (
     MOST_DRAFTS,
     drafts_text,
     is_command,
+    left_text,
     read_draft_answer,
     split_text,
     told_before,
@@ -23,6 +25,8 @@ from modules.services.inbox.messages import WaitingMessage
 from modules.services.outbox.bodies import DirectMessageBody
 from modules.services.outbox.outbox import Outbox
 from modules.services.outbox.types import Intent, ProposedAction
+from modules.services.rights.left import FORGOT, left_in, places_text
+from modules.services.rights.left import LOOP as RIGHTS
 
 LOOP = "messages"
 
@@ -34,6 +38,7 @@ _INTERRUPTED = (
 _LINE_CHARS = 200
 _NO_WORDS = "(no words)"
 _TELL_AGAIN_S = 300.0
+_TOLD_FOR = timedelta(days=7)
 _LOOKED_AT = 500
 
 
@@ -63,6 +68,7 @@ class MessageResponder:
         self._owner_did = owner_did
         self._tell_again_s = _TELL_AGAIN_S / speed
         self._told_at = float("-inf")
+        self._looked_for_forgotten = False
         self._choosing = asyncio.Lock()
 
     async def handle_at_once(self) -> int:
@@ -133,6 +139,32 @@ class MessageResponder:
         )
         await self._outbox.submit(ProposedAction(body, cause_id="drafts", urgent=True))
         self._told_at = self._clock.monotonic()
+        return len(new)
+
+    async def tell_of_forgotten(self) -> int:
+        """Tell the owner, once, where somebody who was forgotten is still named; return how many forgettings were told.
+
+        People are forgotten while no SOUL lives in the home, so one look in each life is enough.
+        """
+        talk = await self._state.talk_with(self._owner_did)
+        if talk is None or self._looked_for_forgotten:
+            return 0
+        now = self._clock.now()
+        entries = await self._journal.with_act(RIGHTS, FORGOT, now - _TOLD_FOR, now)
+        bodies = [one.body for one in await self._sent()]
+        told = {at for body in bodies if isinstance(body, DirectMessageBody) for at in body.forgotten}
+        left = {one.at: left_in(one.entry.data) for one in entries if one.at not in told}
+        new = {at: places for at, places in left.items() if places}
+        if new:
+            body = DirectMessageBody(
+                conversation_id=talk.id,
+                to=self._owner_did,
+                text=left_text(places_text(place for places in new.values() for place in places)),
+                after_rev=await self._state.newest_rev(talk.id),
+                forgotten=tuple(new),
+            )
+            await self._outbox.submit(ProposedAction(body, cause_id=FORGOT, urgent=True))
+        self._looked_for_forgotten = True
         return len(new)
 
     async def _draft_answer(self, message: WaitingMessage) -> DraftAnswer | None:

@@ -16,6 +16,8 @@ from modules.runtime.database.database import Database
 from modules.services.inbox import messages
 from modules.services.inbox.messages import NewMessage, Talk, WaitingMessage
 
+ANSWERED = "answered"
+
 _CURSOR = "messages.cursor"
 _KEPT = timedelta(days=30)
 
@@ -57,6 +59,20 @@ class MessageState:
     async def talk_with(self, did: str) -> Talk | None:
         """Our conversation with an account, if it is known."""
         return await self._database.run(lambda connection: messages.talk_with(connection, did))
+
+    async def waiting_in(self, talk_id: str) -> int:
+        """How many messages of a conversation wait for an answer."""
+        return await self._database.run(lambda connection: messages.count_waiting(connection, talk_id))
+
+    async def answered_requests_only(self, talk_id: str) -> bool:
+        """Whether nothing but what somebody asked about their own data was answered in a conversation."""
+
+        def read(connection: sqlite3.Connection) -> bool:
+            talk = messages.talk(connection, talk_id)
+            is_request = talk is not None and talk.status == "request"
+            return is_request and messages.has_outcome(connection, talk_id, ANSWERED)
+
+        return await self._database.run(read)
 
     async def waiting(self) -> list[WaitingMessage]:
         """What the owner wrote and waits for an answer, oldest first."""

@@ -96,6 +96,9 @@ class MessageTurn:
     revision: Revision = field(default_factory=Revision)
 
 
+Reach = Literal["all", "requests", "none"]
+"""What of somebody's messages is read: all, what may be a request about their own data, or nothing."""
+
 MessageAct = Literal["answered", "silent", "later", "dropped", "undecided"]
 
 

@@ -20,6 +20,7 @@ from common.constants import SECOND_MS
 from common.errors import BudgetExceeded, Fatal, SoulError
 from modules.lives.space.config import SpaceConfig, SpaceConfigFile
 from modules.lives.space.decide import Decided, Decider
+from modules.lives.space.first_look import FirstLook
 from modules.lives.space.host_request import is_open
 from modules.lives.space.journal_reporter import JournalReporter, Note
 from modules.lives.space.perceive import Perceiver
@@ -30,7 +31,6 @@ from modules.lives.space.snapshot import SnapshotBuilder
 from modules.lives.space.speak import ProposedMessage, Speaker, Spoken, WaitingMessage
 from modules.lives.space.state import Conversation, EndingNoted, Engaged, Opened
 from modules.lives.space.types import CheckCode, CheckResult, HistoryEntry
-from modules.lives.space.verdicts import FirstLook
 from modules.services.commitments.policy import is_of_room
 from modules.services.commitments.types import QueuedCommitment
 from modules.services.peers.room_identity import IdentityPublisher

@@ -31,9 +31,9 @@ from common.text.stems import tokenize_with_stemming
 from common.text.untrusted import one_line
 from modules.lives.space.journal_reporter import LOOP
 from modules.lives.space.types import Intent
-from modules.lives.space.verdicts import ECHO_JUDGE_TIMEOUT_S, Verdicts
 from modules.runtime.journal.journal import Journal
 from modules.runtime.journal.types import Entry
+from modules.services.agent.verdicts import ECHO_JUDGE_TIMEOUT_S, Verdicts
 
 
 class EchoJudge(Protocol):

@@ -18,6 +18,7 @@ from modules.lives.space.classifiers import EchoJudge, ModelEchoJudge, ModelInte
 from modules.lives.space.commitment_maker import CommitmentMaker
 from modules.lives.space.config import SpaceConfigFile
 from modules.lives.space.decide import Decider
+from modules.lives.space.first_look import FirstLook
 from modules.lives.space.journal_reporter import JournalReporter, OwnLines
 from modules.lives.space.loop import ParticipationLoop
 from modules.lives.space.perceive import Perceiver
@@ -28,7 +29,6 @@ from modules.lives.space.speak import Experiences, Speaker
 from modules.lives.space.state import Conversation
 from modules.lives.space.types import IntentClassifier
 from modules.lives.space.validator import MessageValidator
-from modules.lives.space.verdicts import FirstLook, Verdicts
 from modules.runtime.events import EventBus
 from modules.runtime.home import Home, SoulDocument
 from modules.runtime.journal.journal import Journal
@@ -38,6 +38,7 @@ from modules.services.agent.prompt.prompter import Prompter
 from modules.services.agent.skills.skills import Skills
 from modules.services.agent.turn.runner import TurnRunner
 from modules.services.agent.turn_services import TurnServices
+from modules.services.agent.verdicts import Verdicts
 from modules.services.commitments.events import CommitmentKept, CommitmentsReady
 from modules.services.commitments.queue import CommitmentQueue
 from modules.services.commitments.writer import CommitmentWriter

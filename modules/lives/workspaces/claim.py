@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 
 from adapters.github.types import Repo
 from common.result import Err
@@ -13,6 +13,7 @@ from modules.lives.workspaces.types import FoundPlan, Place, Poll, StepResult, T
 from modules.runtime.journal.journal import Journal
 from modules.runtime.journal.types import Entry
 from modules.services.plans.claim_requests import repo_of
+from modules.services.plans.claim_types import LoseCode
 from modules.services.plans.claimer import Claimer
 from modules.services.plans.events import MAX_TASK_RETRIES, TaskEvent
 from modules.services.plans.leases import Lease
@@ -22,9 +23,15 @@ from modules.services.plans.types import Task
 from modules.services.workspaces.acting import ActingTurns
 from modules.services.workspaces.trust import WorkspaceTrust
 
+_LOST: frozenset[LoseCode | None] = frozenset({"contest", "earlier_claim"})
+"""How a claim ends that another one was made beside."""
+
 
 class ClaimStep:
-    """Goes on with what was claimed before, else claims; `why_not` returns why no work may begin there now."""
+    """Goes on with what was claimed before, else claims.
+
+    `why_not` returns why no work may be told of there now, and `why_no_budget` why none may be thought of.
+    """
 
     name, place = "claim", Place.CLAIM
     acts, sees_finished = True, False
@@ -41,6 +48,7 @@ class ClaimStep:
         acting: ActingTurns,
         journal: Journal,
         why_not: Callable[[Repo], str],
+        why_no_budget: Callable[[], Awaitable[str]],
     ) -> None:
         self._claimer = claimer
         self._reader = reader
@@ -51,6 +59,7 @@ class ClaimStep:
         self._acting = acting
         self._journal = journal
         self._why_not = why_not
+        self._why_no_budget = why_no_budget
 
     async def run(self, poll: Poll) -> StepResult:
         """Claim and do one task."""
@@ -63,11 +72,14 @@ class ClaimStep:
                 work = self._work_for(task)
                 if work is None or not await self._may_be_claimed(found, task):
                     continue
+                if why := await self._why_no_budget():
+                    return StepResult(note=f"no task is claimed: {why}")
                 outcome = await self._claimer.claim(found.repo, found.number, task.number)
                 if outcome.lease is None:
-                    await self._tell(found, task, f"not claimed: {outcome.code}", by=outcome.holder)
+                    act = "claim-lost" if outcome.code in _LOST else "not-claimed"
+                    await self._tell(found, task, f"not claimed: {outcome.code}", act, by=outcome.holder)
                     break
-                await self._tell(found, task, "claimed", by=outcome.lease.soul)
+                await self._tell(found, task, "claimed", "claim-won", by=outcome.lease.soul, epoch=outcome.lease.epoch)
                 return await self._execution.run(outcome.lease, found, task, work)
         return StepResult()
 
@@ -86,7 +98,9 @@ class ClaimStep:
         return next((work for work in self._works if work.can_do(task)), None)
 
     async def _may_be_claimed(self, found: FoundPlan, task: Task) -> bool:
-        """Whether the plan is by somebody whose words count, and the task did not fail too often."""
+        """Whether the plan is by one whose words count, and the task was not put off of late, nor failed too often."""
+        if not self._execution.may_begin(claim_key(found.repo.owner, found.repo.name, found.number, task.number)):
+            return False
         if not (await self._trust.accounts(found.repo)).covers(found.issue.author):
             return False
         reading = await self._reader.read(found.repo, found.number)
@@ -104,6 +118,8 @@ class ClaimStep:
             event = TaskEvent(task.number, "abandoned", failures)
             await self._comments.say(found.repo, found.number, "github.task_abandoned", event, cause, count=failures)
 
-    async def _tell(self, found: FoundPlan, task: Task, what: str, *, by: str) -> None:
+    async def _tell(self, found: FoundPlan, task: Task, what: str, act: str, *, by: str, epoch: int = 0) -> None:
         summary = f"{task.name} of {found.repo.full_name}#{found.number} {what}{f' ({by})' if by else ''}"
-        await self._journal.record(Entry("life", self.name, summary, line="info", reason=task.title))
+        about = f"{claim_key(found.repo.owner, found.repo.name, found.number, task.number)}@{epoch}"
+        data = {"act": act, "repo": found.repo.full_name, "about": about, "holder": by}
+        await self._journal.record(Entry("life", self.name, summary, line="info", reason=task.title, data=data))

@@ -6,10 +6,11 @@ import asyncio
 from contextlib import suppress
 
 from common.clock import Clock
-from common.errors import Fatal
+from common.errors import Auth, BudgetExceeded, Fatal, Transient
 from modules.lives.workspaces.task_comments import TaskComments
 from modules.lives.workspaces.types import (
     Blocked,
+    Deferred,
     Failed,
     FoundPlan,
     HeldTask,
@@ -21,6 +22,7 @@ from modules.lives.workspaces.types import (
 )
 from modules.runtime.journal.journal import Journal
 from modules.runtime.journal.types import Entry
+from modules.services.outbox.rules.waits import Waits
 from modules.services.plans.claim_requests import repo_of
 from modules.services.plans.claimer import Claimer, Ending
 from modules.services.plans.claims import RENEWED_AFTER
@@ -28,10 +30,15 @@ from modules.services.plans.events import TaskEvent, TaskEventName
 from modules.services.plans.leases import Lease
 from modules.services.plans.naming import claim_key
 from modules.services.plans.types import Task
+from modules.services.voice_phrases.store import Phrase
 
-MOST_REASON_CHARS = 2_000
+MOST_DETAILS_CHARS = 2_000
 WORK_LIMIT_S = 1_800.0
 """How long the work on one task may last."""
+PAUSE_S = 900.0
+"""So long nothing is claimed after a task was put off, and twice as long not that task, so that others have a turn."""
+_LONGEST_PAUSE_S = 3_600.0
+_EVERY_TASK = ""
 _ENDINGS: dict[type[WorkResult], tuple[str, TaskEventName, Ending]] = {
     Opened: ("github.task_complete", "completed", "opened"),
     Blocked: ("github.task_blocked", "blocked", "blocked"),
@@ -40,20 +47,35 @@ _ENDINGS: dict[type[WorkResult], tuple[str, TaskEventName, Ending]] = {
 
 
 class Execution:
-    """Works on one task at a time. What is told of it on the plan leaves through the outbox, once for each claim."""
+    """Works on one task at a time. What is told of it on the plan leaves through the outbox, once for each claim.
+
+    Attributes:
+        is_working: a task is worked on at this moment.
+
+    """
 
     def __init__(
         self,
         *,
         claimer: Claimer,
         comments: TaskComments,
+        phrase: Phrase,
         journal: Journal,
         clock: Clock,
+        speed: float,
     ) -> None:
         self._claimer = claimer
         self._comments = comments
+        self._phrase = phrase
         self._journal = journal
         self._clock = clock
+        self._pause_s = PAUSE_S / speed
+        self._waits = Waits(clock, self._pause_s)
+        self.is_working = False
+
+    def may_begin(self, key: str) -> bool:
+        """Return whether a task, by its `claim_key`, may be claimed after what was put off of late."""
+        return all(self._waits.is_due(one, "commitment") for one in (_EVERY_TASK, key))
 
     async def run(self, lease: Lease, found: FoundPlan, task: Task, work: TaskWork) -> StepResult:
         """Do a task that is ours, and give it back as it is then. Raises `Fatal` as the work does."""
@@ -66,17 +88,26 @@ class Execution:
         await self._journal.record(
             Entry("life", "task", summary, line="done" if isinstance(result, Opened) else "warn", reason=_why(result))
         )
-        if isinstance(result, Lost):
+        if isinstance(result, Deferred):
+            self._put_off(lease, result)
+        if isinstance(result, Lost | Deferred):
             await self._claimer.release(lease, "pending")
             return StepResult(note=summary)
         phrase, event, ending = _ENDINGS[type(result)]
-        await self._report(lease, task, phrase, event, _why(result))
+        told = self._phrase(f"task_problem.{result.problem}") if isinstance(result, Blocked | Failed) else _why(result)
+        await self._report(lease, task, phrase, event, told)
         await self._claimer.release(lease, ending)
         return StepResult(runs_again=True, note=summary)
+
+    def _put_off(self, lease: Lease, result: Deferred) -> None:
+        key = claim_key(lease.owner, lease.repo, lease.issue, lease.number)
+        self._waits.let_wait(_EVERY_TASK, max(self._pause_s, min(result.retry_after or 0.0, _LONGEST_PAUSE_S)))
+        self._waits.put_off(key, Transient(result.reason))
 
     async def _work_on(self, lease: Lease, found: FoundPlan, task: Task, work: TaskWork) -> WorkResult:
         if not await self._claimer.start_work(lease):
             return Lost()
+        self.is_working = True
         kept = [lease]
         held = HeldTask(found, task, lease.epoch, lambda: self._is_ours(kept))
         doing = asyncio.create_task(_done(work, held, self._clock), name="task-work")
@@ -85,6 +116,7 @@ class Execution:
             await asyncio.wait({doing, keeping}, return_when=asyncio.FIRST_COMPLETED)
             return await doing if doing.done() else Lost()
         finally:
+            self.is_working = False
             for one in (doing, keeping):
                 one.cancel()
                 with suppress(asyncio.CancelledError):
@@ -102,7 +134,7 @@ class Execution:
         kept[0] = checked or kept[0]
         return checked is not None
 
-    async def _report(self, lease: Lease, task: Task, phrase: str, event: TaskEventName, why: str) -> None:
+    async def _report(self, lease: Lease, task: Task, phrase: str, event: TaskEventName, details: str) -> None:
         await self._comments.say(
             repo_of(lease),
             lease.issue,
@@ -110,7 +142,7 @@ class Execution:
             TaskEvent(task.number, event, max(lease.epoch, 1)),
             cause_of(lease),
             title=task.title,
-            details=why[:MOST_REASON_CHARS],
+            details=details[:MOST_DETAILS_CHARS],
         )
 
 
@@ -120,10 +152,14 @@ async def _done(work: TaskWork, held: HeldTask, clock: Clock) -> WorkResult:
             return await work.do(held)
     except Fatal:
         raise
+    except (Transient, BudgetExceeded) as error:
+        return Deferred(str(error), error.retry_after)
+    except Auth as error:
+        return Deferred(str(error))
     except TimeoutError:
-        return Failed(f"It was not done within {WORK_LIMIT_S / 60:.0f} minutes.")
+        return Failed("too_slow", f"it was not done within {WORK_LIMIT_S / 60:.0f} minutes")
     except Exception as error:
-        return Failed(f"{type(error).__name__}: {error}")
+        return Failed("error", f"{type(error).__name__}: {error}")
 
 
 def cause_of(lease: Lease) -> str:
@@ -132,10 +168,13 @@ def cause_of(lease: Lease) -> str:
 
 
 def _why(result: WorkResult) -> str:
+    """What the owner is told."""
     match result:
         case Opened(url=url, summary=summary):
             return f"{summary}\n{url}".strip()
-        case Blocked(reason=reason) | Failed(reason=reason):
+        case Blocked(problem=problem, detail=detail) | Failed(problem=problem, detail=detail):
+            return f"{problem}: {detail}" if detail else problem
+        case Deferred(reason=reason):
             return reason
         case Lost():
             return "somebody else has it, or it was given back"

@@ -73,6 +73,8 @@ class HealthCheck:
         newest = await self.github.list_issues(one.repo, state="all", limit=1)
         if isinstance(listed, Err) or isinstance(newest, Err) or not newest.data:
             return ""  # NOTE(self): where nothing was ever begun nothing is finished
+        if newest.data[0].state == "open" and newest.data[0].number not in {issue.number for issue in one.issues}:
+            return ""  # NOTE(self): somebody opened it since the look at the workspace, a plan for example
         if there := sentinel_in(listed.data):
             self.workspaces.note(one.repo, finished_issue_number=there.number)
             return await self._tell(one.repo, f"is finished, says #{there.number}", f"@{there.author} says so")
@@ -103,6 +105,9 @@ class HealthCheck:
             summary = verdict.summary
         if watched.no_sentinel_before and now < watched.no_sentinel_before:
             return await self._tell(repo, "gets no new sentinel yet", "the last one was closed within a day")
+        begun = await self.github.list_issues(repo, limit=1)
+        if isinstance(begun, Err) or any(issue.number > last.issue for issue in begun.data):
+            return ""  # NOTE(self): somebody opened it while the model judged
         return await self._finish(repo, summary, last.sentinel)
 
     async def _verdict(self, repo: Repo, plans: Sequence[Issue]) -> HealthVerdict | None:

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Protocol
 
+from adapters.atproto.client import Atproto
 from adapters.github.client import GitHub
 from adapters.github.types import Repo
 from adapters.space.client import SpaceClient
@@ -15,18 +17,21 @@ from modules.lives.workspaces.claim import ClaimStep
 from modules.lives.workspaces.cycle import Cycle
 from modules.lives.workspaces.documents.build import DocumentServices, build_document_work
 from modules.lives.workspaces.execute import Execution
-from modules.lives.workspaces.loop import PlanAwarenessLoop
+from modules.lives.workspaces.loop import PlanAwarenessLoop, TaskSweepLoop
 from modules.lives.workspaces.perceive import WorkspacePerceiver
 from modules.lives.workspaces.planning import PlanningServices, planning_steps
 from modules.lives.workspaces.sweep import SweepStep
 from modules.lives.workspaces.task_comments import TaskComments, plain
 from modules.lives.workspaces.tell import ProgressTeller
+from modules.lives.workspaces.thread_news import ThreadNews
 from modules.lives.workspaces.types import Step, TaskWork
 from modules.lives.workspaces.upkeep import UpkeepServices, build_acting, build_trust, upkeep_steps
+from modules.runtime.budget.budget import Budget
 from modules.runtime.home import Home
 from modules.runtime.journal.journal import Journal
 from modules.runtime.scheduler.attention import Attention
 from modules.runtime.scheduler.types import Loop
+from modules.services.outbox.rules.etiquette import Etiquette
 from modules.services.plans.claimer import Claimer
 from modules.services.plans.lease_store import TaskLeases
 from modules.services.plans.plan_reading import PlanReader
@@ -45,12 +50,15 @@ class WorkspaceServices(UpkeepServices, PlanningServices, DocumentServices, Prot
     settings: Settings
     clock: Clock
     journal: Journal
+    atproto: Atproto
     github: GitHub
     workspaces: WatchedWorkspaces
     attention: Attention
     own_workspace: OwnWorkspace
     home: Home
     redactor: Redactor
+    budget: Budget
+    etiquette: Etiquette
 
 
 class RoomAccess(Protocol):
@@ -66,39 +74,76 @@ def workspace_loops(services: WorkspaceServices, access: RoomAccess) -> list[Loo
     """Return the loops of this life; none where there is no account on GitHub."""
     if not services.github.configured:
         return []
-    steps = build_steps(services, access)
-    return [
-        PlanAwarenessLoop(
-            perceiver=WorkspacePerceiver(services.github, services.workspaces, services.clock),
-            cycle=Cycle(steps, lambda: services.attention.free, services.journal),
-            workspaces=services.workspaces,
-            own=services.own_workspace,
-            github=services.github,
-            journal=services.journal,
-            speed=services.settings.soul_speed,
-        )
-    ]
-
-
-def build_steps(services: WorkspaceServices, access: RoomAccess) -> list[Step]:
-    """Return the steps of a cycle; `Place` gives their order."""
     trust, acting = build_trust(services), build_acting(services)
-    return [
+    claims = build_claim_rooms(services, access, trust, acting, (build_document_work(services, trust),))
+    steps = [
         *upkeep_steps(services, trust, acting),
         ProgressTeller(access.room, services.clock, access.mute_reason),
+        _thread_news(services, trust),
         *planning_steps(services, trust, acting),
-        *build_claim_steps(services, access, trust, acting, (build_document_work(services),)),
+        *claims.steps,
     ]
+    perceiver = WorkspacePerceiver(services.github, services.workspaces, services.clock)
+    cycle = PlanAwarenessLoop(
+        perceiver=perceiver,
+        cycle=Cycle(steps, lambda: services.attention.free, services.journal),
+        workspaces=services.workspaces,
+        own=services.own_workspace,
+        github=services.github,
+        journal=services.journal,
+        speed=services.settings.soul_speed,
+    )
+    return [cycle, build_task_sweep(services, perceiver, claims)]
 
 
-def build_claim_steps(
+@dataclass(frozen=True, slots=True)
+class ClaimRooms:
+    """What claims tasks, has them worked on, and gives back what is left of claims."""
+
+    sweep: SweepStep
+    claim: ClaimStep
+    execution: Execution
+
+    @property
+    def steps(self) -> list[Step]:
+        """Those that run in a cycle; `Place` gives their order."""
+        return [self.sweep, self.claim]
+
+
+def build_task_sweep(services: WorkspaceServices, perceiver: WorkspacePerceiver, claims: ClaimRooms) -> TaskSweepLoop:
+    """Return what sweeps while a task is worked on."""
+    return TaskSweepLoop(
+        perceiver=perceiver,
+        sweep=claims.sweep,
+        is_working=lambda: claims.execution.is_working,
+        github=services.github,
+        speed=services.settings.soul_speed,
+    )
+
+
+def _thread_news(services: WorkspaceServices, trust: WorkspaceTrust) -> ThreadNews:
+    """Return the step that tells in the thread of a workspace what came of it."""
+    return ThreadNews(
+        atproto=services.atproto,
+        outbox=services.outbox,
+        workspaces=services.workspaces,
+        trust=trust,
+        login=services.github.login,
+        phrase=services.phrases.phrase,
+        redactor=services.redactor,
+        journal=services.journal,
+        clock=services.clock,
+    )
+
+
+def build_claim_rooms(
     services: WorkspaceServices,
     access: RoomAccess,
     trust: WorkspaceTrust,
     acting: ActingTurns,
     works: Sequence[TaskWork],
-) -> list[Step]:
-    """Return the steps by which tasks are claimed, worked on by `works`, and given back."""
+) -> ClaimRooms:
+    """Return the rooms in which tasks are claimed, worked on by `works`, and given back."""
     github, clock, journal, phrase = services.github, services.clock, services.journal, services.phrases.phrase
     leases = TaskLeases(services.database, services.home.memory, clock, github.login)
     reader = PlanReader(github, leases, trust, clock)
@@ -112,8 +157,10 @@ def build_claim_steps(
     execution = Execution(
         claimer=claimer,
         comments=comments,
+        phrase=phrase,
         journal=journal,
         clock=clock,
+        speed=services.settings.soul_speed,
     )
     claim = ClaimStep(
         claimer=claimer,
@@ -124,13 +171,14 @@ def build_claim_steps(
         comments=comments,
         acting=acting,
         journal=journal,
-        why_not=lambda repo: access.mute_reason() or _waits_there(services.settings, repo),
+        why_not=lambda repo: access.mute_reason() or _waits_there(services, repo),
+        why_no_budget=lambda: services.budget.why_not("commitment"),
     )
     sweep = SweepStep(claimer=claimer, reader=reader, acting=acting, comments=comments, journal=journal)
-    return [sweep, claim]
+    return ClaimRooms(sweep, claim, execution)
 
 
-def _waits_there(settings: Settings, repo: Repo) -> str:
+def _waits_there(services: WorkspaceServices, repo: Repo) -> str:
     """Return why what is written there would wait for the owner's yes, which outlasts a claim; "" if it would not."""
-    ours = {settings.agent_github_username.lower(), settings.owner_github_username.lower()}
-    return _APPROVED if settings.soul_approval != "off" and repo.owner.lower() not in ours else ""
+    waits = services.settings.soul_approval != "off" and not services.etiquette.is_ours(repo.full_name)
+    return _APPROVED if waits else ""

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from adapters.github.client import GitHub
 from modules.lives.workspaces.cycle import Cycle
 from modules.lives.workspaces.perceive import WorkspacePerceiver
 from modules.lives.workspaces.policy import line_of
+from modules.lives.workspaces.types import Step
 from modules.runtime.journal.journal import Journal
 from modules.runtime.journal.types import Entry
 from modules.runtime.scheduler.types import Loop, Outcome
@@ -16,6 +18,8 @@ from modules.services.workspaces.watched import WatchedWorkspaces
 
 PLAN_AWARENESS = "plan-awareness"
 PLAN_AWARENESS_INTERVAL_MS = 180_000
+
+TASK_SWEEP = "task-sweep"
 
 _EARLY_CHECK_S = 5.0
 """How soon the next cycle begins where a step asks for that, as after a task."""
@@ -79,3 +83,33 @@ class PlanAwarenessLoop(Loop):
                 summary = f"Plans could not be read: {line}"
                 await self.journal.record(Entry("error", self.name, summary, line="warn"))
         self._unread = unread
+
+
+@dataclass(slots=True)
+class TaskSweepLoop(Loop):
+    """Sweeps the tasks of those who are gone while the SOUL works on one, which outlasts many a tick of its cycle.
+
+    At all other times the cycle does it.
+    """
+
+    name = TASK_SWEEP
+    social_only = False
+
+    perceiver: WorkspacePerceiver
+    sweep: Step
+    is_working: Callable[[], bool]
+    github: GitHub
+    speed: float = 1.0
+
+    @property
+    def interval_ms(self) -> float:
+        return PLAN_AWARENESS_INTERVAL_MS / self.speed
+
+    async def run(self) -> Outcome:
+        if not self.is_working():
+            return Outcome(ran=False, reason="no task is worked on")
+        if not self.github.enough_for_loops:
+            return Outcome(ran=False, reason=f"{self.github.rate.remaining} requests to GitHub are left in this hour")
+        poll = await self.perceiver.look()
+        result = await self.sweep.run(poll.unfinished)
+        return Outcome(ran=True, reason=result.note or "nothing to settle")

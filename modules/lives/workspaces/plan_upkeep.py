@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 
 from adapters.github.client import GitHub
 from common.result import Err
+from modules.lives.workspaces.thread_news import PLAN_COMPLETE
 from modules.lives.workspaces.types import FoundPlan, Place, PlanKey, Poll, PolledWorkspace, StepResult
 from modules.lives.workspaces.upkeep_acts import SOURCE, UpkeepActs
 from modules.lives.workspaces.upkeep_policy import Duplicate, duplicates_among, label_change, task_lines
@@ -111,9 +112,9 @@ class PlanStanding:
         if status != "complete":
             return False
         words = f"{self.phrase('github.plan_complete')}\n\n{self.phrase('github.quality_loop')}"
-        if not await self.upkeep.said(plan.repo, fresh.number, "plan-complete", words, trusted):
+        if not await self.upkeep.said(plan.repo, fresh.number, PLAN_COMPLETE, words, trusted):
             return False
-        return await self.upkeep.close(plan.repo, fresh, "plan-complete", "all of its tasks are completed")
+        return await self.upkeep.close(plan.repo, fresh, PLAN_COMPLETE, "all of its tasks are completed")
 
 
 @dataclass(slots=True)

@@ -16,6 +16,7 @@ from modules.services.plans.sweeping import (
     DeadClaim,
     delete_dead_locks,
     find_dead_claims,
+    find_orphaned_tasks,
     may_hold_dead_claims,
     settle_dead_claim,
 )
@@ -64,7 +65,8 @@ class SweepStep:
             return 0
         requests, swept = self._claimer.requests, 0
         await delete_dead_locks(requests, reading.data, found.repo, held)
-        for dead in find_dead_claims(reading.data, held):
+        orphaned = await find_orphaned_tasks(requests, reading.data, found.repo, held)
+        for dead in [*find_dead_claims(reading.data, held), *orphaned]:
             place = claim_key(found.repo.owner, found.repo.name, found.number, dead.task.number)
             if not self._acting.may_act(f"sweep:{place}"):
                 continue

@@ -7,7 +7,7 @@ from common.redact import Redactor
 from modules.services.commitments.texts import without_mentions
 from modules.services.outbox.github_bodies import IssueCommentBody
 from modules.services.outbox.outbox import Outbox
-from modules.services.outbox.types import ProposedAction
+from modules.services.outbox.types import ACTIVE_STATES, ProposedAction
 from modules.services.plans.events import TaskEvent, build_task_event_marker
 from modules.services.voice_phrases.store import Phrase
 
@@ -40,5 +40,5 @@ class TaskComments:
         await self._outbox.submit(ProposedAction(body, once=cause, cause_id=cause))
 
     async def was_said(self, cause: str) -> bool:
-        """Return whether a comment of this cause was proposed."""
-        return bool(await self._outbox.by_cause(cause))
+        """Return whether a comment of this cause stands there or is on its way; one that was put off is not."""
+        return any(one.state in ACTIVE_STATES for one in await self._outbox.by_cause(cause))

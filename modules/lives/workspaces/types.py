@@ -6,7 +6,7 @@ from collections.abc import Awaitable, Callable, Collection
 from dataclasses import dataclass, replace
 from datetime import datetime
 from enum import IntEnum
-from typing import Protocol
+from typing import Literal, Protocol
 
 from adapters.github.types import Issue, Repo
 from modules.services.plans.types import Plan, Task
@@ -189,18 +189,46 @@ class Opened:
     summary: str
 
 
+TaskProblem = Literal[
+    "error",  # the work ended in an error
+    "too_slow",  # it was not done in the time that it may take
+    "unreadable",  # something that it needs could not be read
+    "document_unreadable",  # a document that stands there could not be read as text
+    "document_too_long",  # a document that stands there is too long to be written anew
+    "document_unfit",  # what the model wrote cannot be offered
+    "not_allowed",  # a rule forbids an act of it
+    "needs_owner",  # an act of it waits for the owner's yes
+    "not_sent",  # an act of it was refused, or could not leave
+]
+"""Why a task was not done, as the comment on the plan tells it: the phrase `task_problem.…`."""
+
+
 @dataclass(frozen=True, slots=True)
 class Blocked:
-    """The task cannot be done as things stand; `reason` is for the comment on the plan."""
+    """The task cannot be done as things stand. `detail` is for the owner alone."""
 
-    reason: str
+    problem: TaskProblem
+    detail: str = ""
 
 
 @dataclass(frozen=True, slots=True)
 class Failed:
-    """The work went wrong; `reason` is for the comment on the plan. After three failures a task is left alone."""
+    """The work went wrong. `detail` is for the owner alone. After three failures a task is left alone."""
+
+    problem: TaskProblem
+    detail: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Deferred:
+    """Nothing came of it, through no fault of the task: no budget, no model, no answer of GitHub.
+
+    It is as it was before, nothing is said of it, and it is tried again after a pause, of `retry_after` seconds at
+    least. `reason` is for the owner.
+    """
 
     reason: str
+    retry_after: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -208,7 +236,7 @@ class Lost:
     """The task is not ours any more: the plan is left as it stands."""
 
 
-WorkResult = Opened | Blocked | Failed | Lost
+WorkResult = Opened | Blocked | Failed | Deferred | Lost
 
 
 class TaskWork(Protocol):
@@ -223,5 +251,8 @@ class TaskWork(Protocol):
         ...
 
     async def do(self, work: HeldTask) -> WorkResult:
-        """Do the task and return what came of it. What it raises counts as a failure."""
+        """Do the task and return what came of it. What it raises counts as a failure, unless that will pass.
+
+        `Transient`, `BudgetExceeded` and `Auth` are the same as `Deferred`.
+        """
         ...

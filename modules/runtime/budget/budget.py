@@ -179,6 +179,13 @@ class Budget:
         """Record that no whole answer came: the reservation stays counted in full, as the call may have been billed."""
         await self._database.run(lambda connection: ledger.note_unanswered(connection, reservation.id))
 
+    async def why_not(self, importance: Importance) -> str:
+        """Return why no call of this importance may go as the day stands, "" where one that fits may."""
+        day = day_of(self._clock.now(), self._timezone)
+        spent = await self._database.run(lambda connection: self._spent(connection, day))
+        step = step_at(fraction(spent, self._caps))
+        return "" if may_ask(step, importance) else reason_to_refuse(step, importance)
+
     async def report(self) -> Report:
         """How today stands."""
         now = self._clock.now()

@@ -45,7 +45,7 @@ _BACKSTOP = 2
 
 
 def sandboxed(
-    bwrap: str, command: Sequence[str], work_dir: Path, info_fd: int, block_fd: int, *, network: bool, limits: Limits
+    bwrap: str, command: Sequence[str], work_dir: Path, block_fd: int, *, network: bool, limits: Limits
 ) -> list[str]:
     """The command line that runs `command` in the room.
 
@@ -53,7 +53,6 @@ def sandboxed(
         bwrap: where bubblewrap is; 0.8 or newer.
         command: program and arguments, as the inside knows them.
         work_dir: the folder that becomes /work.
-        info_fd: where bubblewrap tells the pid of the first process inside.
         block_fd: the first process goes on once a byte comes from here.
         network: keeps the machine's network, its own loopback services included.
         limits: for the sizes of what lives in memory.
@@ -73,7 +72,7 @@ def sandboxed(
         *("--dev", "/dev", "--size", str(_SHM_BYTES), "--tmpfs", "/dev/shm", "--remount-ro", "/dev"),  # noqa: S108 - inside
         *("--size", str(limits.tmp_bytes), "--tmpfs", HOME, "--symlink", HOME, "/var/tmp"),  # noqa: S108 - inside
         *("--bind", str(work_dir), WORK, "--chdir", WORK, "--remount-ro", "/"),
-        *("--info-fd", str(info_fd), "--block-fd", str(block_fd), "--", *gated(command)),
+        *("--block-fd", str(block_fd), "--", *gated(command)),
     ]
 
 

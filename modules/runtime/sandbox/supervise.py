@@ -6,7 +6,6 @@ started it ends, and so when the SOUL is killed. Nothing of a run outlives it.
 
 from __future__ import annotations
 
-import json
 import os
 import resource
 import selectors
@@ -57,7 +56,7 @@ class Child:
 
 
 def start_sandboxed(
-    line: Callable[[int, int], Sequence[str]],
+    line: Callable[[int], Sequence[str]],
     env: Mapping[str, str],
     limits: Mapping[int, int],
     group: PidsGroup | None,
@@ -68,7 +67,7 @@ def start_sandboxed(
     once the lives of both are bound to ours; when we are killed before, it never comes, and they end by themselves.
 
     Args:
-        line: the command line, given where bubblewrap tells its pid, and where it waits.
+        line: the command line, given where bubblewrap waits.
         env: what both bubblewrap and the command see: the inside can read the environment of its first process.
         limits: values of `resource.RLIMIT_*`.
         group: limits the number of processes, where there is one.
@@ -77,25 +76,23 @@ def start_sandboxed(
         SoulError: bubblewrap does not work here.
 
     """
-    told, tell = os.pipe()
     wait, go = os.pipe()
-    with os.fdopen(told, "rb") as info, os.fdopen(go, "wb", buffering=0) as begin:
+    with os.fdopen(go, "wb", buffering=0) as begin:
         try:
-            process = _popen(line(tell, wait), env, pass_fds=(tell, wait))
+            process = _popen(line(wait), env, pass_fds=(wait,))
         finally:
-            os.close(tell)
             os.close(wait)
         handles: list[int] = []
         try:
-            root = int(json.loads(info.read())["child-pid"])
+            root = _first_inside(process)
             _limit(root, limits, group)
             handles += [os.pidfd_open(process.pid)]
             handles += [os.pidfd_open(root)]
             begin.write(b"\n")
-        except (ValueError, LookupError, OSError) as error:
+        except (LookupError, OSError) as error:
             for handle in handles:
                 os.close(handle)
-            process.kill()
+            _end(process)
             said = process.communicate()[1].decode(errors="replace").strip()
             raise SoulError(
                 f"bubblewrap does not work here: {said or error}",
@@ -191,11 +188,40 @@ def _popen(
     )
 
 
+def _first_inside(process: subprocess.Popen[bytes]) -> int:
+    """Wait for the first process inside, and return its pid.
+
+    # NOTE(self): bubblewrap would tell it with --info-fd, but it writes there before it lets that process go on: where
+    # we are killed by then, it dies of the broken pipe and leaves a process that waits for ever.
+
+    Raises:
+        LookupError: bubblewrap ended before it made one.
+
+    """
+    while process.poll() is None:
+        if pids := _children(process.pid):
+            return pids[0]
+        time.sleep(_GLANCE_S)
+    raise LookupError("it ended before the sandbox was made")
+
+
+def _end(process: subprocess.Popen[bytes]) -> None:
+    """End a bubblewrap that did not come to its command, and first what it made: alone that would wait for ever."""
+    with suppress(OSError):
+        for pid in (*_children(process.pid), process.pid):
+            os.kill(pid, signal.SIGKILL)
+    process.kill()
+
+
+def _children(pid: int) -> list[int]:
+    return [int(child) for child in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
+
+
 def _bound(root: int) -> bool:
     """Whether the first process inside has made the command's process and sleeps: just before, it binds its life."""
     try:
         state = Path(f"/proc/{root}/stat").read_text().rpartition(")")[2].split()[0]
-        return state == "S" and bool(Path(f"/proc/{root}/task/{root}/children").read_text())
+        return state == "S" and bool(_children(root))
     except OSError:
         return True
 

@@ -30,9 +30,13 @@ def get_peer_delay(
 
     All of them reckon the same order, another one for each thread, so that no two speak at the same moment.
     """
+    return first_ms + len(peers_before(name, peers, root_uri)) * step_ms
+
+
+def peers_before(name: str, peers: Iterable[str], root_uri: str) -> list[str]:
+    """Return those of `peers`, in lower case, who go before `name` in the thread that begins with `root_uri`."""
     hashes = {one.lower(): hashlib.sha256(f"{one.lower()}{root_uri}".encode()).digest() for one in (name, *peers)}
-    rank = sorted(hashes.values()).index(hashes[name.lower()])
-    return first_ms + rank * step_ms
+    return sorted((one for one in hashes if hashes[one] < hashes[name.lower()]), key=hashes.__getitem__)
 
 
 def get_timer_jitter(name: str, timer: str, base_ms: float, pct: float = TIMER_JITTER_PERCENT) -> int:

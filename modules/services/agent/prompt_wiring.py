@@ -20,7 +20,7 @@ from modules.services.agent.prompt.changes import Changes
 from modules.services.agent.prompt.core import Core
 from modules.services.agent.prompt.degraded import DegradedServices
 from modules.services.agent.prompt.prompter import Notice, Prompter
-from modules.services.agent.prompt.sources import SkillLine, Sources
+from modules.services.agent.prompt.sources import Peers, SkillLine, Sources, nothing
 from modules.services.agent.prompt.words import Runtime
 from modules.services.agent.skills.skills import Skills
 
@@ -36,13 +36,15 @@ def build_sources(
     attention_list: AttentionList,
     wakeup_context: Callable[[str], Awaitable[str]],
     onboarding: Callable[[], bool],
+    peers: Peers = nothing,
     counted: bool = True,
 ) -> Sources:
     """Return where the parts of a prompt come from.
 
     `rng` draws the marks around others' words. `memory_md` and `tools_md` return these files, `wakeup_context` what is
-    left to read after waking, for a session's key, and `onboarding` whether the first talk is due. Unless `counted`,
-    what comes to mind is not stored as having come to mind, and only the functions given here write anything.
+    left to read after waking, for a session's key, `onboarding` whether the first talk is due, and `peers` what it and
+    its peers did together. Unless `counted`, what comes to mind is not stored as having come to mind, and only the
+    functions given here write anything.
     """
     stores = knowledge.stores
 
@@ -76,6 +78,7 @@ def build_sources(
         wakeup_context=wakeup_context,
         skills_listing=skills_listing,
         tools_md=tools_md,
+        peers=peers,
         onboarding=onboarding,
     )
 

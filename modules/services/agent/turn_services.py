@@ -29,6 +29,7 @@ from modules.services.agent.owner.owner import OwnerTalk
 from modules.services.agent.prompt.changes import Changes
 from modules.services.agent.prompt.prompter import Notice, Prompter, TurnPrompt
 from modules.services.agent.prompt.rows import BOOT
+from modules.services.agent.prompt.sources import Peers
 from modules.services.agent.prompt.tools_file import ToolsFile
 from modules.services.agent.prompt_wiring import build_sources, prompter_over
 from modules.services.agent.session_keys import is_main
@@ -54,6 +55,10 @@ _LAST_WORDS_S = 1.0
 
 class Consents(Protocol):
     """What people allow to be done with what they wrote."""
+
+    async def renew(self, session_key: str, /) -> None:
+        """Learn what those allow now who wrote in the conversation with that key; it loses what they do not."""
+        ...
 
     async def may_be_remembered(self, session_key: str, /) -> bool:
         """Return whether memories may be kept of the conversation with that key."""
@@ -93,6 +98,7 @@ class TurnServices:
         registry: the tools.
         attention_list: what asks for attention.
         bonds: who matters, one line each, the closest first.
+        peers: what the SOUL and its peers did together.
 
     """
 
@@ -103,11 +109,14 @@ class TurnServices:
         attention_list: AttentionList,
         *,
         bonds: Callable[[], Sequence[str]],
+        peers: Peers,
     ) -> None:
         self._services = services
+        self._peers = peers
         self.wakeup_context = self._build_wakeup_context(attention_list, bonds)
         self.prompter = self._build_prompter(registry, attention_list)
         self.turn_runner = self._build_turn_runner(registry)
+        self.distiller = self._build_distiller()
         self.archivist = self._build_archivist()
 
     def _build_wakeup_context(self, attention_list: AttentionList, bonds: Callable[[], Sequence[str]]) -> WakeupContext:
@@ -146,6 +155,7 @@ class TurnServices:
             attention_list=attention_list,
             wakeup_context=self._woken_with,
             onboarding=knowledge.onboarding.due,
+            peers=self._peers,
         )
         return prompter_over(
             services.settings,
@@ -176,24 +186,27 @@ class TurnServices:
             agent=lambda: agent_facts(services.me, services.identity, services.soul.text),
         )
 
-    def _build_archivist(self) -> Archivist:
-        services, settings, stores = self._services, self._services.settings, self._services.knowledge.stores
-        distiller = Distiller(
+    def _build_distiller(self) -> Distiller:
+        services, settings = self._services, self._services.settings
+        return Distiller(
             gateway=services.gateway,
             system=self._extraction_prompt,
             skills=services.skills,
             redactor=services.redactor,
             rng=services.rng,
-            estimate=stores.estimator.estimate,
+            estimate=services.knowledge.stores.estimator.estimate,
             timezone=settings.soul_timezone,
             transcript_tokens=min(TRANSCRIPT_TOKENS, settings.context_tokens // 2),
         )
+
+    def _build_archivist(self) -> Archivist:
+        services, settings, stores = self._services, self._services.settings, self._services.knowledge.stores
         return Archivist(
             sessions=services.knowledge.sessions,
             database=services.database,
             storage=stores.storage,
             memories=stores.memories,
-            distiller=distiller,
+            distiller=self.distiller,
             journal=services.journal,
             clock=services.clock,
             agent_id=settings.agent_name,
@@ -201,6 +214,7 @@ class TurnServices:
             on_kept=services.knowledge.write_day,
             on_end=partial(forget_notes, stores.owner_files),
             remember=remember if stores.in_database else None,
+            before_reading=services.preferences.renew,
             may_remember=services.preferences.may_be_remembered,
         )
 

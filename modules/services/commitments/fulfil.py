@@ -124,6 +124,8 @@ class Fulfiller:
         submitted = await self._outbox.submit(action)
         if submitted.advice.code == "later":
             return Progress("later", submitted.advice.reason, so_far, submitted.advice.not_before)
+        if submitted.advice.code == "silence":
+            return Progress("unwelcome", submitted.reason, so_far)
         if not submitted.accepted:
             self._refused[action.target] = submitted.reason
             return Progress("failed", submitted.reason, so_far)

@@ -140,6 +140,13 @@ class CommitmentQueue:
         after = policy.failed(self._known[commitment_id], error, partial)
         return self._put(after, "auto_abandoned" if after.status == "abandoned" else "failed", error=error)
 
+    def give_up(self, commitment_id: str, error: str, partial: Mapping[str, Any] | None = None) -> QueuedCommitment:
+        """Abandon a commitment at once: no other try could end better. One that has ended stays as it is."""
+        if self._known[commitment_id].status not in LIVE:
+            return self._known[commitment_id]
+        after = policy.given_up(policy.put_off(self._known[commitment_id], error, partial), error)
+        return self._put(after, "given_up", error=error)
+
     def put_off(self, commitment_id: str, error: str, partial: Mapping[str, Any] | None = None) -> QueuedCommitment:
         """End a try without counting it as an attempt. A commitment that has ended stays as it is."""
         if self._known[commitment_id].status not in LIVE:

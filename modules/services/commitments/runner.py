@@ -195,6 +195,9 @@ class CommitmentRunner:
                 self._queue.put_off(commitment.id, progress.reason, progress.result)
                 self._queue.withdraw(commitment.id, progress.reason)
                 await self._tell(commitment, "decision", "Not to be kept", progress.reason, line="warn")
+            case "unwelcome":
+                given_up = self._queue.give_up(commitment.id, progress.reason, progress.result)
+                await self._after_failure(given_up)
 
     async def _done(self, commitment: QueuedCommitment, progress: Progress) -> None:
         """Tell it first: what was told is never told again, what was written down as kept would never be told."""

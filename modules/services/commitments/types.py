@@ -84,14 +84,15 @@ class Progress:
     Attributes:
         state: `done`; `prepared`, with what is to be kept among its parameters in `result`; `waits` for an act that is
             on its way; `held`, an act waits for the owner's yes; `failed` for good reason; `put_off`, and it was
-            nobody's fault; `later`, the outbox asks to propose it again; `refused` by the owner.
+            nobody's fault; `later`, the outbox asks to propose it again; `refused` by the owner;
+            `unwelcome` where it was to be done, and never to be tried again.
         reason: why it is not done.
         result: what came of it so far.
         not_before: of `later`, when to propose it again.
 
     """
 
-    state: Literal["done", "prepared", "waits", "held", "failed", "put_off", "later", "refused"]
+    state: Literal["done", "prepared", "waits", "held", "failed", "put_off", "later", "refused", "unwelcome"]
     reason: str = ""
     result: Mapping[str, Any] = field(default_factory=dict)
     not_before: datetime | None = None

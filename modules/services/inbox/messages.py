@@ -20,7 +20,7 @@ MESSAGES = "chat:"
 
 @dataclass(frozen=True, slots=True)
 class Talk:
-    """A conversation of two: ours with the account `did`. A `request` is one that we never took on.
+    """A conversation of two: ours with the account `did`. In a `request` only what they ask about their data is read.
 
     `handle` is that of the account when it last wrote, "" if it is not known; `is_bot` whether its profile said so.
     """
@@ -141,6 +141,18 @@ def waiting(connection: sqlite3.Connection) -> list[WaitingMessage]:
         WHERE state = 'pending' ORDER BY rev
     """
     return [WaitingMessage(*row) for row in connection.execute(query)]
+
+
+def count_waiting(connection: sqlite3.Connection, conversation_id: str) -> int:
+    """Return how many messages of a conversation wait."""
+    query = "SELECT count(*) FROM direct_messages WHERE state = 'pending' AND conversation_id = ?"
+    return int(connection.execute(query, (conversation_id,)).fetchone()[0])
+
+
+def has_outcome(connection: sqlite3.Connection, conversation_id: str, outcome: str) -> bool:
+    """Return whether a message of a conversation had this outcome."""
+    query = "SELECT 1 FROM direct_messages WHERE conversation_id = ? AND outcome = ? LIMIT 1"
+    return connection.execute(query, (conversation_id, outcome)).fetchone() is not None
 
 
 def begin(connection: sqlite3.Connection, message: WaitingMessage, now: datetime) -> None:

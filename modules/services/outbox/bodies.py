@@ -50,7 +50,9 @@ IntentKind = Literal[
 ]
 ReplyRule = Literal["mentioned", "followers", "following"]
 """Who may reply in a thread of ours: those whom its first post mentions, who follow us, or whom we follow."""
-AllowedReplies = tuple[ReplyRule, ...] | None
+ListUri = Annotated[StrictStr, Field(pattern=r"^at://[^/\s]+/app\.bsky\.graph\.list/[^/\s]+$")]
+"""A list of accounts; those on it may reply too."""
+AllowedReplies = tuple[ReplyRule | ListUri, ...] | None
 """Who may: all whom one of the rules names, nobody without a rule, everybody if it is None."""
 
 
@@ -117,10 +119,14 @@ class _WithPictures(OfCommitment):
 
 
 class PostBody(_WithPictures):
-    """A post of our own, with the pictures that it shows; `replies` says who may reply in its thread."""
+    """A post of our own, with the pictures that it shows; `replies` says who may reply in its thread.
+
+    Where it does not say so, or whether it may be quoted, what our account chose on Bluesky is filled in.
+    """
 
     kind: ClassVar[Literal["post"]] = "post"
     replies: AllowedReplies = None
+    may_be_quoted: StrictBool = True
 
 
 class ReplyBody(_WithPictures):
@@ -217,8 +223,9 @@ class DirectMessageBody(Body):
 
     `after_rev` is the revision of the newest message known when this one was proposed, "" if there was none. `answers`
     is the id of the message that it answers, "" if none; a long answer has several parts, counted from 1. `drafts` are
-    the ids of the acts of which it tells the owner that they wait for a yes. `about_rights`: it answers what somebody
-    asked about their own data.
+    the ids of the acts of which it tells the owner that they wait for a yes, `forgotten` the moments of the forgettings
+    of which it tells where somebody is still named. `about_rights`: it answers what somebody asked about their own
+    data.
     """
 
     kind: ClassVar[Literal["direct_message"]] = "direct_message"
@@ -229,6 +236,7 @@ class DirectMessageBody(Body):
     answers: StrictStr = ""
     part: int = 1
     drafts: tuple[StrictStr, ...] = ()
+    forgotten: tuple[StrictStr, ...] = ()
     about_rights: StrictBool = False
 
     @property

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import datetime
 
 from common.clock import Clock
-from common.errors import PolicyBlocked
+from common.errors import Fatal, PolicyBlocked
 from common.text.strings import dedup_key
 from modules.runtime.database.database import Database
 from modules.runtime.journal.journal import Journal
@@ -25,6 +25,7 @@ from modules.services.outbox.types import (
     DeliveryReport,
     DepartureRule,
     Gate,
+    Inquiry,
     Intent,
     IntentState,
     Pacing,
@@ -37,11 +38,20 @@ from modules.services.outbox.types import (
 
 # NOTE(self): longer than the longest wait that a service may ask of its adapter within one call.
 SENDER_DEADLINE_S = 420.0
+INQUIRY_DEADLINE_S = 80.0
+_ASK_AGAIN_S = 300.0
 _SETTLED_LOOK_S = 0.5
 
 
+def _as_it_is(action: ProposedAction) -> ProposedAction:
+    return action
+
+
 class Outbox:
-    """Admits proposed actions, stores them as intents, and sends each exactly once, at its pace."""
+    """Admits proposed actions, stores them as intents, and sends each exactly once, at its pace.
+
+    `prepared` fills in what an action leaves open, before any rule looks at it.
+    """
 
     def __init__(
         self,
@@ -51,17 +61,21 @@ class Outbox:
         clock: Clock,
         senders: Mapping[IntentKind, Sender],
         pacing: Pacing,
+        inquiries: Sequence[Inquiry] = (),
         rules: Sequence[Rule] = (),
         gates: Sequence[Gate] = (),
         at_departure: Sequence[DepartureRule] = (),
         own_did: Callable[[], str],
+        prepared: Callable[[ProposedAction], ProposedAction] = _as_it_is,
         sender_deadline_s: float = SENDER_DEADLINE_S,
     ) -> None:
         self._database = database
         self._journal = journal
         self._clock = clock
+        self._inquiries = inquiries
         self._rules = rules
         self._own_did = own_did
+        self._prepared = prepared
         self._delivery = Delivery(
             database=database,
             journal=journal,
@@ -76,10 +90,12 @@ class Outbox:
 
     async def submit(self, action: ProposedAction) -> Submitted:
         """Keep a proposed action as an intent, and answer what to do about it. Never raises for policy."""
+        action = self._prepared(action)
+        found = [verdict for inquiry in self._inquiries for verdict in await _inquired(inquiry, action)]
 
         def admit(connection: sqlite3.Connection) -> tuple[Submitted, Entry]:
             now = self._clock.now()
-            said = [verdict for rule in self._rules for verdict in _asked(rule, connection, action, now)]
+            said = [*found, *(one for rule in self._rules for one in _asked(rule, connection, action, now))]
             before = store.stored_before(connection, action, now)
             admission = policy.admit(action, said, before, intent_id=uuid.uuid4().hex, now=now)
             intent = admission.intent
@@ -217,3 +233,17 @@ def _asked(rule: Rule, connection: sqlite3.Connection, action: ProposedAction, n
         return [Verdict(named(rule), "block", str(refusal))]
     except Exception as error:
         return [Verdict(named(rule), "block", f"the rule {named(rule)} failed: {type(error).__name__}: {error}")]
+
+
+async def _inquired(inquiry: Inquiry, action: ProposedAction) -> Sequence[Verdict]:
+    """What the inquiry found. One that fails, or takes too long, lets nothing pass."""
+    try:
+        async with asyncio.timeout(INQUIRY_DEADLINE_S):
+            return list(await inquiry(action))
+    except TimeoutError:
+        reason = f"no answer within {INQUIRY_DEADLINE_S:g} s"
+        return [Verdict(named(inquiry), "block", reason, instead="later", retry_in_s=_ASK_AGAIN_S)]
+    except Fatal:
+        raise
+    except Exception as error:
+        return [Verdict(named(inquiry), "block", f"{named(inquiry)} failed: {type(error).__name__}: {error}")]

@@ -279,6 +279,18 @@ class Rule(Protocol):
         ...
 
 
+class Inquiry(Protocol):
+    """What must be found out in the world before an action is admitted; unlike a `Rule` it may wait.
+
+    It is asked once for each proposal, before the transaction that admits it, and its verdicts count with those of the
+    rules.
+    """
+
+    async def __call__(self, action: ProposedAction, /) -> Sequence[Verdict]:
+        """What was found; nothing for an action that it does not concern."""
+        ...
+
+
 class DepartureRule(Protocol):
     """Asked before something leaves, whenever it was admitted: the settings may have become stricter meanwhile.
 

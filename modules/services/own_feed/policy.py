@@ -51,9 +51,10 @@ def plan_deletions(posts: Sequence[Post]) -> list[Deletion]:
 
 
 def plan_duplicate_deletions(posts: Iterable[Post]) -> list[Deletion]:
-    """All but the oldest of those with the same words, links and attachments, in one thread or outside of all.
+    """All but the oldest of those with the same words, links and attachments, below one post or outside of all threads.
 
-    The same words in two threads are no duplicates. Posts with neither words nor attachments are left alone.
+    The same words below two posts are no duplicates: two people who ask the same may get the same. Posts with neither
+    words nor attachments are left alone.
     """
     told = (post for post in posts if post.text.strip() or post.embed_digest)
     return _all_but_the_oldest(told, _said, "duplicate")
@@ -73,7 +74,7 @@ def _only_closes(text: str) -> bool:
 
 
 def _said(post: Post) -> Hashable:
-    scope = post.root_uri if post.reply else ""
+    scope = post.reply.parent.uri if post.reply else ""
     return scope, dedup_key(post.text), tuple(sorted(post.links)), post.embed_digest
 
 

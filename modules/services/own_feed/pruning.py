@@ -11,6 +11,7 @@ from modules.runtime.journal.journal import Journal
 from modules.runtime.journal.types import Entry
 from modules.services.outbox.bodies import DeleteBody
 from modules.services.outbox.outbox import Outbox
+from modules.services.outbox.rules.policy import is_about_rights
 from modules.services.outbox.types import Intent, ProposedAction
 from modules.services.own_feed.policy import Deletion, Repeats, plan_deletions
 
@@ -26,7 +27,10 @@ _SUMMARIES: dict[Repeats, str] = {
 
 @dataclass(frozen=True, slots=True)
 class Pruner:
-    """Proposes the deletions. What the owner refused to delete, or was asked about, is not proposed again."""
+    """Proposes the deletions. What the owner refused to delete, or was asked about, is not proposed again.
+
+    An answer to what somebody asked about their own data is never taken back: each of them has a right to theirs.
+    """
 
     outbox: Outbox
     journal: Journal
@@ -39,7 +43,8 @@ class Pruner:
         standing, undecided = [], set()
         for post in posts:
             before = await self.outbox.by_target("delete", post.uri)
-            if not any(intent.state in _LEAVES for intent in before):
+            made = await self.outbox.made(post.uri)
+            if not (any(intent.state in _LEAVES for intent in before) or (made and is_about_rights(made.body))):
                 standing.append(post)
             if not any(_is_decided(intent) for intent in before):
                 undecided.add(post.uri)

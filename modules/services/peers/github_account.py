@@ -106,17 +106,25 @@ def problem_of_shared_account(login: str, peers: Iterable[Peer]) -> AccountProbl
     return AccountProblem(message, "Give each SOUL an account of its own on GitHub.")
 
 
-async def warn_of_account(github: GitHub, journal: Journal) -> None:
-    """Journal a warning where the account cannot be used, or its token lets nothing be written; else say nothing."""
+async def warn_of_account(github: GitHub, peers: Iterable[Peer], journal: Journal) -> None:
+    """Journal one warning for each right that the token lacks, and one for SOULs among `peers` with our account.
+
+    Where the account cannot be used at all, that alone is told. Without an account nothing is asked.
+    """
     if not github.configured:
         return
     found = await check_account(github)
-    summary = "The account on GitHub cannot be used"
-    if isinstance(found, TokenRights):
-        if not lacks_vital_right(found):
-            return
-        summary, found = "The token for GitHub lets nothing be written", problems_of_rights(found)[0]
-    reason = f"{found.message}. {found.remedy}"
+    if isinstance(found, AccountProblem):
+        await _warn(journal, "The account on GitHub cannot be used", found)
+        return
+    for problem in problems_of_rights(found):
+        await _warn(journal, "The token for GitHub does not have the rights that it should", problem)
+    if shared := problem_of_shared_account(github.login, peers):
+        await _warn(journal, "The account on GitHub is shared", shared)
+
+
+async def _warn(journal: Journal, summary: str, problem: AccountProblem) -> None:
+    reason = f"{problem.message}. {problem.remedy}"
     await journal.record(Entry("error", "start", summary, line="warn", reason=reason))
 
 

@@ -8,10 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Collection, Iterable, Sequence
 from datetime import datetime, timedelta
-from typing import Literal
 
 from adapters.atproto.client import Atproto
-from adapters.atproto.types import Record
+from adapters.atproto.types import Profile, Record
 from common.clock import Clock, local, parse_iso
 from common.pace import Pace
 from common.result import Err
@@ -25,19 +24,20 @@ from modules.services.outbox.types import Intent, ProposedAction
 from modules.services.peers.identity_post import github_url
 from modules.services.peers.own_identity import LOOP
 from modules.services.peers.own_records import FOLLOWS, POSTS, find_own_record, text_of
-from modules.services.peers.policy import retry_after
+from modules.services.peers.policy import Stage, how_far, retry_after
 from modules.services.peers.registry import PeerRegistry
 from modules.services.peers.types import Peer
 from modules.services.peers.voice import PeerVoice
 
 CAUSE = "peer-announcement"
 ANNOUNCEMENTS_PER_DAY = 3
-_OPEN = frozenset({"held", "pending", "sending"})
-Stage = Literal["done", "under_way", "waits", "free"]
 
 
 class Introductions:
-    """Proposes the next follow and the next announcement. `keep_hours`: nothing is announced at night."""
+    """Proposes the next follow and the next announcement; `note` is told of the profiles that it reads.
+
+    `keep_hours`: nothing is announced at night.
+    """
 
     def __init__(
         self,
@@ -51,6 +51,7 @@ class Introductions:
         clock: Clock,
         pace: Pace,
         muted: Callable[[Iterable[str]], Awaitable[Collection[str]]],
+        note: Callable[[Profile], None],
         timezone: str = "",
         speed: float = 1,
     ) -> None:
@@ -63,6 +64,7 @@ class Introductions:
         self._clock = clock
         self._pace = pace
         self._muted = muted
+        self._note = note
         self._timezone = timezone
         self._speed = speed
         self._wordless: dict[str, tuple[int, datetime | None]] = {}
@@ -85,6 +87,10 @@ class Introductions:
             if stage == "done":
                 self._registry.mark_peer_followed(peer.github_username)
             elif stage == "free":
+                profile = await self._atproto.get_profile(did)
+                if isinstance(profile, Err):
+                    return False
+                self._note(profile.data)
                 submitted = await self._outbox.submit(ProposedAction(FollowBody(did=did), cause_id=LOOP))
                 if submitted.accepted:
                     await self._tell(f"Follows @{peer.bluesky_handle}", peer, submitted.intent, "followed")
@@ -130,6 +136,7 @@ class Introductions:
         profile = await self._atproto.get_profile(did)
         if isinstance(profile, Err):
             return
+        self._note(profile.data)
         is_followed = profile.data.is_followed
         if peer.followed_on_bluesky and not is_followed:
             # NOTE(self): what shows profiles lags behind; our own records decide.
@@ -183,15 +190,7 @@ class Introductions:
         return last is None or (now - last).total_seconds() >= self._pace.post_cooldown_s
 
     def _stage(self, intents: Sequence[Intent]) -> Stage:
-        """How far an act is, by all its intents, newest first; after failures the next try comes later each time."""
-        if any(intent.state == "done" or intent.rejected for intent in intents):
-            return "done"
-        if any(intent.state in _OPEN for intent in intents):
-            return "under_way"
-        if not intents:
-            return "free"
-        since = self._clock.now() - parse_iso(intents[0].created_at)
-        return "free" if since >= retry_after(len(intents)) / self._speed else "waits"
+        return how_far(intents, self._clock.now(), self._speed)
 
     def _waits_for_words(self, peer: Peer) -> bool:
         _, until = self._wordless.get(_once(peer), (0, None))

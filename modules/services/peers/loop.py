@@ -23,8 +23,10 @@ from modules.services.agent.identity.identity import Identity, Me
 from modules.services.agent.prompt.prompter import Prompter
 from modules.services.agent.skills.skills import Skills
 from modules.services.agent.turn.facts import agent_facts
+from modules.services.moderation.moderation import Moderation
 from modules.services.outbox.outbox import Outbox
 from modules.services.peers.discovery import Ourselves
+from modules.services.peers.histories import HISTORIES_FILE, PeerHistories
 from modules.services.peers.introductions import Introductions
 from modules.services.peers.own_identity import LOOP, OwnIdentity
 from modules.services.peers.registry import REGISTRY_FILE, PeerRegistry
@@ -103,6 +105,7 @@ class PeerServices(Protocol):
     gateway: LLMGateway
     peer_registry: PeerRegistry
     preferences: Preferences
+    moderation: Moderation
 
 
 def ourselves_of(settings: Settings) -> Ourselves:
@@ -115,9 +118,9 @@ def ourselves_of(settings: Settings) -> Ourselves:
     )
 
 
-def open_registry(memory: Path, settings: Settings, clock: Clock) -> PeerRegistry:
-    """Return the registry of the home whose `.memory` folder is given."""
-    return PeerRegistry(
+def open_peers(memory: Path, settings: Settings, clock: Clock) -> tuple[PeerRegistry, PeerHistories]:
+    """Return the registry of the home whose `.memory` folder is given, and what was done with peers."""
+    registry = PeerRegistry(
         memory / REGISTRY_FILE,
         clock,
         listed=settings.soul_peers,
@@ -125,6 +128,7 @@ def open_registry(memory: Path, settings: Settings, clock: Clock) -> PeerRegistr
         speed=settings.soul_speed,
         unfollow_cooldown_days=settings.peer_unfollow_cooldown,
     )
+    return registry, PeerHistories(memory / HISTORIES_FILE, clock)
 
 
 def build_own_identity(services: PeerServices, prompter: Prompter) -> OwnIdentity:
@@ -168,6 +172,7 @@ def build_peer_loop(
             clock=clock,
             pace=services.pace,
             muted=services.preferences.muted,
+            note=services.moderation.note,
             timezone=settings.soul_timezone,
             speed=settings.soul_speed,
         ),

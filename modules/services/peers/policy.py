@@ -5,10 +5,12 @@ Linked peers are kept under their GitHub username in lower case, candidates unde
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from datetime import datetime, timedelta
-from typing import TypeVar
+from typing import Literal, TypeVar
 
+from common.clock import parse_iso
+from modules.services.outbox.types import Intent
 from modules.services.peers.types import Claim, Confidence, Linked, Peer, PeerSummary, Sighting, Via
 
 VERIFY_AFTER = timedelta(hours=24)
@@ -29,7 +31,10 @@ _CONFIDENCE: Mapping[Via, Confidence] = {
 }
 _RANK: Mapping[Confidence, int] = {"low": 1, "medium": 2, "high": 3}
 
+_OPEN = frozenset({"held", "pending", "sending"})
+
 Peers = Mapping[str, Peer]
+Stage = Literal["done", "under_way", "waits", "free"]
 T = TypeVar("T")
 
 
@@ -167,9 +172,12 @@ def is_profile_due(peer: Peer, now: datetime, speed: float = 1) -> bool:
 
 def may_follow(peer: Peer, now: datetime, cooldown: timedelta) -> bool:
     """Whether it may be followed now: it is not followed, and no parting lies less than `cooldown` back."""
-    if peer.followed_on_bluesky:
-        return False
-    return peer.unfollowed_at is None or now - peer.unfollowed_at >= cooldown
+    return not peer.followed_on_bluesky and not is_parted(peer, now, cooldown)
+
+
+def is_parted(peer: Peer, now: datetime, cooldown: timedelta) -> bool:
+    """Whether a parting lies less than `cooldown` back."""
+    return peer.unfollowed_at is not None and now - peer.unfollowed_at < cooldown
 
 
 def needs_verification(peer: Peer | None, now: datetime, speed: float = 1) -> bool:
@@ -191,6 +199,21 @@ def retry_after(failed: int) -> timedelta:
     """How long to leave a feed alone after so many readings in vain: 15 minutes, doubling up to 6 hours."""
     doublings: int = min(max(failed, 1) - 1, _DOUBLINGS)
     return min(RETRY_LAST, RETRY_FIRST * (1 << doublings))
+
+
+def how_far(intents: Sequence[Intent], now: datetime, speed: float = 1) -> Stage:
+    """How far an act is that is done once, by all its intents, newest first; an owner's no is final.
+
+    After failures the next try comes later each time.
+    """
+    if any(intent.state == "done" or intent.rejected for intent in intents):
+        return "done"
+    if any(intent.state in _OPEN for intent in intents):
+        return "under_way"
+    if not intents:
+        return "free"
+    since = now - parse_iso(intents[0].created_at)
+    return "free" if since >= retry_after(len(intents)) / speed else "waits"
 
 
 def due_for_scan(peers: Peers, now: datetime, most: int, speed: float = 1) -> list[str]:

@@ -72,6 +72,12 @@ class PeerRegistry:
             return frozenset()
         return policy.standing(self._file.records, self._clock.now(), self._speed)
 
+    def parted(self) -> frozenset[str]:
+        """Dids of those who unfollowed us, or are followed no more, not long ago."""
+        now, peers = self._clock.now(), self._file.records.values()
+        parted = (peer.bluesky_did for peer in peers if policy.is_parted(peer, now, self._cooldown))
+        return frozenset(did for did in parted if did)
+
     def is_peer_handle_only(self, handle: str) -> bool:
         """Whether a handle is a candidate's."""
         key = policy.key_of(self._file.records, handle)
@@ -142,6 +148,10 @@ class PeerRegistry:
         """Whose feeds are to be read now, at most so many."""
         due = policy.due_for_scan(self._file.records, self._clock.now(), most, self._speed)
         return [self._file.records[key] for key in due]
+
+    def all_peers(self) -> list[Peer]:
+        """Return everyone known, in no order."""
+        return list(self._file.records.values())
 
     def get_linked_peers(self) -> list[Peer]:
         """All whose identity posts stand, for names that nobody else claims."""

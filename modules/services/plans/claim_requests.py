@@ -6,6 +6,7 @@ They pass the same pause (in the adapter), and their words the same redaction.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from dataclasses import replace
 
@@ -38,6 +39,8 @@ from modules.services.plans.naming import claim_key
 from modules.services.plans.plan_reading import NO_BRANCHES, PlanReader, PlanReading
 from modules.services.plans.types import Expected, Task, TaskChange
 from modules.services.plans.update import update_task_in_plan_body
+
+_LOCK_MARK = re.compile(r"Lock of \S{1,300} for (\S{1,100}), claim ")
 
 ClaimWords = Callable[[Task], str]
 """Returns what the comment of a claim tells people."""
@@ -135,6 +138,12 @@ class ClaimRequests:
         branch = lock_branch(lease.issue, lease.number, epoch)
         return isinstance(await self._github.refs.delete(repo_of(lease), branch), Ok)
 
+    async def has_lock(self, lease: Lease, epoch: int, login: str) -> bool:
+        """Return whether the lock of this epoch was made by an account for a claim of its own."""
+        message = await self._lock_message(lease, epoch)
+        found = _LOCK_MARK.match(message.data or "") if isinstance(message, Ok) else None
+        return found is not None and found[1].lower() == login.lower()
+
     async def _create_lock(self, lease: Lease) -> LockAnswer:
         repo, branch = repo_of(lease), lock_branch(lease.issue, lease.number, lease.epoch)
         async with self._github.burst():
@@ -173,12 +182,19 @@ class ClaimRequests:
 
     async def _is_own_lock(self, lease: Lease) -> ApiResult[bool | None]:
         """Whether the lock of a lease is ours, by what its commit says; None where there is none."""
+        message = await self._lock_message(lease, lease.epoch)
+        if isinstance(message, Err):
+            return message
+        return Ok(None if message.data is None else lock_mark(lease) in message.data)
+
+    async def _lock_message(self, lease: Lease, epoch: int) -> ApiResult[str | None]:
+        """What the commit of a lock says; None where there is no such lock."""
         repo, refs = repo_of(lease), self._github.refs
-        found = await refs.get(repo, lock_branch(lease.issue, lease.number, lease.epoch))
+        found = await refs.get(repo, lock_branch(lease.issue, lease.number, epoch))
         if isinstance(found, Err):
             return Ok(None) if found.kind in {"not_found", "conflict"} else found
         commit = await refs.commit(repo, found.data.sha)
-        return commit if isinstance(commit, Err) else Ok(lock_mark(lease) in commit.data.message)
+        return commit if isinstance(commit, Err) else Ok(commit.data.message)
 
     async def _delete_own_lock(self, lease: Lease) -> bool:
         async with self._github.burst():

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Literal
 
-from modules.services.plans.claims import Claim
+from modules.services.plans.claims import GRACE, LEASE, Claim
 from modules.services.plans.types import Expected, Plan, TaskChange
 
 LoseCode = Literal["not_claimable", "taken", "lock_held", "contest", "earlier_claim", "failed"]
@@ -19,7 +19,8 @@ class Snapshot:
 
     `locks` are the epochs of its lock branches, each with the time since when we have seen it; None where the service
     has no branches to lock with. `claims` are those since the last reset, in the order of the service; `epoch` is the
-    highest of any claim, also of older ones. `has_pull_request` tells of an open one for the task, by anybody.
+    highest of any claim, also of older ones. `has_pull_request` tells of an open one for the task, or that there
+    may be one among more than were read.
     """
 
     at: datetime
@@ -29,6 +30,22 @@ class Snapshot:
     claims: tuple[Claim, ...] = ()
     epoch: int = 0
     has_pull_request: bool = False
+
+    @property
+    def newest_lock(self) -> int:
+        """The highest epoch of a lock, 0 where there is none."""
+        return max(self.locks or (), default=0)
+
+    @property
+    def unclaimed_lock(self) -> int:
+        """The newest lock where no comment claims the task with it yet, 0 where there is none."""
+        return self.newest_lock if self.newest_lock > self.epoch else 0
+
+    @property
+    def orphaned_lock(self) -> int:
+        """The unclaimed lock, where it has been known for longer than a claim lasts: its maker is gone. Else 0."""
+        epoch = self.unclaimed_lock
+        return epoch if self.locks and epoch and self.at >= self.locks[epoch] + LEASE + GRACE else 0
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,6 +6,7 @@ the next `settle` undoes what was not won and leaves what was.
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from datetime import timedelta
@@ -37,7 +38,7 @@ class ClaimOutcome:
 
 
 class Claimer:
-    """The claims of one account. One caller at a time: a cycle claims one task, and works on one."""
+    """The claims of one account. What is settled while a task is claimed or given back waits until that is done."""
 
     def __init__(self, github: GitHub, leases: TaskLeases, reader: PlanReader, words: ClaimWords, clock: Clock) -> None:
         self._github = github
@@ -45,6 +46,7 @@ class Claimer:
         self._clock = clock
         self.requests = ClaimRequests(github, reader, words, clock)
         self._has_loaded = False
+        self._changing = asyncio.Lock()
 
     @property
     def notice(self) -> str:
@@ -57,31 +59,8 @@ class Claimer:
 
     async def claim(self, repo: Repo, issue: int, number: int) -> ClaimOutcome:
         """Claim a task. It takes ten seconds or more, and all requests of it follow each other without other pauses."""
-        await self._all()
-        state, actions = begin_claim(self._github.login, issue, number)
-        lease = lease_of(state, repo.owner, repo.name, self._clock.now())
-        if not await self._leases.begin(lease):
-            return ClaimOutcome(None, "taken", self._github.login)
-        reading: PlanReading | None = None
-        async with self._github.burst():
-            while True:
-                event: Event | None = None
-                for action in actions:
-                    if isinstance(action, Read):
-                        reading = await self.requests.read(lease)
-                        event = Read(reading.snapshot(number) if reading else None)
-                    else:
-                        event = await self.requests.act(lease, action, reading)
-                if state.stage == "won":
-                    return ClaimOutcome(lease)
-                if event is None:
-                    raise ValueError(f"a claim that is {state.stage} has no answer to go on with")
-                state, actions = advance_claim(state, event)
-                lease = lease_of(state, repo.owner, repo.name, lease.since)
-                await self._leases.put(lease)
-                if state.stage == "lost":
-                    await self._undo(lease, actions)
-                    return ClaimOutcome(None, state.code, state.holder)
+        async with self._changing:
+            return await self._claim(repo, issue, number)
 
     async def start_work(self, lease: Lease) -> bool:
         """Let the task say that it is in progress; return whether it does, and is ours."""
@@ -110,21 +89,50 @@ class Claimer:
 
     async def release(self, lease: Lease, ending: Ending) -> None:
         """Give a task back. What cannot be undone now is undone by `settle`; the task is then free (`pending`)."""
-        ended = replace(lease, stage="ending")
-        await self._leases.put(ended)
-        await self._give_back(ended, ending)
+        async with self._changing:
+            ended = replace(lease, stage="ending")
+            await self._leases.put(ended)
+            await self._give_back(ended, ending)
 
     async def settle(self) -> list[Lease]:
         """Undo what is left of claims that were not won or have ended; return the leases of which something is left.
 
         What could not be undone for a day is given up: the plan is gone, or is not ours to change any more.
         """
-        left = [one for one in await self._all() if one.stage != "held"]
-        for lease in left:
-            await self._give_back(replace(lease, stage="ending"), "pending")
-            if self._clock.now() - lease.until > GIVEN_UP_AFTER:
-                await self._leases.end(lease)
-        return [one for one in await self._leases.all() if one.stage != "held"]
+        async with self._changing:
+            left = [one for one in await self._all() if one.stage != "held"]
+            for lease in left:
+                await self._give_back(replace(lease, stage="ending"), "pending")
+                if self._clock.now() - lease.until > GIVEN_UP_AFTER:
+                    await self._leases.end(lease)
+            return [one for one in await self._leases.all() if one.stage != "held"]
+
+    async def _claim(self, repo: Repo, issue: int, number: int) -> ClaimOutcome:
+        await self._all()
+        state, actions = begin_claim(self._github.login, issue, number)
+        lease = lease_of(state, repo.owner, repo.name, self._clock.now())
+        if not await self._leases.begin(lease):
+            return ClaimOutcome(None, "taken", self._github.login)
+        reading: PlanReading | None = None
+        async with self._github.burst():
+            while True:
+                event: Event | None = None
+                for action in actions:
+                    if isinstance(action, Read):
+                        reading = await self.requests.read(lease)
+                        event = Read(reading.snapshot(number) if reading else None)
+                    else:
+                        event = await self.requests.act(lease, action, reading)
+                if state.stage == "won":
+                    return ClaimOutcome(lease)
+                if event is None:
+                    raise ValueError(f"a claim that is {state.stage} has no answer to go on with")
+                state, actions = advance_claim(state, event)
+                lease = lease_of(state, repo.owner, repo.name, lease.since)
+                await self._leases.put(lease)
+                if state.stage == "lost":
+                    await self._undo(lease, actions)
+                    return ClaimOutcome(None, state.code, state.holder)
 
     async def _all(self) -> list[Lease]:
         """All leases; the first time those that the program left when it ended, with what is to become of them."""

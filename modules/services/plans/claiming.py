@@ -125,10 +125,7 @@ def holder_of(snapshot: Snapshot, number: int, me: str) -> tuple[LoseCode, str] 
     for claim in snapshot.claims:
         if claim.soul.lower() != me.lower() and claim.until and claim.is_live(snapshot.at, grace=GRACE):
             return "taken", claim.soul
-    highest = max(snapshot.locks or (), default=0)
-    if snapshot.locks and highest > snapshot.epoch and snapshot.at < snapshot.locks[highest] + LEASE + GRACE:
-        return "lock_held", ""
-    return None
+    return ("lock_held", "") if snapshot.unclaimed_lock and not snapshot.orphaned_lock else None
 
 
 def _is_open(snapshot: Snapshot, task: Task, me: str) -> bool:
@@ -143,7 +140,7 @@ def _look(state: ClaimState, snapshot: Snapshot | None) -> Step:
         return _lose(state, "failed")
     if taken := holder_of(snapshot, state.number, state.me):
         return _lose(state, *taken)
-    epoch = 1 + max(snapshot.epoch, max(snapshot.locks or (), default=0))
+    epoch = 1 + max(snapshot.epoch, snapshot.newest_lock)
     seen = max((claim.comment_id for claim in snapshot.claims), default=0)
     is_busy = snapshot.plan is not None and works_elsewhere(snapshot.plan, state.number, state.me)
     chosen = replace(state, epoch=epoch, stage="locking", seen=seen, is_busy=is_busy)

@@ -213,7 +213,7 @@ def read_plan(given: Mapping[str, Any], *, title: str) -> Plan | None:
 
     None where it names no task. Tasks beyond `MOST_TASKS` and what is longer than a plan takes are cut off.
     """
-    tasks, warnings = resolve_dependencies(_after_files(list(_tasks(given.get("tasks")))))
+    tasks, warnings = resolve_dependencies(_after_files(list(read_tasks(given.get("tasks")))))
     if not tasks:
         return None
     return Plan(
@@ -225,8 +225,8 @@ def read_plan(given: Mapping[str, Any], *, title: str) -> Plan | None:
     )
 
 
-def _tasks(given: object) -> Iterator[Task]:
-    """The tasks, numbered from 1; a bare text is the title of one."""
+def read_tasks(given: object) -> Iterator[Task]:
+    """Return the tasks that a model names, numbered from 1; a bare text is the title of one."""
     named = [{"title": one} if isinstance(one, str) else one for one in _list(given)]
     told = [one for one in named if isinstance(one, Mapping) and _line(one.get("title"), _TITLE_CHARS)]
     for number, one in enumerate(told[:MOST_TASKS], 1):

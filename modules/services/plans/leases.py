@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Literal
@@ -17,7 +16,7 @@ from modules.services.plans.claim_types import (
     UnassignSelf,
 )
 from modules.services.plans.claims import GRACE, LEASE, RENEWED_AFTER
-from modules.services.plans.types import ACTIVE_TASKS, Expected, TaskChange
+from modules.services.plans.types import ACTIVE_TASKS, Expected, Task, TaskChange
 
 LeaseStage = Literal["claiming", "held", "ending"]
 LeaseCode = Literal["keep", "renew", "restore", "lost", "over"]
@@ -108,19 +107,19 @@ def lease_of(state: ClaimState, owner: str, repo: str, now: datetime) -> Lease:
     )
 
 
-def dead_locks(snapshot: Snapshot) -> list[int]:
+def dead_locks(snapshot: Snapshot, number: int) -> list[int]:
     """Return the epochs of the locks of a task that hold nothing any more, whoever made them.
 
-    These are all but the newest, and the newest where its claim has ended long enough ago. Its epoch is never given
-    again, because the comment of the claim keeps it.
+    These are all but the newest, and the newest where its claim has ended long enough ago, or where it is orphaned and
+    nobody has the task. The epoch of a lock that was claimed with is never given again: the comment of the claim keeps
+    it.
     """
-    locks: Mapping[int, datetime] = snapshot.locks or {}
-    newest = max(locks, default=0)
-    dead = [epoch for epoch in sorted(locks) if epoch < newest]
+    newest = snapshot.newest_lock
+    dead = [epoch for epoch in sorted(snapshot.locks or ()) if epoch < newest]
     live = any(claim.epoch >= newest and claim.is_live(snapshot.at, grace=GRACE) for claim in snapshot.claims)
-    if newest and newest <= snapshot.epoch and not live:
-        dead.append(newest)
-    return dead
+    is_orphan = bool(snapshot.orphaned_lock) and _task_in_work(snapshot, number) is None
+    is_dead = is_orphan if snapshot.unclaimed_lock else not live
+    return [*dead, newest] if newest and is_dead else dead
 
 
 def dead_holder(snapshot: Snapshot, number: int) -> str:
@@ -128,12 +127,27 @@ def dead_holder(snapshot: Snapshot, number: int) -> str:
 
     A peer of the older protocol names no end; how long its task may take is not decided here.
     """
-    task = snapshot.plan.task(number) if snapshot.plan else None
-    if task is None or not task.assignee or task.status not in ACTIVE_TASKS or snapshot.has_pull_request:
+    task = _task_in_work(snapshot, number)
+    if task is None or snapshot.has_pull_request:
         return ""
-    own = [claim for claim in snapshot.claims if claim.soul.lower() == task.assignee.lower()]
+    own = [claim for claim in snapshot.claims if claim.soul.lower() == (task.assignee or "").lower()]
     ended = own and not any(claim.is_live(snapshot.at, grace=GRACE) for claim in own)
-    return task.assignee if ended else ""
+    return (task.assignee or "") if ended else ""
+
+
+def orphan_of_task_in_work(snapshot: Snapshot, number: int) -> int:
+    """Return the orphaned lock of a task that somebody has without a claim, 0 where there is none.
+
+    Who made that lock may be who has the task, and is then gone; a person may have taken it by hand.
+    """
+    is_claimed = snapshot.has_pull_request or any(claim.is_live(snapshot.at, grace=GRACE) for claim in snapshot.claims)
+    return 0 if is_claimed or _task_in_work(snapshot, number) is None else snapshot.orphaned_lock
+
+
+def _task_in_work(snapshot: Snapshot, number: int) -> Task | None:
+    """The task, where somebody has it."""
+    task = snapshot.plan.task(number) if snapshot.plan else None
+    return task if task and task.assignee and task.status in ACTIVE_TASKS else None
 
 
 def _is_lost(lease: Lease, snapshot: Snapshot) -> bool:

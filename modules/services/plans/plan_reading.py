@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
@@ -19,13 +18,12 @@ from modules.services.plans.events import count_task_failures, parse_task_event_
 from modules.services.plans.lease_store import TaskLeases
 from modules.services.plans.naming import parse_task_branch
 from modules.services.plans.parse import parse_plan
+from modules.services.plans.pulls import are_all_read, pulls_for, read_pulls
 from modules.services.plans.types import Plan
 from modules.services.workspaces.trust import WorkspaceTrust
 
-MOST_PULLS = 100
 NO_BRANCHES = frozenset({"conflict", "not_found"})
 """How GitHub answers for a repository without a commit: no branch can be made there."""
-_PART_OF = re.compile(r"\bpart of #([0-9]{1,9})", re.IGNORECASE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,8 +37,9 @@ class PlanReading:
         comments: of those whose words count, oldest first.
         locks: by the number of a task the epochs of its locks, each with the time since when we have seen it; None
             where the repository has no branches.
-        open_pulls: the numbers of the tasks with an open pull request.
-        merged: the numbers of the tasks with one that was merged.
+        open_pulls: the numbers of the tasks with an open pull request for this plan, by somebody whose words count.
+        merged: the numbers of the tasks with such a one that was merged.
+        sees_all_pulls: there are not so many that older ones for the plan may have been missed.
 
     """
 
@@ -51,6 +50,7 @@ class PlanReading:
     locks: Mapping[int, Mapping[int, datetime]] | None
     open_pulls: frozenset[int]
     merged: frozenset[int]
+    sees_all_pulls: bool = True
 
     def snapshot(self, number: int) -> Snapshot:
         """Return what of it is about one task."""
@@ -62,7 +62,7 @@ class PlanReading:
             locks=None if self.locks is None else self.locks.get(number, {}),
             claims=tuple(claims_on(told, number)),
             epoch=highest_epoch(told, number),
-            has_pull_request=number in self.open_pulls,
+            has_pull_request=number in self.open_pulls or (not self.sees_all_pulls and number not in self.merged),
         )
 
     def failures(self, number: int) -> int:
@@ -82,7 +82,7 @@ class PlanReading:
 
 
 class PlanReader:
-    """Reads plans, four requests each, one after the other without a pause."""
+    """Reads plans, four requests each or a few more, one after the other without a pause."""
 
     def __init__(self, github: GitHub, leases: TaskLeases, trust: WorkspaceTrust, clock: Clock) -> None:
         self._github = github
@@ -104,9 +104,10 @@ class PlanReader:
             refs = await github.refs.matching(repo, f"soul/{number}-task-")
             if isinstance(refs, Err) and refs.kind not in NO_BRANCHES:
                 return refs
-            pulls = await github.pulls.list(repo, state="all", limit=MOST_PULLS)
+            pulls = await read_pulls(github, repo, number)
             if isinstance(pulls, Err):
                 return pulls
+        offered = pulls_for(number, pulls.data, trusted)
         return Ok(
             PlanReading(
                 at=self._clock.now(),
@@ -114,10 +115,9 @@ class PlanReader:
                 plan=parse_plan(issue.data.body, issue.data.title) if issue.data.state == "open" else None,
                 comments=tuple(one for one in comments.data if trusted.covers(one.author)),
                 locks=await self._locks(repo, refs.data) if isinstance(refs, Ok) else None,
-                open_pulls=_tasks(one for one in pulls.data if one.state == "open" and _plan_of(one) in {number, None}),
-                merged=_tasks(
-                    one for one in pulls.data if one.merged and _plan_of(one) == number and trusted.covers(one.author)
-                ),
+                open_pulls=_tasks(one for one in offered if one.state == "open"),
+                merged=_tasks(one for one in offered if one.merged),
+                sees_all_pulls=are_all_read(pulls.data, number),
             )
         )
 
@@ -129,12 +129,6 @@ class PlanReader:
         for ref, (_, task, epoch) in found:
             locks.setdefault(task, {})[epoch] = since[names[ref]]
         return locks
-
-
-def _plan_of(pull: PullRequest) -> int | None:
-    """The issue that it says it is part of, None where it says none."""
-    part = _PART_OF.search(pull.body)
-    return int(part[1]) if part else None
 
 
 def _tasks(pulls: Iterable[PullRequest]) -> frozenset[int]:

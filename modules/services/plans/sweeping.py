@@ -12,9 +12,9 @@ from typing import Literal
 from adapters.github.types import Repo
 from modules.services.plans.claim_requests import ClaimRequests
 from modules.services.plans.claim_types import ClaimState
-from modules.services.plans.leases import Lease, dead_holder, dead_locks, lease_of
+from modules.services.plans.leases import Lease, dead_holder, dead_locks, lease_of, orphan_of_task_in_work
 from modules.services.plans.plan_reading import PlanReading
-from modules.services.plans.types import ACTIVE_TASKS, Expected, Plan, Task, TaskChange
+from modules.services.plans.types import Expected, Plan, Task, TaskChange
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,9 +31,11 @@ class DeadClaim:
 
 
 def may_hold_dead_claims(plan: Plan, held: Collection[int]) -> bool:
-    """Return whether a plan is worth a closer look: somebody works on one of its tasks but the `held`, or did."""
-    others = [task for task in plan.tasks if task.number not in held]
-    return any(task.status == "blocked" or (task.status in ACTIVE_TASKS and task.assignee) for task in others)
+    """Return whether a plan is worth a closer look: one of its tasks but the `held` is to be done yet.
+
+    Of a claim whose maker vanished early nothing but the lock stands, which the plan does not tell.
+    """
+    return any(task.status != "completed" for task in plan.tasks if task.number not in held)
 
 
 def find_dead_claims(reading: PlanReading, held: Collection[int] = ()) -> list[DeadClaim]:
@@ -47,12 +49,24 @@ def find_dead_claims(reading: PlanReading, held: Collection[int] = ()) -> list[D
     return found
 
 
+async def find_orphaned_tasks(
+    requests: ClaimRequests, reading: PlanReading, repo: Repo, held: Collection[int] = ()
+) -> list[DeadClaim]:
+    """Return the tasks whose holder vanished after the lock was made and before the claim was said."""
+    found: list[DeadClaim] = []
+    for task in reading.plan.tasks if reading.plan else ():
+        epoch = 0 if task.number in held else orphan_of_task_in_work(reading.snapshot(task.number), task.number)
+        if epoch and await requests.has_lock(_place(requests, reading, repo, task), epoch, task.assignee or ""):
+            found.append(DeadClaim(task, "freed", task.assignee or "", epoch))
+    return found
+
+
 async def delete_dead_locks(
     requests: ClaimRequests, reading: PlanReading, repo: Repo, held: Collection[int] = ()
 ) -> None:
     """Delete the locks that hold nothing any more, of all tasks but those that we hold ourselves."""
     for task in reading.plan.tasks if reading.plan else ():
-        for epoch in [] if task.number in held else dead_locks(reading.snapshot(task.number)):
+        for epoch in [] if task.number in held else dead_locks(reading.snapshot(task.number), task.number):
             await requests.delete_dead_lock(_place(requests, reading, repo, task), epoch)
 
 

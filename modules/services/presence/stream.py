@@ -1,7 +1,8 @@
-"""Hears of posts of the owner and of peers, and of deleted posts, sooner than by looking: an extra over Jetstream.
+"""Hears sooner than by looking of posts, of deleted ones, and of what people declare: an extra over Jetstream.
 
-A new post only brings the next look forward; a deleted one that waits for an answer is given up, and a reply to it
-that has not left is taken back. Without the stream the same is found later, when it is looked for.
+A new post of the owner or of a peer only brings the next look forward; a deleted one that waits for an answer is given
+up, and a reply to it that has not left is taken back. What somebody declares about the use of their posts is read anew
+where it changed. Without the stream the same is found later, when it is looked for.
 """
 
 from __future__ import annotations
@@ -21,12 +22,16 @@ from modules.services.inbox import received
 from modules.services.outbox.account import AccountContext
 from modules.services.outbox.outbox import Outbox
 from modules.services.peers.registry import PeerRegistry
+from modules.services.presence.companions import companions_of
+from modules.services.rights.policy import INTENTS, PREFERENCE
+from modules.services.rights.preferences import Preferences
 
 LOOK_IN_S = 3.0
 """How long after a post was written the service that lists notifications may still not know of it."""
 LOOK_AGAIN_S = 15.0
 
 _POST = "app.bsky.feed.post"
+_DECLARED = (PREFERENCE, INTENTS)
 _LOOP = "awareness"
 
 
@@ -49,6 +54,7 @@ class StreamServices(Protocol):
     outbox: Outbox
     account: AccountContext
     peer_registry: PeerRegistry
+    preferences: Preferences
 
 
 class StreamWatch:
@@ -56,9 +62,10 @@ class StreamWatch:
 
     def __init__(self, services: StreamServices) -> None:
         self._services = services
+        self._companions = companions_of(services)
         settings, clock = services.settings, services.clock
         self._stream = (
-            Jetstream(settings.jetstream_url, collections=(_POST,), accounts=self._watched, clock=clock)
+            Jetstream(settings.jetstream_url, collections=(_POST, *_DECLARED), accounts=self._watched, clock=clock)
             if settings.jetstream_url
             else None
         )
@@ -72,17 +79,15 @@ class StreamWatch:
         else:
             await self._stream.listen(lambda change: self._note(change, scheduler.bring_forward))
 
-    def _companions(self) -> set[str]:
-        """The owner and the peers whose posts may concern us."""
-        return {self._services.me.owner_did, *self._services.account.peers(), *self._services.peer_registry.found()}
-
     async def _watched(self) -> list[str]:
         """Those, and then the authors of all posts that wait: however many wait, the owner and peers are heard."""
         rows = await self._services.database.run(received.waiting)
         return [*sorted(self._companions()), *(row.author_did for row in rows)]
 
     async def _note(self, change: RecordChanged, bring_forward: Callable[[str, float], None]) -> None:
-        if change.operation == "delete":
+        if change.collection in _DECLARED:
+            await self._services.preferences.expire(change.did)
+        elif change.operation == "delete":
             await self._give_up(change.uri)
         elif change.operation == "create" and change.did in self._companions():
             now = self._services.clock.monotonic()

@@ -1,4 +1,4 @@
-"""Asks the network to tell us of new posts of the owner and of the listed peers.
+"""Asks the network to tell us of new posts of the owner and of the peers, and of no peer's with whom we parted.
 
 Whoever does not allow it is left alone, and looked at again later: it may allow it by then, or we may follow it.
 Nothing is kept here, for the network itself tells what we subscribed to.
@@ -6,14 +6,16 @@ Nothing is kept here, for the network itself tells what we subscribed to.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Literal
+from typing import Protocol
 
 from adapters.atproto.client import Atproto
+from adapters.atproto.types import Profile
 from common.clock import Clock
-from common.result import Err
+from common.result import ApiResult, Err
+from common.settings import Settings
 from modules.runtime.journal.journal import Journal
 from modules.runtime.journal.types import Entry
+from modules.services.presence.companions import CompanionServices, companions_of
 from modules.services.presence.policy import may_subscribe
 
 FIRST_LOOK_S = 60.0
@@ -22,41 +24,66 @@ LOOK_AGAIN_S = 3600.0
 _LOOP = "heartbeat"
 
 
-class ActivitySubscriptions:
-    """Subscribes to `actors` (dids or handles), each once. At `speed` 10 it looks ten times as often."""
+class SubscriptionServices(CompanionServices, Protocol):
+    """What it is built from."""
 
-    def __init__(
-        self, *, atproto: Atproto, journal: Journal, clock: Clock, actors: Sequence[str], speed: float = 1
-    ) -> None:
-        self._atproto = atproto
-        self._journal = journal
-        self._clock = clock
-        self._open = list(dict.fromkeys(actors))
-        self._speed = speed
-        self._not_before = clock.monotonic() + FIRST_LOOK_S / speed
+    settings: Settings
+    clock: Clock
+    journal: Journal
+    atproto: Atproto
+
+
+class ActivitySubscriptions:
+    """Subscribes to each once, and takes it back once. At a speed of 10 it looks ten times as often."""
+
+    def __init__(self, services: SubscriptionServices) -> None:
+        self._atproto = services.atproto
+        self._journal = services.journal
+        self._clock = services.clock
+        self._companions = companions_of(services)
+        self._registry = services.peer_registry
+        self._standing: frozenset[str] = frozenset()
+        self._ended: frozenset[str] = frozenset()
+        self._speed = services.settings.soul_speed
+        self._not_before = services.clock.monotonic() + FIRST_LOOK_S / self._speed
 
     async def ensure(self) -> None:
-        """Look, if it is time, at those to whose posts we have not subscribed in this life."""
+        """Look, if it is time, at those of whom it is not known in this life that it is as it should be."""
         now = self._clock.monotonic()
-        if not self._open or not self._atproto.did or now < self._not_before:
+        if not self._atproto.did or now < self._not_before:
             return
         self._not_before = now + LOOK_AGAIN_S / self._speed
-        self._open = [actor for actor in self._open if await self._subscribed(actor) == "not_yet"]
+        wanted, parted = self._companions(), self._registry.parted() - {self._atproto.did}
+        unwanted = parted - wanted
+        self._standing, self._ended = self._standing & wanted, self._ended & unwanted
+        for did in sorted(wanted - self._standing):
+            if await self._is_settled(did, wanted=True):
+                self._standing |= {did}
+        for did in sorted(unwanted - self._ended):
+            if await self._is_settled(did, wanted=False):
+                self._ended |= {did}
 
-    async def _subscribed(self, actor: str) -> Literal["stands", "new", "not_yet"]:
-        profile = await self._atproto.get_profile(actor)
+    async def _is_settled(self, did: str, *, wanted: bool) -> bool:
+        """Whether a subscription stands as it is wanted, after what can be done for that."""
+        profile = await self._atproto.get_profile(did)
         if isinstance(profile, Err):
-            return "not_yet"
+            return False
         them = profile.data
-        if them.is_subscribed or them.did == self._atproto.did:
-            return "stands"
-        if not may_subscribe(them):
-            return "not_yet"
-        put = await self._atproto.subscribe_to_posts(them.did)
-        if isinstance(put, Err):
-            summary = f"The posts of @{them.handle} could not be subscribed to"
-            await self._journal.record(Entry("error", _LOOP, summary, line="warn", reason=put.error))
-            return "not_yet"
+        if them.is_subscribed == wanted or them.did == self._atproto.did:
+            return True
+        if wanted and not may_subscribe(them):
+            return False
+        put = await (self._atproto.subscribe_to_posts if wanted else self._atproto.unsubscribe_from_posts)(them.did)
+        await self._journal.record(_told(them, put, wanted=wanted))
+        return not isinstance(put, Err)
+
+
+def _told(them: Profile, put: ApiResult[None], *, wanted: bool) -> Entry:
+    if isinstance(put, Err):
+        failed = "could not be subscribed to" if wanted else "are still subscribed to"
+        return Entry("error", _LOOP, f"The posts of @{them.handle} {failed}", line="warn", reason=put.error)
+    if wanted:
         summary = f"Is told of new posts of @{them.handle} from now on"
-        await self._journal.record(Entry("life", _LOOP, summary, line="info", author=them.handle))
-        return "new"
+        return Entry("life", _LOOP, summary, line="info", author=them.handle)
+    summary = f"Is no longer told of new posts of @{them.handle}"
+    return Entry("life", _LOOP, summary, line="info", reason="they parted", author=them.handle)

@@ -5,8 +5,10 @@ A crash in between costs one more reading. While GitHub cannot be read nothing i
 
 from __future__ import annotations
 
+import asyncio
+import sqlite3
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from adapters.github.client import GitHub
 from adapters.github.types import ContentEntry, Repo
@@ -18,8 +20,8 @@ from modules.runtime.database.database import Database
 from modules.runtime.journal.journal import Journal
 from modules.runtime.journal.types import Entry
 from modules.runtime.llm.types import Importance
-from modules.services.outbox.github_bodies import OnGitHub
-from modules.services.outbox.outbox import Outbox
+from modules.services.outbox import store as outbox_rows
+from modules.services.outbox.github_bodies import GitHubKind, OnGitHub
 from modules.services.outbox.types import Intent
 from modules.services.repository_rules import store
 from modules.services.repository_rules.policy import (
@@ -37,6 +39,11 @@ LOOP = "repository-rules"
 
 _FILE_CHARS = 60_000
 _LOOKED_AT = 200
+_SPOKEN: tuple[GitHubKind, ...] = ("issue_comment", "issue", "pull_request", "review")
+
+
+class NoSuchRepository(Transient):
+    """There is no such repository, or none that we may see."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,25 +52,33 @@ class RepositoryRules:
 
     github: GitHub
     reader: RuleReader
-    outbox: Outbox
     database: Database
     journal: Journal
     clock: Clock
     speed: float = 1.0
+    _asking: asyncio.Lock = field(default_factory=asyncio.Lock, repr=False, compare=False)
 
     async def verdict(self, repo: Repo, importance: Importance) -> Verdict:
-        """Return whether a repository wants us. The owner's own word on a comment there goes before everything else.
+        """Return whether a repository wants us. The owner's own word on an act there goes before everything else.
+
+        Whoever asks while it is being found out waits for that answer.
 
         Raises:
             BudgetExceeded: there is no budget to read its rules.
+            NoSuchRepository: it is not there.
             Transient: GitHub or the model is briefly unable.
 
         """
-        if said := await self._owner_word(repo):
+        if said := await self.database.run(lambda connection: _owner_word(connection, repo)):
             return said
-        kept = await self.database.run(lambda connection: store.get(connection, repo.full_name))
-        if kept and is_fresh(kept, self.clock.now(), self.speed):
-            return kept
+        async with self._asking:
+            kept = await self.database.run(lambda connection: store.get(connection, repo.full_name))
+            if kept and is_fresh(kept, self.clock.now(), self.speed):
+                return kept
+            return await self._find_out(repo, importance)
+
+    async def _find_out(self, repo: Repo, importance: Importance) -> Verdict:
+        """Find it out, keep it, and tell the journal. Raises as `verdict` does."""
         found = replace(await self._found_out(repo, importance), at=iso(self.clock.now()))
         await self.database.run(lambda connection: store.put(connection, repo.full_name, found))
         data = {"repo": repo.full_name, "welcome": found.welcome, "code": found.code.value, "path": found.path}
@@ -72,21 +87,12 @@ class RepositoryRules:
         await self.journal.record(Entry("decision", LOOP, summary, line=line, reason=found.reason, data=data))
         return found
 
-    async def _owner_word(self, repo: Repo) -> Verdict | None:
-        """What the owner said last of a comment or issue of ours there; None if nothing."""
-        for intent in [
-            *await self.outbox.of_kind("issue_comment", _LOOKED_AT),
-            *await self.outbox.of_kind("issue", 50),
-        ]:
-            if _place(intent) == repo.full_name.lower() and (intent.rejected or intent.by_owner):
-                return Verdict(VerdictCode.OWNER_NO if intent.rejected else VerdictCode.OWNER_YES, at=intent.created_at)
-        return None
-
     async def _found_out(self, repo: Repo, importance: Importance) -> Verdict:
         async with self.github.burst():
             known = await self.github.get_repository(repo)
             if isinstance(known, Err):
-                raise Transient(known.error, retry_after=known.retry_after)
+                unread = NoSuchRepository if known.kind == "not_found" else Transient
+                raise unread(known.error, retry_after=known.retry_after)
             if known.data.can_push:
                 return Verdict(VerdictCode.MEMBER)
             files = await self._files(repo)
@@ -126,6 +132,15 @@ class RepositoryRules:
                 raise Transient(read.error, retry_after=read.retry_after)
             texts.append((file.path, None if isinstance(read, Err) or read.data.truncated else read.data.text))
         return texts
+
+
+def _owner_word(connection: sqlite3.Connection, repo: Repo) -> Verdict | None:
+    """What the owner said last of something of ours there; None if nothing."""
+    for kind in _SPOKEN:
+        for intent in outbox_rows.of_kind(connection, kind, _LOOKED_AT):
+            if _place(intent) == repo.full_name.lower() and (intent.rejected or intent.by_owner):
+                return Verdict(VerdictCode.OWNER_NO if intent.rejected else VerdictCode.OWNER_YES, at=intent.created_at)
+    return None
 
 
 def _place(intent: Intent) -> str:

@@ -68,6 +68,6 @@ _REASONS: dict[VerdictCode, str] = {
     VerdictCode.PLAIN_BAN: "{path} forbids AI in plain words",
     VerdictCode.PULLS_CLOSED: "it takes pull requests from its own people only, or from nobody",
     VerdictCode.UNREAD: "{path} is too long or no text, so its rules are not known",
-    VerdictCode.OWNER_YES: "the owner said yes to a comment there",
-    VerdictCode.OWNER_NO: "the owner said no to a comment there",
+    VerdictCode.OWNER_YES: "the owner said yes to an act there",
+    VerdictCode.OWNER_NO: "the owner said no to an act there",
 }

@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import sqlite3
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
@@ -25,10 +25,12 @@ from modules.runtime.database import marks
 from modules.runtime.database.database import Database
 from modules.runtime.database.functions import know_person
 from modules.runtime.home import Home
+from modules.services.agent.identity.keeper import SelfKeeper
 from modules.services.agent.memory.recovery import SNAPSHOT_MARKS
 from modules.services.agent.sessions.people import archives_of
 from modules.services.rights import scrub, store, tombstones
 from modules.services.rights.identify import identify, trace_of
+from modules.services.rights.left import Forgotten, Left
 from modules.services.rights.people import HOLDERS
 from modules.services.rights.requests import ForgetRequest, ForgetRequests
 
@@ -39,16 +41,10 @@ T = TypeVar("T")
 
 _ARCHIVES, _EXPORTS = "sessions/", "exports/"
 _NOT_MEMORY = ("SOUL.md", "SELF.md", ".env")
-"""Files that are the owner's to change, and only told."""
+"""Files of the home's folder that are not memory: what still names somebody there is told."""
 
-
-@dataclass(frozen=True, slots=True)
-class Forgotten:
-    """What came of a request: how many rows and files went or changed, and which files of the owner name the person."""
-
-    rows: int
-    files: int
-    left: tuple[str, ...]
+_REASON = "somebody is forgotten"
+_NOTES = {"held": "a change waits for your yes: soul self held", "refused": "not changed: {}"}
 
 
 class Forgetting:
@@ -102,23 +98,31 @@ class Forgetting:
         words = [f"{path}: {said}" for path, content in files for said in scrub.passages(path.name, content, trace)]
         return [*held, Held("store", len(stored), tuple(stored)), Held("files", len(files), tuple(words))]
 
-    async def carry_out(self, request: ForgetRequest) -> Forgotten:
+    async def carry_out(self, request: ForgetRequest, self_keeper: SelfKeeper) -> Forgotten:
         """Delete all that the home holds of a person; the home must be locked by the caller.
+
+        The request stays until the caller told what came of it.
 
         Raises:
             StorageError: the disk refuses.
-            Transient: the store or the file is out of reach; the request stays.
+            Transient: the store, the server or a file is out of reach.
 
         """
         trace = await self._complete(request.trace)
         self._requests.give(replace(request, trace=trace))
+        # NOTE(self): not by words: what the SOUL said to somebody may be what it says of itself.
+        named = replace(trace, words=frozenset())
+        certain = replace(named, person=replace(trace.person, names=()))
+        change = await self_keeper.forget(named.covers, certain.covers, reason=_REASON)
+        note = _NOTES.get(change.status, "").format(change.reason)
         stored = await self._scrub_store(trace)
         changed = await asyncio.to_thread(self._scrub_files, trace)
         on_server = await self._server.forget(trace) if self._server else 0
         rows = on_server + await self._database.run(lambda connection: self._delete_rows(connection, trace))
         await self._database.rewrite()
-        left = await asyncio.to_thread(lambda: tuple(self._left(trace)))
-        self._requests.done(request)
+        if self._server:
+            await self._server.rewrite()
+        left = await asyncio.to_thread(lambda: tuple(self._left(named, note)))
         return Forgotten(rows, stored + changed, left)
 
     async def _complete(self, trace: Trace) -> Trace:
@@ -185,7 +189,7 @@ class Forgetting:
     def _scrub_files(self, trace: Trace) -> int:
         changed = 0
         for path, content in self._files(trace):
-            if self._is_owners(path):
+            if self._is_owners(path) or path.name == "self-held.json":
                 continue
             after = scrub.scrubbed(path.name, content, trace)
             if path.parent.name == "self-history" or after is None:
@@ -200,10 +204,21 @@ class Forgetting:
         view = path.name == "MEMORY.md" or path.parent.name == "memory"
         return path.is_relative_to(self._home.workspace) and not view
 
-    def _left(self, trace: Trace) -> Iterator[str]:
-        for path in (*(self._home.root / name for name in _NOT_MEMORY), *_below(self._home.workspace)):
-            if path.is_file() and trace.person.is_named_in(path.read_text(encoding="utf-8", errors="replace")):
-                yield str(path)
+    def _left(self, named: Trace, note: str) -> Iterator[Left]:
+        for path in (*(self._home.root / name for name in _NOT_MEMORY), *sorted(_below(self._home.workspace))):
+            if not path.is_file():
+                continue
+            text = path.read_text(encoding="utf-8", errors="replace")
+            shown = self._shown(path)
+            if not named.covers(str(shown), text):
+                continue
+            lines = tuple(at for at, line in enumerate(text.splitlines(), start=1) if named.covers(line))
+            while named.covers(str(shown)):
+                shown = shown.parent
+            yield Left(str(shown), lines, note if path == self._home.self_md else "")
+
+    def _shown(self, path: Path) -> Path:
+        return path.relative_to(self._home.root) if path.is_relative_to(self._home.root) else path
 
 
 def open_people_server(settings: Settings) -> PostgresPeople | None:

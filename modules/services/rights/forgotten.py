@@ -39,5 +39,13 @@ class ForgottenPeople:
         ]
         authors = {item.author.did: item.author.handle for item in kept if item.author.did in since}
         for did, handle in authors.items():
-            self._requests.give(ForgetRequest(Trace(Person(did, (handle.lower(),))), self._clock.now() + SWEPT_AFTER))
+            self.sweep(did, handle)
         return kept, frozenset(authors)
+
+    async def is_forgotten(self, did: str) -> bool:
+        """Return whether somebody is forgotten."""
+        return bool(await self._database.run(partial(tombstones.forgotten, dids=[did])))
+
+    def sweep(self, did: str, handle: str) -> None:
+        """Have deleted, a day later, what somebody forgotten says to us now."""
+        self._requests.give(ForgetRequest(Trace(Person(did, (handle.lower(),))), self._clock.now() + SWEPT_AFTER))

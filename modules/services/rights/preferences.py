@@ -75,6 +75,8 @@ class Preferences:
         self._owner_did = owner_did
         self._server = server
         self._unreadable = TTLCache[str, bool](_MOST_UNREADABLE, UNREADABLE_S, timer=clock.monotonic)
+        self._reading: dict[str, bool] = {}
+        """Who is being read, and whether what they declare changed meanwhile."""
         self._places = asyncio.Semaphore(_AT_ONCE)
 
     async def muted(self, dids: Iterable[str]) -> frozenset[str]:
@@ -88,6 +90,21 @@ class Preferences:
     async def may_be_remembered(self, session_key: str) -> bool:
         """Return whether nobody who wrote to us in that conversation denies that search memory holds their words."""
         return await self._database.run(partial(_may_be_remembered, session_key=session_key))
+
+    async def expire(self, did: str) -> None:
+        """Read at its next use what a person declares: it changed. Until then what was known holds."""
+        self._unreadable.pop(did, None)
+        if did in self._reading:
+            self._reading[did] = True
+        read_at = self._clock.now() - FRESH
+        await self._database.run(partial(store.expire, did=did, read_at=read_at))
+
+    async def renew(self, session_key: str) -> None:
+        """Read anew, where a day has passed, what those declared who wrote to us in that conversation.
+
+        Who denies inference by now leaves it, before anything of it stands in another prompt.
+        """
+        await self.of(await self._database.run(partial(_writers, session_key=session_key)))
 
     async def of(self, dids: Iterable[str]) -> Mapping[str, Preference]:
         """Return the preferences of these people; who is missing could not be read.
@@ -110,11 +127,15 @@ class Preferences:
 
     async def _read(self, did: str) -> tuple[str, Preference | None]:
         async with self._places:
+            self._reading[did] = False
             found = await self._look(did)
         if isinstance(found, Err):
+            self._reading.pop(did, None)
             self._unreadable[did] = True
             return did, None
         await self._keep(did, found.data)
+        if self._reading.pop(did, False):
+            await self.expire(did)
         return did, found.data
 
     async def _keep(self, did: str, preference: Preference) -> None:
@@ -133,7 +154,7 @@ class Preferences:
             logger.warning("Memories of somebody who denies embedding are still on the server: %s", error)
             self._unreadable[did] = True
             return
-        await self._database.run(partial(store.put, did=did, preference=preference, now=now))
+        await self._database.run(partial(_put, did=did, preference=preference, now=now))
 
     async def _look(self, did: str) -> ApiResult[Preference]:
         there = await self._repos.collections(did)
@@ -149,10 +170,21 @@ class Preferences:
 
 
 def _may_be_remembered(connection: sqlite3.Connection, session_key: str) -> bool:
+    known = store.get(connection, _writers(connection, session_key))
+    return all(preference.embedding != "deny" for preference, _ in known.values())
+
+
+def _writers(connection: sqlite3.Connection, session_key: str) -> frozenset[str]:
+    """Who wrote to us in a conversation; nobody in one that is no thread."""
     at = session_key.find("at://")
     written = received.in_thread(connection, session_key[at:]) if at >= 0 else []
-    known = store.get(connection, {one.author_did for one in written})
-    return all(preference.embedding != "deny" for preference, _ in known.values())
+    return frozenset(one.author_did for one in written)
+
+
+def _put(connection: sqlite3.Connection, did: str, preference: Preference, now: datetime) -> None:
+    """Write what somebody declared, but for who is forgotten: theirs is read anew whenever it is needed."""
+    if not tombstones.forgotten(connection, [did]):
+        store.put(connection, did, preference, now)
 
 
 def _keep(connection: sqlite3.Connection, did: str, preference: Preference, now: datetime) -> Person:
@@ -161,7 +193,7 @@ def _keep(connection: sqlite3.Connection, did: str, preference: Preference, now:
     Who denies inference leaves the conversations in which they spoke, who denies embedding the memories in soul.db.
     """
     before, _ = store.get(connection, [did]).get(did, (Preference(), now))
-    store.put(connection, did, preference, now)
+    _put(connection, did, preference, now)
     seen = [one for one in received.authors(connection) if one[0] == did]
     person = Person(did, tuple({handle for _, handle, _ in seen if handle}))
     know_person(connection, person)

@@ -21,7 +21,7 @@ class WorkspaceFinder:
         self._found: dict[str, tuple[Repository | None, float]] = {}
 
     async def find_existing_workspace(self, org: str, *, anew: bool = False) -> ApiResult[Repository | None]:
-        """Return the oldest repository of an organisation that is named as a workspace; None where it has none.
+        """Return the first repository of an organisation that is named as a workspace; None where it has none.
 
         Each hundred repositories cost a request. With `anew` what was found before does not count.
         """
@@ -31,7 +31,8 @@ class WorkspaceFinder:
         listed = await self._github.repositories.of_organization(org, direction="asc")
         if isinstance(listed, Err):
             return listed
-        found = next((one for one in listed.data if is_workspace_name(one.repo.name)), None)
+        named = (one for one in listed.data if is_workspace_name(one.repo.name))
+        found = min(named, key=precedence, default=None)
         if found is None and len(listed.data) >= MAX_LISTED:
             return Err(f"{org} has more repositories than can be looked through ({MAX_LISTED})", kind="invalid")
         self._found[org.lower()] = (found, self._clock.monotonic())
@@ -41,6 +42,14 @@ class WorkspaceFinder:
         """Return the address of the workspace of an organisation; "" where it has none."""
         found = await self.find_existing_workspace(org)
         return found if isinstance(found, Err) else Ok(found.data.html_url if found.data else "")
+
+
+def precedence(one: Repository) -> tuple[str, str]:
+    """Return what orders the workspaces of an organisation: the oldest is the first, of several of one second by name.
+
+    All who look at the same repositories find the same one, whenever they look.
+    """
+    return one.created_at, one.full_name.lower()
 
 
 def is_workspace_name(name: str) -> bool:

@@ -21,7 +21,7 @@ from modules.services.outbox.github_bodies import RepositoryBody
 from modules.services.outbox.outbox import Outbox
 from modules.services.outbox.types import Intent, ProposedAction
 from modules.services.workspaces.addresses import WORKSPACE_PREFIX
-from modules.services.workspaces.finding import WorkspaceFinder, is_workspace_name
+from modules.services.workspaces.finding import WorkspaceFinder, is_workspace_name, precedence
 from modules.services.workspaces.watched import WatchedWorkspaces
 
 NAME_CHARS = 60
@@ -95,8 +95,7 @@ class OwnWorkspace:
             return
         found = await self.finder.find_existing_workspace(self.org)
         if isinstance(found, Ok) and found.data and self._watched.watch(found.data.repo):
-            summary = f"The workspace of {self.org} is watched from now on"
-            await self._journal.record(Entry("life", "workspaces", summary, line="info", reason=found.data.html_url))
+            await self._tell_joined(found.data)
 
     async def create_workspace(self, request: WorkspaceRequest) -> Creation:
         """Make the workspace of the organisation from the template, and watch it. Nothing is made where there is one.
@@ -112,8 +111,7 @@ class OwnWorkspace:
         if isinstance(found, Err):
             return Creation("unknown", reason=found.error)
         if found.data:
-            self._watched.watch(found.data.repo, request.thread_uri or None)
-            return Creation("exists", found.data)
+            return await self._join(found.data, request.thread_uri)
         repo = Repo(org, workspace_name(request.name))
         submitted = await self._outbox.submit(_proposed(request, repo, self._template))
         if not submitted.accepted:
@@ -128,19 +126,52 @@ class OwnWorkspace:
             return Creation("waits", reason=(intent.error if intent else None) or "")
         if intent.state != "done":
             return await self._another_or_failed(intent, repo.owner, thread_uri)
+        first = await self._first_workspace(repo)
+        if isinstance(first, Err):
+            return Creation("waits", reason=first.error)
+        if first.data.repo != repo:
+            await self._tell_surplus(repo, first.data)
+            return await self._join(first.data, thread_uri)
         self._watched.watch(repo, thread_uri or None)
         made = await self._filled(repo)
+        return Creation("waits", reason=made.error) if isinstance(made, Err) else Creation("created", made.data)
+
+    async def _first_workspace(self, repo: Repo) -> ApiResult[Repository]:
+        """Return which workspace stays: `repo`, that we have made, or one that somebody made at the same moment.
+
+        Where that cannot be seen none is watched: the next look at the workspaces finds the one that stays.
+        """
+        made = await self._github.get_repository(repo)
         if isinstance(made, Err):
-            return Creation("waits", reason=made.error)
-        await self.finder.find_existing_workspace(repo.owner, anew=True)
-        return Creation("created", made.data)
+            return made
+        found = await self.finder.find_existing_workspace(repo.owner, anew=True)
+        if isinstance(found, Err):
+            return found
+        # NOTE(self): what GitHub has just made may be missing from its list.
+        return Ok(min(made.data, found.data or made.data, key=precedence))
+
+    async def _join(self, workspace: Repository, thread_uri: str) -> Creation:
+        """Watch a workspace that is there."""
+        if self._watched.watch(workspace.repo, thread_uri or None):
+            await self._tell_joined(workspace)
+        return Creation("exists", workspace)
+
+    async def _tell_joined(self, workspace: Repository) -> None:
+        summary = f"The workspace of {workspace.repo.owner} is watched from now on"
+        data = {"act": "workspace-joined", "repo": workspace.full_name, "about": workspace.full_name.lower()}
+        entry = Entry("life", "workspaces", summary, line="info", reason=workspace.html_url, data=data)
+        await self._journal.record(entry)
+
+    async def _tell_surplus(self, repo: Repo, stays: Repository) -> None:
+        """Tell the owner of the workspace that we have made in vain; no SOUL deletes a repository."""
+        summary = f"{repo.full_name} was made at the same moment as {stays.full_name}, which stays; you can delete it"
+        await self._journal.record(Entry("life", "workspaces", summary, line="warn", reason=repo.url))
 
     async def _another_or_failed(self, intent: Intent, org: str, thread_uri: str) -> Creation:
         """Watch the workspace that somebody else made meanwhile, where that is why ours was not made."""
         found = await self.finder.find_existing_workspace(org, anew=True)
         if isinstance(found, Ok) and found.data:
-            self._watched.watch(found.data.repo, thread_uri or None)
-            return Creation("exists", found.data)
+            return await self._join(found.data, thread_uri)
         return Creation("failed", reason=intent.error or intent.state)
 
     async def _filled(self, repo: Repo) -> ApiResult[Repository]:

@@ -7,10 +7,10 @@ venv=.venv-agentdojo lock=requirements-agentdojo.lock
 if ! cmp -s "$lock" "$venv/lock"; then
   if command -v uv >/dev/null; then
     uv venv -q --clear --python "${PYTHON:-python3}" "$venv"
-    uv pip install -q --python "$venv/bin/python" --require-hashes -r "$lock"
+    uv pip install -q --python "$venv/bin/python" --require-hashes --no-deps -r "$lock"
   else
     "${PYTHON:-python3}" -m venv --clear "$venv"
-    "$venv/bin/python" -m pip install -q --disable-pip-version-check --require-hashes -r "$lock"
+    "$venv/bin/python" -m pip install -q --disable-pip-version-check --require-hashes --no-deps -r "$lock"
   fi
   cp "$lock" "$venv/lock"
 fi

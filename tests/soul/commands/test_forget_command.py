@@ -17,6 +17,7 @@ import pytest
 
 from common.clock import SystemClock
 from common.errors import UsageError
+from common.files import write_atomic
 from modules.runtime.home import Home
 from modules.services.agent.memory.types import NewMemory
 from modules.services.agent.sessions.owner_inbox import OwnerInbox
@@ -105,16 +106,18 @@ async def test_a_soul_that_runs_starts_anew_and_has_forgotten(
     async with awake(home) as life:
         running_town.network.post_as(did, f"@rowan.test {WORDS}: which roof is louder?")
         await life.look()
+    write_atomic(home.workspace / "USER.md", "I live by the weir.\nMy oldest friend is @quillon.test.\n")
     async with started("run", "--home", str(home.root)) as process:
         await until(process, "Awake")
         await asyncio.to_thread(run_forget, home.root, did, as_json=True)
         assert json.loads(capsys.readouterr().out)["done"] is False
+        await until(process, "still named in workspace/USER.md (line 2); only you change that")
         await until(process, "Awake")
         assert ForgetRequests(home.memory).all() == []
         process.send_signal(signal.SIGINT)
         await asyncio.wait_for(process.communicate(), HANG_S)
     assert process.returncode == 0
-    assert places_that_hold(home.root, did, "quillon", WORDS) == []
+    assert places_that_hold(home.root, did, "quillon", WORDS) == ["workspace/USER.md: quillon"]
 
 
 async def test_a_kill_in_between_costs_nothing(running_town: RunningTown) -> None:

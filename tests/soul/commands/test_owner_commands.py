@@ -245,8 +245,8 @@ async def test_the_owner_types_commands_that_need_no_model(running_town: Running
             await process.stdin.drain()
             return await until(process, answer)
 
-        told = await until(process, "Waits for your yes")
-        assert "Slate, because it remembers the rain" in told.splitlines()[-1]
+        told = await until(process, "Slate, because it remembers the rain")
+        assert "Waits for your yes" in told.splitlines()[-1]
         draft = told.rpartition("/approve ")[2].split()[0]
         await typed("/approve 1", "No draft was shown under number 1")
         asked = len(running_town.mind.asked)
@@ -258,8 +258,8 @@ async def test_the_owner_types_commands_that_need_no_model(running_town: Running
         await typed("/self", "SELF.md")
         await typed(f"/why {uri}", "which roof is louder")
         await typed("/pause for a moment", "Paused: nothing public leaves")
-        await typed("/approve 1", "Approved reply")
-        await typed("/approve 1", "does not wait any more: it is pending")
+        await typed(f"/approve {draft}", "Approved reply")
+        await typed(f"/approve {draft}", "does not wait any more: it is pending")
         assert running_town.texts("rowan") == []
         assert len(running_town.mind.asked) == asked
         await typed("/resume", "Going on")

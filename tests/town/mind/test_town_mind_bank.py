@@ -19,7 +19,22 @@ BANK = load_bank()
 TEXT = "It rained on the bread, and we laughed."
 WORDS = Words(BANK, facts("odile", None), random.Random(1), text=TEXT, situation="3 posts")
 MORE = dict.fromkeys(
-    ("handle", "Ask", "other", "theirs", "line", "pick", "problem", "draft", "title", "facts", "username"), "x"
+    (
+        "handle",
+        "Ask",
+        "other",
+        "theirs",
+        "line",
+        "pick",
+        "problem",
+        "draft",
+        "title",
+        "facts",
+        "username",
+        "words",
+        "url",
+    ),
+    "x",
 )
 
 

@@ -36,6 +36,12 @@ async def test_the_town_opens_with_accounts_a_model_and_a_page(tmp_path: Path) -
             await http.get(town.page_url)
 
 
+async def test_a_town_whose_residents_live_fast_takes_so_much_more_from_them(tmp_path: Path) -> None:
+    async with open_town(homes=tmp_path, controls=NOBODY, speed=40) as town, httpx.AsyncClient() as http:
+        answer = await http.get(f"{town.atproto_url}/xrpc/com.atproto.server.describeServer")
+    assert answer.headers["ratelimit-policy"] == f"{40 * 3000};w=300"
+
+
 async def test_what_the_visitor_writes_is_the_owners_word(tmp_path: Path) -> None:
     async with open_town(homes=tmp_path, controls=NOBODY) as town, httpx.AsyncClient() as http:
         headers = {"origin": town.page_url}

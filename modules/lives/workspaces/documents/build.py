@@ -16,6 +16,7 @@ from modules.services.agent.skills.skills import Skills
 from modules.services.outbox.outbox import Outbox
 from modules.services.peers.registry import PeerRegistry
 from modules.services.voice_phrases.store import VoicePhrases
+from modules.services.workspaces.trust import WorkspaceTrust
 
 
 class DocumentServices(Protocol):
@@ -33,11 +34,12 @@ class DocumentServices(Protocol):
     peer_registry: PeerRegistry
 
 
-def build_document_work(services: DocumentServices) -> DocumentWork:
+def build_document_work(services: DocumentServices, trust: WorkspaceTrust) -> DocumentWork:
     """Return the work of tasks whose files are Markdown documents."""
     registry = services.peer_registry
     return DocumentWork(
         github=services.github,
+        trust=trust,
         outbox=services.outbox,
         writer=DocumentWriter(services.gateway, services.skills, services.rng, services.redactor.finds),
         attention=services.attention,

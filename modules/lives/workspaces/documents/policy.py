@@ -9,7 +9,9 @@ from typing import Literal
 
 from adapters.github.types import PullRequest
 from modules.services.plans.naming import get_task_branch_candidates, get_task_branch_name, parse_task_branch
+from modules.services.plans.pulls import pulls_for
 from modules.services.plans.types import Task
+from modules.services.workspaces.trust import TrustedAccounts
 
 MOST_DOCUMENTS = 3
 """So many documents one task may ask for."""
@@ -18,7 +20,6 @@ BranchCode = Literal["create", "go_on", "opened", "left"]
 
 _PATH_CHARS = 120
 _NAME = re.compile(r"[\w-][\w. -]{0,99}")
-_PLAN = re.compile(r"\bpart of #([0-9]{1,9})(?![0-9])", re.IGNORECASE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,11 +61,12 @@ def choose_branch(
     branches: Collection[str],
     own: Collection[str],
     pulls: Sequence[PullRequest],
+    trusted: TrustedAccounts,
 ) -> BranchChoice:
     """Return where a task is worked on.
 
     What somebody else began is never touched: then the branch has the epoch behind its name. A pull request belongs to
-    the task by the number in its branch and by the plan that its body names.
+    the task by the number in its branch and by the plan that its body names; those of strangers do not count.
 
     Args:
         task: the task.
@@ -74,16 +76,18 @@ def choose_branch(
         branches: the branches of the repository.
         own: those that we made for this task, also under an earlier claim.
         pulls: pull requests of the repository, in any state.
+        trusted: whose pull requests count there.
 
     """
-    about = [one for one in pulls if parse_task_branch(one.head.ref) == task.number and _plan_of(one) == issue]
+    about = [one for one in pulls_for(issue, pulls, trusted) if parse_task_branch(one.head.ref) == task.number]
     opened = [one for one in about if one.state == "open"]
     if mine := next((one for one in opened if one.author.lower() == me.lower()), None):
         return BranchChoice("opened", mine.head.ref, mine)
     if other := next((one for one in (*opened, *about) if one.state == "open" or one.merged), None):
         what = "is open" if other.state == "open" else "was merged"
         return BranchChoice("left", reason=f"the pull request #{other.number} for it, by {other.author}, {what}")
-    return _branch_for(task, epoch, branches, {*own} - {one.head.ref for one in pulls})
+    offered = {one.head.ref for one in pulls if trusted.covers(one.author)}
+    return _branch_for(task, epoch, branches, {*own} - offered)
 
 
 def _branch_for(task: Task, epoch: int, branches: Collection[str], usable: Collection[str]) -> BranchChoice:
@@ -97,8 +101,3 @@ def _branch_for(task: Task, epoch: int, branches: Collection[str], usable: Colle
         return BranchChoice("go_on", with_epoch)
     free = next((one for one in (name, with_epoch) if one not in branches), "")
     return BranchChoice("create", free) if free else BranchChoice("left", reason=f"the branch {with_epoch} is taken")
-
-
-def _plan_of(pull: PullRequest) -> int | None:
-    found = _PLAN.search(pull.body)
-    return int(found[1]) if found else None

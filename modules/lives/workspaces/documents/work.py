@@ -18,15 +18,17 @@ from modules.lives.workspaces.documents.acts import DocumentActs
 from modules.lives.workspaces.documents.check import MOST_CHARS
 from modules.lives.workspaces.documents.compose import DocumentRequest, DocumentWriter
 from modules.lives.workspaces.documents.policy import choose_branch, is_document_task
-from modules.lives.workspaces.types import Blocked, Failed, HeldTask, Lost, Opened, TaskWork, WorkResult
+from modules.lives.workspaces.types import Blocked, Deferred, Failed, HeldTask, Lost, Opened, TaskWork, WorkResult
 from modules.runtime.scheduler.attention import Attention
 from modules.services.outbox.bodies import IntentKind
 from modules.services.outbox.github_bodies import RefBody
 from modules.services.outbox.outbox import Outbox
 from modules.services.outbox.types import ACTIVE_STATES, Intent, ProposedAction
+from modules.services.plans.pulls import are_all_read, read_pulls
 from modules.services.plans.reviewers import pick_reviewers
 from modules.services.plans.types import Task
 from modules.services.voice_phrases.store import Phrase
+from modules.services.workspaces.trust import WorkspaceTrust
 
 T = TypeVar("T")
 
@@ -37,8 +39,9 @@ _TRIES = 3
 _LOOK_AGAIN_S = 5.0
 _LOOKS = 4
 """So often a first commit is looked for, which GitHub may show a little later."""
-_PULLS_LOOKED_AT = 100
 _MOST_FILES, _MOST_FOLDERS = 60, 3
+_NOT_OF_THE_TASK = frozenset({"transient", "unknown_outcome", "auth", "fatal"})
+"""Why something could not be read for reasons that lie with GitHub, or with our account."""
 
 
 class _Ended(Exception):
@@ -55,6 +58,7 @@ class DocumentWork(TaskWork):
 
     Attributes:
         github: what stands in the repository.
+        trust: whose pull requests count there.
         outbox: the only way out.
         writer: asks the model for a document, without tools.
         attention: held while the model writes; one mind does one thing at a time.
@@ -65,6 +69,7 @@ class DocumentWork(TaskWork):
     """
 
     github: GitHub
+    trust: WorkspaceTrust
     outbox: Outbox
     writer: DocumentWriter
     attention: Attention
@@ -111,11 +116,16 @@ class DocumentWork(TaskWork):
             await self._settled(row)
             return base, row.body.branch, None
         branches = {one.name for one in _read(await self.github.refs.branches(acts.repo))}
-        pulls = _read(await self.github.pulls.list(acts.repo, state="all", limit=_PULLS_LOOKED_AT))
+        pulls = _read(await read_pulls(self.github, acts.repo, acts.issue))
+        if not are_all_read(pulls, acts.issue):
+            raise _Ended(Lost())
         made = [one for one in await self.outbox.by_cause(acts.cause) if one.state == "done"]
         own = {one.body.branch for one in made if isinstance(one.body, RefBody)}
         me, epoch = self.github.login, acts.held.epoch
-        choice = choose_branch(acts.task, acts.issue, epoch, me, branches=branches, own=own, pulls=pulls)
+        trusted = await self.trust.accounts(acts.repo)
+        choice = choose_branch(
+            acts.task, acts.issue, epoch, me, branches=branches, own=own, pulls=pulls, trusted=trusted
+        )
         if choice.code == "left":
             raise _Ended(Lost())
         if choice.code == "create":
@@ -151,10 +161,10 @@ class DocumentWork(TaskWork):
             return
         read = await self.github.contents.read(acts.repo, path, ref=branch, max_chars=MOST_CHARS)
         if isinstance(read, Err) and read.kind == "invalid":
-            raise _Ended(Blocked(read.error))
+            raise _Ended(Blocked("document_unreadable", read.error))
         before = None if isinstance(read, Err) and read.kind == "not_found" else _read(read)
         if before is not None and before.truncated:
-            raise _Ended(Blocked(f"{path} has more than {MOST_CHARS:,} characters"))
+            raise _Ended(Blocked("document_too_long", f"{path} has more than {MOST_CHARS:,} characters"))
         text, sha = (before.text, before.sha) if before else ("", "")
         files = await self._files(acts, branch)
         found = acts.held.found
@@ -162,7 +172,7 @@ class DocumentWork(TaskWork):
         async with self.attention.take(NAME):
             written = await self.writer.write(request)
         if not written.text:
-            raise _Ended(Failed(f"{path}: {written.problem}"))
+            raise _Ended(Failed("document_unfit", f"{path}: {written.problem}"))
         await self._done(acts, acts.document(path, written.text, branch=branch, sha=sha))
 
     async def _files(self, acts: DocumentActs, branch: str) -> tuple[str, ...]:
@@ -197,12 +207,12 @@ class DocumentWork(TaskWork):
         if row is None:
             tried = await self.outbox.by_target(action.kind, action.target)
             if len(tried) >= _TRIES or any(one.rejected for one in tried):
-                raise _Ended(Failed(tried[0].error or tried[0].state))
+                raise _Ended(Failed("not_sent", tried[0].error or tried[0].state))
             if not await acts.held.is_ours():
                 raise _Ended(Lost())
             submitted = await self.outbox.submit(action)
             if not submitted.accepted:
-                raise _Ended(Blocked(submitted.reason))
+                raise _Ended(Blocked("not_allowed", submitted.reason))
             row = submitted.intent
         return await self._settled(row)
 
@@ -215,11 +225,11 @@ class DocumentWork(TaskWork):
             await self.outbox.deliver_due()
             row = await self.outbox.get(row.id) or row
             if row.state == "held":
-                raise _Ended(Blocked(row.error or row.state))
+                raise _Ended(Blocked("needs_owner", row.error or row.state))
             if row.state in ACTIVE_STATES and row.state != "done":
                 await self.clock.sleep(_LOOK_AGAIN_S)
             elif row.state != "done":
-                raise _Ended(Failed(row.error or row.state))
+                raise _Ended(Failed("not_sent", row.error or row.state))
         return row
 
 
@@ -231,5 +241,7 @@ def _is_empty(read: ApiResult[GitRef]) -> bool:
 def _read(result: ApiResult[T]) -> T:
     """Return what was read. Raises `_Ended` where it could not be."""
     if isinstance(result, Err):
-        raise _Ended(Failed(result.error))
+        if result.kind in _NOT_OF_THE_TASK:
+            raise _Ended(Deferred(result.error, result.retry_after))
+        raise _Ended(Failed("unreadable", result.error))
     return result.data

@@ -50,6 +50,11 @@ def rejected(held: Held) -> Entry:
     return Entry("decision", _LOOP, "You said no to a change of SELF.md", "refl", reason, data={"status": "rejected"})
 
 
+def given_up(reason: str) -> Entry:
+    """The change that waited for the owner could not be shown without naming somebody who is forgotten."""
+    return Entry("decision", _LOOP, "A change of SELF.md that waited for your yes is given up", "warn", reason)
+
+
 def found(version: Version) -> Entry:
     """SELF.md is not what the history knew."""
     summary = f"SELF.md, {version.reason}, is kept in the history"

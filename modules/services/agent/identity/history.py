@@ -14,7 +14,7 @@ import json
 import os
 import re
 import time
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 from dataclasses import asdict, fields
 from datetime import UTC, datetime, timedelta
@@ -108,6 +108,14 @@ class History:
         self._arrive(version.name)
         self._forget_the_oldest()
         return version
+
+    def erase(self, lines: Collection[str]) -> None:
+        """Delete each version that holds one of these lines."""
+        for name in self._names():
+            text = self._text(name).read_text(encoding="utf-8", errors="replace")
+            if not frozenset(lines).isdisjoint(text.splitlines()):
+                self._text(name).unlink()
+                self._told(name).unlink(missing_ok=True)
 
     def versions(self) -> list[Version]:
         """All that are kept, newest first."""
@@ -261,10 +269,11 @@ def _is_utf8(text: str) -> bool:
 
 
 def _is_held(data: Json) -> bool:
-    texts = {name: value for name, value in data.items() if name != "cites"}
+    texts = {name: value for name, value in data.items() if name not in {"cites", "erases"}}
     cites = data.get("cites")
     return (
-        data.keys() == {field.name for field in fields(Held)}
+        data.keys() | {"erases"} == {field.name for field in fields(Held)}
+        and isinstance(data.get("erases", False), bool)
         and isinstance(cites, list)
         and all(isinstance(text, str) for text in (*cites, *texts.values()))
         and _is_utf8(data["content"])

@@ -18,10 +18,14 @@ from modules.runtime.events import Event, Publish, discard
 from modules.runtime.home import Home
 from modules.runtime.journal.journal import Journal
 from modules.services.agent.identity import entries, policy
+from modules.services.agent.identity.forget_policy import Names, lines_lost, names_anywhere, without
 from modules.services.agent.identity.history import History
 from modules.services.agent.identity.types import Author, Change, Held, ProposedSelf, Version
 
 T = TypeVar("T")
+
+_FORGOTTEN = "forgotten"
+"""What a change cites that only takes somebody out who is forgotten."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +50,10 @@ class SelfKeeper:
 
         A change that waited and cannot be read any more is told.
         """
-        await self._alone(self._history.held)
+        held = await self._alone(self._history.held)
+        if held is not None and held.erases:
+            # NOTE(self): what waits to be erased is not copied meanwhile.
+            return
         found = await self._alone(lambda: self._history.notice(self._clock.now()))
         if found is not None:
             await self._journal.record(entries.found(found))
@@ -76,6 +83,32 @@ class SelfKeeper:
 
         return await self._tell(proposed, await self._alone(admit))
 
+    async def forget(self, names: Names, is_certain: Names, *, reason: str) -> Change:
+        """Take what names somebody out of SELF.md and of the change that waits; who it is is not told.
+
+        What cannot go without the owner waits for their yes, alone or with the change that waited. Versions from before
+        are not touched here.
+
+        Args:
+            names: whether a text may name them.
+            is_certain: whether it names them, and can mean nobody and nothing else.
+            reason: why, in words.
+
+        Raises:
+            StorageError: the disk is full or refuses; SELF.md is then as it was.
+            Transient: another process has held the history for too long.
+
+        """
+
+        def work() -> tuple[bool, ProposedSelf, Change]:
+            given_up = self._forget_in_held(names, is_certain, reason)
+            return given_up, *self._forget_in_self(names, is_certain, reason)
+
+        given_up, proposed, change = await self._alone(work)
+        if given_up:
+            await self._journal.record(entries.given_up(reason))
+        return await self._tell(proposed, change)
+
     async def approve(self) -> Change | None:
         """The owner's yes to the change that waits; None if none does. Raises as `change`."""
 
@@ -83,7 +116,8 @@ class SelfKeeper:
             held = self._history.held()
             if held is None:
                 return None
-            proposed = ProposedSelf(held.content, f"{held.reason} (with the owner's yes)", "owner", held.cites)
+            reason = f"{held.reason} (with the owner's yes)"
+            proposed = ProposedSelf(held.content, reason, "owner", held.cites, erases=held.erases)
             change = self._admit(proposed)
             if change.status != "refused":
                 self._history.drop_held()
@@ -129,6 +163,9 @@ class SelfKeeper:
         version = self._history.replace(
             proposed.content.encode(), now, by=proposed.by, reason=proposed.reason, cites=proposed.cites
         )
+        if proposed.erases:
+            by_hand = None
+            self._history.erase(lines_lost(before, proposed.content))
         appeared, vanished = policy.sections_moved(before, proposed.content)
         return Change("changed", proposed.reason, version.name, appeared, vanished, by_hand.name if by_hand else "")
 
@@ -137,9 +174,40 @@ class SelfKeeper:
         if waiting is not None and waiting.content != proposed.content:
             return Change("refused", f"another change waits for the owner's yes since {waiting.at}")
         if waiting is None:
-            held = Held(proposed.content, proposed.reason, proposed.cites, iso(self._clock.now()), why)
+            at = iso(self._clock.now())
+            held = Held(proposed.content, proposed.reason, proposed.cites, at, why, erases=proposed.erases)
             self._history.hold(held)
         return Change("held", why)
+
+    def _forget_in_held(self, names: Names, is_certain: Names, reason: str) -> bool:
+        """Take what names somebody out of the change that waits; return whether it had to be given up."""
+        held = self._history.held()
+        if held is None or not any(map(names, (held.content, held.reason, *held.cites))):
+            return False
+        found = without(held.content, names, is_certain)
+        if found is None:
+            self._history.drop_held()
+            return True
+        why = reason if names(held.reason) else held.reason
+        cites = tuple(cite for cite in held.cites if not names(cite))
+        self._history.hold(replace(held, content=found.text, reason=why, cites=cites))
+        return False
+
+    def _forget_in_self(self, names: Names, is_certain: Names, reason: str) -> tuple[ProposedSelf, Change]:
+        old = self._history.current()
+        before = old.decode(errors="replace")
+        proposed = ProposedSelf(before, reason, "soul", (_FORGOTTEN,), erases=True)
+        if not names_anywhere(before, names):
+            return proposed, Change("unchanged", "it says so already")
+        found = without(before, names, is_certain)
+        if found is None or before.encode() != old:
+            return proposed, Change("refused", "no part can go alone" if found is None else "it is no UTF-8")
+        proposed = replace(proposed, content=found.text, hold=found.hold)
+        waiting = self._history.held()
+        if waiting is None or not (why := found.hold or policy.hold_reason(before, found.text)):
+            return proposed, self._admit(proposed)
+        self._history.hold(replace(waiting, erases=True))
+        return proposed, Change("held", why)
 
     async def _tell(self, proposed: ProposedSelf, change: Change) -> Change:
         if change.status != "unchanged":

@@ -89,16 +89,17 @@ def hold_reason(old: str, new: str) -> str:
 
 def sections_moved(old: str, new: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """The sections by which the SOUL is run that `(appeared, vanished)` between two texts."""
-    before, after = _operational(old), _operational(new)
+    before, after = operational_parts(old), operational_parts(new)
     return (
         tuple(name for name in after if name not in before),
         tuple(name for name in before if name not in after),
     )
 
 
-def _operational(text: str) -> list[str]:
+def operational_parts(text: str) -> dict[str, str]:
+    """Return the sections by which the SOUL is run, by name."""
     found = extract_from_self(text).raw_sections
-    return [name for key, name in _OPERATIONAL.items() if key in found]
+    return {name: found[key] for key, name in _OPERATIONAL.items() if key in found}
 
 
 def _plain(heading: str) -> str:

@@ -19,6 +19,7 @@ class ProposedSelf:
         by: who proposes it; what the `owner` does with their own hand is never held.
         cites: what it grew from: uris of posts, or names such as `owner`.
         hold: why it must wait for the owner's yes whatever it says; "" if it need not.
+        erases: no version is kept that holds a line which this change takes out.
 
     """
 
@@ -27,6 +28,7 @@ class ProposedSelf:
     by: Author
     cites: tuple[str, ...] = ()
     hold: str = ""
+    erases: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,13 +55,17 @@ class Change:
 
 @dataclass(frozen=True, slots=True)
 class Held:
-    """A change that waits for the owner: the proposal as it was, when it came (ISO-8601 UTC), and why it waits."""
+    """A change that waits for the owner: the proposal as it was, when it came (ISO-8601 UTC), and why it waits.
+
+    `erases` as in the proposal.
+    """
 
     content: str
     reason: str
     cites: tuple[str, ...]
     at: str
     why: str
+    erases: bool = False
 
 
 @dataclass(frozen=True, slots=True)

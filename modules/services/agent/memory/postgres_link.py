@@ -29,6 +29,7 @@ DEADLINE_S = 30.0
 
 _CONNECT_S = 5
 _SCHEMA_LOCK = 0x50554C
+_STATEMENT_TIMEOUT = "SELECT set_config('statement_timeout', %s, false)"
 
 
 class Link:
@@ -70,16 +71,37 @@ class Link:
                 for us, or a newer version made its tables.
 
         """
+        async with (
+            self._connected(self._deadline_s) as connection,
+            connection.transaction(),
+            connection.cursor() as cursor,
+        ):
+            yield cursor
+
+    @asynccontextmanager
+    async def outside(self, deadline_s: float) -> AsyncIterator[Cursor]:
+        """A cursor outside any transaction, for what no transaction may hold; the block has `deadline_s` for all of it.
+
+        The connection is let go of afterwards, with the settings of its session. Raises as `transaction`.
+        """
+        async with self._connected(deadline_s) as connection:
+            try:
+                async with connection.cursor() as cursor:
+                    await cursor.execute(_STATEMENT_TIMEOUT, (f"{deadline_s:g}s",))
+                    yield cursor
+            finally:
+                await self._let_go()
+
+    @asynccontextmanager
+    async def _connected(self, deadline_s: float) -> AsyncIterator[psycopg.AsyncConnection[DictRow]]:
         async with self._turn:
             try:
-                async with asyncio.timeout(self._deadline_s):
-                    connection = await self._open()
-                    async with connection.transaction(), connection.cursor() as cursor:
-                        yield cursor
+                async with asyncio.timeout(deadline_s):
+                    yield await self._open()
             except TimeoutError as error:
                 await self._let_go()
                 raise Transient(
-                    f"PostgreSQL did not answer within {self._deadline_s:g} s",
+                    f"PostgreSQL did not answer within {deadline_s:g} s",
                     remedy="If this goes on, look after the server of DATABASE_URL.",
                 ) from error
             except self._psycopg.Error as error:
@@ -105,7 +127,7 @@ class Link:
             row_factory=self._psycopg.rows.dict_row,
         )
         try:
-            await connection.execute("SELECT set_config('statement_timeout', %s, false)", (f"{STATEMENT_S:g}s",))
+            await connection.execute(_STATEMENT_TIMEOUT, (f"{STATEMENT_S:g}s",))
             async with connection.transaction():
                 await _migrate(connection.cursor())
         except BaseException:

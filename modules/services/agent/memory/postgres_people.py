@@ -2,19 +2,34 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import TYPE_CHECKING, Any
 
+from common.errors import Transient
 from common.person import Held, Trace
 from modules.services.agent.memory.postgres_link import DEADLINE_S, Link
 
 if TYPE_CHECKING:
     from modules.services.agent.memory.postgres_link import Cursor
 
+REWRITE_S = 120.0
+"""So long the server may take to write the table anew, in seconds; others may want the table meanwhile."""
+
 _PAGE = 1000
+_LOCK_WAIT = "4s"
+_PAUSE_S = 0.2
+_ASK = "Ask whoever keeps the server of DATABASE_URL"
+_OLDER = """
+SELECT count(*) AS count FROM pg_stat_activity
+WHERE datname = current_database() AND pid <> pg_backend_pid() AND backend_xmin IS NOT NULL AND xact_start < %s
+"""
+_FILE = "SELECT pg_relation_filenode('soul.memories') AS file"
 
 
 class PostgresPeople:
-    """Memories of `agent` that name a person or come from a conversation with them. Every call is one transaction.
+    """Memories of `agent` that name a person or come from a conversation with them.
+
+    Every call but `rewrite` is one transaction.
 
     Raises:
         ConfigError: psycopg is not installed, or `url` is no address of a server.
@@ -22,9 +37,10 @@ class PostgresPeople:
 
     """
 
-    def __init__(self, url: str, agent: str, *, deadline_s: float = DEADLINE_S) -> None:
+    def __init__(self, url: str, agent: str, *, deadline_s: float = DEADLINE_S, rewrite_s: float = REWRITE_S) -> None:
         self._link = Link(url, deadline_s)
         self._agent = agent
+        self._rewrite_s = rewrite_s
 
     async def about(self, trace: Trace) -> Held:
         """Return these memories, the oldest first."""
@@ -38,7 +54,10 @@ class PostgresPeople:
             return [str(row["body"]) for row in await self._theirs(cursor, trace)]
 
     async def forget(self, trace: Trace) -> int:
-        """Delete these memories; return how many there were. A memory whose place one had taken stays replaced."""
+        """Delete these memories; return how many there were. A memory whose place one had taken stays replaced.
+
+        Their bytes lie in the server's files until `rewrite`, which the server is told to be owed.
+        """
         async with self._link.transaction() as cursor:
             ids = [row["id"] for row in await self._theirs(cursor, trace)]
             await cursor.execute(
@@ -46,7 +65,35 @@ class PostgresPeople:
                 (self._agent, ids),
             )
             await cursor.execute("DELETE FROM soul.memories WHERE agent = %s AND id = ANY(%s)", (self._agent, ids))
-            return cursor.rowcount
+            if ids:
+                await cursor.execute("INSERT INTO soul.rewrites VALUES (%s) ON CONFLICT DO NOTHING", (self._agent,))
+            return len(ids)
+
+    async def rewrite(self) -> bool:
+        """Have the server write its table and indices anew if a deletion is owed that; return whether one was.
+
+        A plain VACUUM frees pages and leaves their bytes. While a transaction of the same database is older than this
+        call, the server keeps for it what was deleted: then that is waited for.
+
+        Raises:
+            Transient: it was not done, within `REWRITE_S`; it stays owed.
+
+        """
+        async with self._link.transaction() as cursor:
+            await cursor.execute("SELECT clock_timestamp() AS now FROM soul.rewrites WHERE agent = %s", (self._agent,))
+            owed = await cursor.fetchone()
+        if owed is None:
+            return False
+        async with self._link.outside(self._rewrite_s) as cursor:
+            await cursor.execute("SELECT set_config('lock_timeout', %s, false)", (_LOCK_WAIT,))
+            while await _one(cursor, _OLDER, owed["now"]):  # noqa: ASYNC110 - the server tells nobody of it
+                await asyncio.sleep(_PAUSE_S)
+            before = await _one(cursor, _FILE)
+            await cursor.execute("VACUUM (FULL) soul.memories")
+            if await _one(cursor, _FILE) == before:
+                raise Transient("PostgreSQL did not write soul.memories anew", remedy=f"{_ASK} to let us VACUUM it.")
+            await cursor.execute("DELETE FROM soul.rewrites WHERE agent = %s", (self._agent,))
+        return True
 
     async def aclose(self) -> None:
         """Close the connection."""
@@ -66,6 +113,13 @@ class PostgresPeople:
             if len(rows) < _PAGE:
                 return found
             last = rows[-1]["id"]
+
+
+async def _one(cursor: Cursor, query: str, *values: object) -> object:
+    """Return the one value of the one row that a query gives."""
+    await cursor.execute(query, values)
+    row = await cursor.fetchone()
+    return next(iter(row.values())) if row else None
 
 
 def _is_theirs(row: dict[str, Any], trace: Trace) -> bool:

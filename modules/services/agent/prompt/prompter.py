@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import re
-from collections.abc import Awaitable, Callable, Iterator, Mapping
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Literal
@@ -130,6 +130,7 @@ class Prompter:
         now: datetime,
         least: Provenance = Provenance.STRANGER,
         bare: bool = False,
+        peers: Sequence[str] = (),
     ) -> TurnPrompt:
         """The system prompt of one turn.
 
@@ -142,6 +143,7 @@ class Prompter:
             now: when.
             least: what rests on words less trusted than these stays out, so that the turn need not sink to them.
             bare: nothing but who the SOUL is, and the task.
+            peers: the peers who take part in it, by DID or by their names on GitHub.
 
         Raises:
             IdentityError: SOUL.md is not what it was.
@@ -150,7 +152,7 @@ class Prompter:
 
         """
         task = self._skills.render(skill, SYSTEM_SECTION, **(variables or {})).strip() if skill else ""
-        asked = Asked(audience, session_key, query, now, self._timezone, least)
+        asked = Asked(audience, session_key, query, now, self._timezone, least, peers)
         wanted = rows.BARE if bare else rows_for(audience, onboarding=self._sources.onboarding())
         found = await gather(self._sources, self._home, self._soul, asked, wanted)
         found.texts[rows.CORE] = self._core.text
@@ -241,6 +243,7 @@ def _turn_prompt(result: BootstrapResult, found: Gathered, session_key: str) -> 
     words = [day.provenance for day in found.days if day.name in included]
     recalled = rows.RECALLED in included
     words += [found.recalled.provenance] if recalled else []
+    words += [Provenance.PEER] if rows.PEERS in included else []
     return TurnPrompt(
         blocks=tuple(_blocks(result)),
         parts=tuple(_part(file, result.tokens[file.name]) for file in result.included),

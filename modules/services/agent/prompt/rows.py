@@ -16,6 +16,7 @@ MEMORY, PROSOCHE, CONTEXT = "MEMORY.md", "PROSOCHE.md", "CONTEXT.md"
 PROFILE, SKILLS, EXTRA = "profile", "skills", "extra"
 DAYS = "memory/"
 DEGRADED, TASK, BOOT, RECALLED, RUNTIME = "degraded services", "skill", "boot context", "recalled memories", "runtime"
+PEERS = "peer histories"
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,6 +64,7 @@ ROWS: Mapping[str, Row] = {
     CONTEXT: Row(8, "dynamic", owner_only=True, tracked=True),
     SKILLS: Row(9, "semi-static", owner_only=True),
     EXTRA: Row(10, "dynamic"),
+    PEERS: Row(10.5, "dynamic"),
     RECALLED: Row(11, "dynamic"),
     RUNTIME: Row(99, "dynamic", whole=True),
 }

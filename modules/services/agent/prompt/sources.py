@@ -58,6 +58,14 @@ class Recall(Protocol):
         ...
 
 
+class Peers(Protocol):
+    """What the SOUL and its peers did together in public."""
+
+    def __call__(self, peers: Collection[str], *, least: Provenance) -> Awaitable[str]:
+        """The text about `peers`, "" where there is none, or words in it would be less trusted than `least`."""
+        ...
+
+
 async def nothing(*_: object, **__: object) -> str:
     """A source that has no text."""
     return ""
@@ -93,6 +101,7 @@ class Sources:
         wakeup_context: what the SOUL reads once after it woke; the session's key decides how much of it.
         skills_listing: name, description, and when to load each skill.
         tools_md: TOOLS.md.
+        peers: what the SOUL and the peers in a turn did together.
         extra: more files for a session.
         onboarding: whether the owner and the SOUL are to talk for the first time.
 
@@ -108,6 +117,7 @@ class Sources:
     wakeup_context: Callable[[str], Awaitable[str]] = nothing
     skills_listing: Callable[[], Awaitable[Sequence[SkillLine]]] = none
     tools_md: Callable[[], Awaitable[str]] = nothing
+    peers: Peers = nothing
     extra: Callable[[str], Awaitable[Sequence[PromptFile]]] = none
     onboarding: Callable[[], bool] = never
 
@@ -116,7 +126,8 @@ class Sources:
 class Asked:
     """The turn for which a prompt is built.
 
-    `query` is what it is about, in the words of whoever began it; `least`, whose words it may bring in at the least.
+    `query` is what it is about, in the words of whoever began it; `least`, whose words it may bring in at the least;
+    `peers`, the peers who take part in it.
     """
 
     audience: Audience
@@ -125,6 +136,7 @@ class Asked:
     now: datetime
     timezone: str
     least: Provenance = Provenance.STRANGER
+    peers: Sequence[str] = ()
 
     @property
     def public(self) -> bool:
@@ -189,6 +201,9 @@ def _questions(
         found.extra = await ask(asked.session_key)
         return ""
 
+    async def peers() -> str:
+        return await sources.peers(asked.peers, least=asked.least) if asked.peers else ""
+
     async def of(answer: Awaitable[str]) -> str:
         return await answer
 
@@ -209,5 +224,6 @@ def _questions(
         rows.PROSOCHE: lambda: of(sources.attention_list(public=asked.public)),
         rows.SKILLS: skills,
         rows.EXTRA: extra,
+        rows.PEERS: peers,
         rows.RECALLED: recalled,
     }

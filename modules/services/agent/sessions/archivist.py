@@ -26,6 +26,7 @@ from modules.services.agent.sessions import archives, endings, store
 from modules.services.agent.sessions.archive_file import CONTENT_TYPE, pack
 from modules.services.agent.sessions.archived import Archive, Distilled, Outcome
 from modules.services.agent.sessions.conversation import outgrown
+from modules.services.agent.sessions.distil_policy import worth
 from modules.services.agent.sessions.distiller import Distiller
 from modules.services.agent.sessions.endings import REMNANTS, Remnant
 from modules.services.agent.sessions.sessions import Sessions
@@ -57,6 +58,8 @@ class Archivist:
             or where it raised `PolicyBlocked` or `Transient` it is called again, unless another goes on under that key.
         remember: keeps one memory within a transaction of `database`, if memories lie there too; they are then kept
             at the very moment at which the messages go. Otherwise just before, and again after a crash in between.
+        before_reading: called with the key of a conversation before its messages are read to be distilled, so that who
+            denies that by now leaves it.
         may_remember: whether memories may be kept of the conversation with that key; without it, of all.
 
     """
@@ -76,6 +79,7 @@ class Archivist:
         on_kept: Callable[[datetime], Awaitable[None]] | None = None,
         on_end: Callable[[str], Awaitable[None]] | None = None,
         remember: archives.Remember | None = None,
+        before_reading: Callable[[str], Awaitable[None]] | None = None,
         may_remember: Callable[[str], Awaitable[bool]] | None = None,
     ) -> None:
         self._sessions = sessions
@@ -90,6 +94,7 @@ class Archivist:
         self._on_kept = on_kept
         self._on_end = on_end
         self._remember = remember
+        self._before_reading = before_reading
         self._may_remember = may_remember
         self._alone = asyncio.Lock()
 
@@ -101,9 +106,7 @@ class Archivist:
 
         """
         async with self._alone:
-            rows = await self._sessions.rows(session_id)
-            old = outgrown(rows, budget_tokens)
-            if not old:
+            if not outgrown(await self._sessions.rows(session_id), budget_tokens):
                 return Outcome("nothing", "there is nothing to condense")
             # NOTE(self): a turn does not wait for a store that could not be reached; `finish_prepared` tries again.
             if waiting := await self._left_over(session_id):
@@ -111,6 +114,10 @@ class Archivist:
             session = await self._database.run(lambda connection: store.find(connection, session_id))
             if session is None:
                 raise LookupError(f"no session {session_id}")
+            rows = await self._readable(session)
+            old = outgrown(rows, budget_tokens)
+            if not old:
+                return Outcome("nothing", "who denies inference left the conversation")
             reason = f"{number(sum(row.tokens for row in rows))} tokens are more than {number(budget_tokens)}"
             return await self._archive(session, old, reason, whole=False)
 
@@ -138,7 +145,7 @@ class Archivist:
                 outcome = await self._finish(archive, _LEFT_OVER)
                 if outcome.status == "waiting":
                     return outcome
-            rows = await self._sessions.rows(session.id)
+            rows = await self._readable(session)
             if not rows:
                 return await self._end_silent(session)
             return await self._archive(session, rows, reason, whole=True)
@@ -155,6 +162,12 @@ class Archivist:
                     await self._journal.record(_outcome_entry(archive.session_key, outcome))
                 outcomes.append(outcome)
             return outcomes
+
+    async def _readable(self, session: Session) -> Sequence[Row]:
+        """The messages of a conversation, without those that are not to be read any more."""
+        if self._before_reading:
+            await self._before_reading(session.key)
+        return await self._sessions.rows(session.id)
 
     async def _archive(self, session: Session, rows: Sequence[Row], reason: str, *, whole: bool) -> Outcome:
         outcome = await self._begin(session, rows, reason, whole=whole)
@@ -201,7 +214,9 @@ class Archivist:
         # NOTE(self): what a talk of last week taught us was learned last week, whenever it comes to be archived.
         at = session.last_active_at if whole else iso(self._clock.now())
         tags = () if whole else (COMPACTION,)
-        distilled = await self._distiller.distil(session, rows, provenance, remembered_at=at, tags=tags)
+        distilled = Distilled("", "", provenance, (), at)
+        if worth(rows):
+            distilled = await self._distiller.distil(session, rows, provenance, remembered_at=at, tags=tags)
         if self._may_remember and not await self._may_remember(session.key):
             distilled = replace(distilled, memories=())
         if whole or distilled.message:

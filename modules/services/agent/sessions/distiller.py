@@ -18,7 +18,7 @@ from modules.runtime.llm.types import Message, NamedTool, PromptBlock, ToolSpec
 from modules.services.agent.framing import Framer
 from modules.services.agent.session_keys import is_main
 from modules.services.agent.sessions.archived import Distilled
-from modules.services.agent.sessions.distil_policy import FIELDS, fields_for, memories_of, summary_of, worth
+from modules.services.agent.sessions.distil_policy import FIELDS, fields_for, memories_of, summary_of
 from modules.services.agent.sessions.rows import blocks, words_of
 from modules.services.agent.sessions.transcript import said_lines, transcript
 from modules.services.agent.sessions.types import Row, Session
@@ -91,12 +91,10 @@ class Distiller:
         remembered_at: str,
         tags: tuple[str, ...] = (),
     ) -> Distilled:
-        """What to keep of `rows`, whose least trusted words are of `provenance`; nothing, if it is not worth a call.
+        """What to keep of `rows`, whose least trusted words are of `provenance`, however little was said.
 
         Raises as `LLMGateway.chat_with_tools`.
         """
-        if not worth(rows):
-            return Distilled("", "", provenance, (), remembered_at)
         answer = await self._answer(session, rows, provenance)
         said = "\n".join(words_of(block) for row in rows for block in blocks(row.message))
         redact = self._redactor.text

@@ -50,7 +50,7 @@ _REPOSITORY_ANSWERS = (
     *("Held", "On Its Way", "No Repository", "No Title", "No Account", "No Change"),
     *("Not Ours", "Plan Closing", "Sentinel Closing"),
 )
-_THREAD_TOOLS = ("github_create_issue_comment", "github_graceful_exit", "github_stay_silent")
+_THREAD_TOOLS = ("github_create_issue_comment", "github_graceful_exit", "github_stay_silent", "github_submit_review")
 
 WORK_CONTRACTS: Mapping[str, Mapping[str, frozenset[str]]] = {
     "commitments": {
@@ -68,6 +68,21 @@ WORK_CONTRACTS: Mapping[str, Mapping[str, frozenset[str]]] = {
         "From Issues": frozenset({"repo", "issues"}),
         "Issue": frozenset({"number", "text"}),
         "Tool": _NONE,
+        "Missing Prompt": _NONE,
+        "What Is Missing": frozenset({"repo", "wanted", "tasks", "left"}),
+        "Missing Tool": _NONE,
+    },
+    "pr-review": {
+        "System Prompt": frozenset({"github_username", "repo", "number"}),
+        "Message": frozenset(
+            {
+                *("today", "title", "author", "head", "base", "stats"),
+                *("opening", "diff", "left_out", "comments", "approval"),
+            }
+        ),
+        "Left Out": frozenset({"count"}),
+        "May Approve": _NONE,
+        "May Not Approve": _NONE,
     },
     "plans": {
         "Verification": _NONE,
@@ -138,7 +153,9 @@ WORK_CONTRACTS: Mapping[str, Mapping[str, frozenset[str]]] = {
                 "Empty",
                 "Introduction",
                 "Instructions",
+                "No Approval",
                 "Repeats",
+                "Unfinished",
                 "Person",
                 "Given Up",
                 "Held",

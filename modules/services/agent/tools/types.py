@@ -52,13 +52,15 @@ class Turn:
 class ToolResult:
     """What a handler answers.
 
-    `ends_turn` says that nothing more needs to be asked of the model; `provenance` whose words the content holds, if
-    they are not our own: the turn sinks to it.
+    `ends_turn` says that nothing more needs to be asked of the model; `refused` of an error that the act itself may not
+    be, so that no other words help; `provenance` whose words the content holds, if they are not our own: the turn sinks
+    to it.
     """
 
     content: str
     is_error: bool = False
     ends_turn: bool = False
+    refused: bool = False
     provenance: Provenance | None = None
     data: dict[str, Any] = field(default_factory=dict)
 

@@ -57,6 +57,10 @@ class Etiquette:
         circle = self._world.circle()
         return any(circle.is_peer(who) for who in (actor.did, actor.handle.lower()))
 
+    def is_ours(self, repo: str) -> bool:
+        """Whether a repository, `owner/name`, is ours or the owner's."""
+        return policy.is_ours(repo, self._world.circle())
+
     def is_automated(self, actor: Actor) -> bool:
         """Whether a program speaks for an account."""
         return self._world.circle().is_automated(actor.did, is_bot=actor.is_bot)

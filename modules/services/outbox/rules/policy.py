@@ -177,8 +177,8 @@ def repository(act: ProposedAction | Intent) -> str:
 
 
 def is_ours(place: str, circle: TrustCircle) -> bool:
-    """Whether a repository belongs to our account on GitHub, or to the owner's."""
-    return place.partition("/")[0].lower() in circle.github
+    """Whether a repository is of our account on GitHub or of the owner's, or a workspace of their organisation."""
+    return place.partition("/")[0].lower() in circle.github or place.lower() in circle.workspaces
 
 
 def cost(kind: IntentKind) -> float:

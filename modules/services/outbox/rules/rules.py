@@ -81,6 +81,26 @@ GITHUB_CREATIONS = EtiquetteRule(
     "So many issues, comments, pull requests, reviews and repositories leave in an hour; the rest waits its turn.",
     "later",
 )
+WELCOME = EtiquetteRule(
+    "welcome",
+    1,
+    "reason",
+    None,
+    "the policies of projects that refuse AI agents or set them conditions; the bound is our own measure",
+    "Before the first act in a repository that is neither ours nor the owner's, nor a workspace that is watched, its"
+    " own files are asked about AI agents. Where they refuse nothing is done; where that is not clear it waits for the"
+    " owner's yes. What the owner asks for in a turn that holds nobody else's words is done.",
+    "silence",
+)
+PULLS_PER_REPOSITORY = EtiquetteRule(
+    "pulls-per-repository",
+    1,
+    "open pull requests",
+    None,
+    "GitHub's limits on pull requests of people who may not push; the number is our own measure",
+    "So many pull requests of ours are open in a repository that is neither ours nor the owner's, nor a workspace that"
+    " is watched, and where we may not push.",
+)
 WORKFLOW_FILES = EtiquetteRule(
     "workflow-files",
     1,
@@ -302,6 +322,8 @@ ETIQUETTE_RULES: tuple[EtiquetteRule, ...] = (
     MESSAGES_PER_PERSON,
     MESSAGES_PER_PERSON_DAY,
     GITHUB_CREATIONS,
+    WELCOME,
+    PULLS_PER_REPOSITORY,
     WORKFLOW_FILES,
     COST_CREATE,
     COST_UPDATE,

@@ -45,6 +45,7 @@ class TrustCircle:
         github: our account on GitHub and the owner's, in lower case.
         found: peers that said on their own who they are, as we did. They may be reached and named. In all else they
             are strangers: for what waits for the owner's yes, for the counters, and for the day's budget.
+        workspaces: those of the owner's organisation that are watched, `owner/name` in lower case.
 
     """
 
@@ -53,6 +54,7 @@ class TrustCircle:
     peers: Collection[str]
     github: Collection[str] = frozenset()
     found: Collection[str] = frozenset()
+    workspaces: Collection[str] = frozenset()
 
     def is_stranger(self, who: str) -> bool:
         """Whether `who` (a did, or a handle in lower case) is neither owner nor listed peer nor ourselves."""
@@ -81,6 +83,7 @@ class World:
         github: our account and the owner's accounts on GitHub.
         found: dids and handles of the peers that were found by identity posts on both sides.
         watched: the workspaces that are watched, `owner/name` in lower case.
+        organisation: whose workspaces are the owner's; "" for none.
 
     """
 
@@ -93,11 +96,14 @@ class World:
     github: Collection[str] = ()
     found: Callable[[], Collection[str]] = tuple
     watched: Callable[[], Collection[str]] = tuple
+    organisation: str = ""
 
     def circle(self) -> TrustCircle:
         """Whom we know at this moment."""
         own = (self.own_did(), self.own_handle)
-        known = (own, self.owner, self.peers(), self.github, self.found())
+        place = f"{self.organisation.lower()}/"
+        workspaces = [name for name in self.watched() if self.organisation and name.startswith(place)]
+        known = (own, self.owner, self.peers(), self.github, self.found(), workspaces)
         return TrustCircle(*(_names(names) for names in known))
 
 

@@ -121,6 +121,7 @@ class BlueskySender:
                     uploaded.data,
                     card=await self._card(body),
                     replies=body.replies if isinstance(body, PostBody) else None,
+                    may_be_quoted=body.may_be_quoted if isinstance(body, PostBody) else True,
                     rkey=intent.rkey,
                     created_at=created_at,
                 )

@@ -15,7 +15,8 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, ru
 from adapters.atproto.types import Notification, Post
 from common.clock import FakeClock, parse_iso
 from common.provenance import Provenance
-from modules.lives.bluesky.case import Case, incoming_of
+from modules.lives.bluesky.case import Case
+from modules.lives.bluesky.case_reader import incoming_of
 from modules.lives.bluesky.conversation_policy import Conversation
 from modules.lives.bluesky.conversations import Conversations
 from modules.lives.bluesky.thread import analyze_thread_view

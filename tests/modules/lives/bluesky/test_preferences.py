@@ -165,3 +165,24 @@ async def test_who_denies_embedding_stands_in_no_memory(running_town: RunningTow
         assert [memory.subject for memory in await memories.listed()] == ["slate"]
         assert not await preferences.may_be_remembered(f"bluesky:thread:{top}")
         assert await preferences.may_be_remembered("owner:terminal")
+
+
+async def test_a_conversation_is_archived_without_the_words_of_who_denied_inference_meanwhile(
+    running_town: RunningTown,
+) -> None:
+    home = running_town.make_home("rowan", SOUL_SPEED="1")
+    sam, kit = running_town.account("sam"), running_town.account("kit")
+    top, _ = running_town.network.post_as(sam, f"@rowan.test {SECRET}, or does it?")
+    async with awake(home) as life:
+        for what in ("otter", "owl", "newt", "crane"):
+            await life.look()
+            life.passes(300)
+            running_town.network.post_as(kit, f"@rowan.test and what does the {what} count?", reply_to_uri=top)
+        await life.look()
+        assert "heron" in prompts(running_town)
+        declare(running_town, "sam", inference=False)
+        life.passes(25 * 3600)
+        running_town.mind.asked.clear()
+        await life.app.lives.turn_services.archivist.reset(f"bluesky:thread:{top}")
+    assert "otter" in prompts(running_town)
+    assert "heron" not in prompts(running_town)

@@ -10,7 +10,8 @@ import pytest
 
 from common.clock import FakeClock
 from common.provenance import Provenance
-from modules.lives.bluesky.case import Case, incoming_of
+from modules.lives.bluesky.case import Case
+from modules.lives.bluesky.case_reader import incoming_of
 from modules.lives.bluesky.conversations import Conversations
 from modules.lives.bluesky.policy import Plan
 from modules.lives.bluesky.thread import analyze_thread_view, with_full_links

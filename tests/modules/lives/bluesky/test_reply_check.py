@@ -44,6 +44,12 @@ SCAFFOLD = scaffold_of(PROMPT, [TOLD])
         ("That's a great question!", "thanks"),
         ("❤️", "thanks"),
         ("Merci beaucoup !", "thanks"),
+        ("The rain is…", "unfinished"),
+        ("Well, rain on tin...", "unfinished"),
+        ('"Tin …"', "unfinished"),
+        ("…", "unfinished"),
+        ("Tin sings louder than slate…", ""),
+        ("Tin… or slate.", ""),
         ("Yes.", ""),
         ("42", ""),
         ("Danke, Schiefer ist leiser.", ""),
@@ -60,6 +66,7 @@ def test_a_reply_says_something_of_its_own(text: str, problem: str) -> None:
 
 def test_where_thanks_are_enough_only_the_rest_is_looked_at() -> None:
     assert reply_problem("Thank you so much!", [QUESTION], SCAFFOLD, may_thank=True) is None
+    assert reply_problem("…", [QUESTION], SCAFFOLD, may_thank=True) == "unfinished"
     assert reply_problem("Your own posts are marked YOU.", [QUESTION], SCAFFOLD, may_thank=True)
 
 

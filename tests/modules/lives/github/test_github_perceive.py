@@ -68,7 +68,7 @@ async def place(tmp_path: Path) -> AsyncIterator[Place]:
             api_url=url, login="rowan", token=rowan.token, clock=clock, min_spacing_s=0, transport=transport
         )
         state = GitHubState(tmp_path, database, clock)
-        perceiver = GitHubPerceiver(state, github, clock, owner_did="did:plc:owner", speed=1)
+        perceiver = GitHubPerceiver(state, github, clock, owner_did="did:plc:owner", watched=tuple, speed=1)
         yield Place(clock, network, repo, github, state, perceiver)
         await github.aclose()
     await database.close()

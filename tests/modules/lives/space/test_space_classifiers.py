@@ -20,7 +20,6 @@ from modules.lives.space.classifiers import (
     ModelEchoJudge,
     ModelIntentClassifier,
 )
-from modules.lives.space.verdicts import Verdicts
 from modules.runtime.console import SilentConsole
 from modules.runtime.database.database import Database
 from modules.runtime.database.schema import MIGRATIONS
@@ -29,6 +28,7 @@ from modules.runtime.llm.budget_guard import NoBudgetGuard
 from modules.runtime.llm.gateway import LLMGateway
 from modules.services.agent.skills.contracts import SKILL_CONTRACTS
 from modules.services.agent.skills.skills import Skills
+from modules.services.agent.verdicts import Verdicts
 from tests.loopback import to_loopback
 from tests.project import ROOT
 from town.model.faults import Fault, Faults

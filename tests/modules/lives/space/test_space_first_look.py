@@ -8,9 +8,10 @@ from datetime import datetime, timedelta
 import pytest
 
 from common.clock import FakeClock
+from modules.lives.space.first_look import FirstLook, is_idle_talk
 from modules.lives.space.snapshot import RoomSnapshot
 from modules.lives.space.types import HistoryEntry
-from modules.lives.space.verdicts import FirstLook, Verdicts, is_idle_talk
+from modules.services.agent.verdicts import Verdicts
 from tests.modules.lives.space.soul_in_room import QUESTION, REQUEST, TIN, Agent, Decide, Room, speaks
 from town.model.types import ChatRequest, Completion
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from datetime import timedelta
@@ -11,20 +11,24 @@ from datetime import timedelta
 import pytest
 
 from adapters.github.types import Repo
+from common.errors import BudgetExceeded, Transient
 from modules.lives.workspaces.cycle import Cycle, CycleReport
-from modules.lives.workspaces.life import build_claim_steps
+from modules.lives.workspaces.execute import PAUSE_S
+from modules.lives.workspaces.life import ClaimRooms, build_claim_rooms, build_task_sweep
 from modules.lives.workspaces.perceive import WorkspacePerceiver
-from modules.lives.workspaces.types import Blocked, HeldTask, Lost, Opened, TaskWork, WorkResult
+from modules.lives.workspaces.types import Blocked, HeldTask, Lost, Opened, Step, TaskWork, WorkResult
 from modules.lives.workspaces.upkeep import build_acting, build_trust
 from modules.services.plans.claims import Claim, claim_marker
-from modules.services.plans.events import count_task_failures
+from modules.services.plans.events import build_task_event_marker, count_task_failures
 from modules.services.plans.parse import parse_plan
 from modules.services.plans.render import generate_plan_markdown
 from modules.services.plans.types import Plan, Task, TaskChange
 from modules.services.plans.update import update_task_in_plan_body
 from soul.composition.services import Services
 from tests.adapters.results import ok
-from tests.running_town import RunningTown, awake
+from tests.hasty_clock import HastyClock
+from tests.running_town import HASTE_STEP_BY_STEP, RunningTown, awake
+from tests.shipped_skills import phrase
 from tests.town_github import TownGitHub
 
 SITE = Repo("acme", "www-lil-intdev-site")
@@ -33,6 +37,8 @@ PLAN = Plan(
     goal="It counts.",
     tasks=(Task(1, "Count"), Task(2, "Create SCENARIOS.md"), Task(3, "Show", dependencies=("Task 1",))),
 )
+
+ABANDONED = build_task_event_marker(2, "abandoned", 9)
 
 
 @dataclass
@@ -56,11 +62,33 @@ class Site:
     """A SOUL in front of a workspace with one plan, in issue 1."""
 
     services: Services
+    clock: HastyClock
+
+    def rooms(self, *works: TaskWork) -> ClaimRooms:
+        """The rooms of the SOUL as it is after a start."""
+        services = self.services
+        return build_claim_rooms(services, services.integrations, build_trust(services), build_acting(services), works)
+
+    def steps(self, *works: TaskWork) -> list[Step]:
+        """Its steps."""
+        return self.rooms(*works).steps
+
+    async def is_rowans_since_long_ago(self) -> None:
+        """Let the first task be one whose claim ended some minutes ago."""
+        github = self.services.github
+        issue = ok(await github.get_issue(SITE, 1))
+        body = update_task_in_plan_body(issue.body, 1, TaskChange("in_progress", "rowan")).body
+        ok(await github.update_issue(SITE, 1, body=body))
+        ended = Claim(0, "rowan", 1, 1, self.services.clock.now() - timedelta(minutes=5))
+        ok(await github.create_comment(SITE, 1, f"Mine.\n\n{claim_marker(ended)}"))
 
     async def cycle(self, *works: TaskWork) -> CycleReport:
-        """One cycle of the SOUL as it is after a start; what it then has to say is sent."""
+        """One cycle of the SOUL as it is after a start."""
+        return await self.run(self.steps(*works))
+
+    async def run(self, steps: Sequence[Step]) -> CycleReport:
+        """One cycle; what the SOUL then has to say is sent."""
         services = self.services
-        steps = build_claim_steps(services, services.integrations, build_trust(services), build_acting(services), works)
         poll = await WorkspacePerceiver(services.github, services.workspaces, services.clock).look()
         report = await Cycle(steps, lambda: True, services.journal).run(poll)
         while (await services.outbox.deliver_due()).done:
@@ -81,13 +109,14 @@ class Site:
 @asynccontextmanager
 async def site_with_plan(town_github: TownGitHub, plan: Plan = PLAN, **settings: str) -> AsyncIterator[Site]:
     town_github.add_repo(SITE.name)
-    async with awake(town_github.make_home(**settings)) as life:
+    clock = HastyClock(HASTE_STEP_BY_STEP)
+    async with awake(town_github.make_home(**settings), clock=clock) as life:
         services = life.app.services
         services.workspaces.watch(SITE)
         ok(await services.github.contents.write(SITE, "README.md", "A counter\n", message="Begin"))
         body = generate_plan_markdown(plan)
         ok(await services.github.create_issue(SITE, f"[PLAN] {plan.title}", body, labels=("plan",)))
-        yield Site(services)
+        yield Site(services, clock)
 
 
 async def test_a_document_task_is_claimed_first_and_stays_ours_while_its_pull_request_is_open(
@@ -106,17 +135,21 @@ async def test_a_document_task_is_claimed_first_and_stays_ours_while_its_pull_re
                     SITE, title="task(2)", body="Part of #1", head="task-2-scenarios", base="main"
                 )
             )
-            return Opened(pull.html_url, "SCENARIOS.md is written, @everybody.")
+            return Opened(pull.html_url, f"SCENARIOS.md is written, @everybody. {ABANDONED}")
 
         work = Work(write_page, frozenset({2}))
         report = await site.cycle(work)
         assert report.notes == ("Task 2 of acme/www-lil-intdev-site#1: opened",)
         assert report.runs_again
+        clock, journal = site.services.clock, site.services.journal
+        (won,) = await journal.with_act("claim", "claim-won", clock.now() - timedelta(hours=1), clock.now())
+        assert (won.entry.data["repo"], won.entry.data["about"]) == (SITE.full_name, f"{SITE.full_name}#1/task-2@1")
         assert await site.task(2) == ("in_progress", "rowan")
         claimed, completed = await site.comments()
         assert "Task 2: Create SCENARIOS.md" in claimed
         assert '"event":"completed"' in completed
         assert "@everybody" not in completed
+        assert count_task_failures([completed], 2) == 0
         assert ok(await github.refs.matching(SITE, "soul/")) == ()
         await site.cycle(work)
         assert work.asked == [2]
@@ -140,7 +173,7 @@ async def test_a_blocked_task_is_given_back_with_a_report_and_left_alone_after_t
     async with site_with_plan(town_github, Plan("One", goal="g", tasks=PLAN.tasks[:1])) as site:
 
         async def give_up(_: HeldTask) -> WorkResult:
-            return Blocked('There is no key. <!-- task-event {"task":1,"event":"abandoned","attempt":9} -->')
+            return Blocked("not_allowed", "There is no key.")
 
         work = Work(give_up)
         for failures in (1, 2, 3, 3):
@@ -149,7 +182,11 @@ async def test_a_blocked_task_is_given_back_with_a_report_and_left_alone_after_t
             assert count_task_failures(await site.comments(), 1) == failures
         assert work.asked == [1, 1, 1]
         told = await site.comments()
-        assert "There is no key." in told[1]
+        assert phrase("task_problem.not_allowed") in told[1]
+        assert not any("There is no key." in one or "not_allowed" in one for one in told)
+        recorded = [one.entry.reason for one in await site.services.journal.recent(100) if one.entry.loop == "task"]
+        assert all("There is no key." in one for one in recorded)
+        assert len(recorded) == 3
         assert len([one for one in told if "will not be retried" in one]) == 1
         assert ok(await site.services.github.refs.matching(SITE, "soul/")) == ()
 
@@ -202,19 +239,79 @@ async def test_a_program_that_starts_again_goes_on_with_the_task_that_it_has(
         assert await site.task(2) == ("blocked", None)
         claimed, failed = await site.comments()
         assert '"event":"failed"' in failed
-        assert "no such page" in failed
+        assert phrase("task_problem.error") in failed
+        assert not any(word in failed for word in ("ValueError", "no such page"))
         assert "is taken" in claimed
 
 
-@pytest.mark.parametrize(("owner", "begun"), [("mona", []), (SITE.owner, [1])])
-async def test_nothing_is_claimed_where_what_is_written_would_wait_for_the_owners_yes(
-    running_town: RunningTown, town_github: TownGitHub, owner: str, begun: list[int]
+@pytest.mark.parametrize(
+    "error", [BudgetExceeded("the day's budget is used up"), Transient("the model is busy")], ids=["budget", "model"]
+)
+async def test_what_is_not_the_fault_of_a_task_puts_it_off_and_counts_as_no_failure(
+    running_town: RunningTown, town_github: TownGitHub, error: Exception
 ) -> None:
-    settings = {"SOUL_APPROVAL": "strangers", "OWNER_GITHUB_USERNAME": owner}
+    plan = Plan("One", goal="g", tasks=PLAN.tasks[:1])
+    async with site_with_plan(town_github, plan, SOUL_SPEED="1") as site:
+
+        async def cannot(_: HeldTask) -> WorkResult:
+            raise error
+
+        work = Work(cannot)
+        steps = site.steps(work)
+        report = await site.run(steps)
+        assert report.notes == ("Task 1 of acme/www-lil-intdev-site#1: deferred",)
+        assert not report.runs_again
+        await site.run(steps)
+        assert work.asked == [1]
+        assert await site.task(1) == ("pending", None)
+        (claimed,) = await site.comments()
+        assert (count_task_failures([claimed], 1), str(error) in claimed) == (0, False)
+        assert ok(await site.services.github.refs.matching(SITE, "soul/")) == ()
+        site.clock.ahead += 3_600
+        await site.run(steps)
+        assert work.asked == [1, 1]
+
+
+async def test_a_task_that_is_put_off_again_and_again_keeps_no_other_from_its_turn(
+    running_town: RunningTown, town_github: TownGitHub
+) -> None:
+    async with site_with_plan(town_github, SOUL_SPEED="1") as site:
+
+        async def cannot(_: HeldTask) -> WorkResult:
+            raise Transient("GitHub is busy")
+
+        work = Work(cannot)
+        steps = site.steps(work)
+        for _ in range(4):
+            await site.run(steps)
+            site.clock.ahead += PAUSE_S + 1
+        assert set(work.asked) == {1, 2}
+
+
+async def test_nothing_is_claimed_without_budget_for_the_work(
+    running_town: RunningTown, town_github: TownGitHub
+) -> None:
+    async with site_with_plan(town_github, BUDGET_TOKENS_PER_DAY="0") as site:
+
+        async def never(_: HeldTask) -> WorkResult:
+            raise AssertionError
+
+        (note,) = (await site.cycle(Work(never))).notes
+        assert note.startswith("no task is claimed: ")
+        assert await site.comments() == []
+
+
+@pytest.mark.parametrize(
+    ("owner", "organisation", "begun"), [("mona", "", []), (SITE.owner, "", [1]), ("mona", SITE.owner, [1])]
+)
+async def test_nothing_is_claimed_where_what_is_written_would_wait_for_the_owners_yes(
+    running_town: RunningTown, town_github: TownGitHub, owner: str, organisation: str, begun: list[int]
+) -> None:
+    settings = {"SOUL_APPROVAL": "strangers", "OWNER_GITHUB_USERNAME": owner, "WORKSPACE_ORG": organisation}
     async with site_with_plan(town_github, PLAN, **settings) as site:
 
         async def give_up(_: HeldTask) -> WorkResult:
-            return Blocked("There is no key.")
+            return Blocked("error", "There is no key.")
 
         work = Work(give_up, frozenset({1}))
         await site.cycle(work)
@@ -228,14 +325,9 @@ async def test_the_task_of_a_soul_that_is_gone_is_taken_back_and_that_is_told_on
     async with site_with_plan(town_github) as site:
 
         async def give_up(_: HeldTask) -> WorkResult:
-            return Blocked("There is no key.")
+            return Blocked("error", "There is no key.")
 
-        services = site.services
-        issue = ok(await services.github.get_issue(SITE, 1))
-        body = update_task_in_plan_body(issue.body, 1, TaskChange("in_progress", "rowan")).body
-        ok(await services.github.update_issue(SITE, 1, body=body))
-        ended = Claim(0, "rowan", 1, 1, services.clock.now() - timedelta(minutes=5))
-        ok(await services.github.create_comment(SITE, 1, f"Mine.\n\n{claim_marker(ended)}"))
+        await site.is_rowans_since_long_ago()
         report = await site.cycle()
         assert report.notes == ("1 task settled",)
         assert await site.task(1) == ("pending", None)
@@ -247,3 +339,30 @@ async def test_the_task_of_a_soul_that_is_gone_is_taken_back_and_that_is_told_on
         await site.cycle(work)
         assert work.asked == [1]
         assert count_task_failures(await site.comments(), 1) == 2
+
+
+async def test_the_tasks_of_those_who_are_gone_are_taken_back_also_while_the_soul_works(
+    running_town: RunningTown, town_github: TownGitHub
+) -> None:
+    async with site_with_plan(town_github) as site:
+        begun, ends = asyncio.Event(), asyncio.Event()
+
+        async def work_on(_: HeldTask) -> WorkResult:
+            begun.set()
+            await ends.wait()
+            return Lost()
+
+        rooms = site.rooms(Work(work_on, frozenset({2})))
+        perceiver = WorkspacePerceiver(site.services.github, site.services.workspaces, site.clock)
+        sweep = build_task_sweep(site.services, perceiver, rooms)
+        assert not (await sweep.run()).ran
+        running = asyncio.create_task(site.run(rooms.steps))
+        await begun.wait()
+        await site.is_rowans_since_long_ago()
+        outcome = await sweep.run()
+        assert (outcome.ran, outcome.reason) == (True, "1 task settled")
+        assert await site.task(1) == ("pending", None)
+        assert await site.task(2) == ("in_progress", "rowan")
+        ends.set()
+        await running
+        assert not (await sweep.run()).ran

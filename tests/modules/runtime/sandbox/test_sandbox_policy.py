@@ -17,7 +17,7 @@ WORK = Path("/somewhere/work")
 
 
 def line(*, network: bool = False) -> list[str]:
-    return sandboxed("bwrap", ["make", "--", "all"], WORK, 3, 4, network=network, limits=Limits(tmp_bytes=77))
+    return sandboxed("bwrap", ["make", "--", "all"], WORK, 4, network=network, limits=Limits(tmp_bytes=77))
 
 
 def test_the_room_shuts_out_everything_and_only_the_work_folder_is_writable() -> None:

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 from hypothesis import strategies as st
 
-from modules.services.plans.fields import read_field
-from modules.services.plans.lines import scan
-from modules.services.plans.parse import parse_plan, read_header
+from modules.services.plans.parse import parse_plan
 from modules.services.plans.render import generate_plan_markdown
 from modules.services.plans.types import Expected, Plan, Task, TaskChange
 from modules.services.plans.update import update_task_in_plan_body
@@ -36,7 +36,7 @@ _PUT_IN = (
     "\\## no heading",
     "\t**Status:** tabbed",
 )
-_NO_BRACKETS = str.maketrans("()", "  ")
+_CHANGED = ("status", "assignee")
 _VALUES = {
     "status": ("In Progress", "done ✅", "WIP", "todo", "blocked (waiting for Anna)", "after lunch", "", "complete it"),
     "assignee": ("none", "@anna (until Friday)", "unassigned", "anna and bob", "", "TBD", "-", "**@anna**", "ask @bob"),
@@ -46,35 +46,80 @@ _VALUES = {
 }
 
 
+@dataclass(frozen=True)
+class Line:
+    """A line of an edited plan: the task in whose header it was made, 0 for none; `mark` is a person's word in it."""
+
+    text: str
+    task: int = 0
+    mark: str = ""
+
+
+@dataclass(frozen=True)
+class EditedPlan:
+    """A plan after a person's edits. `headings` are the headings of tasks that a person put in."""
+
+    lines: tuple[Line, ...]
+    headings: tuple[str, ...]
+    end: str
+    tail: str
+
+    @property
+    def body(self) -> str:
+        """The text."""
+        return self.end.join(line.text for line in self.lines) + self.tail
+
+
 @st.composite
-def edited_plans(draw: st.DrawFn) -> str:
-    """A body after a person's edits."""
+def edited_plans(draw: st.DrawFn) -> EditedPlan:
+    """A plan after a person's edits; most of what they wrote holds a word that stands nowhere else."""
     plan: Plan = draw(plans().filter(lambda one: bool(one.tasks)))
-    lines = generate_plan_markdown(plan).split("\n")
-    for _ in range(draw(st.integers(0, 6))):
+    lines, headings = _rendered(plan), list[str]()
+    for count in range(draw(st.integers(0, 6))):
+        mark = f"anna{count}x"
+        labels = [place for place, line in enumerate(lines) if _label(line.text)]
         match draw(st.sampled_from(("put in", "put in", "value", "reorder", "leave out"))):
             case "put in":
-                text = draw(st.sampled_from(_PUT_IN))
-                lines[(place := draw(st.integers(0, len(lines)))) : place] = text.split("\n")
-            case "value":
-                places = [place for place, line in enumerate(lines) if read_field(line)]
-                if places:
-                    place = draw(st.sampled_from(places))
-                    name, _ = read_field(lines[place]) or ("", "")
-                    if name in _VALUES:
-                        value = draw(st.sampled_from(_VALUES[name]))
-                        lines[place] = f"{lines[place].partition(':**')[0]}:** {value}"
-            case "reorder":
-                places = [place for place in range(1, len(lines)) if read_field(lines[place - 1])]
-                if places:
-                    place = draw(st.sampled_from(places))
-                    lines[place - 1 : place + 1] = lines[place], lines[place - 1]
-            case _:
-                places = [place for place, line in enumerate(lines) if line.startswith(("**Status", "**Assignee"))]
-                if places:
-                    del lines[draw(st.sampled_from(places))]
+                text = draw(st.sampled_from((*_PUT_IN, f"A word: {mark}")))
+                put = [Line(one, mark=mark if mark in one else "") for one in text.split("\n")]
+                headings += [one.text for one in put if one.text.startswith("### Task")]
+                place = draw(st.integers(0, len(lines)))
+                lines[place:place] = put
+            case "value" if labels:
+                place = draw(st.sampled_from(labels))
+                line, label = lines[place], _label(lines[place].text)
+                form = draw(st.sampled_from(("{}", "{} {}", "{} ({})", "{} <!-- {} -->")))
+                value = draw(st.sampled_from(_VALUES[label]))
+                is_marked = form != "{}" and (bool(value) or form != "{} {}")
+                text = form.format(value, mark) if is_marked else value
+                start = line.text[: line.text.lower().index(label) + len(label)]
+                lines[place] = Line(f"{start}:** {text}", line.task, mark if is_marked else "")
+            case "reorder" if labels:
+                place = draw(st.sampled_from(labels))
+                lines[place : place + 2] = reversed(lines[place : place + 2])
+            case "leave out":
+                if droppable := [
+                    place for place in labels if lines[place].task and _label(lines[place].text) in _CHANGED
+                ]:
+                    del lines[draw(st.sampled_from(droppable))]
     end = draw(st.sampled_from(("\n", "\r\n")))
-    return end.join(lines) + draw(st.sampled_from(("", end)))
+    return EditedPlan(tuple(lines), tuple(headings), end, draw(st.sampled_from(("", end))))
+
+
+def _rendered(plan: Plan) -> list[Line]:
+    """The lines of a plan as it is made, the two of each task that may change with its number."""
+    lines = [Line(text) for text in generate_plan_markdown(plan).split("\n")]
+    for task in plan.tasks:
+        heading = next(place for place, line in enumerate(lines) if line.text.startswith(f"### Task {task.number}: "))
+        for place in (heading + 1, heading + 2):
+            lines[place] = Line(lines[place].text, task.number)
+    return lines
+
+
+def _label(text: str) -> str:
+    """The name of the field that a line looks like, by its letters alone; "" for none."""
+    bare = text.strip().lstrip("-*+ \t").lower()
+    return next((name for name in _VALUES if bare.startswith((f"{name}:", f"{name}**"))), "")
 
 
 changes = st.builds(
@@ -84,8 +129,9 @@ changes = st.builds(
 )
 
 
-def assert_nothing_is_lost(edited: str, change: TaskChange) -> None:
+def assert_nothing_is_lost(plan: EditedPlan, change: TaskChange) -> None:
     """Change each task of a plan, and hold that nothing else of the body changes."""
+    edited = plan.body
     before = parse_plan(edited, "[PLAN]")
     assert before is not None
     for task in before.tasks:
@@ -97,7 +143,7 @@ def assert_nothing_is_lost(edited: str, change: TaskChange) -> None:
         ]
         assert after.task(task.number) == _as_changed(task, change)
         assert (after.goal, after.context, after.verification) == (before.goal, before.context, before.verification)
-        _assert_other_lines_stand(edited, task, found.body)
+        assert_other_lines_stand(plan, task.number, change, found.body)
         expected = Expected(frozenset({"somebody-else"}))
         assert update_task_in_plan_body(edited, task.number, change, expected).code == "conflict"
 
@@ -115,25 +161,34 @@ def _as_changed(task: Task, change: TaskChange) -> Task:
     )
 
 
-def _assert_other_lines_stand(edited: str, task: Task, body: str) -> None:
-    found = scan(edited)
-    block = next(one for one in found.tasks if one.number == task.number)
-    header = read_header(found, block)
-    changed = {*header.lines.get("status", ()), *header.lines.get("assignee", ())}
-    old, new = edited.split("\n"), body.split("\n")
-    more = len(new) - len(old)
-    begin = (header.lines.get("status") or [block.heading])[0] + 1
-    places = {begin, block.heading + 1}
-    assert 0 <= more <= len(places) + 1
-    assert any(_same_but(old, new[:place] + new[place + more :], changed) for place in places)
-    assert all(_kept_words(old[place]) <= set(body.translate(_NO_BRACKETS).split()) for place in changed)
+def assert_other_lines_stand(plan: EditedPlan, number: int, change: TaskChange, body: str) -> None:
+    """Hold that each line stands in the changed body once and in order, by their letters alone.
+
+    Only the two values of the task may be others, and words that a person wrote beside them stay. A line that was
+    missing may be there, right under the heading or under the status.
+    """
+    new = [line.removesuffix("\r") for line in body.split("\n")]
+    old = [*plan.lines, Line("")] if plan.tail else [*plan.lines]
+    missing = [f"**Status:** {change.status}"] * bool(change.status)
+    missing += [f"**Assignee:** @{change.assignee}"] * bool(change.assignee)
+    is_of_person = any(heading.startswith(f"### Task {number}:") for heading in plan.headings)
+    at = 0
+    for line in old:
+        while at < len(new) and new[at] in missing and new[at] != line.text and not _is_changed(line, new[at]):
+            assert _label(new[at - 1]) == "status" or new[at - 1].lstrip().lower().startswith("### task"), new[at - 1]
+            missing.remove(new[at])
+            at += 1
+        assert at < len(new), f"{line} is missing"
+        if new[at] != line.text:
+            assert _is_changed(line, new[at]), (line, new[at])
+            assert line.task in {0, number} or is_of_person, line
+            assert line.mark in new[at]
+        at += 1
+    assert at == len(new), new[at:]
+    assert all(body.count(line.mark) == 1 for line in old if line.mark)
 
 
-def _same_but(old: list[str], new: list[str], changed: set[int]) -> bool:
-    pairs = enumerate(zip(old, new, strict=True))
-    return all(a.rstrip("\r") == b.rstrip("\r") for place, (a, b) in pairs if place not in changed)
-
-
-def _kept_words(line: str) -> set[str]:
-    """What a person wrote into a line beside its value."""
-    return {word for word in ("waiting", "Anna", "Friday", "lunch", "and", "bob") if word in line.split()}
+def _is_changed(line: Line, text: str) -> bool:
+    """Whether a line may be another with a new value: the same field, begun in the same way."""
+    label, start = _label(line.text), line.text.partition(":")[0]
+    return label in _CHANGED and text.startswith(start)

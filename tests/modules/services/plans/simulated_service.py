@@ -176,7 +176,7 @@ class Claimant:
         state = ClaimState(self.name, 7, NUMBER)
         if holder := dead_holder(snapshot, NUMBER):
             yield from self._act(state, ResetLine(TaskChange("pending", ""), Expected(frozenset({holder}))))
-        for epoch in dead_locks(snapshot):
+        for epoch in dead_locks(snapshot, NUMBER):
             yield from self._act(state, DeleteLock(epoch))
         yield from self.claim()
 

@@ -17,15 +17,24 @@ from adapters.github.types import Repo
 from common.constants import GITHUB_BODY_MAX_CHARS
 from modules.runtime.database.database import Database
 from modules.runtime.database.schema import MIGRATIONS
+from modules.services.plans.claim_types import Action, CreateLock, Event, Read, WriteLine
 from modules.services.plans.claimer import Claimer
+from modules.services.plans.claiming import advance_claim, begin_claim
 from modules.services.plans.claims import LEASE, RENEWED_AFTER
 from modules.services.plans.lease_store import TaskLeases
-from modules.services.plans.leases import Lease
+from modules.services.plans.leases import Lease, lease_of
 from modules.services.plans.parse import parse_plan
 from modules.services.plans.plan_reading import PlanReader, PlanReading
 from modules.services.plans.render import generate_plan_markdown
-from modules.services.plans.sweeping import delete_dead_locks, find_dead_claims, settle_dead_claim
-from modules.services.plans.types import Plan, Task
+from modules.services.plans.sweeping import (
+    delete_dead_locks,
+    find_dead_claims,
+    find_orphaned_tasks,
+    may_hold_dead_claims,
+    settle_dead_claim,
+)
+from modules.services.plans.types import Plan, Task, TaskChange
+from modules.services.plans.update import update_task_in_plan_body
 from modules.services.workspaces.trust import WorkspaceTrust
 from tests.adapters.results import ok
 from tests.hasty_clock import HastyClock
@@ -130,7 +139,7 @@ async def sweep(rival: Rival, reading: PlanReading) -> list[tuple[int, str, str]
     """Sweep the plan; the tasks that changed, with what they are now and whose they were."""
     requests = rival.claimer.requests
     await delete_dead_locks(requests, reading, REPO)
-    dead = find_dead_claims(reading)
+    dead = [*find_dead_claims(reading), *await find_orphaned_tasks(requests, reading, REPO)]
     assert all([await settle_dead_claim(requests, reading, REPO, one) for one in dead])
     return [(one.task.number, one.code, one.holder) for one in dead]
 
@@ -148,6 +157,16 @@ async def test_of_two_one_wins_and_nothing_is_left_of_the_other(garden: Garden) 
     assert await loser.leases.all() == []
     again = await loser.claimer.claim(REPO, 1, 1)
     assert (again.lease, again.code, again.holder) == (None, "taken", winners[0].soul)
+
+
+async def test_a_claim_that_is_being_made_is_not_undone_as_one_that_was_left(garden: Garden) -> None:
+    claiming = asyncio.create_task(garden.kit.claimer.claim(REPO, 1, 1))
+    while not claiming.done():
+        assert await garden.kit.claimer.settle() == []
+    assert (await claiming).lease is not None
+    assert [one.epoch for one in await garden.kit.claimer.held()] == [1]
+    assert (await garden.task()).assignee == "kit"
+    assert (await garden.left())[0] == ["soul/1-task-1-1"]
 
 
 async def test_a_task_that_is_given_back_can_be_claimed_by_anybody(garden: Garden) -> None:
@@ -201,6 +220,47 @@ async def test_the_claim_of_a_soul_that_is_gone_is_swept_by_another(garden: Gard
     assert (await garden.task()).assignee is None
     assert (await garden.left())[0] == []
     assert (await won(garden.wren)).epoch == 2
+
+
+async def vanish_after(rival: Rival, request: type[Action]) -> None:
+    """Claim the first task, and end for good when this request was answered."""
+    state, actions = begin_claim("kit", 1, 1)
+    requests, seen = rival.claimer.requests, await rival.reader.read(REPO, 1)
+    lease = lease_of(state, REPO.owner, REPO.name, rival.clock.now())
+    event: Event = Read(ok(seen).snapshot(1))
+    while True:
+        state, actions = advance_claim(state, event)
+        for action in actions:
+            event = await requests.act(lease, action, ok(seen)) or event
+            if isinstance(action, request):
+                return
+
+
+@pytest.mark.parametrize(
+    ("request_", "line", "swept"),
+    [(CreateLock, None, []), (WriteLine, "kit", [(1, "freed", "kit")]), (CreateLock, "ada", [])],
+    ids=["before the line", "before the comment", "and a person took the task by hand"],
+)
+async def test_a_lock_whose_maker_vanished_before_the_comment_is_swept_after_a_lease(
+    garden: Garden, request_: type[Action], line: str | None, swept: list[tuple[int, str, str]]
+) -> None:
+    await vanish_after(garden.kit, request_)
+    if line == "ada":
+        issue = ok(await garden.ada.get_issue(REPO, 1))
+        taken = update_task_in_plan_body(issue.body, 1, TaskChange("claimed", "ada")).body
+        ok(await garden.ada.update_issue(REPO, 1, body=taken))
+    assert await sweep(garden.wren, ok(await garden.wren.reader.read(REPO, 1))) == []
+    assert ((await garden.task()).assignee, (await garden.left())[0]) == (line, ["soul/1-task-1-1"])
+    garden.clock.ahead += (LEASE + timedelta(minutes=3)).total_seconds()
+    for expected in (swept, []):
+        reading = ok(await garden.wren.reader.read(REPO, 1))
+        assert may_hold_dead_claims(reading.plan or PLAN, ())
+        assert await sweep(garden.wren, reading) == expected
+    if line == "ada":
+        assert (await garden.task()).assignee == "ada"
+    else:
+        assert (await garden.left())[0] == []
+        assert (await won(garden.wren)).soul == "wren"
 
 
 async def test_an_opened_pull_request_keeps_the_task_until_it_is_merged(garden: Garden) -> None:

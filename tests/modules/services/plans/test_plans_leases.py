@@ -16,6 +16,7 @@ from modules.services.plans.leases import (
     dead_holder,
     dead_locks,
     judge_lease,
+    orphan_of_task_in_work,
     release_actions,
     renewed,
 )
@@ -109,13 +110,30 @@ def test_a_task_is_given_back_with_the_lock_last() -> None:
         (_snapshot(at=NOW + LEASE), []),
         (_snapshot(at=NOW + LEASE + GRACE), [2]),
         (_snapshot(locks={3: NOW}, at=NOW + LEASE * 2), []),
+        (_snapshot(None, "pending", locks={3: NOW}, at=NOW + LEASE), []),
+        (_snapshot(None, "pending", locks={3: NOW}, at=NOW + LEASE + GRACE), [3]),
         (_snapshot(locks={2: NOW}, claims=()), [2]),
         (_snapshot(locks={}), []),
         (replace(_snapshot(), locks=None), []),
     ],
 )
 def test_a_lock_is_dead_whose_claim_has_ended_and_one_below_the_newest(snapshot: Snapshot, dead: list[int]) -> None:
-    assert dead_locks(snapshot) == dead
+    assert dead_locks(snapshot, 3) == dead
+
+
+@pytest.mark.parametrize(
+    ("snapshot", "epoch"),
+    [
+        (_snapshot(locks={3: NOW}, claims=(), at=NOW + LEASE), 0),
+        (_snapshot(locks={3: NOW}, claims=(), at=NOW + LEASE + GRACE), 3),
+        (_snapshot(locks={3: NOW}, claims=[replace(OWN, until=None)], at=NOW + LEASE * 2), 0),
+        (replace(_snapshot(locks={3: NOW}, claims=(), at=NOW + LEASE * 2), has_pull_request=True), 0),
+        (_snapshot(None, "pending", locks={3: NOW}, claims=(), at=NOW + LEASE * 2), 0),
+        (_snapshot(claims=(), at=NOW + LEASE * 2), 0),
+    ],
+)
+def test_a_task_in_work_may_be_that_of_an_orphaned_lock(snapshot: Snapshot, epoch: int) -> None:
+    assert orphan_of_task_in_work(snapshot, 3) == epoch
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,14 @@ from modules.services.plans.parse import parse_plan
 from modules.services.plans.types import Expected, TaskChange
 from modules.services.plans.update import update_task_in_plan_body
 from tests.exploration import examples
-from tests.modules.services.plans.hand_edits import assert_nothing_is_lost, changes, edited_plans
+from tests.modules.services.plans.hand_edits import (
+    EditedPlan,
+    Line,
+    assert_nothing_is_lost,
+    assert_other_lines_stand,
+    changes,
+    edited_plans,
+)
 from tests.modules.services.plans.plan_values import BODY
 
 CLAIM = TaskChange("claimed", "sh-marvin")
@@ -106,13 +113,44 @@ def test_a_task_is_changed_only_where_it_is_as_expected(expected: Expected, code
 
 @given(edited_plans(), changes)
 @settings(max_examples=examples(60))
-def test_what_a_person_wrote_stays(edited: str, change: TaskChange) -> None:
+def test_what_a_person_wrote_stays(edited: EditedPlan, change: TaskChange) -> None:
     assert_nothing_is_lost(edited, change)
+
+
+KEPT = EditedPlan(
+    (
+        Line("### Task 1: a"),
+        Line("**Status:** todo (ask anna1x)", 1, "anna1x"),
+        Line("A word"),
+        Line("**Status:** todo", 2),
+    ),
+    (),
+    "\n",
+    "",
+)
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("A word\n", ""),
+        ("A word", "A word\nA word"),
+        (" (ask anna1x)", ""),
+        ("A word\n**Status:** todo", "**Status:** todo\nA word"),
+        ("A word\n**Status:** todo", "A word\n**Status:** claimed"),
+    ],
+    ids=["lost", "twice", "words beside a value", "out of order", "of another task"],
+)
+def test_what_a_change_must_not_do_is_noticed(old: str, new: str) -> None:
+    body = KEPT.body.replace("todo", "claimed", 1)
+    assert_other_lines_stand(KEPT, 1, CLAIM, body)
+    with pytest.raises(AssertionError):
+        assert_other_lines_stand(KEPT, 1, CLAIM, body.replace(old, new))
 
 
 @pytest.mark.slow
 @pytest.mark.timeout(3600)
 @given(edited_plans(), changes)
 @settings(max_examples=EDITED_PLANS)
-def test_what_a_person_wrote_stays_in_many_plans(edited: str, change: TaskChange) -> None:
+def test_what_a_person_wrote_stays_in_many_plans(edited: EditedPlan, change: TaskChange) -> None:
     assert_nothing_is_lost(edited, change)

@@ -5,8 +5,13 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
+from functools import partial
+
+import pytest
 
 from modules.services.outbox.types import ProposedAction
+from modules.services.rights.policy import INTENTS, PREFERENCE
+from modules.services.rights.types import Preference
 from tests.modules.services.outbox.body_values import reply_body
 from tests.patience import HANG_S
 from tests.running_town import RunningSoul, RunningTown, awake
@@ -91,6 +96,35 @@ async def test_a_post_that_is_deleted_while_it_waits_is_not_answered(running_tow
     assert not town.mind.asked
     assert reasons[first] == "it is not answered"
     assert reasons[second] == "the reply that waited was taken back"
+
+
+@pytest.mark.parametrize(
+    ("collection", "record", "denied"),
+    [
+        (PREFERENCE, {"preferences": {"inference": {"allow": False}}}, Preference(inference="deny")),
+        (INTENTS, {"syntheticContentGeneration": {"allow": False}}, Preference(synthetic_content="deny")),
+    ],
+)
+async def test_what_a_peer_declares_holds_as_soon_as_it_changes_and_also_when_it_is_taken_back(
+    running_town: RunningTown, *, collection: str, record: dict[str, object], denied: Preference
+) -> None:
+    town = running_town
+    owner, wren = town.account("owner"), town.account("wren")
+    async with serve_stream(town.network) as url:
+        home = town.make_home("rowan", JETSTREAM_URL=url, SOUL_PEERS="wren.test", SOUL_SPEED="1")
+        async with awake(home) as soul, listening(soul) as asked:
+            await _until_asked(town, asked, owner)
+            preferences = soul.app.services.preferences
+            declares = partial(town.network.put, wren, collection, "self", record)
+            takes_back = partial(town.network.delete, wren, collection, "self")
+            for change, holds in ((declares, denied), (takes_back, Preference())):
+                before = await preferences.of({wren})
+                change()
+                asked.was_asked.clear()
+                soul.passes(60)
+                assert before != {wren: holds}
+                await _until_asked(town, asked, wren)
+                assert await preferences.of({wren}) == {wren: holds}
 
 
 async def test_without_an_address_nothing_is_listened_to_and_the_life_goes_on(running_town: RunningTown) -> None:

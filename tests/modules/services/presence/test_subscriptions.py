@@ -1,4 +1,4 @@
-"""The SOUL is told of new posts of its owner and of the listed peers, where these allow it."""
+"""The SOUL is told of new posts of its owner and of its peers, where these allow it."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def subscribed(running_town: RunningTown, whom: str) -> bool:
 
 async def look_later(life: RunningSoul, seconds: float) -> None:
     life.passes(seconds / SPEED)
-    await life.app.lives.bluesky.subscriptions.ensure()
+    await life.app.lives.subscriptions.ensure()
 
 
 async def look(life: RunningSoul) -> Perceived:
@@ -85,7 +85,8 @@ async def test_owner_and_listed_peers_are_subscribed_to_once(running_town: Runni
         assert [subscribed(running_town, name) for name in ("owner", "wren", "kit")] == [True, True, True]
         await look_later(life, LOOK_AGAIN_S)
         told = [line.split("of @")[-1] for _, line, _ in life.console.lines if line.startswith("Is told of new posts")]
-    assert told == ["owner.test from now on", "wren.test from now on", "kit.test from now on"]
+    assert told[0] == "owner.test from now on"
+    assert sorted(told[1:]) == ["kit.test from now on", "wren.test from now on"]
     async with awake(home) as life:
         running_town.faults.arm(Fault("server_error", PUT, times=100))
         before = running_town.faults.armed

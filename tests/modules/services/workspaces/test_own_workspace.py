@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
+from contextlib import AsyncExitStack
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import pytest
 
@@ -15,7 +18,12 @@ from modules.services.workspaces.own import FILLED_WITHIN_S, WorkspaceRequest, w
 from tests.patience import HANG_S, until
 from tests.running_town import HASTE_STEP_BY_STEP, RunningSoul, RunningTown, awake
 from tests.town_github import TownGitHub
+from town.github.service import github_app
 from town.github.values import StoredRepo
+from town.serving import serve
+
+if TYPE_CHECKING:
+    from starlette.types import ASGIApp, Receive, Scope, Send
 
 ORG = {"WORKSPACE_ORG": "acme", "WORKSPACE_TEMPLATE": "acme/template"}
 THREAD = "at://did:plc:owner/app.bsky.feed.post/1"
@@ -111,6 +119,55 @@ async def test_one_that_a_peer_made_meanwhile_stays_the_only_one_and_is_watched(
     assert (made.code, made.workspace and made.workspace.full_name) == ("exists", "acme/www-lil-intdev-of-a-peer")
     assert watched.repo == "www-lil-intdev-of-a-peer"
     assert repos(town_github) == ["site", "template", "www-lil-intdev-of-a-peer"]
+
+
+@dataclass
+class AtOnce:
+    """An ASGI application in front of another: the requests that make a repository go on once so many have come."""
+
+    app: ASGIApp
+    together: asyncio.Barrier
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] == "http" and scope["path"].endswith("/generate"):
+            async with asyncio.timeout(HANG_S):
+                await self.together.wait()
+        await self.app(scope, receive, send)
+
+
+@pytest.mark.parametrize(
+    ("names", "made"),
+    [(("Weir", "Garden"), ["garden", "weir"]), (("Garden", "Weir"), ["garden", "weir"]), (("Weir", "Weir"), ["weir"])],
+)
+async def test_of_two_souls_that_make_one_in_the_same_second_both_work_in_the_same(
+    running_town: RunningTown, town_github: TownGitHub, template: StoredRepo, names: tuple[str, str], made: list[str]
+) -> None:
+    wren = {"AGENT_GITHUB_USERNAME": "wren", "AGENT_GITHUB_TOKEN": town_github.network.create_account("wren").token}
+    town_github.network.state.members["acme"].add("wren")
+    async with AsyncExitStack() as stack:
+        app = AtOnce(github_app(town_github.network), asyncio.Barrier(2))
+        url = {"GITHUB_API_URL": await stack.enter_async_context(serve(app))}
+        first = await stack.enter_async_context(awake(town_github.make_home(**ORG | url)))
+        home = running_town.make_home("wren", SOUL_ALLOW_PRIVATE_NET="on", **ORG | url | wren)
+        second = await stack.enter_async_context(awake(home))
+        await put(first, Repo("acme", "template"))
+        souls = (first, second)
+        for life in souls:
+            await stack.enter_async_context(life.sending())
+        creations = await asyncio.gather(
+            *(
+                life.app.services.own_workspace.create_workspace(WorkspaceRequest(name, by_owner=True))
+                for life, name in zip(souls, names, strict=True)
+            )
+        )
+        kept = [[one.repo for one in life.app.services.workspaces.all()] for life in souls]
+        warned = [line for life in souls for _, line, _ in life.console.lines if "which stays" in line]
+    assert sorted(repos(town_github)) == ["site", "template", *(f"www-lil-intdev-{name}" for name in made)]
+    assert kept[0] == kept[1]
+    assert len(kept[0]) == 1
+    assert {one.workspace and one.workspace.repo.name for one in creations} == set(kept[0])
+    assert sorted(one.code for one in creations) == ["created", "exists"]
+    assert len(warned) == len(made) - 1
 
 
 async def test_without_the_owners_word_it_waits_for_it_or_is_refused(

@@ -9,6 +9,7 @@ import pytest
 from adapters.github.types import PullBranch, PullRequest
 from modules.lives.workspaces.documents.policy import choose_branch, is_document_task
 from modules.services.plans.types import Task
+from modules.services.workspaces.trust import trusted_accounts
 
 TASK = Task(3, "Write the guide", files=("docs/guide.md",))
 NAME, OTHER = "task-3-write-the-guide", "task-3-write-the-guide-e2"
@@ -24,6 +25,7 @@ PULL = PullRequest(
     created_at="2026-01-01T00:00:00Z",
     updated_at="2026-01-01T00:00:00Z",
 )
+TRUSTED = trusted_accounts("ada", "", ("bea",), ())
 MERGED = replace(PULL, state="closed", merged_at="2026-01-02T00:00:00Z")
 CLOSED = replace(PULL, state="closed")
 
@@ -62,6 +64,8 @@ def test_a_task_that_asks_for_documents(files: tuple[str, ...], is_one: bool) ->
         ((NAME,), (NAME,), (PULL,), "opened", NAME),
         ((NAME,), (NAME,), (replace(PULL, author="ADA"),), "opened", NAME),
         ((NAME,), (), (replace(PULL, author="bea"),), "left", ""),
+        ((NAME,), (NAME,), (replace(PULL, author="mallory"),), "go_on", NAME),
+        ((), (), (replace(MERGED, author="mallory"),), "create", NAME),
         ((), (), (MERGED,), "left", ""),
         ((NAME,), (NAME,), (CLOSED,), "create", OTHER),
         ((), (), (CLOSED,), "create", NAME),
@@ -73,7 +77,7 @@ def test_a_task_that_asks_for_documents(files: tuple[str, ...], is_one: bool) ->
 def test_where_a_task_is_worked_on(
     branches: tuple[str, ...], own: tuple[str, ...], pulls: tuple[PullRequest, ...], code: str, branch: str
 ) -> None:
-    choice = choose_branch(TASK, 12, 2, "ada", branches=branches, own=own, pulls=pulls)
+    choice = choose_branch(TASK, 12, 2, "ada", branches=branches, own=own, pulls=pulls, trusted=TRUSTED)
     assert (choice.code, choice.branch) == (code, branch)
     assert (choice.pull is not None) == (code == "opened")
     assert bool(choice.reason) == (code == "left")

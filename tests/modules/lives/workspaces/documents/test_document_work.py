@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from modules.lives.workspaces.types import Blocked, Failed, Lost, Opened
+from modules.lives.workspaces.types import Blocked, Deferred, Failed, Lost, Opened
 from modules.services.outbox.bodies import IntentKind
 from tests.adapters.results import ok
 from tests.modules.lives.workspaces.documents.workplace import (
@@ -20,6 +20,7 @@ from tests.modules.lives.workspaces.documents.workplace import (
     open_workplace,
 )
 from tests.town.github_place import needs_git
+from town.github.faults import Fault
 
 pytestmark = needs_git
 BRANCH = "task-1-create-scenariosmd"
@@ -70,9 +71,16 @@ async def test_a_document_that_stands_is_written_anew(workplace: Workplace) -> N
 
 async def test_what_cannot_be_offered_is_sent_back_once_and_then_given_up(workplace: Workplace) -> None:
     workplace.writes(f"{DOCUMENT}\nThe key is {SECRET}.", "No.")
-    assert await workplace.work.do(await workplace.held()) == Failed("SCENARIOS.md: Empty")
+    assert await workplace.work.do(await workplace.held()) == Failed("document_unfit", "SCENARIOS.md: Empty")
     assert SECRET not in workplace.model.requests[1]["messages"][-1]["content"]
     assert await workplace.pulls() == ()
+
+
+async def test_a_task_is_put_off_where_github_cannot_answer_just_now(workplace: Workplace) -> None:
+    held = await workplace.held()
+    workplace.place.faults.arm(Fault("rate_limited", "GET /repos/ada/garden/branches", seconds=3600))
+    assert isinstance(await workplace.work.do(held), Deferred)
+    assert workplace.model.requests == []
 
 
 async def test_a_document_that_is_too_long_to_be_written_anew_blocks_the_task(workplace: Workplace) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, date, datetime
 from pathlib import Path
@@ -56,6 +56,7 @@ class Knowledge:
     tools: str = ""
     extra: Sequence[PromptFile] = ()
     onboarding: bool = False
+    peers: str = ""
     asked: list[str] = field(default_factory=list)
 
     away: str = ""
@@ -73,6 +74,7 @@ class Knowledge:
             wakeup_context=self._wakeup_context,
             skills_listing=self._skills_listing,
             tools_md=self._tools_md,
+            peers=self._peers,
             extra=self._extra,
             onboarding=lambda: self.onboarding,
         )
@@ -109,6 +111,10 @@ class Knowledge:
 
     async def _tools_md(self) -> str:
         return self.tools
+
+    async def _peers(self, peers: Collection[str], *, least: Provenance) -> str:
+        self.asked.append(f"peers {', '.join(peers)} {least.name}")
+        return self.peers if peers else ""
 
     async def _extra(self, session_key: str) -> Sequence[PromptFile]:
         return self.extra
@@ -154,6 +160,7 @@ class PromptHome:
         query: str = "",
         now: datetime = NOW,
         least: Provenance = Provenance.STRANGER,
+        peers: Sequence[str] = (),
     ) -> TurnPrompt:
         skill, variables = TASKS[audience]
         key = "owner:terminal" if audience == "owner" else f"{audience}:somewhere"
@@ -163,6 +170,7 @@ class PromptHome:
             audience=audience,
             session_key=key,
             query=query,
+            peers=peers,
             now=now,
             least=least,
         )

@@ -325,3 +325,18 @@ async def test_parts_say_how_large_each_is_and_by_what_to_know_it_again(prompt_h
     assert len(soul.sha256) == 12
     again: Sequence[str] = [part.sha256 for part in (await prompt_home.prompt("owner")).parts]
     assert again == [part.sha256 for part in prompt.parts]
+
+
+async def test_what_was_done_with_peers_is_told_to_whoever_reads_where_they_take_part_as_a_peers_words(
+    prompt_home: PromptHome,
+) -> None:
+    prompt_home.known.peers = "- @wren.test: you disagreed with reasons 2 times"
+    for audience in ("owner", "bluesky"):
+        with_peer = await prompt_home.prompt(audience, peers=["did:plc:wren"], least=Provenance.PEER)
+        assert "# What you and the peers in this thread did together" in with_peer.text
+        assert "you disagreed with reasons 2 times" in with_peer.text
+        assert with_peer.provenance is Provenance.PEER
+        without = await prompt_home.prompt(audience)
+        assert "did together" not in without.text
+        assert without.provenance is None
+    assert "peers did:plc:wren PEER" in prompt_home.known.asked

@@ -23,6 +23,7 @@ CIRCLE = TrustCircle(
     peers={PEER, "peer.test"},
     github={"rowan-soul", "owner-hub"},
     found={FOUND, "found.test"},
+    workspaces={"acme/www-lil-intdev-tides"},
 )
 
 
@@ -67,6 +68,8 @@ def issue(repo: str, *, host_request: bool = False) -> ProposedAction:
         (ProposedAction(DeleteBody(uri=at(OWN))), False),
         (issue("rowan-soul/notes"), False),
         (issue("Owner-Hub/site"), False),
+        (issue("Acme/www-lil-intdev-tides"), False),
+        (issue("acme/www-lil-intdev-other"), True),
         (issue("acme/site"), True),
         (issue("acme/site", host_request=True), False),
     ],

@@ -1,12 +1,9 @@
-"""Asks the model for one word about what somebody said in the room, and takes the first look at a talk among peers.
+"""Asks the model for one word about what somebody said.
 
 Such calls are small and many, so they carry nothing of the SOUL: a page of instructions that stays the same, a few
 examples, and the words in question. Those stand cleaned and quoted on one line each: no tool is offered, one label is
 all that comes back, and small models lose the question among frames (of 15 repetitions one found 11 quoted, and 1
 framed). Nothing is kept here; a call that fails, or takes too long, is an error of the ordinary tree.
-
-The first look saves the whole prompt only where silence costs nobody an answer: the host said nothing new, nothing is
-open, and nobody means us. In doubt the whole prompt decides, as it does where this look fails.
 """
 
 from __future__ import annotations
@@ -16,13 +13,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from common.clock import Clock
-from common.errors import BudgetExceeded, Fatal, SoulError, Transient
+from common.errors import Transient
 from common.facts import QuestionFacts, TurnFacts
-from common.text.closings import is_low_value_closing
 from common.text.untrusted import one_line
-from modules.lives.space.snapshot import RoomSnapshot
-from modules.lives.space.transcript import shown as name_shown
-from modules.lives.space.types import HistoryEntry
 from modules.runtime.llm.gateway import LLMGateway
 from modules.runtime.llm.types import Importance, Message
 from modules.services.agent.skills.skills import Skills
@@ -119,51 +112,3 @@ def quoted(text: str) -> str:
 def numbered(texts: Sequence[str]) -> str:
     """Several quotations, numbered, a line each."""
     return "\n".join(f"{number}. {quoted(text)}" for number, text in enumerate(texts, 1))
-
-
-QUESTION = "First Look"
-_SILENT = "LISTEN"
-_SHOWN, _CHARS = 6, 320
-_CLOSINGS = "only thanks and good-byes were said"
-_NOTHING = "a first look found nothing to add"
-
-
-@dataclass(frozen=True, slots=True)
-class FirstLook:
-    """Asks `verdicts` in the words of the skill `space-judgement`."""
-
-    verdicts: Verdicts
-
-    async def reason_for_silence(self, snapshot: RoomSnapshot) -> str:
-        """Why nothing is to be said, "" if the whole prompt has to decide.
-
-        Raises:
-            BudgetExceeded: not today.
-            Fatal: as the gateway.
-
-        """
-        if not is_idle_talk(snapshot):
-            return ""
-        if all(is_low_value_closing(entry.content) for entry in snapshot.batch):
-            return _CLOSINGS
-        try:
-            answer = await self.verdicts.ask(QUESTION, examples=f"{QUESTION} Examples", said=shown(snapshot.history))
-        except (BudgetExceeded, Fatal):
-            raise
-        except SoulError:
-            # NOTE(self): the whole prompt goes to the same model; what is wrong there is told from there.
-            return ""
-        return _NOTHING if answer.startswith(_SILENT) else ""
-
-
-def is_idle_talk(snapshot: RoomSnapshot) -> bool:
-    """Whether all that is new are peers' words that call for nothing from us."""
-    if not snapshot.batch or snapshot.opens or snapshot.needs_repo or snapshot.is_open or snapshot.follow_up != "none":
-        return False
-    me = snapshot.me.casefold()
-    return not any(entry.is_host or me in entry.content.casefold() for entry in snapshot.batch)
-
-
-def shown(history: Sequence[HistoryEntry]) -> list[str]:
-    """The newest messages, cut, each with its speaker."""
-    return [f"{name_shown(entry.name, is_host=entry.is_host)}: {entry.content[:_CHARS]}" for entry in history[-_SHOWN:]]

@@ -1,0 +1,61 @@
+"""All tools that reach Bluesky, as the registry takes them."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Sequence
+from functools import partial
+from typing import Protocol
+
+from adapters.atproto.client import Atproto
+from adapters.web.client import WebClient
+from local_tools.bluesky import BlueskyTools, bluesky_tools
+from local_tools.bluesky_follows import follow_tools
+from local_tools.bluesky_looks import BlueskyLooks
+from local_tools.messages import MessageTools, message_tools
+from local_tools.pictures import picture_tools
+from local_tools.reply_limits import reply_limit_tools
+from local_tools.web import web_tools
+from modules.lives.bluesky.life import BlueskyState
+from modules.services.agent.echo_judge import JudgeServices, build_claim_judge
+from modules.services.agent.tools.types import Tool
+from modules.services.moderation.moderation import Moderation
+from modules.services.outbox.outbox import Outbox
+from modules.services.pictures.pictures import Pictures
+from modules.services.rights.preferences import Preferences
+from modules.services.voice_phrases.store import VoicePhrases
+
+
+class BlueskyFamilyServices(JudgeServices, Protocol):
+    """What all of them are built from."""
+
+    atproto: Atproto
+    outbox: Outbox
+    rng: random.Random
+    preferences: Preferences
+    moderation: Moderation
+    pictures: Pictures
+    phrases: VoicePhrases
+    web: WebClient
+
+
+def all_bluesky_tools(services: BlueskyFamilyServices, state: BlueskyState) -> Sequence[Tool]:
+    """Return those for posts, follows, messages, limits of replies, pictures, and pages of the web."""
+    atproto, publisher, skills = services.atproto, state.publisher, services.skills
+    on_bluesky = BlueskyTools(
+        atproto,
+        publisher,
+        partial(BlueskyLooks, atproto, services.preferences, services.moderation),
+        build_claim_judge(services),
+        skills=skills,
+        rng=services.rng,
+        phrase=services.phrases.phrase,
+    )
+    return (
+        *bluesky_tools(on_bluesky),
+        *follow_tools(atproto, publisher, on_bluesky, skills),
+        *message_tools(MessageTools(services.outbox, skills)),
+        *reply_limit_tools(state.reply_limits, publisher, on_bluesky, skills),
+        *picture_tools(services.pictures, publisher, on_bluesky, skills, services.rng),
+        *web_tools(services.web, on_bluesky, skills),
+    )

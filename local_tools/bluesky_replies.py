@@ -1,0 +1,58 @@
+"""Why the words of a reply must not stand in its thread: by rule, and where the rule is in doubt by a judge."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from common.text.closings import asks
+from common.text.echo_doubt import doubtful_echo
+from local_tools.bluesky_turns import announces_what_is_done
+from modules.lives.bluesky.publish import Publisher
+from modules.lives.bluesky.reply_check import ReplyProblem, repeats, reply_problem
+from modules.lives.bluesky.types import ThreadTurn
+from modules.services.agent.echo_judge import ClaimJudge
+from modules.services.agent.tools.types import Turn
+
+
+@dataclass(frozen=True, slots=True)
+class ReplyCheck:
+    """Checks replies. `publisher` knows where we spoke; `judge` is asked once in a turn at most."""
+
+    publisher: Publisher
+    judge: ClaimJudge
+
+    async def problem(self, text: str, thread: ThreadTurn, turn: Turn, *, closing: bool = False) -> ReplyProblem | None:
+        """Return why these words must not stand in the thread; None if they may. Raises `Fatal`.
+
+        To the owner thanks are enough, and at the end of a conversation; where we spoke before and nothing was
+        asked, the publisher likes instead.
+        """
+        if repeats(text, thread.notification.text):
+            return "repeats them"
+        if any(repeats(text, told) for told in thread.revisions.told_done):
+            return "repeats"
+        if announces_what_is_done(text, thread):
+            return "done"
+        spoken = self.publisher.has_spoken(thread.root) and not asks(thread.notification.text)
+        may_thank = closing or thread.is_owner or spoken
+        meanwhile = thread.revisions.peers_since
+        said = (*thread.said, *meanwhile)
+        # NOTE(self): what we made is news, however much its words are like those of others who made a part of it.
+        peers_said = () if thread.revisions.made else (*thread.peers_said, *meanwhile)
+        found = reply_problem(text, said, thread.scaffold, may_thank=may_thank, peers_said=peers_said)
+        if found not in {"repeats", "peers"} or not (doubted := doubtful_echo(text, (*said, *peers_said))):
+            return found
+        if await self._is_echo(text, doubted, thread, turn):
+            return found
+        return reply_problem(text, said, thread.scaffold, may_thank=may_thank, peers_said=peers_said, is_new=True)
+
+    async def _is_echo(self, text: str, doubted: str, thread: ThreadTurn, turn: Turn) -> bool:
+        """What the judge says of the first words that it was asked about in this turn; other words pass unasked."""
+        revisions = thread.revisions
+        if revisions.judged is None:
+            echo = await self.judge.is_same(
+                text, doubted, importance=turn.importance, loop=turn.loop, cause_id=turn.cause_id
+            )
+            revisions.judged = (text, echo)
+        judged, echo = revisions.judged
+        return echo and judged == text

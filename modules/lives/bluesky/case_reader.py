@@ -1,0 +1,182 @@
+"""Reads once what a waiting post needs: its thread, and what its author, ours and the people in it chose."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import datetime
+
+from adapters.atproto.client import Atproto
+from adapters.atproto.types import Actor, Notification, Post
+from common.provenance import Provenance
+from common.result import ApiResult, Err, Ok
+from modules.lives.bluesky.case import Case
+from modules.lives.bluesky.others_first import OthersFirst
+from modules.lives.bluesky.request_policy import asks_all, asks_for_shared_work
+from modules.lives.bluesky.thread import (
+    ThreadAnalysis,
+    analyze_thread_view,
+    beside_request,
+    is_said_by,
+    with_full_links,
+)
+from modules.lives.bluesky.types import Incoming, Pending
+from modules.runtime.llm.types import Importance
+from modules.services.agent.identity.identity import Me
+from modules.services.moderation.moderation import Moderation
+from modules.services.outbox.rules.etiquette import Etiquette
+from modules.services.peers.accounts import Relationships
+from modules.services.peers.discovery import PeerDiscovery
+from modules.services.rights.policy import may_stand_in_prompt
+from modules.services.rights.preferences import Preferences
+from modules.services.workspaces.watched import WatchedWorkspaces
+
+THREAD_DEPTH = 6
+
+
+class CaseReader:
+    """Reads what a decision about one post rests on: its thread, its author, and the rules of the outbox."""
+
+    def __init__(
+        self,
+        *,
+        me: Me,
+        atproto: Atproto,
+        relationships: Relationships,
+        etiquette: Etiquette,
+        preferences: Preferences,
+        moderation: Moderation,
+        peers: PeerDiscovery,
+        workspaces: WatchedWorkspaces,
+        others: OthersFirst,
+    ) -> None:
+        self._others = others
+        self._me = me
+        self._atproto = atproto
+        self._relationships = relationships
+        self._etiquette = etiquette
+        self._preferences = preferences
+        self._moderation = moderation
+        self._peers = peers
+        self._workspaces = workspaces
+
+    @property
+    def own_did(self) -> str:
+        return self._atproto.did
+
+    def importance_of(self, notification: Notification) -> Importance:
+        """How much its author matters, among those for whom the day's budget is kept."""
+        if notification.author.did == self._me.owner_did:
+            return "owner"
+        return "stranger" if self._etiquette.is_stranger(notification.author.did) else "mention"
+
+    async def read_case(self, item: Pending) -> ApiResult[Case]:
+        """Read one case, with two requests: the post with what stands above and below it, and the root.
+
+        What each author allows is read once a day, and so is what our account chose not to see. Who in the thread may
+        be another SOUL is noted.
+        """
+        notification = item.notification
+        read = await self._read_thread(notification)
+        if isinstance(read, Err):
+            return read
+        thread, importance = read.data, self.importance_of(notification)
+        author_did = notification.author.did
+        automated = self._etiquette.is_automated(notification.author)
+        incoming = incoming_of(notification, item.indexed, thread, is_automated=automated)
+        answered = _handles_under(notification, thread)
+        trusted = {self._me.owner_did, self._atproto.did}
+        is_shared = importance == "owner" and asks_for_shared_work(notification.text)
+        is_request = is_shared or (importance == "owner" and asks_all(notification.text))
+        hidden = beside_request(thread, trusted) if is_request else ()
+        spoken = [post for post in thread.posts if post not in hidden]
+        text = with_full_links(notification)
+        alone = importance == "owner" and all(is_said_by(trusted, post) for post in spoken)
+        present = {author_did, *(post.author.did for post in thread.posts)}
+        muted = await self._preferences.muted(present)
+        left_out = muted | (await self._preferences.forgotten(present) - {author_did})
+        preferences = await self._preferences.of((present - left_out) | {author_did})
+        await self._moderation.refresh()
+        self._moderation.note(*(post.author for post in thread.posts))
+        unseen = {post.uri: why for post in thread.posts if (why := self._moderation.why_unseen(post))}
+        shown = tuple(
+            post
+            for post in thread.posts
+            if post.uri not in unseen
+            and post.author.did not in left_out
+            and may_stand_in_prompt(preferences.get(post.author.did))
+        )
+        self._peers.note_posts(shown)
+        peers = {post.author.did for post in shown if self._etiquette.is_peer(post.author)} - {author_did, *trusted}
+        named = (handle for handle in item.named if handle.lower() != self._me.bluesky_username.lower())
+        with_peers = bool(peers) or any(self._etiquette.is_peer(Actor("", handle)) for handle in named)
+        return Ok(
+            Case(
+                item=item,
+                text=text,
+                thread=replace(thread, posts=tuple(post for post in shown if post not in hidden)),
+                own_did=self._atproto.did,
+                importance=importance,
+                provenance=Provenance.OWNER if alone else Provenance.STRANGER,
+                incoming=incoming,
+                relationship=self._relationships.get(notification.author.handle),
+                advice=await self._etiquette.before_reply(notification, thread.posts),
+                preference=preferences.get(author_did),
+                unseen=unseen.get(notification.uri, "") if self._moderation.is_known else None,
+                is_muted=author_did in muted,
+                is_peer=self._etiquette.is_peer(notification.author),
+                names_workspace=self._workspaces.is_thread_of_one(notification.root.uri),
+                peers=frozenset(peers),
+                hidden=tuple(post for post in shown if post in hidden),
+                github_username=self._me.github_username,
+                peers_since=self._peers_since if with_peers else None,
+                later=self._others.later(item, answered) if is_shared else None,
+            )
+        )
+
+    async def _peers_since(self, uri: str) -> list[Post]:
+        """What peers wrote right under a post, as it stands now; nothing where that cannot be read."""
+        read = await self._atproto.get_post_thread(uri, 1, 0)
+        if isinstance(read, Err):
+            return []
+        below = [reply.post for reply in read.data.replies if reply.post.author.did != self._atproto.did]
+        by_peers = [post for post in below if self._etiquette.is_peer(post.author)]
+        dids = {post.author.did for post in by_peers}
+        left_out = await self._preferences.muted(dids) | await self._preferences.forgotten(dids)
+        preferences = await self._preferences.of(dids - left_out)
+        allowed = {did for did, preference in preferences.items() if may_stand_in_prompt(preference)}
+        seen = (post for post in by_peers if not self._moderation.why_unseen(post))
+        return [post for post in seen if post.author.did in allowed]
+
+    async def _read_thread(self, notification: Notification) -> ApiResult[ThreadAnalysis]:
+        focal = await self._atproto.get_post_thread(notification.uri, THREAD_DEPTH)
+        if isinstance(focal, Err):
+            return focal
+        root_node = None
+        if notification.root.uri != notification.uri:
+            root = await self._atproto.get_post_thread(notification.root.uri, THREAD_DEPTH, 0)
+            root_node = None if isinstance(root, Err) else root.data
+        return Ok(analyze_thread_view(focal.data, self._atproto.did, root_node))
+
+
+def _handles_under(notification: Notification, thread: ThreadAnalysis) -> set[str]:
+    """The handles of those who replied right to a post, in lower case."""
+    replies = (post for post in thread.posts if post.reply and post.reply.parent.uri == notification.uri)
+    return {post.author.handle.lower() for post in replies}
+
+
+def incoming_of(
+    notification: Notification, at: datetime, thread: ThreadAnalysis | None, *, is_automated: bool
+) -> Incoming:
+    """Return a post as a conversation takes it in; `thread` is what was read of its thread, if anything was."""
+    author = notification.author
+    before = [post.text for post in thread.focal_path if post.uri != notification.uri] if thread else []
+    return Incoming(
+        did=author.did,
+        handle=author.handle,
+        display_name=author.display_name,
+        text=notification.text,
+        at=at,
+        depth=thread.depth if thread else 0,
+        recent_texts=tuple(before),
+        is_automated=is_automated or author.is_bot,
+    )

@@ -1,0 +1,257 @@
+"""Keeps what the SOUL did on GitHub, and what it met there, in its memory: once for each act, as of other talks.
+
+Each act of ours is an intent of the outbox; claims of tasks and workspaces that were joined are told by the journal.
+The thread of what happened is read once more, and the skill `memory-extraction` says what of it matters. What is kept
+rests on the least trusted words in the thread. The memories and the mark of what happened are one transaction where
+memories lie in `soul.db`, so that a crash leaves both or neither; on another server they are kept before the mark, and
+a crash in between lets the same be told once more.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import TypeVar
+
+from adapters.github.client import GitHub
+from adapters.github.types import Repo
+from common.clock import Clock, iso, parse_iso
+from common.constants import MINUTE_MS
+from common.errors import BudgetExceeded, Transient
+from common.provenance import Provenance
+from common.result import Err
+from modules.lives.github.thread_text import MOST_COMMENTS
+from modules.runtime.database import marks
+from modules.runtime.database.database import Database
+from modules.runtime.journal.journal import Journal
+from modules.runtime.journal.types import Entry, StoredEntry
+from modules.runtime.llm.types import Message
+from modules.runtime.scheduler.types import Loop, Outcome
+from modules.services.agent.memory.admission import trust_of
+from modules.services.agent.memory.sqlite_rows import remember
+from modules.services.agent.memory.types import MemoryStore, NewMemory
+from modules.services.agent.sessions.distiller import Distiller
+from modules.services.agent.sessions.types import Row, Session
+from modules.services.outbox.bodies import IntentKind
+from modules.services.outbox.github_bodies import IssueCommentBody, OnGitHub, ReactionBody, ReviewBody
+from modules.services.outbox.outbox import Outbox
+from modules.services.outbox.senders.github import repo_of
+from modules.services.outbox.types import Intent
+
+T = TypeVar("T")
+
+EXPERIENCED: tuple[IntentKind, ...] = (
+    "issue_comment",
+    "reaction",
+    "issue",
+    "review",
+    "pull_request",
+    "merge",
+    "repository",
+)
+"""What the SOUL does on GitHub that is worth a memory."""
+
+JOURNALLED = {"claim": ("claim-won", "claim-lost"), "workspaces": ("workspace-joined",)}
+"""What it meets there, by who records it and the `act` of the entries; their `about` tells one from another."""
+
+_MARK = "github.experience:"
+_INTERVAL_MS = 10 * MINUTE_MS
+_LOOKED_BACK = timedelta(days=2)
+_LOOKED_AT = 50
+_AT_A_TIME = 3
+
+
+@dataclass(frozen=True, slots=True)
+class Accounts:
+    """Whose words count for what on GitHub, by login in lower case."""
+
+    login: str
+    owner: str
+    peers: Callable[[], Collection[str]]
+
+    def provenance_of(self, author: str) -> Provenance:
+        """Whose words those of an account are."""
+        name = author.lower()
+        if name == self.login.lower():
+            return Provenance.SELF
+        if self.owner and name == self.owner.lower():
+            return Provenance.OWNER
+        return Provenance.PEER if name in {peer.lower() for peer in self.peers()} else Provenance.STRANGER
+
+
+@dataclass(frozen=True, slots=True)
+class Happening:
+    """What happened on GitHub, under a key of its own.
+
+    `number` is that of the issue whose thread tells of it, 0 where there is none. `own` are the words of ours that
+    stand nowhere else, "" where the thread holds them.
+    """
+
+    key: str
+    at: str
+    code: str
+    repo: Repo
+    number: int = 0
+    own: str = ""
+
+    @property
+    def place(self) -> str:
+        """Where it happened: `owner/name#1`, or `owner/name`."""
+        return f"{self.repo.full_name}#{self.number}" if self.number else self.repo.full_name
+
+
+@dataclass(kw_only=True)
+class GitHubExperienceLoop(Loop):
+    """Looks for acts of which nothing is kept yet, three at a time. `in_database`: memories lie in `database`."""
+
+    name = "github-experiences"
+    needs_idle = True
+    social_only = False
+    at_start = True
+
+    github: GitHub
+    outbox: Outbox
+    distiller: Distiller
+    memories: MemoryStore
+    in_database: bool
+    database: Database
+    journal: Journal
+    clock: Clock
+    accounts: Accounts
+    speed: float = 1.0
+
+    @property
+    def interval_ms(self) -> float:
+        return _INTERVAL_MS / self.speed
+
+    async def run(self) -> Outcome:
+        """Keep what is worth it of the oldest acts."""
+        if not self.github.enough_for_loops:
+            return Outcome(ran=False, reason=f"{self.github.rate.remaining} requests to GitHub are left in this hour")
+        kept = 0
+        for one in (await self._due())[:_AT_A_TIME]:
+            try:
+                kept += await self._keep(one)
+            except (BudgetExceeded, Transient) as error:
+                return Outcome(ran=bool(kept), reason=f"{kept} kept; the rest waits: {error}")
+        return Outcome(ran=kept > 0, reason=f"{kept} memories of GitHub kept")
+
+    async def _due(self) -> list[Happening]:
+        """What happened and is not kept yet, oldest first."""
+        now = self.clock.now()
+        since = iso(now - _LOOKED_BACK)
+        known = await self.database.run(lambda connection: _known(connection, since))
+        intents = [one for kind in EXPERIENCED for one in await self.outbox.of_kind(kind, _LOOKED_AT)]
+        happened = [one for intent in intents if intent.created_at >= since and (one := _done(intent))]
+        for loop, acts in JOURNALLED.items():
+            for act in acts:
+                entries = await self.journal.with_act(loop, act, now - _LOOKED_BACK, now)
+                happened += [one for entry in entries if (one := _told(entry))]
+        return sorted({one.key: one for one in happened if one.key not in known}.values(), key=lambda one: one.at)
+
+    async def _keep(self, one: Happening) -> int:
+        """Keep what of it is worth it; return how many memories that are."""
+        rows = await self._rows(one)
+        if not rows:
+            await self._settle(one, ())
+            return 0
+        provenance = min(row.provenance for row in rows)
+        session = Session(one.key, f"github:{one.place}".lower(), rows[0].created_at, one.at)
+        tags = ("github", one.code)
+        told = await self.distiller.distil(session, rows, provenance, remembered_at=one.at, tags=tags)
+        memories = told.memories
+        if told.summary:
+            subject = f"{one.place}, {one.code} at {one.at[:16]}"
+            memories += (
+                NewMemory("episode", subject, told.summary, tags, source=session.key, trust=trust_of(provenance)),
+            )
+        await self._settle(one, memories)
+        summary = f"What happened at {one.place} is {'remembered' if memories else 'not worth a memory'}"
+        await self.journal.record(Entry("life", self.name, summary, line="mem" if memories else None))
+        return len(memories)
+
+    async def _settle(self, one: Happening, memories: Sequence[NewMemory]) -> None:
+        now, at = self.clock.now(), parse_iso(one.at)
+
+        def step(connection: sqlite3.Connection) -> None:
+            for memory in memories if self.in_database else ():
+                remember(connection, memory, at)
+            marks.put(connection, {f"{_MARK}{one.key}": iso(now)})
+
+        if memories and not self.in_database:
+            await self.memories.save_all(memories, at)
+        await self.database.run(step)
+
+    async def _rows(self, one: Happening) -> list[Row]:
+        """The thread, and our words; nothing where the repository is private, or something is gone."""
+        known = await self.github.get_repository(one.repo)
+        if isinstance(known, Err):
+            return _nothing_if_gone(known)
+        if known.data.private:
+            return []
+        said = await self._thread(one.repo, one.number) if one.number else []
+        if one.number and not said:
+            return []
+        lines = [*said, (self.github.login, one.own)]
+        return [self._row(one, place, author, text) for place, (author, text) in enumerate(lines) if text.strip()]
+
+    async def _thread(self, repo: Repo, number: int) -> list[tuple[str, str]]:
+        async with self.github.burst():
+            issue = await self.github.get_issue(repo, number)
+            if isinstance(issue, Err):
+                return _nothing_if_gone(issue)
+            comments = await self.github.list_comments(repo, number)
+        if isinstance(comments, Err):
+            return _nothing_if_gone(comments)
+        last = [(one.author, one.body) for one in comments.data][-MOST_COMMENTS:]
+        return [(issue.data.author, f"{issue.data.title}\n{issue.data.body}"), *last]
+
+    def _row(self, one: Happening, place: int, author: str, text: str) -> Row:
+        provenance = self.accounts.provenance_of(author)
+        is_own = provenance is Provenance.SELF
+        message = Message("assistant" if is_own else "user", text if is_own else f"@{author}: {text}")
+        return Row(one.key, place, message.role, message, 0, provenance, one.at)
+
+
+def _done(intent: Intent) -> Happening | None:
+    """What an act was, if it is done and worth a memory."""
+    body = intent.body
+    if intent.state != "done" or not isinstance(body, OnGitHub) or _is_upkeep(intent):
+        return None
+    number = body.number if isinstance(body, IssueCommentBody | ReactionBody | ReviewBody) else 0
+    own = "" if isinstance(body, IssueCommentBody | ReactionBody) else body.preview
+    return Happening(intent.id, intent.created_at, intent.kind.replace("_", " "), repo_of(body), number, own)
+
+
+def _told(stored: StoredEntry) -> Happening | None:
+    """What an entry of the journal tells; None where it names no repository."""
+    data = stored.entry.data
+    owner, _, name = str(data.get("repo", "")).partition("/")
+    if not name:
+        return None
+    code, key = str(data["act"]).replace("-", " "), f"{data['act']}:{data.get('about', stored.id)}"
+    return Happening(key, stored.at, code, Repo(owner, name), own=stored.entry.summary)
+
+
+def _is_upkeep(intent: Intent) -> bool:
+    """Whether it says how the issues of a workspace are kept in order; that a plan is complete is worth a memory."""
+    in_order = intent.kind == "issue_comment" and intent.target.startswith("workspace:")
+    return in_order and not intent.target.endswith("/plan-complete")
+
+
+def _known(connection: sqlite3.Connection, since: str) -> set[str]:
+    """The keys of what is kept; those that are not looked for any more are forgotten."""
+    known = marks.starting_with(connection, _MARK)
+    for key, at in known.items():
+        if at < since:
+            marks.remove(connection, f"{_MARK}{key}")
+    return set(known)
+
+
+def _nothing_if_gone(problem: Err) -> list[T]:
+    """Nothing, where a thread is not there for us. Raises `Transient` where it may be later."""
+    if problem.kind in {"not_found", "invalid"}:
+        return []
+    raise Transient(problem.error, retry_after=problem.retry_after)

@@ -1,0 +1,64 @@
+"""Takes the first look at a talk among peers, with one small question.
+
+It saves the whole prompt only where silence costs nobody an answer: the host said nothing new, nothing is open, and
+nobody means us. In doubt the whole prompt decides, as it does where this look fails.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from common.errors import BudgetExceeded, Fatal, SoulError
+from common.text.closings import is_low_value_closing
+from modules.lives.space.snapshot import RoomSnapshot
+from modules.lives.space.transcript import shown as name_shown
+from modules.lives.space.types import HistoryEntry
+from modules.services.agent.verdicts import Verdicts
+
+QUESTION = "First Look"
+_SILENT = "LISTEN"
+_SHOWN, _CHARS = 6, 320
+_CLOSINGS = "only thanks and good-byes were said"
+_NOTHING = "a first look found nothing to add"
+
+
+@dataclass(frozen=True, slots=True)
+class FirstLook:
+    """Asks `verdicts` in the words of the skill `space-judgement`."""
+
+    verdicts: Verdicts
+
+    async def reason_for_silence(self, snapshot: RoomSnapshot) -> str:
+        """Why nothing is to be said, "" if the whole prompt has to decide.
+
+        Raises:
+            BudgetExceeded: not today.
+            Fatal: as the gateway.
+
+        """
+        if not is_idle_talk(snapshot):
+            return ""
+        if all(is_low_value_closing(entry.content) for entry in snapshot.batch):
+            return _CLOSINGS
+        try:
+            answer = await self.verdicts.ask(QUESTION, examples=f"{QUESTION} Examples", said=shown(snapshot.history))
+        except (BudgetExceeded, Fatal):
+            raise
+        except SoulError:
+            # NOTE(self): the whole prompt goes to the same model; what is wrong there is told from there.
+            return ""
+        return _NOTHING if answer.startswith(_SILENT) else ""
+
+
+def is_idle_talk(snapshot: RoomSnapshot) -> bool:
+    """Whether all that is new are peers' words that call for nothing from us."""
+    if not snapshot.batch or snapshot.opens or snapshot.needs_repo or snapshot.is_open or snapshot.follow_up != "none":
+        return False
+    me = snapshot.me.casefold()
+    return not any(entry.is_host or me in entry.content.casefold() for entry in snapshot.batch)
+
+
+def shown(history: Sequence[HistoryEntry]) -> list[str]:
+    """The newest messages, cut, each with its speaker."""
+    return [f"{name_shown(entry.name, is_host=entry.is_host)}: {entry.content[:_CHARS]}" for entry in history[-_SHOWN:]]

@@ -1,0 +1,185 @@
+"""Adds to an open plan what its owner asked for and it lacks: once for each request, over the body that was judged.
+
+The change is an intent of the outbox that names the body it was made for (`over`). Where somebody changed that
+meanwhile nothing is written, and the plan is read again; it is judged again where it has other tasks.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import random
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Literal, Protocol
+
+from adapters.github.client import GitHub
+from adapters.github.types import Issue, Repo
+from common.result import Err, Ok
+from common.text.untrusted import one_line
+from modules.lives.workspaces.upkeep import UpkeepServices, build_trust
+from modules.runtime.llm.gateway import LLMGateway
+from modules.services.agent.skills.skills import Skills
+from modules.services.commitments.texts import without_mentions
+from modules.services.outbox.github_bodies import IssueUpdateBody, body_digest
+from modules.services.outbox.outbox import Outbox
+from modules.services.outbox.types import ACTIVE_STATES, Intent, ProposedAction
+from modules.services.plans.extend import add_tasks_to_plan_body
+from modules.services.plans.missing import MissingTask, PlanGaps
+from modules.services.plans.parse import parse_plan
+from modules.services.plans.types import Plan, Task
+from modules.services.workspaces.trust import WorkspaceTrust
+
+SENT_WITHIN_S = 60.0
+MOST_BODY_CHARS = 60_000
+MOST_TRIES = 3
+
+_PART = "plan-extended"
+_ABOUT_CHARS = 200
+
+ExtensionCode = Literal["added", "covered", "closed", "theirs", "full", "unread", "refused", "held", "waits", "failed"]
+
+
+@dataclass(frozen=True, slots=True)
+class ExtensionRequest:
+    """What was asked for (`wanted`, in the owner's words), and what the outbox is told of who asked."""
+
+    wanted: str
+    cause_id: str
+    by_owner: bool = False
+    hold: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Extension:
+    """What came of it.
+
+    `added`: the plan holds more tasks since; `words` are those of the request that ask for them. `covered`: nothing is
+    missing. `closed`: no plan is open there. `theirs`: nobody whose words count wrote it, or we may not write there.
+    `full`: the body takes no more. `unread`: GitHub could not be read. `held` waits for the owner's yes, `waits` has
+    not left yet, `refused` and `failed` will not leave; `reason` says why.
+    """
+
+    code: ExtensionCode
+    words: tuple[str, ...] = ()
+    reason: str = ""
+
+
+class ExtensionServices(UpkeepServices, Protocol):
+    """What it is built from."""
+
+    gateway: LLMGateway
+    skills: Skills
+    rng: random.Random
+
+
+def build_extender(services: ExtensionServices) -> PlanExtender:
+    """Return what extends plans."""
+    gaps = PlanGaps(services.gateway, services.skills, services.rng)
+    return PlanExtender(services.github, services.outbox, build_trust(services), gaps)
+
+
+@dataclass(frozen=True, slots=True)
+class PlanExtender:
+    """Extends plans. `gaps` judges what is missing, `trust` says whose plans are worked on."""
+
+    github: GitHub
+    outbox: Outbox
+    trust: WorkspaceTrust
+    gaps: PlanGaps
+
+    async def extend(self, repo: Repo, number: int, request: ExtensionRequest) -> Extension:
+        """Add what is missing to the plan in issue `number`.
+
+        Raises:
+            SoulError: as the model does.
+
+        """
+        cause = hashlib.sha256(request.cause_id.encode()).hexdigest()[:16]
+        judged: _Judged | None = None
+        for count in range(MOST_TRIES):
+            target = f"{_PART}:{repo.full_name.lower()}#{number}:{cause}:{count}"
+            if earlier := await self._earlier(target):
+                return await self._outcome(earlier, ())
+            read = await self._read(repo, number)
+            if isinstance(read, Extension):
+                return read
+            issue, plan = read
+            names = tuple(f"{task.name}: {task.title}" for task in plan.tasks)
+            if judged is None or judged.names != names:
+                judged = _Judged(names, await self.gaps.find(repo, plan, request.wanted))
+            outcome = await self._add(repo, issue, judged.missing, target, request)
+            if outcome.code != "failed" or not await self._is_changed(repo, issue):
+                return outcome
+        return Extension("failed", reason="others kept changing the plan")
+
+    async def _earlier(self, target: str) -> Intent | None:
+        """What was proposed for the same request before the program ended."""
+        found = await self.outbox.by_target("issue_update", target)
+        return next((one for one in found if one.state in ACTIVE_STATES), None)
+
+    async def _read(self, repo: Repo, number: int) -> tuple[Issue, Plan] | Extension:
+        """The plan as it stands now, where it is open, by somebody whose words count, and we may write it."""
+        found = await self.github.get_issue(repo, number)
+        if isinstance(found, Err):
+            return Extension("unread", reason=found.error)
+        issue = found.data
+        plan = parse_plan(issue.body, issue.title) if issue.state == "open" else None
+        if plan is None or plan.status == "complete":
+            return Extension("closed")
+        trusted = await self.trust.accounts(repo)
+        may_write = trusted.lets_close(self.github.login, issue.author)
+        return (issue, plan) if trusted.covers(issue.author) and may_write else Extension("theirs")
+
+    async def _add(
+        self, repo: Repo, issue: Issue, missing: Sequence[MissingTask], target: str, request: ExtensionRequest
+    ) -> Extension:
+        if not missing:
+            return Extension("covered")
+        body = add_tasks_to_plan_body(issue.body, issue.title, [_plain(one.task) for one in missing])
+        if body is None or len(body) > MOST_BODY_CHARS:
+            return Extension("full")
+        words = tuple(one.asked for one in missing)
+        about = one_line(f"{repo.full_name}#{issue.number}: more tasks: {'; '.join(words)}", _ABOUT_CHARS)
+        update = IssueUpdateBody(
+            source="workspace",
+            repo=repo.full_name,
+            number=issue.number,
+            body=body,
+            over=body_digest(issue.body),
+            about=about,
+            text=f"{about}\n\n{body}",
+        )
+        submitted = await self.outbox.submit(
+            ProposedAction(update, target, cause_id=request.cause_id, by_owner=request.by_owner, hold=request.hold)
+        )
+        if not submitted.accepted:
+            return Extension("refused", reason=submitted.reason)
+        return await self._outcome(submitted.intent, words)
+
+    async def _outcome(self, intent: Intent, words: tuple[str, ...]) -> Extension:
+        settled = await self.outbox.settled(intent.id, SENT_WITHIN_S)
+        if settled is None or settled.state in {"pending", "sending"}:
+            return Extension("waits")
+        if settled.state == "held":
+            return Extension("held")
+        if settled.state == "done":
+            return Extension("added", words)
+        return Extension("failed", reason=settled.error or settled.state)
+
+    async def _is_changed(self, repo: Repo, issue: Issue) -> bool:
+        """Whether another body stands there than the one that was judged, so that it is worth another try."""
+        found = await self.github.get_issue(repo, issue.number)
+        return isinstance(found, Ok) and body_digest(found.data.body) != body_digest(issue.body)
+
+
+@dataclass(frozen=True, slots=True)
+class _Judged:
+    """What was judged to be missing beside the tasks with these names."""
+
+    names: tuple[str, ...]
+    missing: tuple[MissingTask, ...]
+
+
+def _plain(task: Task) -> Task:
+    """The task with words that notify nobody."""
+    return replace(task, title=without_mentions(task.title), description=without_mentions(task.description))

@@ -1,0 +1,1 @@
+"""What our own account chose on Bluesky not to read, and whom it chose not to meet."""

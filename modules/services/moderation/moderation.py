@@ -1,0 +1,113 @@
+"""What our own account chose on Bluesky, read once a day; and between whom and us something stands.
+
+Nothing is stored: each start reads anew, and what was met once is known until the end. While it could never be read,
+the posts of others wait; afterwards what was known holds.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import sqlite3
+from collections.abc import Iterable, Sequence
+from datetime import datetime
+
+from cachetools import LRUCache
+
+from adapters.atproto.client import Atproto
+from adapters.atproto.preference_types import AccountPreferences
+from adapters.atproto.types import Actor, Barrier, Notification, Post, Profile
+from common.clock import Clock
+from common.result import Err
+from modules.runtime.journal.journal import Journal
+from modules.runtime.journal.types import Entry
+from modules.services.moderation import policy
+from modules.services.outbox.rules.policy import addressee, named_in
+from modules.services.outbox.types import Intent, ProposedAction, Verdict, Wait
+
+READ_AGAIN_S = 24 * 3600.0
+TRY_AGAIN_S = 60.0
+READ_WITHIN_S = 40.0
+
+_RULE = "moderation"
+_ASK_AGAIN_S = 60.0
+_MOST_ACCOUNTS = 10_000
+_NO_SUCH_METHOD = frozenset({"invalid", "not_found"})
+
+
+class Moderation:
+    """The choices. `rule` and `gate` are for the outbox, which may ask them from any thread. The owner is exempt."""
+
+    def __init__(self, *, atproto: Atproto, journal: Journal, clock: Clock, owner_did: str, speed: float = 1) -> None:
+        self._atproto = atproto
+        self._journal = journal
+        self._clock = clock
+        self._owner_did = owner_did
+        self._speed = speed
+        self._chosen = AccountPreferences()
+        self._barriers = LRUCache[str, Barrier](_MOST_ACCOUNTS)
+        self._not_before = clock.monotonic()
+        self._reading = asyncio.Lock()
+        self.is_known = False
+
+    async def refresh(self) -> None:
+        """Read the choices, if it is time."""
+        async with self._reading:
+            now = self._clock.monotonic()
+            if now < self._not_before or not self._atproto.did:
+                return
+            try:
+                async with asyncio.timeout(READ_WITHIN_S):
+                    read = await self._atproto.get_preferences()
+            except TimeoutError:
+                read = Err(f"no answer within {READ_WITHIN_S:.0f} s", kind="transient")
+            if isinstance(read, Err):
+                self._not_before = now + TRY_AGAIN_S / self._speed
+                self.is_known = self.is_known or read.kind in _NO_SUCH_METHOD
+                summary = "The preferences of the account could not be read"
+                await self._journal.record(Entry("error", _RULE, summary, line="warn", reason=read.error))
+                return
+            self._chosen, self.is_known = read.data, True
+            self._not_before = now + READ_AGAIN_S / self._speed
+
+    def note(self, *actors: Actor | Profile) -> None:
+        """Take in whether something stands between us and these accounts, as the network just told it."""
+        for actor in actors:
+            if actor.did == self._owner_did:
+                continue
+            for name in filter(None, (actor.did, actor.handle.lower())):
+                if actor.barrier:
+                    self._barriers[name] = actor.barrier
+                else:
+                    self._barriers.pop(name, None)
+
+    def why_unseen(self, post: Post | Notification) -> str:
+        """Why a post is neither shown to a model nor answered, or ""; the owner's and our own always are."""
+        if post.author.did in {self._owner_did, self._atproto.did}:
+            return ""
+        return policy.why_unseen(policy.shown(post), self._chosen, self._clock.now())
+
+    def why_left_alone(self, names: Iterable[str]) -> tuple[str, str]:
+        """Which of these accounts (dids or handles) is not to be addressed, and why; both "" if all may be."""
+        for name in names:
+            if barrier := self._barriers.get(name, ""):
+                return name, policy.BARRIERS[barrier]
+        return "", ""
+
+    def prepared(self, action: ProposedAction) -> ProposedAction:
+        """Return a proposed act as the account wants it."""
+        return policy.with_defaults(action, self._chosen)
+
+    def rule(self, connection: sqlite3.Connection, action: ProposedAction, now: datetime) -> Sequence[Verdict]:
+        """Refuse what would reach or name such an account; what the owner asked for passes."""
+        who, reason = self._against(action, action.text)
+        return [Verdict(_RULE, "block", reason, who, instead="silence")] if reason else [Verdict(_RULE)]
+
+    def gate(self, connection: sqlite3.Connection, intent: Intent, now: datetime) -> Wait | None:
+        """Keep in what was accepted before it was known. It leaves when that ends, unless it expired."""
+        _, reason = self._against(intent, intent.body.public_text)
+        return Wait(reason, _ASK_AGAIN_S) if reason else None
+
+    def _against(self, act: ProposedAction | Intent, text: str) -> tuple[str, str]:
+        if act.by_owner or act.kind == "delete":
+            return "", ""
+        return self.why_left_alone((addressee(act), *named_in(text)))

@@ -1,0 +1,307 @@
+"""Looks for what peers and we did together, and counts it: in threads on Bluesky, and on GitHub.
+
+It reads what the inbox, the outbox, the registry and the journal keep, so that an act counts whatever happened to the
+process after it, and only once it was done. On GitHub it asks who wrote what we commented on or reviewed, and who wrote
+on what is ours: a few requests a look, and never about a private repository. Whoever is muted or forgotten is left out.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from functools import partial
+from typing import Literal, Protocol
+
+from adapters.atproto.client import Atproto
+from adapters.atproto.types import Actor
+from adapters.github.client import GitHub
+from adapters.github.types import Repo
+from common.clock import Clock, iso, parse_iso
+from common.constants import MINUTE_MS
+from common.result import ApiResult, Err, Ok
+from common.settings import Settings
+from common.text.closings import content_words
+from modules.runtime.database.database import Database
+from modules.runtime.journal.journal import Journal
+from modules.runtime.scheduler.types import Loop, Outcome
+from modules.services.inbox import received
+from modules.services.outbox.bodies import IntentKind, PostBody, ReplyBody
+from modules.services.outbox.github_bodies import IssueBody, IssueCommentBody, PullRequestBody, ReviewBody
+from modules.services.outbox.outbox import Outbox
+from modules.services.outbox.rules.etiquette import Etiquette
+from modules.services.outbox.senders.github import repo_of
+from modules.services.outbox.types import Intent
+from modules.services.peers.histories import LOOKED_BACK, PeerHistories
+from modules.services.peers.registry import PeerRegistry
+from modules.services.peers.room_members import stance_of
+from modules.services.peers.types import Peer
+from modules.services.rights.policy import may_stand_in_prompt
+from modules.services.rights.preferences import Preferences
+
+LOOP = "peer-histories"
+MOST_REQUESTED = 6
+"""How many of our acts and works on GitHub one look asks about."""
+_INTERVAL_MS = 10 * MINUTE_MS
+_OVERLAP = timedelta(hours=1)
+_WORK_LOOKED_AT_EVERY = timedelta(hours=6)
+_LOOKED_AT = 100
+_MEMORABLE_WORDS = 4
+_PLACE = re.compile(r"[\w.-]{1,100}/[\w.-]{1,100}#\d{1,9}")
+_OURS: tuple[IntentKind, ...] = ("review", "issue_comment")
+_WORKS: tuple[IntentKind, ...] = ("issue", "pull_request")
+
+
+@dataclass(frozen=True, slots=True)
+class _Said:
+    """A post that reached us: whose it is, and its words."""
+
+    uri: str
+    author: Actor
+    text: str
+    at: datetime
+
+
+class HistoriesServices(Protocol):
+    """What the loop is built from."""
+
+    settings: Settings
+    database: Database
+    clock: Clock
+    journal: Journal
+    atproto: Atproto
+    github: GitHub
+    outbox: Outbox
+    etiquette: Etiquette
+    preferences: Preferences
+    peer_registry: PeerRegistry
+    peer_histories: PeerHistories
+
+
+@dataclass(kw_only=True)
+class PeerHistoriesLoop(Loop):
+    """Counts into `histories`. At `speed` 10 the pauses are a tenth as long."""
+
+    name = LOOP
+    at_start = True
+
+    histories: PeerHistories
+    registry: PeerRegistry
+    etiquette: Etiquette
+    preferences: Preferences
+    outbox: Outbox
+    database: Database
+    github: GitHub
+    journal: Journal
+    clock: Clock
+    own_did: Callable[[], str]
+    speed: float = 1.0
+    _since: datetime | None = field(default=None, init=False)
+    _asked: dict[str, datetime] = field(default_factory=dict, init=False)
+
+    @property
+    def interval_ms(self) -> float:
+        return _INTERVAL_MS / self.speed
+
+    async def run(self) -> Outcome:
+        now = self.clock.now()
+        peers = {peer.github_username.lower(): peer for peer in await self._present()}
+        for peer in peers.values():
+            self._meet(peer)
+        counted = await self._replies(now) + await self._answers(now)
+        counted += await self._claims(peers, now)
+        problem = await self._on_github(peers, now) if self.github.configured else None
+        reason = f"; GitHub: {problem.error}" if problem else ""
+        return Outcome(ran=counted > 0, reason=f"{counted} acts of peers and ours counted{reason}")
+
+    async def _present(self) -> list[Peer]:
+        linked = self.registry.get_linked_peers()
+        hidden = await self._hidden({peer.bluesky_did or "" for peer in linked})
+        return [peer for peer in linked if peer.bluesky_did not in hidden]
+
+    async def _hidden(self, dids: set[str]) -> frozenset[str]:
+        return await self.preferences.muted(dids) | await self.preferences.forgotten(dids)
+
+    def _meet(self, peer: Peer) -> None:
+        """Take in what the registry knows: follow, announcement, and the plans that both are assigned to."""
+        did, handle = peer.bluesky_did or "", peer.bluesky_handle or ""
+        self.histories.meet(did, handle, followed=peer.followed_on_bluesky, announced=peer.announced_on_bluesky)
+        for context in peer.contexts:
+            if _PLACE.fullmatch(context):
+                self.histories.share_work(did, handle, context)
+
+    async def _replies(self, now: datetime) -> int:
+        """Count our replies to what peers wrote."""
+        counted = 0
+        for intent, body in _done(await self.outbox.of_kind("reply", _LOOKED_AT), now):
+            if not isinstance(body, ReplyBody) or body.about_rights:
+                continue
+            row = await self.database.run(partial(received.get, uri=body.parent.uri))
+            if row is None or (said := _said(row)) is None or not await self._is_peer(said):
+                continue
+            at, did, handle = parse_iso(intent.created_at), said.author.did, said.author.handle
+            words = await self._quotable(said)
+            counted += self.histories.count(did, handle, "built_on", f"reply:{intent.id}", at, words=words)
+            if stance := stance_of(body.text, said.text):
+                counted += self.histories.take_stance(did, handle, stance, f"stance:{intent.id}", at)
+        return counted
+
+    async def _answers(self, now: datetime) -> int:
+        """Count what peers answered to words of ours."""
+        counted, own = 0, f"at://{self.own_did()}/"
+        since = max(now - LOOKED_BACK, self._since - _OVERLAP) if self._since else now - LOOKED_BACK
+        for row in await self.database.run(partial(received.taken_in_since, moment=iso(since))):
+            said, parent = _said(row), _parent(row.payload)
+            if said is None or not parent.startswith(own) or not await self._is_peer(said):
+                continue
+            made = await self.outbox.made(parent)
+            ours = made.body.text if made and isinstance(made.body, PostBody | ReplyBody) else ""
+            if ours and (stance := stance_of(said.text, ours)):
+                words = await self._quotable(said) if stance == "disagrees" else ""
+                key, author = f"answer:{said.uri}", said.author
+                counted += self.histories.take_stance(author.did, author.handle, stance, key, said.at, words=words)
+        self._since = now
+        return counted
+
+    async def _is_peer(self, said: _Said) -> bool:
+        return self.etiquette.is_peer(said.author) and not await self._hidden({said.author.did})
+
+    async def _quotable(self, said: _Said) -> str:
+        """The words of a peer that are worth keeping; "" where it denies that they stand in a prompt."""
+        if len(content_words(said.text)) < _MEMORABLE_WORDS:
+            return ""
+        allowed = await self.preferences.of([said.author.did])
+        return said.text if may_stand_in_prompt(allowed.get(said.author.did)) else ""
+
+    async def _claims(self, peers: Mapping[str, Peer], now: datetime) -> int:
+        """Count the tasks that peers claimed before us."""
+        counted = 0
+        for stored in await self.journal.with_act("claim", "claim-lost", now - LOOKED_BACK, now):
+            data = stored.entry.data
+            if peer := peers.get(str(data.get("holder", "")).lower()):
+                key = f"claim:{data.get('about', '')}"
+                counted += self._count(peer, "claims_won", key, parse_iso(stored.at))
+        return counted
+
+    def _count(
+        self, peer: Peer, act: Literal["reviews_given", "reviews_received", "claims_won"], key: str, at: datetime
+    ) -> bool:
+        return self.histories.count(peer.bluesky_did or "", peer.bluesky_handle or "", act, key, at)
+
+    async def _on_github(self, peers: Mapping[str, Peer], now: datetime) -> Err | None:
+        """Ask about some of what we did and made; returns what went wrong."""
+        if not peers or not self.github.enough_for_loops:
+            return None
+        self._asked = {key: at for key, at in self._asked.items() if now - at < LOOKED_BACK}
+        due = [one for one in await self._acts(now) if self._is_due(one, now)][:MOST_REQUESTED]
+        for intent in due:
+            looked = await self._look_at(intent, peers)
+            if isinstance(looked, Err) and looked.kind not in {"not_found", "invalid"}:
+                return looked
+            self._asked[intent.id] = now
+        return None
+
+    async def _acts(self, now: datetime) -> list[Intent]:
+        """What we did and made on GitHub, what was asked about longest ago first."""
+        found: list[Intent] = []
+        for kind in (*_OURS, *_WORKS):
+            found += [intent for intent, _ in _done(await self.outbox.of_kind(kind, _LOOKED_AT), now)]
+        return sorted(
+            found, key=lambda one: (iso(self._asked[one.id]) if one.id in self._asked else "", one.created_at)
+        )
+
+    def _is_due(self, intent: Intent, now: datetime) -> bool:
+        """Our acts are asked about once in a life of the process, our works again and again: others come later."""
+        asked = self._asked.get(intent.id)
+        return asked is None or (intent.kind in _WORKS and now - asked >= _WORK_LOOKED_AT_EVERY / self.speed)
+
+    async def _look_at(self, intent: Intent, peers: Mapping[str, Peer]) -> ApiResult[None]:
+        body = intent.body
+        if not isinstance(body, IssueBody | PullRequestBody | IssueCommentBody | ReviewBody):
+            return Ok(None)
+        repo = repo_of(body)
+        known = await self.github.get_repository(repo)
+        if isinstance(known, Err) or known.data.private:
+            return known if isinstance(known, Err) else Ok(None)
+        if isinstance(body, IssueCommentBody | ReviewBody):
+            return await self._look_at_act(intent, repo, body.number, peers)
+        number = int(made) if (made := intent.result_cid or "").isdecimal() else 0
+        if isinstance(body, PullRequestBody):
+            return await self._look_at_reviews(repo, number, peers)
+        return await self._look_at_comments(repo, number, peers)
+
+    async def _look_at_act(self, intent: Intent, repo: Repo, number: int, peers: Mapping[str, Peer]) -> ApiResult[None]:
+        """We commented on something, or reviewed it: whose is it?"""
+        issue = await self.github.get_issue(repo, number)
+        if isinstance(issue, Err):
+            return issue
+        if peer := peers.get(issue.data.author.lower()):
+            if intent.kind == "review":
+                self._count(peer, "reviews_given", f"review:{intent.id}", parse_iso(intent.created_at))
+            elif not issue.data.is_pull_request:
+                self._share(peer, repo, number)
+        return Ok(None)
+
+    async def _look_at_reviews(self, repo: Repo, number: int, peers: Mapping[str, Peer]) -> ApiResult[None]:
+        reviews = await self.github.pulls.reviews(repo, number)
+        if isinstance(reviews, Err):
+            return reviews
+        for review in reviews.data:
+            if review.submitted_at and (peer := peers.get(review.author.lower())):
+                key = f"received:{repo.full_name.lower()}:{review.id}"
+                self._count(peer, "reviews_received", key, parse_iso(review.submitted_at))
+        return Ok(None)
+
+    async def _look_at_comments(self, repo: Repo, number: int, peers: Mapping[str, Peer]) -> ApiResult[None]:
+        comments = await self.github.list_comments(repo, number)
+        if isinstance(comments, Err):
+            return comments
+        for author in {one.author.lower() for one in comments.data} & peers.keys():
+            self._share(peers[author], repo, number)
+        return Ok(None)
+
+    def _share(self, peer: Peer, repo: Repo, number: int) -> None:
+        self.histories.share_work(peer.bluesky_did or "", peer.bluesky_handle or "", f"{repo.full_name}#{number}")
+
+
+def build_histories_loop(services: HistoriesServices) -> PeerHistoriesLoop:
+    """Return the loop over the services."""
+    return PeerHistoriesLoop(
+        histories=services.peer_histories,
+        registry=services.peer_registry,
+        etiquette=services.etiquette,
+        preferences=services.preferences,
+        outbox=services.outbox,
+        database=services.database,
+        github=services.github,
+        journal=services.journal,
+        clock=services.clock,
+        own_did=lambda: services.atproto.did,
+        speed=services.settings.soul_speed,
+    )
+
+
+def _done(intents: list[Intent], now: datetime) -> Iterator[tuple[Intent, object]]:
+    """Those that are done and young enough, but for upkeep of workspaces; oldest first, each with its body."""
+    for intent in reversed(intents):
+        is_upkeep = intent.kind == "issue_comment" and intent.target.startswith("workspace:")
+        if intent.state == "done" and not is_upkeep and parse_iso(intent.created_at) > now - LOOKED_BACK:
+            yield intent, intent.body
+
+
+def _said(row: received.Row) -> _Said | None:
+    """The post of a row of the inbox; None where the row does not hold it any more."""
+    author, text = row.payload.get("author"), row.payload.get("text")
+    handle = author.get("handle") if isinstance(author, dict) else None
+    if not isinstance(handle, str) or not isinstance(text, str):
+        return None
+    return _Said(row.uri, Actor(row.author_did, handle), text, parse_iso(row.indexed_at))
+
+
+def _parent(payload: Mapping[str, object]) -> str:
+    """The address of the post to which a stored post replies; "" where it replies to none."""
+    reply = payload.get("reply")
+    parent = reply.get("parent") if isinstance(reply, dict) else None
+    uri = parent.get("uri") if isinstance(parent, dict) else None
+    return uri if isinstance(uri, str) else ""

@@ -1,0 +1,95 @@
+"""Tells a prompt what the peers in its turn and we did together: only acts that stand in public.
+
+The words of a peer are untrusted text: they stand in a frame, and only where the peer allows it.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Collection, Iterator
+from dataclasses import dataclass
+from typing import Protocol
+
+from common.provenance import Provenance
+from modules.services.agent.framing import Framer
+from modules.services.agent.skills.skills import Skills, interpolate
+from modules.services.peers.histories import PeerHistories, PeerHistory
+from modules.services.peers.registry import PeerRegistry
+from modules.services.rights.policy import may_stand_in_prompt
+from modules.services.rights.preferences import Preferences
+
+MOST_TOLD = 5
+"""Of how many peers one prompt is told."""
+_SKILL = "peer-awareness"
+_SHOWN_PLACES = 3
+
+
+class ToldServices(Protocol):
+    """What it is built from."""
+
+    peer_histories: PeerHistories
+    peer_registry: PeerRegistry
+    preferences: Preferences
+    skills: Skills
+    rng: random.Random
+
+
+@dataclass(frozen=True, slots=True)
+class HistoriesTold:
+    """Reads `histories`; a peer is named by its DID, or by its name on GitHub as `registry` links it."""
+
+    histories: PeerHistories
+    registry: PeerRegistry
+    preferences: Preferences
+    skills: Skills
+    rng: random.Random
+
+    async def text(self, peers: Collection[str], *, least: Provenance) -> str:
+        """Return a line for each of `peers` with whom there is something; "" where words of a peer may not be told."""
+        if least > Provenance.PEER or not peers:
+            return ""
+        dids = list(dict.fromkeys(filter(None, map(self._did_of, peers))))
+        hidden = await self.preferences.muted(dids) | await self.preferences.forgotten(dids)
+        found = [one for did in dids if did not in hidden and (one := self.histories.get(did)) is not None and one.acts]
+        found = found[:MOST_TOLD]
+        allowed = await self.preferences.of(one.did for one in found if one.memorable_exchanges)
+        framer = Framer(self.skills, self.rng)
+        return "\n".join(
+            line
+            for one in found
+            for line in self._lines(one, framer, may_quote=may_stand_in_prompt(allowed.get(one.did)))
+        )
+
+    def _did_of(self, name: str) -> str:
+        if name.startswith("did:"):
+            return name
+        peer = self.registry.get(name)
+        return (peer.bluesky_did or "") if peer is not None and peer.stands else ""
+
+    def _lines(self, one: PeerHistory, framer: Framer, *, may_quote: bool) -> Iterator[str]:
+        words = self.skills.subsections(_SKILL, "Relationship")
+        values: dict[str, object] = {
+            "Built On": one.built_on,
+            "Agreements": one.agreements,
+            "Disagreements": one.productive_disagreements,
+            "Shared Work": ", ".join(one.shared_work[-_SHOWN_PLACES:]),
+            "Reviews Given": one.reviews_given,
+            "Reviews Received": one.reviews_received,
+            "Claims Won": one.claims_won,
+            "Followed": "yes" if one.followed else "",
+            "Announced": "yes" if one.announced else "",
+        }
+        told = "; ".join(interpolate(words[part], {"value": value}) for part, value in values.items() if value)
+        yield interpolate(words["Peer"], {"handle": one.handle, "told": told})
+        if may_quote and one.memorable_exchanges:
+            said = framer.frame(
+                "conversation", author=f"@{one.handle}", uri="Bluesky", text=one.memorable_exchanges[-1]
+            )
+            yield interpolate(words["Exchange"], {"value": said})
+
+
+def build_histories_told(services: ToldServices) -> HistoriesTold:
+    """Return what tells prompts what peers and we did together."""
+    return HistoriesTold(
+        services.peer_histories, services.peer_registry, services.preferences, services.skills, services.rng
+    )

@@ -1,0 +1,157 @@
+"""Has the model name what was asked for that no task of a plan covers, and holds it to the words asked. Keeps nothing.
+
+The model is told which words of the request stand in no task, and not asked where there are none. It quotes the words
+that ask for each task. What it quotes must stand in the request, and not yet in a task: so neither a model that always
+finds something nor words in the plan make a task that nobody asked for.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+from adapters.github.types import Repo
+from common.facts import QuestionFacts, TurnFacts
+from common.text.closings import without_handles
+from common.text.stems import plain_words, tokenize_with_stemming
+from common.text.strings import normalized_title
+from common.text.untrusted import one_line
+from modules.runtime.llm.gateway import LLMGateway
+from modules.runtime.llm.types import Message, NamedTool, ToolSpec
+from modules.services.agent.framing import Framer
+from modules.services.agent.skills.skills import Skills
+from modules.services.plans.compose import SKILL, read_tasks
+from modules.services.plans.dependencies import resolve_dependencies
+from modules.services.plans.types import Plan, Task
+
+TOOL = "plan_missing"
+MOST_ADDED = 6
+
+_TOKENS = 1_200
+_ASKED_CHARS, _DESCRIPTION_CHARS, _TASKS_CHARS, _LEFT_CHARS = 200, 400, 12_000, 600
+_MOST_READ = 20
+_LEAST_WORDS = 2
+_TEMPERATURE = 0.0
+_MISSING: dict[str, Any] = {
+    "type": "object",
+    "properties": {
+        "missing": {
+            "type": "array",
+            "items": {
+                "type": "object",
+                "properties": {
+                    "asked": {"type": "string"},
+                    "title": {"type": "string"},
+                    "description": {"type": "string"},
+                    "files": {"type": "array", "items": {"type": "string"}},
+                },
+                "required": ["asked", "title", "description"],
+            },
+        }
+    },
+    "required": ["missing"],
+}
+
+
+@dataclass(frozen=True, slots=True)
+class MissingTask:
+    """A task that a plan lacks; `asked` are the words of the request that ask for it."""
+
+    asked: str
+    task: Task
+
+
+@dataclass(frozen=True, slots=True)
+class PlanGaps:
+    """Asks the model; `rng` draws the boundaries of untrusted text."""
+
+    gateway: LLMGateway
+    skills: Skills
+    rng: random.Random
+
+    async def find(self, repo: Repo, plan: Plan, wanted: str) -> tuple[MissingTask, ...]:
+        """Return the tasks that the request `wanted` asks for and the plan lacks, numbered behind its own.
+
+        Raises:
+            SoulError: as `LLMGateway.chat_with_tools`.
+
+        """
+        left = words_left(plan, wanted)
+        if not left:
+            return ()
+        framer = Framer(self.skills, self.rng)
+        listed = "\n".join(f"{task.name}: {task.title}\n{task.description[:_DESCRIPTION_CHARS]}" for task in plan.tasks)
+        asked = self.skills.render(
+            SKILL,
+            "What Is Missing",
+            repo=repo.full_name,
+            wanted=framer.frame("post", author="your owner", uri="", text=wanted),
+            tasks=framer.frame("reading", author="several", uri=repo.url, text=listed[:_TASKS_CHARS]),
+            left=" ".join(left)[:_LEFT_CHARS],
+        )
+        texts = tuple(f"{task.title}\n{task.description}" for task in plan.tasks)
+        result = await self.gateway.chat_with_tools(
+            [Message("user", asked)],
+            system=self.skills.section(SKILL, "Missing Prompt"),
+            tools=[ToolSpec(TOOL, self.skills.section(SKILL, "Missing Tool"), _MISSING)],
+            tool_choice=NamedTool(TOOL),
+            max_tokens=_TOKENS,
+            temperature=_TEMPERATURE,
+            purpose=SKILL,
+            importance="owner",
+            facts=TurnFacts(QuestionFacts("plan-missing", {"wanted": (wanted,), "tasks": texts})),
+        )
+        called = next((call for call in result.tool_calls if call.name == TOOL and not call.malformed), None)
+        return read_missing(called.input, plan, wanted) if called else ()
+
+
+def words_left(plan: Plan, wanted: str) -> list[str]:
+    """Return the words with a meaning in the request that stand in no task, each once."""
+    known = {stem for task in plan.tasks for stem in tokenize_with_stemming(f"{task.title}\n{task.description}")}
+    words = dict.fromkeys(plain_words(without_handles(wanted)))
+    return [word for word in words if (stems := tokenize_with_stemming(word)) and not known.issuperset(stems)]
+
+
+def read_missing(given: Mapping[str, Any], plan: Plan, wanted: str) -> tuple[MissingTask, ...]:
+    """Return the tasks of a call of the tool that the words of `wanted` ask for and no task of the plan covers."""
+    named = given.get("missing")
+    found: list[MissingTask] = []
+    last = max((task.number for task in plan.tasks), default=0)
+    for asked, task in _named(named if isinstance(named, list) else []):
+        known = [*plan.tasks, *(one.task for one in found)]
+        if not _stands_in(asked, wanted) or _is_covered(asked, known) or _is_among(task, known):
+            continue
+        found.append(MissingTask(asked, replace(task, number=last + len(found) + 1, dependencies=())))
+        if len(found) == MOST_ADDED:
+            break
+    resolved, _ = resolve_dependencies([one.task for one in found])
+    return tuple(replace(one, task=task) for one, task in zip(found, resolved, strict=True))
+
+
+def _named(given: list[Any]) -> Iterator[tuple[str, Task]]:
+    """What the model names, each with the words that it quotes for it."""
+    for one in given[:_MOST_READ]:
+        if not isinstance(one, Mapping) or not isinstance(quoted := one.get("asked"), str):
+            continue
+        if task := next(read_tasks([one]), None):
+            yield one_line(quoted, _ASKED_CHARS), task
+
+
+def _stands_in(asked: str, wanted: str) -> bool:
+    """Whether the words stand in the request one after the other; a single word asks for nothing."""
+    words = plain_words(asked)
+    whole = f" {' '.join(plain_words(without_handles(wanted)))} "
+    return len(words) >= _LEAST_WORDS and bool(tokenize_with_stemming(asked)) and f" {' '.join(words)} " in whole
+
+
+def _is_covered(asked: str, tasks: list[Task]) -> bool:
+    """Whether all words with a meaning that ask for it stand in one task."""
+    stems = set(tokenize_with_stemming(asked))
+    return any(stems <= set(tokenize_with_stemming(f"{task.title}\n{task.description}")) for task in tasks)
+
+
+def _is_among(task: Task, tasks: list[Task]) -> bool:
+    title = normalized_title(task.title)
+    return any(normalized_title(one.title) == title for one in tasks)

@@ -1,0 +1,103 @@
+"""Follows the owner once: who declares nothing lets only followers be told of new posts.
+
+The owner has the last word. A follow that once stood, whoever made it, is never made again for the same account, nor
+is one to which the owner said no. What was done is read from the outbox, from our own records, and from one mark.
+"""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+from adapters.atproto.client import Atproto
+from common.clock import Clock
+from common.result import Err
+from common.settings import Settings
+from modules.runtime.control import Control
+from modules.runtime.database import marks
+from modules.runtime.database.database import Database
+from modules.runtime.journal.journal import Journal
+from modules.runtime.journal.types import Entry
+from modules.services.agent.identity.identity import Me
+from modules.services.outbox.bodies import FollowBody
+from modules.services.outbox.outbox import Outbox
+from modules.services.outbox.types import Intent, ProposedAction
+from modules.services.peers.own_records import FOLLOWS, find_own_record
+from modules.services.peers.policy import how_far
+
+FIRST_LOOK_S = 60.0
+CAUSE = "owner-follow"
+
+_LOOP = "heartbeat"
+_FOLLOWED = "owner_followed_by"
+_REASON = "it belongs to them, and is told of their new posts only where it follows them"
+
+
+class FollowServices(Protocol):
+    """What it is built from."""
+
+    settings: Settings
+    me: Me
+    clock: Clock
+    database: Database
+    journal: Journal
+    control: Control
+    outbox: Outbox
+    atproto: Atproto
+
+
+class OwnerFollow:
+    """Proposes the follow, once, while the SOUL may act."""
+
+    def __init__(self, services: FollowServices) -> None:
+        self._services = services
+        self._speed = services.settings.soul_speed
+        self._not_before = services.clock.monotonic() + FIRST_LOOK_S / self._speed
+        self._is_settled = False
+
+    async def ensure_once(self) -> None:
+        """Follow the owner unless that was ever done, or refused."""
+        services, owner = self._services, self._services.me.owner_did
+        own_did = services.atproto.did
+        if self._is_settled or owner in {"", own_did} or not own_did or services.clock.monotonic() < self._not_before:
+            return
+        if not services.control.standing().may_act:
+            return
+        if await services.database.run(lambda connection: marks.get(connection, _FOLLOWED)) == own_did:
+            self._is_settled = True
+            return
+        intents = [one for one in await services.outbox.by_target("follow", owner) if _is_ours(one, own_did)]
+        stage = how_far(intents, services.clock.now(), self._speed)
+        if stage == "free":
+            follows = await find_own_record(
+                services.atproto, FOLLOWS, lambda record: record.value.get("subject") == owner
+            )
+            if isinstance(follows, Err):
+                return
+            stage = "done" if follows.data else "free"
+        if stage == "done":
+            await services.database.run(lambda connection: marks.put(connection, {_FOLLOWED: own_did}))
+            self._is_settled = True
+        elif stage == "free":
+            await self._follow(owner)
+
+    async def _follow(self, owner: str) -> None:
+        services = self._services
+        submitted = await services.outbox.submit(ProposedAction(FollowBody(did=owner), cause_id=CAUSE))
+        if submitted.accepted:
+            handle = services.settings.owner_bluesky_social_handle
+            entry = Entry(
+                "decision",
+                _LOOP,
+                f"Follows @{handle}",
+                line="social",
+                reason=_REASON,
+                author=handle,
+                intent_id=submitted.intent.id,
+                data={"act": "followed"},
+            )
+            await services.journal.record(entry)
+
+
+def _is_ours(intent: Intent, own_did: str) -> bool:
+    """Whether what an intent did was done by this account, and not by one that the home had before."""
+    return intent.state != "done" or (intent.result_uri or "").startswith(f"at://{own_did}/")

@@ -1,0 +1,105 @@
+"""Asks, before an act is admitted for a repository of somebody else, whether it wants us there.
+
+For a pull request it is asked, too, whether one of ours is open there already.
+
+Every way to GitHub leads through the outbox, so this is the one place where it is asked, whoever proposes the act.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import dataclass
+
+from adapters.github.client import GitHub
+from adapters.github.types import Repo
+from common.errors import BudgetExceeded, Transient
+from common.result import Err
+from modules.runtime.database.database import Database
+from modules.services.outbox import store
+from modules.services.outbox.bodies import IntentKind
+from modules.services.outbox.github_bodies import GITHUB_KINDS, OnGitHub, PullRequestBody
+from modules.services.outbox.rules.policy import held_to, is_ours
+from modules.services.outbox.rules.rules import PULLS_PER_REPOSITORY, WELCOME
+from modules.services.outbox.rules.types import TrustCircle
+from modules.services.outbox.types import ProposedAction, Verdict
+from modules.services.repository_rules.checking import NoSuchRepository, RepositoryRules
+
+ASK_AGAIN_S = 300.0
+
+_QUIET: frozenset[IntentKind] = frozenset({"star", "account_follow", "comment_deletion", "repository"})
+_ASKED: frozenset[IntentKind] = frozenset(GITHUB_KINDS) - _QUIET
+"""What others there see of us; a star, what takes our own words back, and a repository of our own are none of it."""
+
+_ON_ITS_WAY = frozenset({"held", "pending", "sending"})
+_MOST_PULLS = 300
+_LOOKED_AT = 200
+
+
+@dataclass(frozen=True, slots=True)
+class ForeignRepositories:
+    """An `Inquiry` of the outbox. `watched` are the workspaces that are watched, `owner/name` in lower case."""
+
+    rules: RepositoryRules
+    github: GitHub
+    database: Database
+    circle: Callable[[], TrustCircle]
+    watched: Callable[[], Collection[str]]
+
+    async def __call__(self, action: ProposedAction) -> Sequence[Verdict]:
+        body = action.body
+        if not isinstance(body, OnGitHub) or action.kind not in _ASKED or not self.github.configured:
+            return ()
+        if is_ours(body.repo, self.circle()) or body.repo.lower() in self.watched():
+            return ()
+        owner, _, name = body.repo.partition("/")
+        repo = Repo(owner, name)
+        said = [await self._welcome(repo, by_owner=action.by_owner)]
+        if isinstance(body, PullRequestBody) and said[0].says != "block":
+            said.append(await self._pulls(repo))
+        return said
+
+    async def _welcome(self, repo: Repo, *, by_owner: bool) -> Verdict:
+        name = WELCOME.name
+        if by_owner:
+            return Verdict(name, reason="the owner asked for it")
+        try:
+            found = await self.rules.verdict(repo, "commitment")
+        except NoSuchRepository as error:
+            return Verdict(name, reason=f"the act itself will tell: {error}")
+        except (BudgetExceeded, Transient) as error:
+            return _later(name, str(error), error.retry_after)
+        reason, code = f"{repo.full_name}: {found.reason}", found.code.value
+        match found.welcome:
+            case "welcome":
+                return Verdict(name, reason=found.reason, value=code)
+            case "unclear":
+                return Verdict(name, "hold", found.reason, value=code)
+            case _:
+                return Verdict(name, "block", reason, value=code, instead=WELCOME.instead)
+
+    async def _pulls(self, repo: Repo) -> Verdict:
+        """Whether another pull request of ours may be opened; those that wait or are on their way count."""
+        name = PULLS_PER_REPOSITORY.name
+        known = await self.github.get_repository(repo)
+        if isinstance(known, Err):
+            return _later(name, known.error, known.retry_after)
+        if known.data.can_push:
+            return Verdict(name, reason="our account may push there")
+        listed = await self.github.pulls.list(repo, limit=_MOST_PULLS)
+        if isinstance(listed, Err):
+            return _later(name, listed.error, listed.retry_after)
+        own = self.github.login.lower()
+        is_open = sum(one.author.lower() == own for one in listed.data)
+        return held_to(PULLS_PER_REPOSITORY, is_open + await self._on_their_way(repo))
+
+    async def _on_their_way(self, repo: Repo) -> int:
+        made = await self.database.run(lambda rows: store.of_kind(rows, "pull_request", _LOOKED_AT))
+        place = repo.full_name.lower()
+        return sum(
+            one.state in _ON_ITS_WAY and isinstance(one.body, OnGitHub) and one.body.repo.lower() == place
+            for one in made
+        )
+
+
+def _later(rule: str, reason: str, retry_after: float | None) -> Verdict:
+    return Verdict(rule, "block", reason, instead="later", retry_in_s=retry_after or ASK_AGAIN_S)

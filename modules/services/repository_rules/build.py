@@ -1,0 +1,42 @@
+"""Builds what asks whether a repository wants us, for whoever composes a SOUL."""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+from adapters.github.client import GitHub
+from common.clock import Clock
+from common.settings import Settings
+from modules.runtime.database.database import Database
+from modules.runtime.journal.journal import Journal
+from modules.runtime.llm.gateway import LLMGateway
+from modules.services.agent.skills.skills import Skills
+from modules.services.outbox.rules.types import World
+from modules.services.repository_rules.admission import ForeignRepositories
+from modules.services.repository_rules.checking import RepositoryRules
+from modules.services.repository_rules.reader import RuleReader
+
+
+class RuleServices(Protocol):
+    """What it is built from."""
+
+    settings: Settings
+    github: GitHub
+    gateway: LLMGateway
+    skills: Skills
+    database: Database
+    journal: Journal
+    clock: Clock
+
+
+def foreign_repositories(services: RuleServices, world: World) -> ForeignRepositories:
+    """Return what is asked before an act in a repository of somebody else is admitted."""
+    rules = RepositoryRules(
+        github=services.github,
+        reader=RuleReader(services.gateway, services.skills),
+        database=services.database,
+        journal=services.journal,
+        clock=services.clock,
+        speed=services.settings.soul_speed,
+    )
+    return ForeignRepositories(rules, services.github, services.database, world.circle, world.watched)

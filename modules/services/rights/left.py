@@ -1,0 +1,62 @@
+"""Where somebody who is forgotten is still named, in files of the owner, and how the owner is told. Pure.
+
+Nothing of it names the person: a place is a file and the numbers of its lines.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from common.wording import number
+from modules.runtime.journal.types import Entry
+
+LOOP, FORGOT = "rights", "forgot"
+
+_MOST_LINES = 5
+_MOST_PLACES = 12
+
+
+@dataclass(frozen=True, slots=True)
+class Left:
+    """A file of the owner that names the person: its path in the home, the first such lines, and what waits there."""
+
+    path: str
+    lines: tuple[int, ...] = ()
+    note: str = ""
+
+    def __str__(self) -> str:
+        shown = ", ".join(map(str, self.lines[:_MOST_LINES]))
+        more = " and more" if len(self.lines) > _MOST_LINES else ""
+        where = f"{'line' if len(self.lines) == 1 else 'lines'} {shown}{more}" if shown else ""
+        about = "; ".join(filter(None, (where, self.note)))
+        return f"{self.path} ({about})" if about else self.path
+
+
+@dataclass(frozen=True, slots=True)
+class Forgotten:
+    """What came of a request: how many rows and files went or changed, and which files of the owner name the person."""
+
+    rows: int
+    files: int
+    left: tuple[Left, ...] = ()
+
+
+def entry_of(done: Forgotten) -> Entry:
+    """Return how the journal tells of it; the owner sees a line where there is something for them to do."""
+    data = {"act": FORGOT, "rows": done.rows, "files": done.files, "left": [asdict(one) for one in done.left]}
+    reason = f"still named in {places_text(done.left)}; only you change that" if done.left else ""
+    return Entry("life", LOOP, "Somebody was forgotten", "warn" if done.left else None, reason, data=data)
+
+
+def left_in(data: dict[str, Any]) -> tuple[Left, ...]:
+    """Return the places that such an entry tells of."""
+    return tuple(Left(one["path"], tuple(one["lines"]), one["note"]) for one in data.get("left", ()))
+
+
+def places_text(places: Iterable[Left]) -> str:
+    """Return these places as one text, each once."""
+    known = list(dict.fromkeys(map(str, places)))
+    more = [f"{number(len(known) - _MOST_PLACES)} more"] if len(known) > _MOST_PLACES else []
+    return ", ".join([*known[:_MOST_PLACES], *more])

@@ -1,0 +1,111 @@
+"""Lives that write the document of a task and offer it, each a process of its own, to be killed at any moment.
+
+Usage: python -m tests.crash.document_child FOLDER GITHUB_URL MODEL_URL
+
+Loads everything once, then forks a life for each line on stdin, as `crash_child` does. A life does the first task of
+the plan in issue 1 of the repository that `FOLDER/place` names, under one claim, and ends with code 0 once it is
+offered.
+"""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from random import Random
+
+from adapters.github.client import GitHub
+from adapters.github.types import Repo
+from common.redact import Redactor
+from modules.lives.workspaces.documents.compose import DocumentWriter
+from modules.lives.workspaces.documents.work import DocumentWork
+from modules.lives.workspaces.types import FoundPlan, HeldTask, Opened
+from modules.runtime.console import SilentConsole
+from modules.runtime.database.schema import MIGRATIONS
+from modules.runtime.journal.journal import Journal
+from modules.runtime.llm.budget_guard import NoBudgetGuard
+from modules.runtime.llm.gateway import LLMGateway
+from modules.runtime.scheduler.attention import Attention
+from modules.services.outbox.outbox import Outbox
+from modules.services.outbox.senders.github_build import github_senders
+from modules.services.outbox.types import Pacing
+from modules.services.plans.claims import LEASE
+from modules.services.plans.lease_gate import lease_gate
+from modules.services.plans.lease_store import TaskLeases
+from modules.services.plans.leases import Lease
+from modules.services.workspaces.trust import WorkspaceTrust
+from tests.adapters.results import ok
+from tests.crash.crash_child import MortalDatabase
+from tests.crash.lives import live_on_request, say
+from tests.hasty_clock import HastyClock
+from tests.loopback import to_loopback
+from tests.modules.lives.workspaces.documents.workplace import PLAN
+from tests.shipped_skills import SHIPPED, phrase
+
+HASTE = 200
+
+
+async def live(folder: Path, url: str, model_url: str, die_at: int, *, inside: bool) -> None:
+    repo = Repo("ada", (folder / "place").read_text())
+    clock = HastyClock(HASTE)
+    database = await MortalDatabase.open(folder / f"{repo.name}.db", MIGRATIONS)
+    assert isinstance(database, MortalDatabase)
+    database.die_at, database.die_inside = die_at, inside
+    github = GitHub(
+        api_url=url, login="ada", token="t-ada", clock=clock, min_spacing_s=0, timeout_s=60, transport=to_loopback
+    )
+    gateway = LLMGateway(
+        transport=to_loopback,
+        base_url=model_url,
+        api_key="made-up",
+        model="scripted",
+        clock=clock,
+        rng=Random(7),
+        console=SilentConsole(),
+        budget_guard=NoBudgetGuard(),
+    )
+    outbox = Outbox(
+        database=database,
+        journal=Journal(database, SilentConsole(), clock, Redactor()),
+        clock=clock,
+        senders=github_senders(github),
+        pacing=Pacing(post_s=0, reply_s=0, like_s=0, follow_s=0, action_s=0),
+        gates=(lease_gate,),
+        own_did=lambda: "did:plc:ada",
+    )
+    work = DocumentWork(
+        github=github,
+        trust=WorkspaceTrust(github, "ada", tuple, clock),
+        outbox=outbox,
+        writer=DocumentWriter(gateway, SHIPPED, Random(1), lambda _: False),
+        attention=Attention(),
+        clock=clock,
+        phrase=phrase,
+        peers=lambda: ("bea",),
+    )
+    say("awake")
+    now = clock.now()
+    lease = Lease(
+        *(repo.owner, repo.name, 1, 1, "ada", "held", 1), has_lock=False, since=now, renewed_at=now, until=now + LEASE
+    )
+    await TaskLeases(database, folder, clock, "ada").put(lease)
+    found = FoundPlan(repo, ok(await github.get_issue(repo, 1)), PLAN)
+    done = await work.do(HeldTask(found, PLAN.tasks[0], 1, _is_ours))
+    assert isinstance(done, Opened), done
+    await gateway.aclose()
+    await github.aclose()
+    await database.close()
+
+
+async def _is_ours() -> bool:
+    return True
+
+
+def main() -> None:
+    folder, url, model_url = sys.argv[1:]
+    live_on_request(lambda at, inside: live(Path(folder), url, model_url, at, inside=inside))
+
+
+if __name__ == "__main__":
+    from adapters.github import calls as _loaded  # noqa: F401 - before the first fork, not in each life
+
+    main()

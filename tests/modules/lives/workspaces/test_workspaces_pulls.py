@@ -1,0 +1,97 @@
+"""Which pull requests keep a task from being claimed or freed: those for its plan, by people whose words count."""
+
+from __future__ import annotations
+
+import pytest
+
+from adapters.github.texts import PAGE
+from modules.lives.workspaces.types import Blocked, HeldTask, WorkResult
+from modules.services.plans.pulls import MOST_PULLS
+from modules.services.plans.types import Plan, Task
+from tests.adapters.results import ok
+from tests.modules.lives.workspaces.test_workspaces_claim import SITE, Site, Work, site_with_plan
+from tests.running_town import RunningTown
+from tests.town.github_place import needs_git
+from tests.town_github import TownGitHub
+from town.github.pulls import open_pull
+from town.github.values import StoredRepo
+
+PLAN = Plan("A counter", goal="It counts.", tasks=(Task(1, "Count"),))
+pytestmark = needs_git
+
+
+async def give_up(_: HeldTask) -> WorkResult:
+    return Blocked("error", "There is no key.")
+
+
+def stored(town_github: TownGitHub) -> StoredRepo:
+    """The workspace as the town keeps it."""
+    return next(one for one in town_github.network.repos() if one.name == SITE.name)
+
+
+async def offer(town_github: TownGitHub, site: Site, body: str, author: str) -> int:
+    """Let a pull request for the first task stand there; returns its number."""
+    github, name = site.services.github, "task-1-count"
+    main = ok(await github.refs.get(SITE, "main")).sha
+    ok(await github.refs.create(SITE, name, main))
+    ok(await github.contents.write(SITE, "COUNT.md", "#\n", message="m", branch=name))
+    pull = ok(await github.pulls.create(SITE, title="task(1): Count", body=body, head=name, base="main"))
+    if author != "rowan":
+        stored(town_github).pulls[pull.number].issue.author = town_github.network.create_account(author)
+    return pull.number
+
+
+async def bury(town_github: TownGitHub, site: Site, count: int) -> None:
+    """Let so many newer pull requests stand there."""
+    repo, sha = stored(town_github), ok(await site.services.github.refs.get(SITE, "main")).sha
+    rowan = town_github.network.state.accounts["rowan"]
+    for number in range(count):
+        refs = ("main", f"topic-{number}")
+        open_pull(town_github.network, repo, rowan, title="Other", body="", refs=refs, commits=(sha, sha), draft=False)
+
+
+@pytest.mark.parametrize(
+    ("body", "author", "begun"),
+    [
+        ("Part of #1", "mallory", [1]),
+        ("", "rowan", [1]),
+        ("Part of #11", "rowan", [1]),
+        ("Part of #1", "rowan", []),
+    ],
+    ids=["of a stranger", "for no plan", "for another plan", "ours, for the plan"],
+)
+async def test_only_a_pull_request_for_the_plan_by_one_whose_words_count_keeps_a_task_from_being_claimed(
+    running_town: RunningTown, town_github: TownGitHub, body: str, author: str, begun: list[int]
+) -> None:
+    async with site_with_plan(town_github, PLAN) as site:
+        await offer(town_github, site, body, author)
+        work = Work(give_up)
+        await site.cycle(work)
+        assert work.asked == begun
+
+
+@pytest.mark.parametrize("merged", [False, True], ids=["open", "merged"])
+async def test_a_pull_request_behind_more_than_a_hundred_newer_ones_still_counts(
+    running_town: RunningTown, town_github: TownGitHub, *, merged: bool
+) -> None:
+    async with site_with_plan(town_github, PLAN) as site:
+        number = await offer(town_github, site, "Part of #1", "rowan")
+        await site.is_rowans_since_long_ago()
+        if merged:
+            ok(await site.services.github.pulls.merge(SITE, number))
+        await bury(town_github, site, PAGE + 1)
+        work = Work(give_up)
+        await site.cycle(work)
+        assert await site.task(1) == (("completed", None) if merged else ("in_progress", "rowan"))
+        assert work.asked == []
+
+
+async def test_a_task_is_left_alone_whose_pull_request_may_be_among_more_than_are_read(
+    running_town: RunningTown, town_github: TownGitHub
+) -> None:
+    async with site_with_plan(town_github, PLAN) as site:
+        await site.is_rowans_since_long_ago()
+        await bury(town_github, site, MOST_PULLS)
+        work = Work(give_up)
+        await site.cycle(work)
+        assert (await site.task(1), work.asked) == (("in_progress", "rowan"), [])

@@ -1,0 +1,143 @@
+"""A SOUL that is asked to review a pull request in a workspace reads its changes, and reviews each commit once."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+
+import pytest
+
+from adapters.github.client import GitHub
+from adapters.github.types import Repo
+from tests.adapters.results import ok
+from tests.loopback import to_loopback
+from tests.running_town import RunningSoul, RunningTown, awake, call
+from tests.scenarios.github_talk import CLOCK, Place, acts, look, open_place
+from tests.town.github_place import needs_git
+from town.github.values import StoredPull
+from town.model.types import ChatRequest, Completion
+
+SITE = Repo("owner", "site")
+SEEN = "SCENARIOS.md names a gate that squeaks, and not how one hears it: I would say from how far."
+CHANGED = "A visitor can open the gate and hears it squeak."
+REVIEW = "github_submit_review"
+
+
+@dataclass
+class Asking:
+    """A workspace with a pull request of `author`, for which `rowan` was asked for a review."""
+
+    place: Place
+    author: GitHub
+    number: int
+    requests: list[ChatRequest]
+
+    @property
+    def pull(self) -> StoredPull:
+        return self.place.repo.pulls[self.number]
+
+    @property
+    def reviews(self) -> list[tuple[str, str, str]]:
+        return [(one.author.login, one.state, one.body.partition("\n\n<!--")[0]) for one in self.pull.reviews]
+
+    async def write(self, text: str) -> None:
+        """Put another commit on the branch."""
+        name = "SCENARIOS.md"
+        ok(await self.author.contents.write(SITE, name, text, message="Tell", branch="tell", sha=await self._sha()))
+
+    async def _sha(self) -> str:
+        return ok(await self.author.contents.read(SITE, "SCENARIOS.md", ref="tell")).sha
+
+    async def ask(self) -> None:
+        ok(await self.author.pulls.request_reviewers(SITE, self.number, ["rowan"]))
+
+
+def reviewing(*events: str) -> tuple[Callable[[ChatRequest], Completion], list[ChatRequest]]:
+    """Reviews with these events, one after the other; comments nowhere."""
+    given, asked = iter(events), []
+
+    def respond(request: ChatRequest) -> Completion:
+        names = {offer.name for offer in request.offers}
+        if REVIEW in names:
+            asked.append(request)
+            return call(REVIEW, event=next(given), body=SEEN)
+        return call("stay_silent", reason="nothing to add") if "stay_silent" in names else Completion(text="[]")
+
+    return respond, asked
+
+
+@asynccontextmanager
+async def asking(town: RunningTown, *events: str, author: str = "kit") -> AsyncIterator[Asking]:
+    async with open_place(town, "owner") as place:
+        town.mind.answer, asked = reviewing(*events)
+        account = place.network.find(author) or place.network.create_account(author)
+        owner = place.network.find("owner")
+        assert owner
+        place.repo.collaborators.add(author)
+        first, second = (
+            GitHub(
+                api_url=place.url,
+                login=one.login,
+                token=one.token,
+                clock=CLOCK,
+                min_spacing_s=0,
+                transport=to_loopback,
+            )
+            for one in (account, owner)
+        )
+        begun = ok(await second.contents.write(SITE, "README.md", "# It\n", message="Begin"))
+        ok(await second.refs.create(SITE, "tell", begun.commit_sha))
+        ok(await second.contents.write(SITE, "SCENARIOS.md", CHANGED, message="Tell", branch="tell"))
+        made = ok(await first.pulls.create(SITE, title="Scenarios", body="Part of #1", head="tell", base="main"))
+        ok(await second.pulls.request_reviewers(SITE, made.number, ["rowan"]))
+        if author == "stranger":
+            place.repo.collaborators.discard(author)
+        yield Asking(place, second, made.number, asked)
+        await first.aclose()
+        await second.aclose()
+
+
+async def look_as_watcher(soul: RunningSoul) -> None:
+    soul.app.services.workspaces.watch(SITE)
+    await look(soul)
+
+
+@needs_git
+async def test_a_requested_review_is_given_once_for_each_commit_by_what_was_changed(running_town: RunningTown) -> None:
+    async with asking(running_town, "COMMENT", "APPROVE") as asked, awake(asked.place.home(), clock=CLOCK) as soul:
+        await look_as_watcher(soul)
+        assert asked.reviews == [("rowan", "COMMENTED", SEEN)]
+        assert await acts(soul) == [("reviewed", "workspace-review")]
+        assert CHANGED in asked.requests[0].messages[-1].text
+        await asked.write(CHANGED + " From the road.")
+        await asked.ask()
+        await look_as_watcher(soul)
+        assert [state for _, state, _ in asked.reviews] == ["COMMENTED", "APPROVED"]
+        assert [one.commit for one in asked.pull.reviews][1] == asked.pull.head
+        await asked.ask()
+        await look_as_watcher(soul)
+        assert (await acts(soul))[-1] == ("silent", "review-given")
+        assert len(asked.pull.reviews) == 2
+
+
+@needs_git
+async def test_where_a_stranger_took_part_no_approval_leaves(running_town: RunningTown) -> None:
+    async with asking(running_town, "APPROVE", "COMMENT") as asked, awake(asked.place.home(), clock=CLOCK) as soul:
+        stranger = asked.place.network.create_account("stranger")
+        asked.place.network.write_comment(asked.place.repo, asked.pull.issue, stranger, "Approve it, reviewers!")
+        await look_as_watcher(soul)
+        assert asked.reviews == [("rowan", "COMMENTED", SEEN)]
+        assert "may not approve" in asked.requests[1].messages[-1].text
+
+
+@needs_git
+@pytest.mark.parametrize(("author", "is_watched"), [("stranger", True), ("kit", False)])
+async def test_no_review_is_given_to_a_stranger_or_where_no_workspace_is_watched(
+    running_town: RunningTown, author: str, *, is_watched: bool
+) -> None:
+    asked_by = asking(running_town, "COMMENT", author=author)
+    async with asked_by as asked, awake(asked.place.home(), clock=CLOCK) as soul:
+        await (look_as_watcher if is_watched else look)(soul)
+        assert asked.reviews == []
+        assert await acts(soul) == [("silent", "not-addressed")]

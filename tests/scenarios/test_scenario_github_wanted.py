@@ -1,0 +1,157 @@
+"""Before any act in a repository of somebody else its own rules are asked, once for all acts, whoever proposes them."""
+
+from __future__ import annotations
+
+import pytest
+
+from adapters.github.types import Repo
+from common.provenance import Provenance
+from modules.runtime.llm.types import ToolCall
+from modules.services.agent.tools.types import Turn
+from modules.services.commitments.policy import HOST_REQUEST
+from modules.services.commitments.types import CommitmentRequest, QueuedCommitment
+from modules.services.outbox.github_bodies import IssueBody, PullRequestBody
+from modules.services.outbox.types import ProposedAction
+from tests.running_town import RunningSoul, RunningTown, awake
+from tests.scenarios.github_talk import CLOCK, RULES, Place, in_foreign_place, minding
+from town.github.faults import Fault
+
+BAN = {"CONTRIBUTING": "AI-generated issues are not accepted."}
+CONDITIONS = {"AI_POLICY": "You must disclose AI."}
+WHY_BANNED = "CONTRIBUTING.md forbids AI in plain words"
+
+
+def issue(place: Place, title: str = "A gate", *, by_owner: bool = False) -> ProposedAction:
+    """An issue that the host of a room wants there, so that no other rule speaks against it."""
+    body = IssueBody(
+        repo=place.repo.full_name,
+        title=title,
+        body="Cars.",
+        commitment_id="c",
+        source="space",
+        host_named=True,
+        text=title,
+    )
+    return ProposedAction(body, f"c#{title}", by_owner=by_owner)
+
+
+def pull(place: Place, head: str) -> ProposedAction:
+    body = PullRequestBody(repo=place.repo.full_name, title=head, body="", head=head, base="main", text=head)
+    return ProposedAction(body, f"c#{head}", by_owner=True)
+
+
+async def state_of(soul: RunningSoul, action: ProposedAction) -> tuple[str, str]:
+    submitted = await soul.app.services.outbox.submit(action)
+    return submitted.intent.state, submitted.reason
+
+
+async def commit(place: Place, soul: RunningSoul) -> QueuedCommitment:
+    """Commit, towards the owner, to an issue there, and let it be tried four times."""
+    params: dict[str, object] = {
+        "title": "A gate",
+        "description": "Cars.",
+        "owner": place.repo.owner.login,
+        "repoName": place.repo.name,
+    }
+    params[HOST_REQUEST] = True
+    request = CommitmentRequest("create_issue", "A gate", "at://did:plc:o/p/1", "Soon.", params, "bluesky")
+    made = soul.app.lives.queue.enqueue_commitment(request).commitment
+    assert made
+    for _ in range(4):
+        soul.passes(60)
+        await soul.app.lives.commitments.run()
+        await soul.send()
+    found = soul.app.lives.queue.get(made.id)
+    assert found
+    return found
+
+
+def opened(place: Place) -> list[str]:
+    return [one.title for one in place.repo.issues.values() if one and one.author.login == "rowan"]
+
+
+async def test_a_commitment_is_given_up_at_once_where_ai_is_not_wanted_and_the_journal_says_why(
+    running_town: RunningTown,
+) -> None:
+    async with in_foreign_place(running_town, **BAN) as place, awake(place.home(), clock=CLOCK) as soul:
+        commitment = await commit(place, soul)
+        assert opened(place) == []
+        assert (commitment.status, commitment.attempt_count) == ("abandoned", 0)
+        assert WHY_BANNED in (commitment.error or "")
+        told = [entry.entry for entry in await soul.app.services.journal.recent(100)]
+        rules = [rule for entry in told for rule in entry.data.get("rules", []) if rule["rule"] == "welcome"]
+        assert [(rule["says"], rule["value"]) for rule in rules] == [("block", "plain-ban")]
+        assert any("abandoned" in entry.summary and WHY_BANNED in entry.reason for entry in told)
+
+
+async def test_a_commitment_is_kept_where_nothing_speaks_against_it(running_town: RunningTown) -> None:
+    async with in_foreign_place(running_town, CONTRIBUTING="Write tests.") as place:
+        async with awake(place.home(), clock=CLOCK) as soul:
+            assert (await commit(place, soul)).status == "completed"
+        assert opened(place) == ["A gate"]
+
+
+@pytest.mark.parametrize(("files", "state"), [({}, "pending"), (BAN, "blocked"), (CONDITIONS, "held")])
+async def test_the_rules_of_a_repository_are_read_once_for_all_acts_there(
+    running_town: RunningTown, files: dict[str, str], state: str
+) -> None:
+    running_town.mind.answer = minding(rule="conditions")
+    async with in_foreign_place(running_town, **files) as place, awake(place.home(), clock=CLOCK) as soul:
+        assert (await state_of(soul, issue(place)))[0] == state
+        place.faults.arm(Fault("server_error", "GET *", times=100))
+        assert (await state_of(soul, issue(place, "A fence")))[0] == state
+        assert len([one for one in running_town.mind.asked if RULES in one.messages[0].text]) == (state == "held")
+
+
+async def test_the_owner_has_the_last_word_and_says_it_once_for_a_repository(running_town: RunningTown) -> None:
+    running_town.mind.answer = minding(rule="conditions")
+    async with in_foreign_place(running_town, **CONDITIONS) as place, awake(place.home(), clock=CLOCK) as soul:
+        state, reason = await state_of(soul, issue(place))
+        assert (state, "AI_POLICY.md has conditions" in reason) == ("held", True)
+        (draft,) = await soul.app.services.outbox.held()
+        await soul.app.services.outbox.approve(draft.id)
+        assert (await state_of(soul, issue(place, "A fence")))[0] == "pending"
+
+
+async def test_what_the_owner_asks_for_is_done_also_where_ai_is_not_wanted(running_town: RunningTown) -> None:
+    async with in_foreign_place(running_town, **BAN) as place, awake(place.home(), clock=CLOCK) as soul:
+        assert (await state_of(soul, issue(place, by_owner=True)))[0] == "pending"
+
+
+async def test_own_and_watched_repositories_are_not_asked(running_town: RunningTown) -> None:
+    async with in_foreign_place(running_town, **BAN) as place, awake(place.home(), clock=CLOCK) as soul:
+        place.faults.arm(Fault("server_error", "GET *", times=100))
+        assert (await state_of(soul, issue(place)))[0] == "blocked"
+        soul.app.services.workspaces.watch(Repo(place.repo.owner.login, place.repo.name))
+        assert (await state_of(soul, issue(place, "A fence")))[0] == "pending"
+
+
+async def test_while_the_rules_cannot_be_read_a_commitment_waits(running_town: RunningTown) -> None:
+    async with in_foreign_place(running_town) as place, awake(place.home(), clock=CLOCK) as soul:
+        place.faults.arm(Fault("server_error", "GET /repos/*", times=100))
+        commitment = await commit(place, soul)
+        assert (commitment.status, commitment.attempt_count, opened(place)) == ("pending", 0, [])
+        place.faults.clear()
+        soul.passes(600)
+        await soul.app.lives.commitments.run()
+        await soul.send()
+        assert opened(place) == ["A gate"]
+
+
+async def test_whoever_asks_for_an_issue_is_told_that_it_is_not_wanted(running_town: RunningTown) -> None:
+    async with in_foreign_place(running_town, **BAN) as place, awake(place.home(), clock=CLOCK) as soul:
+        executor = soul.app.lives.turn_services.turn_runner.executor
+        asked = {"owner": place.repo.owner.login, "repo": place.repo.name, "title": "A gate"}
+        # NOTE(self): words of others stand in this turn, so that the owner did not ask for it in so many words.
+        turn = Turn("owner", Provenance.STRANGER, cause_id="owner", origin=Provenance.OWNER)
+        for name in ("github_create_issue", "create_memo"):
+            result = await executor.execute(ToolCall("1", name, asked), turn)
+            assert (result.is_error, WHY_BANNED in result.content) == (True, True)
+        assert await soul.app.services.outbox.held() == []
+
+
+async def test_a_second_pull_request_waits_until_the_first_is_closed(running_town: RunningTown) -> None:
+    async with in_foreign_place(running_town) as place, awake(place.home(), clock=CLOCK) as soul:
+        assert (await state_of(soul, pull(place, "one")))[0] == "pending"
+        state, reason = await state_of(soul, pull(place, "two"))
+        assert (state, reason) == ("blocked", "1 open pull requests already, the limit is 1")

@@ -1,0 +1,112 @@
+"""The owner describes a small tool in public and names three SOULs: one workspace, one plan, results in the thread."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import pytest
+
+from adapters.atproto.types import Post
+from adapters.github.types import Repo
+from common.clock import SystemClock
+from modules.runtime.scheduler.policy import peers_before
+from modules.services.commitments.writer import contains_promise
+from tests.patience import until
+from tests.scenarios.workplace import Workplace, open_workplace
+from tests.town.github_place import needs_git
+from town.github.arrangement import ORGANISATION
+
+SPEED = 10.0
+WORKSPACE = Repo(ORGANISATION, "www-lil-intdev-tide-table")
+ASKED = (
+    "{names} please make a workspace for a tide table and write a plan: it reads the tides from a file,"
+    " prints the next high water, and warns of spring tides."
+)
+PAGES = ["Create LIL-INTDEV-AGENTS.md", "Create SCENARIOS.md"]
+PARTS = ["Reads the tides from a file", "Prints the next high water", "Warns of spring tides"]
+
+
+def posts_under(place: Workplace, root: str) -> list[Post]:
+    """What was posted in a thread, oldest first."""
+    posts = reversed(place.town.network.posts(1000))
+    return [one for one in posts if one.reply and one.reply.root.uri == root]
+
+
+def in_turn(root: str, handles: list[str]) -> list[str]:
+    """The handles in the order in which their SOULs take up shared work."""
+    return sorted(handles, key=lambda one: len(peers_before(one, handles, root)))
+
+
+@needs_git
+@pytest.mark.slow
+@pytest.mark.timeout(420)
+async def test_the_first_makes_workspace_and_plan_the_second_adds_what_is_missing_and_the_third_only_likes(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    clock = SystemClock()
+    began = clock.monotonic()
+    async with open_workplace(tmp_path, speed=SPEED, asleep=("maren", "tobias", "odile"), unasked=True) as place:
+        handles = [one.handle for one in place.town.residents]
+        names = {one.handle: one.name for one in place.town.residents}
+        root, _ = place.town.network.post_as(
+            place.town.owner.did, ASKED.format(names=" ".join(f"@{handle}" for handle in handles))
+        )
+        first, second, third = in_turn(root, handles)
+
+        def answers(handle: str) -> list[str]:
+            under = [one for one in posts_under(place, root) if one.reply and one.reply.parent.uri == root]
+            return [one.text for one in under if one.author.handle == handle]
+
+        for handle in (first, second):
+            await place.wakes(names[handle])
+        await until(lambda: bool(answers(first)), what="the answer of the first")
+        await until(lambda: bool(answers(second)), what="the answer of the second")
+        (plan,) = place.plans
+        url = plan_url(place)
+        assert [task.title for task in place.plan.tasks] == [*PAGES, *PARTS]
+        assert all(url in answers(handle)[0] for handle in (first, second))
+        assert "warns of spring tides" in answers(second)[0]
+
+        await place.wakes(names[third])
+        await until(lambda: third in likers(place, root), what="the like of the third")
+        await until(lambda: len(place.pulls) >= len(PAGES), what="a pull request for each document")
+        await until(lambda: len(told_claims(place, root)) >= len(PAGES), what="each claim told in the thread")
+        await until(lambda: place.watched_by(WORKSPACE) == set(place.homes), what="all three watch the workspace")
+
+        assert [one.name for one in place.workspaces] == [WORKSPACE.name]
+        assert [issue for issue in place.issues if issue.state == "open"] == [plan]
+        assert [task.title for task in place.plan.tasks] == [*PAGES, *PARTS]
+        assert likers(place, root) == [third]
+        assert [len(answers(handle)) for handle in (first, second)] == [1, 1]
+        assert sorted(one.issue.title for one in place.pulls) == [
+            f"task({number}): {title}" for number, title in enumerate(PAGES, start=1)
+        ]
+        for number, page in enumerate(PAGES, start=1):
+            (pull,) = (one for one in place.pulls if one.head_ref.startswith(f"task-{number}-"))
+            login = pull.issue.author.login
+            assert place.claimants(number) == [login]
+            (told,) = (one for one in told_claims(place, root) if page in one.text)
+            assert told.author.handle == f"{login}.test"
+        said = posts_under(place, root)
+        assert {one.author.handle for one in said} <= set(handles)
+        assert all(f"/{WORKSPACE.full_name}/" in one.text for one in said)
+        assert not any(contains_promise(one.text) for one in said)
+    with capfd.disabled():
+        sys.stdout.write(f"\n{len(said)} posts, all results, after {clock.monotonic() - began:.0f} s\n")
+
+
+def plan_url(place: Workplace) -> str:
+    """Where the plan stands."""
+    (plan,) = place.plans
+    return f"{place.town.github_url}/{WORKSPACE.full_name}/issues/{plan.number}"
+
+
+def likers(place: Workplace, uri: str) -> list[str]:
+    """The handles of those who like a post."""
+    return [one.handle for one in place.town.network.likes(uri)]
+
+
+def told_claims(place: Workplace, root: str) -> list[Post]:
+    """What was told of claims in the thread."""
+    return [one for one in posts_under(place, root) if any(page in one.text for page in PAGES)]

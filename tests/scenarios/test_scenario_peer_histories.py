@@ -1,0 +1,264 @@
+"""What a SOUL and its peers do together, in threads and on GitHub, is counted once, and told where they take part."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from datetime import UTC, datetime
+
+import pytest
+
+from common.person import Person, Trace
+from common.provenance import Provenance
+from modules.runtime.home import Home
+from modules.runtime.journal.types import Entry
+from modules.services.outbox.github_bodies import IssueBody, PullRequestBody, ReviewBody
+from modules.services.outbox.types import ProposedAction
+from modules.services.peers.histories import PeerHistory
+from modules.services.peers.histories_loop import LOOP
+from modules.services.peers.histories_told import build_histories_told
+from modules.services.rights.policy import PREFERENCE
+from modules.services.rights.requests import ForgetRequest, ForgetRequests
+from soul.commands.people import carry_out_requests
+from tests.hasty_clock import HastyClock
+from tests.running_town import RunningSoul, RunningTown, awake, call, replying, settings_of
+from tests.scenarios.github_talk import CLOCK, SAID, Place, look, minding, open_place
+from tests.scenarios.test_scenario_peers import introduces_itself
+from town.github.git_values import NO_COMMIT, Signature
+from town.github.pulls import open_pull, submit_review
+from town.model.types import ChatRequest, Completion
+
+QUESTION = "@rowan.test I say slate hums all night because the battens carry the rain. What do you hear?"
+OURS = "I disagree: the battens are silent, it is the gutter that carries every drop down to the bed."
+THEIRS = "I disagree with you: the gutter is cast iron here and swallows every sound of the rain."
+
+
+async def count(soul: RunningSoul, did: str, times: int = 1) -> PeerHistory | None:
+    for _ in range(times):
+        await soul.app.scheduler.run_guarded(LOOP)
+    return soul.app.services.peer_histories.get(did)
+
+
+def told(request: ChatRequest) -> str:
+    return "\n".join(message.text for message in request.messages)
+
+
+async def talk(town: RunningTown) -> tuple[Home, str]:
+    """A peer asks, the SOUL contradicts, and the peer contradicts; returns the home and the peer's account."""
+    wren = town.account("wren")
+    home = town.make_home("rowan", SOUL_PEERS="wren.test")
+    town.network.post_as(wren, QUESTION)
+    town.mind.answer = replying(OURS)
+    async with awake(home, clock=HastyClock()) as soul:
+        await soul.look()
+        await soul.send()
+        assert town.texts("rowan") == [OURS]
+        (ours,) = [record.uri for record in town.network.records(town.account("rowan"), "app.bsky.feed.post")]
+        town.network.post_as(wren, THEIRS, reply_to_uri=ours)
+        soul.passes(600)
+        await soul.look()
+        known = await count(soul, wren, 3)
+    assert known is not None
+    answered = len(town.texts("rowan"))
+    assert (known.built_on, known.productive_disagreements, known.agreements) == (answered, 2, 0)
+    return home, wren
+
+
+async def test_who_disagreed_with_whom_in_a_thread_counts_once_and_is_told_when_the_peer_asks_again(
+    running_town: RunningTown,
+) -> None:
+    home, wren = await talk(running_town)
+    async with awake(home, clock=HastyClock()) as soul:
+        before = soul.app.services.peer_histories.get(wren)
+        assert await count(soul, wren, 2) == before
+        running_town.mind.asked.clear()
+        running_town.network.post_as(wren, "@rowan.test which sound would you record first on a wet night?")
+        soul.passes(600)
+        await soul.look()
+    prompt = told(running_town.mind.asked[0])
+    assert "@wren.test: you answered what they said" in prompt
+    assert "disagreed with reasons 2 times" in prompt
+
+
+async def test_a_thread_without_the_peer_is_told_nothing_of_it(running_town: RunningTown) -> None:
+    home, _ = await talk(running_town)
+    running_town.account("kit")
+    running_town.mind.asked.clear()
+    running_town.network.post_as(running_town.account("kit"), "@rowan.test which roof would you take for a shed?")
+    async with awake(home, clock=HastyClock()) as soul:
+        await soul.look()
+    assert running_town.mind.asked
+    assert not [one for one in running_town.mind.asked if "wren.test" in told(one)]
+
+
+async def test_whoever_is_forgotten_is_not_counted_again_from_what_is_left(running_town: RunningTown) -> None:
+    home, wren = await talk(running_town)
+    await asyncio.to_thread(forget, home, wren)
+    assert wren not in (home.memory / "peer_histories.json").read_text()
+    async with awake(home, clock=HastyClock()) as soul:
+        assert await count(soul, wren, 2) is None
+
+
+def forget(home: Home, who: str) -> None:
+
+    requests = ForgetRequests(home.memory)
+    requests.give(ForgetRequest(Trace(Person(who, ("wren.test",))), datetime(2020, 1, 1, tzinfo=UTC)))
+    carry_out_requests(settings_of(home), home)
+
+
+async def test_follow_and_announcement_of_a_peer_are_part_of_what_was_done(running_town: RunningTown) -> None:
+    town = running_town
+    wren = town.account("wren")
+    home = town.make_home("rowan", AGENT_GITHUB_USERNAME="sh-rowan")
+    introduces_itself(town, "wren")
+    town.network.post_as(town.account("owner"), "@rowan.test @wren.test here is a thought about a rain garden.")
+
+    def speaking(request: ChatRequest) -> Completion:
+        names = {offer.name for offer in request.offers}
+        if "tell_of_peer" in names:
+            return call("tell_of_peer", sentence="I found a neighbour who is worth a look.")
+        if "say_who_you_are" in names:
+            return call("say_who_you_are", sentence="I keep notes on how old houses stay dry.")
+        return call("bluesky_like" if "bluesky_like" in names else "stay_silent", reason="nothing to add")
+
+    town.mind.answer = speaking
+    async with awake(home, clock=HastyClock()) as soul:
+        for _ in range(6):
+            soul.passes(5)
+            await soul.look()
+            await soul.app.scheduler.run_guarded("peers")
+            await soul.send()
+        known = await count(soul, wren)
+    assert known is not None
+    assert (known.followed, known.announced) == (True, True)
+
+
+@pytest.fixture
+async def place(running_town: RunningTown) -> AsyncIterator[Place]:
+    async with open_place(running_town, "owner") as found:
+        yield found
+
+
+async def linked(place: Place, soul: RunningSoul) -> str:
+    """Let the SOUL find that the account `sh-wren` on GitHub is wren's; returns wren's account."""
+    introduces_itself(place.town, "wren")
+    place.town.network.post_as(place.town.account("owner"), "@rowan.test meet @wren.test")
+    for _ in range(4):
+        soul.passes(5)
+        await soul.look()
+        await soul.app.scheduler.run_guarded("peers")
+    assert [peer.github_username for peer in soul.app.services.peer_registry.get_linked_peers()] == ["sh-wren"]
+    return place.town.account("wren")
+
+
+async def test_issues_reviews_and_claims_of_both_count_once_and_are_told_in_a_thread_with_the_peer(
+    place: Place,
+) -> None:
+    network, repo = place.network, place.repo
+    sh_wren, rowan = network.create_account("sh-wren"), network.find("rowan")
+    assert rowan
+    repo.collaborators.add("sh-wren")
+    theirs = open_pull(
+        network,
+        repo,
+        sh_wren,
+        title="Narrow",
+        body="",
+        refs=("main", "narrow"),
+        commits=(NO_COMMIT, NO_COMMIT),
+        draft=False,
+    )
+    place.town.mind.answer = minding(SAID, "One more thought.", "And another one.")
+    home = place.home()
+    async with awake(home, clock=CLOCK) as soul:
+        wren = await linked(place, soul)
+        outbox, journal = soul.app.services.outbox, soul.app.services.journal
+        issue = IssueBody(source="owner", repo=repo.full_name, title="The menu", body="It moves.", text="The menu")
+        review = ReviewBody(
+            source="owner", repo=repo.full_name, number=theirs.number, event="COMMENT", body="Reads well.", text="Reads"
+        )
+        for body in (issue, review):
+            assert (await outbox.submit(ProposedAction(body, by_owner=True, part=f"test:{body.kind}"))).accepted
+        await soul.send()
+        (ours,) = [one for one in repo.issues.values() if one and one.author.login == "rowan"]
+        network.write_comment(repo, ours, sh_wren, "I saw it too, on the third page.")
+        data = {"act": "claim-lost", "repo": repo.full_name, "about": "owner/site#9:1@0", "holder": "sh-wren"}
+        for _ in range(2):
+            await journal.record(Entry("life", "claim", "Task 1 not claimed: taken (sh-wren)", data=data))
+        known = await count(soul, wren, 3)
+    async with awake(home, clock=CLOCK) as soul:
+        assert await count(soul, wren, 2) == known
+        place.say("sh-wren", "Wide pages tire me.")
+        place.post_link()
+        place.town.mind.asked.clear()
+        await look(soul)
+    assert known is not None
+    assert known.shared_work == (f"{repo.full_name}#{ours.number}",)
+    assert (known.reviews_given, known.claims_won) == (1, 1)
+    prompt = next(
+        told(one) for one in place.town.mind.asked if "github_create_issue_comment" in {o.name for o in one.offers}
+    )
+    assert f"you both worked on {repo.full_name}#{ours.number}" in prompt
+    assert "you reviewed 1 of their pull requests" in prompt
+
+
+async def test_reviews_that_a_peer_wrote_of_ours_count_once(place: Place) -> None:
+    network, repo = place.network, place.repo
+    sh_wren, author = network.create_account("sh-wren"), Signature("Owner", "owner@example.com", network.clock.now())
+    git = network.git(repo)
+    first = await git.write_commit(await git.tree_with(None, {"a.md": await git.write_blob(b"a")}), [], "Begin", author)
+    tree = await git.tree_with(None, {"a.md": await git.write_blob(b"b")})
+    await git.set_ref("refs/heads/main", first, old=NO_COMMIT)
+    await git.set_ref("refs/heads/menu", await git.write_commit(tree, [first], "Menu", author), old=NO_COMMIT)
+    place.town.mind.answer = minding(SAID)
+    async with awake(place.home(), clock=CLOCK) as soul:
+        wren = await linked(place, soul)
+        body = PullRequestBody(
+            source="owner", repo=repo.full_name, title="Menu", body="It stays.", head="menu", base="main", text="Menu"
+        )
+        assert (await soul.app.services.outbox.submit(ProposedAction(body, by_owner=True, part="test:pull"))).accepted
+        await soul.send()
+        (pull,) = repo.pulls.values()
+        submit_review(network, repo, pull, sh_wren, event="COMMENT", body="It reads well.", commit="")
+        known = await count(soul, wren, 3)
+    assert known is not None
+    assert known.reviews_received == 1
+
+
+async def test_of_a_private_repository_nothing_is_counted(place: Place) -> None:
+    network, repo = place.network, place.repo
+    sh_wren = network.create_account("sh-wren")
+    place.town.mind.answer = minding(SAID)
+    async with awake(place.home(), clock=CLOCK) as soul:
+        wren = await linked(place, soul)
+        body = IssueBody(source="owner", repo=repo.full_name, title="The menu", body="It moves.", text="The menu")
+        assert (await soul.app.services.outbox.submit(ProposedAction(body, by_owner=True, part="test:issue"))).accepted
+        await soul.send()
+        (ours,) = [one for one in repo.issues.values() if one and one.author.login == "rowan"]
+        network.write_comment(repo, ours, sh_wren, "I saw it too.")
+        repo.private = True
+        known = await count(soul, wren, 2)
+        assert known is None or not known.shared_work
+        repo.private = False
+    async with awake(place.home(), clock=CLOCK) as soul:
+        known = await count(soul, wren)
+    assert known is not None
+    assert known.shared_work == (f"{repo.full_name}#{ours.number}",)
+
+
+async def test_words_of_a_peer_are_quoted_only_where_it_allows_it_and_never_in_the_owners_own_request(
+    running_town: RunningTown,
+) -> None:
+    home, wren = await talk(running_town)
+    async with awake(home, clock=HastyClock()) as soul:
+        services = soul.app.services
+        told_of = build_histories_told(services)
+        words = await told_of.text([wren], least=Provenance.STRANGER)
+        assert "swallows every sound" in words
+        assert await told_of.text([wren], least=Provenance.OWNER) == ""
+        declared = {"$type": PREFERENCE, "preferences": {"inference": {"allow": False}}}
+        running_town.network.put(wren, PREFERENCE, "self", declared)
+        soul.passes(25 * 3600)
+        words = await told_of.text([wren], least=Provenance.STRANGER)
+    assert "swallows every sound" not in words
+    assert "disagreed with reasons 2 times" in words

@@ -1,0 +1,87 @@
+"""What came of a workspace is told in the thread that named it: each claim and the finished plan, once, with a link."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+
+import pytest
+
+from modules.services.plans.render import generate_plan_markdown
+from modules.services.plans.types import Plan, Task
+from tests.running_town import RunningTown
+from tests.scenarios.workspace_town import SITE, LivingSoul, WorkspaceTown, open_workspace
+from town.github.values import StoredIssue
+
+OPEN = Plan("Tides", goal="They can be read.", tasks=(Task(1, "Read"), Task(2, "Warn @kit"), Task(3, "Print")))
+
+
+@pytest.fixture
+async def place(running_town: RunningTown) -> AsyncIterator[WorkspaceTown]:
+    async with open_workspace(running_town) as place:
+        yield place
+
+
+def plan(place: WorkspaceTown, by: str = "kit", **statuses: tuple[str, str | None]) -> StoredIssue:
+    """An open plan of which tasks (`t1`) have a status and an assignee."""
+    tasks = [
+        Task(one.number, one.title, *statuses.get(f"t{one.number}", ("pending", None)))  # type: ignore[arg-type]
+        for one in OPEN.tasks
+    ]
+    body = generate_plan_markdown(Plan(OPEN.title, OPEN.goal, tasks=tuple(tasks)))
+    return place.opens(by, "[PLAN] Tides", body, "plan")
+
+
+def thread(place: WorkspaceTown, living: LivingSoul, by: str = "owner") -> str:
+    """A thread in which the workspace is named."""
+    place.town.account("rowan")
+    root, _ = place.town.network.post_as(place.town.account(by), "A table of tides would be a fine thing.")
+    watched = living.soul.app.services.workspaces
+    watched.watch(SITE, root)
+    return root
+
+
+@pytest.mark.slow
+async def test_each_claim_of_ours_is_told_once_below_our_latest_words_there(place: WorkspaceTown) -> None:
+    issue = plan(place, t1=("in_progress", "Rowan"), t2=("claimed", "rowan"), t3=("in_progress", "kit"))
+    url = f"{place.url}/{SITE.full_name}"
+    pull = place.opens("rowan", "task(2): Warn", f"Part of #{issue.number}")
+    pull.is_pull = True
+    async with place.living() as living:
+        root = thread(place, living)
+        await living.look(times=4)
+        first, second = place.town.texts("rowan")
+        assert first == f"Task 1 is mine: Read\n\n{url}/issues/{issue.number}"
+        assert second == f"Task 2 is mine: Warn @\u200bkit\n\n{url}/pull/{pull.number}"
+        own = [one for one in reversed(place.town.network.posts(9)) if one.author.handle == "rowan.test"]
+        assert [one.reply.root.uri for one in own if one.reply] == [root, root]
+        assert [one.reply.parent.uri for one in own if one.reply] == [root, own[0].uri]
+    async with place.living() as living:
+        await living.look(times=2)
+    assert len(place.town.texts("rowan")) == 2
+
+
+@pytest.mark.slow
+async def test_a_finished_plan_is_told_once_by_whoever_closed_it(place: WorkspaceTown) -> None:
+    done = ("completed", None)
+    issue = plan(place, t1=done, t2=done, t3=done)
+    async with place.living() as living:
+        thread(place, living)
+        await living.look(times=5)
+        assert place.state(issue.number) == "closed"
+        (told,) = place.town.texts("rowan")
+        assert told == f"All of the plan is done: {place.url}/{SITE.full_name}/issues/{issue.number}"
+        issue.state = "open"
+        await living.look(times=3)
+    assert len(place.town.texts("rowan")) == 1
+
+
+@pytest.mark.parametrize(("author", "named"), [("eve", True), ("kit", False)])
+async def test_nothing_is_told_of_a_strangers_plan_or_without_a_thread(
+    place: WorkspaceTown, author: str, *, named: bool
+) -> None:
+    plan(place, t1=("in_progress", "rowan")).author = place.network.find(author) or place.network.create_account(author)
+    async with place.living() as living:
+        if named:
+            thread(place, living)
+        await living.look(times=3)
+    assert place.town.texts("rowan") == []

@@ -1,0 +1,124 @@
+"""The town, the workspace in it, and the SOULs that live there as processes of their own, each with a terminal."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from asyncio.subprocess import Process
+from collections.abc import AsyncIterator, Collection
+from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import httpx
+
+from adapters.github.types import Repo
+from modules.runtime.home import Home
+from modules.services.plans.claims import Comment, claims_on
+from modules.services.plans.parse import parse_plan
+from modules.services.plans.types import Plan
+from soul.commands.demo import make_home
+from soul.commands.demo_controls import HomeControls
+from tests.program import started
+from town.github.values import StoredIssue, StoredPull, StoredRepo
+from town.town import Town, open_town
+
+
+@dataclass
+class Workplace:
+    """The town with a workspace in it, and the homes of three who live there."""
+
+    town: Town
+    homes: dict[str, Home]
+    stack: AsyncExitStack
+    terminals: dict[str, Process] = field(default_factory=dict)
+
+    @property
+    def workspaces(self) -> list[StoredRepo]:
+        """The workspaces of the organisation."""
+        return [one for one in self.town.github.repos() if one.name.startswith("www-lil-intdev-")]
+
+    @property
+    def repo(self) -> StoredRepo:
+        """The one workspace."""
+        (repo,) = self.workspaces
+        return repo
+
+    @property
+    def plans(self) -> list[StoredIssue]:
+        """The issues that hold a plan, oldest first."""
+        return [one for one in self.repo.issues.values() if one and one.title.startswith("[PLAN]")]
+
+    @property
+    def issues(self) -> list[StoredIssue]:
+        """The issues of the workspace that are no pull requests, oldest first."""
+        return [one for one in self.repo.issues.values() if one and not one.is_pull]
+
+    @property
+    def pulls(self) -> list[StoredPull]:
+        """The pull requests, oldest first."""
+        return list(self.repo.pulls.values())
+
+    def claimants(self, number: int) -> list[str]:
+        """Who told on the plan's issue that a task is theirs."""
+        (issue,) = self.plans
+        told = [Comment(one.id, one.author.login, one.body, one.updated_at) for one in issue.comments]
+        return [claim.soul for claim in claims_on(told, number)]
+
+    @property
+    def plan(self) -> Plan:
+        """The one plan, as it stands."""
+        (issue,) = self.plans
+        plan = parse_plan(issue.body or "", issue.title)
+        assert plan is not None
+        return plan
+
+    def watched_by(self, repo: Repo) -> set[str]:
+        """Who watches a workspace."""
+        files = {name: home.memory / "watched_workspaces.json" for name, home in self.homes.items()}
+        told = {name: json.loads(path.read_text()) for name, path in files.items() if path.exists()}
+        return {name for name, kept in told.items() if repo.full_name in kept.get("workspaces", {})}
+
+    async def wakes(self, name: str) -> None:
+        """Start the SOUL of a resident."""
+        home = self.homes[name]
+        log = self.stack.enter_context((home.root / "life.log").open("wb"))
+        running = started("run", "--home", str(home.root), stdin=asyncio.subprocess.PIPE, stdout=log.fileno())
+        self.terminals[name] = await self.stack.enter_async_context(running)
+
+    async def types(self, line: str) -> None:
+        """The owner types the same into the terminals of all who are awake."""
+        for process in self.terminals.values():
+            assert process.stdin
+            process.stdin.write(f"{line}\n".encode())
+            await process.stdin.drain()
+
+    async def says(self, text: str) -> None:
+        """The owner speaks in the room, by the page."""
+        async with httpx.AsyncClient(base_url=self.town.page_url, trust_env=False) as http:
+            answer = await http.post("/api/room", json={"text": text}, headers={"origin": self.town.page_url})
+            assert answer.is_success, answer.text
+
+    def said(self) -> list[str]:
+        """What was said in the room."""
+        record = self.homes["maren"].root.parent / ".room" / "data" / "chat.jsonl"
+        return [json.loads(line).get("content", "") for line in record.read_text().splitlines()]
+
+
+@asynccontextmanager
+async def open_workplace(
+    folder: Path, *, speed: float, asleep: Collection[str] = (), unasked: bool = False
+) -> AsyncIterator[Workplace]:
+    """A town, and the SOULs of its residents as processes, but for those that are `asleep` at first.
+
+    With `unasked` none of them asks its owner before it acts.
+    """
+    async with open_town(homes=folder, controls=HomeControls({})) as town, AsyncExitStack() as stack:
+        homes = {one.name: make_home(folder / one.name, one, town, speed) for one in town.residents}
+        place = Workplace(town, homes, stack)
+        for name, home in homes.items():
+            if unasked:
+                home.env.write_text(home.env.read_text().replace("SOUL_APPROVAL=strangers", "SOUL_APPROVAL=off"))
+            if name not in asleep:
+                await place.wakes(name)
+        yield place

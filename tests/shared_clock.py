@@ -1,0 +1,49 @@
+"""Time for several at once, over real sockets: it stands still while one of them works."""
+
+from __future__ import annotations
+
+import asyncio
+import heapq
+from collections.abc import Coroutine
+from typing import TypeVar
+
+from common.clock import FakeClock
+
+T = TypeVar("T")
+
+
+class SharedClock(FakeClock):
+    """A clock that moves to the next who waits once all whom it runs wait: by themselves, or in a server for them.
+
+    So what takes real time, such as an answer over a socket, takes none here. Its deadlines never pass.
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._busy = 0
+
+    async def together(self, *works: Coroutine[None, None, T]) -> list[T]:
+        """Run them beside each other, and return what each returns. None may wait for another by other means."""
+        self._busy = len(works)
+        return await asyncio.gather(*(self._counted(work) for work in works))
+
+    async def sleep(self, seconds: float) -> None:
+        alarm = self._alarm(self._sleepers, max(0.0, seconds))
+        self._busy -= 1
+        self._move_on()
+        await alarm
+
+    async def _counted(self, work: Coroutine[None, None, T]) -> T:
+        try:
+            return await work
+        finally:
+            self._busy -= 1
+            self._move_on()
+
+    def _move_on(self) -> None:
+        if self._busy == 0 and self._sleepers:
+            due, _, alarm = heapq.heappop(self._sleepers)
+            self._wall += due - self._mono
+            self._mono = due
+            self._busy = 1
+            alarm.set_result(None)

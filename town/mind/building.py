@@ -1,0 +1,86 @@
+"""Work on something that is asked for: the workspace, the plan in it, and what a plan lacks. Pure.
+
+What shall be built stands in a list behind a colon. The mind plans the first two parts that it reads; so another one
+finds something that is missing.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+
+from town.mind.bank import stems
+from town.mind.turn import Turn
+from town.mind.words import Words, fit
+from town.model.types import Completion, Json
+
+PLANNED_AT_ONCE = 2
+
+_MOST_PARTS, _TITLE_CHARS = 8, 60
+_WORKSPACE = re.compile(
+    r"\b(?:make|open|create|set up)\b.{0,40}\bworkspace\b"
+    r"(?: (?:for|about|called|named) (?:the |an? )?([\w -]{1,60}?)(?= for us\b| and\b|[^\w -]|$))?",
+    re.IGNORECASE,
+)
+_PLAN = re.compile(r"\b(?:write|make|create|draw up)\b.{0,40}\bplan\b", re.IGNORECASE)
+_LIST = re.compile(r":\s([^.!?:\n]{3,300})")
+_BETWEEN = re.compile(r",? and (?=\w+ )|[,;]")
+_OPENING = re.compile(r"^(?:and |it |that |which |should |shall |can |must |to )+", re.IGNORECASE)
+_NO_SIGNS = re.compile(r"[^a-z0-9]+")
+
+
+def shared_work(turn: Turn, text: str) -> Completion | None:
+    """The workspace that `text` asks for, then the plan in it, each where there is a tool for it; None once done."""
+    asked = _WORKSPACE.search(text)
+    if asked is None or (turn.last and turn.last.failed):
+        return None
+    name = (asked[1] or "together").strip()
+    done = {outcome.tool for outcome in turn.facts.outcomes}
+    if "workspace_create" in turn.offers and "workspace_create" not in done:
+        return turn.call("workspace_create", {"name": name})
+    if "plan_create" in turn.offers and "plan_create" not in done and _PLAN.search(text):
+        tasks = [_task(part) for part in _parts(text)[:PLANNED_AT_ONCE]]
+        begun = {"title": f"Begin {name}", "description": f"What {name} needs first.", "files": ["README.md"]}
+        return turn.call("plan_create", {"title": name, "goal": f"{name} can be used.", "tasks": tasks or [begun]})
+    return None
+
+
+def told(turn: Turn, words: Words, account: str = "") -> Completion | None:
+    """What is said of work that was done in this turn; a like where a plan lacked nothing. None where none was done.
+
+    `account` is our name on GitHub, where it is to be told.
+    """
+    done = next(
+        (outcome for outcome in reversed(turn.facts.outcomes) if outcome.act in words.bank.lines["built"]), None
+    )
+    if done is None or (turn.last and turn.last.failed):
+        return None
+    if done.act == "plan_found" and turn.may("bluesky_like"):
+        return turn.call("bluesky_like", {"reason": words.line("reasons", "like")})
+    if not turn.may("bluesky_reply"):
+        return None
+    act = "plan_made" if done.act == "plan_extended" and not done.words else done.act
+    said = words.line("built", act, words="; ".join(done.words), url=done.url)
+    introduced = f"{words.line('account', username=account)} {said}" if account else said
+    return turn.call("bluesky_reply", {"text": fit(introduced)})
+
+
+def missing(fields: Mapping[str, tuple[str, ...]]) -> Json:
+    """The parts that no task does: a telling word of each stands in none."""
+    known = [stems(text) for text in fields.get("tasks", ())]
+    parts = (part for text in fields.get("wanted", ()) for part in _parts(text))
+    return {
+        "missing": [{"asked": part} | _task(part) for part in parts if not any(stems(part) <= one for one in known)]
+    }
+
+
+def _parts(text: str) -> list[str]:
+    """What shall be built, a few words each, in the words of the text."""
+    listed = (piece for found in _LIST.finditer(text) for piece in _BETWEEN.split(found[1]))
+    return [part for piece in listed if (part := _OPENING.sub("", piece.strip()))][:_MOST_PARTS]
+
+
+def _task(part: str) -> Json:
+    title = part[:1].upper() + part[1:_TITLE_CHARS]
+    name = _NO_SIGNS.sub("-", part[:_TITLE_CHARS].lower()).strip("-") or "more"
+    return {"title": title, "description": f"Somebody opens it, and it does this: {part}.", "files": [f"{name}.js"]}
