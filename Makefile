@@ -5,14 +5,18 @@ UV := $(shell command -v uv 2>/dev/null)
 BIN := .venv/bin
 MINUTES ?= 0
 RUN ?= python -m
-# One worker more than there are cores: a third of the time of the fast tests is waiting.
-WORKERS ?= $(shell $(PYTHON) -c 'import os; print((os.cpu_count() or 1) + 1)')
+WORKERS ?= $(shell $(PYTHON) -c 'import os; print(max(2, os.cpu_count() or 1))')
 SPREAD ?= -n $(WORKERS) --dist loadfile
 SEED := $(or $(SEED),$(shell $(PYTHON) -c "import random; print(random.randrange(2**32))"))
 EXPLORE ?= 4
+UPGRADE ?= --upgrade
+COMPILE := uv pip compile --universal --python-version 3.11 --generate-hashes --no-emit-index-url \
+	--custom-compile-command "make lock" $(UPGRADE) pyproject.toml --group build
+# Sets have one order, whoever runs the tests.
+export PYTHONHASHSEED ?= 0
 unexport PYTHONDONTWRITEBYTECODE # what one process compiled, the next hundreds that the tests start need not
 
-.PHONY: demo test explore check test-browser test-demo test-room test-days test-plans test-network test-interop test-crash test-security \
+.PHONY: demo test smoke test-all explore check test-browser test-demo test-slow test-days test-network test-interop test-crash test-security \
 	test-agentdojo test-model coverage bench lock clean help
 
 help:
@@ -23,6 +27,13 @@ demo: .venv/.run ## three SOULs in a small town, with a page to watch them (Ctrl
 
 test: .venv/.dev ## the fast tests
 	$(BIN)/$(RUN) pytest $(SPREAD)
+
+smoke: .venv/.dev ## one short proof of each kind that the fast tests cannot give: demo, browser, room, kill -9, an older home, real Git, the sandbox
+	bash .ci/need bubblewrap chromium git
+	SOUL_NEED_SANDBOX=1 CRASH_KILLS=6 $(BIN)/python -m pytest -m smoke -n 2 --timeout 300
+
+test-all: .venv/.dev ## every test, one command after the other, with a table of minutes and results; goes on after a failure
+	bash .ci/test-all
 
 explore: .venv/.dev ## the fast tests in a random order, with new and more examples (SEED=… repeats a run)
 	@echo "SEED=$(SEED)"
@@ -36,21 +47,18 @@ test-browser: .venv/.dev ## the page, in a real browser
 	$(BIN)/python -m pytest -m browser
 
 test-demo: .venv/.dev ## the demo, and the whole program in trouble, as a newcomer and an owner see them
-	$(BIN)/python -m pytest tests/soul -m slow --ignore tests/soul/room_host --ignore-glob 'tests/soul/test_room_*'
+	$(BIN)/python -m pytest tests/soul/test_*.py -m slow --ignore-glob 'tests/soul/test_room_*'
 	$(BIN)/python -m pytest tests/soul/test_room_*.py -m slow -n 4
 
-test-room: .venv/.dev ## rooms with whole SOULs in them: requests, conversations, owners' settings, a day of ten
-	bash .ci/need iproute2
-	$(BIN)/python -m pytest tests/adapters tests/scenarios tests/soul/room_host -m slow $(SPREAD) --timeout 300 \
+test-slow: .venv/.dev ## what takes more than half a second of a processor, rooms with whole SOULs and a day of ten among it
+	bash .ci/need iproute2 git
+	$(BIN)/python -m pytest tests -m slow $(SPREAD) --timeout 600 --ignore tests/security --ignore-glob 'tests/soul/test_*' \
 		--ignore tests/scenarios/test_scenario_room_day.py
 	$(BIN)/python -m pytest tests/scenarios/test_scenario_room_day.py -m slow -n 0 -s
 
 test-days: .venv/.dev ## fourteen simulated days of five SOULs on Bluesky, and five floods; prints their figures
 	bash .ci/need git
 	$(BIN)/python -m pytest tests/scenarios -m days -s
-
-test-plans: .venv/.dev ## ten thousand plans with people's edits, and forty thousand races for a task of each kind (TOWN_RACES=1000: races in the town)
-	$(BIN)/python -m pytest tests/modules/services/plans -m slow -s
 
 test-network: .venv/.dev ## the contract suite against Bluesky's own server software
 	PYTHON=$(BIN)/python bash tests/network/run.sh
@@ -90,21 +98,17 @@ coverage: .venv/.dev ## the fast tests, and branch coverage of the pure parts: a
 	bash .ci/coverage
 
 lock: ## renew the pinned versions (needs uv)
-	uv pip compile --universal --python-version 3.11 --generate-hashes --no-emit-index-url \
-		--custom-compile-command "make lock" --upgrade pyproject.toml -o requirements.lock
-	uv pip compile --universal --python-version 3.11 --generate-hashes --no-emit-index-url \
-		--custom-compile-command "make lock" --upgrade --group dev pyproject.toml -o requirements-dev.lock
-	uv pip compile --universal --python-version 3.11 --generate-hashes --no-emit-index-url \
-		--custom-compile-command "make lock" --upgrade --group dev --group agentdojo pyproject.toml \
-		-o requirements-agentdojo.lock
+	$(COMPILE) -o requirements.lock
+	$(COMPILE) --group dev -o requirements-dev.lock
+	$(COMPILE) --group dev --group agentdojo -o tests/security/agentdojo/requirements.lock
 
 clean: ## remove what these commands made
 	rm -rf .venv .mypy_cache .pytest_cache .ruff_cache .hypothesis .import_linter_cache .coverage .coverage.*
 
 .venv/.run: requirements.lock pyproject.toml
-	bash .ci/venv "$(PYTHON)" "$(UV)" requirements.lock
+	bash .ci/venv .venv "$(PYTHON)" "$(UV)" requirements.lock .
 	@touch $@
 
 .venv/.dev: requirements-dev.lock pyproject.toml
-	bash .ci/venv "$(PYTHON)" "$(UV)" requirements-dev.lock
+	bash .ci/venv .venv "$(PYTHON)" "$(UV)" requirements-dev.lock .
 	@touch $@ .venv/.run

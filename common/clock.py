@@ -14,6 +14,10 @@ if TYPE_CHECKING:
     import asyncio
 
 _MINUTE_S, _HOUR_S = 60, 3600
+_THREADED_STEPS = 200
+"""So often, in one step of a `FakeClock`, work may follow other work in a thread."""
+_THREAD_S = 1.0
+"""So long, of the machine's time, a `FakeClock` waits for work in a thread that may itself wait for the clock."""
 
 
 class Clock(Protocol):
@@ -128,10 +132,16 @@ class FakeClock:
 
     @staticmethod
     async def _settle() -> None:
+        """Let everything go on that can: tasks, and where the loop knows it (`unfinished`), the work of its threads."""
         import asyncio  # noqa: PLC0415 - the same
 
-        for _ in range(20):
-            await asyncio.sleep(0)
+        unfinished: set[asyncio.Future[object]] = getattr(asyncio.get_running_loop(), "unfinished", set())
+        for _ in range(_THREADED_STEPS):
+            for _ in range(20):
+                await asyncio.sleep(0)
+            if not unfinished:
+                return
+            await asyncio.wait(set(unfinished), timeout=_THREAD_S, return_when=asyncio.FIRST_COMPLETED)
 
 
 def iso(moment: datetime) -> str:

@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, settings
 
+from tests.counting_loop import CountingLoop
 from tests.exploration import EXPLORE, examples
 from tests.running_town import RunningTown, clean_environment, open_running_town
 from tests.town_github import TownGitHub, serve_github
@@ -48,6 +49,10 @@ def pytest_collection() -> Iterator[None]:
         gc.collect()
         gc.freeze()
         gc.set_threshold(*_COLLECT_AFTER)
+
+
+def pytest_asyncio_loop_factories() -> dict[str, type[CountingLoop]]:
+    return {"counting": CountingLoop}
 
 
 @pytest.fixture(scope="session", autouse=True)

@@ -22,6 +22,7 @@ def texts(page: Any) -> list[str]:
     return [line.post.record.text for line in page.feed]
 
 
+@pytest.mark.slow
 def test_a_profile_shows_its_record_its_labels_and_its_counts(
     network_under_test: UnderTest, alice: Person, bob: Person
 ) -> None:

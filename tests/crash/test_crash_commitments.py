@@ -28,7 +28,7 @@ from town.github.values import StoredRepo
 from town.serving import serve
 
 KILLS = max(10, int(os.environ.get("CRASH_KILLS", "100")) // 4)
-SEED = int(os.environ.get("CRASH_SEED", str(random.SystemRandom().randrange(10**6))))
+SEED = int(os.environ.get("CRASH_SEED", "1"))
 AT_A_TIME = 2
 LIFE_S = 2.0
 LAST_LIFE_S = 120.0

@@ -29,7 +29,7 @@ from town.github.service import github_app
 from town.serving import serve
 
 KILLS = max(10, int(os.environ.get("CRASH_KILLS", "100")) // 2)
-SEED = int(os.environ.get("CRASH_SEED", str(random.SystemRandom().randrange(10**6))))
+SEED = int(os.environ.get("CRASH_SEED", "1"))
 LIFE_S = 4.0
 LAST_LIFE_S = 300.0
 SPREAD = Spread(commits=60, requests=12, any_time_s=1.5, life_s=LIFE_S)

@@ -25,7 +25,7 @@ from town.atproto.values import POST, Event
 from town.model.types import ChatRequest, Completion
 
 KILLS = int(os.environ.get("CRASH_KILLS", "100"))
-SEED = int(os.environ.get("CRASH_SEED", str(random.SystemRandom().randrange(10**6))))
+SEED = int(os.environ.get("CRASH_SEED", "1"))
 MOMENTS = ("any time", "while the mind thinks", "record written", "a moment later")
 LIKE = "app.bsky.feed.like"
 # NOTE(self): who dies while thinking has paid for the whole thought, and this one dies often.

@@ -20,7 +20,7 @@ from town.atproto.chat import Convo
 from town.atproto.faults import Fault, FaultKind
 
 KILLS = int(os.environ.get("CRASH_KILLS", "100")) // 4
-SEED = int(os.environ.get("CRASH_SEED", str(random.SystemRandom().randrange(10**6))))
+SEED = int(os.environ.get("CRASH_SEED", "1"))
 PASSWORD = "made-up-password"
 AT_A_TIME = 4
 LIFE_S = 3.0

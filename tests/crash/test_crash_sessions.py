@@ -35,7 +35,7 @@ from town.model.types import ChatRequest, Completion
 from town.serving import serve
 
 KILLS = int(os.environ.get("CRASH_KILLS", "100"))
-SEED = int(os.environ.get("CRASH_SEED", str(random.SystemRandom().randrange(10**6))))
+SEED = int(os.environ.get("CRASH_SEED", "1"))
 LOOK_EVERY = 20
 LIFE_S = 1.0
 NUMBERS_A_LIFE = 1000

@@ -188,6 +188,7 @@ async def test_a_page_is_read_as_text_markup_or_json_and_is_a_stranger_s_word(sh
     assert (await sharing.use("web_fetch", MIXED, url=page)).content.startswith("Blocked")
 
 
+@pytest.mark.slow
 async def test_where_a_picture_came_from_is_looked_up_and_completed(sharing: Sharing) -> None:
     channel = "print-shop/signs-and-surfaces"
     for number in range(3):

@@ -100,7 +100,8 @@ async def lives(visit: Visit) -> None:
     assert (await visit.asks("resume"))[0] == 0
     open_acts = [(kind, what) for kind, what in kept["open"]]
     approved = [(one["kind"], one["text"]) for one in kept["drafts"]]
-    wanted = before + Counter([*open_acts, *approved, ("reply", MOSS), ("reply", TOLD)])
+    followed = ("follow", town.running_town.account("owner"))  # earlier versions did not follow their owner
+    wanted = before + Counter([*open_acts, *approved, followed, ("reply", MOSS), ("reply", TOLD)])
     async with started("run", "--home", str(visit.root)) as process:
         await reached(town, wanted)
         town.running_town.network.post_as(town.running_town.account("owner"), "@rowan.test tin or slate?")
@@ -188,6 +189,7 @@ def _lasting(line: dict[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in line.items() if not name.startswith(("recall", "last_recalled"))}
 
 
+@pytest.mark.smoke
 @pytest.mark.parametrize("kept", HOMES, ids=[path.name for path in HOMES])
 async def test_a_home_of_an_earlier_version_is_lived_in_on_and_nothing_is_lost(
     running_town: RunningTown, kept: Path

@@ -270,6 +270,7 @@ async def test_everybody_who_asks_in_a_thread_is_handled_with_a_reply_or_a_like(
     assert decided == set(asked)
 
 
+@pytest.mark.slow
 async def test_a_post_that_the_model_rejects_holds_up_nobody_and_ends_with_a_like(running_town: RunningTown) -> None:
     def respond(request: ChatRequest) -> Completion:
         if "cursed" in request.messages[-1].text:

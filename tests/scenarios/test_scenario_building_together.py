@@ -24,6 +24,7 @@ PAGES = ["Create LIL-INTDEV-AGENTS.md", "Create SCENARIOS.md"]
 
 @needs_git
 @pytest.mark.slow
+@pytest.mark.smoke
 @pytest.mark.timeout(240)
 async def test_three_souls_make_one_workspace_one_plan_and_each_document_once(
     tmp_path: Path, capfd: pytest.CaptureFixture[str]

@@ -61,6 +61,7 @@ async def test_a_thought_about_design_shows_a_picture_with_alt_text_and_source(
     assert f'uri="{place}"' in request.messages[-1].text
 
 
+@pytest.mark.slow
 async def test_each_picture_is_shown_once_and_then_thoughts_are_words_alone(running_town: RunningTown) -> None:
     async with designing(running_town) as world, awake(world.home) as life:
         texts = iter(f"Picture number {number}: would you rather keep it or draw it?" for number in range(9))

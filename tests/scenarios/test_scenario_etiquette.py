@@ -41,6 +41,7 @@ async def acts(life: RunningSoul) -> list[str]:
     return [entry.entry.data.get("act", "") for entry in await life.decisions() if entry.entry.trigger_uri]
 
 
+@pytest.mark.slow
 async def test_two_programs_end_their_talk_with_a_like_then_in_silence_and_ask_no_model(
     running_town: RunningTown,
 ) -> None:
@@ -89,6 +90,7 @@ async def test_a_post_that_is_deleted_and_posted_again_is_liked_without_asking_t
     assert reasons[-1] == "repost-sense: 1 reply already, the limit is 1"
 
 
+@pytest.mark.slow
 async def test_a_young_soul_lets_the_seventh_stranger_of_the_hour_wait_but_not_the_owner(
     running_town: RunningTown,
 ) -> None:
@@ -109,6 +111,7 @@ async def test_a_young_soul_lets_the_seventh_stranger_of_the_hour_wait_but_not_t
     assert len(running_town.mind.asked) == 7
 
 
+@pytest.mark.slow
 async def test_who_has_to_wait_is_told_of_once_as_a_decision_and_the_others_are_met(running_town: RunningTown) -> None:
     home = running_town.make_home("rowan", SOUL_SPEED="1000")
     running_town.mind.answer = wondering()

@@ -39,6 +39,7 @@ async def test_what_a_repository_says_of_ai_is_read_before_the_first_word_there(
             assert len(read) == asked
 
 
+@pytest.mark.slow
 async def test_where_it_is_not_clear_the_owner_decides_and_decides_for_the_next_comment_too(
     running_town: RunningTown,
 ) -> None:

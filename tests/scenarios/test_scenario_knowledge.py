@@ -200,6 +200,7 @@ async def test_a_picture_on_a_post_reaches_the_model_and_lies_in_the_store(runni
         assert entry.pictures
 
 
+@pytest.mark.slow
 async def test_a_conversation_that_outgrows_the_context_is_condensed_and_goes_on(running_town: RunningTown) -> None:
     home = running_town.make_home("rowan", CONTEXT_TOKENS="9000")
 

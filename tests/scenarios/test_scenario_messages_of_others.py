@@ -184,6 +184,7 @@ async def test_muted_people_those_who_deny_inference_and_orders_to_the_model_mee
         assert running_town.mind.asked == []
 
 
+@pytest.mark.slow
 async def test_what_was_said_in_private_enters_no_other_turn(running_town: RunningTown) -> None:
     ada, kit, owner = Phone(running_town, "ada"), Phone(running_town, "kit"), Phone(running_town, "owner")
     for phone in (ada, kit):
@@ -255,6 +256,7 @@ async def test_the_owner_asks_why_of_a_message_and_of_its_answer(running_town: R
         assert "was never seen" in unknown
 
 
+@pytest.mark.slow
 async def test_a_day_with_everybody_over_restarts_says_nothing_twice(running_town: RunningTown) -> None:
     names = ("ada", "robo", "wren", "mallory", "owner")
     ada, robo, muted, stranger, owner = phones = [Phone(running_town, name) for name in names]

@@ -144,6 +144,8 @@ async def test_a_home_without_the_file_is_not_spoken_to_first(running_town: Runn
         assert len(running_town.mind.asked) == asked
 
 
+@pytest.mark.slow
+@pytest.mark.smoke
 async def test_at_the_terminal_the_first_words_are_the_souls(running_town: RunningTown, home: Home) -> None:
     async with started("run", "--home", str(home.root), stdin=asyncio.subprocess.PIPE) as process:
         assert process.stdin is not None

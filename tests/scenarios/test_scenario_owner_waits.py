@@ -178,6 +178,8 @@ async def test_secrets_do_not_wait_in_the_open(running_town: RunningTown) -> Non
     assert "model-key-for-tests" not in text
 
 
+@pytest.mark.slow
+@pytest.mark.smoke
 async def test_the_program_answers_after_kill_9_what_it_was_told_before(running_town: RunningTown) -> None:
     home = running_town.make_home("rowan")
     running_town.mind_faults.arm(DOWN)

@@ -106,6 +106,7 @@ def forget(home: Home, who: str) -> None:
     carry_out_requests(settings_of(home), home)
 
 
+@pytest.mark.slow
 async def test_follow_and_announcement_of_a_peer_are_part_of_what_was_done(running_town: RunningTown) -> None:
     town = running_town
     wren = town.account("wren")
@@ -151,6 +152,7 @@ async def linked(place: Place, soul: RunningSoul) -> str:
     return place.town.account("wren")
 
 
+@pytest.mark.slow
 async def test_issues_reviews_and_claims_of_both_count_once_and_are_told_in_a_thread_with_the_peer(
     place: Place,
 ) -> None:
@@ -225,6 +227,7 @@ async def test_reviews_that_a_peer_wrote_of_ours_count_once(place: Place) -> Non
     assert known.reviews_received == 1
 
 
+@pytest.mark.slow
 async def test_of_a_private_repository_nothing_is_counted(place: Place) -> None:
     network, repo = place.network, place.repo
     sh_wren = network.create_account("sh-wren")

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from modules.services.presence.companions import companions_of
 from tests.hasty_clock import HastyClock
 from tests.running_town import RunningTown, awake
@@ -17,6 +19,7 @@ from tests.scenarios.test_scenario_peers import (
 )
 
 
+@pytest.mark.slow
 async def test_a_peer_whose_follow_was_taken_back_is_followed_again_only_after_the_cooldown(
     running_town: RunningTown,
 ) -> None:
@@ -50,6 +53,7 @@ async def test_a_peer_whose_follow_was_taken_back_is_followed_again_only_after_t
     assert len([text for text in announcements(town, "rowan") if "@wren.test" in text]) == 1
 
 
+@pytest.mark.slow
 async def test_a_peer_that_unfollowed_us_is_not_followed_for_a_while(running_town: RunningTown) -> None:
     town, clock = running_town, HastyClock()
     town.mind.answer = speaking
@@ -72,6 +76,7 @@ async def test_a_peer_that_unfollowed_us_is_not_followed_for_a_while(running_tow
         assert follows(town, "rowan") == []
 
 
+@pytest.mark.slow
 async def test_posts_of_a_found_peer_are_subscribed_to_until_they_part(running_town: RunningTown) -> None:
     town, clock = running_town, HastyClock()
     town.mind.answer = speaking

@@ -6,6 +6,8 @@ import json
 import shutil
 from contextlib import AsyncExitStack
 
+import pytest
+
 from modules.runtime.home import Home
 from modules.runtime.journal.types import Entry
 from modules.services.peers.identity_post import IDENTITY_POST_MARKER
@@ -77,6 +79,7 @@ def follows(town: RunningTown, name: str) -> list[str]:
     return sorted(town.network.actor(str(record.value["subject"])).handle for record in records)
 
 
+@pytest.mark.slow
 async def test_three_souls_that_the_owner_names_find_follow_and_announce_each_other_once(
     running_town: RunningTown,
 ) -> None:
@@ -343,6 +346,7 @@ async def test_of_two_that_claim_one_name_the_one_on_the_github_page_is_a_peer(r
     assert "@wren.test" in told
 
 
+@pytest.mark.slow
 async def test_a_crowd_that_says_who_it_is_gets_nothing_done_and_costs_a_few_requests(
     running_town: RunningTown,
 ) -> None:

@@ -67,6 +67,7 @@ async def what_became(soul: RunningSoul, author: str) -> list[str]:
     return [one.entry.data["act"] for one in await soul.decisions() if one.entry.author == author]
 
 
+@pytest.mark.slow
 async def test_who_asks_to_be_forgotten_is_told_so_once_and_then_forgotten(running_town: RunningTown) -> None:
     home, did = home_of(running_town), running_town.account("quillon")
     said = "Within the hour I know nothing of you any more."
@@ -137,6 +138,7 @@ async def test_numbers_that_no_fact_tells_are_replaced_by_those_of_the_facts(run
     assert "owner.test" in said
 
 
+@pytest.mark.slow
 async def test_who_wants_no_reply_gets_none_until_they_say_otherwise(running_town: RunningTown) -> None:
     home, did = home_of(running_town), running_town.account("quillon")
     running_town.mind.answer = answering({"leave me": "no_reply", "talk to me again": "reply_again"})
@@ -153,6 +155,7 @@ async def test_who_wants_no_reply_gets_none_until_they_say_otherwise(running_tow
         assert await what_became(soul, "quillon.test") == ["answered", "skipped", "answered", "replied"]
 
 
+@pytest.mark.slow
 async def test_a_request_for_no_reply_outlives_being_forgotten_and_the_owner_can_end_it(
     running_town: RunningTown, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -285,6 +288,7 @@ async def test_an_answer_without_sense_is_asked_for_once_more_and_then_the_post_
     assert len(ForgetRequests(home.memory).all()) == 1
 
 
+@pytest.mark.slow
 async def test_a_storm_of_requests_costs_a_bounded_number_of_turns(running_town: RunningTown) -> None:
     home, did = home_of(running_town, SOUL_SPEED="1"), running_town.account("quillon")
     running_town.mind.answer = answering({"got on me": "know"})
@@ -298,6 +302,7 @@ async def test_a_storm_of_requests_costs_a_bounded_number_of_turns(running_town:
     assert len(running_town.texts("rowan")) == REQUESTS_PER_PERSON.limit
 
 
+@pytest.mark.slow
 async def test_what_one_person_asks_beyond_a_day_is_read_on_the_next(running_town: RunningTown) -> None:
     home, did = home_of(running_town, SOUL_SPEED="1"), running_town.account("quillon")
     running_town.mind.answer = answering({"got on me": "know"})
@@ -317,6 +322,7 @@ async def test_what_one_person_asks_beyond_a_day_is_read_on_the_next(running_tow
     assert len(running_town.texts("rowan")) == posts
 
 
+@pytest.mark.slow
 async def test_a_request_is_answered_when_all_other_turns_of_the_hour_are_spent(running_town: RunningTown) -> None:
     home, did = home_of(running_town, SOUL_SPEED="1"), running_town.account("quillon")
     running_town.mind.answer = answering({"wipe whatever": "forget"})

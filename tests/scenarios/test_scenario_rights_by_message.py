@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 
+import pytest
+
 from modules.services.rights.requests import ForgetRequests
 from tests.running_town import Answering, RunningTown, awake, call, settings_of
 from tests.scenarios.phone import Phone, look
@@ -26,6 +28,7 @@ def talking(kinds: dict[str, str], said: str) -> Answering:
     return answer
 
 
+@pytest.mark.slow
 async def test_who_asks_to_be_forgotten_in_a_message_is_told_so_once_and_then_forgotten(
     running_town: RunningTown,
 ) -> None:

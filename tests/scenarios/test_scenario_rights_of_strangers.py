@@ -5,6 +5,8 @@ from __future__ import annotations
 import asyncio
 from datetime import timedelta
 
+import pytest
+
 from modules.services.rights.forgotten import SWEPT_AFTER
 from modules.services.rights.requests import ForgetRequests
 from tests.running_town import RunningSoul, RunningTown, awake
@@ -48,6 +50,7 @@ async def test_a_stranger_who_asks_in_a_message_is_answered_once_and_nothing_els
     assert places_that_hold(home.root, TALK, "where would it live") == []
 
 
+@pytest.mark.slow
 async def test_a_stranger_who_is_forgotten_stays_one_whose_requests_alone_are_read_and_leaves_no_byte(
     running_town: RunningTown,
 ) -> None:

@@ -1,6 +1,6 @@
 """A day in a room with ten SOULs: twenty-four simulated hours over real sockets, with restarts and outages.
 
-The day is lived once for all tests here; what each of them proves is read from its record. `make test-room` shows the
+The day is lived once for all tests here; what each of them proves is read from its record. `make test-slow` shows the
 figures as a table.
 """
 
@@ -34,7 +34,7 @@ SOCIAL = {person.name for person in PEOPLE if person.social_only}
 @pytest.fixture(scope="module")
 def day(tmp_path_factory: pytest.TempPathFactory) -> Day:
     lived = Day(live_a_day(tmp_path_factory.mktemp("day")))
-    print(table(lived))  # noqa: T201 - the figures are what `make test-room` is for
+    print(table(lived))  # noqa: T201 - the figures are what `make test-slow` is for
     return lived
 
 

@@ -28,6 +28,7 @@ async def in_the_room(
     return [await stack.enter_async_context(society.soul(name, pace=pace)) for name in names]
 
 
+@pytest.mark.smoke
 async def test_several_answer_an_opinion_until_enough_is_said_and_the_hosts_next_words_open_everyone_again(
     running_town: RunningTown,
 ) -> None:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 
+import pytest
+
 from common.clock import SystemClock
 from modules.services.explanation.why import Story, lines, story_of, tell
 from modules.services.outbox.approval import held
@@ -108,6 +110,7 @@ async def test_each_post_of_its_own_is_told_with_its_own_turn_only(running_town:
     assert stories[0].thinkings != stories[1].thinkings
 
 
+@pytest.mark.slow
 async def test_a_blocked_act_tells_which_words_stood_in_its_way(running_town: RunningTown) -> None:
     home, kit = running_town.make_home("rowan"), running_town.account("kit")
     async with awake(home) as life:

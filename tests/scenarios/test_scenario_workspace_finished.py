@@ -135,6 +135,7 @@ async def test_a_wish_in_another_issue_starts_the_work_again(place: WorkspaceTow
     assert len(place.issues()) == 3
 
 
+@pytest.mark.slow
 async def test_a_person_who_closes_it_is_asked_once_and_has_a_day(place: WorkspaceTown) -> None:
     async with place.living() as one:
         made = await finished(place, one)

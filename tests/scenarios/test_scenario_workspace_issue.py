@@ -33,6 +33,7 @@ def leaving(request: ChatRequest) -> Completion:
     return call("stay_silent", reason="nothing to add") if "stay_silent" in names else Completion(text="[]")
 
 
+@pytest.mark.slow
 async def test_an_issue_that_names_nobody_gets_one_comment_in_a_workspace(place: Place) -> None:
     place.town.mind.answer = minding()
     async with awake(place.home(), clock=CLOCK) as soul:

@@ -82,6 +82,7 @@ async def look(souls: list[RunningSoul], times: int = 1) -> None:
         await asyncio.gather(*(life.send() for life in souls))
 
 
+@pytest.mark.slow
 async def test_of_two_plans_the_one_that_is_further_stays_and_what_people_open_again_too(
     souls: list[RunningSoul], workspace: Workspace
 ) -> None:
@@ -103,6 +104,7 @@ async def test_of_two_plans_the_one_that_is_further_stays_and_what_people_open_a
     assert len(workspace.said(older)) == 1
 
 
+@pytest.mark.slow
 async def test_labels_follow_the_tasks_and_what_a_soul_said_twice_is_deleted_once(
     souls: list[RunningSoul], workspace: Workspace
 ) -> None:
@@ -121,6 +123,7 @@ async def test_labels_follow_the_tasks_and_what_a_soul_said_twice_is_deleted_onc
     assert len(workspace.said(issue)) == 5
 
 
+@pytest.mark.slow
 async def test_issues_that_rest_are_closed_with_a_word_and_those_of_people_who_wait_are_not(
     souls: list[RunningSoul], workspace: Workspace
 ) -> None:
@@ -155,6 +158,7 @@ async def test_issues_that_rest_are_closed_with_a_word_and_those_of_people_who_w
     assert len(workspace.said(own)) == 1
 
 
+@pytest.mark.slow
 async def test_where_a_soul_may_not_push_it_says_of_no_issue_of_others_that_it_is_closed(
     souls: list[RunningSoul], workspace: Workspace
 ) -> None:
@@ -170,6 +174,7 @@ async def test_where_a_soul_may_not_push_it_says_of_no_issue_of_others_that_it_i
     assert own.state == "closed"
 
 
+@pytest.mark.slow
 async def test_an_open_issue_waits_for_each_soul_and_gets_its_author(
     souls: list[RunningSoul], workspace: Workspace
 ) -> None:

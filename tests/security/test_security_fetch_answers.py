@@ -14,6 +14,7 @@ from common.result import Err, Ok
 from tests.security.small_internet import SmallInternet, fetch, moved, page
 
 
+@pytest.mark.slow
 async def test_a_decompression_bomb_ends_at_the_limit_and_takes_no_memory(internet: SmallInternet) -> None:
     packer = zlib.compressobj(9, zlib.DEFLATED, 31)
     bomb = b"".join(packer.compress(bytes(1 << 20)) for _ in range(200)) + packer.flush()

@@ -8,6 +8,8 @@ import sqlite3
 from collections import Counter
 from contextlib import closing
 
+import pytest
+
 from common.clock import SystemClock
 from modules.services.outbox.rules.rules import REPLIES_PER_PERSON, TURNS_PER_PERSON
 from tests.running_town import RunningTown, awake, call
@@ -29,6 +31,7 @@ def answering(request: ChatRequest) -> Completion:
     return call("bluesky_reply", text=f"{sentence(random.Random(post))}.")
 
 
+@pytest.mark.slow
 async def test_one_account_starves_nobody(running_town: RunningTown) -> None:
     clock = running_town.network.clock = StridingClock(SystemClock().now())
     home, rng = running_town.make_home("rowan", SOUL_SPEED="1"), random.Random(3)
@@ -62,6 +65,7 @@ async def test_one_account_starves_nobody(running_town: RunningTown) -> None:
     assert told[REPLIES_PER_PERSON.name] + told[TURNS_PER_PERSON.name] > 0
 
 
+@pytest.mark.slow
 async def test_who_only_makes_it_think_gets_no_more_turns_than_others_in_an_hour(running_town: RunningTown) -> None:
     clock = running_town.network.clock = StridingClock(SystemClock().now())
     home, rng, numbers = running_town.make_home("rowan", SOUL_SPEED="1"), random.Random(4), itertools.count()
@@ -79,6 +83,7 @@ async def test_who_only_makes_it_think_gets_no_more_turns_than_others_in_an_hour
         assert len(running_town.mind.asked) == 2 * TURNS_PER_PERSON.limit
 
 
+@pytest.mark.slow
 async def test_a_restart_gives_nobody_new_turns(running_town: RunningTown) -> None:
     clock = running_town.network.clock = StridingClock(SystemClock().now())
     home, rng, numbers = running_town.make_home("rowan", SOUL_SPEED="1"), random.Random(5), itertools.count()

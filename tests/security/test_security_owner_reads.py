@@ -148,6 +148,7 @@ def test_a_change_that_waits_and_cannot_be_read_is_set_aside_and_told(home: Home
 
 
 @pytest.mark.timeout(300)
+@pytest.mark.slow
 def test_no_wrong_value_in_any_state_file_makes_a_command_that_only_reads_fail_in_a_traceback(home: Home) -> None:
     files = sorted(home.memory.rglob("*.json"))
     assert {"status.json", "self-held.json"} < {path.name for path in files}
@@ -164,6 +165,7 @@ def test_no_wrong_value_in_any_state_file_makes_a_command_that_only_reads_fail_i
 
 
 @pytest.mark.timeout(300)
+@pytest.mark.slow
 def test_no_broken_state_file_makes_a_command_that_only_reads_fail_in_a_traceback(home: Home) -> None:
     failed = []
     files = sorted(path for path in home.memory.rglob("*") if path.is_file() and "soul.db" not in path.name)

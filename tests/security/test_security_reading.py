@@ -113,6 +113,7 @@ async def test_an_item_that_no_parser_reads_is_passed_over_and_what_is_older_is_
 
 
 @pytest.mark.parametrize("first", [False, True])
+@pytest.mark.slow
 async def test_what_is_too_large_even_alone_is_passed_over_and_what_is_older_is_met(
     running_town: RunningTown, proxy: Proxy, *, first: bool
 ) -> None:
@@ -159,6 +160,7 @@ async def test_an_odd_reply_makes_no_thread_unreadable(running_town: RunningTown
 
 
 @pytest.mark.parametrize("method", [LIST, THREAD])
+@pytest.mark.slow
 async def test_what_is_too_large_is_asked_for_in_pieces(running_town: RunningTown, proxy: Proxy, method: str) -> None:
     home = running_town.make_home("rowan", ATPROTO_SERVICE_URL=proxy.url)
     running_town.mind.answer = answering
@@ -194,6 +196,7 @@ async def test_only_the_network_itself_says_that_a_post_is_gone(running_town: Ru
     assert acts == ["dropped"]
 
 
+@pytest.mark.slow
 async def test_a_network_that_loses_delays_and_cuts_off_costs_no_mention_and_doubles_no_answer(
     running_town: RunningTown, proxy: Proxy
 ) -> None:

@@ -33,6 +33,7 @@ def obeying(_: ChatRequest) -> Completion:
     )
 
 
+@pytest.mark.slow
 async def test_a_hundred_hostile_posts_get_silence_from_a_mind_that_obeys(running_town: RunningTown) -> None:
     home = running_town.make_home("rowan")
     running_town.mind.answer = obeying

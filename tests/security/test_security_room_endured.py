@@ -47,6 +47,7 @@ def chat(_member: int, turn: int) -> Frame:
     ("members", "says", "every"),
     [(70, result, 1), (127, typing, 1), (20, identity, 1), (127, identity, 4), (127, chat, 12)],
 )
+@pytest.mark.slow
 async def test_no_address_tells_a_member_more_than_it_endures(
     members: int, says: Callable[[int, int], Frame], every: int
 ) -> None:
@@ -68,6 +69,7 @@ async def test_no_address_tells_a_member_more_than_it_endures(
     assert driver.arrived(rowan)[-1]["content"] == "I am still here"
 
 
+@pytest.mark.slow
 async def test_whoever_tells_too_much_is_told_so() -> None:
     driver = RoomDriver()
     driver.join("rowan")
@@ -95,6 +97,7 @@ async def test_a_full_home_behind_one_address_talks_and_works_unhindered() -> No
     assert "error" not in {kind for number in home for kind in driver.types(number)}
 
 
+@pytest.mark.slow
 async def test_of_chats_each_address_has_its_budget_under_however_many_names() -> None:
     driver = RoomDriver()
     ada = driver.join("ada")

@@ -14,6 +14,8 @@ import pytest
 from tests.patience import HANG_S
 from tests.security.sandbox_host import SECRET, SLEEP_S, Host
 
+pytestmark = pytest.mark.smoke
+
 ROOT = Path(__file__).resolve().parents[2]
 PTRACE_ATTACH = 16
 

@@ -110,6 +110,7 @@ async def home_of_a_life(running_town: RunningTown) -> Home:
 
 
 @pytest.mark.timeout(3000)
+@pytest.mark.slow
 async def test_no_broken_state_file_ends_in_a_traceback_or_a_hang_or_is_lost_in_silence(
     running_town: RunningTown, home_of_a_life: Home, tmp_path: Path
 ) -> None:
@@ -210,6 +211,7 @@ _SET_ASIDE = (
 )  # fmt: skip
 
 
+@pytest.mark.slow
 async def test_each_file_that_is_set_aside_is_told_to_the_owner_in_one_line(
     running_town: RunningTown, home_of_a_life: Home
 ) -> None:

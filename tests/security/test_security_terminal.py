@@ -145,6 +145,7 @@ async def test_no_slash_command_shows_hostile_text_as_it_is(
 
 
 @pytest.mark.parametrize("command", ["run", "walk"])
+@pytest.mark.slow
 async def test_no_life_shows_hostile_text_as_it_is(running_town: RunningTown, command: str) -> None:
     home = running_town.make_home("rowan")
     running_town.mind.answer = replying(f"Slate. {HOSTILE}")
@@ -158,6 +159,7 @@ async def test_no_life_shows_hostile_text_as_it_is(running_town: RunningTown, co
     assert is_harmless(output)
 
 
+@pytest.mark.slow
 async def test_init_shows_what_a_service_says_without_its_orders(tmp_path: Path) -> None:
     with hostile_service(200) as service:
         answers = [service, "rowan", "rowan.test", "p", "owner.test", f"{service}/v1", "m", "k"]
@@ -192,6 +194,7 @@ _NO_TERMINAL = {
 """A pipe to a child, a connection, and a file of a repository."""
 
 
+@pytest.mark.slow
 def test_only_the_modules_of_the_terminal_write_to_it() -> None:
     """All others hand their text to `soul.terminal.output`, to a console, or to the room's screen."""
     found = {(path, name) for path, tree in product_trees().items() for name in writes(tree)}

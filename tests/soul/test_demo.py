@@ -163,6 +163,27 @@ async def test_all_have_posted_two_have_talked_one_found_a_peer_and_you_are_answ
     assert left_in(tmp_path) == []
 
 
+async def answered(http: httpx.AsyncClient) -> None:
+    """Return once the page is told of an answer to what was written on it."""
+    async with http.stream("GET", "/api/events") as events:
+        async for line in events.aiter_lines():
+            if line.startswith("data: ") and isinstance(told := json.loads(line.removeprefix("data: ")), list):
+                threads = [one["posts"] for one in told if "posts" in one]
+                if "answer" in seen(threads):
+                    return
+
+
+@pytest.mark.smoke
+async def test_what_is_asked_on_the_page_is_answered(tmp_path: Path) -> None:
+    async with (
+        demo(tmp_path) as (_, url),
+        httpx.AsyncClient(base_url=url, headers={"origin": url}, timeout=HANG_S) as http,
+        asyncio.timeout(HANG_S),
+    ):
+        (await http.post("/api/posts", json={"text": QUESTION})).raise_for_status()
+        await answered(http)
+
+
 async def test_it_ends_by_itself_with_code_0(tmp_path: Path) -> None:
     async with demo(tmp_path, "--minutes", "0.1") as (process, _):
         assert await asyncio.wait_for(process.wait(), 60) == 0

@@ -65,6 +65,7 @@ async def terminal_of(home: Home) -> AsyncIterator[Terminal]:
 
 
 @pytest.mark.parametrize("kill", [True, False], ids=["kill -9", "Ctrl-C"])
+@pytest.mark.slow
 async def test_what_is_typed_before_the_login_is_kept_and_answered_by_the_next_life(
     running_town: RunningTown, *, kill: bool
 ) -> None:
@@ -92,6 +93,7 @@ async def test_what_is_typed_before_the_login_is_kept_and_answered_by_the_next_l
     assert "Awake" not in seen
 
 
+@pytest.mark.slow
 async def test_a_refused_login_ends_the_process_with_its_line_and_the_terminal_as_it_was(
     running_town: RunningTown,
 ) -> None:

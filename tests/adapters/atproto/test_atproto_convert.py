@@ -189,6 +189,7 @@ def test_a_profile_shows_its_labels_and_counts() -> None:
 
 
 @given(st.dictionaries(KEYS, JSON, max_size=8))
+@pytest.mark.slow
 def test_no_json_whatever_makes_a_reader_fail(wire: dict[str, Any]) -> None:
     for read in (
         convert.actor,

@@ -83,6 +83,7 @@ async def test_a_record_larger_than_a_member_may_send_does_not_keep_it_out() -> 
         assert len(client.get_and_flush_messages()) == 200
 
 
+@pytest.mark.slow
 async def test_a_room_that_talks_without_end_does_not_stop_everything_else() -> None:
     enough = asyncio.Event()
 

@@ -6,6 +6,8 @@ import asyncio
 from datetime import UTC, datetime
 from pathlib import Path
 
+import pytest
+
 from adapters.space.client import SpaceClient
 from adapters.space.outgoing import SPACING_S
 from adapters.space.server import SpaceServer
@@ -149,6 +151,7 @@ async def _port(server: asyncio.subprocess.Process) -> int:
     return int(await server.stdout.readline())
 
 
+@pytest.mark.slow
 async def test_after_the_server_was_killed_and_restarted_a_member_is_back_once_and_hears_again(tmp_path: Path) -> None:
     child = ("tests.adapters.space.room_child", str(tmp_path))
     async with child_of(*child, "0") as server:

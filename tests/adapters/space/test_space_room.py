@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 from typing import Any
 
+import pytest
+
 from adapters.space.types import (
     Identified,
     Joined,
@@ -203,6 +205,7 @@ def test_only_the_holders_result_ends_a_claim() -> None:
     assert [entry.type for entry in driver.recorded] == ["action_result", "action_result"]
 
 
+@pytest.mark.slow
 def test_whoever_claims_everything_pushes_out_nobody_elses_claim_and_no_newcomer() -> None:
     driver = RoomDriver()
     driver.send(driver.join("honest"), CLAIM)

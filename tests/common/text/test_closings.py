@@ -193,6 +193,7 @@ def test_handles_can_be_taken_out() -> None:
 
 
 @given(st.text())
+@pytest.mark.slow
 def test_any_text_is_judged_and_a_question_never_condemned(text: str) -> None:
     assert is_low_value_closing(text + "?") is False
     assert is_low_value_closing(text) in {True, False}

@@ -189,6 +189,7 @@ def plainly(message: str, peers: Sequence[str], pool: Sequence[str], near: float
 
 @given(MESSAGE, ROOM, st.integers(0, 6), st.sampled_from([0.371, 0.523, 0.801]), st.sampled_from([0.0, 0.15, 0.25]))
 @settings(max_examples=examples(300), deadline=None)
+@pytest.mark.slow
 def test_the_fast_way_finds_what_the_plain_definition_finds(
     message: str, room: list[str], last: int, near: float, new: float
 ) -> None:

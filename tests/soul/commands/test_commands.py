@@ -58,6 +58,7 @@ def test_status_loads_neither_the_settings_model_nor_what_reads_the_arguments_of
     assert not loaded & heavy
 
 
+@pytest.mark.slow
 async def test_a_life_that_only_reads_loads_nothing_of_what_thinking_and_looking_around_need(
     running_town: RunningTown,
 ) -> None:
@@ -80,12 +81,14 @@ async def test_a_life_that_only_reads_loads_nothing_of_what_thinking_and_looking
     assert loaded & (later | {"prompt_toolkit", "psycopg", "pygments.lexers", "zeroconf"}) == set()
 
 
+@pytest.mark.slow
 def test_no_provider_library_is_loaded_before_its_first_use() -> None:
     script = "import sys, soul.app, town.atproto.service; print([m for m in ('openai', 'atproto') if m in sys.modules])"
     done = subprocess.run([sys.executable, "-c", script], check=True, capture_output=True, text=True)
     assert done.stdout.strip() == "[]"
 
 
+@pytest.mark.slow
 def test_the_sdk_leaves_its_lists_of_methods_unloaded_until_one_is_asked_for() -> None:
     script = (
         "import sys, adapters.atproto.client, adapters.atproto.xrpc as ours\n"
@@ -114,6 +117,8 @@ async def _init(root: Path, *lines: str, code: int = 0) -> str:
     return output.decode()
 
 
+@pytest.mark.slow
+@pytest.mark.smoke
 async def test_init_makes_a_home_in_which_doctor_finds_nothing_wrong_and_never_overwrites(
     running_town: RunningTown, tmp_path: Path
 ) -> None:
@@ -152,6 +157,7 @@ async def test_init_makes_a_home_in_which_doctor_finds_nothing_wrong_and_never_o
     assert (root / "SOUL.md").read_text() == "mine"
 
 
+@pytest.mark.slow
 async def test_init_takes_an_address_without_a_scheme_for_https(tmp_path: Path) -> None:
     service, model = "127.0.0.1:9", "127.0.0.1:9/v1"
     root = tmp_path / "home"
@@ -193,6 +199,7 @@ async def test_any_password_survives_the_env_file(running_town: RunningTown, pas
     assert settings_of(home).agent_bluesky_password.get_secret_value() == password
 
 
+@pytest.mark.slow
 async def test_doctor_names_each_fault_with_a_remedy_and_shows_no_secret(running_town: RunningTown) -> None:
     home = running_town.make_home("rowan", OWNER_BLUESKY_SOCIAL_HANDLE_DID="did:plc:somebodyelse")
     home.env.chmod(0o644)
@@ -207,6 +214,8 @@ async def test_doctor_names_each_fault_with_a_remedy_and_shows_no_secret(running
     assert KEY not in found.output
 
 
+@pytest.mark.slow
+@pytest.mark.smoke
 async def test_status_tells_what_a_running_soul_does_and_that_a_stopped_one_sleeps(running_town: RunningTown) -> None:
     home = running_town.make_home("rowan")
     assert "not awake" in (await soul("status", "--home", str(home.root))).output
@@ -224,6 +233,8 @@ async def test_status_tells_what_a_running_soul_does_and_that_a_stopped_one_slee
     assert not json.loads((await soul("status", "--home", str(home.root), "--json")).output)["awake"]
 
 
+@pytest.mark.slow
+@pytest.mark.smoke
 async def test_walk_does_each_thing_once_and_ends(running_town: RunningTown) -> None:
     home = running_town.make_home("rowan")
     running_town.network.post_as(running_town.account("kit"), "@rowan.test which roof is louder?")
@@ -234,6 +245,7 @@ async def test_walk_does_each_thing_once_and_ends(running_town: RunningTown) -> 
     assert len(running_town.texts("rowan")) >= 1
 
 
+@pytest.mark.slow
 async def test_flush_all_forgets_the_memory_and_keeps_who_it_is(running_town: RunningTown) -> None:
     home = running_town.make_home("rowan")
     home.memory.mkdir()
@@ -245,6 +257,8 @@ async def test_flush_all_forgets_the_memory_and_keeps_who_it_is(running_town: Ru
     assert home.self_md.read_text() == "# rowan\n\nmine"
 
 
+@pytest.mark.slow
+@pytest.mark.smoke
 async def test_secrets_reach_neither_terminal_nor_log_nor_journal(running_town: RunningTown) -> None:
     home = running_town.make_home("rowan")
     running_town.network.post_as(
@@ -259,6 +273,7 @@ async def test_secrets_reach_neither_terminal_nor_log_nor_journal(running_town: 
     assert KEY.encode() not in kept
 
 
+@pytest.mark.slow
 async def test_the_owner_is_answered_on_standard_input_whatever_bytes_come_and_exit_ends_it(
     running_town: RunningTown,
 ) -> None:

@@ -63,6 +63,7 @@ async def test_a_room_is_looked_for_at_the_port_where_it_would_be_joined(
 @pytest.mark.parametrize(
     ("port", "security"), [("99999", ()), ("abc", ()), ("abc", ("--security",))], ids=["too_large", "word", "security"]
 )
+@pytest.mark.slow
 async def test_a_port_that_is_none_is_one_finding_with_a_remedy(
     running_town: RunningTown, port: str, security: tuple[str, ...]
 ) -> None:

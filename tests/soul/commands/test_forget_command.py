@@ -77,6 +77,7 @@ async def live_with(town: RunningTown, home: Home, did: str) -> None:
     (home.memory / "soul.db.corrupt-1").write_bytes(b"\x00SQLite @quillon.test\xff")
 
 
+@pytest.mark.slow
 async def test_after_a_forget_no_byte_of_the_home_tells_of_the_person(
     running_town: RunningTown, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -99,6 +100,8 @@ async def test_after_a_forget_no_byte_of_the_home_tells_of_the_person(
     assert places_that_hold(home.root, *needles) == []
 
 
+@pytest.mark.slow
+@pytest.mark.smoke
 async def test_a_soul_that_runs_starts_anew_and_has_forgotten(
     running_town: RunningTown, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -120,6 +123,7 @@ async def test_a_soul_that_runs_starts_anew_and_has_forgotten(
     assert places_that_hold(home.root, did, "quillon", WORDS) == ["workspace/USER.md: quillon"]
 
 
+@pytest.mark.slow
 async def test_a_kill_in_between_costs_nothing(running_town: RunningTown) -> None:
     home, did = running_town.make_home("rowan"), running_town.account("quillon")
     await live_with(running_town, home, did)
@@ -189,6 +193,7 @@ def postgres_url() -> Iterator[str]:
         yield url
 
 
+@pytest.mark.slow
 async def test_memories_on_a_server_go_too(running_town: RunningTown, postgres_url: str) -> None:
     home, did = running_town.make_home("rowan", DATABASE_URL=postgres_url), running_town.account("quillon")
     async with awake(home) as life:

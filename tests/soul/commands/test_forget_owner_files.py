@@ -5,6 +5,8 @@ from __future__ import annotations
 import asyncio
 from dataclasses import replace
 
+import pytest
+
 from common.files import write_atomic
 from modules.runtime.console import SilentConsole
 from modules.runtime.home import Home
@@ -73,6 +75,7 @@ async def live(soul: RunningSoul) -> None:
     await soul.look()
 
 
+@pytest.mark.slow
 async def test_a_citation_goes_from_self_md_and_its_history_and_the_owner_is_told_of_their_own_files(
     running_town: RunningTown,
 ) -> None:
@@ -100,6 +103,7 @@ async def test_a_citation_goes_from_self_md_and_its_history_and_the_owner_is_tol
     assert not any("quillon" in one for one in phone.answers)
 
 
+@pytest.mark.slow
 async def test_what_cannot_go_from_self_md_alone_waits_for_the_owner_and_leaves_no_version_after_their_yes(
     running_town: RunningTown,
 ) -> None:

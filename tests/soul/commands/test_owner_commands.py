@@ -62,6 +62,7 @@ async def drafts(home: Home, *words: str) -> list[dict[str, Any]]:
     return listed
 
 
+@pytest.mark.slow
 async def test_pause_and_resume_are_seen_by_status_before_the_first_life(home: Home) -> None:
     at = ("--home", str(home.root))
     assert "Paused, from its next start" in (await soul("pause", "off", "to", "bed", *at)).output
@@ -74,6 +75,7 @@ async def test_pause_and_resume_are_seen_by_status_before_the_first_life(home: H
     assert Control(home.memory).standing().may_act
 
 
+@pytest.mark.slow
 async def test_a_second_pause_says_that_one_stands_and_forgets_no_reason(home: Home) -> None:
     at = ("--home", str(home.root))
     await soul("pause", "holiday", *at)
@@ -85,6 +87,7 @@ async def test_a_second_pause_says_that_one_stands_and_forgets_no_reason(home: H
     assert Control(home.memory).pause_reason() == "still away"
 
 
+@pytest.mark.slow
 async def test_resume_says_clearly_when_the_record_on_bluesky_still_pauses(home: Home) -> None:
     control = Control(home.memory)
     control.pause("one")
@@ -96,6 +99,8 @@ async def test_resume_says_clearly_when_the_record_on_bluesky_still_pauses(home:
     assert "town.soul.control.pause" in resumed.remedies[0]
 
 
+@pytest.mark.slow
+@pytest.mark.smoke
 async def test_drafts_are_listed_shown_and_decided_beside_the_soul(home: Home) -> None:
     first, second, third = await hold(home, "slate or tin?", "a kite over the mill", "the third")
     at = ("--home", str(home.root))
@@ -116,6 +121,7 @@ async def test_drafts_are_listed_shown_and_decided_beside_the_soul(home: Home) -
     assert await drafts(home) == []
 
 
+@pytest.mark.slow
 async def test_of_several_drafts_none_is_decided_when_one_does_not_wait(home: Home) -> None:
     (held,) = await hold(home, "slate or tin?")
     refused = await soul("drafts", "approve", held.id, "0123456789", "--home", str(home.root))
@@ -132,6 +138,7 @@ async def test_of_several_drafts_none_is_decided_when_one_does_not_wait(home: Ho
         (("approve", "wxyz"), "cannot be a draft's id", 1),
     ],
 )
+@pytest.mark.slow
 async def test_what_names_no_draft_is_one_clear_line(home: Home, words: Sequence[str], said: str, code: int) -> None:
     await hold(home, "slate or tin?")
     ended = await soul("drafts", *words, "--home", str(home.root))
@@ -139,10 +146,12 @@ async def test_what_names_no_draft_is_one_clear_line(home: Home, words: Sequence
     assert said in ended.complaints[0]
 
 
+@pytest.mark.slow
 async def test_drafts_of_a_home_without_a_life_say_so(home: Home) -> None:
     one_clear_line(await soul("drafts", "--home", str(home.root)))
 
 
+@pytest.mark.slow
 async def test_a_draft_cannot_move_the_owners_cursor(home: Home) -> None:
     await hold(home, "hello \x1b[2J\u202e world")
     listed = await soul("drafts", "--home", str(home.root))
@@ -234,6 +243,7 @@ async def at_the_terminal(home: Home) -> AsyncIterator[asyncio.subprocess.Proces
         yield process
 
 
+@pytest.mark.slow
 async def test_the_owner_types_commands_that_need_no_model(running_town: RunningTown) -> None:
     home = running_town.make_home("rowan", SOUL_APPROVAL="drafts")
     uri, _ = running_town.network.post_as(running_town.account("kit"), "@rowan.test which roof is louder?")
@@ -269,6 +279,7 @@ async def test_the_owner_types_commands_that_need_no_model(running_town: Running
     assert len(running_town.texts("rowan")) == 1
 
 
+@pytest.mark.slow
 async def test_a_draft_says_to_whom_and_to_what_it_is_the_answer(running_town: RunningTown) -> None:
     home = running_town.make_home("rowan", SOUL_APPROVAL="drafts")
     running_town.mind.answer = replying("Slate, because it remembers the rain.")

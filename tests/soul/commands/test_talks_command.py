@@ -89,6 +89,7 @@ async def test_what_was_said_is_shown_wherever_it_lies_and_commands_no_terminal(
     assert [said["content"] for said in stretch["said"] if said["role"] == "user"] == list(LINES)
 
 
+@pytest.mark.slow
 async def test_a_store_out_of_reach_is_one_clear_line(
     running_town: RunningTown, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -5,12 +5,15 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+import pytest
+
 from tests.program import soul
 from tests.running_town import RunningTown, awake
 
 QUESTION = "Morning @rowan.test, which roof is louder in the rain?"
 
 
+@pytest.mark.slow
 async def test_it_tells_the_same_story_whether_the_soul_runs_or_not_in_words_and_as_json(
     running_town: RunningTown,
 ) -> None:
@@ -31,6 +34,7 @@ async def test_it_tells_the_same_story_whether_the_soul_runs_or_not_in_words_and
     assert [act["state"] for act in for_programs["acts"]] == ["done"]
 
 
+@pytest.mark.slow
 async def test_what_was_never_seen_is_one_line_and_exit_code_1(running_town: RunningTown) -> None:
     home = running_town.make_home("rowan")
     async with awake(home):
@@ -42,6 +46,7 @@ async def test_what_was_never_seen_is_one_line_and_exit_code_1(running_town: Run
         assert json_or_not or len(asked.output.splitlines()) == 1
 
 
+@pytest.mark.slow
 async def test_before_the_first_waking_it_says_so_and_makes_nothing(running_town: RunningTown, tmp_path: Path) -> None:
     home = running_town.make_home("rowan")
     asked = await soul("why", "cafe", "--home", str(home.root))

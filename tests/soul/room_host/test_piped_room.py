@@ -27,6 +27,7 @@ async def opened(process: Process) -> str:
     return found[1]
 
 
+@pytest.mark.slow
 async def test_each_line_of_a_pipe_is_said_and_its_end_closes_the_room_if_that_is_wanted(tmp_path: Path) -> None:
     async with started("space", "--port", "0", "--data", str(tmp_path), "--until-eof", stdin=PIPE) as process:
         url = await opened(process)
@@ -52,6 +53,7 @@ async def test_each_line_of_a_pipe_is_said_and_its_end_closes_the_room_if_that_i
     assert len(said) == 2
 
 
+@pytest.mark.slow
 async def test_the_host_removes_a_member_who_cannot_come_back_under_that_name(tmp_path: Path) -> None:
     async with started("space", "--port", "0", "--data", str(tmp_path), stdin=PIPE) as process:
         url = await opened(process)
@@ -72,6 +74,7 @@ async def test_the_host_removes_a_member_who_cannot_come_back_under_that_name(tm
             assert json.loads(await member.recv())["message"] == "Invalid join: the host removed this name"
 
 
+@pytest.mark.slow
 async def test_a_room_without_input_stays_open_until_it_is_asked_to_close(tmp_path: Path) -> None:
     async with started("space", "--port", "0", "--data", str(tmp_path / "room")) as process:
         async with connect(await opened(process)) as member:
@@ -83,6 +86,7 @@ async def test_a_room_without_input_stays_open_until_it_is_asked_to_close(tmp_pa
     assert stat.S_IMODE((tmp_path / "room").stat().st_mode) == 0o700
 
 
+@pytest.mark.slow
 async def test_a_taken_port_and_a_kept_folder_are_refused_in_one_line(tmp_path: Path) -> None:
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
@@ -95,15 +99,18 @@ async def test_a_taken_port_and_a_kept_folder_are_refused_in_one_line(tmp_path: 
         one_clear_line(again, "another room keeps its record", "--data")
 
 
+@pytest.mark.slow
 async def test_a_bind_that_is_no_address_is_refused_in_one_line(tmp_path: Path) -> None:
     one_clear_line(await soul("space", "--bind", "home", "--data", str(tmp_path)), "--bind home", "lan", code=2)
 
 
+@pytest.mark.slow
 async def test_a_port_that_is_none_is_refused_in_one_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("SPACE_PORT", "99999")
     one_clear_line(await soul("space", "--data", str(tmp_path)), "SPACE_PORT must be a port", "0 for a free one")
 
 
+@pytest.mark.slow
 async def test_the_token_in_the_folders_file_is_asked_for(tmp_path: Path) -> None:
     (tmp_path / ".env").write_text("SPACE_PORT=0\nSPACE_TOKEN='a token+of more'\n")
     async with started("space", "--home", str(tmp_path), "--data", str(tmp_path / "room")) as process:
@@ -122,6 +129,7 @@ async def test_the_token_in_the_folders_file_is_asked_for(tmp_path: Path) -> Non
     ("in_the_way", "named"),
     [("", ""), ("room.lock/", "room.lock"), ("data", "data/chat.jsonl"), ("data/chat.jsonl/", "data/chat.jsonl")],
 )
+@pytest.mark.slow
 async def test_a_record_that_cannot_be_kept_is_one_line_before_anybody_can_come_in(
     tmp_path: Path, in_the_way: str, named: str
 ) -> None:
@@ -136,11 +144,13 @@ async def test_a_record_that_cannot_be_kept_is_one_line_before_anybody_can_come_
     assert "Listening" not in ended.output
 
 
+@pytest.mark.slow
 async def test_an_address_that_this_machine_has_not_is_named_in_one_line(tmp_path: Path) -> None:
     ended = await soul("space", "--port", "0", "--bind", "203.0.113.77", "--data", str(tmp_path))
     one_clear_line(ended, "203.0.113.77 is no address of this machine", "--bind lan")
 
 
+@pytest.mark.slow
 async def test_a_room_with_a_token_lets_nobody_in_without_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("SPACE_TOKEN", "open-sesame")
     async with started("space", "--port", "0", "--data", str(tmp_path)) as process:

@@ -12,6 +12,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 
+import pytest
 from websockets.asyncio.client import ClientConnection, connect
 
 from tests.patience import HANG_S
@@ -81,6 +82,7 @@ async def piped(folder: Path) -> AsyncIterator[tuple[Pipe, str]]:
         os.close(ours)
 
 
+@pytest.mark.slow
 async def test_members_talk_on_while_nobody_reads_the_pipe_and_all_of_it_comes_out_later(tmp_path: Path) -> None:
     async with piped(tmp_path) as (pipe, url):
         async with two(url) as (marvin, ada):
@@ -95,6 +97,7 @@ async def test_members_talk_on_while_nobody_reads_the_pipe_and_all_of_it_comes_o
         assert await asyncio.wait_for(pipe.process.wait(), HANG_S) == 0
 
 
+@pytest.mark.slow
 async def test_a_room_whose_pipe_nobody_reads_can_be_closed(tmp_path: Path) -> None:
     async with piped(tmp_path) as (pipe, url):
         async with two(url) as (marvin, ada):
@@ -104,6 +107,7 @@ async def test_a_room_whose_pipe_nobody_reads_can_be_closed(tmp_path: Path) -> N
         assert await asyncio.wait_for(pipe.process.wait(), HANG_S) == 0
 
 
+@pytest.mark.slow
 async def test_members_talk_on_while_the_terminal_is_held(tmp_path: Path) -> None:
     async with hosted(tmp_path) as (terminal, url), two(url) as (marvin, ada):
         terminal.hold()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
 from websockets.asyncio.client import connect
 
 from tests.soul.room_host.pseudo_terminal import Terminal, hosted
@@ -58,6 +59,7 @@ async def first_line(terminal: Terminal, words: str) -> None:
     await terminal.until_screen(lambda: box(terminal)[:1] == [words])
 
 
+@pytest.mark.slow
 async def test_each_key_does_what_is_expected_of_it(tmp_path: Path) -> None:
     said = {}
     async with hosted(tmp_path) as (terminal, url), connect(url) as marvin:
@@ -68,6 +70,7 @@ async def test_each_key_does_what_is_expected_of_it(tmp_path: Path) -> None:
     assert said == {case: expected for case, (_, expected) in TYPED.items()}
 
 
+@pytest.mark.slow
 async def test_what_was_said_comes_back_with_the_arrow_keys_and_the_draft_after_it(tmp_path: Path) -> None:
     async with hosted(tmp_path) as (terminal, _):
         for words in ("one", "two", "   "):
@@ -80,6 +83,7 @@ async def test_what_was_said_comes_back_with_the_arrow_keys_and_the_draft_after_
             await first_line(terminal, shown)
 
 
+@pytest.mark.slow
 async def test_commands_and_the_names_of_members_are_completed(tmp_path: Path) -> None:
     async with hosted(tmp_path) as (terminal, url), connect(url) as marvin:
         await tell(marvin, "join", name="marvin", id="m", version="1")
@@ -98,6 +102,7 @@ async def test_commands_and_the_names_of_members_are_completed(tmp_path: Path) -
         assert (await receive(marvin, "chat"))["content"] == "Good evening, @marvin!"
 
 
+@pytest.mark.slow
 async def test_a_long_text_is_wrapped_in_the_box_which_grows_and_then_scrolls_with_the_cursor(tmp_path: Path) -> None:
     async with hosted(tmp_path, columns=40, rows=24) as (terminal, _):
         terminal.type(pasted("x" * 90))
@@ -110,6 +115,7 @@ async def test_a_long_text_is_wrapped_in_the_box_which_grows_and_then_scrolls_wi
         assert "  Waiting for agents..." in terminal.screen
 
 
+@pytest.mark.slow
 async def test_a_terminal_of_a_few_columns_and_rows_still_has_a_box(tmp_path: Path) -> None:
     async with hosted(tmp_path, columns=20, rows=5, ready="SPACE HOST") as (terminal, _):
         terminal.type("hello")

@@ -30,6 +30,7 @@ async def receive(member: ClientConnection, kind: str) -> dict[str, Any]:
             return frame
 
 
+@pytest.mark.slow
 async def test_a_host_talks_with_agents_from_a_terminal_and_gets_it_back_as_it_was(tmp_path: Path) -> None:
     async with hosted(tmp_path) as (terminal, url), connect(url) as marvin:
         assert not terminal.is_as_before
@@ -79,6 +80,7 @@ async def test_a_host_talks_with_agents_from_a_terminal_and_gets_it_back_as_it_w
     assert "unsaid" not in str(ChatLog(tmp_path).get_recent_history())
 
 
+@pytest.mark.slow
 async def test_the_address_on_the_terminal_lets_an_agent_in_as_it_stands_there(tmp_path: Path) -> None:
     async with hosted(tmp_path, "--token", "a b+c&d=e/f%20 Grüße #1 and long enough to be wider than it") as (_, url):
         assert url.endswith("wider%20than%20it")
@@ -87,6 +89,7 @@ async def test_the_address_on_the_terminal_lets_an_agent_in_as_it_stands_there(t
             assert (await receive(marvin, "join"))["name"] == "marvin"
 
 
+@pytest.mark.slow
 async def test_a_record_that_cannot_be_written_any_more_is_told_in_a_row_of_the_hosts_view(tmp_path: Path) -> None:
     async with hosted(tmp_path) as (terminal, url), connect(url) as marvin:
         resource.prlimit(terminal.process.pid, resource.RLIMIT_FSIZE, (0, 0))
@@ -110,6 +113,7 @@ def _hung_up_as_usual() -> Iterator[None]:
 
 @pytest.mark.usefixtures("_hung_up_as_usual")
 @pytest.mark.parametrize("way", ["escape", "word", "command", "sigterm", "sighup"])
+@pytest.mark.slow
 async def test_the_terminal_is_put_back_on_every_way_out(tmp_path: Path, way: str) -> None:
     async with hosted(tmp_path) as (terminal, _):
         assert not terminal.is_as_before

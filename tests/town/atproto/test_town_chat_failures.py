@@ -21,6 +21,7 @@ from town.atproto.faults import Fault, FaultKind, Faults
     ("text", "problem"),
     [("x" * 1001, "grapheme too big (maximum 1000"), ("\U0001f469\u200d\U0001f467" * 950, "string too big")],
 )
+@pytest.mark.slow
 async def test_a_message_that_is_too_long_is_refused(
     kit: Person, ada: Person, url: str, text: str, problem: str
 ) -> None:

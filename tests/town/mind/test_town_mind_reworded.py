@@ -89,6 +89,7 @@ def test_each_kind_of_turn_has_a_row_in_the_mind_s_table() -> None:
     assert len(set(kinds)) == len(kinds)
 
 
+@pytest.mark.slow
 async def test_a_resident_answers_posts_remembers_and_tells_how_things_stand(
     running_town: RunningTown, skills: Path
 ) -> None:

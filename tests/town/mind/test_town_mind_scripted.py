@@ -68,6 +68,7 @@ async def test_the_same_request_gets_the_same_post_and_another_time_another() ->
     assert await ScriptedMind(seed=1).complete(expressing("maren", minute=600)) != first
 
 
+@pytest.mark.slow
 async def test_what_was_said_before_is_followed_by_something_else_however_long_the_day() -> None:
     texts = []
     for minute in range(300):
@@ -288,6 +289,7 @@ async def test_a_forced_tool_never_seen_before_is_filled_by_its_schema() -> None
     before=st.lists(st.text(max_size=60), max_size=4),
     who=st.sampled_from([*NAMES, "nemo"]),
 )
+@pytest.mark.slow
 async def test_whatever_is_posted_one_allowed_tool_is_called_and_fits(text: str, before: list[str], who: str) -> None:
     said = [f"{speaker}: {line}" for speaker, line in zip(itertools.cycle(["YOU", "@kit.test"]), before, strict=False)]
     call = await only_call(answering(who, "kit.test", text, said=said))

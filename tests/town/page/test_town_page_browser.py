@@ -284,7 +284,9 @@ async def test_the_page_names_the_mind(page: Page) -> None:
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
-@pytest.mark.parametrize("width", [320, 390, 1280])
+@pytest.mark.parametrize(
+    "width", [pytest.param(320, marks=pytest.mark.smoke), 390, pytest.param(1280, marks=pytest.mark.smoke)]
+)
 async def test_nothing_is_wider_than_the_screen_in_either_light(
     browser: Browser, square: Square, watched: Watched, scheme: str, width: int
 ) -> None:

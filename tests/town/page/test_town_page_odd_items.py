@@ -117,6 +117,7 @@ async def test_odd_posts_and_names_do_not_end_the_stream(http: httpx.AsyncClient
         square.say("odile", HALF)
 
 
+@pytest.mark.slow
 async def test_a_talk_of_two_thousand_posts_is_one_thread(http: httpx.AsyncClient, square: Square) -> None:
     uri = square.say("maren", "0")
     for number in range(1, 2000):

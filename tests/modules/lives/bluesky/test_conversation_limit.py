@@ -40,6 +40,7 @@ async def _conclusion(soul: RunningSoul, root: str) -> tuple[str, str]:
     return conversation.state, conversation.conclusion_reason or ""
 
 
+@pytest.mark.slow
 async def test_the_post_whose_answer_reaches_the_limit_gets_a_like_too_once_over_a_restart(
     running_town: RunningTown,
 ) -> None:
@@ -66,6 +67,7 @@ async def test_the_post_whose_answer_reaches_the_limit_gets_a_like_too_once_over
 
 
 @pytest.mark.parametrize(("who", "likes"), [("kit", [0, 0, 0, 1, 0]), ("owner", [0, 0, 0, 0, 0])])
+@pytest.mark.slow
 async def test_a_conversation_that_is_taken_up_again_is_liked_once_and_talk_with_the_owner_has_no_limit(
     running_town: RunningTown, who: str, likes: list[int]
 ) -> None:

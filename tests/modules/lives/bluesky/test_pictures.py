@@ -239,6 +239,7 @@ async def test_a_picture_that_cannot_be_had_is_told_and_the_journal_says_why(
     assert re.search(why, reason)
 
 
+@pytest.mark.slow
 async def test_the_others_are_shown_where_one_cannot_be_had_in_the_order_of_the_post(
     rig: Rig, gallery: Gallery
 ) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from adapters.atproto.records import FOLLOW
 from common.provenance import Provenance
 from modules.services.agent.memory.types import NewMemory
@@ -167,6 +169,7 @@ async def test_who_denies_embedding_stands_in_no_memory(running_town: RunningTow
         assert await preferences.may_be_remembered("owner:terminal")
 
 
+@pytest.mark.slow
 async def test_a_conversation_is_archived_without_the_words_of_who_denied_inference_meanwhile(
     running_town: RunningTown,
 ) -> None:

@@ -195,6 +195,7 @@ async def test_a_task_that_somebody_adds_meanwhile_is_not_added_again(standing: 
 
 
 @pytest.mark.parametrize("answers", [True, False])
+@pytest.mark.slow
 async def test_whose_turn_comes_later_waits_for_the_answers_before_it_but_not_for_ever(
     standing: Standing, *, answers: bool
 ) -> None:

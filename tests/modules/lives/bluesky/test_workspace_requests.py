@@ -36,6 +36,7 @@ class Maker:
 
 
 @pytest.mark.parametrize("is_deep", [False, True])
+@pytest.mark.slow
 async def test_a_workspace_that_the_owner_asks_for_belongs_to_the_root_of_the_thread(
     running_town: RunningTown, town_github: TownGitHub, *, is_deep: bool
 ) -> None:

@@ -86,6 +86,7 @@ async def test_a_pull_request_behind_more_than_a_hundred_newer_ones_still_counts
         assert work.asked == []
 
 
+@pytest.mark.slow
 async def test_a_task_is_left_alone_whose_pull_request_may_be_among_more_than_are_read(
     running_town: RunningTown, town_github: TownGitHub
 ) -> None:

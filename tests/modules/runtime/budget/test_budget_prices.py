@@ -106,6 +106,7 @@ def test_whatever_a_service_keeps_and_stores_costs_no_more_than_is_settled_and_t
     assert truth <= found.cost(sent, answered, was_kept) <= found.cost(sent, answered)
 
 
+@pytest.mark.slow
 def test_no_published_model_costs_more_with_a_cache_than_is_reserved_for_it() -> None:
     models = [f"{provider.id}/{model.id}" for provider in get_snapshot().providers for model in provider.models]
     known = PriceList(models, {}, base_url=GATEWAY, now=NOW)

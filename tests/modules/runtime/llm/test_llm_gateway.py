@@ -284,6 +284,7 @@ async def test_a_secret_that_somebody_wrote_into_a_prompt_stays_here(model: Scri
     assert "[redacted]" in json.dumps(model.requests, default=str)
 
 
+@pytest.mark.slow
 def test_importing_the_gateway_does_not_import_the_sdk() -> None:
     program = "import sys, modules.runtime.llm.gateway; sys.exit('openai' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", program], check=False).returncode == 0

@@ -361,6 +361,7 @@ async def test_the_story_of_an_issue_holds_the_words_of_the_commitment(soul_in_t
     assert mark(row.id) in (soul_in_town.town.issues()[0].body or "")
 
 
+@pytest.mark.slow
 async def test_five_failures_leave_a_repository_alone_and_use_no_more_attempts(soul_in_town: SoulInTown) -> None:
     for number in range(5):
         await soul_in_town.enqueue(wanted(f"Promise {number}", repoName="nowhere"))

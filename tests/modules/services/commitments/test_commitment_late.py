@@ -75,6 +75,7 @@ async def test_a_kill_in_the_middle_of_a_post_is_waited_out_like_a_lost_connecti
 
 
 @pytest.mark.parametrize("asleep", [False, True])
+@pytest.mark.slow
 async def test_an_issue_that_lands_after_the_repeat_is_closed_with_a_reference(
     soul_in_town: SoulInTown, proxy: LateProxy, *, asleep: bool
 ) -> None:

@@ -114,6 +114,7 @@ async def test_the_new_account_may_follow_and_like_what_the_former_one_did(runni
         assert (await running_outbox.outbox.submit(draft)).accepted
 
 
+@pytest.mark.slow
 async def test_the_program_stops_with_one_clear_line_and_starts_again_under_the_old_account(
     running_town: RunningTown,
 ) -> None:

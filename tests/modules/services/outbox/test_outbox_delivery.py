@@ -90,6 +90,7 @@ async def test_after_an_unknown_outcome_it_looks_first_and_writes_at_most_once(
     assert running_outbox.service.writes == [intent.rkey]
 
 
+@pytest.mark.slow
 async def test_an_unknown_outcome_waits_while_the_service_cannot_say(running_outbox: RunningOutbox) -> None:
     running_outbox.service.faults.append("lost_answer")
     intent = await submit(running_outbox, post("once"))
@@ -154,6 +155,7 @@ async def test_a_round_ends_when_the_service_puts_something_off(running_outbox: 
     assert len(running_outbox.service.faults) == 1
 
 
+@pytest.mark.slow
 async def test_a_service_that_is_down_for_hours_kills_nothing_before_its_time(running_outbox: RunningOutbox) -> None:
     intent = await submit(running_outbox, reply(thread(1), "still here"))
     running_outbox.service.down = True
@@ -225,6 +227,7 @@ async def test_what_may_have_arrived_is_looked_for_before_it_is_given_up(running
     assert (await now_as(running_outbox, lost)).state == "expired"
 
 
+@pytest.mark.slow
 async def test_lanes_keep_their_distance_and_replies_do_not_wait_behind_posts(running_outbox: RunningOutbox) -> None:
     for number in range(2):
         await submit(running_outbox, post(f"post {number}"))

@@ -65,6 +65,7 @@ async def test_at_most_three_acts_leave_within_a_tick(paced: RunningOutbox) -> N
         assert fourth - first >= timedelta(seconds=TICK_S)
 
 
+@pytest.mark.slow
 async def test_no_second_of_the_minute_is_kept(paced: RunningOutbox) -> None:
     moments = await departures(paced, *(reply(thread(number), f"Answer {number}.") for number in range(60)))
     seconds = Counter(moment.second for moment in moments)

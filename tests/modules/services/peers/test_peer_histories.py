@@ -43,6 +43,7 @@ def test_an_act_counts_once_also_for_a_process_that_reads_the_file_anew(path: Pa
     assert known.memorable_exchanges == ("Slate hums all night.",)
 
 
+@pytest.mark.slow
 async def test_of_a_flood_no_act_counts_twice_and_only_the_newest_keys_are_kept(path: Path, clock: FakeClock) -> None:
     store, acts = PeerHistories(path, clock), []
     for number in range(3 * KEPT_KEYS):
@@ -70,6 +71,7 @@ async def test_an_act_that_is_too_old_for_its_key_to_be_kept_does_not_count(path
     assert (known.claims_won, len(known.counted)) == (2, 1)
 
 
+@pytest.mark.slow
 def test_of_too_many_peers_the_least_known_goes(path: Path, clock: FakeClock) -> None:
     store = PeerHistories(path, clock)
     store.share_work(WREN, HANDLE, "acme/site#1")

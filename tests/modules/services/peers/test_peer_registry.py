@@ -199,6 +199,7 @@ async def test_who_speaks_to_us_again_is_looked_at_sooner_but_not_at_each_word(p
     assert len(registry.due_for_scan(5)) == 1
 
 
+@pytest.mark.slow
 def test_a_crowd_of_strangers_neither_fills_the_file_nor_keeps_an_introduced_peer_waiting(
     path: Path, clock: FakeClock
 ) -> None:

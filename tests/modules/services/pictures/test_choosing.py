@@ -57,6 +57,7 @@ async def test_a_picture_of_a_channel_has_its_title_as_alt_text_and_its_block_as
     assert grapheme_len(chosen.credited("x" * chosen.room)) == 300
 
 
+@pytest.mark.slow
 async def test_the_name_of_a_file_is_no_title(sharing: Sharing) -> None:
     async with choosing(sharing, FakeClock()) as chooser:
         tides = DesignSource("arena", "https://www.are.na/harbour-archive/tides-and-lights", "Tides")
@@ -65,6 +66,7 @@ async def test_the_name_of_a_file_is_no_title(sharing: Sharing) -> None:
     assert not any(".png" in alt or ".jpg" in alt for alt in alts)
 
 
+@pytest.mark.slow
 async def test_of_a_page_only_pictures_with_words_are_chosen(sharing: Sharing) -> None:
     async with choosing(sharing, FakeClock()) as chooser:
         (page,) = [chooser.pick_source()]

@@ -68,6 +68,7 @@ def test_what_the_camera_says_of_the_way_up_is_done_and_left_out() -> None:
     assert b"kit" not in image.buffer
 
 
+@pytest.mark.slow
 def test_too_many_bytes_are_scaled_away_step_by_step() -> None:
     data = saved(noise("RGB", 1000, 800), "PNG")
     image = processed(data, max_file_size=400_000)
@@ -80,6 +81,7 @@ def test_too_many_bytes_are_scaled_away_step_by_step() -> None:
     assert refused.kind == "invalid"
 
 
+@pytest.mark.slow
 def test_transparency_stays_and_an_alpha_channel_without_any_goes() -> None:
     clear = Image.new("RGBA", (50, 50), (255, 0, 0, 0))
     assert processed(saved(clear, "PNG")).mime_type == "image/png"
@@ -92,6 +94,7 @@ def test_transparency_stays_and_an_alpha_channel_without_any_goes() -> None:
 
 @pytest.mark.parametrize("mode", ["RGB", "RGBA"])
 @pytest.mark.parametrize("colors", [2, 12])
+@pytest.mark.slow
 def test_a_drawing_of_few_colors_is_made_smaller_without_losing_a_pixel(mode: str, colors: int) -> None:
     rng = random.Random(colors)
     palette = [rng.randbytes(3) + (bytes([number % 2 * 255]) if mode == "RGBA" else b"") for number in range(colors)]

@@ -124,6 +124,7 @@ def test_a_body_in_which_a_task_would_not_be_read_stays_as_it_is(body: str) -> N
 
 @settings(max_examples=examples(200), deadline=None)
 @given(edited_plans())
+@pytest.mark.slow
 def test_what_people_wrote_into_a_plan_stays_to_the_byte(edited: EditedPlan) -> None:
     body = edited.body
     before = parse_plan(body, "[PLAN] x")

@@ -31,6 +31,7 @@ def test_a_task_without_a_title_is_refused() -> None:
 
 
 @given(plans())
+@pytest.mark.slow
 def test_what_was_written_is_read_and_written_to_the_same_bytes(plan: Plan) -> None:
     body = generate_plan_markdown(plan)
     read = parse_plan(body, f"[PLAN] {plan.title}")

@@ -13,6 +13,8 @@ import sqlite3
 from dataclasses import replace
 from typing import Any
 
+import pytest
+
 from common.clock import iso
 from modules.runtime.database.functions import add_functions
 from modules.runtime.database.schema import MIGRATIONS
@@ -80,6 +82,7 @@ def bring_back(connection: sqlite3.Connection, lines: list[str]) -> Restored:
     return restored
 
 
+@pytest.mark.slow
 def test_whatever_was_remembered_comes_back_as_it_was() -> None:
     """Every column of every row; twice is once; the index agrees; and it goes on as if nothing had been."""
     old, new = database(), database()
@@ -101,6 +104,7 @@ def test_whatever_was_remembered_comes_back_as_it_was() -> None:
             connection.execute("INSERT INTO memories_fts (memories_fts, rank) VALUES ('integrity-check', 1)")
 
 
+@pytest.mark.slow
 def test_nothing_is_lost_where_two_histories_are_united() -> None:
     """Of both homes every row is there with its dates and words, and of one subject no more live than before."""
     old, new = database(), database()
@@ -130,6 +134,7 @@ def _lives(line: dict[str, Any]) -> bool:
     return line["superseded_by"] is None
 
 
+@pytest.mark.slow
 async def test_both_stores_make_the_same_of_a_history(postgres_url: str) -> None:
     """What lives, in which words, with which dates and counts, and what stood there before."""
     connection = database()

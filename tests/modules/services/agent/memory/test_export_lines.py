@@ -231,6 +231,7 @@ async def test_the_same_words_from_two_homes_live_once_in_the_more_trusted_form(
     assert len(await everything(new)) == 3
 
 
+@pytest.mark.slow
 async def test_nobody_who_saves_waits_for_a_snapshot_and_it_is_of_one_moment(
     memory_homes: tuple[MemoryHome, MemoryHome],
 ) -> None:

@@ -52,6 +52,7 @@ def files_that_hold(postgres_url: str, *needles: str) -> list[str]:
     return [f"{path.name}: {one}" for path in files for one in needles if one.encode() in path.read_bytes()]
 
 
+@pytest.mark.slow
 async def test_after_a_forget_the_tables_on_the_servers_disk_hold_no_byte_of_a_person(postgres_url: str) -> None:
     store, people = PostgresMemories(postgres_url, "bytes one"), PostgresPeople(postgres_url, "bytes one")
     words = ("Zymurgist lanterns hum beside the seventh weir", "zymurgist", "zephyrine.test")

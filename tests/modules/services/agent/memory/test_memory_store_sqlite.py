@@ -74,6 +74,7 @@ async def test_memories_outlive_the_process(tmp_path: Path) -> None:
 
 @given(st.lists(st.one_of(MEMORIES, st.integers(1, 12)), max_size=12))
 @settings(max_examples=examples(60))
+@pytest.mark.slow
 def test_the_index_knows_the_living_and_nobody_else(steps: list[NewMemory | int]) -> None:
     with closing(in_memory()) as rows:
         for step in steps:
@@ -94,6 +95,7 @@ def test_the_index_knows_the_living_and_nobody_else(steps: list[NewMemory | int]
 
 @given(st.lists(MEMORIES, min_size=1, max_size=10))
 @settings(max_examples=examples(60))
+@pytest.mark.slow
 def test_what_is_private_is_never_found_in_public(memories: list[NewMemory]) -> None:
     with closing(in_memory()) as rows:
         for new in memories:

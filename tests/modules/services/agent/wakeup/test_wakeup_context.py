@@ -222,6 +222,7 @@ MUST = WHO_TOKENS + WORK_TOKENS
 
 @settings(max_examples=examples(40))
 @given(state=STATES, budget=st.integers(100, 5000), ratio=RATIOS)
+@pytest.mark.slow
 def test_no_section_passes_its_cap_and_the_whole_not_its_budget(state: WakeupState, budget: int, ratio: float) -> None:
     estimate = by_ratio(ratio)
     text = render_wakeup_context(state, budget, estimate=estimate)
@@ -235,6 +236,7 @@ def test_no_section_passes_its_cap_and_the_whole_not_its_budget(state: WakeupSta
 
 @settings(max_examples=examples(40))
 @given(state=STATES, budget=st.integers(100, 5000), ratio=RATIOS)
+@pytest.mark.slow
 def test_nothing_gives_way_while_something_below_it_still_has_room(
     state: WakeupState, budget: int, ratio: float
 ) -> None:

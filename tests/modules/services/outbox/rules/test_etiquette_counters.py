@@ -173,6 +173,7 @@ async def approved_late(etiquette_outbox: EtiquetteOutbox, count: int) -> None:
     )
 
 
+@pytest.mark.slow
 async def test_a_late_yes_to_many_drafts_does_not_pass_the_limit_on_strangers(tmp_path: Path) -> None:
     def ask_the_owner(*_: object) -> Sequence[Verdict]:
         return [Verdict("approval", "hold", "the owner wants to see it first")]

@@ -92,6 +92,7 @@ async def test_a_person_who_asks_much_at_once_gets_an_answer_to_each_in_time_and
     assert [await etiquette_outbox.answer(question) for question in asked[6:]] == [True, True]
 
 
+@pytest.mark.slow
 async def test_nobody_but_the_owner_gets_more_than_sixty_answers_a_day(etiquette_outbox: EtiquetteOutbox) -> None:
     for number in range(60):
         await etiquette_outbox.clock.advance(660)
