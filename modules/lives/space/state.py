@@ -201,12 +201,16 @@ class Conversation:
     """Holds the state of one room, as `me` lives it."""
 
     def __init__(self, me: str) -> None:
-        self.state = ConversationState(me)
+        self._state = ConversationState(me)
+
+    @property
+    def state(self) -> ConversationState:
+        return self._state
 
     def handle(self, event: Event) -> ConversationState:
         """Take in `event`, and return the state after it."""
-        self.state = next_state(self.state, event)
-        return self.state
+        self._state = next_state(self._state, event)
+        return self._state
 
 
 def next_state(state: ConversationState, event: Event) -> ConversationState:  # noqa: C901, PLR0911 - one case each

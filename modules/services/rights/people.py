@@ -79,7 +79,3 @@ HOLDERS: tuple[Holder, ...] = (
     JournalPeople(),
     MarksPeople(),
 )
-WITHOUT_PEOPLE = frozenset(
-    {"budget_days", "feed_keys", "model_calls", "repository_verdicts", "seen_locks", "task_leases"}
-)
-"""Tables that hold counts, hashes, our own addresses and names of repositories only."""

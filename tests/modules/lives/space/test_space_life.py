@@ -274,7 +274,7 @@ async def test_a_short_answer_in_the_hosts_words_is_an_answer(room: Room) -> Non
 async def test_every_fifth_message_is_an_experience(room: Room) -> None:
     async with room.soul("marvin", lambda _: speaks(TIN)) as marvin:
         talk = marvin.space.participation.talk
-        talk.state = replace(talk.state, spoken=4)
+        talk._state = replace(talk.state, spoken=4)
         await room.says(QUESTION, marvin)
         await marvin.check()
         assert marvin.experiences == [("connection_formed", f"host: {QUESTION} | marvin: {TIN}")]

@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-import ast
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from datetime import datetime, timedelta
-from pathlib import Path
 
-import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -28,7 +25,6 @@ from modules.lives.space.state import (
 )
 from modules.lives.space.types import HistoryEntry
 from tests.exploration import examples
-from tests.project import ROOT
 
 NOW = FakeClock().now()
 
@@ -170,26 +166,6 @@ def test_of_a_long_message_the_beginning_is_read_and_it_is_one_message() -> None
     assert receive(talk, [long], NOW) == ()
     talk.handle(Spoke("mine " * 2_000, NOW))
     assert receive(talk, [said("marvin", "mine " * 2_000, 3)], NOW) == ()
-
-
-def assignments(tree: ast.AST) -> Iterator[str]:
-    """What of a conversation or of its state is assigned."""
-    for node in ast.walk(tree):
-        targets = node.targets if isinstance(node, ast.Assign) else [getattr(node, "target", None)]
-        for target in targets:
-            for part in target.elts if isinstance(target, ast.Tuple) else (target,):
-                if isinstance(part, ast.Attribute) and ast.unparse(part.value).split(".")[-1] in {"talk", "state"}:
-                    yield ast.unparse(part)
-
-
-@pytest.mark.parametrize("path", sorted((ROOT / "modules/lives/space").glob("*.py")), ids=lambda path: path.stem)
-def test_nobody_assigns_what_is_kept_of_a_conversation_but_its_reducer(path: Path) -> None:
-    assert list(assignments(ast.parse(path.read_text()))) == []
-
-
-@pytest.mark.parametrize("source", ["self.talk.request = x", "talk.me, talk.repo = a, b", "talk.state.spoken += 1"])
-def test_such_an_assignment_is_found(source: str) -> None:
-    assert list(assignments(ast.parse(source)))
 
 
 def test_an_event_leaves_the_state_before_it_as_it_was() -> None:

@@ -1,7 +1,5 @@
 """Proves over real HTTP that facts reach the service that reads them, without secrets and bounded, and no other."""
 
-import ast
-from collections.abc import Iterator
 from random import Random
 from typing import Any
 
@@ -16,7 +14,6 @@ from modules.runtime.llm.gateway import LLMGateway
 from modules.runtime.llm.types import Message
 from tests.loopback import to_loopback
 from tests.modules.runtime.llm.scripted_model import Reply, ScriptedModel, refuses, says
-from tests.project import product_trees
 from town.model.wire import BadRequest, read_request
 
 HELLO = [Message("user", "hello")]
@@ -95,22 +92,3 @@ def test_facts_of_another_form_are_refused_by_name(facts: object) -> None:
     with pytest.raises(BadRequest) as refused:
         read_request(body, models=["m"])
     assert refused.value.param == "facts"
-
-
-ASKS = {"chat": "facts", "chat_with_tools": "facts", "run_turn": "about"}
-"""The methods that ask a model, and the argument that tells what the request is about."""
-
-
-def asking() -> Iterator[tuple[str, bool]]:
-    """Each call of a method that asks a model: where it stands, and whether it tells what it is about."""
-    for path, tree in product_trees("modules", "soul").items():
-        for node in ast.walk(tree):
-            if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in ASKS:
-                told = any(keyword.arg == ASKS[node.func.attr] for keyword in node.keywords)
-                yield f"{path}:{node.lineno}", told
-
-
-def test_every_request_tells_what_it_is_about_but_for_the_probe_of_the_doctor() -> None:
-    calls = dict(asking())
-    assert len(calls) > 9
-    assert [where.partition(":")[0] for where, told in calls.items() if not told] == ["soul/commands/doctor.py"]

@@ -11,9 +11,7 @@ import pytest
 from modules.runtime.home import Home
 from modules.services.voice_phrases.phrases import VOICED, as_object
 from tests.modules.services.voice_phrases.test_phrases import DEFAULTS, file_of
-from tests.project import product_trees
 from tests.running_town import RunningSoul, RunningTown, awake
-from tests.test_words_for_a_model import sentences
 from town.model.faults import Fault
 from town.model.types import ChatRequest, Completion
 
@@ -143,9 +141,3 @@ async def test_without_a_part_on_its_voice_nobody_is_asked(running_town: Running
         await becomes(life, "## Patterns I Notice\n\n- Rain.\n")
     assert not running_town.mind.asked
     assert not home.voice_phrases.exists()
-
-
-def test_where_public_texts_are_made_none_stands_in_code() -> None:
-    trees = product_trees("adapters", "modules")
-    for path in ("modules/services/commitments/texts.py", "adapters/github/texts.py"):
-        assert list(sentences(trees[path])) == []

@@ -6,7 +6,9 @@ from typing import Annotated, Literal
 import pytest
 from pydantic import BaseModel, Field
 
+from common.errors import SkillError
 from common.provenance import Provenance
+from local_tools.memory_inputs import MemoryHistoryInput
 from modules.runtime.llm.types import ToolCall
 from modules.services.agent.tools.policy import (
     MIXED,
@@ -15,7 +17,7 @@ from modules.services.agent.tools.policy import (
     deduplicate_reply_tool_calls,
     lower_provenance,
 )
-from modules.services.agent.tools.schema import simple_schema
+from modules.services.agent.tools.schema import read_description, simple_schema
 from modules.services.agent.tools.types import Effect, Tool, ToolResult, Turn
 
 
@@ -149,3 +151,15 @@ def test_a_tool_without_parameters_is_an_empty_object() -> None:
         pass
 
     assert simple_schema(Nothing) == {"type": "object", "properties": {}}
+
+
+def test_a_description_is_split_into_the_tool_and_its_fields() -> None:
+    text = "Look at one.\nAll of it.\n- id: The number, as shown: in brackets.\n"
+    assert read_description(text) == ("Look at one.\nAll of it.", {"id": "The number, as shown: in brackets."})
+    schema = simple_schema(MemoryHistoryInput, read_description(text)[1])
+    assert schema["properties"]["id"] == {"type": "integer", "description": "The number, as shown: in brackets."}
+
+
+def test_a_field_that_does_not_exist_cannot_be_described() -> None:
+    with pytest.raises(SkillError, match="MemoryHistoryInput has no field number"):
+        simple_schema(MemoryHistoryInput, {"number": "The number."})

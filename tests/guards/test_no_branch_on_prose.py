@@ -9,6 +9,8 @@ import pytest
 
 from tests.project import product_trees
 
+pytestmark = pytest.mark.guard
+
 _PROSE = frozenset({"reason", "error", "summary", "detail", "why", "why_not"})
 _SEARCHES = frozenset({"startswith", "endswith", "find", "index", "count", "removeprefix", "removesuffix"})
 _MATCHES = frozenset({"search", "match", "fullmatch", "findall", "finditer"})

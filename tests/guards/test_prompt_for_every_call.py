@@ -5,8 +5,13 @@ SELF.md on its voice, with texts of ours to put into it."""
 from __future__ import annotations
 
 import ast
+from collections.abc import Iterator
+
+import pytest
 
 from tests.project import product_trees
+
+pytestmark = pytest.mark.guard
 
 ASKS = {
     "modules/runtime/llm/gateway.py",
@@ -25,17 +30,6 @@ ASKS = {
     "modules/services/workspaces/health.py",
     "soul/commands/doctor.py",
 }
-PROMPTS = {
-    "modules/services/agent/owner/owner.py",
-    "modules/lives/bluesky/respond.py",
-    "modules/lives/bluesky/expression.py",
-    "modules/services/commitments/writer.py",
-    "modules/services/own_feed/announcement.py",
-    "modules/services/agent/one_sentence.py",
-    "modules/lives/space/decide.py",
-    "modules/services/agent/turn_services.py",
-    "soul/commands/walk.py",
-}
 
 
 def callers(*names: str) -> set[str]:
@@ -52,4 +46,22 @@ def test_nobody_asks_a_model_past_the_prompter() -> None:
     running, prompting = callers("run_turn"), callers("prompt")
     assert running
     assert running <= prompting
-    assert prompting >= PROMPTS
+
+
+FACTS_IN = {"chat": "facts", "chat_with_tools": "facts", "run_turn": "about"}
+"""The methods that ask a model, and the argument that tells what the request is about."""
+
+
+def asking() -> Iterator[tuple[str, bool]]:
+    """Each call of a method that asks a model: where it stands, and whether it tells what it is about."""
+    for path, tree in product_trees("modules", "soul").items():
+        for node in ast.walk(tree):
+            if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in FACTS_IN:
+                told = any(keyword.arg == FACTS_IN[node.func.attr] for keyword in node.keywords)
+                yield f"{path}:{node.lineno}", told
+
+
+def test_every_request_tells_what_it_is_about_but_for_the_probe_of_the_doctor() -> None:
+    calls = dict(asking())
+    assert len(calls) > 9
+    assert [where.partition(":")[0] for where, told in calls.items() if not told] == ["soul/commands/doctor.py"]

@@ -9,6 +9,8 @@ import pytest
 
 from tests.project import product_trees
 
+pytestmark = pytest.mark.guard
+
 # Modules that open connections or listen.
 OPENERS = {
     "aiohttp", "dns", "ftplib", "http.client", "http.server", "httpx2", "imaplib", "poplib", "requests", "smtplib",

@@ -13,8 +13,10 @@ import pytest
 
 from modules.runtime.database.functions import add_functions
 from modules.runtime.database.schema import MIGRATIONS
-from modules.services.rights.people import HOLDERS, WITHOUT_PEOPLE
+from modules.services.rights.people import HOLDERS
 from tests.project import PRODUCT, product_trees
+
+pytestmark = pytest.mark.guard
 
 SCHEMA = "modules/runtime/database/schema.py"
 OWNERS = {
@@ -44,6 +46,9 @@ OWNERS = {
     "sessions": "modules/services/agent/sessions",
     "task_leases": "modules/services/plans",
 }
+
+WITHOUT_PEOPLE = {"budget_days", "feed_keys", "model_calls", "repository_verdicts", "seen_locks", "task_leases"}
+"""Tables that hold counts, hashes, our own addresses and names of repositories only."""
 
 _NAMED = re.compile(r"\b(?:FROM|INTO|UPDATE|JOIN)\s+(?:OR\s+[A-Z]+\s+)?[\"`]?(\w+)")
 

@@ -4,13 +4,18 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
+
 from tests.project import ROOT
+
+pytestmark = pytest.mark.guard
 
 OF_THE_WHOLE = {
     "contract",  # what every service of a kind must do
     "crash",
     "fixtures",
     "github_rig",
+    "guards",  # what is read from the source, for `make check`
     "interop",
     "model",
     "network",

@@ -6,8 +6,12 @@ import ast
 from collections import defaultdict
 from pathlib import PurePosixPath
 
+import pytest
+
 from common import constants
 from tests.project import product_trees
+
+pytestmark = pytest.mark.guard
 
 UNITS = {"SECOND_MS", "MINUTE_MS", "HOUR_MS", "DAY_MS"}
 

@@ -9,6 +9,8 @@ import pytest
 
 from tests.project import ROOT
 
+pytestmark = pytest.mark.guard
+
 MOST_FILES, MOST_LINES, SCREEN = 5, 750, 60
 APP = ROOT / "soul" / "app.py"
 FILES = [*sorted(path for path in (ROOT / "soul" / "composition").glob("**/*.py") if path.name != "__init__.py"), APP]

@@ -10,10 +10,9 @@ from collections.abc import Iterator
 
 import pytest
 
-from common.errors import SkillError
-from local_tools.memory_inputs import MemoryHistoryInput
-from modules.services.agent.tools.schema import read_description, simple_schema
 from tests.project import product_trees
+
+pytestmark = pytest.mark.guard
 
 PRODUCT = ("adapters", "common", "local_tools", "modules", "soul")
 ANSWERING = ("local_tools", "modules/services/agent/tools", "modules/services/agent/turn")
@@ -57,21 +56,15 @@ def test_no_tool_answers_with_a_sentence_that_stands_in_code() -> None:
     assert EXCEPTIONS.keys() <= {text for _, _, text in found}
 
 
+def test_no_public_text_stands_in_code_where_they_are_made() -> None:
+    made = product_trees("modules/services/commitments", "adapters/github")
+    for path in ("modules/services/commitments/texts.py", "adapters/github/texts.py"):
+        assert list(sentences(made[path])) == []
+
+
 def test_both_would_be_found() -> None:
     tree = ast.parse('"""Doc of a module, which is long."""\nx: str = Field(description="What it is.")\n')
     assert [*described(tree)] == [2]
     assert [*sentences(ast.parse('def f():\n    """A docstring."""\n    return f"no such post is in {a}"\n'))] == [
         (3, "no such post is in")
     ]
-
-
-def test_a_description_is_split_into_the_tool_and_its_fields() -> None:
-    text = "Look at one.\nAll of it.\n- id: The number, as shown: in brackets.\n"
-    assert read_description(text) == ("Look at one.\nAll of it.", {"id": "The number, as shown: in brackets."})
-    schema = simple_schema(MemoryHistoryInput, read_description(text)[1])
-    assert schema["properties"]["id"] == {"type": "integer", "description": "The number, as shown: in brackets."}
-
-
-def test_a_field_that_does_not_exist_cannot_be_described() -> None:
-    with pytest.raises(SkillError, match="MemoryHistoryInput has no field number"):
-        simple_schema(MemoryHistoryInput, {"number": "The number."})
