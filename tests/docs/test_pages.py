@@ -16,7 +16,7 @@ from soul.command_line import app
 from tests.project import ROOT
 
 DOCS = ROOT / "docs"
-PAGES = [ROOT / "README.md", *sorted(set(DOCS.glob("*.md")) - {DOCS / "glossary.md"})]
+PAGES = [ROOT / "README.md", *sorted(DOCS.glob("*.md"))]
 FIXTURE_HOME = ROOT / "tests/fixtures/home_0_1_0/home"
 MOST_README_LINES = 110
 
