@@ -39,7 +39,7 @@ explore: .venv/.dev ## the fast tests in a random order, with new and more examp
 	@echo "SEED=$(SEED)"
 	EXPLORE=$(EXPLORE) $(BIN)/python -m pytest $(SPREAD) -p randomly --randomly-seed=$(SEED) --hypothesis-seed=$(SEED)
 
-check: .venv/.dev ## lint, types, floors, file lengths
+check: .venv/.dev ## lint, types, floors, dead code, structure, file lengths
 	bash .ci/check
 
 test-browser: .venv/.dev ## the page, in a real browser

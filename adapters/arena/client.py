@@ -138,7 +138,7 @@ def _channel(told: Json) -> Channel | None:
     if not isinstance(number, int) or not slug:
         return None
     title, length = _text(told, "title"), _number(told, "length")
-    return Channel(number, slug, title, length, _text(user, "slug"), _text(user, "full_name"))
+    return Channel(number, slug, title, length, _text(user, "slug"))
 
 
 def _block(told: Json) -> Block | None:

@@ -15,7 +15,6 @@ class Channel:
     title: str
     length: int
     owner: str = ""
-    owner_name: str = ""
 
     @property
     def url(self) -> str:

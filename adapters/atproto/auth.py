@@ -22,7 +22,6 @@ from adapters.atproto.session import (
     session_from_answer,
 )
 from common.clock import Clock
-from common.constants import SESSION_EXPIRY_MARGIN_S
 from common.result import ApiResult, Err, Ok
 
 _SERVER_ERROR = 500
@@ -84,15 +83,6 @@ class SessionKeeper:
             if not is_token_expired(self.access_jwt, self._clock.now(), margin_s):
                 return Ok("valid")
             return await self._restore()
-
-    async def refresh_if_expired(self) -> bool:
-        """Whether there is a session that works, refreshed if need be. Never logs in."""
-        async with self._lock:
-            if self.session is None:
-                return False
-            if not is_token_expired(self.access_jwt, self._clock.now(), SESSION_EXPIRY_MARGIN_S):
-                return True
-            return (await self._refresh(self.session)).success
 
     async def renew(self, refused: str) -> Err | None:
         """Replace a token that the service refused, unless someone else just did."""

@@ -81,10 +81,6 @@ class Atproto(Messenger):
         """A line for the owner if the stored session could not be read and was set aside; "" if it could."""
         return self._xrpc.keeper.notice
 
-    async def ensure_valid_session(self) -> bool:
-        """Whether there is a session that works, refreshed if need be; never logs in."""
-        return await self._xrpc.keeper.refresh_if_expired()
-
     async def ensure_session_or_reauth(self, *, margin_s: float = SESSION_EXPIRY_MARGIN_S) -> ApiResult[str]:
         """Make the session last at least `margin_s` seconds; tells how: "valid", "refreshed" or "logged in"."""
         return await self._xrpc.keeper.ensure(margin_s)

@@ -58,7 +58,6 @@ def conversation(view: Json) -> Conversation | None:
         unread_count=convert.count_of(view, "unreadCount"),
         is_muted=view.get("muted") is True,
         is_group=_name(object_of(view, "kind")) == "groupConvo" or len(members) > _OF_A_PAIR,
-        last_message=message(object_of(view, "lastMessage")),
     )
 
 

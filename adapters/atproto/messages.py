@@ -18,8 +18,6 @@ from adapters.atproto.paging import RawPage
 from adapters.atproto.richtext import build_facets
 from adapters.atproto.types import (
     Conversation,
-    ConversationPage,
-    ConversationStatus,
     DirectMessage,
     MessageEventPage,
     MessagePage,
@@ -50,32 +48,6 @@ class Messenger(Writer):
     def __init__(self, xrpc: Xrpc, clock: Clock, languages: tuple[str, ...]) -> None:
         super().__init__(xrpc, clock, languages)
         self._messages_from = float("-inf")
-
-    async def list_conversations(
-        self,
-        limit: int = 50,
-        cursor: str | None = None,
-        *,
-        unread_only: bool = False,
-        status: ConversationStatus | None = None,
-    ) -> ApiResult[ConversationPage]:
-        """A page of our conversations: the unread ones of it first, then by how lately something happened in each.
-
-        Args:
-            limit: at most so many, from 1 to 100.
-            cursor: of the page before.
-            unread_only: leaves out those without anything unread.
-            status: leaves out those with the other status.
-
-        """
-        read_state = "unread" if unread_only else None
-        page = await self._listed("listConvos", "convos", limit, cursor, readState=read_state, status=status)
-        if isinstance(page, Err):
-            return page
-        found = convert.each(page.data.items, convert_messages.conversation)
-        unread_first = tuple(sorted(found, key=lambda each: not each.unread_count))
-        left_out = page.data.unreadable + len(page.data.items) - len(found)
-        return Ok(ConversationPage(unread_first, page.data.cursor, left_out))
 
     async def get_conversation_with(self, did: str) -> ApiResult[Conversation]:
         """The conversation with one other account, which is made if there is none; asking again finds the same.

@@ -56,7 +56,6 @@ class Reader:
         self._xrpc = xrpc
         self._clock = clock
         self._dids = TTLCache[str, str](_MOST_NAMES, ATPROTO_HANDLE_CACHE_S, timer=clock.monotonic)
-        self._handles = TTLCache[str, str](_MOST_NAMES, ATPROTO_HANDLE_CACHE_S, timer=clock.monotonic)
         self._detours = LRUCache[tuple[str, ...], Detours](_MOST_LISTS)
 
     @property
@@ -210,19 +209,8 @@ class Reader:
         self._remember(handle, did)
         return Ok(did)
 
-    async def resolve_did(self, did: str) -> ApiResult[str]:
-        """The handle of a DID; remembered for a day."""
-        if known := self._handles.get(did):
-            return Ok(known)
-        profile = await self.get_profile(did)
-        if isinstance(profile, Err):
-            return profile
-        self._remember(profile.data.handle, did)
-        return Ok(profile.data.handle)
-
     def _remember(self, handle: str, did: str) -> None:
         self._dids[handle.lower()] = did
-        self._handles[did] = handle.lower()
 
     async def _thread(self, uri: str, depth: int, parents: int) -> ApiResult[Json]:
         """A thread, or as much of it as can be read: without its replies, then the post alone."""

@@ -51,9 +51,6 @@ class Profile:
     display_name: str = ""
     description: str = ""
     avatar: str | None = None
-    followers_count: int = 0
-    follows_count: int = 0
-    posts_count: int = 0
     labels: tuple[str, ...] = ()
     created_at: str = ""
     is_followed: bool = False
@@ -301,16 +298,6 @@ class Conversation:
     unread_count: int = 0
     is_muted: bool = False
     is_group: bool = False
-    last_message: DirectMessage | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class ConversationPage:
-    """One page of conversations, with the cursor of the next; `unreadable` ones were passed over."""
-
-    conversations: tuple[Conversation, ...]
-    cursor: str | None = None
-    unreadable: int = 0
 
 
 @dataclass(frozen=True, slots=True)

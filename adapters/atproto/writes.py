@@ -141,10 +141,6 @@ class Writer(Reader):
         answer = await self._xrpc.procedure("com.atproto.repo.deleteRecord", body, write=True)
         return answer if isinstance(answer, Err) else Ok(None)
 
-    async def unfollow_user(self, follow_uri: str) -> ApiResult[None]:
-        """Take a follow back, by the uri that following returned."""
-        return await self.delete_post(follow_uri)
-
     async def put_own_record(
         self, collection: str, record: records.WireRecord, *, swap: str | None
     ) -> ApiResult[StrongRef]:

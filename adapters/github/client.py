@@ -295,11 +295,6 @@ class GitHub:
             return Err(f"could not {what}: no account can be called that", kind="invalid")
         return await self._caller.read(what, lambda ask: ask.get_user(login))
 
-    async def whoami(self) -> ApiResult[str]:
-        """Return the login of the account that the token belongs to: a cheap check that it works."""
-        rights = await self.rights()
-        return rights if isinstance(rights, Err) else Ok(rights.data.login)
-
     async def rights(self) -> ApiResult[TokenRights]:
         """Return whose the token is, of which kind, and the scopes that GitHub tells of it.
 

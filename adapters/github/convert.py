@@ -69,7 +69,6 @@ def repository(found: sdk.Repository) -> Repository:
         has_issues=bool(found.has_issues),
         archived=bool(found.archived),
         is_template=bool(found.is_template),
-        is_fork=bool(found.fork),
         can_push=bool(found.permissions and found.permissions.push),
         pulls=_pulls(found.raw_data),
     )
@@ -83,7 +82,6 @@ def person(found: sdk.NamedUser) -> Person:
         name=found.name or "",
         html_url=found.html_url or "",
         is_bot=found.type == "Bot",
-        is_organization=found.type == "Organization",
         website=(found.blog or "")[:_SHOWN_CHARS],
         bio=(found.bio or "")[:_SHOWN_CHARS],
     )

@@ -116,7 +116,7 @@ def git_commit(found: dict[str, Any]) -> GitCommit:
 
 def branch(found: dict[str, Any]) -> Branch:
     """A branch."""
-    return Branch(text(found["name"]), text(found["commit"]["sha"]), bool(found.get("protected")))
+    return Branch(text(found["name"]), text(found["commit"]["sha"]))
 
 
 def label(found: dict[str, Any]) -> Label:

@@ -1,16 +1,11 @@
-"""Where on GitHub a URL points. Pure.
-
-Bluesky shortens what it displays of a URL, so the whole one is sought in a post's links first, and in its text last;
-one that is cut off there ("issues/12…") names nothing.
-"""
+"""Where on GitHub a URL points; one that is cut off ("issues/12…") names nothing. Pure."""
 
 from __future__ import annotations
 
-import logging
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Literal
 
 from adapters.github.texts import is_repo
 from adapters.github.types import Repo
@@ -29,8 +24,6 @@ _GLUED = re.compile(rf"(?P<scheme>)(?P<host>(?:www\.)?github\.com){_PATH}", re.A
 _SPACE = re.compile(r"\s")
 _API_NUMBER = re.compile(r"/(?:issues|pulls)/(\d+)/?(?:[?#].*)?")
 _BEFORE = re.compile(r"[\w@./:-]", re.ASCII)
-
-logger = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,17 +73,6 @@ def extract_github_urls(text: str, *, hosts: Sequence[str] = HOSTS) -> list[GitH
     return _once(found)
 
 
-def extract_github_urls_from_record(record: Mapping[str, Any], *, hosts: Sequence[str] = HOSTS) -> list[GitHubUrl]:
-    """All that a Bluesky post names: by the links in it, else by its link card, else by its text."""
-    for layer in (_facet_links(record), _card_links(record)):
-        if found := _once(parse_github_url(link, hosts=hosts) for link in layer):
-            return found
-    found = extract_github_urls(str(record.get("text") or ""), hosts=hosts)
-    if found:
-        logger.warning("GitHub addresses taken from the text of a post; they may be cut short")
-    return found
-
-
 def extract_number_from_api_url(url: str) -> int | None:
     """The number at the end of `…/issues/N` or `…/pulls/N`; None for anything else."""
     found = _API_NUMBER.search(url)
@@ -111,25 +93,3 @@ def _once(found: Iterable[GitHubUrl | None]) -> list[GitHubUrl]:
         if one:
             once.setdefault(one.key, one)
     return list(once.values())
-
-
-def _facet_links(record: Mapping[str, Any]) -> Iterator[str]:
-    for facet in _list(record.get("facets")):
-        for feature in _list(_get(facet, "features")):
-            if isinstance(uri := _get(feature, "uri"), str):
-                yield uri
-
-
-def _card_links(record: Mapping[str, Any]) -> Iterator[str]:
-    embed = record.get("embed")
-    for card in (_get(embed, "external"), _get(_get(embed, "media"), "external")):
-        if isinstance(uri := _get(card, "uri"), str):
-            yield uri
-
-
-def _list(value: object) -> list[Any]:
-    return value if isinstance(value, list) else []
-
-
-def _get(value: object, name: str) -> object:
-    return value.get(name) if isinstance(value, Mapping) else None

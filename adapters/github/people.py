@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Person:
-    """An account: `name` is what it calls itself, "" if nothing; `is_bot` and `is_organization` by GitHub's word.
+    """An account: `name` is what it calls itself, "" if nothing; `is_bot` by GitHub's word.
 
     `website` and `bio` are what its page shows, cut at 300 characters; "" if nothing.
     """
@@ -16,6 +16,5 @@ class Person:
     name: str
     html_url: str
     is_bot: bool = False
-    is_organization: bool = False
     website: str = ""
     bio: str = ""

@@ -42,7 +42,6 @@ class Repository:
     has_issues: bool = True
     archived: bool = False
     is_template: bool = False
-    is_fork: bool = False
     can_push: bool = False
     """Whether the account that asked may push there; False where GitHub did not say."""
     pulls: Literal["all", "collaborators", "nobody"] = "all"
@@ -281,7 +280,6 @@ class Branch:
 
     name: str
     sha: str
-    protected: bool = False
 
 
 @dataclass(frozen=True, slots=True)

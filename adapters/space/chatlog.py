@@ -18,7 +18,6 @@ from pathlib import Path
 from adapters.space.types import LogEntry
 from adapters.space.wire import decode_entry, encode_entry
 from adapters.space.wire_json import BadJson, parse_json
-from common.clock import parse_iso_or_none
 from common.errors import StorageError
 from common.files import storage_error, write_atomic
 
@@ -120,19 +119,6 @@ class ChatLog:
             self._complain(error)
             return []
         return [entry for entry in reversed(entries) if entry is not None]
-
-    # NOTE(self): kept for reading on from a known time; a newcomer gets the recent history instead.
-    def get_since(self, timestamp: str, limit: int = 200) -> list[LogEntry]:
-        """Returns the entries after an ISO-8601 time among the last `2 * limit`, at most the last `limit`.
-
-        An unreadable time yields none.
-        """
-        since = parse_iso_or_none(timestamp)
-        if since is None:
-            return []
-        recent = ((parse_iso_or_none(entry.timestamp), entry) for entry in self.get_recent_history(2 * limit))
-        later = [entry for at, entry in recent if at is not None and at > since]
-        return later[-limit:] if limit > 0 else []
 
     def close(self) -> None:
         """Closes the file; `append` opens it again."""

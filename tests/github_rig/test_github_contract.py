@@ -135,10 +135,9 @@ async def test_every_operation_keeps_githubs_contract_on_both_sides(court: Court
     ok(await ada.delete_comment(REPO, comment.id))
     ok(await ada.get_repository(REPO))
     ok(await ada.get_user("bea"))
-    ok(await ada.whoami())
     ok(await ada.rights())
     assert court.received.violations == []
-    assert len(court.received.exchanges) == 22
+    assert len(court.received.exchanges) == 21
 
 
 def test_no_operation_of_the_adapter_escaped_the_judge() -> None:
@@ -168,7 +167,7 @@ async def test_refusals_keep_it_too(court: Court) -> None:
     court.network.create_repo(owner, "old").archived = True
     court.network.create_repo(owner, "quiet", has_issues=False)
     refusals: list[ApiResult[Any]] = [
-        await stranger.whoami(),
+        await stranger.rights(),
         await ada.get_issue(REPO, 99),
         await ada.get_repository(Repo("ada", "nowhere")),
         await ada.get_user("nobody"),
@@ -232,7 +231,7 @@ async def test_an_independent_emulator_is_understood_as_well(emulator: str) -> N
         transport=lambda: WebTransport(allow=(emulator,)),
     )
     repo = Repo("alice", "demo")
-    assert ok(await alice.whoami()) == "alice"
+    assert ok(await alice.rights()).login == "alice"
     assert ok(await alice.get_repository(repo)).full_name == "alice/demo"
     assert ok(await alice.get_user("bob")).login == "bob"
     made = ok(await alice.create_issue(repo, "Beans", "Near the wall."))

@@ -120,7 +120,7 @@ async def test_no_answer_makes_a_call_raise(internet: SmallInternet, answer: byt
         await client.list_issues(REPO),
         await client.list_comments(REPO, 1),
         await client.get_repository(REPO),
-        await client.whoami(),
+        await client.rights(),
         await client.create_issue(REPO, "Beans", "…"),
         await client.create_comment(REPO, 1, "…"),
     ]

@@ -90,14 +90,11 @@ class Place(IntEnum):
 
     SENTINEL = 1
     STUCK_TASKS = 2
-    ORPHANED_BRANCHES = 3
     DUPLICATE_PLANS = 6
     DUPLICATE_COMMENTS = 7
     PROGRESS = 8
     SYNTHESIS = 9
     CLAIM = 10
-    REVIEW = 11
-    MERGE = 12
     OPEN_ISSUES = 13
     HOUSEKEEPING = 14
 

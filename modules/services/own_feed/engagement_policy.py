@@ -48,10 +48,9 @@ class Pattern:
 
 @dataclass(frozen=True, slots=True)
 class EngagementPatterns:
-    """What was answered: the three best and the three worst sources, best and worst first, and what that tells."""
+    """What was answered: the three best sources, best first, and what the averages tell."""
 
     high_performers: tuple[SourceEngagement, ...] = ()
-    low_performers: tuple[SourceEngagement, ...] = ()
     insights: tuple[Pattern, ...] = ()
 
 
@@ -84,7 +83,7 @@ def get_engagement_patterns(expressions: Iterable[Expression]) -> EngagementPatt
     if len(ranked) > 1 and worst.score < _LITTLE * best.score:
         insights.append(Pattern("Unanswered", worst))
     insights += [Pattern("Two Lines", one) for one in ranked if "+" in one.source and one.replies > 1 and one != best]
-    return EngagementPatterns(tuple(ranked[:_PERFORMERS]), tuple(ranked[::-1][:_PERFORMERS]), tuple(insights))
+    return EngagementPatterns(tuple(ranked[:_PERFORMERS]), tuple(insights))
 
 
 def unanswered_sources(expressions: Iterable[Expression]) -> frozenset[str]:

@@ -9,7 +9,7 @@ from html.parser import HTMLParser
 from urllib.parse import urljoin, urlsplit
 
 PAGE_MAX_CHARS = 400_000
-WIDTH_LEAST, SHOWN_MOST = 400, 20
+WIDTH_LEAST = 400
 
 _SIDE_LEAST = 10
 _TEXT_CHARS = 300

@@ -34,7 +34,6 @@ class ProcessedImage:
     mime_type: str
     width: int
     height: int
-    original_size: int
 
     @property
     def processed_size(self) -> int:
@@ -74,7 +73,7 @@ def process_image_for_upload(
         drawn = bare if size == bare.size else bare.resize(size, Image.Resampling.LANCZOS)
         for mime_type, buffer in _encoded(drawn):
             if len(buffer) <= max_file_size:
-                return Ok(ProcessedImage(buffer, mime_type, *size, len(data)))
+                return Ok(ProcessedImage(buffer, mime_type, *size))
     return Err(f"the picture does not fit into {max_file_size} bytes", "invalid")
 
 

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal, get_args
+from typing import Literal
 
 TaskStatus = Literal["pending", "claimed", "in_progress", "completed", "blocked"]
 PlanStatus = Literal["active", "complete", "blocked"]
 PlanLabel = Literal["active", "complete", "blocked", "superseded"]
 
-TASK_STATUSES: frozenset[str] = frozenset(get_args(TaskStatus))
 ACTIVE_TASKS: frozenset[TaskStatus] = frozenset({"claimed", "in_progress"})
 """The statuses in which somebody works on a task."""
 

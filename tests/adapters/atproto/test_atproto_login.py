@@ -95,18 +95,6 @@ async def test_a_refresh_that_was_too_fast_is_no_reason_to_log_in(town: AtprotoT
     assert (failed.kind, failed.retry_after) == ("transient", 10)
 
 
-async def test_a_session_that_must_not_cost_a_login_is_only_refreshed(town: AtprotoTown) -> None:
-    stranger = town.client("alice")
-    assert not await stranger.ensure_valid_session()
-    alice = await town.logged_in("alice")
-    assert await alice.ensure_valid_session()
-    await town.clock.advance(7200)
-    assert await alice.ensure_valid_session()
-    await town.clock.advance(91 * 86400)
-    assert not await alice.ensure_valid_session()
-    assert logins(town, "alice") == 1
-
-
 async def test_a_session_whose_server_has_moved_finds_the_new_one(town: AtprotoTown) -> None:
     alice = await town.logged_in("alice")
     keeper = alice._xrpc.keeper

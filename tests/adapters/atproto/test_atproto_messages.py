@@ -57,8 +57,8 @@ def page(*newest_first: Json, cursor: str = "") -> Answer:
 async def test_each_call_about_messages_is_passed_on_to_their_service_and_no_other_call_is(
     scripted: Scripted, alice: Atproto
 ) -> None:
-    scripted.answers = [Answer(body={"convos": []}), Answer(body=said(1, by=DID)), Answer(body={"feed": []})]
-    ok(await alice.list_conversations())
+    scripted.answers = [Answer(body={"logs": []}), Answer(body=said(1, by=DID)), Answer(body={"feed": []})]
+    ok(await alice.get_message_log())
     ok(await alice.send_message(CONVERSATION, "hello"))
     ok(await alice.get_timeline())
     proxies = [asked.headers.get("atproto-proxy") for asked in scripted.asked]
@@ -67,17 +67,12 @@ async def test_each_call_about_messages_is_passed_on_to_their_service_and_no_oth
     assert all(asked.headers["authorization"].startswith("Bearer ") for asked in scripted.asked)
 
 
-async def test_conversations_come_with_the_unread_ones_first(scripted: Scripted, alice: Atproto) -> None:
+async def test_a_conversation_tells_its_members_and_whether_it_is_a_group(scripted: Scripted, alice: Atproto) -> None:
     group = convo("crowd", kind={"$type": "chat.bsky.convo.defs#groupConvo"}, muted=True)
-    asked = convo("asked", status="request", unreadCount=2, lastMessage=said(7))
-    scripted.answers = [Answer(body={"convos": [convo("read"), group, asked, {"id": 4}, 5], "cursor": "c"})]
-    found = ok(await alice.list_conversations())
-    assert [each.id for each in found.conversations] == ["asked", "read", "crowd"]
-    assert (found.cursor, found.unreadable) == ("c", 2)
-    first, second, third = found.conversations
+    asked = convo("asked", status="request", unreadCount=2)
+    scripted.answers = [Answer(body={"convo": each}) for each in (asked, convo("read"), group)]
+    first, second, third = [ok(await alice.get_conversation(name)) for name in ("asked", "read", "crowd")]
     assert (first.status, first.unread_count, second.status) == ("request", 2, "accepted")
-    assert first.last_message is not None
-    assert first.last_message.text == "hello"
     assert [member.handle for member in first.members] == ["alice.test", "bob.test"]
     assert (third.is_group, third.is_muted, second.is_group) == (True, True, False)
 
@@ -227,21 +222,21 @@ async def test_where_the_service_of_messages_asks_to_wait_only_messages_wait(
     scripted: Scripted, alice: Atproto, clock: FakeClock
 ) -> None:
     left = {"ratelimit-remaining": "2900", "ratelimit-limit": "3000", "retry-after": "21600"}
-    scripted.answers = [Answer(429, TOO_FAST, left), Answer(body={"feed": []}), Answer(body={"convos": []})]
+    scripted.answers = [Answer(429, TOO_FAST, left), Answer(body={"feed": []}), Answer(body={"logs": []})]
     refused = err(await alice.send_message(CONVERSATION, "hello"))
     assert (refused.kind, refused.retry_after) == ("transient", 21_600)
-    assert err(await alice.list_conversations()).retry_after == 21_600
+    assert err(await alice.get_message_log()).retry_after == 21_600
     ok(await alice.get_timeline())
     assert len(scripted.asked) == 2
     await clock.advance(21_600)
-    ok(await alice.list_conversations())
+    ok(await alice.get_message_log())
 
 
 async def test_an_app_password_without_messages_costs_no_new_session(scripted: Scripted, alice: Atproto) -> None:
     scripted.answers = [Answer(400, {"error": "InvalidToken", "message": "Bad token method"})]
-    refused = err(await alice.list_conversations())
+    refused = err(await alice.get_message_log())
     assert (refused.kind, len(scripted.asked)) == ("auth", 1)
-    assert refused.error == "the app password does not allow chat.bsky.convo.listConvos"
+    assert refused.error == "the app password does not allow chat.bsky.convo.getLog"
 
 
 async def test_an_account_that_is_suspended_may_be_the_other_one(scripted: Scripted, alice: Atproto) -> None:
@@ -261,7 +256,7 @@ async def test_a_conversation_is_found_by_its_other_member(scripted: Scripted, a
 async def test_an_answer_of_another_shape_says_nothing(scripted: Scripted, alice: Atproto, body: object) -> None:
     scripted.answers = [Answer(body=body)]
     for result in (
-        await alice.list_conversations(),
+        await alice.get_conversation("c"),
         await alice.get_messages(CONVERSATION),
         await alice.get_message_log(),
         await alice.get_conversation_with(BOB),

@@ -49,12 +49,6 @@ Theirs = Callable[[Any], Awaitable[Any]]
 Compared = tuple[str, object, Ours, Theirs]
 CALLS: list[Compared] = [
     (
-        "listConvos",
-        {"convos": [CONVO], "cursor": "next"},
-        lambda alice: alice.list_conversations(5, "cur", unread_only=True, status="request"),
-        lambda convo: convo.list_convos({"limit": 5, "cursor": "cur", "readState": "unread", "status": "request"}),
-    ),
-    (
         "getMessages",
         {"messages": [MESSAGE, GONE, SERVICE], "cursor": "next"},
         lambda alice: alice.get_messages("c", 5, "cur"),
@@ -117,11 +111,11 @@ def _told(asked: Asked) -> tuple[object, ...]:
 
 async def test_what_a_full_answer_says_is_read(scripted: Scripted, alice: Atproto) -> None:
     scripted.answers = [
-        Answer(body={"convos": [CONVO]}),
+        Answer(body={"convo": CONVO}),
         Answer(body={"messages": [MESSAGE, GONE, SERVICE]}),
         Answer(body={"logs": LOGS, "cursor": "next"}),
     ]
-    (conversation,) = ok(await alice.list_conversations()).conversations
+    conversation = ok(await alice.get_conversation("c"))
     assert (conversation.status, conversation.unread_count, conversation.is_group) == ("request", 1, False)
     assert [member.did for member in conversation.members] == [DID, BOB]
     messages = ok(await alice.get_messages("c"))

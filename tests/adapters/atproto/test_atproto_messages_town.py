@@ -27,10 +27,9 @@ async def test_what_one_sends_the_other_reads_answers_and_marks_as_read(town: At
     alice, bob, conversation = await talking(town)
     assert ok(await alice.get_conversation_with(bob.did)).id == conversation.id
     sent = ok(await alice.send_message(conversation.id, TEXT))
-    (seen,) = ok(await bob.list_conversations(unread_only=True)).conversations
-    assert (seen.id, seen.status, seen.unread_count, seen.is_group) == (conversation.id, "request", 1, False)
+    seen = ok(await bob.get_conversation(conversation.id))
+    assert (seen.status, seen.unread_count, seen.is_group) == ("request", 1, False)
     assert [member.did for member in seen.members if member.did != bob.did] == [alice.did]
-    assert seen.last_message is not None
     (read,) = ok(await bob.get_messages(seen.id)).messages
     assert (read.id, read.sender_did, read.text, read.links) == (
         sent.id,
@@ -39,12 +38,10 @@ async def test_what_one_sends_the_other_reads_answers_and_marks_as_read(town: At
         ("https://example.com/harbour",),
     )
     ok(await bob.mark_read(seen.id, read.id))
-    assert ok(await bob.list_conversations(unread_only=True)).conversations == ()
+    assert ok(await bob.get_conversation(seen.id)).unread_count == 0
     answer = ok(await bob.send_message(seen.id, "Gladly."))
     assert ok(await alice.get_messages_since(conversation.id, sent.rev)).messages == (answer,)
-    (accepted,) = ok(await bob.list_conversations(status="accepted")).conversations
-    assert accepted.id == seen.id
-    assert ok(await bob.get_conversation(seen.id)) == accepted
+    assert ok(await bob.get_conversation(seen.id)).status == "accepted"
     assert err(await bob.get_conversation("3nowhere")).kind == "not_found"
 
 
@@ -108,7 +105,7 @@ async def test_who_writes_to_many_that_never_answered_is_stopped_and_everything_
     refused = [err(result) for result in results[5:]]
     assert [(one.kind, one.retry_after is not None) for one in refused[1:]] == [("transient", True)]
     assert refused[0].status == 429
-    assert err(await alice.list_conversations()).kind == "transient"
+    assert err(await alice.get_message_log()).kind == "transient"
     ok(await alice.get_timeline())
     await town.clock.advance(60)
     assert len(ok(await alice.get_messages(conversation.id)).messages) == 5

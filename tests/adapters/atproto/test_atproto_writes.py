@@ -144,7 +144,7 @@ async def test_an_unfollow_takes_the_follow_back(town: AtprotoTown) -> None:
     alice = await town.logged_in("alice")
     follow = ok(await alice.follow_user(town.did("bob")))
     assert [actor.handle for actor in ok(await alice.get_follows("alice.test")).actors] == ["bob.test"]
-    ok(await alice.unfollow_user(follow.uri))
+    ok(await alice.delete_post(follow.uri))
     assert ok(await alice.get_followers("bob.test")).actors == ()
 
 

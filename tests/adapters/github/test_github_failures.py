@@ -183,7 +183,7 @@ async def test_what_cannot_be_a_token_is_not_sent(town: GitHubTown, token: str) 
 @on_one_loop
 async def test_a_token_that_was_revoked_is_told_in_one_line(town: GitHubTown, ada: GitHub) -> None:
     town.network.revoke(TOKEN)
-    failed = err(await ada.whoami())
+    failed = err(await ada.rights())
     assert (failed.kind, failed.status) == ("auth", 401)
     assert failed.error == (
         "could not check the GitHub token: Bad credentials (GitHub does not accept AGENT_GITHUB_TOKEN)"

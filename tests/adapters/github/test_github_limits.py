@@ -94,13 +94,13 @@ async def test_a_low_budget_keeps_requests_here_until_the_hour_is_over(shared_se
         for limit in range(1, 20):
             ok(await ada.list_issues(REPO, limit=limit))
         assert ada.rate.remaining == 1
-        held = err(await ada.whoami())
+        held = err(await ada.rights())
         assert (held.kind, held.status, len(town.seen)) == ("transient", 503, 19)
         assert held.retry_after == pytest.approx(3600, abs=1)
         assert "low" in held.error
         await town.clock.advance(3601)
         assert ada.rate.remaining == 20
-        ok(await ada.whoami())
+        ok(await ada.rights())
 
 
 @pytest.mark.parametrize(("limit", "mark"), [(5000, 100), (15_000, 100), (1000, 100), (60, 6), (0, 0)])
@@ -111,7 +111,7 @@ def test_the_reserve_is_a_hundred_requests_or_a_tenth_of_fewer(limit: int, mark:
 @on_one_loop
 async def test_the_budget_is_read_from_every_answer_good_or_bad(town: GitHubTown, ada: GitHub) -> None:
     assert ada.rate == RateLimitStatus(5000, 5000, 0)
-    ok(await ada.whoami())
+    ok(await ada.rights())
     assert (ada.rate.remaining, ada.rate.limit) == (4999, 5000)
     assert ada.rate.reset_at == town.clock.now().timestamp() + 3600
     assert err(await ada.get_issue(REPO, 99)).kind == "not_found"
@@ -227,7 +227,7 @@ async def test_a_write_is_held_back_at_the_last_moment_and_a_read_is_not(town: G
 async def test_health_hears_of_every_request_how_the_service_was(town: GitHubTown) -> None:
     told: list[tuple[bool, str]] = []
     ada = town.client(on_response=lambda well, how: told.append((well, how)))
-    ok(await ada.whoami())
+    ok(await ada.rights())
     err(await ada.get_issue(REPO, 9))
     town.faults.arm(Fault("server_error"))
     err(await ada.create_issue(REPO, "Beans", "…"))

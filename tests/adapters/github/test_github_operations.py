@@ -184,7 +184,7 @@ async def test_a_repository_and_its_people_are_told(town: GitHubTown, ada: GitHu
     assert (repository.html_url, repository.default_branch) == (f"{town.url}/ada/garden", "main")
     assert (repository.private, repository.has_issues) == (False, True)
     assert ok(await ada.get_user("BEA")) == Person("bea", "", f"{town.url}/bea")
-    assert ok(await ada.whoami()) == "ada"
+    assert ok(await ada.rights()).login == "ada"
     assert len(town.seen) == 3
 
 
@@ -194,7 +194,7 @@ async def test_reading_needs_no_account_but_writing_does(town: GitHubTown, ada: 
     assert not nobody.configured
     assert ok(await nobody.get_issue(REPO, 1)).author == "ada"
     sent = len(town.seen)
-    for refused in (await nobody.create_comment(REPO, 1, "hello"), await nobody.whoami()):
+    for refused in (await nobody.create_comment(REPO, 1, "hello"), await nobody.rights()):
         assert err(refused).kind == "auth"
         assert "AGENT_GITHUB_TOKEN" in err(refused).error
     assert len(town.seen) == sent

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import string
-from typing import Any
 
 import pytest
 from hypothesis import given
@@ -12,13 +11,10 @@ from hypothesis import strategies as st
 from adapters.github.parse_url import (
     GitHubUrl,
     extract_github_urls,
-    extract_github_urls_from_record,
     extract_number_from_api_url,
     parse_github_url,
 )
 from adapters.github.types import Repo
-
-LINK = "app.bsky.richtext.facet#link"
 
 
 @pytest.mark.parametrize(
@@ -70,39 +66,6 @@ def test_each_thing_that_a_text_names_is_found_once_and_in_order() -> None:
         ("pull", "o", 2, "https://github.com/o/r/pull/2"),
         ("discussion", "a", 1, "https://github.com/a/b/discussions/1"),
     ]
-
-
-def facet(uri: object) -> dict[str, Any]:
-    return {"features": [{"$type": LINK, "uri": uri}]}
-
-
-def card(number: int) -> dict[str, Any]:
-    return {"external": {"uri": f"https://github.com/o/r/issues/{number}"}}
-
-
-TEXT = "look: github.com/o/r/issues/3"
-
-
-@pytest.mark.parametrize(
-    ("record", "numbers"),
-    [
-        ({"text": TEXT, "embed": card(2), "facets": [facet("https://github.com/o/r/issues/1")]}, [1]),
-        ({"text": TEXT, "embed": card(2), "facets": [facet("https://example.org/")]}, [2]),
-        ({"text": TEXT, "embed": {"media": card(2)}}, [2]),
-        ({"text": TEXT}, [3]),
-        ({"text": "nothing"}, []),
-        ({"text": None, "facets": [None, {"features": 7}, facet(7)], "embed": [1]}, []),
-        ({"facets": {"features": "x"}, "embed": {"external": "x", "media": None}}, []),
-    ],
-    ids=["links", "card", "media card", "text", "nothing", "nonsense", "more nonsense"],
-)
-def test_a_post_is_read_by_its_links_then_its_card_then_its_text(record: dict[str, Any], numbers: list[int]) -> None:
-    assert [one.number for one in extract_github_urls_from_record(record)] == numbers
-
-
-def test_addresses_from_a_text_come_with_a_warning(caplog: pytest.LogCaptureFixture) -> None:
-    extract_github_urls_from_record({"text": TEXT})
-    assert "may be cut short" in caplog.text
 
 
 @pytest.mark.parametrize(

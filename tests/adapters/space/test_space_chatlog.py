@@ -114,18 +114,6 @@ def test_a_torn_last_line_does_not_swallow_the_next_entry(tmp_path: Path) -> Non
     assert contents(again) == ["entry 1", "entry 3"]
 
 
-def test_since_means_strictly_later_whatever_the_offset(tmp_path: Path) -> None:
-    log = ChatLog(tmp_path)
-    for number in range(10):
-        log.append(entry(number))
-    assert [kept.content for kept in log.get_since(AT.format(7))] == ["entry 8", "entry 9"]
-    assert [kept.content for kept in log.get_since("2026-01-05T13:00:08+01:00")] == ["entry 9"]
-    assert [kept.content for kept in log.get_since(AT.format(0), limit=2)] == ["entry 8", "entry 9"]
-    assert log.get_since(AT.format(0), limit=0) == []
-    assert log.get_since("yesterday") == []
-    log.close()
-
-
 def test_a_full_part_is_put_aside_and_five_are_kept(tmp_path: Path) -> None:
     log = ChatLog(tmp_path, max_bytes=600)
     for number in range(100):
@@ -225,11 +213,4 @@ def test_a_disk_that_refuses_is_reported_and_nothing_is_raised(tmp_path: Path) -
     (tmp_path / "data").unlink()
     log.append(entry(2))
     assert contents(log) == ["entry 2"]
-    log.close()
-
-
-def test_nothing_is_later_than_a_time_that_cannot_be_read(tmp_path: Path) -> None:
-    log = ChatLog(tmp_path)
-    log.append(entry(1))
-    assert [log.get_since(time) for time in ("", "yesterday", "2026-99-99T00:00:00Z")] == [[], [], []]
     log.close()

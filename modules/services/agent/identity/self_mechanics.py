@@ -87,14 +87,6 @@ class SocialMechanics:
         )
 
 
-PROJECT_MECHANICS = SocialMechanics(
-    max_replies_before_exit=PROJECT_MAX_REPLIES_BEFORE_EXIT,
-    max_thread_depth=PROJECT_MAX_THREAD_DEPTH,
-    silence_threshold_ms=PROJECT_SILENCE_THRESHOLD_MS,
-    no_response_timeout_ms=PROJECT_NO_RESPONSE_TIMEOUT_MS,
-)
-
-
 @dataclass(frozen=True, slots=True)
 class DailyRitual:
     """Something done on certain days with certain people. `schedule` is lower case; `participants` as written."""

@@ -42,9 +42,8 @@ class Skill:
 class Skills:
     """All skills of one `folder`; `load` builds it."""
 
-    def __init__(self, folder: Path, contracts: Contracts, skills: Mapping[str, Skill]) -> None:
+    def __init__(self, folder: Path, skills: Mapping[str, Skill]) -> None:
         self.folder = folder
-        self._contracts = contracts
         self._skills = skills
 
     @classmethod
@@ -57,20 +56,12 @@ class Skills:
             SkillError: naming everything that is missing, blank, unreadable, or uses an undeclared variable.
 
         """
-        return cls(folder, contracts, _read_all(folder, contracts))
+        return cls(folder, _read_all(folder, contracts))
 
     @property
     def names(self) -> frozenset[str]:
         """All that are here."""
         return frozenset(self._skills)
-
-    def reload(self) -> SkillError | None:
-        """Read the folder again; on failure everything stays as it was, and the error says why."""
-        try:
-            self._skills = _read_all(self.folder, self._contracts)
-        except SkillError as error:
-            return error
-        return None
 
     def section(self, skill_id: str, name: str) -> str:
         """The text of a section, or of `Section / Subsection`, unfilled. Raises `SkillError` if there is none."""

@@ -19,7 +19,7 @@ from modules.lives.bluesky.conversation_policy import (
     judge_incoming,
 )
 from modules.lives.bluesky.types import Aged, Concluded, Disengaged, Incoming, Replied, Spoken
-from modules.services.agent.identity.self_mechanics import PROJECT_MECHANICS, SocialMechanics
+from modules.services.agent.identity.self_mechanics import SocialMechanics
 from tests.modules.lives.bluesky.bluesky_values import ME, OWNER, START, did, uri
 
 CASUAL = SocialMechanics()
@@ -188,7 +188,7 @@ def test_waking_does_not_lift_the_other_limits() -> None:
     assert not judge(dry, incoming(minutes=90))[0]
 
 
-@pytest.mark.parametrize(("mechanics", "limit"), [(CASUAL, 4), (PROJECT_MECHANICS, 10)])
+@pytest.mark.parametrize(("mechanics", "limit"), [(CASUAL, 4), (SocialMechanics().in_project, 10)])
 def test_so_many_replies_are_enough_and_no_fewer(mechanics: SocialMechanics, limit: int) -> None:
     for count in (limit - 1, limit):
         before = conversation(**replied(*(index * 10 for index in range(count))))
@@ -198,7 +198,7 @@ def test_so_many_replies_are_enough_and_no_fewer(mechanics: SocialMechanics, lim
     assert f"replied {limit} times" in decision.reason
 
 
-@pytest.mark.parametrize(("mechanics", "limit"), [(CASUAL, 12), (PROJECT_MECHANICS, 50)])
+@pytest.mark.parametrize(("mechanics", "limit"), [(CASUAL, 12), (SocialMechanics().in_project, 50)])
 def test_a_thread_can_be_too_deep(mechanics: SocialMechanics, limit: int) -> None:
     assert judge(conversation(), incoming(depth=limit - 1), mechanics=mechanics)[0]
     decision, _ = judge(conversation(), incoming(depth=limit), mechanics=mechanics)

@@ -17,7 +17,7 @@ from modules.lives.bluesky.policy import Plan
 from modules.lives.bluesky.thread import analyze_thread_view, with_full_links
 from modules.lives.bluesky.types import Pending
 from modules.runtime.llm.types import Importance
-from modules.services.agent.identity.self_mechanics import PROJECT_MECHANICS, SocialMechanics
+from modules.services.agent.identity.self_mechanics import SocialMechanics
 from modules.services.outbox.rules.types import ReplyAdvice
 from modules.services.peers.accounts import Interaction, Relationship
 from modules.services.rights.types import Preference
@@ -153,7 +153,6 @@ def test_a_thread_is_about_work_where_a_post_names_some(text: str, *, names: boo
 
 
 def test_measures_of_ones_own_stay_where_they_are_more_patient() -> None:
-    assert SocialMechanics().in_project == PROJECT_MECHANICS
     assert SocialMechanics(max_replies_before_exit=20).in_project.max_replies_before_exit == 20
 
 

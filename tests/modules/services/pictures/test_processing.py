@@ -73,7 +73,6 @@ def test_too_many_bytes_are_scaled_away_step_by_step() -> None:
     data = saved(noise("RGB", 1000, 800), "PNG")
     image = processed(data, max_file_size=400_000)
     assert image.processed_size <= 400_000
-    assert image.original_size == len(data)
     assert 300 <= image.width < 1000
     assert abs(image.width / image.height - 1.25) < 0.01
     refused = process_image_for_upload(data, max_file_size=1000)

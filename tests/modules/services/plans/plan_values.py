@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from typing import get_args
+
 from hypothesis import strategies as st
 
-from modules.services.plans.types import TASK_STATUSES, Plan, Task
+from modules.services.plans.types import Plan, Task, TaskStatus
 
 BODY = """\
 # [PLAN] Portfolio comparison
@@ -135,7 +137,7 @@ def plans(draw: st.DrawFn) -> Plan:
         Task(
             number,
             draw(line),
-            draw(st.sampled_from(sorted(TASK_STATUSES))),
+            draw(st.sampled_from(get_args(TaskStatus))),
             draw(st.none() | login),
             draw(st.none() | line),
             tuple(f"Task {one}" for one in range(1, number) if draw(st.booleans())),

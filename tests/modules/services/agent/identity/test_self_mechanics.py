@@ -9,7 +9,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from modules.services.agent.identity.self_mechanics import (
-    PROJECT_MECHANICS,
     SocialMechanics,
     parse_social_mechanics,
     parse_time_to_ms,
@@ -83,7 +82,7 @@ def test_any_cell_gives_a_time_or_nothing(text: str) -> None:
 
 
 def test_nothing_written_means_the_usual_measure() -> None:
-    usual, project = parse_social_mechanics(""), PROJECT_MECHANICS
+    usual, project = parse_social_mechanics(""), SocialMechanics().in_project
     assert usual == SocialMechanics(4, 12, 30 * MINUTE, HOUR, skip_low_value_acknowledgments=True)
     assert project == SocialMechanics(10, 50, 4 * HOUR, 8 * HOUR, skip_low_value_acknowledgments=True)
 

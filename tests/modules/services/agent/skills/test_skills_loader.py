@@ -131,19 +131,6 @@ def test_leaving_a_variable_out_is_an_error(tmp_path: Path) -> None:
         Skills.load(tmp_path, CONTRACTS).render("greeting", "System Prompt")
 
 
-def test_a_reload_takes_good_news_and_keeps_the_old_pages_on_bad(tmp_path: Path) -> None:
-    path = write(tmp_path)
-    skills = Skills.load(tmp_path, CONTRACTS)
-    path.write_text(PAGE.replace("Hi.", "Hey."), encoding="utf-8")
-    assert skills.reload() is None
-    assert skills.render("greeting", "User Message", "Short") == "Hey."
-    path.write_text("gone", encoding="utf-8")
-    error = skills.reload()
-    assert error is not None
-    assert "missing" in str(error)
-    assert skills.render("greeting", "User Message", "Short") == "Hey."
-
-
 @pytest.mark.parametrize(
     "hostile", ["{{who}}", "{% for x in y %}", "{{ ''.__class__.__mro__ }}", "{# gone #}", "## System Prompt", "<b>&"]
 )
