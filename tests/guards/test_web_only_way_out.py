@@ -74,7 +74,6 @@ def strays(name: str, tree: ast.AST) -> Iterator[str]:
             yield f"makes an {owner}.{called} without a {CLIENTS[called]}"
 
 
-@pytest.mark.slow
 def test_a_module_goes_out_by_the_transport_or_not_at_all() -> None:
     assert [f"{name} {found}" for name, tree in product_trees().items() for found in strays(name, tree)] == []
 
