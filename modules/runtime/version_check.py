@@ -85,10 +85,15 @@ def version_in(text: str) -> str:
 
 
 def is_newer(published: str, own: str) -> bool:
-    """Whether a release is later than our own version; one that is only announced (`1.0.0-rc1`) never is."""
-    release = _RELEASE.fullmatch(published)
-    return release is not None and _numbers(release) > _numbers(_RELEASE.match(own))
+    """Whether a release is later than our own version; one that is only announced (`1.0.0-rc1`) never is.
+
+    A development version (`1.0.0.dev0`) comes before the release that it names.
+    """
+    return _RELEASE.fullmatch(published) is not None and _order(published) > _order(own)
 
 
-def _numbers(release: re.Match[str] | None) -> tuple[int, ...]:
-    return tuple(int(part or 0) for part in release.groups()) if release else ()
+def _order(version: str) -> tuple[int, ...]:
+    """Return the numbers of a version, and whether it is a release."""
+    named = _RELEASE.match(version)
+    numbers = [int(part or 0) for part in named.groups()] if named else []
+    return (*numbers, _RELEASE.fullmatch(version) is not None)

@@ -43,6 +43,11 @@ def test_only_a_later_release_is_newer(published: str, *, newer: bool) -> None:
     assert is_newer(published, "0.1.0") is newer
 
 
+@pytest.mark.parametrize(("published", "newer"), [("0.2.0", True), ("0.2.1", True), ("0.1.9", False)])
+def test_a_development_version_makes_room_for_the_release_that_it_names(published: str, *, newer: bool) -> None:
+    assert is_newer(published, "0.2.0.dev0") is newer
+
+
 @pytest.mark.parametrize(
     ("document", "version"),
     [
