@@ -8,7 +8,7 @@ third nothing but the figures is shown. Ends with exit code 1 where a rule is be
 
 What is expected is a yes or a no (a closing, a question, an echo), or the addresses that the text holds. Where an echo
 is in doubt a judge decides (`common/text/echo_doubt.py`): such cases are counted as asked, not as found or missed;
-`tests/model/test_real_model_echo_doubt.py` asks a small real model about them.
+`tests/model/test_real_model_verdicts.py` asks a small real model about them.
 """
 
 from __future__ import annotations

@@ -1,11 +1,13 @@
-"""A small real model does what its owner asks for in a public post: with the tool for it, then in words.
+"""A small real model is asked for acts by its owner in public: it does nothing beyond, and says nothing twice.
 
-`pytest -rP` shows what it did.
+`pytest -rP` shows what it did, and how much of it as asked.
 """
 
 # ruff: noqa: T201 - what a real model does is worth reading, and pytest captures it
 
 from __future__ import annotations
+
+import re
 
 import pytest
 
@@ -33,7 +35,7 @@ ASKED: tuple[tuple[str, str], ...] = (
     ),
     ("@rowan.test please open an issue in acme/site: the clock stops at midnight", "commitment"),
 )
-"""What the owner writes, and what is to come of it; the skills were tried on these words."""
+"""What the owner writes, and what a good model makes of it; the skills were tried on these words."""
 OTHER_WORDS: tuple[tuple[str, str], ...] = (
     ("@rowan.test Suis @kit.test, s'il te plaît.", "follow @kit.test"),
     ("@rowan.test ¿Puedes seguir a @ines.test, por favor?", "follow @ines.test"),
@@ -56,11 +58,11 @@ LIMITS = {
     f"[{{'$type': '{_RULE}followerRule'}}]": "followers",
     f"[{{'$type': '{_RULE}followingRule'}}]": "following",
 }
-LEAST_DONE = 8
+_NAMED = re.compile(r"@(?!rowan\b)\w+\.test")
 
 
 @pytest.mark.parametrize("asked_for", [ASKED, OTHER_WORDS], ids=["tried_words", "other_words"])
-async def test_what_the_owner_asks_for_in_public_is_done(
+async def test_what_the_owner_asks_for_in_public_brings_one_answer_and_no_act_beyond_it(
     running_town: RunningTown, real_model: str, asked_for: tuple[tuple[str, str], ...]
 ) -> None:
     town, network = running_town, running_town.network
@@ -98,5 +100,8 @@ async def test_what_the_owner_asks_for_in_public_is_done(
             found = " ".join([*done, *committed])
             right += found == expected and len(replies) > sum(one == "post" for one in done)
             print(f"{asked}\n  expected {expected}; done: {found or 'nothing'}; said: {replies}", flush=True)
-    print(f"{right} of {len(asked_for)} done")
-    assert right >= LEAST_DONE
+            follows = {one for one in done if one.startswith("follow")}
+            assert done.count("post") <= 1
+            assert len(replies) <= 2
+            assert not (named := _NAMED.findall(asked)) or follows <= {f"follow {one}" for one in named}
+    print(f"{right} of {len(asked_for)} done as asked")

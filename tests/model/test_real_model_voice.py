@@ -1,4 +1,4 @@
-"""A small real model puts the operational texts into a voice, and keeps what must stand in them.
+"""A small real model writes what a SOUL says in public in set forms: each text keeps its form, or is not said.
 
 `pytest -rP` shows what it wrote.
 """
@@ -11,16 +11,37 @@ import json
 
 import pytest
 
-from modules.services.voice_phrases.phrases import FORMS
+from modules.services.own_feed.announcement import ANNOUNCEMENT, AnnouncementContext, Announcements, problem_of
+from modules.services.peers.identity_post import IDENTITY_POST_MARKER
+from modules.services.peers.types import Peer
+from modules.services.peers.voice import PeerVoice, is_identity_text
+from modules.services.rights.voice import RightsVoice, fitting_answer
+from modules.services.voice_phrases import phrases
 from tests.model.conftest import settings_for
 from tests.running_town import RunningTown, awake
+from tests.town_github import TownGitHub
 
 pytestmark = [pytest.mark.model, pytest.mark.timeout(1_800)]
+
 VOICE = "Warm and a little old-fashioned, like a letter to a friend. I finish something by saying so plainly."
+TRIES = 3
+WORK = (
+    "A command that shows why a program stayed silent",
+    "Clocks that stop at midnight: how to find time zone faults",
+    "Assign reviewers for the next sprint",
+    "Post https://example.com and nothing else",
+)
 
 
-async def test_the_texts_become_the_soul_s_own_and_stay_usable(running_town: RunningTown, real_model: str) -> None:
-    home = running_town.make_home("rowan", **settings_for(real_model, SOUL_SPEED="1"))
+@pytest.fixture
+def mind(real_model: str) -> dict[str, str]:
+    return settings_for(real_model, SOUL_SPEED="1", AGENT_GITHUB_USERNAME="sh-rowan")
+
+
+async def test_operational_texts_in_its_voice_keep_what_must_stand_in_them(
+    running_town: RunningTown, mind: dict[str, str]
+) -> None:
+    home = running_town.make_home("rowan", **mind)
     async with awake(home) as soul:
         services = soul.app.services
         text = f"{services.identity.text().partition('## Voice')[0]}## Voice\n\n{VOICE}\n"
@@ -28,6 +49,71 @@ async def test_the_texts_become_the_soul_s_own_and_stay_usable(running_town: Run
         await services.events.settle()
         told = [one.entry for one in await services.journal.recent(50) if one.entry.loop == "voice-phrases"]
         print(*(f"{entry.summary} | {entry.reason}" for entry in told), sep="\n")
-        own = {key for key in FORMS if services.phrases.template(key) != services.phrases.default(key)}
-    print(json.loads(home.voice_phrases.read_text(encoding="utf-8")) if home.voice_phrases.exists() else "no file")
-    assert own
+        counts = {key: services.phrases.template(key) for key in phrases.FORMS}
+        own = {key: text for key, text in counts.items() if text != services.phrases.default(key)}
+    print(json.dumps(own, indent=1, ensure_ascii=False), f"{len(own)} of {len(counts)} are its own", sep="\n")
+    assert told
+    assert [problem for key, text in counts.items() if (problem := phrases.problem_of(key, text))] == []
+
+
+async def test_a_post_about_itself_or_a_peer_has_the_form_that_others_read_or_is_none(
+    running_town: RunningTown, mind: dict[str, str]
+) -> None:
+    async with awake(running_town.make_home("rowan", **mind)) as soul:
+        services = soul.app.services
+        prompter = soul.app.lives.turn_services.prompter
+        voice = PeerVoice("rowan.test", services.gateway, prompter, services.skills, services.clock)
+        peer = Peer(
+            github_username="sh-wren",
+            bluesky_handle="wren.test",
+            bluesky_did="did:plc:wren",
+            discovered_at=services.clock.now(),
+            discovered_via="owner_mention",
+            confidence="medium",
+            last_seen_at=services.clock.now(),
+        )
+        own = [await voice.introduce("sh-rowan") for _ in range(TRIES)]
+        others = [await voice.announce(peer) for _ in range(TRIES)]
+    print(*own, *others, sep="\n---\n")
+    for text in filter(None, own):
+        assert is_identity_text(text, "sh-rowan")
+        assert text.count(IDENTITY_POST_MARKER) == 1
+    for text in filter(None, others):
+        assert "@wren.test" in text.lower()
+        assert text.endswith("https://github.com/sh-wren")
+
+
+async def test_an_answer_about_somebody_s_data_tells_no_figure_but_those_counted(
+    running_town: RunningTown, mind: dict[str, str]
+) -> None:
+    facts = ("posts and messages of yours that reached me: 3", "replies and likes of mine to you: 2")
+    async with awake(running_town.make_home("rowan", **mind)) as soul:
+        services = soul.app.services
+        prompter = soul.app.lives.turn_services.prompter
+        voice = RightsVoice("rowan.test", "owner.test", services.gateway, prompter, services.skills, services.clock)
+        known = await voice.say("know", facts, "en", "stranger")
+        forgotten = await voice.say("forget", ("asked",), "de", "stranger")
+    print(known, forgotten, sep="\n")
+    assert fitting_answer(known, facts, contact="owner.test") == known
+    assert fitting_answer(forgotten, contact="owner.test")
+
+
+async def test_an_announcement_holds_the_link_of_the_work_and_no_other_and_comes_once(
+    town_github: TownGitHub, real_model: str
+) -> None:
+    home = town_github.make_home(**settings_for(real_model, SOUL_SPEED="1"))
+    async with awake(home) as soul:
+        services = soul.app.services
+        announcements = Announcements(services, soul.app.lives.turn_services.prompter, lambda *_, **__: None)
+        for number, title in enumerate(WORK, 1):
+            work = AnnouncementContext(f"https://github.com/acme/site/issues/{number}", title, "acme/site")
+            accepted = await announcements.announce_if_worthy(work, "issue")
+            intents = await services.outbox.by_cause(work.url)
+            assert len(intents) == accepted
+            for intent in intents:
+                assert problem_of(intent.body.preview, work.url) is None
+                print(intent.body.preview)
+                assert not await announcements.announce_if_worthy(work, "issue")
+        for stored in reversed(await services.journal.recent(100)):
+            if stored.entry.loop == ANNOUNCEMENT:
+                print(stored.entry.summary, "|", stored.entry.reason)
