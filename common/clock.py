@@ -141,7 +141,9 @@ class FakeClock:
                 await asyncio.sleep(0)
             if not unfinished:
                 return
-            await asyncio.wait(set(unfinished), timeout=_THREAD_S, return_when=asyncio.FIRST_COMPLETED)
+            done, _ = await asyncio.wait(set(unfinished), timeout=_THREAD_S, return_when=asyncio.FIRST_COMPLETED)
+            if not done:
+                return
 
 
 def iso(moment: datetime) -> str:
