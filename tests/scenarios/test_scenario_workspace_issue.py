@@ -46,9 +46,16 @@ async def test_an_issue_that_names_nobody_gets_one_comment_in_a_workspace(place:
         assert [one.code for one in soul.app.services.relationships.reflection.insights] == ["Commented"]
 
 
-@pytest.mark.parametrize("by_soul", [True, False])
-async def test_an_issue_that_it_leaves_is_closed_unless_a_person_waits(place: Place, *, by_soul: bool) -> None:
+@pytest.mark.parametrize(("by_soul", "is_planned"), [(True, False), (False, False), (True, True)])
+async def test_an_issue_that_it_leaves_is_closed_unless_a_person_waits_or_a_plan_names_it(
+    place: Place, *, by_soul: bool, is_planned: bool
+) -> None:
     place.town.mind.answer = leaving
+    if is_planned:
+        body = f"# [PLAN] Mine\n\n## Context\nAsked for in #{place.issue.number}\n"
+        owner = place.network.find("owner")
+        assert owner
+        place.network.open_issue(place.repo, owner, title="[PLAN] Mine", body=body, labels=["plan"])
     if by_soul:
         wren = place.network.create_account("wren")
         place.network.write_comment(place.repo, place.issue, wren, "@rowan that is done, is it not?")
@@ -58,4 +65,4 @@ async def test_an_issue_that_it_leaves_is_closed_unless_a_person_waits(place: Pl
         await look_around(soul, place)
         assert (await acts(soul))[0][0] == "left"
         assert len(place.issue.reactions) == 1
-        assert place.issue.state == ("closed" if by_soul else "open")
+        assert place.issue.state == ("closed" if by_soul and not is_planned else "open")

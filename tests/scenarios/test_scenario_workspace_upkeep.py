@@ -196,3 +196,15 @@ async def test_no_plan_is_said_to_be_complete_where_github_would_not_let_us_clos
     workspace.repo.collaborators -= {"rowan", "wren"}
     await look(souls, 3)
     assert (plan.state, workspace.said(plan)) == ("open", [])
+
+
+async def test_of_the_issues_of_a_complete_plan_those_are_closed_that_github_lets_us_close(
+    souls: list[RunningSoul], workspace: Workspace
+) -> None:
+    theirs, own = workspace.open("kit", "A count"), workspace.open("rowan", "A thought of ours")
+    told = f"It counts.\n\nFor #{theirs.number}, #{own.number}."
+    plan = workspace.plan("rowan", replace(FRESH, tasks=(Task(1, "Count", status="completed", description=told),)))
+    workspace.repo.collaborators.clear()
+    await look(souls, 3)
+    assert [one.state for one in (theirs, own, plan)] == ["open", "closed", "closed"]
+    assert (workspace.said(theirs), len(workspace.said(own))) == ([], 1)

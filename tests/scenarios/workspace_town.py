@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
@@ -97,6 +98,13 @@ class WorkspaceTown:
         account = self.network.find(login)
         assert account
         self.network.set_state(self.issue(number), account, "closed")
+
+    def completes(self, login: str, number: int) -> None:
+        """Somebody writes into a plan that all of its tasks are completed."""
+        account = self.network.find(login)
+        assert account
+        done = re.sub(r"(?m)^(\*\*Status:\*\*).*$", r"\1 completed", self.issue(number).body or "")
+        self.network.change_issue(self.repo, self.issue(number), account, body=done)
 
     def issue(self, number: int) -> StoredIssue:
         """An issue by its number."""

@@ -47,6 +47,7 @@ from modules.services.outbox.rules.rules import TURNS_OF_PEERS, TURNS_OF_STRANGE
 from modules.services.outbox.rules.waits import PersonTurns
 from modules.services.outbox.types import ACTIVE_STATES, Intent, ProposedAction
 from modules.services.own_feed.expressions import NoteInsight
+from modules.services.plans.standing import is_planned
 from modules.services.repository_rules.checking import RepositoryRules
 from modules.services.workspaces.sentinel import is_marked_finished
 
@@ -245,8 +246,14 @@ class ThreadHandler:
         return disposition
 
     async def _close_left(self, waiting: WaitingThread, thread: IssueThread, known: Known) -> None:
-        """Close an issue of a workspace that we leave, where nobody waits for anything. Once opened again it stays."""
+        """Close an issue of a workspace that we leave, where nobody waits for anything. Once opened again it stays.
+
+        One that an open plan names is left to that plan, and so is any where that cannot be read.
+        """
         if not is_closed_on_leaving(thread, known):
+            return
+        planned = await is_planned(self._github, repo_of(waiting), waiting.number)
+        if isinstance(planned, Err) or planned.data:
             return
         about = f"close {waiting.repo}#{waiting.number}"
         body = IssueUpdateBody(

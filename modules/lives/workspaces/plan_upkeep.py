@@ -10,8 +10,10 @@ from modules.lives.workspaces.thread_news import PLAN_COMPLETE
 from modules.lives.workspaces.types import FoundPlan, Place, PlanKey, Poll, PolledWorkspace, StepResult
 from modules.lives.workspaces.upkeep_acts import SOURCE, UpkeepActs
 from modules.lives.workspaces.upkeep_policy import Duplicate, duplicates_among, label_change, task_lines
+from modules.services.agent.skills.skills import Skills
 from modules.services.outbox.github_bodies import CommentDeletionBody
 from modules.services.plans.types import PlanLabel
+from modules.services.plans.words import issues_taken_up
 from modules.services.voice_phrases.store import Phrase
 from modules.services.workspaces.acting import ActingTurns
 from modules.services.workspaces.comment_cleanup import duplicate_comment_ids
@@ -35,6 +37,7 @@ class DuplicatePlans:
     acting: ActingTurns
     phrase: Phrase
     owner: str
+    skills: Skills
 
     async def run(self, poll: Poll) -> StepResult:
         closed: list[PlanKey] = []
@@ -46,7 +49,7 @@ class DuplicatePlans:
 
     async def _tidy(self, workspace: PolledWorkspace) -> list[PlanKey]:
         trusted = await self.trust.accounts(workspace.repo)
-        found = duplicates_among(workspace.plans, trusted, self.owner)
+        found = duplicates_among(workspace.plans, trusted, self.owner, lambda plan: issues_taken_up(plan, self.skills))
         return [one.plan.key for one in found if self._is_ours(one, trusted) and await self._supersede(one, trusted)]
 
     def _is_ours(self, one: Duplicate, trusted: TrustedAccounts) -> bool:
@@ -75,7 +78,10 @@ class DuplicatePlans:
 
 @dataclass(slots=True)
 class PlanStanding:
-    """Keeps the label of each plan true, and closes a plan whose tasks are all completed."""
+    """Keeps the label of each plan true, and closes a plan whose tasks are all completed.
+
+    The issues that it is for are closed first: until then the plan that stands open tells that this is to be done.
+    """
 
     name = "plan-standing"
     place = Place.DUPLICATE_COMMENTS
@@ -86,6 +92,7 @@ class PlanStanding:
     trust: WorkspaceTrust
     acting: ActingTurns
     phrase: Phrase
+    skills: Skills
 
     async def run(self, poll: Poll) -> StepResult:
         closed = [plan.key for plan in poll.plans if self._is_due(plan) and await self._settle(plan)]
@@ -114,7 +121,19 @@ class PlanStanding:
         words = f"{self.phrase('github.plan_complete')}\n\n{self.phrase('github.quality_loop')}"
         if not await self.upkeep.said(plan.repo, fresh.number, PLAN_COMPLETE, words, trusted):
             return False
+        if not await self._end_issues(plan, trusted):
+            return False
         return await self.upkeep.close(plan.repo, fresh, PLAN_COMPLETE, "all of its tasks are completed")
+
+    async def _end_issues(self, plan: FoundPlan, trusted: TrustedAccounts) -> bool:
+        """Close the issues that a complete plan is for, with its link; return whether that is done for all of them."""
+        words = self.phrase("github.issue_done", url=plan.issue.html_url)
+        key, why = f"done-by-{plan.number}", f"all tasks of the plan #{plan.number} are completed"
+        ended = [
+            await self.upkeep.end(plan.repo, number, key, words, trusted, why=why)
+            for number in issues_taken_up(plan.plan, self.skills)
+        ]
+        return all(ended)
 
 
 @dataclass(slots=True)

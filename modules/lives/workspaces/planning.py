@@ -11,7 +11,7 @@ from common.clock import Clock
 from common.settings import Settings
 from modules.lives.workspaces.health import HealthCheck
 from modules.lives.workspaces.sentinel import SentinelStep, SoulsKnown
-from modules.lives.workspaces.synthesis import RollUpStep, SynthesisStep
+from modules.lives.workspaces.synthesis import SynthesisStep
 from modules.lives.workspaces.types import Step
 from modules.lives.workspaces.writing import WorkspaceWriter
 from modules.runtime.journal.journal import Journal
@@ -79,7 +79,6 @@ def planning_steps(services: PlanningServices, trust: WorkspaceTrust, turns: Act
             journal=services.journal,
             speed=speed,
         ),
-        RollUpStep(writer, phrase, services.journal, services.clock),
         SynthesisStep(
             github=services.github,
             workspaces=services.workspaces,

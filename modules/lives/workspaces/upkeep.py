@@ -14,6 +14,7 @@ from modules.lives.workspaces.types import Step
 from modules.lives.workspaces.upkeep_acts import UpkeepActs
 from modules.runtime.database.database import Database
 from modules.runtime.journal.journal import Journal
+from modules.services.agent.skills.skills import Skills
 from modules.services.outbox.outbox import Outbox
 from modules.services.peers.registry import PeerRegistry
 from modules.services.voice_phrases.store import VoicePhrases
@@ -33,6 +34,7 @@ class UpkeepServices(Protocol):
     github: GitHub
     outbox: Outbox
     phrases: VoicePhrases
+    skills: Skills
     peer_registry: PeerRegistry
 
 
@@ -61,9 +63,9 @@ def upkeep_steps(services: UpkeepServices, trust: WorkspaceTrust, acting: Acting
 
     return [
         PlanPeers(registry, trust, github.login),
-        DuplicatePlans(upkeep, trust, acting, phrase, owner),
+        DuplicatePlans(upkeep, trust, acting, phrase, owner, services.skills),
         DuplicateComments(upkeep, github),
-        PlanStanding(upkeep, trust, acting, phrase),
+        PlanStanding(upkeep, trust, acting, phrase, services.skills),
         OpenIssues(upkeep, trust, acting, services.database, github.login),
         RestingIssues(upkeep, github, trust, acting, phrase, owner, souls, settings.soul_speed),
     ]

@@ -13,6 +13,7 @@ from adapters.github.client import GitHub
 from adapters.github.types import Issue, Repo
 from common.clock import Clock, parse_iso
 from common.result import Err
+from modules.lives.workspaces.upkeep_policy import is_work
 from modules.runtime.journal.journal import Journal
 from modules.runtime.journal.types import Entry
 from modules.services.outbox.github_bodies import GitHubBody, IssueCommentBody, IssueUpdateBody, LabelBody
@@ -92,6 +93,22 @@ class UpkeepActs:
         summary = f"Closing {repo.full_name}#{issue.number}"
         await self._journal.record(Entry("decision", self._loop, summary, line="info", reason=why))
         return True
+
+    async def end(self, repo: Repo, number: int, key: str, text: str, trusted: TrustedAccounts, *, why: str) -> bool:
+        """Comment on an issue, and close it once that stands there; return whether nothing of it is left to be done.
+
+        What GitHub does not let us close is left alone, and so it is where the comment was refused.
+        """
+        found = await self._github.get_issue(repo, number)
+        if isinstance(found, Err):
+            return found.kind == "not_found"
+        if found.data.state != "open" or not is_work(found.data) or not self.may_close(found.data, trusted):
+            return True
+        if await self.said(repo, number, key, text, trusted):
+            await self.close(repo, found.data, key, why)
+            return True
+        proposed = await self._outbox.by_target("issue_comment", _part(repo, number, key))
+        return bool(proposed) and not any(one.state in ACTIVE_STATES for one in proposed)
 
     async def label(self, repo: Repo, issue: Issue, change: tuple[Sequence[str], Sequence[str]], key: str) -> bool:
         """Change the labels of an issue; return whether that was proposed now."""

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Literal
 
 from adapters.github.types import Issue
-from common.clock import parse_iso
+from common.clock import parse_iso, parse_iso_or_none
 from common.text.strings import normalized_title
 from common.text.untrusted import one_line
 from modules.lives.workspaces.types import FoundPlan
+from modules.services.plans.issues import names_issue
 from modules.services.plans.parse import BODY_MARK, TITLE_MARK
 from modules.services.plans.tasks import PLAN_LABEL, plan_labels
 from modules.services.plans.types import ACTIVE_TASKS, Plan, PlanLabel, Task
@@ -27,6 +28,7 @@ _NOT_TALKED_ABOUT = frozenset({PLAN_LABEL, FINISHED_LABEL})
 _KEPT_LABELS = _NOT_TALKED_ABOUT | {"discussion"}
 _MOST_CARRIED = 30
 _TITLE_CHARS = 120
+_SUPERSEDED = f"{PLAN_LABEL}:superseded"
 _NO_MENTION = "@\u200b"
 
 
@@ -39,22 +41,26 @@ class Duplicate:
     carried: tuple[Task, ...]
 
 
-def duplicates_among(plans: Iterable[FoundPlan], trusted: TrustedAccounts, owner: str) -> list[Duplicate]:
+def duplicates_among(
+    plans: Iterable[FoundPlan], trusted: TrustedAccounts, owner: str, issues_of: Callable[[Plan], Collection[int]]
+) -> list[Duplicate]:
     """Return which of the open plans of one workspace are needless, the oldest first.
 
-    Of the plans by those who are trusted the one with the most completed and active tasks is kept, the oldest of
-    several. A plan of the owner is never needless.
+    Plans do the same if they are for the same issue (`issues_of`), or neither is for any. Of those by whom is trusted
+    the one with the most completed and active tasks is kept, the oldest of several. A plan of the owner is never
+    needless.
     """
-    ours = [one for one in plans if trusted.covers(one.issue.author)]
-    if len(ours) < 2:  # noqa: PLR2004 - one is no duplicate
-        return []
-    kept = min(ours, key=lambda one: (-_begun(one.plan), one.number))
-    others = sorted((one for one in ours if one is not kept), key=lambda one: one.number)
-    return [
-        Duplicate(one, kept, _missing(one.plan, kept.plan))
-        for one in others
-        if one.issue.author.lower() != owner.lower()
-    ]
+    kept: list[tuple[FoundPlan, frozenset[int]]] = []
+    found: list[Duplicate] = []
+    ours = (one for one in plans if trusted.covers(one.issue.author))
+    for one in sorted(ours, key=lambda each: (-_begun(each.plan), each.number)):
+        issues = frozenset(issues_of(one.plan))
+        same = next((other for other, theirs in kept if issues & theirs or not issues | theirs), None)
+        if same is None:
+            kept.append((one, issues))
+        elif one.issue.author.lower() != owner.lower():
+            found.append(Duplicate(one, same, _missing(one.plan, same.plan)))
+    return sorted(found, key=lambda each: each.plan.number)
 
 
 def _begun(plan: Plan) -> int:
@@ -91,19 +97,30 @@ def may_rest(issue: Issue, owner: str, plans: Iterable[FoundPlan]) -> bool:
     labels = {label.lower() for label in issue.labels}
     if issue.is_pull_request or _is_plan(issue) or labels & _KEPT_LABELS or issue.author.lower() == owner.lower():
         return False
-    return not any(_names(plan.issue.body, issue.number) for plan in plans)
+    return not any(names_issue(plan.issue.body, issue.number) for plan in plans)
 
 
-def _names(text: str, number: int) -> bool:
-    """Whether a text names an issue as `#12` or by its address."""
-    for mark in (f"#{number}", f"/issues/{number}"):
-        begin = text.find(mark)
-        while begin >= 0:
-            after = text[begin + len(mark) : begin + len(mark) + 1]
-            if not after.isdigit():
-                return True
-            begin = text.find(mark, begin + 1)
-    return False
+def is_work(issue: Issue) -> bool:
+    """Return whether an issue tells of work that may go into a plan."""
+    return not issue.is_pull_request and _KEPT_LABELS.isdisjoint(label.lower() for label in issue.labels)
+
+
+def unplanned(issues: Iterable[Issue], plans: Collection[Issue]) -> list[Issue]:
+    """Return the issues that tell of work, without those that a plan names.
+
+    A plan that was closed counts for what did not change since, unless another one took its place.
+    """
+    return [one for one in issues if is_work(one) and not any(_covers(plan, one) for plan in plans)]
+
+
+def _covers(plan: Issue, issue: Issue) -> bool:
+    if not names_issue(plan.body, issue.number):
+        return False
+    if plan.state == "open":
+        return True
+    closed_at = parse_iso_or_none(plan.closed_at)
+    is_replaced = _SUPERSEDED in {label.lower() for label in plan.labels}
+    return not is_replaced and closed_at is not None and closed_at >= parse_iso(issue.updated_at)
 
 
 def rests_for(issue: Issue, now: datetime) -> timedelta:

@@ -45,7 +45,6 @@ class WorkspaceWriter:
         body: str,
         *,
         labels: Sequence[str] = (),
-        rolls_up: Sequence[int] = (),
     ) -> bool:
         """Open an issue that notifies nobody."""
         short, text = one_line(without_mentions(title), TITLE_CHARS), comment_body(body)
@@ -58,7 +57,6 @@ class WorkspaceWriter:
             title=short,
             body=text,
             labels=tuple(labels),
-            rolls_up=tuple(rolls_up),
         )
         return await self._propose(ProposedAction(issue, key, cause_id=repo.url))
 
@@ -87,11 +85,6 @@ class WorkspaceWriter:
         """Whether an act of a kind whose key begins with `prefix` was accepted and is not done yet."""
         found = await self.outbox.of_kind(kind, _LOOKED_AT)
         return any(one.state in _WAITING and one.target.startswith(prefix) for one in found)
-
-    async def done(self, prefix: str) -> list[Intent]:
-        """Return the issues that were opened under keys that begin with `prefix`, newest first."""
-        found = await self.outbox.of_kind("issue", _LOOKED_AT)
-        return [one for one in found if one.state == "done" and one.target.startswith(prefix)]
 
     async def settled(self, kind: IntentKind, key: str) -> bool:
         """Whether an act was accepted under a key, or refused by the owner."""

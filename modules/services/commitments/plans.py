@@ -5,6 +5,7 @@ The plan is kept with the commitment, so that each later step, also after a cras
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import replace
 
 from adapters.github.client import GitHub
@@ -19,7 +20,7 @@ from modules.services.commitments.naming import said, title_of
 from modules.services.commitments.texts import TITLE_CHARS, without_mentions
 from modules.services.commitments.types import Progress, QueuedCommitment
 from modules.services.plans.compose import PlanComposer, PlanRequest
-from modules.services.plans.docs_tasks import ensure_docs_tasks
+from modules.services.plans.docs_tasks import ensure_docs_tasks, has_docs_tasks
 from modules.services.plans.parse import TITLE_MARK
 from modules.services.plans.render import generate_plan_markdown
 from modules.services.plans.standing import pages_of, standing_plan
@@ -76,15 +77,22 @@ class PlanMaker:
         return Progress("prepared", result={"owner": repo.owner, "repoName": repo.name, PLAN: made})
 
 
-async def complete_plan(plan: Plan, repo: Repo, github: GitHub, skills: Skills) -> Plan:
-    """Return the plan with the checks that every plan has and, in a workspace, the tasks that make its pages."""
+async def complete_plan(plan: Plan, repo: Repo, github: GitHub, skills: Skills, *, beside: Iterable[Plan] = ()) -> Plan:
+    """Return the plan with the checks that every plan has and, in a workspace, the tasks that make its pages.
+
+    A page that a plan makes which is open `beside` it is left to that one.
+    """
     words = plan_words(skills, repo.full_name)
     plan = replace(plan, verification=plan.verification or words.verification)
     if not repo.name.lower().startswith(WORKSPACE_PREFIX):
         return plan
     pages = await pages_of(github, repo)
+    made = has_docs_tasks(task for other in beside for task in other.tasks)
     return ensure_docs_tasks(
-        plan, words.docs, skip_agents_md=pages.has_agents_md, skip_scenarios_md=pages.has_scenarios_md
+        plan,
+        words.docs,
+        skip_agents_md=pages.has_agents_md or made.has_agents_md,
+        skip_scenarios_md=pages.has_scenarios_md or made.has_scenarios_md,
     )
 
 

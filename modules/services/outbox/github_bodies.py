@@ -34,17 +34,13 @@ class OnGitHub(OfCommitment):
 
 
 class IssueBody(OnGitHub):
-    """A new issue, assigned to ourselves where `assignees` is empty.
-
-    `rolls_up` are the numbers of the issues that a plan takes the place of; they are closed once it stands.
-    """
+    """A new issue, assigned to ourselves where `assignees` is empty."""
 
     kind: ClassVar[Literal["issue"]] = "issue"
     body: StrictStr
     title: StrictStr
     labels: Names = ()
     assignees: Names = ()
-    rolls_up: tuple[_Number, ...] = ()
 
 
 class IssueCommentBody(OnGitHub):

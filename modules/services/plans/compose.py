@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import random
-import re
 from collections.abc import AsyncIterator, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -17,7 +16,9 @@ from modules.runtime.llm.types import Importance, Message, NamedTool, ToolSpec
 from modules.services.agent.framing import Framer
 from modules.services.agent.skills.skills import Skills
 from modules.services.plans.dependencies import resolve_dependencies
+from modules.services.plans.issues import numbers_in
 from modules.services.plans.types import Plan, Task
+from modules.services.plans.words import issues_taken_up
 
 SKILL = "plan-synthesis"
 TOOL = "plan_create"
@@ -28,7 +29,6 @@ _WORDS = "plans"
 _TOKENS = 2_000
 _ISSUE_CHARS, _ALL_ISSUES_CHARS = 8_000, 24_000
 _MOST_DIGITS = 9
-_ISSUE = re.compile(r"(?<![\w/#&])#(\d{1,9})(?!\w)", re.ASCII)
 _TITLE_CHARS, _GOAL_CHARS, _TEXT_CHARS, _FIELD_CHARS, _SAID_CHARS = 120, 400, 2_000, 200, 500
 _MOST_FILES = 10
 _TEMPERATURES = (0.0, 0.5)
@@ -148,7 +148,8 @@ class PlanComposer:
         async for called in self._asked(asked, _ISSUE_PLAN, facts, "own"):
             tasks = [self._with_issues(one, known) for one in _list(called.get("tasks"))]
             plan = read_plan({**called, "tasks": tasks}, title=repo.name)
-            if plan and issues_in(plan, known):
+            # NOTE(self): the words of an issue may name another one that was not handed in; nothing is closed for that.
+            if plan and (found := set(issues_taken_up(plan, self.skills))) and found <= known:
                 return plan
         return None
 
@@ -173,16 +174,22 @@ class PlanComposer:
                 yield called.input
 
     def _with_issues(self, task: object, known: Collection[int]) -> object:
-        """The task with the issues that it is for, of those that are known, told at the end of its description."""
-        if not isinstance(task, Mapping):
+        """The task with the issues that it is for, of those that are known, told at the end of its description.
+
+        Those that its words name are among them.
+        """
+        told = {"title": task} if isinstance(task, str) else task
+        if not isinstance(told, Mapping):
             return task
-        numbers = [number for one in _list(task.get("issues")) if (number := _number(one)) in known]
+        text = _text(told.get("description"))
+        named = (*map(_number, _list(told.get("issues"))), *numbers_in(f"{_text(told.get('title'))}\n{text}"))
+        numbers = [number for number in dict.fromkeys(named) if number in known]
         if not numbers:
             return task
-        told = ", ".join(f"#{number}" for number in dict.fromkeys(numbers))
-        line = self.skills.render(_WORDS, "For Issues", issues=told)
-        text = _text(task.get("description"))[: _TEXT_CHARS - len(line) - 2]
-        return {**task, "description": f"{text}\n\n{line}".strip()}
+        issues = ", ".join(f"#{number}" for number in numbers)
+        line = self.skills.render(_WORDS, "For Issues", issues=issues)
+        text = text[: _TEXT_CHARS - len(line) - 2]
+        return {**told, "description": f"{text}\n\n{line}".strip()}
 
 
 def fitting(issues: Iterable[SourceIssue]) -> list[SourceIssue]:
@@ -199,13 +206,6 @@ def fitting(issues: Iterable[SourceIssue]) -> list[SourceIssue]:
         chosen.append(cut)
         room -= len(cut.text)
     return chosen
-
-
-def issues_in(plan: Plan, known: Collection[int]) -> tuple[int, ...]:
-    """Return those of the known issues that a task of the plan names as `#n`, in order."""
-    texts = (f"{task.title}\n{task.description}" for task in plan.tasks)
-    named = {int(found) for text in texts for found in _ISSUE.findall(text)}
-    return tuple(sorted(named & set(known)))
 
 
 def read_plan(given: Mapping[str, Any], *, title: str) -> Plan | None:

@@ -10,6 +10,7 @@ from adapters.github.types import Issue, Repo
 from common.clock import iso, parse_iso_or_none
 from common.result import ApiResult, Err, Ok
 from modules.services.plans.docs_tasks import AGENTS_PAGE, SCENARIOS_PAGE
+from modules.services.plans.issues import names_issue
 from modules.services.plans.tasks import PLAN_LABEL
 
 CLOSED_LATELY = timedelta(days=7)
@@ -37,6 +38,14 @@ async def standing_plan(github: GitHub, repo: Repo, now: datetime) -> ApiResult[
         return closed
     lately = [one for one in closed.data if not one.is_pull_request and _closed_since(one, since)]
     return Ok(max(lately, key=lambda one: one.number, default=None))
+
+
+async def is_planned(github: GitHub, repo: Repo, number: int) -> ApiResult[bool]:
+    """Return whether an open plan names an issue: then it stays open until the plan is complete."""
+    opened = await github.list_issues(repo, labels=(PLAN_LABEL,), limit=_MOST_PLANS)
+    if isinstance(opened, Err):
+        return opened
+    return Ok(any(names_issue(one.body, number) for one in opened.data))
 
 
 async def pages_of(github: GitHub, repo: Repo) -> Pages:

@@ -6,6 +6,8 @@ from dataclasses import dataclass
 
 from modules.services.agent.skills.skills import Skills
 from modules.services.plans.docs_tasks import DocsTask, DocsWords
+from modules.services.plans.issues import issues_of
+from modules.services.plans.types import Plan
 
 _SKILL = "plans"
 
@@ -25,6 +27,11 @@ def plan_words(skills: Skills, repo: str) -> PlanWords:
     docs = DocsWords(_task(skills, "Agents Page", repo), _task(skills, "Scenarios Page", repo))
     updates = DocsWords(_task(skills, "Agents Update", repo), _task(skills, "Scenarios Update", repo))
     return PlanWords(tuple(check.removeprefix("- ").strip() for check in checks if check.strip()), docs, updates)
+
+
+def issues_taken_up(plan: Plan, skills: Skills) -> tuple[int, ...]:
+    """Return the issues that a plan says it is for. Raises `SkillError`."""
+    return issues_of(plan, skills.section(_SKILL, "For Issues"))
 
 
 def _task(skills: Skills, section: str, repo: str) -> DocsTask:

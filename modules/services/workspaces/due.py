@@ -9,15 +9,17 @@ from modules.services.workspaces.watched import WatchedWorkspace
 
 PLAN_SYNTHESIS_COOLDOWN = timedelta(hours=1)
 HEALTH_CHECK_COOLDOWN = timedelta(hours=24)
+MOST_OPEN_PLANS = 3
+"""In a workspace with so many open plans no further one is made."""
 
 
 def needs_plan_synthesis(workspace: WatchedWorkspace, now: datetime, cooldown: timedelta) -> bool:
-    """Whether a plan may be made there: it is not finished, its plans were read and none is open, and it is time."""
+    """Whether a plan may be made there: it is not finished, its plans were read, few are open, and it is time."""
     last = workspace.last_plan_synthesis_attempt
     return (
         workspace.finished_issue_number is None
         and workspace.last_polled is not None
-        and not workspace.active_plan_issues
+        and len(workspace.active_plan_issues) < MOST_OPEN_PLANS
         and (last is None or now - last >= cooldown)
     )
 

@@ -19,7 +19,9 @@ from modules.lives.workspaces.upkeep_policy import (
     may_rest,
     resting_code,
     task_lines,
+    unplanned,
 )
+from modules.services.plans.issues import issues_of
 from modules.services.plans.types import Plan, PlanLabel, Task, TaskStatus
 from modules.services.workspaces.trust import trusted_accounts
 
@@ -28,9 +30,15 @@ ISSUE = Issue(7, "A matter", "", "open", "kit", (), (), "https://github.com/a/b/
 TRUSTED = trusted_accounts("rowan", "owner", ["kit"], [])
 
 
-def plan(number: int, *statuses: TaskStatus, by: str = "kit") -> FoundPlan:
-    tasks = tuple(Task(place, f"Part {place}", status=status) for place, status in enumerate(statuses, 1))
+def plan(number: int, *statuses: TaskStatus, by: str = "kit", about: str = "") -> FoundPlan:
+    tasks = tuple(
+        Task(place, f"Part {place}", status=status, description=about) for place, status in enumerate(statuses, 1)
+    )
     return FoundPlan(Repo("a", "b"), replace(ISSUE, number=number, author=by), Plan("One", tasks=tasks))
+
+
+def issues_taken_up(found: Plan) -> tuple[int, ...]:
+    return issues_of(found, "For {{issues}}.")
 
 
 @pytest.mark.parametrize(
@@ -42,16 +50,19 @@ def plan(number: int, *statuses: TaskStatus, by: str = "kit") -> FoundPlan:
         ([plan(1, "completed"), plan(2, "completed", "claimed")], 2, [1]),
         ([plan(1, "pending"), plan(2, "completed", by="mallory")], None, []),
         ([plan(1, "pending", by="owner"), plan(2, "completed"), plan(3, "pending")], 2, [3]),
+        ([plan(1, "pending"), plan(2, "completed", about="For #8."), plan(3, "claimed", about="For #9.")], None, []),
+        ([plan(1, "completed"), plan(2, "pending", about="For #8, #9."), plan(3, "pending", about="For #9.")], 2, [3]),
     ],
 )
 def test_the_plan_that_is_furthest_stays(plans: list[FoundPlan], kept: int | None, needless: list[int]) -> None:
-    found = duplicates_among(plans, TRUSTED, "owner")
+    found = duplicates_among(plans, TRUSTED, "owner", issues_taken_up)
     assert [one.plan.number for one in found] == needless
     assert {one.kept.number for one in found} == ({kept} if needless else set())
 
 
 def test_only_unfinished_tasks_that_are_missing_are_carried_over() -> None:
-    found = duplicates_among([plan(1, "completed", "pending", "blocked"), plan(2, "completed", "claimed")], TRUSTED, "")
+    plans = [plan(1, "completed", "pending", "blocked"), plan(2, "completed", "claimed")]
+    found = duplicates_among(plans, TRUSTED, "", issues_taken_up)
     assert [task.title for task in found[0].carried] == ["Part 3"]
 
 
@@ -95,6 +106,28 @@ def test_what_must_stay_open_stays_open(issue: Issue, *, may: bool) -> None:
     body = "Asked for in #12, and in https://github.com/a/b/issues/34."
     named = plan(1, "pending")
     assert may_rest(issue, "owner", [replace(named, issue=replace(named.issue, body=body))]) is may
+
+
+PLANNED = replace(ISSUE, number=9, title="[PLAN] One", body="For #7.", labels=("plan",))
+ENDED = replace(PLANNED, state="closed", closed_at="2026-01-05T09:00:00Z")
+
+
+@pytest.mark.parametrize(
+    ("issue", "plans", "is_left"),
+    [
+        (ISSUE, [], True),
+        (ISSUE, [PLANNED], False),
+        (ISSUE, [replace(PLANNED, body="For #71.")], True),
+        (ISSUE, [ENDED], False),
+        (replace(ISSUE, updated_at="2026-01-05T09:00:01Z"), [ENDED], True),
+        (ISSUE, [replace(ENDED, labels=("plan", "plan:superseded"))], True),
+        (replace(ISSUE, labels=("Discussion",)), [], False),
+        (replace(ISSUE, is_pull_request=True), [], False),
+        (PLANNED, [], False),
+    ],
+)
+def test_what_no_plan_names_is_still_to_be_planned(issue: Issue, plans: list[Issue], *, is_left: bool) -> None:
+    assert unplanned([issue], plans) == ([issue] if is_left else [])
 
 
 @pytest.mark.parametrize(

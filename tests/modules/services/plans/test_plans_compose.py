@@ -6,7 +6,8 @@ from typing import Any
 
 import pytest
 
-from modules.services.plans.compose import MOST_ISSUES, MOST_TASKS, SourceIssue, fitting, issues_in, read_plan
+from modules.services.plans.compose import MOST_ISSUES, MOST_TASKS, SourceIssue, fitting, read_plan
+from modules.services.plans.issues import issues_of
 from modules.services.plans.parse import parse_plan
 from modules.services.plans.render import generate_plan_markdown
 from modules.services.plans.types import Plan, Task
@@ -89,12 +90,13 @@ def test_the_oldest_issues_go_into_a_plan_as_far_as_there_is_room() -> None:
     ("text", "named"),
     [
         ("For #3, #4.", (3, 4)),
-        ("see #4", (4,)),
-        ("#33 acme/site#3 &#3; #3a x#4 /#4", ()),
-        ("##3", ()),
-        ("(#3)", (3,)),
+        ("Show it, as #7 does.\n\n For #3.\nFor #3, #1.", (1, 3)),
+        ("For #3 and more.", ()),
+        ("This is not for #3.", ()),
+        ("For acme/site#3.", ()),
+        ("For #3, #4", ()),
     ],
 )
-def test_only_issues_that_a_task_names_are_in_the_plan(text: str, named: tuple[int, ...]) -> None:
-    plan = Plan("p", context="Also #5.", tasks=(Task(1, "t", description=text),))
-    assert issues_in(plan, {3, 4, 5}) == named
+def test_a_plan_is_for_the_issues_in_the_line_that_says_so(text: str, named: tuple[int, ...]) -> None:
+    plan = Plan("p", context="For #5.", tasks=(Task(1, "t", description=text),))
+    assert issues_of(plan, "For {{issues}}.") == named

@@ -30,13 +30,14 @@ def workspace(name: str = "site", **more: Any) -> WatchedWorkspace:
     [
         ({}, True),
         ({"last_polled": None}, False),
-        ({"active_plan_issues": (3,)}, False),
+        ({"active_plan_issues": (3, 4)}, True),
+        ({"active_plan_issues": (3, 4, 5)}, False),
         ({"finished_issue_number": 4}, False),
         ({"last_plan_synthesis_attempt": NOW - PLAN_SYNTHESIS_COOLDOWN}, True),
         ({"last_plan_synthesis_attempt": NOW - PLAN_SYNTHESIS_COOLDOWN + SECOND}, False),
     ],
 )
-def test_a_plan_is_looked_for_where_none_is_open_and_it_is_time(more: dict[str, Any], *, due: bool) -> None:
+def test_a_plan_is_looked_for_where_few_are_open_and_it_is_time(more: dict[str, Any], *, due: bool) -> None:
     one = workspace(**more)
     assert get_workspaces_needing_plan_synthesis([one], NOW) == ([one] if due else [])
 
