@@ -156,6 +156,20 @@ async def test_what_a_person_ended_unfinished_is_planned_again_only_after_someth
     assert [state for _, state, _ in place.issues()] == ["open", "closed", "open"]
 
 
+async def test_the_owner_is_told_once_of_tasks_that_need_code(place: WorkspaceTown) -> None:
+    place.opens("kit", "A map")
+    home = place.home()
+    told: list[tuple[str, str]] = []
+    for _ in range(3):
+        async with place.living(home) as one:
+            await one.look(60, times=2)
+            entries = await one.soul.app.services.journal.recent(200)
+            told = [(each.entry.summary, each.entry.reason) for each in entries if each.entry.loop == "undoable-tasks"]
+    ((summary, reason),) = told
+    assert "Task 3, Task 4 of acme/www-lil-intdev-site#2" in summary
+    assert reason == "Build the map; Build the search"
+
+
 async def test_of_two_souls_one_makes_the_plan(place: WorkspaceTown) -> None:
     place.repo.collaborators.add("wren")
     place.opens("kit", "A map")

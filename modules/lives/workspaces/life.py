@@ -25,6 +25,7 @@ from modules.lives.workspaces.task_comments import TaskComments, plain
 from modules.lives.workspaces.tell import ProgressTeller
 from modules.lives.workspaces.thread_news import ThreadNews
 from modules.lives.workspaces.types import Step, TaskWork
+from modules.lives.workspaces.undoable import UndoableTasks
 from modules.lives.workspaces.upkeep import UpkeepServices, build_acting, build_trust, upkeep_steps
 from modules.runtime.budget.budget import Budget
 from modules.runtime.home import Home
@@ -102,12 +103,13 @@ class ClaimRooms:
 
     sweep: SweepStep
     claim: ClaimStep
+    undoable: UndoableTasks
     execution: Execution
 
     @property
     def steps(self) -> list[Step]:
         """Those that run in a cycle; `Place` gives their order."""
-        return [self.sweep, self.claim]
+        return [self.sweep, self.undoable, self.claim]
 
 
 def build_task_sweep(services: WorkspaceServices, perceiver: WorkspacePerceiver, claims: ClaimRooms) -> TaskSweepLoop:
@@ -175,7 +177,8 @@ def build_claim_rooms(
         why_no_budget=lambda: services.budget.why_not("commitment"),
     )
     sweep = SweepStep(claimer=claimer, reader=reader, acting=acting, comments=comments, journal=journal)
-    return ClaimRooms(sweep, claim, execution)
+    undoable = UndoableTasks(works, services.workspaces, trust, journal)
+    return ClaimRooms(sweep, claim, undoable, execution)
 
 
 def _waits_there(services: WorkspaceServices, repo: Repo) -> str:

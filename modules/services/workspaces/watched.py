@@ -28,7 +28,8 @@ class WatchedWorkspace(Record):
     the numbers of its open plans at `last_polled`, when they were last read. `last_plan_synthesis_attempt` and
     `last_health_check_attempt` tell when a plan was last looked for in its issues, and the work in it last judged.
     `finished_issue_number` is the issue that says that it is finished; None for one that is not. Once such an
-    issue was closed, no other is made before `no_sentinel_before`.
+    issue was closed, no other is made before `no_sentinel_before`. `undoable_told` are the plans of which the owner was
+    told that they have tasks which this SOUL cannot do.
     """
 
     owner: str
@@ -42,6 +43,7 @@ class WatchedWorkspace(Record):
     last_health_check_attempt: Moment | None = None
     finished_issue_number: int | None = None
     no_sentinel_before: Moment | None = None
+    undoable_told: tuple[int, ...] = ()
 
 
 class WorkspaceChange(TypedDict, total=False):
@@ -53,6 +55,7 @@ class WorkspaceChange(TypedDict, total=False):
     last_health_check_attempt: datetime | None
     finished_issue_number: int | None
     no_sentinel_before: datetime | None
+    undoable_told: tuple[int, ...]
 
 
 class WatchedWorkspaces:

@@ -43,6 +43,7 @@ def test_a_workspace_is_watched_once_whatever_the_capitals(
             "discoveredAt": iso(clock.now()),
             "discoveredInThread": ROOT,
             "activePlanIssues": [],
+            "undoableTold": [],
         }
     }
 
