@@ -9,6 +9,8 @@ import sqlite3
 from contextlib import closing
 from pathlib import Path
 
+import pytest
+
 from tests.children import child_of
 from tests.patience import HANG_S
 
@@ -16,6 +18,7 @@ KILLED, WELL = str(-signal.SIGKILL), "0"
 MOST_TRANSACTIONS = 20
 
 
+@pytest.mark.slow
 async def test_a_command_killed_at_any_transaction_is_done_at_most_once_and_answered_once(tmp_path: Path) -> None:
     counts, answers = [], []
     async with child_of("tests.crash.command_child", str(tmp_path)) as child:

@@ -22,6 +22,7 @@ FOREIGN = [
 @pytest.mark.parametrize(
     ("files", "rule", "act", "asked"), [row[1:] for row in FOREIGN], ids=[row[0] for row in FOREIGN]
 )
+@pytest.mark.slow
 async def test_what_a_repository_says_of_ai_is_read_before_the_first_word_there(
     running_town: RunningTown, files: dict[str, str], rule: str, act: str, asked: int
 ) -> None:

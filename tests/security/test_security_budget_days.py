@@ -260,6 +260,7 @@ def _step(percent: int) -> str:
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large, HealthCheck.large_base_example],
 )
 @given(rules=_RULES, days=_DAYS)
+@pytest.mark.slow
 def test_no_day_passes_its_cap_whatever_happens_on_it(rules: Rules, days: list[list[Event]]) -> None:
     async def lived(folder: str) -> None:
         life = Life(Path(folder) / "soul.db", rules)

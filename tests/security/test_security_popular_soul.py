@@ -65,6 +65,7 @@ async def check(etiquette_outbox: EtiquetteOutbox, popular: Popular, *, stranger
     return tally
 
 
+@pytest.mark.slow
 async def test_one_day_of_a_popular_soul(folder: Path) -> None:
     async with open_etiquette_outbox(folder, pacing=PACING, born_at=None) as etiquette_outbox:
         popular = Popular(etiquette_outbox, random.Random(4))

@@ -77,6 +77,7 @@ def answers(running_town: RunningTown, uri: str) -> int:
 
 
 @pytest.mark.parametrize("odd", ODD)
+@pytest.mark.slow
 async def test_one_post_makes_nobody_deaf(running_town: RunningTown, proxy: Proxy, odd: str) -> None:
     home = running_town.make_home("rowan", ATPROTO_SERVICE_URL=proxy.url)
     running_town.mind.answer = answering

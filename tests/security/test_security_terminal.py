@@ -97,6 +97,7 @@ QUOTING = {
 
 @pytest.mark.parametrize("as_json", [False, True], ids=["lines", "json"])
 @pytest.mark.parametrize("command", sorted(ARGUMENTS))
+@pytest.mark.slow
 def test_no_command_shows_hostile_text_as_it_is(
     home: Home, tmp_path: Path, capsys: pytest.CaptureFixture[str], command: str, *, as_json: bool
 ) -> None:

@@ -60,6 +60,7 @@ async def bury(town_github: TownGitHub, site: Site, count: int) -> None:
     ],
     ids=["of a stranger", "for no plan", "for another plan", "ours, for the plan"],
 )
+@pytest.mark.slow
 async def test_only_a_pull_request_for_the_plan_by_one_whose_words_count_keeps_a_task_from_being_claimed(
     running_town: RunningTown, town_github: TownGitHub, body: str, author: str, begun: list[int]
 ) -> None:

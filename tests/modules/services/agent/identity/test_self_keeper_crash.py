@@ -55,6 +55,7 @@ async def nursery() -> AsyncIterator[Nursery]:
         yield Nursery(process)
 
 
+@pytest.mark.slow
 async def test_killed_before_any_step_of_a_change_the_next_life_finds_all_in_order(
     nursery: Nursery, tmp_path: Path
 ) -> None:

@@ -156,6 +156,7 @@ CASES: dict[str, tuple[IntentKind, Callable[[Garden], dict[str, Any]], Count, in
 
 @pytest.mark.parametrize("fault", ["lost_answer", "lost_request"])
 @pytest.mark.parametrize("case", CASES)
+@pytest.mark.slow
 async def test_what_got_no_answer_is_found_if_it_arrived_and_done_once_if_not(
     garden: Garden, case: str, fault: FaultKind
 ) -> None:
