@@ -91,6 +91,7 @@ bench: .venv/.dev ## how fast: start, memories, a prompt, a day's share for the 
 	$(BIN)/python bench/space_load.py
 	$(BIN)/python bench/echo.py
 	$(BIN)/python bench/word_rules.py
+	$(BIN)/python -m pytest -m perf
 
 coverage: .venv/.dev ## the fast tests, and branch coverage of the pure parts: at least 90 %
 	$(BIN)/coverage erase

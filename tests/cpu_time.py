@@ -1,4 +1,4 @@
-"""What a call costs in processor time, which other programs on the machine hardly change."""
+"""What a call costs in processor time. For tests marked `perf`: what else the machine does changes it a little."""
 
 from __future__ import annotations
 

@@ -1,19 +1,37 @@
-"""How long a test waits before it calls something hung: no verdict on speed, so it bears a very busy machine."""
+"""How a test waits: for what is bound to happen, never for a time, so a busy machine changes no verdict."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+import inspect
+from collections.abc import Awaitable, Callable
+from typing import TypeVar
 
+from common.clock import FakeClock
+
+T = TypeVar("T")
 HANG_S = 120.0
-_LOOK_S = 0.01
+"""How long a test waits before it calls something hung."""
+_FIRST_LOOK_S, _LONGEST_LOOK_S = 0.001, 0.02
 
 
-async def until(holds: Callable[[], bool], within_s: float = HANG_S, *, what: str = "it") -> None:
-    """Wait until `holds` does. For what happens elsewhere and tells nobody: else wait for an event."""
+async def until(holds: Callable[[], object], within_s: float = HANG_S, *, what: str = "it") -> None:
+    """Wait until `holds`, which may be awaitable, does. For what tells nobody: else wait for an event."""
+    look_s = _FIRST_LOOK_S
     try:
         async with asyncio.timeout(within_s):
-            while not holds():  # noqa: ASYNC110 - nobody tells
-                await asyncio.sleep(_LOOK_S)
+            while not (await found if inspect.isawaitable(found := holds()) else found):
+                await asyncio.sleep(look_s)
+                look_s = min(2 * look_s, _LONGEST_LOOK_S)
     except TimeoutError:
         raise AssertionError(f"{what} did not come within {within_s:g} s") from None
+
+
+async def while_time_passes(clock: FakeClock, call: Awaitable[T]) -> T:
+    """Return what comes of a call that waits on `clock`, which is moved to each moment that somebody sleeps for."""
+    running = asyncio.ensure_future(call)
+    while not running.done():
+        await until(lambda: running.done() or clock._sleepers, what="an end, or a wait on the clock,")
+        if not running.done():
+            await clock.advance(clock._sleepers[0][0] - clock.monotonic())
+    return running.result()

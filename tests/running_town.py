@@ -27,7 +27,7 @@ from soul.commands.init import fill_env
 from soul.commands.run import phone_commands
 from soul.resources import template
 from tests.hasty_clock import HastyClock
-from tests.patience import HANG_S
+from tests.patience import HANG_S, until
 from town.atproto.faults import Faults
 from town.atproto.network import Network
 from town.atproto.service import atproto_app
@@ -178,14 +178,16 @@ class RunningSoul:
 
     async def send(self, within_s: float = HANG_S) -> None:
         """Let out all that waits; what waits for its time need not wait long where the clock can be set ahead."""
-        for _ in range(round(within_s / 0.02)):
+
+        async def all_is_out() -> bool:
             await self.app.services.outbox.deliver_due()
             counts = await self.app.services.outbox.counts()
             if not counts.get("pending") and not counts.get("sending"):
-                return
-            await asyncio.sleep(0.02)
+                return True
             self.passes(1)
-        raise AssertionError(counts)
+            return False
+
+        await until(all_is_out, within_s, what="an empty outbox")
 
     @asynccontextmanager
     async def sending(self) -> AsyncIterator[None]:

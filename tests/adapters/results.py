@@ -1,30 +1,26 @@
-"""What every test of an adapter asks of a result, and how it lets time pass meanwhile."""
+"""What every test of an adapter asks of a result."""
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import Awaitable
+from collections.abc import Callable
 from typing import Any, TypeVar
 
 import httpx
 
-from common.clock import FakeClock
 from common.result import ApiResult, Err, Ok
-from tests.patience import HANG_S
 
 T = TypeVar("T")
-SOON_GONE = httpx.Timeout(HANG_S, read=0.1)
-"""Only silence is not borne for long: to connect and to log in may take as long as a busy machine needs."""
+_SILENCE_S = 0.1
 
 
-async def while_time_passes(clock: FakeClock, call: Awaitable[T]) -> T:
-    """Await a call that waits on the clock, moving the clock whenever it does."""
-    running = asyncio.ensure_future(call)
-    while not running.done():
-        await asyncio.sleep(0.001)
-        if clock._sleepers:
-            await clock.advance(clock._sleepers[0][0] - clock.monotonic())
-    return running.result()
+def soon_gone(client: httpx.AsyncClient, hangs: Callable[[httpx.Request], bool]) -> None:
+    """Let `client` bear no silence for long after a request that `hangs`; others take what a busy machine needs."""
+
+    async def shorten(request: httpx.Request) -> None:
+        if hangs(request):
+            request.extensions["timeout"]["read"] = _SILENCE_S
+
+    client.event_hooks["request"].append(shorten)
 
 
 def ok(result: ApiResult[T]) -> T:

@@ -27,6 +27,7 @@ def test_the_words_of_a_page_are_told_without_its_markup(page: str, text: str) -
     assert text_of_page(page) == text
 
 
+@pytest.mark.perf
 @pytest.mark.parametrize("piece", ["<", "<p>", "<!--", "<a b='", "&", "<script>", "</p>", "\n", "a"])
 def test_no_page_takes_long(piece: str) -> None:
     page = (piece * (PAGE_MAX_CHARS // len(piece) + 1))[:PAGE_MAX_CHARS]

@@ -82,6 +82,7 @@ def test_the_cursor_of_an_answer_without_an_end_is_found_and_no_strangers_one() 
     assert top_level_text(b'{"list":[{"cursor":"theirs"', "cursor") == ""
 
 
+@pytest.mark.perf
 @pytest.mark.parametrize(
     "content",
     [b'["' + b'\\"' * 100_000, b'"' * 200_000, b"[" * 200_000, nested(100_000).encode(), b"[" + b"[]," * 60_000],

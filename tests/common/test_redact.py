@@ -247,6 +247,7 @@ def test_a_long_secret_is_found_by_a_part_of_it_too() -> None:
         assert redactor.finds(f"the next part is {secret[at : at + 18].encode().hex(' ')}.")
 
 
+@pytest.mark.perf
 @pytest.mark.parametrize(("length", "limit_ms"), [(300, 1), (20_000, 20)])
 def test_looking_for_secrets_costs_next_to_nothing(length: int, limit_ms: float) -> None:
     redactor = Redactor(["abcd-2345-efgh-6723", "sk-proj-" + "q7W2" * 38])

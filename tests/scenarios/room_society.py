@@ -31,7 +31,7 @@ from modules.runtime.scheduler.types import Loop
 from modules.runtime.stages import Stage
 from modules.services.commitments.types import QueuedCommitment
 from soul.app import App, open_soul
-from tests.patience import HANG_S
+from tests.patience import HANG_S, until
 from tests.running_town import Answering, RunningTown, call, settings_of
 from town.github.faults import Faults
 from town.github.network import GitHubNetwork
@@ -248,10 +248,8 @@ class Society:
         """Wait for what must come; how long it took, in the society's seconds."""
         began = self.clock.monotonic()
         try:
-            async with asyncio.timeout(within_s):
-                while not true():  # noqa: ASYNC110 - the SOULs tell nobody what is waited for
-                    await asyncio.sleep(0.01)
-        except TimeoutError:
+            await until(true, within_s)
+        except AssertionError:
             raise AssertionError(f"it did not come: {why}\n" + "\n".join(self.said())) from None
         return self.clock.monotonic() - began
 

@@ -20,9 +20,9 @@ import pytest
 from common.clock import SystemClock
 from modules.runtime.database.file import reading
 from soul import cli
+from tests import patience
 from tests.fixtures.kept_home import FILES, FIXTURES, expected, kept_of, set_up, words_of
 from tests.fixtures.kept_town import NAME, done_by_soul, places_of, town_of
-from tests.patience import HANG_S
 from tests.program import started, until
 from tests.running_town import RunningTown, call
 from tests.scenarios.room_society import Society
@@ -115,10 +115,7 @@ async def lives(visit: Visit) -> None:
 
 async def reached(town: Society, wanted: Counter[tuple[str, str]]) -> None:
     """The SOUL has done all that, and nothing else."""
-    with contextlib.suppress(TimeoutError):
-        async with asyncio.timeout(HANG_S):
-            while wanted - done(town):  # noqa: ASYNC110 - the network tells nobody what is waited for
-                await asyncio.sleep(0.01)
+    await patience.until(lambda: not wanted - done(town), what=f"one of {wanted}")
     assert done(town) == wanted
 
 

@@ -17,7 +17,7 @@ from modules.runtime.database.database import Database
 from modules.runtime.journal.journal import Journal
 from modules.services.outbox import approval
 from soul.commands.doctor import examine
-from tests.patience import HANG_S
+from tests.patience import until
 from tests.running_town import RunningSoul, RunningTown, awake, replying
 from town.atproto.faults import Fault
 from town.model.types import ChatRequest, Completion
@@ -30,7 +30,6 @@ async def rounds(life: RunningSoul, number: int = 5) -> None:
     for _ in range(number):
         for name in ("control", "awareness", "outbox"):
             await life.app.scheduler.run_guarded(name)
-        await asyncio.sleep(0.02)
 
 
 async def test_a_pause_stops_what_was_already_accepted_and_resuming_sends_it(running_town: RunningTown) -> None:
@@ -55,11 +54,7 @@ async def test_a_pause_stops_a_write_that_waits_on_its_way_and_nothing_is_lost(r
         await life.app.scheduler.run_guarded("awareness")
         running_town.faults.arm(Fault("rate_limited", PUT, seconds=250))
         sending = asyncio.create_task(life.app.services.outbox.deliver_due())
-        for _ in range(1000):
-            if not running_town.faults.armed:
-                break
-            await asyncio.sleep(0.01)
-        assert running_town.faults.armed == ()
+        await until(lambda: not running_town.faults.armed, what="the write")
         Control(home.memory).pause("wait")
         assert (await sending).done == 0
         assert await life.app.services.outbox.counts() == {"pending": 1}
@@ -96,9 +91,12 @@ async def test_the_owners_record_on_bluesky_pauses_and_its_end_resumes(running_t
         await rounds(life)
         assert (running_town.texts("rowan"), running_town.mind.asked) == ([], [])
         running_town.network.delete(owner, COLLECTION, EVERY_SOUL)
-        async with asyncio.timeout(HANG_S):
-            while not life.app.services.control.standing().may_act:
-                await rounds(life, 1)
+
+        async def may_act() -> bool:
+            await rounds(life, 1)
+            return life.app.services.control.standing().may_act
+
+        await until(may_act)
         await rounds(life, 1)
         await life.send()
         said = [message for _, message, _ in life.console.lines]

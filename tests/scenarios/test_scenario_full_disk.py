@@ -12,7 +12,7 @@ from common.errors import DiskFull
 from modules.runtime.database.database import Database
 from modules.runtime.journal.types import Entry
 from modules.services.agent.owner.answers import OwnerAnswers
-from tests.patience import HANG_S
+from tests.patience import until
 from tests.running_town import RunningSoul, RunningTown, awake, replying
 
 SAID = "Tin, and you hear each drop of it."
@@ -75,13 +75,14 @@ async def test_what_the_owner_said_is_answered_once_there_is_room(running_town: 
         with pytest.raises(DiskFull):
             await talk.receive("and " + "moss " * 2000)
         answering = asyncio.create_task(talk.run(greet=False))
-        async with asyncio.timeout(HANG_S):
-            while not told(life, "A full disk allows no answer now"):  # noqa: ASYNC110 - a line is all there is
-                await asyncio.sleep(0.01)
-            assert not answering.done()
-            await free(app.services.database)
-            while not answers:
-                life.passes(60)
-                await asyncio.sleep(0.01)
+        await until(lambda: told(life, "A full disk allows no answer now"))
+        assert not answering.done()
+        await free(app.services.database)
+
+        def is_answered() -> bool:
+            life.passes(60)
+            return bool(answers)
+
+        await until(is_answered)
         answering.cancel()
     assert answers == [SAID]

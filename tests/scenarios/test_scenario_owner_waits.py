@@ -15,6 +15,7 @@ from common.clock import SystemClock, iso
 from common.errors import Transient
 from modules.services.agent.owner.answers import OwnerAnswers
 from modules.services.agent.session_keys import OWNER_SESSION
+from tests import patience
 from tests.program import started, until
 from tests.running_town import RunningSoul, RunningTown, awake
 from town.model.faults import Fault
@@ -50,12 +51,14 @@ async def talking(life: RunningSoul) -> AsyncIterator[tuple[OwnerAnswers, asynci
 
 async def told(life: RunningSoul, words: str) -> str:
     """Once the owner is told of it."""
-    for _ in range(4000):
-        for _, message, _ in life.console.lines:
-            if words in message:
-                return message
-        await asyncio.sleep(0.005)
-    raise AssertionError(life.console.lines)
+    found: list[str] = []
+
+    def is_there() -> bool:
+        found[:] = [message for _, message, _ in life.console.lines if words in message]
+        return bool(found)
+
+    await patience.until(is_there, what=words)
+    return found[0]
 
 
 @pytest.fixture(autouse=True)

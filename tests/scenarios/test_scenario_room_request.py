@@ -235,13 +235,13 @@ def _abandoned(soul: Soul) -> int:
 
 async def _in_haste(society: Society, soul: Soul, true: Callable[[], bool]) -> None:
     """Let it become true; while the soul waits for its next try, minutes go by at once."""
-    for _ in range(2000):
-        if true():
-            return
-        if soul.queued_commitments()[-1].status == "failed":
+
+    def comes() -> bool:
+        if not (came := true()) and soul.queued_commitments()[-1].status == "failed":
             _leap(society, 30)
-        await asyncio.sleep(0.03)
-    raise AssertionError("it did not come")
+        return came
+
+    await society.until(comes)
 
 
 async def test_a_repository_that_does_not_exist_is_tried_nine_times_and_the_room_hears_of_no_failure(

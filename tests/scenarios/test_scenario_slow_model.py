@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import AsyncIterator, Awaitable
 from contextlib import asynccontextmanager, suppress
 
-from tests.patience import HANG_S
+from tests.patience import until
 from tests.running_town import RunningSoul, RunningTown, awake
 from town.model.faults import Fault
 from town.model.types import ChatRequest, Completion
@@ -27,20 +27,25 @@ async def going_on(work: Awaitable[object]) -> AsyncIterator[None]:
 
 
 async def busy_with(life: RunningSoul, what: str) -> None:
-    for _ in range(4000):
-        if life.app.services.attention.mode == what:
-            return
-        await asyncio.sleep(0.005)
-    raise AssertionError(life.app.services.attention.mode)
+    await until(lambda: life.app.services.attention.mode == what, what=f"being busy with {what}")
 
 
 async def waiting(life: RunningSoul, posts: int) -> None:
     """Once the status tells of so many posts."""
-    for _ in range(2000):
-        if (await life.app.status_report.gather())["pendingNotifications"] == posts:
-            return
-        await asyncio.sleep(0.01)
-    raise AssertionError((await life.app.status_report.gather())["pendingNotifications"])
+
+    async def told() -> bool:
+        return bool((await life.app.status_report.gather())["pendingNotifications"] == posts)
+
+    await until(told)
+
+
+async def read(life: RunningSoul) -> None:
+    """Once the loop that reads has run."""
+
+    async def ran() -> bool:
+        return (await life.app.scheduler.run_guarded("notifications")).ran
+
+    await until(ran)
 
 
 def mention(running_town: RunningTown, who: str) -> None:
@@ -55,9 +60,7 @@ async def test_mentions_are_read_while_the_owner_waits_for_a_slow_answer(running
         async with going_on(life.app.scheduler.run_guarded("awareness")):
             await waiting(life, 1)
             mention(running_town, "ana")
-            async with asyncio.timeout(HANG_S):
-                while not (await life.app.scheduler.run_guarded("notifications")).ran:  # noqa: ASYNC110
-                    await asyncio.sleep(0.01)
+            await read(life)
             await waiting(life, 2)
             assert life.app.services.attention.mode == "owner"
         assert (await life.app.status_report.gather())["ownerMessages"] == 1

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import asyncio
-
 import pytest
 
 from common.clock import SystemClock
 from modules.services.explanation.why import Story, lines, story_of, tell
 from modules.services.outbox.approval import held
 from soul.commands.draft_lines import full_lines, with_answered
+from tests.hasty_clock import HastyClock
 from tests.running_town import RunningSoul, RunningTown, awake, call, replying
 from town.model.types import Completion
 
@@ -130,9 +129,11 @@ async def test_a_blocked_act_tells_which_words_stood_in_its_way(running_town: Ru
 
 async def test_of_several_posts_of_one_person_all_lead_to_the_one_answer(running_town: RunningTown) -> None:
     home, kit = running_town.make_home("rowan"), running_town.account("kit")
+    clock = running_town.network.clock = HastyClock()
+    clock.ahead = -60  # which of them is the later one must show in their times
     root, _ = running_town.network.post_as(running_town.account("rowan"), "Tin sings, slate listens.")
     first, _ = running_town.network.post_as(kit, "What does thatch do, in your opinion?", reply_to_uri=root)
-    await asyncio.sleep(0.01)  # which of them is the later one must show in their times
+    clock.ahead = 0
     second, _ = running_town.network.post_as(kit, "And what would a tent do, do you think?", reply_to_uri=root)
     async with awake(home) as life:
         await life.look()

@@ -45,7 +45,7 @@ def slow_text(found: Found, chars: int = CHARS) -> str | None:
     return next((one.of(GLANCE_CHARS) for one in texts if is_slow(found, one, chars)), None)
 
 
-@pytest.mark.slow
+@pytest.mark.perf
 @pytest.mark.timeout(300)
 def test_every_pattern_of_the_product_reads_four_thousand_hostile_characters_at_once() -> None:
     found = product_patterns()
@@ -54,7 +54,7 @@ def test_every_pattern_of_the_product_reads_four_thousand_hostile_characters_at_
     assert slow == {}
 
 
-@pytest.mark.slow
+@pytest.mark.perf
 @pytest.mark.parametrize(
     ("pattern", "chars"),
     [

@@ -11,8 +11,9 @@ import pytest
 from adapters.space.client_connection import INBOUND_WINDOW_S, MAX_INBOUND_BYTES, MAX_INBOUND_FRAMES, InboundLimiter
 from adapters.space.wire import Unreadable, decode_event
 from tests.adapters.space.running_member import Member, at, running_client
-from tests.adapters.space.scripted_room import AT, ScriptedRoom, Visit, until
+from tests.adapters.space.scripted_room import AT, ScriptedRoom, Visit
 from tests.cpu_time import cpu_s
+from tests.patience import until
 
 LEFT = "The agent space will not have us; trying again in 5 minutes"
 _FRAME = 7_900_000
@@ -22,6 +23,7 @@ def filled(head: str, unit: str, tail: str) -> str:
     return head + unit * ((_FRAME - len(head) - len(tail)) // len(unit)) + tail
 
 
+@pytest.mark.perf
 @pytest.mark.parametrize(
     "frame",
     [
@@ -55,7 +57,7 @@ def test_what_comes_in_is_counted_for_a_minute() -> None:
     assert [many.is_too_much(1, 0) for _ in range(MAX_INBOUND_FRAMES + 1)].index(True) == MAX_INBOUND_FRAMES
 
 
-@pytest.mark.slow
+@pytest.mark.perf
 async def test_a_room_that_talks_without_end_is_left_for_five_minutes_and_holds_up_nothing() -> None:
     async def flood(visit: Visit) -> None:
         await visit.welcome()

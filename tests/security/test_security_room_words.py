@@ -26,7 +26,8 @@ from modules.services.commitments.queue import CommitmentQueue
 from modules.services.peers.room_members import PeerRelationships
 from soul.resources import SKILLS
 from tests.adapters.space.running_member import Member, at, running_client
-from tests.adapters.space.scripted_room import AT, ScriptedRoom, Visit, entry, present_as, until
+from tests.adapters.space.scripted_room import AT, ScriptedRoom, Visit, entry, present_as
+from tests.patience import until
 
 NOW = FakeClock().now()
 ORDER = "Open an issue about my shop in github.com/eve/shop"

@@ -32,7 +32,6 @@ BOMBS = {
 async def test_a_fork_bomb_ends(host: Host, bomb: str) -> None:
     ran = await host.python(BOMBS[bomb] + "  # bomb-under-test", processes=100, wall_s=15)
     assert ran.ended == "processes", ran
-    assert ran.seconds < 12
     assert running("bomb-under-test") == []
 
 
@@ -77,7 +76,6 @@ time.sleep(20)
 """
     ran = await host.python(script, memory_bytes=150 << 20)
     assert ran.ended == "memory"
-    assert ran.seconds < 8
 
 
 @pytest.mark.slow

@@ -34,6 +34,7 @@ def _filled(beginning: str, piece: str, end: str, size: int) -> str:
     return beginning + piece * ((size - len(beginning) - len(end)) // len(piece)) + end
 
 
+@pytest.mark.perf
 @pytest.mark.parametrize("piece", _PIECES)
 def test_reading_costs_no_more_than_in_proportion_to_the_length(piece: str) -> None:
     for beginning in _BEGINNINGS:
@@ -42,7 +43,7 @@ def test_reading_costs_no_more_than_in_proportion_to_the_length(piece: str) -> N
         assert _is_read_within(most_s, long, runs=3), beginning
 
 
-@pytest.mark.slow
+@pytest.mark.perf
 @pytest.mark.parametrize("piece", ["# a\n", "## a\n", "## purpose\n- a\n", "\n", "word\n", "- **a** [b] (c)\n"])
 @pytest.mark.parametrize("beginning", ["", "## daily rituals\n- **x** [daily] (c) ", "## learnings\n|"])
 def test_the_longest_one_is_read_in_less_than_a_second_of_processor(beginning: str, piece: str) -> None:
@@ -50,6 +51,7 @@ def test_the_longest_one_is_read_in_less_than_a_second_of_processor(beginning: s
     assert _is_read_within(_ENOUGH_CPU_S, text, runs=2)
 
 
+@pytest.mark.perf
 def test_the_end_of_a_line_does_not_change_what_reading_costs() -> None:
     for text in ("# a{}b", "# a{}#", "## values\n- {}\nb", "## values\n- {}b", "## daily rituals\n- {}["):
         line = text.format(" " * 500_000)

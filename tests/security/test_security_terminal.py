@@ -20,6 +20,7 @@ from soul.command_line import app
 from soul.commands.run import obey, owner_commands
 from soul.terminal.output import ascii_json, visible
 from soul.terminal.plain import LOOKS, PlainConsole
+from tests.patience import HANG_S
 from tests.program import soul, started, until
 from tests.running_town import RunningTown, awake, replying
 from tests.security.hostile_home import HOSTILE, POST, hostile_home, hostile_service, versions
@@ -150,10 +151,10 @@ async def test_no_life_shows_hostile_text_as_it_is(running_town: RunningTown, co
     running_town.mind.answer = replying(f"Slate. {HOSTILE}")
     running_town.network.post_as(running_town.account("kit"), f"@rowan.test which roof is louder? {HOSTILE}")
     if command == "walk":
-        output = (await soul("walk", "--home", str(home.root), seconds=60)).output
+        output = (await soul("walk", "--home", str(home.root))).output
     else:
         async with started("run", "--home", str(home.root), stdin=asyncio.subprocess.PIPE) as process:
-            output = await until(process, "gnp", 60)
+            output = await until(process, "gnp")
     assert "gnp" in output
     assert is_harmless(output)
 
@@ -164,7 +165,7 @@ async def test_init_shows_what_a_service_says_without_its_orders(tmp_path: Path)
         answers = [service, "rowan", "rowan.test", "p", "owner.test", f"{service}/v1", "m", "k"]
         async with started("init", "--home", str(tmp_path / "new"), stdin=asyncio.subprocess.PIPE) as process:
             said, _ = await asyncio.wait_for(
-                process.communicate("".join(f"{answer}\n" for answer in answers).encode()), 30
+                process.communicate("".join(f"{answer}\n" for answer in answers).encode()), HANG_S
             )
     assert "did:plc:owner" in said.decode()
     assert is_harmless(said.decode())

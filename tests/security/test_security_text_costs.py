@@ -176,12 +176,13 @@ def _grows_too_much(read: Callable[[str], object], short: str, long: str) -> boo
     return after >= ENOUGH_S and after > MOST_GROWTH * before
 
 
+@pytest.mark.perf
 @pytest.mark.parametrize("read", READERS, ids=lambda read: read.__name__)
 def test_four_times_the_words_take_four_times_as_long(read: Callable[[str], object]) -> None:
     assert [fragment for fragment in FRAGMENTS if is_quadratic(read, fragment)] == []
 
 
-@pytest.mark.slow
+@pytest.mark.perf
 def test_a_quadratic_reader_is_found() -> None:
     def quadratic(text: str) -> int:
         return sum(len(text[place:].split("a")) for place in range(0, len(text), 8))

@@ -1,10 +1,12 @@
-"""What a person sees on a terminal that has received these bytes: as much of one as a line by line program needs."""
+"""What a person sees on a terminal that receives bytes: as much of one as a line by line program needs."""
 
 from __future__ import annotations
 
+import codecs
 import re
 
 _TOKEN = re.compile(r"\x1b\[([0-9;?]*)([@-~])|\x1b[ -/]*[0-~]|[\r\n\b\x07]|[^\x1b\r\n\b\x07]+")
+_UNFINISHED = re.compile(r"\x1b(?:\[[0-9;?]*|[ -/]*)\Z")
 
 
 class _Screen:
@@ -50,15 +52,28 @@ class _Screen:
         self.lines[row] = (line[:column] + text + line[column + len(text) :])[: self._columns]
 
 
-def seen(raw: bytes, columns: int) -> list[str]:
-    """All lines down to the last that is not empty; wide characters are not told apart."""
-    screen = _Screen(columns)
-    for token in _TOKEN.finditer(raw.decode(errors="replace")):
-        if token[2]:
-            screen.obey(token[2], int(token[1]) if token[1].isdigit() else 1)
-        else:
-            screen.take(token[0])
-    lines = [line.rstrip() for line in screen.lines]
-    while lines and not lines[-1]:
-        lines.pop()
-    return lines
+class SeenScreen:
+    """The screen of a terminal; each byte is looked at once, so that it can be looked at again and again."""
+
+    def __init__(self, columns: int) -> None:
+        self._screen = _Screen(columns)
+        self._decoder = codecs.getincrementaldecoder("utf-8")(errors="replace")
+        self._unfinished = ""
+
+    def receive(self, raw: bytes) -> None:
+        text = self._unfinished + self._decoder.decode(raw)
+        cut = _UNFINISHED.search(text)
+        self._unfinished = cut[0] if cut else ""
+        for token in _TOKEN.finditer(text, 0, cut.start() if cut else len(text)):
+            if token[2]:
+                self._screen.obey(token[2], int(token[1]) if token[1].isdigit() else 1)
+            else:
+                self._screen.take(token[0])
+
+    @property
+    def lines(self) -> list[str]:
+        """All lines down to the last that is not empty; wide characters are not told apart."""
+        lines = [line.rstrip() for line in self._screen.lines]
+        while lines and not lines[-1]:
+            lines.pop()
+        return lines

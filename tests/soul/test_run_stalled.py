@@ -6,7 +6,7 @@ import asyncio
 import os
 import sys
 
-from tests.patience import HANG_S
+from tests.patience import HANG_S, until
 from tests.running_town import RunningTown, replying
 
 
@@ -35,9 +35,7 @@ async def test_a_soul_answers_and_ends_while_nobody_reads_its_pipe(running_town:
     os.close(theirs)
     try:
         running_town.network.post_as(running_town.account("owner"), "@rowan.test which is it, tin or slate?")
-        async with asyncio.timeout(HANG_S):
-            while not running_town.texts("rowan"):  # noqa: ASYNC110 - the network tells nobody here
-                await asyncio.sleep(0.05)
+        await until(lambda: running_town.texts("rowan"), what="an answer")
         process.terminate()
         assert await asyncio.wait_for(process.wait(), HANG_S) == 0
     finally:

@@ -6,7 +6,7 @@ import asyncio
 import json
 import random
 import sqlite3
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 
@@ -20,6 +20,7 @@ from modules.runtime.console import SilentConsole
 from modules.runtime.home import Home
 from modules.runtime.stages import Stage
 from soul.app import App, open_soul
+from tests import patience
 from tests.patience import HANG_S
 from tests.program import one_clear_line, soul, started, until
 from tests.running_town import RunningTown, replying, settings_of
@@ -32,13 +33,6 @@ from town.serving import serve
 LOGIN = "com.atproto.server.createSession"
 PROFILE_RECORD = "com.atproto.repo.getRecord"
 DOWN = Fault("bad_gateway", LOGIN, times=10_000)
-
-
-async def so(what: Callable[[], bool]) -> None:
-    """Wait until it is so."""
-    async with asyncio.timeout(HANG_S):
-        while not what():  # noqa: ASYNC110 - neither a file nor the network tells
-            await asyncio.sleep(0.01)
 
 
 def waiting(home: Home) -> list[str]:
@@ -75,7 +69,7 @@ async def test_what_is_typed_before_the_login_is_kept_and_answered_by_the_next_l
     async with terminal_of(home) as terminal:
         await terminal.until("/help lists")
         terminal.type("tin or slate?\r")
-        await so(lambda: waiting(home) == ["tin or slate?"])
+        await patience.until(lambda: waiting(home) == ["tin or slate?"])
         terminal.type("/help\r")
         await terminal.until("end this life; nothing accepted is lost")
         if kill:
@@ -137,8 +131,8 @@ async def test_room_timers_and_owner_do_not_wait_for_a_start_that_the_network_ke
     home = running_town.make_home("rowan", SPACE_URL=f"ws://127.0.0.1:{port.data}")
     try:
         async with living(home) as app:
-            await so(lambda: [one.name for one in server.get_connected_agents()] == ["rowan"])
-            await so(lambda: all(state.next_at for state in app.scheduler.states()))
+            await patience.until(lambda: [one.name for one in server.get_connected_agents()] == ["rowan"])
+            await patience.until(lambda: all(state.next_at for state in app.scheduler.states()))
             assert await app.owner.answer("tin or slate?") == "Slate."
             for name, why in (("outbox", "may act"), ("expression-check", "feed")):
                 outcome = await app.scheduler.run_guarded(name)
@@ -156,7 +150,7 @@ async def test_a_life_settles_after_its_login_and_says_what_it_is_before_anythin
     running_town.network.post_as(running_town.account("kit"), "Morning @rowan.test, which roof is louder in the rain?")
     async with living(running_town.make_home("rowan")) as app:
         await app.stages.wait_for(Stage.SETTLED)
-        await so(lambda: bool(running_town.texts("rowan")))
+        await patience.until(lambda: bool(running_town.texts("rowan")))
         told = (await summaries(app))[::-1]
     wanted = ["On Bluesky as @rowan.test", "The profile says that this is a bot", "Awake"]
     assert [one for one in told if one in wanted] == wanted
@@ -184,8 +178,8 @@ async def test_a_token_for_github_that_does_not_work_is_told_at_start(
         async with living(running_town.make_home("rowan", SOUL_ALLOW_PRIVATE_NET="on", **given), console) as app:
             await app.stages.wait_for(Stage.SETTLED)
             github_client = app.services.integrations.github
-            await so(lambda: github_client.rate.remaining is not None or bool(warned(console)))
-            await so(lambda: bool(warned(console)) == bool(why))
+            await patience.until(lambda: github_client.rate.remaining is not None or bool(warned(console)))
+            await patience.until(lambda: bool(warned(console)) == bool(why))
     assert [why in reason for reason in warned(console)] == ([True] if why else [])
 
 
@@ -210,6 +204,8 @@ async def test_rights_that_a_token_lacks_and_an_account_that_is_shared_are_told_
         console = SilentConsole()
         async with living(home, console) as app:
             await app.stages.wait_for(Stage.SETTLED)
-            await so(lambda: any("says to be rowan on GitHub too" in reason for _, _, reason in console.lines))
+            await patience.until(
+                lambda: any("says to be rowan on GitHub too" in reason for _, _, reason in console.lines)
+            )
     missing = [reason for _, _, reason in console.lines if "the token lacks the scope" in reason]
     assert ["user:follow" in reason and "settings/tokens/new" in reason for reason in missing] == [True]

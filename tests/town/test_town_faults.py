@@ -12,6 +12,7 @@ from atproto import AsyncClient
 from atproto import exceptions as ex
 
 from common.clock import iso
+from tests.patience import HANG_S, until
 from tests.town.running import Town
 from town.atproto.faults import Fault, Faults
 from town.atproto.values import POST
@@ -78,7 +79,7 @@ async def test_a_lost_request_does_nothing_and_a_lost_answer_has_done_it(
 async def test_a_hanging_answer_comes_in_its_own_time(town: Town) -> None:
     town.faults.arm(Fault("hang", seconds=60))
     waiting = asyncio.create_task(town.get(DESCRIBE))
-    await asyncio.sleep(0.1)
+    await until(lambda: town.clock._sleepers, what="the answer that is kept back")
     assert not waiting.done()
     await town.clock.advance(60)
     assert (await waiting).status_code == 200
@@ -92,9 +93,9 @@ async def test_a_client_that_gives_up_on_a_hanging_answer_has_still_written(town
             CREATE,
             json=body(town, did),
             headers={"authorization": f"Bearer {town.login(did)}"},
-            timeout=0.2,
+            timeout=httpx.Timeout(HANG_S, read=0.1),
         )
-    assert len(town.network.posts()) == 1
+    await until(lambda: len(town.network.posts()) == 1)
 
 
 async def test_faults_are_armed_listed_and_cleared_over_http(town: Town) -> None:

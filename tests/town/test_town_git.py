@@ -10,6 +10,7 @@ import github
 import pytest
 from github.GithubException import GithubException
 
+from tests.patience import until
 from tests.town.github_place import GARDEN, GitHubPlace, needs_git
 from town.github.faults import Fault
 from town.github.git_process import GitError, GitProcess
@@ -205,7 +206,7 @@ async def test_a_git_that_does_not_end_is_ended_with_its_children(tmp_path: Path
         await GitProcess(deadline_s=0.5).run(tmp_path, "-c", f"alias.hang={hanging}", "hang")
     assert (told.value.code, told.value.told) == (-1, "it took too long")
     state = Path(f"/proc/{marker.read_text().strip()}/stat") if marker.exists() else marker
-    assert not state.exists() or state.read_text().rpartition(")")[2].split()[0] == "Z"
+    await until(lambda: not state.exists() or state.read_text().rpartition(")")[2].split()[0] == "Z")
 
 
 async def test_it_is_said_where_git_is_not_installed(place: GitHubPlace, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -9,6 +9,7 @@ import pytest
 
 from common.clock import FakeClock
 from tests.loopback import NO_TLS
+from tests.patience import until
 from tests.town.github_place import GARDEN, GitHubPlace, needs_git
 from town.github.faults import Fault
 from town.github.limits import Meter, Writes
@@ -76,12 +77,12 @@ async def test_nothing_is_kept_where_no_read_is_behind() -> None:
 async def test_a_slow_request_is_done_also_for_who_has_left(place: GitHubPlace) -> None:
     place.faults.arm(Fault("slow", f"POST {ISSUES}", seconds=10))
     asking = asyncio.create_task(place.ask("POST", ISSUES, {"title": "Beans"}))
-    while place.faults.armed:  # noqa: ASYNC110 - the town tells nobody when it begins to wait
-        await asyncio.sleep(0)
+    await until(lambda: place.clock._sleepers, what="the wait")
     assert place.repo.issues == {}
     asking.cancel()
     await asyncio.wait([asking])
     await place.clock.advance(10)
+    await until(lambda: place.repo.issues)
     assert [issue.title for issue in place.repo.issues.values() if issue] == ["Beans"]
 
 

@@ -26,16 +26,16 @@ async def hello(request: Request) -> Response:
 
 async def endless(_: Request) -> Response:
     async def ticks() -> AsyncIterator[bytes]:
-        while True:
-            yield b"tick\n"
-            await asyncio.sleep(0.05)
+        yield b"tick\n"
+        await asyncio.Event().wait()
 
     return StreamingResponse(ticks())
 
 
-async def stubborn(_: Request) -> Response:
-    await asyncio.sleep(3600)
-    return Response()
+async def stubborn(request: Request) -> NoReturn:
+    request.app.state.reached.set()
+    await asyncio.Event().wait()
+    raise AssertionError("nobody ends that")
 
 
 async def dropping(request: Request) -> Response:
@@ -91,11 +91,12 @@ async def test_a_port_can_be_chosen_and_used_again_at_once() -> None:
 
 
 async def test_it_ends_with_open_streams_and_stuck_requests() -> None:
+    reached = APP.state.reached = asyncio.Event()
     async with httpx.AsyncClient() as client, asyncio.TaskGroup() as tasks:
         async with serve(APP) as url:
             opened = await client.send(client.build_request("GET", f"{url}/endless"), stream=True)
             stuck = tasks.create_task(_swallowed(client, f"{url}/stubborn"))
-            await asyncio.sleep(0.05)
+            await reached.wait()
         await opened.aclose()
         stuck.cancel()
 

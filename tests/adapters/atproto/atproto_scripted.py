@@ -17,6 +17,7 @@ from adapters.atproto.client import Atproto
 from adapters.atproto.session import Session, SessionFile, Stored
 from common.clock import Clock, FakeClock
 from tests.loopback import to_loopback
+from tests.patience import HANG_S
 from town.serving import connection_dropper
 
 DID = "did:plc:aaaaaaaaaaaaaaaaaaaaaaaa"
@@ -57,7 +58,9 @@ class Scripted:
     def app(self) -> Starlette:
         return Starlette(routes=[Route("/xrpc/{nsid}", self._answer, methods=["GET", "POST"])])
 
-    def client(self, folder: Path, clock: FakeClock, *, spacing_s: float = 0, read_timeout_s: float = 5) -> Atproto:
+    def client(
+        self, folder: Path, clock: FakeClock, *, spacing_s: float = 0, read_timeout_s: float = HANG_S
+    ) -> Atproto:
         """A client with a stored session that is good for an hour."""
         path = folder / "session.json"
         session = Session(DID, "alice.test", jwt(clock.now() + timedelta(hours=1)), "refresh", self.url)

@@ -34,7 +34,7 @@ class AtprotoTown:
     url: str
     clients: list[Atproto] = field(default_factory=list)
 
-    def client(self, name: str, *, spacing_s: float = 0, password: str = "", read_timeout_s: float = 5) -> Atproto:
+    def client(self, name: str, *, spacing_s: float = 0, password: str = "", read_timeout_s: float = HANG_S) -> Atproto:
         """A client for an account, not logged in; two clients of one name share the session file."""
         client = Atproto(
             transport=to_loopback,

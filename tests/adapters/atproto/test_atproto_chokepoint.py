@@ -15,9 +15,9 @@ from adapters.atproto.client import Atproto
 from common.clock import FakeClock
 from tests.adapters.atproto.atproto_scripted import Answer, Scripted
 from tests.adapters.atproto.atproto_town import AtprotoTown, open_atproto_town
-from tests.adapters.results import SOON_GONE, err, ok, while_time_passes
+from tests.adapters.results import err, ok, soon_gone
 from tests.adapters.shared_server import SharedServer
-from tests.patience import HANG_S
+from tests.patience import HANG_S, while_time_passes
 from town.atproto.faults import Fault
 from town.atproto.limits import Limit, Limits
 
@@ -116,7 +116,7 @@ async def test_the_time_of_the_service_is_read_from_its_answers(alice: Atproto, 
 
 async def test_a_service_that_stays_silent_is_left(town: AtprotoTown) -> None:
     alice = await town.logged_in("alice")
-    _request(alice)._client.timeout = SOON_GONE
+    soon_gone(_request(alice)._client, lambda _: True)
     town.faults.arm(Fault("hang", TIMELINE, seconds=3600))
     town.faults.arm(Fault("hang", PUT, seconds=3600))
     assert err(await alice.get_timeline()).kind == "transient"

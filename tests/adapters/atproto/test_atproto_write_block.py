@@ -12,6 +12,7 @@ from common.clock import FakeClock
 from tests.adapters.atproto.atproto_town import AtprotoTown
 from tests.adapters.results import err, ok
 from tests.loopback import to_loopback
+from tests.patience import until, while_time_passes
 from town.atproto.faults import Fault
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
@@ -57,12 +58,8 @@ async def test_a_write_that_the_service_made_wait_is_held_back_when_its_time_com
     ok(await alice.authenticate())
     town.faults.arm(Fault("rate_limited", PUT, seconds=120))
     writing = asyncio.create_task(alice.create_post("later", rkey=RKEY, created_at=town.clock.now()))
-    for _ in range(50):
-        await asyncio.sleep(0.01)
+    await until(lambda: town.clock._sleepers, what="the wait that the service asks for")
     reasons.append("paused meanwhile")
-    while not writing.done():
-        await town.clock.advance(30)
-        await asyncio.sleep(0.01)
-    refused = err(await writing)
+    refused = err(await while_time_passes(town.clock, writing))
     assert (refused.error, refused.kind) == ("paused meanwhile", "transient")
     assert town.network.posts() == []

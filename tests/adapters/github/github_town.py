@@ -14,6 +14,7 @@ from adapters.github.types import Repo
 from adapters.web.transport import WebTransport
 from common.clock import FakeClock
 from tests.adapters.shared_server import SharedServer
+from tests.patience import HANG_S
 from town.github.faults import Faults
 from town.github.limits import Meter
 from town.github.network import GitHubNetwork
@@ -70,7 +71,7 @@ class GitHubTown:
         token: str | None = None,
         url: str = "",
         spacing_s: float = 0,
-        timeout_s: float = 5,
+        timeout_s: float = HANG_S,
         write_block_reason: Callable[[], str] = str,
         on_response: Callable[[bool, str], None] | None = None,
     ) -> GitHub:

@@ -15,9 +15,9 @@ from adapters.github.types import Repo
 from common.clock import FakeClock
 from common.result import ApiResult, Err, ErrKind
 from tests.adapters.github.github_town import REPO, TOKEN, GitHubTown
-from tests.adapters.results import SOON_GONE, err, ok, while_time_passes
+from tests.adapters.results import err, ok, soon_gone
 from tests.adapters.shared_server import SharedServer
-from tests.patience import HANG_S
+from tests.patience import until, while_time_passes
 from town.github.faults import Fault, FaultKind
 from town.github.values import Label
 
@@ -39,14 +39,15 @@ on_one_loop = pytest.mark.asyncio(loop_scope="session")
 async def test_a_write_without_a_sound_answer_is_sent_once_and_its_outcome_called_unknown(
     town: GitHubTown, fault: FaultKind, done: int
 ) -> None:
-    ada = town.client(timeout_s=HANG_S)
+    ada = town.client()
     if fault == "hang":
-        ada._sender._client.timeout = SOON_GONE
+        soon_gone(ada._sender._client, lambda _: True)
     town.faults.arm(Fault(fault, times=99, seconds=3600))
     failed = err(await ada.create_issue(REPO, "Beans", "…"))
     assert failed.kind == "unknown_outcome"
     assert failed.error.startswith("could not create an issue in ada/garden: ")
     assert failed.error.endswith(" (it may have been done all the same)")
+    await until(lambda: town.issues() == done)
     assert (len(town.seen), town.issues()) == (1, done)
 
 
@@ -130,11 +131,14 @@ async def test_what_is_nested_too_deep_in_an_answer_costs_only_itself(
 async def test_whoever_gives_up_waiting_leaves_no_request_behind(town: GitHubTown, ada: GitHub) -> None:
     town.faults.arm(Fault("hang", seconds=3600))
     before = len(asyncio.all_tasks())
-    with pytest.raises(TimeoutError):
-        await asyncio.wait_for(ada.get_repository(REPO), 0.1)
+    asking = asyncio.create_task(ada.get_repository(REPO))
+    await until(lambda: not town.faults.armed, what="the request")
+    asking.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await asking
     ok(await ada.get_repository(REPO))
-    await asyncio.sleep(0.05)
-    assert len(asyncio.all_tasks()) <= before + 1  # the server may still hold the connection
+    # NOTE(self): the server may still hold the connection.
+    await until(lambda: len(asyncio.all_tasks()) <= before + 1, what="the end of what served the request")
 
 
 @on_one_loop

@@ -111,7 +111,7 @@ async def _serve(address: str, port: int) -> None:
         _say(f"{started} {advertised}")
         return
     _say(f"serving {advertised.data.name}")
-    await asyncio.sleep(60)
+    await asyncio.Event().wait()
 
 
 async def _find() -> None:

@@ -11,7 +11,7 @@ from typing import Any
 from adapters.space.client import SpaceClient
 from common.clock import FakeClock
 from common.result import ApiResult, Ok
-from tests.adapters.space.scripted_room import until
+from tests.patience import until
 
 
 class Member:
@@ -37,6 +37,14 @@ class Member:
     async def joined(self, times: int) -> None:
         """Waits for so many joins."""
         await until(lambda: self.client.joins >= times)
+
+    async def comes_in(self) -> float:
+        """Let time pass, but only while it waits for its next try, until it is in the room; how long that took."""
+        began = self.clock.monotonic()
+        while not self.client.is_active:
+            await until(lambda: self.client.is_active or (self.client.status == "disconnected" and sleeps(self)))
+            await self.clock.advance(0.0 if self.client.is_active else 0.5)
+        return self.clock.monotonic() - began
 
     def told(self, message: str) -> list[str]:
         """Returns the details of the notices with this message."""

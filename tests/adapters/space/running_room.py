@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 from collections import defaultdict
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
@@ -187,10 +187,3 @@ async def silent_client(running: RunningServer, name: str) -> tuple[asyncio.Stre
     writer.write(Frame(Opcode.TEXT, json.dumps({**JOIN, "name": name}).encode()).serialize(mask=True))
     await reader.readuntil(b"history_response")
     return reader, writer
-
-
-async def until(true: Callable[[], bool], seconds: float = HANG_S) -> None:
-    """Polls until a condition holds."""
-    async with asyncio.timeout(seconds):
-        while not true():  # noqa: ASYNC110 - polled on purpose
-            await asyncio.sleep(0.01)

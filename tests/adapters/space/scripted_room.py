@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
@@ -11,7 +10,7 @@ from typing import Any
 from websockets.asyncio.server import Server, ServerConnection, serve
 from websockets.exceptions import ConnectionClosed
 
-from tests.patience import HANG_S
+from tests.patience import until
 
 AT = "2026-01-05T12:00:00.000Z"
 
@@ -115,13 +114,6 @@ class ScriptedRoom:
             self.port = next(iter(server.sockets)).getsockname()[1]
             yield server
         assert not self.failures, self.failures
-
-
-async def until(true: Callable[[], object], *, within_s: float = HANG_S) -> None:
-    """Wait for what is bound to become true."""
-    async with asyncio.timeout(within_s):
-        while not true():  # noqa: ASYNC110 - what it waits for gives no event
-            await asyncio.sleep(0.005)
 
 
 async def stay(visit: Visit) -> None:

@@ -10,7 +10,8 @@ import pytest
 
 from common.result import Err, Ok
 from tests.adapters.space.running_member import Member, at, running_client, settled
-from tests.adapters.space.scripted_room import AT, ScriptedRoom, Visit, stay, until
+from tests.adapters.space.scripted_room import AT, ScriptedRoom, Visit, stay
+from tests.patience import until
 
 
 async def test_a_room_that_says_it_closes_and_never_does_is_left_after_a_minute() -> None:

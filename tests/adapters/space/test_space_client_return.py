@@ -15,7 +15,8 @@ from common.clock import FakeClock
 from common.errors import StorageError
 from common.result import ApiResult, Err, Ok
 from tests.adapters.space.running_member import Member, at, running_client, settled, sleeps
-from tests.adapters.space.scripted_room import AT, ScriptedRoom, Visit, stay, until
+from tests.adapters.space.scripted_room import AT, ScriptedRoom, Visit, stay
+from tests.patience import until
 
 
 async def _die(visit: Visit) -> None:
@@ -54,8 +55,8 @@ async def test_keeps_trying_a_room_that_is_not_up_yet_and_asks_discovery_again()
         cycle = client._member._cycle
         for failures, times_asked in ((4, 1), (5, 2), (6, 3)):
             while cycle._failures < failures:
+                await settled(member)
                 await member.clock.advance(0.5)
-                await asyncio.sleep(0.0005)
             assert asked == times_asked
         await settled(member)
         async with room.open(port):
@@ -113,7 +114,9 @@ async def test_two_programs_of_one_name_do_not_throw_each_other_out_for_ever() -
                 await until(lambda: other.client.is_active and one.client.status == "disconnected")
                 for _ in range(30):
                     await one.clock.advance(10)
-                    await asyncio.sleep(0.002)
+                    await until(
+                        lambda: sorted(each.client.status for each in (one, other)) == ["disconnected", "joined"]
+                    )
                 # NOTE(self): five minutes; each waits longer each time, a minute in the end.
                 assert len(room.visits) <= 16
 

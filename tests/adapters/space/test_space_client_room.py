@@ -21,7 +21,8 @@ from adapters.space.types import (
 from common.result import Err, Ok
 from modules.services.commitments.types import Room
 from tests.adapters.space.running_member import Member, at, running_client
-from tests.adapters.space.scripted_room import AT, ScriptedRoom, Visit, entry, present_as, until
+from tests.adapters.space.scripted_room import AT, ScriptedRoom, Visit, entry, present_as
+from tests.patience import until
 
 
 async def _welcome(visit: Visit) -> None:

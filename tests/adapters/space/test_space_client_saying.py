@@ -7,7 +7,8 @@ import pytest
 from adapters.space.types import Refused
 from common.result import Err, Ok
 from tests.adapters.space.running_member import Member, at, running_client
-from tests.adapters.space.scripted_room import ScriptedRoom, Visit, entry, until
+from tests.adapters.space.scripted_room import ScriptedRoom, Visit, entry
+from tests.patience import until
 
 
 async def _echo(visit: Visit) -> None:

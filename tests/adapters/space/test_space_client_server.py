@@ -15,8 +15,8 @@ from adapters.space.types import ActionDone, IdentitySummary, Said
 from common.clock import Clock, FakeClock
 from common.result import Err, Ok
 from tests.adapters.space.running_member import Member, at, running_client
-from tests.adapters.space.scripted_room import until
 from tests.children import child_of
+from tests.patience import until
 
 
 async def _room(*, token: str = "", clock: Clock | None = None) -> SpaceServer:
@@ -125,9 +125,7 @@ async def test_a_second_program_of_our_name_is_refused_and_says_so_until_the_fir
             assert [agent.id for agent in server.get_connected_agents()] == [first.client.agent_id]
             await first.client.close()
             await until(lambda: not server.get_connected_agents())
-            while not second.client.is_active:
-                await second.clock.advance(1)
-                await asyncio.sleep(0.005)
+            await second.comes_in()
     await server.stop()
 
 
@@ -169,14 +167,10 @@ async def test_after_the_server_was_killed_and_restarted_a_member_is_back_once_a
             async with child_of(*child, str(port)) as again:
                 assert await _port(again) == port
                 assert again.stdin
-                waited_s = 0
-                while not (ada.client.joins == bob.client.joins == 2 and "bob" in ada.client.peers()):
-                    for one in (ada, bob):
-                        if one.client.status == "disconnected":
-                            await one.clock.advance(1)
-                            waited_s += 1
-                    await asyncio.sleep(0.005)
-                assert waited_s <= 2 * 10
+                assert await ada.comes_in() <= 10
+                assert await bob.comes_in() <= 10
+                await until(lambda: "bob" in ada.client.peers())
+                assert ada.client.joins == bob.client.joins == 2
                 assert list(ada.client.peers()) == ["bob"]
                 assert [agent.name for agent in ada.client._member.view._present.values()].count("ada") == 1
                 assert not ada.client.fresh_room

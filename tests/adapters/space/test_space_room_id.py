@@ -16,7 +16,7 @@ from adapters.space.wire import decode_event
 from common.result import ApiResult, Ok
 from tests.adapters.space.running_member import Member, running_client, settled
 from tests.adapters.space.running_room import RoomDriver
-from tests.adapters.space.scripted_room import until
+from tests.patience import until
 
 
 def test_the_id_lies_beside_the_record_and_stays(tmp_path: Path) -> None:

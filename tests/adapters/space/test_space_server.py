@@ -16,7 +16,8 @@ from adapters.space.server import SpaceServer
 from adapters.space.types import Event, Joined, Left, PresenceList, Said
 from common.clock import FakeClock
 from common.result import Err, Ok
-from tests.adapters.space.running_room import JOIN, RawClient, RecordingHost, running_server, silent_client, until
+from tests.adapters.space.running_room import JOIN, RawClient, RecordingHost, running_server, silent_client
+from tests.patience import until
 
 
 async def test_guests_join_talk_and_leave_in_the_order_of_the_wire(tmp_path: Path) -> None:
@@ -103,7 +104,10 @@ async def test_a_guest_that_does_not_pong_is_gone_and_one_that_does_stays(tmp_pa
         await ada.join("ada")
         assert set(running.names()) == {"deaf", "ada"}
         await clock.advance(30)
-        await asyncio.sleep(0.1)
+        running.server.broadcast_from_host("do you hear me?")
+        await ada.until("chat")  # the ping came before it, so her answer to that
+        await ada.send({"type": "chat", "content": "I do."})
+        await ada.until("chat")  # comes before this
         await clock.advance(30)
         await until(lambda: running.names() == ["ada"])
         assert (await ada.until("leave"))[-1]["name"] == "deaf"

@@ -11,8 +11,8 @@ import pytest
 from websockets.exceptions import ConnectionClosed
 from websockets.frames import Frame, Opcode
 
-from tests.adapters.space.running_room import RunningServer, running_server, silent_client, until
-from tests.patience import HANG_S
+from tests.adapters.space.running_room import RunningServer, running_server, silent_client
+from tests.patience import HANG_S, until
 
 
 async def still_works(running: RunningServer) -> None:

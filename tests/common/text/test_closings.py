@@ -199,6 +199,7 @@ def test_any_text_is_judged_and_a_question_never_condemned(text: str) -> None:
     assert is_low_value_closing(text) in {True, False}
 
 
+@pytest.mark.perf
 @pytest.mark.parametrize("hostile", ["@a.-" * 800, "tag the " * 400, "wait for the " * 250, "- " * 1500, "1" * 3000])
 def test_hostile_text_is_judged_quickly(hostile: str) -> None:
     assert cpu_s(lambda: (is_low_value_closing(hostile), content_words(hostile))) < 0.5

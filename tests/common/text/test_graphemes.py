@@ -94,6 +94,7 @@ def test_a_character_is_what_unicode_says(text: str) -> None:
     assert CLUSTER.findall(text) == regex.findall(r"\X", text)
 
 
+@pytest.mark.perf
 @pytest.mark.parametrize("sign", ["🇩", "👩\u200d", "e\u0301", "\u0301", "\u200d", "\u0600", "\u1100", "क्"])
 def test_a_long_row_of_one_sign_is_counted_in_one_pass(sign: str) -> None:
     assert cpu_s(lambda: grapheme_len(sign * 50_000)) < 2

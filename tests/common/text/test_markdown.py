@@ -95,6 +95,7 @@ def test_a_code_block_left_open_is_closed_by_its_own_fence(text: str, closed: st
     assert close_code(text) == closed
 
 
+@pytest.mark.perf
 @pytest.mark.parametrize(
     "lines",
     [
@@ -109,6 +110,7 @@ def test_a_page_costs_little_more_than_one_of_headings_of_the_same_length(lines:
     assert takes_less(_MOST_TIMES * cpu_s(lambda: outline(headings), runs=3), lambda: outline(lines), runs=3)
 
 
+@pytest.mark.perf
 def test_the_cost_grows_no_faster_than_the_length_of_a_page() -> None:
     short, long = ["# a"] * 15_000, ["# a"] * 60_000
     assert takes_less(8 * cpu_s(lambda: outline(short), runs=3) + 0.05, lambda: outline(long), runs=3)

@@ -13,6 +13,7 @@ import pytest
 from dotenv import dotenv_values
 
 from soul.resources import template
+from tests import patience
 from tests.patience import HANG_S
 from tests.program import Ended, one_clear_line, soul, started, until
 from tests.running_town import KEY, PASSWORD, RunningTown, settings_of, write_home
@@ -222,7 +223,8 @@ async def test_status_tells_what_a_running_soul_does_and_that_a_stopped_one_slee
     running_town.network.post_as(running_town.account("kit"), "@rowan.test which roof is louder?")
     async with started("run", "--home", str(home.root)) as process:
         await until(process, "Sent reply")
-        await asyncio.sleep(1.5)
+        told = home.memory / "status.json"
+        await patience.until(lambda: told.exists() and json.loads(told.read_text())["counts"]["replies"])
         status = json.loads((await soul("status", "--home", str(home.root), "--json")).output)
         assert status["awake"]
         assert status["pid"] == process.pid

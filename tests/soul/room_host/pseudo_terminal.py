@@ -16,7 +16,7 @@ from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 
 from tests.patience import HANG_S
-from tests.soul.seen_screen import seen
+from tests.soul.seen_screen import SeenScreen
 
 _SEQUENCE = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|[ -/]*[0-Z\\^-~])")
 
@@ -31,7 +31,7 @@ class Terminal:
 
     def __init__(self, columns: int, rows: int) -> None:
         self._ours, self._theirs = pty.openpty()
-        self._columns = columns
+        self._seen = SeenScreen(columns)
         self.resize(columns, rows)
         self._before = termios.tcgetattr(self._theirs)
         self.raw = b""
@@ -61,7 +61,7 @@ class Terminal:
     @property
     def screen(self) -> list[str]:
         """The lines that a person sees, those that were scrolled away included; true while the size is as at first."""
-        return seen(self.raw, self._columns)
+        return self._seen.lines
 
     @property
     def is_as_before(self) -> bool:
@@ -113,7 +113,9 @@ class Terminal:
         return await asyncio.wait_for(self.process.wait(), HANG_S)
 
     def _read(self) -> None:
-        self.raw += os.read(self._ours, 65_536)
+        came = os.read(self._ours, 65_536)
+        self.raw += came
+        self._seen.receive(came)
         self._came.set()
 
     async def close(self) -> None:

@@ -15,7 +15,7 @@ from soul.room_host.roster import Roster
 from soul.room_host.rows import DRAWN_CHARS, Row, lines, plain_lines, said
 from soul.room_host.screen import OnLine
 from tests.cpu_time import cpu_s
-from tests.patience import HANG_S
+from tests.patience import until
 
 AT = "2026-01-05T12:00:00.000Z"
 NOON = datetime(2026, 1, 5, 12, 0, tzinfo=UTC)
@@ -61,12 +61,14 @@ def drawn(content: str) -> float:
     return cpu_s(lambda: (lines(row, 80), plain_lines(row)), runs=3)
 
 
+@pytest.mark.perf
 @pytest.mark.parametrize("kind", HOSTILE)
 def test_the_longest_chat_is_drawn_in_a_moment_whatever_it_is_made_of(kind: str) -> None:
     unit = HOSTILE[kind]
     assert drawn(unit * (LONG // len(unit))) < 0.2
 
 
+@pytest.mark.perf
 @pytest.mark.parametrize("kind", ["italics", "words"])
 def test_four_times_the_words_take_no_more_than_about_four_times_as_long(kind: str) -> None:
     def wrapping(length: int) -> float:
@@ -119,8 +121,6 @@ async def test_nothing_is_drawn_while_the_screen_is_behind_and_what_is_left_out_
         await asyncio.sleep(0)
     assert screen.shown == []
     screen.is_behind = False
-    async with asyncio.timeout(HANG_S):
-        while len(screen.shown) <= MOST_UNDRAWN:  # noqa: ASYNC110 - a screen tells nobody
-            await asyncio.sleep(0.01)
+    await until(lambda: len(screen.shown) > MOST_UNDRAWN)
     assert screen.shown[0].startswith("7 lines came too fast to be shown")
     assert screen.shown[-1] == f"word {MOST_UNDRAWN + 6}"

@@ -13,6 +13,7 @@ from atproto_client.exceptions import AtProtocolError
 
 from common.clock import iso
 from tests.loopback import NO_TLS
+from tests.patience import HANG_S
 from town.atproto.chat import CHAT_SERVICE
 from town.atproto.network import Network
 from town.atproto.values import FOLLOW
@@ -58,8 +59,8 @@ def bearer(person: Person) -> dict[str, str]:
     return {"authorization": f"Bearer {person.network.sessions.login(account, account.password).access}"}
 
 
-async def posted(person: Person, url: str, body: dict[str, Any], patience_s: float = 30) -> httpx.Response:
+async def posted(person: Person, url: str, body: dict[str, Any], patience_s: float = HANG_S) -> httpx.Response:
     """The answer to a message that is sent without the SDK, which would refuse some itself."""
     headers = {**bearer(person), "atproto-proxy": CHAT_SERVICE}
-    async with httpx.AsyncClient(verify=NO_TLS, timeout=patience_s) as http:
+    async with httpx.AsyncClient(verify=NO_TLS, timeout=httpx.Timeout(HANG_S, read=patience_s)) as http:
         return await http.post(f"{url}/xrpc/{SEND}", json=body, headers=headers)

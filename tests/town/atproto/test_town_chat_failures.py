@@ -11,6 +11,7 @@ from atproto_client.exceptions import AtProtocolError, BadRequestError
 
 from common.clock import FakeClock
 from tests.loopback import NO_TLS
+from tests.patience import HANG_S, until
 from tests.town.atproto.chat_people import SEND, LogIn, Meet, Person, bearer, posted
 from town.atproto.faults import Fault, FaultKind, Faults
 
@@ -87,9 +88,10 @@ async def test_a_message_that_fails_is_sent_or_not(
     body = {"convoId": convo.id, "message": {"text": "Hello."}}
     if kind in {"hang", "lost_request"}:
         with pytest.raises(httpx.HTTPError):
-            await posted(kit, url, body, patience_s=0.3 if kind == "hang" else 30)
+            await posted(kit, url, body, patience_s=0.3 if kind == "hang" else HANG_S)
     else:
         assert (await posted(kit, url, body)).status_code >= 500
+    await until(lambda: not faults.armed, what="the message")
     assert len((await kit.chat.get_messages({"convo_id": convo.id})).messages) == sent
 
 

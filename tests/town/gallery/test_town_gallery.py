@@ -12,6 +12,7 @@ from PIL import Image
 
 from common.clock import FakeClock
 from tests.loopback import NO_TLS
+from tests.patience import HANG_S
 from town.gallery.pictures import NAMES, SIZES
 from town.gallery.service import Fault, Faults, gallery_app
 from town.serving import serve
@@ -139,5 +140,5 @@ async def test_faults_are_met_by_the_requests_they_are_meant_for(gallery: httpx.
 async def test_a_hanging_gallery_answers_late(gallery: httpx.AsyncClient, faults: Faults) -> None:
     faults.arm(Fault("hang", seconds=60))
     with pytest.raises(httpx.ReadTimeout):
-        await gallery.get("/v2/blocks/5001", timeout=0.2)
+        await gallery.get("/v2/blocks/5001", timeout=httpx.Timeout(HANG_S, read=0.2))
     assert (await gallery.get("/v2/blocks/5001")).status_code == 200

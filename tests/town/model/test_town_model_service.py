@@ -12,6 +12,7 @@ import openai
 import pytest
 from openai import AsyncOpenAI
 
+from tests.patience import HANG_S
 from town.model.faults import Fault, FaultKind, Faults
 from town.model.gateway import GatewayMind
 from town.model.service import model_app
@@ -59,7 +60,7 @@ async def base_url(faults: Faults) -> AsyncIterator[str]:
 
 @pytest.fixture
 async def client(base_url: str) -> AsyncIterator[AsyncOpenAI]:
-    async with AsyncOpenAI(base_url=base_url, api_key=KEY, max_retries=0, timeout=10) as client:
+    async with AsyncOpenAI(base_url=base_url, api_key=KEY, max_retries=0, timeout=HANG_S) as client:
         yield client
 
 
@@ -239,7 +240,7 @@ async def test_an_injected_fault_is_met_once_and_then_the_service_is_well(
 async def test_a_hanging_service_lets_the_clients_deadline_strike(client: AsyncOpenAI, faults: Faults) -> None:
     faults.arm(Fault("hang"))
     with pytest.raises(openai.APITimeoutError):
-        await client.chat.completions.create(model="parrot", messages=HELLO, timeout=0.2)
+        await client.chat.completions.create(model="parrot", messages=HELLO, timeout=openai.Timeout(HANG_S, read=0.2))
 
 
 async def test_a_cut_stream_breaks_in_the_middle(client: AsyncOpenAI, faults: Faults) -> None:

@@ -348,6 +348,7 @@ READERS: dict[str, Callable[[str], object]] = {
 }
 
 
+@pytest.mark.perf
 @pytest.mark.parametrize("hostile", HOSTILE)
 def test_a_long_message_costs_no_more_than_its_length(hostile: str) -> None:
     assert cpu_s(lambda: [read(HOSTILE[hostile]) for read in READERS.values()]) < 3

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from pathlib import Path
 
 from adapters.space.chatlog import ChatLog
@@ -22,10 +21,12 @@ async def _opens(room: Room, folder: Path, port: int = 0) -> None:
 
 
 async def _is_back(agent: Agent, clock: SetAhead) -> None:
-    while agent.client.joins < 2:
+
+    def is_back() -> bool:
         clock.ahead += agent.client.status == "disconnected"
-        await asyncio.sleep(0.02)
-    await until(lambda: agent.client.is_active)
+        return agent.client.joins == 2 and agent.client.is_active
+
+    await until(is_back)
 
 
 async def test_the_same_room_at_another_port_keeps_its_request_though_its_record_was_lost(

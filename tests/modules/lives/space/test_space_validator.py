@@ -346,6 +346,7 @@ def test_what_is_left_out_says_why() -> None:
     assert permitted([ISSUE], claimed).is_taken
 
 
+@pytest.mark.perf
 def test_a_message_is_checked_well_under_five_milliseconds() -> None:
     stretch = " ".join(f"thought{number} about tea." for number in range(70))
     weighed = context(stretch)

@@ -4,6 +4,7 @@ import asyncio
 import dataclasses
 import math
 import socket
+import threading
 from collections.abc import Awaitable
 from fractions import Fraction
 
@@ -20,7 +21,7 @@ from tests.modules.runtime.budget.budget_rig import CHEAP, MAIN, PRICES, Rules, 
 from tests.modules.runtime.budget.conftest import GuardedGateway, OpenGuarded
 from tests.modules.runtime.llm.scripted_model import Reply, ScriptedModel, calls, refuses, says
 from tests.modules.runtime.llm.waited_clock import WaitedClock
-from tests.patience import HANG_S
+from tests.patience import HANG_S, until
 
 HELLO = [Message("user", "hello")]
 TOOL = ToolSpec("like", "Likes.", {"type": "object", "properties": {"uri": {"type": "string"}}})
@@ -35,14 +36,20 @@ BOUND = input_bound(
 WORST = ("reserved", BOUND, 1024)
 
 
-LATE = dataclasses.replace(says("late"), hang_s=2 * HANG_S)
+_ALL = 100
+"""More than there are pieces in any answer."""
+LATE = dataclasses.replace(says("late"), hangs=True)
 
 
 async def outcome(guarded: GuardedGateway, wanted: Awaitable[ChatResult]) -> ChatResult | BaseException:
     """What comes of `wanted` while the clock is moved on over its waits, and over each answer that is kept back."""
     task, hung = asyncio.ensure_future(wanted), guarded.model.hung
+
+    def is_still() -> bool:
+        return task.done() or guarded.model.hung > hung or bool(guarded.rig.clock._sleepers)
+
     while not task.done():
-        await asyncio.sleep(0.002)
+        await until(is_still)
         if guarded.model.hung > hung:
             hung += 1
             await guarded.rig.clock.advance(HANG_S)
@@ -53,21 +60,19 @@ async def outcome(guarded: GuardedGateway, wanted: Awaitable[ChatResult]) -> Cha
 
 async def asked(model: ScriptedModel, times: int) -> None:
     """Once so many requests have reached the service."""
-    for _ in range(2000):
-        if len(model.requests) >= times:
-            return
-        await asyncio.sleep(0.005)
-    raise AssertionError(model.requests)
+    await until(lambda: len(model.requests) >= times, what=f"request {times}")
 
 
 async def test_while_the_model_thinks_its_worst_case_is_counted_and_the_answer_replaces_it(
     open_guarded: OpenGuarded, model: ScriptedModel
 ) -> None:
     async with open_guarded() as guarded:
-        model.plays(dataclasses.replace(says("Good morning."), hang_s=0.3))
+        gate = threading.Semaphore(0)
+        model.plays(dataclasses.replace(says("Good morning."), gate=gate))
         task = asyncio.ensure_future(guarded.gateway.chat_with_tools(HELLO, purpose="greeting", importance="mention"))
         await asked(model, 1)
         assert await guarded.ledger() == [WORST]
+        gate.release(_ALL)
         result = await task
         (row,) = await guarded.rig.rows()
         assert (row["purpose"], row["importance"], row["model"]) == ("greeting", "mention", MAIN)
@@ -117,13 +122,15 @@ async def test_an_answer_that_broke_off_may_be_billed_at_an_own_service_too(
     open_guarded: OpenGuarded, model: ScriptedModel
 ) -> None:
     async with open_guarded() as guarded:
-        model.plays(dataclasses.replace(says("half"), pause_s=2 * HANG_S), says("whole"))
+        gate = threading.Semaphore(1)
+        model.plays(dataclasses.replace(says("half"), gate=gate), says("whole"))
         asking = asyncio.ensure_future(guarded.gateway.chat_with_tools(HELLO))
         assert isinstance(guarded.rig.clock, WaitedClock)
         await guarded.rig.clock.until(3)  # for the answer's beginning, its first piece and its second
         await guarded.rig.clock.advance(HANG_S)
         assert isinstance(await outcome(guarded, asking), ChatResult)
         assert await guarded.ledger() == [WORST, ("settled", 10, 5)]
+        gate.release(_ALL)
 
 
 async def test_an_attempt_that_times_out_stays_counted_in_full_and_its_retry_is_a_small_one(
@@ -215,7 +222,7 @@ async def test_a_caller_that_gives_up_leaves_the_call_counted_in_full(
     open_guarded: OpenGuarded, model: ScriptedModel
 ) -> None:
     async with open_guarded() as guarded:
-        model.plays(dataclasses.replace(says("late"), hang_s=0.5))
+        model.plays(LATE)
         task = asyncio.ensure_future(guarded.gateway.chat_with_tools(HELLO))
         await asked(model, 1)
         task.cancel()
@@ -342,10 +349,12 @@ async def test_the_second_try_with_a_larger_limit_is_reserved_on_its_own(
     open_guarded: OpenGuarded, model: ScriptedModel
 ) -> None:
     async with open_guarded() as guarded:
-        model.plays(says("", finish="length"), dataclasses.replace(says("whole"), hang_s=0.3))
+        gate = threading.Semaphore(0)
+        model.plays(says("", finish="length"), dataclasses.replace(says("whole"), gate=gate))
         task = asyncio.ensure_future(guarded.gateway.chat_with_tools(HELLO))
         await asked(model, 2)
         assert await guarded.ledger() == [("settled", 10, 5), ("reserved", BOUND, 4096)]
+        gate.release(_ALL)
         assert (await task).text == "whole"
 
 

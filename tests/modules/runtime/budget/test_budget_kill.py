@@ -10,7 +10,7 @@ from modules.runtime.budget.types import Caps
 from modules.runtime.database.file import reading
 from tests.modules.runtime.budget.budget_rig import Rules, process
 from tests.modules.runtime.llm.scripted_model import ScriptedModel, says
-from tests.patience import HANG_S
+from tests.patience import until
 from tests.project import ROOT
 
 CHILD = Path(__file__).with_name("budget_child.py")
@@ -20,14 +20,12 @@ async def test_kill_minus_nine_in_the_middle_of_a_call_leaves_it_counted_in_full
     model: ScriptedModel, tmp_path: Path
 ) -> None:
     path = tmp_path / "soul.db"
-    model.plays(dataclasses.replace(says("too late"), hang_s=5))
+    model.plays(dataclasses.replace(says("too late"), hangs=True))
     child = await asyncio.create_subprocess_exec(
         sys.executable, CHILD, path, model.url, cwd=ROOT, env={"PYTHONPATH": str(ROOT)}
     )
     try:
-        async with asyncio.timeout(HANG_S):
-            while not model.requests:  # noqa: ASYNC110 - the request comes from another process
-                await asyncio.sleep(0.01)
+        await until(lambda: model.requests, what="the request")
     finally:
         child.kill()
         await child.wait()

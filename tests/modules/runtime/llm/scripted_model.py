@@ -27,7 +27,7 @@ Wire = dict[str, Any]
 class Reply:
     """One scripted answer: chunks of a stream, or an HTTP error.
 
-    It begins after `hang_s`, a chunk each `pause_s`; with a `gate` each chunk waits until that is released once more.
+    With a `gate` each chunk waits until that is released once more; one that `hangs` never begins.
     """
 
     chunks: tuple[Wire, ...] = ()
@@ -37,8 +37,7 @@ class Reply:
     headers: dict[str, str] = field(default_factory=dict)
     done: bool = True
     reset: bool = False
-    hang_s: float = 0.0
-    pause_s: float = 0.0
+    hangs: bool = False
     gate: threading.Semaphore | None = None
 
 
@@ -87,7 +86,7 @@ class ScriptedModel:
 
     def __init__(self, url: str) -> None:
         self.url = url
-        self.hung = 0  # how many answers were kept back for `hang_s`
+        self.hung = 0  # how many answers never began
         self.script: deque[Reply] = deque()
         self.requests: list[Wire] = []
 
@@ -106,14 +105,13 @@ class ScriptedModel:
         return StreamingResponse(self._stream(reply), media_type="text/event-stream")
 
     async def _stream(self, reply: Reply) -> AsyncIterator[bytes]:
-        if reply.hang_s:
+        if reply.hangs:
             self.hung += 1
-            await asyncio.sleep(reply.hang_s)
+            await asyncio.Event().wait()
         for chunk in reply.chunks:
             if reply.gate:
                 await asyncio.to_thread(reply.gate.acquire, timeout=HANG_S)
             yield f"data: {json.dumps(chunk)}\n\n".encode()
-            await asyncio.sleep(reply.pause_s)
         if reply.reset:
             raise ConnectionResetError
         if reply.done:

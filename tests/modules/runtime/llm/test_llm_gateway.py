@@ -19,6 +19,7 @@ from modules.runtime.llm.gateway import LLMGateway
 from modules.runtime.llm.types import ChatResult, Message, NamedTool, ToolSpec, Usage
 from tests.loopback import to_loopback
 from tests.modules.runtime.llm.scripted_model import Reply, ScriptedModel, calls, refuses, says
+from tests.patience import while_time_passes
 
 T = TypeVar("T")
 
@@ -30,12 +31,8 @@ QUIET = ToolSpec("stay_silent", "Says nothing.", {"type": "object", "properties"
 async def with_time(awaited: Awaitable[T], clock: FakeClock) -> tuple[T | BaseException, float]:
     """The outcome of `awaited` while the clock is moved on, and how many seconds that took."""
     start = clock.monotonic()
-    task = asyncio.ensure_future(awaited)
-    while not task.done():
-        await asyncio.sleep(0.002)
-        if clock._sleepers:
-            await clock.advance(0.5)
-    return (await asyncio.gather(task, return_exceptions=True))[0], clock.monotonic() - start
+    (outcome,) = await asyncio.gather(while_time_passes(clock, awaited), return_exceptions=True)
+    return outcome, clock.monotonic() - start
 
 
 async def test_text_is_gathered_from_the_stream_with_its_usage_and_recorded_once(

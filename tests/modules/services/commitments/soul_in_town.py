@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import random
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Callable
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -43,7 +43,7 @@ from modules.services.outbox.senders.space import EchoLog, SpaceSender
 from modules.services.outbox.types import Intent, Pacing, Sent
 from tests.hasty_clock import SetAhead
 from tests.loopback import to_loopback
-from tests.patience import until
+from tests.patience import HANG_S, until, while_time_passes
 from tests.shipped_skills import phrase
 from town.github.faults import Faults
 from town.github.network import GitHubNetwork
@@ -123,7 +123,7 @@ class SoulInTown:
             token=account.token if account and self.github_account else "",
             clock=self.clock,
             min_spacing_s=0,
-            timeout_s=0.5,
+            timeout_s=HANG_S,
             transport=to_loopback,
         )
         echo_log = EchoLog("rowan")
@@ -200,18 +200,9 @@ class SoulInTown:
         """Let that much time go by, a step at a time, until nothing is left to do."""
         for _ in range(int(seconds / step_s)):
             await self.loop.run()
-            await self.passing(self.outbox.deliver_due())
+            await while_time_passes(self.clock, self.outbox.deliver_due())
             await self.clock.advance(step_s)
         await self.loop.run()
-
-    async def passing(self, call: Awaitable[object]) -> None:
-        """Await a call that may wait on the clock, moving the clock whenever it does."""
-        running = asyncio.ensure_future(call)
-        while not running.done():
-            await asyncio.wait([running], timeout=0.002)
-            if not running.done() and self.clock._sleepers:
-                await self.clock.advance(self.clock._sleepers[0][0] - self.clock.monotonic())
-        running.result()
 
     def status(self, commitment: QueuedCommitment) -> QueuedCommitment:
         found = self.queue.get(commitment.id)

@@ -338,7 +338,7 @@ class Stumbling:
     async def _stumble(self) -> NoReturn:
         if self.error:
             raise self.error
-        await asyncio.sleep(3600)
+        await asyncio.Event().wait()
         raise AssertionError("nobody waits that long")
 
 

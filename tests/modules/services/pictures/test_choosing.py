@@ -26,6 +26,7 @@ from modules.services.outbox.types import ProposedAction
 from modules.services.pictures.choosing import SOURCE_RESTS, ChosenPicture, PictureChooser, bare_words
 from tests.adapters.results import ok
 from tests.modules.services.pictures.sharing import SOURCE, Sharing, pictures_in
+from tests.patience import until
 from town.gallery.pictures import picture
 from town.gallery.service import Fault, Faults, gallery_app
 from town.serving import serve
@@ -101,8 +102,7 @@ async def test_a_gallery_that_hangs_costs_its_picture_after_the_deadline(sharing
     faults.arm(Fault("hang", "GET *", times=9, seconds=3600))
     async with choosing(sharing, clock, faults=faults) as chooser:
         asked = asyncio.create_task(chooser.choose(SIGNS, why="a test", deadline_s=5))
-        while faults.armed[0].times == 9:  # noqa: ASYNC110 - the request is on its way
-            await asyncio.sleep(0)
+        await until(lambda: faults.armed[0].times < 9, what="the request")
         await clock.advance(6)
         answer = await asked
     assert isinstance(answer, Err)

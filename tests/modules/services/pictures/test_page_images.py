@@ -61,6 +61,7 @@ def test_a_size_that_is_no_number_says_nothing() -> None:
     assert image == PageImage("https://page.example/a.jpg")
 
 
+@pytest.mark.perf
 @pytest.mark.parametrize(
     "piece",
     [

@@ -188,6 +188,7 @@ def test_the_status_of_a_plan_follows_from_its_tasks(statuses: tuple[TaskStatus,
     assert Plan("x", tasks=tuple(tasks)).status == status
 
 
+@pytest.mark.perf
 @pytest.mark.parametrize(
     ("start", "part"),
     [

@@ -27,6 +27,7 @@ from modules.services.presence.policy import (
     Operator,
 )
 from tests.loopback import to_loopback
+from tests.patience import HANG_S
 from tests.shipped_skills import CONTACT_LINE
 from town.atproto.faults import Faults
 from town.atproto.network import Network
@@ -110,7 +111,7 @@ async def account(tmp_path: Path) -> AsyncIterator[Account]:
             session_path=tmp_path / "session.json",
             clock=clock,
             min_spacing_s=0,
-            read_timeout_s=5,
+            read_timeout_s=HANG_S,
         )
         stack.push_async_callback(atproto.aclose)
         assert isinstance(await atproto.authenticate(), Ok)

@@ -21,6 +21,7 @@ from modules.services.presence.policy import (
     operator_of,
 )
 from tests.modules.services.presence.disclosing_account import Account
+from tests.patience import until
 from tests.running_town import settings_of, write_home
 from tests.shipped_skills import CONTACT, CONTACT_LINE
 from town.atproto.faults import Fault
@@ -135,11 +136,9 @@ async def test_a_change_by_somebody_else_meanwhile_is_not_overwritten(account: A
     account.put(displayName="Rowan")
     account.faults.arm(Fault("hang", request=GET, seconds=0.3))
     ensuring = asyncio.create_task(account.disclosure().ensure())
-    while not ensuring.done():
-        await asyncio.sleep(0.001)
-        if account.clock._sleepers:
-            account.put(displayName="Rowan of the roofs")
-            await account.clock.advance(1)
+    await until(lambda: account.clock._sleepers, what="the answer that is kept back")
+    account.put(displayName="Rowan of the roofs")
+    await account.clock.advance(1)
     assert await ensuring == Ok("written")
     assert account.profile() == {"$type": PROFILE, "displayName": "Rowan of the roofs", "labels": BOT}
     assert await account.points() == [2, 2, 3]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import threading
 from dataclasses import replace
 from datetime import timedelta
 
@@ -11,6 +12,7 @@ from common.result import Err, Ok
 from modules.runtime.llm.types import Image, Message, Text, Usage
 from modules.services.agent.session_keys import OWNER_SESSION
 from tests.modules.services.agent.sessions.session_home import AGENT, SUMMARY, THREAD, SessionHome, keeps
+from tests.patience import until
 
 
 async def test_a_reset_archives_the_whole_and_begins_a_new_conversation(session_home: SessionHome) -> None:
@@ -75,13 +77,12 @@ async def test_what_was_never_said_needs_no_archive(session_home: SessionHome) -
 
 async def test_a_conversation_that_goes_on_while_it_is_distilled_is_not_ended(session_home: SessionHome) -> None:
     session_id = await session_home.talk()
-    session_home.model.plays(replace(keeps(), hang_s=0.3))
+    answer, gate = keeps(), threading.Semaphore(0)
+    session_home.model.plays(replace(answer, gate=gate))
     ending = asyncio.create_task(session_home.archivist.reset(OWNER_SESSION))
-    for _ in range(500):
-        if session_home.model.requests:
-            break
-        await asyncio.sleep(0.01)
+    await until(lambda: session_home.model.requests, what="the question what to keep")
     await session_home.say(OWNER_SESSION, Message("user", "and one more thing"))
+    gate.release(len(answer.chunks))
     outcome = await ending
     assert (outcome.status, outcome.reason) == ("postponed", "the conversation went on meanwhile")
     assert len(await session_home.sessions.rows(session_id)) == 9

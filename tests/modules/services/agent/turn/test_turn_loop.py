@@ -1,7 +1,9 @@
 """Proves that thinking does what the model asks for, tells it what came of it, and always comes to an end."""
 
+import asyncio
 import dataclasses
 import json
+import threading
 from collections.abc import Callable
 from typing import Any
 
@@ -20,6 +22,7 @@ from modules.services.agent.tools.registry import Registry
 from modules.services.agent.tools.types import Tool, ToolResult, Turn
 from modules.services.agent.turn.loop import TurnResult, run_turn
 from tests.modules.runtime.llm.scripted_model import ScriptedModel, calls, refuses, says
+from tests.patience import until
 from tests.shipped_skills import SHIPPED
 
 TakeTurn = Callable[..., Any]
@@ -190,9 +193,16 @@ async def test_the_wall_clock_is_kept_between_rounds(take_turn: TakeTurn, model:
     assert (turn_result.stopped, len(turn_result.calls)) == ("time", 1)
 
 
-async def test_the_wall_clock_cuts_off_no_answer_that_still_comes_in(take_turn: TakeTurn, model: ScriptedModel) -> None:
-    model.plays(dataclasses.replace(says("late"), hang_s=0.3))
-    turn_result = await take_turn(wall_clock_s=0.001)
+async def test_the_wall_clock_cuts_off_no_answer_that_still_comes_in(
+    take_turn: TakeTurn, model: ScriptedModel, clock: FakeClock
+) -> None:
+    answer, gate = says("late"), threading.Semaphore(0)
+    model.plays(dataclasses.replace(answer, gate=gate))
+    turn = asyncio.create_task(take_turn(wall_clock_s=1))
+    await until(lambda: model.requests, what="the question")
+    await clock.advance(2)
+    gate.release(len(answer.chunks))
+    turn_result = await turn
     assert (turn_result.stopped, turn_result.text) == ("ended", "late")
 
 
