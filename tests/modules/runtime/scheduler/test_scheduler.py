@@ -222,7 +222,7 @@ async def test_a_clock_that_jumps_is_told_and_every_timer_starts_anew_from_the_n
     await guard.start()
     await asyncio.sleep(0)
     clock.jump(jump)
-    await clock.advance(6)
+    await clock.advance(5)
     await until(lambda: guard.states()[0].next_at == clock.now() + timedelta(seconds=60))
     assert f"The clock jumped {jump:+.0f} s" in (await journal.recent(1))[0].entry.summary
     await guard.stop()
