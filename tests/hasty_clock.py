@@ -35,22 +35,27 @@ class SetAhead(SystemClock):
 
     def __init__(self) -> None:
         self.ahead = 0.0
+        self._asleep = 0
 
     def monotonic(self) -> float:
         return super().monotonic() + self.ahead
 
     async def sleep(self, seconds: float) -> None:
         end = self.monotonic() + seconds
-        while self.monotonic() < end:  # noqa: ASYNC110 - the test moves the time
-            await asyncio.sleep(0.01)
+        self._asleep += 1
+        try:
+            while self.monotonic() < end:  # noqa: ASYNC110 - the test moves the time
+                await asyncio.sleep(0.01)
+        finally:
+            self._asleep -= 1
 
     @asynccontextmanager
     async def hurrying(self) -> AsyncIterator[None]:
-        """Set it ahead again and again, a second each time."""
+        """Set it ahead again and again, a second each time, but only while somebody waits for it."""
 
         async def hurry() -> None:
             while True:
-                self.ahead += 1
+                self.ahead += bool(self._asleep)
                 await asyncio.sleep(0.01)
 
         running = asyncio.create_task(hurry())

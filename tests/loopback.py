@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import socket
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 
 from adapters.web.connecting import system_resolver
 from adapters.web.transport import WebTransport
@@ -13,6 +15,15 @@ NO_TLS = False  # all is on loopback; loading certificates takes longer than mos
 async def resolved(host: str, port: int) -> Sequence[str]:
     """Names under `.example` lead to this machine: services that somebody else runs, as the product sees them."""
     return ["127.0.0.1"] if host.endswith(".example") else await system_resolver(host, port)
+
+
+@contextmanager
+def held_port() -> Iterator[int]:
+    """Hold a port on which nobody listens: no other program is given it, and who is told of it may listen there."""
+    with socket.socket() as held:
+        held.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        held.bind(("127.0.0.1", 0))
+        yield held.getsockname()[1]
 
 
 def to_loopback() -> WebTransport:

@@ -11,6 +11,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from tests.github_rig.make_spec import make_spec
+from tests.loopback import held_port
 
 _HERE = Path(__file__).resolve().parent
 _MACHINE = {"x86_64": "x64", "aarch64": "arm64"}.get(platform.machine(), platform.machine())
@@ -28,41 +29,34 @@ def install() -> None:
         raise RuntimeError(done.stderr.strip())
 
 
-def free_port() -> int:
-    """A port that nobody listens on just now."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
-
-
 @contextmanager
 def judged(upstream: str, folder: Path) -> Iterator[str]:
     """A proxy in front of `upstream`. Each answer carries in `sl-violations` what it or its request did wrong."""
-    port = free_port()
-    url, spec = f"http://127.0.0.1:{port}", folder / f"spec-{port}.json"
-    spec.write_text(make_spec(url), encoding="utf-8")
-    with _running(folder, port, _PRISM, "proxy", "-h", "127.0.0.1", "-p", port, "-v", "warn", spec, upstream):
-        yield url
+    with held_port() as port:
+        url, spec = f"http://127.0.0.1:{port}", folder / f"spec-{port}.json"
+        spec.write_text(make_spec(url), encoding="utf-8")
+        with _running(folder, port, _PRISM, "proxy", "-h", "127.0.0.1", "-p", port, "-v", "warn", spec, upstream):
+            yield url
 
 
 @contextmanager
 def mocked(folder: Path) -> Iterator[str]:
     """A server that answers with GitHub's own examples, and judges each request as `judged` does."""
-    port = free_port()
-    url, spec = f"http://127.0.0.1:{port}", folder / f"spec-{port}.json"
-    spec.write_text(make_spec(url), encoding="utf-8")
-    with _running(folder, port, _PRISM, "mock", "-h", "127.0.0.1", "-p", port, "-v", "warn", spec):
-        yield url
+    with held_port() as port:
+        url, spec = f"http://127.0.0.1:{port}", folder / f"spec-{port}.json"
+        spec.write_text(make_spec(url), encoding="utf-8")
+        with _running(folder, port, _PRISM, "mock", "-h", "127.0.0.1", "-p", port, "-v", "warn", spec):
+            yield url
 
 
 @contextmanager
 def emulated(folder: Path) -> Iterator[str]:
     """The emulator, with the accounts of `seed.yaml`."""
-    port = free_port()
-    url = f"http://127.0.0.1:{port}"
-    where = ("--service", "github", "--host", "127.0.0.1", "--port", port, "--base-url", url, "--seed", _SEED)
-    with _running(folder, port, _EMULATE, "start", *where):
-        yield url
+    with held_port() as port:
+        url = f"http://127.0.0.1:{port}"
+        where = ("--service", "github", "--host", "127.0.0.1", "--port", port, "--base-url", url, "--seed", _SEED)
+        with _running(folder, port, _EMULATE, "start", *where):
+            yield url
 
 
 @contextmanager

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Callable
 from contextlib import AsyncExitStack
 
@@ -244,6 +243,18 @@ async def _in_haste(society: Society, soul: Soul, true: Callable[[], bool]) -> N
     await society.until(comes)
 
 
+async def _look_again(society: Society, soul: Soul) -> None:
+    """Wait until the loops of the room and of commitments have run after this moment."""
+    now, app = society.clock.now(), soul.app
+    names = {app.lives.commitments.name, app.lives.space.loop.name}
+
+    def have_run() -> bool:
+        ran_at = [state.last_ran_at for state in app.scheduler.states() if state.name in names]
+        return len(ran_at) == len(names) and all(at and at > now for at in ran_at)
+
+    await society.until(have_run, "another look")
+
+
 async def test_a_repository_that_does_not_exist_is_tried_nine_times_and_the_room_hears_of_no_failure(
     running_town: RunningTown,
 ) -> None:
@@ -253,9 +264,8 @@ async def test_a_repository_that_does_not_exist_is_tried_nine_times_and_the_room
             await society.until(lambda: bool(society.said()), "the promise")
             await _in_haste(society, marvin, lambda: _abandoned(marvin) == 1 + SPACE_MAX_REOPENS)
             said = len(society.said())
-            for _ in range(6):
-                _leap(society, 60)
-                await asyncio.sleep(0.1)
+            _leap(society, 360)
+            await _look_again(society, marvin)
             assert len(society.said()) == said
             assert [one.attempt_count for one in marvin.queued_commitments()] == [COMMITMENT_MAX_ATTEMPTS] * 3
             assert set(society.said()) <= {"The clock at midnight is mine.", phrase("space.creating")}

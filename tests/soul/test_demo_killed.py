@@ -10,11 +10,11 @@ from pathlib import Path
 
 import pytest
 
+from tests.patience import until
 from tests.soul.test_demo import demo, living
 from town.residents import RESIDENTS
 
 _WAITS = "import sys, time; from soul.demo_child import end_with; end_with(int(sys.argv[1]), grace_s={}); {}"
-_TRIES, _PAUSE_S = 350, 0.2
 _DEAF = "import signal; signal.signal(signal.SIGTERM, signal.SIG_IGN); "
 
 
@@ -41,20 +41,12 @@ async def test_a_child_ends_when_the_other_end_of_its_pipe_is_gone(deaf: str, co
 @pytest.mark.slow
 @pytest.mark.timeout(180)
 async def test_a_killed_demo_leaves_no_children(tmp_path: Path) -> None:
-    pids: list[int] = []
     async with demo(tmp_path) as (process, _):
-        for _ in range(_TRIES):
-            if len(pids := living(tmp_path)) == len(RESIDENTS):
-                break
-            await asyncio.sleep(_PAUSE_S)
+        await until(lambda: len(living(tmp_path)) == len(RESIDENTS), what="all residents")
+        pids = living(tmp_path)
         process.kill()
         await process.wait()
-    assert len(pids) == len(RESIDENTS)
-    for _ in range(_TRIES):
-        if not any(_is_running(pid) for pid in pids):
-            break
-        await asyncio.sleep(_PAUSE_S)
-    assert [pid for pid in pids if _is_running(pid)] == []
+    await until(lambda: not any(_is_running(pid) for pid in pids), what="the end of all residents")
 
 
 def _is_running(pid: int) -> bool:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import re
-import socket
 import sys
 from asyncio.subprocess import PIPE, Process
 from collections.abc import AsyncIterator
@@ -15,6 +14,7 @@ import pytest
 
 from adapters.space.chatlog import ChatLog
 from common.clock import SystemClock
+from tests.loopback import held_port
 from tests.program import started, until
 from tests.running_town import RunningTown
 from tests.scenarios.room_society import Soul, open_society, talkative
@@ -22,12 +22,6 @@ from tests.scenarios.room_society import Soul, open_society, talkative
 NAMES = ("marvin", "rebecca", "peterben", "odile", "tobias")
 WATCHED_S = 15.0
 _ROW = re.compile(rf"^  ({'|'.join(NAMES)})\s", re.MULTILINE)
-
-
-def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
 
 
 @asynccontextmanager
@@ -64,8 +58,9 @@ def answered(folder: Path, question: str) -> set[str]:
 async def test_after_a_kill_of_the_room_five_souls_are_back_within_90_seconds_and_answer_the_host(
     running_town: RunningTown, tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    folder, port, clock = tmp_path / "space", free_port(), SystemClock()
+    folder, clock = tmp_path / "space", SystemClock()
     async with AsyncExitStack() as stack:
+        port = stack.enter_context(held_port())
         async with hosted(port, folder) as process:
             society = await stack.enter_async_context(
                 open_society(running_town, clock, elsewhere=f"ws://127.0.0.1:{port}")

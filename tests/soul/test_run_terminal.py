@@ -7,9 +7,13 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from itertools import takewhile
 
+import pytest
+
 from tests.running_town import RunningTown
 from tests.soul.room_host.pseudo_terminal import Terminal
 from town.model.types import ChatRequest, Completion
+
+pytestmark = pytest.mark.slow
 
 _COLUMNS = 200
 _PANEL = ("Awareness ", "Messages ", "Bluesky ", "Tokens ")

@@ -17,6 +17,7 @@ from starlette.responses import PlainTextResponse, Response, StreamingResponse
 from starlette.routing import Route
 
 from common.errors import ConfigError
+from tests.loopback import held_port
 from town.serving import connection_dropper, serve
 
 
@@ -83,11 +84,10 @@ async def test_a_port_that_is_taken_is_named_with_a_remedy() -> None:
 
 
 async def test_a_port_can_be_chosen_and_used_again_at_once() -> None:
-    with socket.create_server(("127.0.0.1", 0)) as free:
-        port = free.getsockname()[1]
-    for _ in range(2):
-        async with serve(APP, port=port) as url, httpx.AsyncClient() as client:
-            assert (await client.get(url)).status_code == 200
+    with held_port() as port:
+        for _ in range(2):
+            async with serve(APP, port=port) as url, httpx.AsyncClient() as client:
+                assert (await client.get(url)).status_code == 200
 
 
 async def test_it_ends_with_open_streams_and_stuck_requests() -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import random
-import socket
+from collections.abc import Iterator
 
 import pytest
 from websockets.asyncio.server import ServerConnection, serve
@@ -16,6 +16,7 @@ from common.errors import StorageError
 from common.result import ApiResult, Err, Ok
 from tests.adapters.space.running_member import Member, at, running_client, settled, sleeps
 from tests.adapters.space.scripted_room import AT, ScriptedRoom, Visit, stay
+from tests.loopback import held_port
 from tests.patience import until
 
 
@@ -39,9 +40,13 @@ async def test_comes_back_five_seconds_after_the_room_died_with_one_connection_o
             assert (len(room.visits), room.most_live) == (2, 1)
 
 
-async def test_keeps_trying_a_room_that_is_not_up_yet_and_asks_discovery_again() -> None:
-    with socket.create_server(("127.0.0.1", 0)) as free:
-        port = free.getsockname()[1]
+@pytest.fixture
+def port() -> Iterator[int]:
+    with held_port() as held:
+        yield held
+
+
+async def test_keeps_trying_a_room_that_is_not_up_yet_and_asks_discovery_again(port: int) -> None:
     room = ScriptedRoom(stay)
     asked = 0
 

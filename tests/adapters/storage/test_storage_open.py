@@ -13,6 +13,7 @@ from adapters.storage.store import Credentials, open_storage
 from common.errors import ConfigError
 from common.result import Err, Ok
 from tests.adapters.storage.s3_server import S3, WHO
+from tests.loopback import held_port
 
 
 async def test_without_an_address_things_lie_in_the_folder(tmp_path: Path) -> None:
@@ -106,11 +107,10 @@ async def test_a_bucket_that_does_not_exist_is_no_empty_bucket(tmp_path: Path, s
 
 
 async def test_where_nobody_listens_nothing_was_done(tmp_path: Path) -> None:
-    with socket.create_server(("127.0.0.1", 0)) as closed:
-        port = closed.getsockname()[1]
-    url = f"s3://bucket?endpoint=http://127.0.0.1:{port}"
-    storage = open_storage(url, root=tmp_path, credentials=WHO, deadline_s=5)
-    results = (await storage.get("a.md"), await storage.put("a.md", b"x"))
+    with held_port() as port:
+        url = f"s3://bucket?endpoint=http://127.0.0.1:{port}"
+        storage = open_storage(url, root=tmp_path, credentials=WHO, deadline_s=5)
+        results = (await storage.get("a.md"), await storage.put("a.md", b"x"))
     assert [result.kind for result in results if isinstance(result, Err)] == ["transient", "transient"]
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import random
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -140,13 +140,17 @@ class Agent:
     mute_reason: list[str]
     experiences: list[tuple[str, str]]
 
-    async def check(self) -> Outcome:
-        """One check, as the loop makes it, and those that it asks for while a message waits for its moment."""
+    async def check(self, meanwhile: Callable[[], Awaitable[None]] | None = None) -> Outcome:
+        """One check, as the loop makes it, and those that it asks for while a message waits for its moment.
+
+        What happens `meanwhile` does so once, before that moment comes.
+        """
         outcome = await self.space.loop.run()
         while self.space.participation.waits:
-            left_s = outcome.next_in_s or 0.0
-            await self.clock.sleep(left_s)
-            self.later(left_s)
+            if meanwhile:
+                await meanwhile()
+                meanwhile = None
+            self.later(outcome.next_in_s or 0.0)
             outcome = await self.space.loop.run()
         return outcome
 

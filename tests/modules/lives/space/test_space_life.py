@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from dataclasses import replace
 
 import pytest
@@ -58,16 +57,14 @@ async def test_an_opinion_is_answered_in_the_souls_own_words_and_the_journal_say
 
 async def test_who_is_about_to_say_what_a_peer_says_first_is_overtaken(room: Room) -> None:
     async with room.member("rebecca") as rebecca, room.soul("marvin", lambda _: speaks(TIN)) as marvin:
-        marvin.clock.haste = 4
 
         async def says_it_first() -> None:
             await until(lambda: rebecca.typing() == ["marvin"])
             await rebecca.send_chat(TIN)
+            await marvin.receives(TIN)
 
         await room.says(QUESTION, marvin)
-        async with asyncio.TaskGroup() as group:
-            group.create_task(says_it_first())
-            await marvin.check()
+        await marvin.check(says_it_first)
         assert room.host.said("marvin") == []
         assert "semantic echo" in (await decision(marvin, "Overtaken")).reason
         room.running_town.mind.answer = lambda _: declines()
@@ -77,16 +74,13 @@ async def test_who_is_about_to_say_what_a_peer_says_first_is_overtaken(room: Roo
 
 async def test_who_is_about_to_speak_hears_the_host_out_first(room: Room) -> None:
     async with room.member("rebecca") as rebecca, room.soul("marvin", lambda _: speaks(TIN)) as marvin:
-        marvin.clock.haste = 4
 
         async def goes_on() -> None:
             await until(lambda: rebecca.typing() == ["marvin"])
-            room.server.broadcast_from_host("Or rather: which gutter?")
+            await room.says("Or rather: which gutter?", marvin)
 
         await room.says(QUESTION, marvin)
-        async with asyncio.TaskGroup() as group:
-            group.create_task(goes_on())
-            await marvin.check()
+        await marvin.check(goes_on)
         assert room.host.said("marvin") == []
         await marvin.check()
         assert room.host.said("marvin") == [TIN]

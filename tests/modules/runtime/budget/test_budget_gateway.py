@@ -3,7 +3,6 @@
 import asyncio
 import dataclasses
 import math
-import socket
 import threading
 from collections.abc import Awaitable
 from fractions import Fraction
@@ -17,6 +16,7 @@ from modules.runtime.budget.report import lines
 from modules.runtime.budget.types import Caps
 from modules.runtime.llm.deadline import probe_of
 from modules.runtime.llm.types import ChatResult, Message, ToolSpec, Usage
+from tests.loopback import held_port
 from tests.modules.runtime.budget.budget_rig import CHEAP, MAIN, PRICES, Rules, request
 from tests.modules.runtime.budget.conftest import GuardedGateway, OpenGuarded
 from tests.modules.runtime.llm.scripted_model import Reply, ScriptedModel, calls, refuses, says
@@ -241,11 +241,10 @@ async def test_a_request_that_the_service_refuses_at_once_costs_nothing(
 
 
 async def test_a_service_that_is_not_there_costs_nothing(open_guarded: OpenGuarded) -> None:
-    with socket.create_server(("127.0.0.1", 0)) as gone:
-        url = f"http://127.0.0.1:{gone.getsockname()[1]}/v1"
-    async with open_guarded(url=url) as guarded:
-        assert isinstance(await outcome(guarded, guarded.gateway.chat_with_tools(HELLO)), Transient)
-        assert await guarded.ledger() == [("settled", 0, 0)] * 2
+    with held_port() as port:
+        async with open_guarded(url=f"http://127.0.0.1:{port}/v1") as guarded:
+            assert isinstance(await outcome(guarded, guarded.gateway.chat_with_tools(HELLO)), Transient)
+            assert await guarded.ledger() == [("settled", 0, 0)] * 2
 
 
 async def test_a_refusal_of_a_parameter_is_free_and_the_adapted_request_is_counted_anew(

@@ -17,7 +17,7 @@ from modules.runtime.console import SilentConsole
 from modules.runtime.llm.budget_guard import NoBudgetGuard
 from modules.runtime.llm.gateway import LLMGateway
 from modules.runtime.llm.types import ChatResult, Message, NamedTool, ToolSpec, Usage
-from tests.loopback import to_loopback
+from tests.loopback import held_port, to_loopback
 from tests.modules.runtime.llm.scripted_model import Reply, ScriptedModel, calls, refuses, says
 from tests.patience import while_time_passes
 
@@ -226,10 +226,11 @@ async def test_a_broken_stream_is_tried_again(
     assert outcome == "whole"
 
 
-async def test_nobody_listening_is_transient(clock: FakeClock, unused_tcp_port: int) -> None:
-    opened = _gateway(f"http://127.0.0.1:{unused_tcp_port}/v1", clock, max_retries=1)
-    outcome, _ = await with_time(opened.chat(HELLO), clock)
-    await opened.aclose()
+async def test_nobody_listening_is_transient(clock: FakeClock) -> None:
+    with held_port() as port:
+        opened = _gateway(f"http://127.0.0.1:{port}/v1", clock, max_retries=1)
+        outcome, _ = await with_time(opened.chat(HELLO), clock)
+        await opened.aclose()
     assert isinstance(outcome, Transient)
 
 
