@@ -24,7 +24,6 @@ FOUR = ("marvin", "rebecca", "peterben", "odile")
 COMMITMENTS = 18
 CHECK_S = COMMITMENT_CHECK_INTERVAL_MS / 1000
 _PERCENT_95 = 18
-_OFTEN = 10_000
 
 
 @pytest.mark.perf
@@ -90,7 +89,7 @@ async def test_a_soul_killed_between_its_commitment_and_its_word_opens_one_issue
 ) -> None:
     async with open_society(running_town, SystemClock()) as society:
         society.default = diligent
-        society.github_faults.arm(Fault(fault, request_to, times=_OFTEN, seconds=60))
+        society.github_faults.arm(Fault(fault, request_to, times=10_000, seconds=60))
         home = society.make_home("marvin")
         async with started("run", "--home", str(home.root)) as first:
             await society.until(lambda: bool(society.host.seen), "it comes in")
@@ -99,7 +98,7 @@ async def test_a_soul_killed_between_its_commitment_and_its_word_opens_one_issue
             if fault == "hang":
                 await society.until(lambda: bool(society.issues()), "the issue")
             else:
-                await society.until(lambda: society.github_faults.armed[0].times < _OFTEN, "a request")
+                await asyncio.sleep(2)
             first.kill()
             await first.wait()
         assert society.done() == []
