@@ -1,6 +1,6 @@
 """How far generated tests look.
 
-The same examples in every run, three fifths of the usual number; where the environment variable `EXPLORE` is n, new
+The same examples in every run, a third of the usual number; where the environment variable `EXPLORE` is n, new
 ones, n times as many as usual.
 """
 
@@ -13,4 +13,4 @@ EXPLORE = int(os.environ.get("EXPLORE", "0"))
 
 def examples(usual: int) -> int:
     """Return how many examples a generated test tries, given how many are usual."""
-    return usual * EXPLORE or max(1, usual * 3 // 5)
+    return usual * EXPLORE or max(1, usual // 3)

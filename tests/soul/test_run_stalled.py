@@ -6,6 +6,8 @@ import asyncio
 import os
 import sys
 
+import pytest
+
 from tests.patience import HANG_S, until
 from tests.running_town import RunningTown, replying
 
@@ -22,6 +24,7 @@ def full_pipe() -> tuple[int, int]:
     return ours, theirs
 
 
+@pytest.mark.slow
 async def test_a_soul_answers_and_ends_while_nobody_reads_its_pipe(running_town: RunningTown) -> None:
     running_town.mind.answer = replying("Slate, because it remembers the rain.")
     home = running_town.make_home("rowan")
