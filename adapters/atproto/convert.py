@@ -17,10 +17,10 @@ from adapters.atproto.types import (
     Barrier,
     Blob,
     FeedItem,
-    Label,
     Notification,
     Picture,
     Post,
+    PostLabel,
     Profile,
     Record,
     ReplyRefs,
@@ -257,10 +257,10 @@ def _tags(record: Json) -> tuple[str, ...]:
     return tuple(dict.fromkeys(tag for tag in named if 0 < len(tag) <= _MAX_NAME_CHARS))[:_MAX_TAGS]
 
 
-def _label(wire: Json) -> Label | None:
+def _label(wire: Json) -> PostLabel | None:
     """A label that stands; None for one that was taken back, or that nobody gave."""
     name, source = text_of(wire, "val"), text_of(wire, "src")
-    return Label(name, source) if name and source and wire.get("neg") is not True else None
+    return PostLabel(name, source) if name and source and wire.get("neg") is not True else None
 
 
 def _pictures(record: Json, view: Json) -> tuple[Picture, ...]:

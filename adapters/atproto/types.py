@@ -12,7 +12,7 @@ Barrier = Literal["", "muted", "blocked", "blocks us"]
 
 
 @dataclass(frozen=True, slots=True)
-class Label:
+class PostLabel:
     """What `source` (a did) calls a post or an account: a label, for example `porn`."""
 
     name: str
@@ -122,7 +122,7 @@ class Post:
     embed_digest: str = ""
     quoted_uri: str = ""
     tags: tuple[str, ...] = ()
-    labels: tuple[Label, ...] = ()
+    labels: tuple[PostLabel, ...] = ()
 
     @property
     def ref(self) -> StrongRef:

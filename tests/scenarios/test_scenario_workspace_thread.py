@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator
 import pytest
 
 from modules.services.plans.render import generate_plan_markdown
-from modules.services.plans.types import Plan, Task
+from modules.services.plans.types import Plan, Task, TaskStatus
 from tests.running_town import RunningTown
 from tests.scenarios.workspace_town import SITE, LivingSoul, WorkspaceTown, open_workspace
 from town.github.values import StoredIssue
@@ -21,12 +21,9 @@ async def place(running_town: RunningTown) -> AsyncIterator[WorkspaceTown]:
         yield place
 
 
-def plan(place: WorkspaceTown, by: str = "kit", **statuses: tuple[str, str | None]) -> StoredIssue:
+def plan(place: WorkspaceTown, by: str = "kit", **statuses: tuple[TaskStatus, str | None]) -> StoredIssue:
     """An open plan of which tasks (`t1`) have a status and an assignee."""
-    tasks = [
-        Task(one.number, one.title, *statuses.get(f"t{one.number}", ("pending", None)))  # type: ignore[arg-type]
-        for one in OPEN.tasks
-    ]
+    tasks = [Task(one.number, one.title, *statuses.get(f"t{one.number}", ("pending", None))) for one in OPEN.tasks]
     body = generate_plan_markdown(Plan(OPEN.title, OPEN.goal, tasks=tuple(tasks)))
     return place.opens(by, "[PLAN] Tides", body, "plan")
 
@@ -62,7 +59,7 @@ async def test_each_claim_of_ours_is_told_once_below_our_latest_words_there(plac
 
 @pytest.mark.slow
 async def test_a_finished_plan_is_told_once_by_whoever_closed_it(place: WorkspaceTown) -> None:
-    done = ("completed", None)
+    done: tuple[TaskStatus, None] = ("completed", None)
     issue = plan(place, t1=done, t2=done, t3=done)
     async with place.living() as living:
         thread(place, living)

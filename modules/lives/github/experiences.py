@@ -64,7 +64,7 @@ _AT_A_TIME = 3
 
 
 @dataclass(frozen=True, slots=True)
-class Accounts:
+class KnownLogins:
     """Whose words count for what on GitHub, by login in lower case."""
 
     login: str
@@ -119,7 +119,7 @@ class GitHubExperienceLoop(Loop):
     database: Database
     journal: Journal
     clock: Clock
-    accounts: Accounts
+    accounts: KnownLogins
     speed: float = 1.0
 
     @property

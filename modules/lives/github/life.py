@@ -9,7 +9,7 @@ from adapters.github.client import GitHub
 from common.clock import Clock
 from common.constants import SECOND_MS
 from common.settings import Settings
-from modules.lives.github.experiences import Accounts, GitHubExperienceLoop
+from modules.lives.github.experiences import GitHubExperienceLoop, KnownLogins
 from modules.lives.github.handle import ThreadHandler
 from modules.lives.github.loop import GITHUB_AWARENESS_INTERVAL_MS, GitHubAwarenessLoop
 from modules.lives.github.perceive import GitHubPerceiver
@@ -110,7 +110,7 @@ class GitHubLife:
             database=services.database,
             journal=services.journal,
             clock=services.clock,
-            accounts=Accounts(services.github.login, settings.owner_github_username, self._peers),
+            accounts=KnownLogins(services.github.login, settings.owner_github_username, self._peers),
             speed=settings.soul_speed,
         )
 

@@ -17,7 +17,7 @@ from common.result import Err
 from common.text.untrusted import one_line
 from modules.lives.github.policy import decision_of, get_effective_peers
 from modules.lives.github.respond import LOOP, disposition_of, facts_of
-from modules.lives.github.review_policy import MOST_FILES, Changes, changes_of, may_approve
+from modules.lives.github.review_policy import MOST_FILES, ShownChanges, changes_of, may_approve
 from modules.lives.github.thread_text import format_thread_for_context
 from modules.lives.github.types import (
     IssueDisposition,
@@ -133,7 +133,7 @@ class PullReviewer:
         return disposition_of(turn_result, decision)
 
     def _words(
-        self, thread: IssueThread, known: Known, pull: PullRequest, changes: Changes, subject: ReviewTurn
+        self, thread: IssueThread, known: Known, pull: PullRequest, changes: ShownChanges, subject: ReviewTurn
     ) -> str:
         framer = Framer(self.skills, self.rng)
         peers = get_effective_peers(thread, known.login, known.peers)

@@ -17,14 +17,14 @@ _CUT = "[…]"
 
 
 @dataclass(frozen=True, slots=True)
-class Changes:
+class ShownChanges:
     """The changes as a model reads them; `left_out` counts the files of which not everything is in `text`."""
 
     text: str
     left_out: int = 0
 
 
-def changes_of(files: Sequence[PullFile], count: int) -> Changes:
+def changes_of(files: Sequence[PullFile], count: int) -> ShownChanges:
     """Return what `files` change; `count` is how many files the pull request changes."""
     shown, chars, partly = [], 0, max(0, count - min(len(files), MOST_FILES))
     for file in files[:MOST_FILES]:
@@ -34,11 +34,11 @@ def changes_of(files: Sequence[PullFile], count: int) -> Changes:
         shown.append(f"{file.path} ({file.status}, +{file.additions} -{file.deletions})\n{patch}".strip())
         chars += min(len(file.patch), max(0, room))
         partly += not is_whole
-    return Changes("\n\n".join(shown), partly)
+    return ShownChanges("\n\n".join(shown), partly)
 
 
 def may_approve(
-    pull: PullRequest, thread: IssueThread, changes: Changes, login: str, is_trusted: Callable[[str], bool]
+    pull: PullRequest, thread: IssueThread, changes: ShownChanges, login: str, is_trusted: Callable[[str], bool]
 ) -> bool:
     """Return whether `login` may approve what it was shown.
 

@@ -1,8 +1,9 @@
-"""Claims at most one task in a cycle, of those that this SOUL can do, and has it worked on."""
+"""Claims at most one task in a cycle, of those that this SOUL can do, and tells the owner of those that it cannot."""
 
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass
 
 from adapters.github.types import Repo
 from common.result import Err
@@ -22,6 +23,7 @@ from modules.services.plans.plan_reading import PlanReader
 from modules.services.plans.types import Task
 from modules.services.workspaces.acting import ActingTurns
 from modules.services.workspaces.trust import WorkspaceTrust
+from modules.services.workspaces.watched import WatchedWorkspaces
 
 _LOST: frozenset[LoseCode | None] = frozenset({"contest", "earlier_claim"})
 """How a claim ends that another one was made beside."""
@@ -123,3 +125,45 @@ class ClaimStep:
         about = f"{claim_key(found.repo.owner, found.repo.name, found.number, task.number)}@{epoch}"
         data = {"act": act, "repo": found.repo.full_name, "about": about, "holder": by}
         await self._journal.record(Entry("life", self.name, summary, line="info", reason=task.title, data=data))
+
+
+@dataclass(frozen=True, slots=True)
+class UndoableTasks:
+    """Tells the owner once of each plan with tasks that nobody has and none of `works` can do, such as code.
+
+    The watch list says of which plans that was told.
+    """
+
+    works: Sequence[TaskWork]
+    workspaces: WatchedWorkspaces
+    trust: WorkspaceTrust
+    journal: Journal
+    name: str = "undoable-tasks"
+    place: Place = Place.CLAIM
+    acts: bool = False
+    sees_finished: bool = False
+
+    async def run(self, poll: Poll) -> StepResult:
+        """Tell of each plan whose author's words count."""
+        for found in poll.plans:
+            watched, tasks = self.workspaces.get(found.repo), self._undoable(found)
+            if watched is None or not tasks or found.number in watched.undoable_told:
+                continue
+            if not (await self.trust.accounts(found.repo)).covers(found.issue.author):
+                continue
+            await self._tell(found, tasks)
+            self.workspaces.note(found.repo, undoable_told=(*watched.undoable_told, found.number))
+        return StepResult()
+
+    def _undoable(self, found: FoundPlan) -> list[Task]:
+        left = (task for task in found.plan.tasks if task.assignee is None and task.status != "completed")
+        return [task for task in left if not any(work.can_do(task) for work in self.works)]
+
+    async def _tell(self, found: FoundPlan, tasks: Sequence[Task]) -> None:
+        names = ", ".join(task.name for task in tasks)
+        summary = (
+            f"{names} of {found.repo.full_name}#{found.number}: no work of this SOUL can do that, somebody else has to"
+        )
+        reason = "; ".join(task.title for task in tasks)
+        uri = found.issue.html_url
+        await self.journal.record(Entry("decision", self.name, summary, line="warn", reason=reason, trigger_uri=uri))

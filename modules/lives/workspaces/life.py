@@ -13,7 +13,7 @@ from adapters.space.client import SpaceClient
 from common.clock import Clock
 from common.redact import Redactor
 from common.settings import Settings
-from modules.lives.workspaces.claim import ClaimStep
+from modules.lives.workspaces.claim import ClaimStep, UndoableTasks
 from modules.lives.workspaces.cycle import Cycle
 from modules.lives.workspaces.documents.build import DocumentServices, build_document_work
 from modules.lives.workspaces.execute import Execution
@@ -25,7 +25,6 @@ from modules.lives.workspaces.task_comments import TaskComments, plain
 from modules.lives.workspaces.tell import ProgressTeller
 from modules.lives.workspaces.thread_news import ThreadNews
 from modules.lives.workspaces.types import Step, TaskWork
-from modules.lives.workspaces.undoable import UndoableTasks
 from modules.lives.workspaces.upkeep import UpkeepServices, build_acting, build_trust, upkeep_steps
 from modules.runtime.budget.budget import Budget
 from modules.runtime.home import Home

@@ -10,7 +10,7 @@ from datetime import datetime
 import regex
 
 from adapters.atproto.preference_types import AccountPreferences, MutedWord
-from adapters.atproto.types import Barrier, Label, Notification, Post
+from adapters.atproto.types import Barrier, Notification, Post, PostLabel
 from common.clock import parse_iso_or_none
 from modules.services.outbox.bodies import PostBody
 from modules.services.outbox.types import ProposedAction
@@ -34,7 +34,7 @@ class Shown:
     uri: str
     texts: tuple[str, ...]
     tags: tuple[str, ...] = ()
-    labels: tuple[Label, ...] = ()
+    labels: tuple[PostLabel, ...] = ()
     is_followed: bool = False
     barrier: Barrier = ""
 
@@ -93,7 +93,7 @@ def with_defaults(action: ProposedAction, chosen: AccountPreferences) -> Propose
     return replace(action, body=body.model_copy(update=defaults)) if defaults else action
 
 
-def _hidden_label(labels: Iterable[Label], hidden: frozenset[tuple[str, str]]) -> str:
+def _hidden_label(labels: Iterable[PostLabel], hidden: frozenset[tuple[str, str]]) -> str:
     return next((one.name for one in labels if not {(one.name, ""), (one.name, one.source)}.isdisjoint(hidden)), "")
 
 

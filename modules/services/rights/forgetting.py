@@ -30,7 +30,7 @@ from modules.services.agent.memory.recovery import SNAPSHOT_MARKS
 from modules.services.agent.sessions.people import archives_of
 from modules.services.rights import scrub, store, tombstones
 from modules.services.rights.identify import identify, trace_of
-from modules.services.rights.left import Forgotten, Left
+from modules.services.rights.left import Forgotten, NamingFile
 from modules.services.rights.people import HOLDERS
 from modules.services.rights.requests import ForgetRequest, ForgetRequests
 
@@ -204,7 +204,7 @@ class Forgetting:
         view = path.name == "MEMORY.md" or path.parent.name == "memory"
         return path.is_relative_to(self._home.workspace) and not view
 
-    def _left(self, named: Trace, note: str) -> Iterator[Left]:
+    def _left(self, named: Trace, note: str) -> Iterator[NamingFile]:
         for path in (*(self._home.root / name for name in _NOT_MEMORY), *sorted(_below(self._home.workspace))):
             if not path.is_file():
                 continue
@@ -215,7 +215,7 @@ class Forgetting:
             lines = tuple(at for at, line in enumerate(text.splitlines(), start=1) if named.covers(line))
             while named.covers(str(shown)):
                 shown = shown.parent
-            yield Left(str(shown), lines, note if path == self._home.self_md else "")
+            yield NamingFile(str(shown), lines, note if path == self._home.self_md else "")
 
     def _shown(self, path: Path) -> Path:
         return path.relative_to(self._home.root) if path.is_relative_to(self._home.root) else path

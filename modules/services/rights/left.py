@@ -19,7 +19,7 @@ _MOST_PLACES = 12
 
 
 @dataclass(frozen=True, slots=True)
-class Left:
+class NamingFile:
     """A file of the owner that names the person: its path in the home, the first such lines, and what waits there."""
 
     path: str
@@ -40,7 +40,7 @@ class Forgotten:
 
     rows: int
     files: int
-    left: tuple[Left, ...] = ()
+    left: tuple[NamingFile, ...] = ()
 
 
 def entry_of(done: Forgotten) -> Entry:
@@ -50,12 +50,12 @@ def entry_of(done: Forgotten) -> Entry:
     return Entry("life", LOOP, "Somebody was forgotten", "warn" if done.left else None, reason, data=data)
 
 
-def left_in(data: dict[str, Any]) -> tuple[Left, ...]:
+def left_in(data: dict[str, Any]) -> tuple[NamingFile, ...]:
     """Return the places that such an entry tells of."""
-    return tuple(Left(one["path"], tuple(one["lines"]), one["note"]) for one in data.get("left", ()))
+    return tuple(NamingFile(one["path"], tuple(one["lines"]), one["note"]) for one in data.get("left", ()))
 
 
-def places_text(places: Iterable[Left]) -> str:
+def places_text(places: Iterable[NamingFile]) -> str:
     """Return these places as one text, each once."""
     known = list(dict.fromkeys(map(str, places)))
     more = [f"{number(len(known) - _MOST_PLACES)} more"] if len(known) > _MOST_PLACES else []

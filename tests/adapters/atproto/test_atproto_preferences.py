@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from adapters.atproto import convert
 from adapters.atproto.convert_preferences import MOST_LABELERS, account_preferences
 from adapters.atproto.preference_types import AccountPreferences, MutedWord
-from adapters.atproto.types import Label
+from adapters.atproto.types import PostLabel
 from adapters.atproto.xrpc import BLUESKY_LABELER
 from common.clock import FakeClock
 from common.result import Ok
@@ -138,7 +138,7 @@ def test_tags_and_labels_of_a_post_and_of_its_author_are_read() -> None:
     post = convert.post({"uri": POST, "cid": "c", "author": author, "record": record, "labels": labels})
     assert post
     assert post.tags == ("moss", "rain")
-    assert post.labels == (Label("porn", "did:plc:kit"), Label("spam", "did:plc:labeler"))
+    assert post.labels == (PostLabel("porn", "did:plc:kit"), PostLabel("spam", "did:plc:labeler"))
 
 
 @pytest.mark.asyncio(loop_scope="session")

@@ -7,10 +7,10 @@ from dataclasses import replace
 import pytest
 
 from adapters.github.types import PullBranch, PullFile, PullRequest
-from modules.lives.github.review_policy import FILE_CHARS, MOST_CHARS, MOST_FILES, Changes, changes_of, may_approve
+from modules.lives.github.review_policy import FILE_CHARS, MOST_CHARS, MOST_FILES, ShownChanges, changes_of, may_approve
 from tests.modules.lives.github.threads import ME, thread
 
-WHOLE = Changes("all of it")
+WHOLE = ShownChanges("all of it")
 PULL = PullRequest(
     number=7,
     title="Scenarios",
@@ -59,14 +59,14 @@ def test_what_is_not_shown_in_full_is_counted_and_the_rest_is_bounded(
         (PULL, (), WHOLE, True),
         (PULL, (("wren", "Well."), (ME, "Yes.")), WHOLE, True),
         (PULL, (("stranger", "@rowan approve it"),), WHOLE, False),
-        (PULL, (), Changes("a part", 1), False),
+        (PULL, (), ShownChanges("a part", 1), False),
         (replace(PULL, draft=True), (), WHOLE, False),
         (replace(PULL, author=ME), (), WHOLE, False),
         (replace(PULL, author="stranger"), (), WHOLE, False),
     ],
 )
 def test_only_what_was_seen_in_full_and_is_by_known_accounts_alone_may_be_approved(
-    pull: PullRequest, said: tuple[tuple[str, str], ...], changes: Changes, *, may: bool
+    pull: PullRequest, said: tuple[tuple[str, str], ...], changes: ShownChanges, *, may: bool
 ) -> None:
     trusted = {"kit", "wren", ME}
     assert may_approve(pull, thread(*said, is_pull_request=True), changes, ME, trusted.__contains__) is may

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from adapters.atproto.preference_types import AccountPreferences, MutedWord
-from adapters.atproto.types import Actor, Barrier, Label, Notification, Picture, Post
+from adapters.atproto.types import Actor, Barrier, Notification, Picture, Post, PostLabel
 from modules.services.moderation.policy import BARRIERS, Shown, is_in, shown, why_unseen, with_defaults
 from modules.services.outbox.bodies import AllowedReplies, LikeBody, PostBody
 from modules.services.outbox.types import ProposedAction
@@ -73,17 +73,17 @@ def seen(text: str = "Slate.", **more: Any) -> Shown:
         (seen(), AccountPreferences(hidden_posts=frozenset({URI})), "our account on Bluesky hid this post"),
         (seen(), AccountPreferences(hidden_posts=frozenset({URI + "1"})), ""),
         (
-            seen(labels=(Label("porn", "did:plc:anybody"),)),
+            seen(labels=(PostLabel("porn", "did:plc:anybody"),)),
             AccountPreferences(hidden_labels=frozenset({("porn", "")})),
             "our account on Bluesky hides what is labelled porn",
         ),
         (
-            seen(labels=(Label("rude", "did:plc:anybody"),)),
+            seen(labels=(PostLabel("rude", "did:plc:anybody"),)),
             AccountPreferences(hidden_labels=frozenset({("rude", LABELER)})),
             "",
         ),
         (
-            seen(labels=(Label("kind", LABELER), Label("rude", LABELER))),
+            seen(labels=(PostLabel("kind", LABELER), PostLabel("rude", LABELER))),
             AccountPreferences(hidden_labels=frozenset({("rude", LABELER)})),
             "our account on Bluesky hides what is labelled rude",
         ),
@@ -99,7 +99,7 @@ def test_what_the_account_does_not_want_to_see_is_told_with_its_reason(
 @pytest.mark.parametrize("barrier", ["", "muted"])
 def test_of_a_post_its_pictures_words_tags_and_labels_are_looked_at(barrier: Barrier) -> None:
     author = Actor("did:plc:kit", "kit.test", is_followed=True, barrier=barrier)
-    pictures, labels = (Picture("a heron"), Picture()), (Label("rude", LABELER),)
+    pictures, labels = (Picture("a heron"), Picture()), (PostLabel("rude", LABELER),)
     post = Post(URI, "c", author, "Slate.", "2026-01-01T00:00:00Z", pictures=pictures, tags=("roof",), labels=labels)
     assert shown(post) == Shown(URI, ("Slate.", "a heron"), ("roof",), labels, is_followed=True, barrier=barrier)
     notice = Notification(URI, "c", author, "mention", "Slate.", "", "")
