@@ -20,7 +20,7 @@ from common.text.stems import tokenize_with_stemming
 from common.text.strings import dedup_key, normalize_post_text
 from common.text.untrusted import clean
 from modules.lives.space.request_parser import repo_in
-from modules.runtime.llm.salvage import looks_cut, parse_arguments, without_thinking
+from modules.runtime.llm.salvage import looks_cut, parse_arguments
 from modules.services.agent.identity.self_document import extract_from_self
 from modules.services.commitments.texts import comment_body, without_mentions
 from modules.services.commitments.writer import contains_promise
@@ -104,6 +104,11 @@ FRAGMENTS = (
         "```\n",
         "~~~\n",
         "<think>",
+        "</think>",
+        "<|channel|>a<|message|>",
+        "<|a|>",
+        "<details type=reasoning>",
+        "<a_",
         "<tool_call>",
         "<!--",
         "| a ",
@@ -156,7 +161,7 @@ READERS: tuple[Callable[[str], object], ...] = (
     *(repo_in, extract_github_urls, detect_urls, tokenize_with_stemming, classify_host_intent_structural),
     *(skeleton, contains_promise, count_sentences, has_list, plain),
     *(shape, detect_mentions, detect_hashtags, without_mentions, comment_body, named_in, understand, looks_cut),
-    *(parse_arguments, without_thinking, split_sections, is_meaningful, extract_from_self),
+    *(parse_arguments, without_reasoning, without_template, split_sections, is_meaningful, extract_from_self),
 )
 
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from modules.runtime.llm.salvage import find_calls, looks_cut, parse_arguments, without_thinking
+from modules.runtime.llm.reasoning import said_values, without_reasoning, without_template
+from modules.runtime.llm.salvage import find_calls, looks_cut, parse_arguments
 from modules.runtime.llm.stream import Answer
 from modules.runtime.llm.types import ChatResult, NamedTool, ToolCall, ToolChoice, ToolSpec
 
@@ -24,14 +25,15 @@ def offer(tools: Sequence[ToolSpec], choice: ToolChoice) -> tuple[Sequence[ToolS
 
 def read(answer: Answer, offered: Sequence[ToolSpec], *, required: bool, new_id: Callable[[], str]) -> ChatResult:
     """The answer; `new_id` names the calls whose id the service forgot."""
-    text = without_thinking(answer.text).strip()
+    text = without_reasoning(answer.text).strip()
     calls: list[ToolCall] = []
     for raw in answer.calls:
         arguments, malformed = parse_arguments(raw.arguments)
-        calls.append(ToolCall(raw.id or new_id(), raw.name, arguments, malformed))
+        calls.append(ToolCall(raw.id or new_id(), raw.name, said_values(arguments), malformed))
     if not calls and offered:
         text, found = find_calls(text, offered, required=required)
-        calls = [ToolCall(new_id(), call.name, call.arguments) for call in found]
+        calls = [ToolCall(new_id(), call.name, said_values(call.arguments)) for call in found]
+    text = without_template(text).strip()
     cut = answer.finish == "length"
     whole = any(not call.malformed for call in calls)
     return ChatResult(

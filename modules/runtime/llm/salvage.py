@@ -12,9 +12,9 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from modules.runtime.llm.reasoning import without_reasoning
 from modules.runtime.llm.types import ToolSpec
 
-_THINKING = re.compile(r"<think>.*?(</think>|\Z)", re.DOTALL)
 _OPENING = re.compile(r"(?:<tool_call>|```(?:json|tool_call)?)\s*(?=\{)")
 _CLOSING = re.compile(r"\s*(?:</tool_call>|```)?")
 _CUT_START = re.compile(r"\s*(?:\{|```|<tool_call>)|.*<tool_call>", re.DOTALL)
@@ -29,11 +29,6 @@ class Found:
     arguments: dict[str, Any]
 
 
-def without_thinking(text: str) -> str:
-    """`text` without the `<think>` part that reasoning models leave in their answer."""
-    return _THINKING.sub("", text)
-
-
 def parse_arguments(raw: str) -> tuple[dict[str, Any], str]:
     """Read the arguments of a call: `(arguments, "")`, or `({}, why not)`. No arguments at all are an empty object."""
     if not raw.strip():
@@ -43,7 +38,8 @@ def parse_arguments(raw: str) -> tuple[dict[str, Any], str]:
         value = _loads(value)
     if isinstance(value, dict):
         return value, ""
-    inside = next((found for _, _, found in _objects(raw) if found is not None), None)
+    answer = without_reasoning(raw)
+    inside = next((found for _, _, found in _objects(answer) if found is not None), None)
     return ({}, "the arguments are not one JSON object") if inside is None else (inside, "")
 
 

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from modules.runtime.llm.salvage import Found, find_calls, looks_cut, parse_arguments, without_thinking
+from modules.runtime.llm.salvage import Found, find_calls, looks_cut, parse_arguments
 from modules.runtime.llm.types import ToolSpec
 
 LIKE = ToolSpec("like", "Likes.", {"type": "object", "properties": {"uri": {"type": "string"}}})
@@ -114,11 +114,3 @@ def test_half_a_call_looks_cut(text: str) -> None:
 @pytest.mark.parametrize("text", ["", "A plain sentence that", CALL, f"```json\n{CALL}\n```"])
 def test_prose_and_whole_calls_do_not_look_cut(text: str) -> None:
     assert not looks_cut(text)
-
-
-@pytest.mark.parametrize(
-    ("text", "left"),
-    [("<think>hm\nhm</think>Yes.", "Yes."), ("<think>never ends", ""), ("I think.", "I think.")],
-)
-def test_the_thinking_of_a_reasoning_model_is_left_out(text: str, left: str) -> None:
-    assert without_thinking(text) == left

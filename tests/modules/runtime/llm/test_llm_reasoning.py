@@ -1,0 +1,109 @@
+"""Proves that a model's private thinking is no part of its answer, whatever its maker marks it with."""
+
+import pytest
+
+from modules.runtime.llm.answers import read
+from modules.runtime.llm.stream import Answer, RawCall
+from modules.runtime.llm.types import ToolSpec
+
+SAID = "Good morning!"
+LIKE = ToolSpec("like", "Likes.", {"type": "object", "properties": {"uri": {"type": "string"}}})
+
+
+def _said(text: str) -> str:
+    return read(Answer(text=text, finish="stop"), (), required=False, new_id=lambda: "1").text
+
+
+@pytest.mark.parametrize(
+    ("opening", "closing"),
+    [
+        ("<think>", "</think>"),
+        ("<thinking>", "</thinking>"),
+        ("<thought>", "</thought>"),
+        ("<Reasoning>", "</Reasoning>"),
+        ("<seed:think>", "</seed:think>"),
+        ("<antThinking>", "</antThinking>"),
+        ('<think signature="a1">', "</think>"),
+        ("&lt;think&gt;", "&lt;/think&gt;"),
+        ("[THINK]", "[/THINK]"),
+        ("◁think▷", "◁/think▷"),
+        ("<|START_THINKING|>", "<|END_THINKING|>"),
+        ("<|begin_of_thought|>", "<|end_of_thought|>"),
+        ("<|channel>thought\n", "<channel|>"),
+        ("<|inner_prefix|>", "<|inner_suffix|>"),
+    ],
+)
+def test_what_stands_between_or_before_marks_is_not_said(opening: str, closing: str) -> None:
+    thought = "\nShe sounds impatient.\n"
+    assert _said(f"{opening}{thought}{closing}\n\n{SAID}") == SAID
+    assert _said(f"{thought}{closing}\n\n{SAID}") == SAID
+    assert _said(f"{SAID}\n{opening}{thought}") == SAID
+    assert _said(f"{opening}{thought}") == ""
+    assert _said(f"{opening}{opening}{thought}{closing}{thought}{closing}{SAID}") == SAID
+    assert _said(f"{opening}{closing}{SAID}") == SAID
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        f"<|channel|>analysis<|message|>Hm.<|end|><|start|>assistant<|channel|>final<|message|>{SAID}<|return|>",
+        f"Hm.<|channel|>analysis<|message|>Hm.<|end|><|channel|>final<|message|>{SAID}",
+        f"analysisWe need to greet.assistantfinal{SAID}",
+        f'<details type="reasoning" done="true">\n<summary>Thought</summary>\n> Hm.\n</details>\n{SAID}',
+        f"<think>Hm.</think><answer>\n{SAID}\n</answer>",
+        f"<think>\n</think>\n<response>{SAID}</response>",
+        f"<|begin_of_thought|>Hm.<|end_of_thought|><|begin_of_solution|>{SAID}<|end_of_solution|>",
+        f"<|im_start|>assistant\n{SAID}<|im_end|>\n<|im_start|>user\nAnd you?",
+        f"{SAID}<\uff5cend▁of▁sentence\uff5c>",
+        f"I close it by `</think>`.\n</think>\n{SAID}",
+    ],
+)
+def test_of_channels_wrappings_and_templates_only_the_answer_is_said(text: str) -> None:
+    assert _said(text) == SAID
+
+
+@pytest.mark.parametrize("text", ["<|channel|>analysis<|message|>Hm, she", "analysisWe need to", "<|channel|>fin"])
+def test_where_no_answer_was_reached_nothing_is_said(text: str) -> None:
+    assert _said(text) == ""
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "I think, and [thinking] aloud I wonder.",
+        "The parser drops `<think>` and `</think>`.",
+        "<details><summary>Log</summary>\n\n1 < 2\n</details>",
+        "Thoughts > words.",
+        "analysis of the roof",
+        "The loop ends at `<|im_end|>`.",
+    ],
+)
+def test_who_only_speaks_of_thinking_is_heard(text: str) -> None:
+    assert _said(text) == text
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        '{"uri": "Okay.</think>at://x"}',
+        '{"uri": "<thinking>Okay.</thinking>\\nat://x"}',
+        '<think>Not {"uri": "at://y"}.</think>{"uri": "at://x"}',
+    ],
+)
+def test_no_argument_of_a_call_holds_a_thought(arguments: str) -> None:
+    answer = Answer(calls=[RawCall("1", "like", arguments)], finish="tool_calls")
+    (call,) = read(answer, [LIKE], required=False, new_id=lambda: "1").tool_calls
+    assert call.input == {"uri": "at://x"}
+
+
+def test_a_call_in_a_thought_is_none_and_one_in_a_channel_is_one() -> None:
+    inside = '<think><tool_call>{"name": "like", "arguments": {"uri": "at://x"}}</tool_call></think>No.'
+    channel = (
+        "<|channel|>analysis<|message|>Hm.<|end|><|start|>assistant<|channel|>commentary to=functions.like "
+        '<|constrain|>json<|message|>{"uri": "at://x"}<|call|>'
+    )
+    results = [
+        read(Answer(text=text, finish="stop"), [LIKE], required=False, new_id=lambda: "1") for text in (inside, channel)
+    ]
+    assert [[call.input for call in result.tool_calls] for result in results] == [[], [{"uri": "at://x"}]]
+    assert [result.text for result in results] == ["No.", ""]
