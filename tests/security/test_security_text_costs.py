@@ -20,6 +20,7 @@ from common.text.stems import tokenize_with_stemming
 from common.text.strings import dedup_key, normalize_post_text
 from common.text.untrusted import clean
 from modules.lives.space.request_parser import repo_in
+from modules.runtime.llm.reasoning import without_reasoning, without_template
 from modules.runtime.llm.salvage import looks_cut, parse_arguments
 from modules.services.agent.identity.self_document import extract_from_self
 from modules.services.commitments.texts import comment_body, without_mentions

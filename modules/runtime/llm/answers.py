@@ -34,7 +34,7 @@ def read(answer: Answer, offered: Sequence[ToolSpec], *, required: bool, new_id:
         text, found = find_calls(text, offered, required=required)
         calls = [ToolCall(new_id(), call.name, said_values(call.arguments)) for call in found]
     text = without_template(text).strip()
-    cut = answer.finish == "length"
+    cut = answer.is_cut
     whole = any(not call.malformed for call in calls)
     return ChatResult(
         text=text,

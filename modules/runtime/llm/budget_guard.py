@@ -4,8 +4,9 @@ How a request that brought no answer counts (`policy.was_refused` decides):
 
 - Surely not billed, and released: the service was never reached (connection refused, no connection in time); the
   request was not sent in full; the service refused it by a 4xx status (not by 408, 409, 424 or 499, which leave it
-  open); it said by a 503 that the model is still being loaded; or it is the owner's own, on this machine or in a
-  private network (`policy.is_own_service`), and let the time pass without one byte of an answer.
+  open); it sent us to another address, or answered at once by something else than an answer or a stream of one (a
+  page, an error as JSON); it said by a 503 that the model is still being loaded; or it is the owner's own, on this
+  machine or in a private network (`policy.is_own_service`), and let the time pass without one byte of an answer.
 - Perhaps billed, and counted in full: everything else. A time-out without one byte of an answer is among it where
   somebody else runs the service: it has the whole request then, and may read the prompt and even write the answer
   while nobody listens any more.

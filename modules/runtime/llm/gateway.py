@@ -7,13 +7,9 @@ the process leaves nothing behind but its reservation, which then counts in full
 
 from __future__ import annotations
 
-import asyncio
-import importlib
-import json
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from random import Random
-from typing import TYPE_CHECKING
 
 import httpx
 
@@ -26,33 +22,31 @@ from modules.runtime.console import Console
 from modules.runtime.llm.answers import cut_short, offer, read
 from modules.runtime.llm.budget_guard import BudgetGuard, Request, Reservation
 from modules.runtime.llm.cache import CacheMeter, CacheRate
-from modules.runtime.llm.deadline import IdleDeadline, probe_idle_s, probe_of
+from modules.runtime.llm.connection import Connection
+from modules.runtime.llm.deadline import probe_idle_s, probe_of
 from modules.runtime.llm.dialect import CACHE_KEY, EXTRA_FIELDS, FACTS, Wire, chars_of, has_pictures, pictures_in
 from modules.runtime.llm.messages import convert_messages, convert_tools
 from modules.runtime.llm.pictures import Hydrate, shown
 from modules.runtime.llm.policy import (
     Verdict,
     calculate_backoff,
-    classify_llm_error,
     is_own_service,
-    retry_after_ms,
-    shortened,
     timed_out,
     was_refused,
 )
 from modules.runtime.llm.refusals import refusal
 from modules.runtime.llm.service_quirks import ServiceQuirks, Vision
-from modules.runtime.llm.stream import Answer, BrokenStream
+from modules.runtime.llm.stream import Answer
 from modules.runtime.llm.types import ChatResult, Importance, Message, PromptBlock, ToolChoice, ToolSpec, Usage
-
-if TYPE_CHECKING:
-    from openai import AsyncOpenAI
 
 LLM_MAX_RETRIES = 3
 LLM_CLASSIFIER_MIN_TOKENS = 256
 
 CUT_RETRY_FACTOR = 4
 _MICRO = 1_000_000
+_ILL = frozenset({"transient", "fatal", "elsewhere"})
+_UNDONE = frozenset({"unknown", "fatal", "elsewhere"})
+"""What a service that answers with something else than a stream did nothing for."""
 _SLOW_REMEDY = "If it is only slow, set AI_GATEWAY_IDLE_TIMEOUT_S in .env to more seconds."
 
 
@@ -138,9 +132,7 @@ class LLMGateway:
     ) -> None:
         self.model = model
         self.reads_facts = reads_facts
-        self._base_url = base_url
         self._is_own = is_own_service(base_url)
-        self._api_key = api_key
         self._clock = clock
         self._rng = rng
         self._console = console
@@ -151,10 +143,11 @@ class LLMGateway:
         self._on_outcome = on_outcome
         self._cache_key = cache_key
         self._hydrate = hydrate
-        self._transport = transport
         self._idle_timeout_s = idle_timeout_s
         self._max_retries = max_retries
-        self._openai: AsyncOpenAI | None = None
+        self._connection = Connection(
+            base_url=base_url, api_key=api_key, transport=transport, clock=clock, idle_timeout_s=idle_timeout_s
+        )
         self._quirks = ServiceQuirks(base_url=base_url, vision=vision)
         self._cache = CacheMeter()
         self._silent = False  # whether the last request timed out without one piece of an answer
@@ -254,9 +247,7 @@ class LLMGateway:
 
     async def aclose(self) -> None:
         """Close the connections."""
-        if self._openai is not None:
-            await self._openai.close()
-            self._openai = None
+        await self._connection.aclose()
 
     async def _worded(self, messages: Sequence[Message], system: str | Sequence[PromptBlock]) -> list[Wire]:
         """The conversation for the wire: its words searched for secrets, its pictures put in."""
@@ -276,7 +267,7 @@ class LLMGateway:
                 return await self._attempt(request, tally, self._idle_timeout_s)
             except _CallFailed as failed:
                 verdict, hint_ms, error = failed.verdict, failed.hint_ms, failed.__cause__
-                if self._on_outcome and verdict.kind in {"transient", "fatal"}:
+                if self._on_outcome and verdict.kind in _ILL:
                     self._on_outcome(False, verdict.message)  # noqa: FBT003 - ill
                 adapted = self._quirks.learn(request, failed.sent, verdict)
                 if adapted is not None:
@@ -316,29 +307,23 @@ class LLMGateway:
 
     async def _attempt(self, request: Request, tally: _Tally, idle_s: float) -> Answer:
         """One request and its stream, while pieces keep coming. Every call of the model passes here."""
-        client, sdk_error = await self._client()
+        await self._connection.open()
         leave = await self._budget_guard.reserve(request, purpose=tally.purpose, importance=tally.importance)
         sent, answer = self._quirks.apply(leave.request), Answer()
         try:
-            deadline = IdleDeadline(self._clock, idle_s)
-            async with deadline.waiting():
-                stream = await client.chat.completions.create(**sent, stream=True)
-            async with stream:
-                async for chunk in deadline.pieces(stream):
-                    answer.add(chunk)
-                    self._silent = False
-            if answer.finish is None:
-                raise BrokenStream("the stream ended in the middle of the answer")
-        except (sdk_error, httpx.HTTPError, OSError, json.JSONDecodeError) as error:
-            verdict, hint_ms = self._judge(error)
+            await self._connection.ask(sent, answer, idle_s)
+        except Exception as error:
+            verdict, hint_ms = self._connection.judge(error)
             self._silent = not answer.pieces and timed_out(error)
             unbilled = self._silent and self._is_own
-            if unbilled or was_refused(error, getattr(error, "status_code", None), verdict.message):
+            told_at_once = not answer.is_stream and not answer.pieces and verdict.kind in _UNDONE
+            if unbilled or told_at_once or was_refused(error, getattr(error, "status_code", None), verdict.message):
                 await self._budget_guard.release(leave, unanswered=unbilled)
             else:
                 await self._budget_guard.unanswered(leave)
                 tally.add(leave, leave.micro_usd)
             raise _CallFailed(verdict, hint_ms, sent) from error
+        self._silent = False
         if self._on_outcome:
             self._on_outcome(True, "")  # noqa: FBT003 - well
         tally.add(leave, await self._budget_guard.settle(leave, answer.usage, answer.weight), answer.usage)
@@ -352,30 +337,6 @@ class LLMGateway:
         self._cache.note(usage)
         if self._on_measured and not has_pictures(sent):
             self._on_measured(str(sent["model"]), chars_of(sent), usage.input_tokens)
-
-    async def _client(self) -> tuple[AsyncOpenAI, type[Exception]]:
-        # NOTE(self): the SDK takes a second to import; nobody should wait for it before the first thought.
-        openai = await asyncio.to_thread(importlib.import_module, "openai")
-        if self._openai is None:
-            http_client = httpx.AsyncClient(transport=self._transport(), timeout=self._idle_timeout_s)
-            self._openai = openai.AsyncOpenAI(
-                base_url=self._base_url,
-                api_key=self._api_key,
-                max_retries=0,
-                timeout=self._idle_timeout_s,
-                http_client=http_client,
-            )
-        return self._openai, openai.OpenAIError
-
-    def _judge(self, error: Exception) -> tuple[Verdict, float | None]:
-        """What the error means, and the wait in milliseconds that the service asks for."""
-        response = getattr(error, "response", None)
-        body = getattr(error, "body", None)
-        said = body.get("message") if isinstance(body, dict) else None
-        verdict = classify_llm_error(error, getattr(error, "status_code", None), getattr(error, "code", None))
-        if isinstance(said, str) and said:
-            verdict = Verdict(verdict.kind, shortened(said), verdict.status)
-        return verdict, None if response is None else retry_after_ms(response.headers, self._clock.now())
 
     def _new_id(self) -> str:
         return f"call_{self._rng.getrandbits(64):016x}"

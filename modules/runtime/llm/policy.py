@@ -28,6 +28,7 @@ ErrorKind = Literal[
     "fatal",  # the service refuses for good: the owner must act
     "transient",  # worth another try
     "too_long",  # the prompt does not fit the model
+    "elsewhere",  # whoever answers is no chat-completions service
     "unknown",  # the same request would fail again
 ]
 
@@ -36,6 +37,7 @@ _TRANSIENT_STATUS = {408, 409, 429}
 _FATAL_CODES = {"invalid_api_key", "insufficient_quota", "billing_not_active", "billing_hard_limit_reached"}
 _TOO_LONG_CODES = {"context_length_exceeded", "exceed_context_size_error"}
 _TRANSIENT_TYPES = {"TimeoutError", "ConnectionError", "APIConnectionError", "TransportError", "JSONDecodeError"}
+_FOREIGN_TYPES = {"NotAnAnswer"}
 _UNSENT_TYPES = {"ConnectError", "ConnectTimeout", "PoolTimeout", "WriteError", "WriteTimeout"}
 _TIMEOUT_TYPES = {"TimeoutError", "TimeoutException", "APITimeoutError"}
 _PRIVATE_NAMES = (".localhost", ".local", ".internal", ".lan", ".home.arpa")
@@ -71,6 +73,8 @@ _PICTURELESS_STATUS = {400, 404, 415, 422}
 _SHY_STATUS = {500, 501}  # some local services fail so on what they do not support, and say it
 _OPTIONAL = {name: name for name in ("temperature", "stream_options", CACHE_KEY)} | {EXTRA_FIELDS: FACTS}
 """What a request can do without, and the name by which a service refuses it."""
+_TOOL_CHOICE = re.compile(r"tool[_ ]?choice", re.IGNORECASE)
+_MOVED_STATUS = {301, 302, 307, 308}
 _UNSURE_STATUS = {408, 409, 424, 499}
 _UNAVAILABLE_STATUS = 503
 _CLIENT_ERROR = range(400, 500)
@@ -108,8 +112,11 @@ def _kind(error: BaseException | str, message: str, status: int | None, code: st
 
 
 def _kind_by_words(error: BaseException | str, words: str) -> ErrorKind:
-    if _TRANSIENT_TYPES & {cls.__name__ for cls in type(error).__mro__}:
+    types = {cls.__name__ for cls in type(error).__mro__}
+    if _TRANSIENT_TYPES & types:
         return "transient"
+    if _FOREIGN_TYPES & types:
+        return "elsewhere"
     if _FATAL_WORDS.search(words):
         return "fatal"
     return "transient" if _TRANSIENT_WORDS.search(words) else "unknown"
@@ -119,12 +126,13 @@ def was_refused(error: BaseException, status: int | None, message: str = "") -> 
     """Whether the service certainly did nothing for this request: it said so at once, or was never reached.
 
     `status` is that of the HTTP response itself, None if there was none; `message` is what it said. A time-out, a
-    conflict, and a failure of what the service relies on leave it open, though they have numbers of the same kind.
+    conflict, and a failure of what the service relies on leave it open, though they have numbers of the same kind. Who
+    sends us elsewhere did nothing either.
     """
     if status == _UNAVAILABLE_STATUS:
         return _LOADING.search(message[:_WORDS_READ]) is not None
     if status is not None:
-        return status in _CLIENT_ERROR and status not in _UNSURE_STATUS
+        return (status in _CLIENT_ERROR and status not in _UNSURE_STATUS) or status in _MOVED_STATUS
     return bool(_UNSENT_TYPES & _type_names(error))
 
 
@@ -177,6 +185,9 @@ def adapt_request(request: Mapping[str, Any], verdict: Verdict) -> dict[str, Any
     if "max_completion_tokens" in verdict.message and "max_tokens" in request:
         changed = {key: value for key, value in request.items() if key != "max_tokens"}
         return changed | {"max_completion_tokens": request["max_tokens"]}
+    if "tool_choice" in request and _TOOL_CHOICE.search(verdict.message):
+        unforced = {key: value for key, value in request.items() if key != "tool_choice"}
+        return unforced if request["tool_choice"] == "auto" else unforced | {"tool_choice": "auto"}
     for parameter, name in _OPTIONAL.items():
         if parameter in request and name in verdict.message:
             return {key: value for key, value in request.items() if key != parameter}

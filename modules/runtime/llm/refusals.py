@@ -10,6 +10,7 @@ _REMEDIES = {
     402: "Check the billing of the model service that AI_GATEWAY_API_KEY belongs to.",
     403: "Check that AI_GATEWAY_API_KEY may use the model named by AI_GATEWAY_MODEL.",
 }
+_ADDRESS_REMEDY = "Check AI_GATEWAY_BASE_URL in .env: is /v1 missing at its end?"
 _REFUSED_REMEDY = "Check AI_GATEWAY_API_KEY in .env, and the billing of its model service."
 
 
@@ -24,7 +25,9 @@ def refusal(verdict: Verdict, model: str) -> SoulError:
             f"The prompt is too long for {model}: {verdict.message}",
             remedy="Set CONTEXT_TOKENS to what it takes, or choose one with a larger context by AI_GATEWAY_MODEL.",
         )
+    if verdict.kind == "elsewhere":
+        return SoulError(f"The model service gives no answer: {verdict.message}", remedy=_ADDRESS_REMEDY)
     return SoulError(
         f"The model service rejects the request{status}: {verdict.message}",
-        remedy="Check AI_GATEWAY_MODEL and AI_GATEWAY_BASE_URL in .env.",
+        remedy=f"Check AI_GATEWAY_MODEL in .env. {_ADDRESS_REMEDY}",
     )

@@ -1,26 +1,25 @@
-"""Gathers one streamed answer. Pure: chunks in, an answer out."""
+"""Gathers one streamed answer. Pure: JSON objects in, an answer out.
+
+Nothing of their shape is relied on: a field of another type than the protocol's is read where its sense is plain, and
+else counts as left out.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import json
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from modules.runtime.llm.events import END, BrokenStream, NotAnAnswer
 from modules.runtime.llm.types import Usage
-
-if TYPE_CHECKING:
-    from openai.types import CompletionUsage
-    from openai.types.chat import ChatCompletionChunk
-    from openai.types.chat.chat_completion_chunk import ChoiceDelta, ChoiceDeltaToolCall
 
 _MARKS_PER_ANSWER = 16
 _MARKS_PER_CALL = 32
 _MOST_TOKENS = 10**9
 _OTHER_NAMES = ("cache_read_input_tokens", "prompt_cache_hit_tokens", "cached_tokens")
-
-
-class BrokenStream(ConnectionError):
-    """The stream ended before the service said that the answer was finished."""
+_WORDS = frozenset({"", "text", "output_text"})
+_CUT = frozenset({"length", "max_tokens", "model_length"})
 
 
 @dataclass(slots=True)
@@ -39,9 +38,10 @@ class Answer:
     Attributes:
         text: what the model said.
         calls: the tools that it asked for.
-        finish: the service's word for why it stopped; None while it goes on.
+        finish: the service's word for why it stopped; "" while it goes on.
         model: as the service names it.
         usage: None if the service does not count; of several counts the largest.
+        is_stream: whether the service calls it a stream; so until it has said what it is.
         pieces: how many pieces came.
         weight: no fewer tokens than what was streamed can have had, visible reasoning included: one for each byte,
             and some for the marks around it that a service keeps to itself.
@@ -50,46 +50,112 @@ class Answer:
 
     text: str = ""
     calls: list[RawCall] = field(default_factory=list)
-    finish: str | None = None
+    finish: str = ""
     model: str = ""
     usage: Usage | None = None
+    is_stream: bool = True
     pieces: int = 0
     weight: int = _MARKS_PER_ANSWER
     _open: dict[int, RawCall] = field(default_factory=dict)
+    _is_done: bool = False
+    _has_choices: bool = False
 
-    def add(self, chunk: ChatCompletionChunk) -> None:
-        """Take the next chunk; services differ in which fields they leave out."""
+    @property
+    def is_cut(self) -> bool:
+        """Whether the limit ended it."""
+        return self.finish.casefold() in _CUT
+
+    def add(self, chunk: Mapping[str, Any]) -> None:
+        """Take the next object; services differ in which fields they leave out."""
         self.pieces += 1
-        self.model = chunk.model or self.model
-        if chunk.usage:
-            self.usage = _larger(self.usage, _counted(chunk.usage))
-        for choice in chunk.choices or ():
-            self.finish = choice.finish_reason or self.finish
-            if choice.delta is None:
-                continue
-            self.text += choice.delta.content or ""
-            self.weight += _weight(choice.delta)
-            for part in choice.delta.tool_calls or ():
-                self._add_call(part)
+        if chunk is END:
+            self._is_done = True
+            return
+        self.model = _word(chunk.get("model")) or self.model
+        counted, choices = _object(chunk.get("usage")), _objects(chunk.get("choices"))
+        if counted:
+            self.usage = _larger(self.usage, _counted(counted))
+            self._is_done = self._is_done or not choices
+        for choice in choices:
+            self._has_choices = True
+            self._add_choice(choice)
 
-    def _add_call(self, part: ChoiceDeltaToolCall) -> None:
-        index = part.index or 0
+    def close(self) -> None:
+        """Check that it is whole. Raises `BrokenStream` where it is not, `NotAnAnswer` where it never began."""
+        if not self.finish and self._is_done and (self.text or self.calls):
+            self.finish = "stop"
+        if self.finish == "error" or (not self.finish and (self._has_choices or not self.pieces)):
+            raise BrokenStream("the stream ended in the middle of the answer")
+        if not self.finish:
+            raise NotAnAnswer("what came is no answer of a chat-completions service: a stream without choices")
+
+    def _add_choice(self, choice: Mapping[str, Any]) -> None:
+        delta = _object(choice.get("delta"))
+        message = _object(choice.get("message"))
+        if message and not delta and not self.text and not self.calls:
+            delta, self._is_done = message, True
+        self.finish = _word(choice.get("finish_reason")) or self.finish
+        self.text += _said(delta.get("content"))
+        self.weight += _weight(delta)
+        for part in _objects(delta.get("tool_calls")):
+            self._add_call(part)
+        if called := _object(delta.get("function_call")):
+            self._add_call({"function": called})
+
+    def _add_call(self, part: Mapping[str, Any]) -> None:
+        number, new_id = part.get("index"), _word(part.get("id"))
+        index = number if isinstance(number, int) else 0
+        function = _object(part.get("function")) or part
+        name, arguments = _word(function.get("name")), function.get("arguments")
+        written = arguments if isinstance(arguments, str) else json.dumps(arguments) if arguments else ""
         call = self._open.get(index)
-        if call is None or (part.id and call.id and part.id != call.id):
+        is_another = call is not None and (
+            (new_id and call.id and new_id != call.id) or (name and written and _is_whole(call.arguments))
+        )
+        if call is None or is_another:
             call = self._open[index] = RawCall()
             self.calls.append(call)
             self.weight += _MARKS_PER_CALL
-        call.id = part.id or call.id
-        if part.function:
-            call.name = part.function.name or call.name
-            call.arguments += part.function.arguments or ""
+        call.id = new_id or call.id
+        call.name = name or call.name
+        call.arguments += written
 
 
-def _counted(said: CompletionUsage) -> Usage:
+def _word(value: object) -> str:
+    return value if isinstance(value, str) else ""
+
+
+def _object(value: object) -> Mapping[str, Any]:
+    return value if isinstance(value, dict) else {}
+
+
+def _objects(value: object) -> list[Mapping[str, Any]]:
+    """The objects of a list; one that stands alone is a list of it."""
+    listed = value if isinstance(value, list) else [value]
+    return [item for item in listed if isinstance(item, dict)]
+
+
+def _said(content: object) -> str:
+    """What is said to others: the text, or those parts that are text. A thought is none."""
+    if isinstance(content, str):
+        return content
+    if isinstance(content, dict) and (content.get("thought") is True or _word(content.get("type")) not in _WORDS):
+        return ""
+    if isinstance(content, dict):
+        return _said(content.get("text")) or _word(content.get("value"))
+    return "".join(map(_said, content)) if isinstance(content, list) else ""
+
+
+def _is_whole(arguments: str) -> bool:
+    try:
+        return isinstance(json.loads(arguments), dict)
+    except (ValueError, RecursionError):
+        return False
+
+
+def _counted(said: Mapping[str, Any]) -> Usage:
     """What the service counted. Some leave hidden reasoning out of the answer's tokens, but not out of the total."""
-    sent, answered, total = (_count(n) for n in (said.prompt_tokens, said.completion_tokens, said.total_tokens))
-    # NOTE(self): no prompt is one token; the SDK makes that of a service that says `true`.
-    sent = sent if sent > 1 else 0
+    sent, answered, total = (_count(said.get(f"{name}_tokens")) for name in ("prompt", "completion", "total"))
     kept = next(filter(None, map(_count, _said_to_be_kept(said))), 0)
     return Usage(sent, max(answered, total - sent), cached_tokens=kept if kept <= sent else 0)
 
@@ -104,22 +170,21 @@ def _larger(before: Usage | None, now: Usage) -> Usage:
     )
 
 
-def _said_to_be_kept(said: CompletionUsage) -> Iterator[Any]:
+def _said_to_be_kept(said: Mapping[str, Any]) -> Iterator[Any]:
     """Tokens of the prompt that were known from an earlier call, wherever a service puts that number."""
-    details = said.prompt_tokens_details
-    extra = said.model_extra or {}
-    yield details.get("cached_tokens") if isinstance(details, dict) else getattr(details, "cached_tokens", None)
-    yield from (extra.get(name) for name in _OTHER_NAMES)
+    yield _object(said.get("prompt_tokens_details")).get("cached_tokens")
+    yield from (said.get(name) for name in _OTHER_NAMES)
 
 
-def _count(value: Any) -> int:  # noqa: ANN401 - the SDK checks nothing that a service streams
+def _count(value: Any) -> int:  # noqa: ANN401 - services count in all kinds of values
     is_number = isinstance(value, int | float) and not isinstance(value, bool)
     return int(value) if is_number and 0 < value < _MOST_TOKENS else 0
 
 
-def _weight(delta: ChoiceDelta) -> int:
+def _weight(delta: Mapping[str, Any]) -> int:
     """Bytes of all that the model wrote, in fields that we read and in fields that we do not."""
-    words: list[object] = [delta.content, delta.refusal, *(delta.model_extra or {}).values()]
-    for part in delta.tool_calls or ():
-        words += [part.function.name, part.function.arguments] if part.function else []
+    words = [value for name, value in delta.items() if name not in {"role", "tool_calls"}]
+    for part in _objects(delta.get("tool_calls")):
+        function = _object(part.get("function")) or part
+        words += [function.get("name"), function.get("arguments")]
     return sum(len(str(word).encode(errors="replace")) for word in words if word)

@@ -7,6 +7,7 @@ from email.utils import format_datetime
 import httpx
 import pytest
 
+from modules.runtime.llm.events import BrokenStream
 from modules.runtime.llm.policy import (
     Verdict,
     adapt_request,
@@ -18,7 +19,6 @@ from modules.runtime.llm.policy import (
     truncate_tool_result,
     was_refused,
 )
-from modules.runtime.llm.stream import BrokenStream
 
 NOW = datetime(2026, 1, 5, 12, 0, tzinfo=UTC)
 
@@ -145,8 +145,8 @@ def test_a_long_tool_result_is_cut_with_a_notice_and_a_short_one_is_left_alone()
 
 @pytest.mark.parametrize(
     ("status", "refused"),
-    [(400, True), (401, True), (404, True), (422, True), (429, True)]
-    + [(status, False) for status in (200, 302, 408, 409, 424, 499, 500, 502, 503, 529)],
+    [(400, True), (401, True), (404, True), (422, True), (429, True), (302, True)]
+    + [(status, False) for status in (200, 303, 408, 409, 424, 499, 500, 502, 503, 529)],
 )
 def test_only_a_refusal_at_once_is_sure_to_have_cost_nothing(status: int, *, refused: bool) -> None:
     assert was_refused(Exception("no"), status) is refused

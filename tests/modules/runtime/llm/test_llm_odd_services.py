@@ -1,0 +1,152 @@
+"""Proves that services which speak the protocol a little differently are understood, and their refusals learned."""
+
+import json
+from typing import Any
+
+import pytest
+
+from common.errors import SoulError
+from modules.runtime.llm.gateway import LLMGateway
+from modules.runtime.llm.types import Message, ToolSpec, Usage
+from tests.modules.runtime.llm.scripted_model import Reply, ScriptedModel, calls, refuses, says
+
+HELLO = [Message("user", "hello")]
+LIKE = ToolSpec("like", "Likes.", {"type": "object", "properties": {"uri": {"type": "string"}}, "required": ["uri"]})
+STREAM = {"content-type": "text/event-stream"}
+JSON = {"content-type": "application/json"}
+
+
+def _streams(*choices: dict[str, Any], done: bool = True) -> Reply:
+    events = [{"choices": [choice]} for choice in choices]
+    body = "".join(f"data: {json.dumps(event)}\n\n" for event in events)
+    return Reply(raw=body + ("data: [DONE]\n\n" if done else ""), headers=STREAM)
+
+
+def _delta(finish: str | None = None, **delta: Any) -> dict[str, Any]:
+    return {"index": 0, "delta": delta, "finish_reason": finish}
+
+
+def _called(**part: Any) -> Reply:
+    return _streams(_delta(tool_calls=[part]), _delta("tool_calls"))
+
+
+WHOLE = {
+    "model": "m",
+    "choices": [{"message": {"role": "assistant", "content": "Good morning!"}, "finish_reason": "stop"}],
+}
+
+
+@pytest.mark.parametrize(
+    "reply",
+    [
+        _streams(
+            _delta(content=[{"type": "thinking", "thinking": [{"type": "text", "text": "a greeting"}]}]),
+            _delta(content=[{"type": "text", "text": "Good "}]),
+            _delta("stop", content="morning!"),
+        ),
+        _streams(_delta("stop", content={"type": "text", "text": "Good morning!"})),
+        _streams(_delta(content=[{"type": "reasoning", "text": "Hm."}, "Good ", {"text": "morning!"}]), _delta("stop")),
+        _streams(_delta(content=[{"text": "Hm.", "thought": True}, {"type": "output_text", "text": "Good morning!"}])),
+        _streams(
+            _delta(reasoning_content="Hm."), _delta(reasoning="Hm.", content=None), _delta(content="Good morning!")
+        ),
+        _streams({"message": {"content": "Good morning!"}}),
+        _streams(_delta(content="Good morning!"), {"message": {"content": "Good morning!"}, "finish_reason": "stop"}),
+        Reply(raw=json.dumps(WHOLE), headers=JSON),
+        Reply(raw=json.dumps(WHOLE, indent=2), headers={"content-type": "text/plain"}),
+        Reply(raw=f": wait\r\n\r\nevent: message\r\ndata:{json.dumps(WHOLE)}\r\n\r\n", headers=JSON),
+        Reply(
+            raw='data: {"choices": [{"delta": {"content": "Good morning!"}, "finish_reason": "stop"}]}', headers=STREAM
+        ),
+    ],
+)
+async def test_an_answer_of_another_shape_is_read(gateway: LLMGateway, model: ScriptedModel, reply: Reply) -> None:
+    model.plays(reply)
+    assert await gateway.chat(HELLO) == "Good morning!"
+
+
+async def test_a_line_separator_inside_a_text_ends_no_event(gateway: LLMGateway, model: ScriptedModel) -> None:
+    event = json.dumps({"choices": [_delta("stop", content="one\u2028two\x85")]}, ensure_ascii=False)
+    model.plays(Reply(raw=f"data: {event}\n\n", headers=STREAM))
+    assert await gateway.chat(HELLO) == "one\u2028two"
+
+
+@pytest.mark.parametrize(
+    "reply",
+    [
+        _called(index=0, id="a1", function={"name": "like", "arguments": {"uri": "at://x"}}),
+        _called(id="a1", function={"name": "like", "arguments": '{"uri": "at://x"}'}),
+        _called(index=None, id=None, function={"name": "like", "arguments": [{"uri": "at://x"}]}),
+        _called(index="0", name="like", arguments={"uri": "at://x"}),
+        _streams(_delta(tool_calls={"function": {"name": "like", "arguments": {"uri": "at://x"}}}), _delta("stop")),
+        _streams(_delta(function_call={"name": "like", "arguments": '{"uri": "at://x"}'}), _delta("function_call")),
+        Reply(
+            raw=json.dumps(
+                {
+                    "choices": [
+                        {"message": {"tool_calls": [{"function": {"name": "like", "arguments": {"uri": "at://x"}}}]}}
+                    ]
+                }
+            ),
+            headers=JSON,
+        ),
+    ],
+)
+async def test_a_call_of_another_shape_is_read(gateway: LLMGateway, model: ScriptedModel, reply: Reply) -> None:
+    model.plays(reply)
+    (call,) = (await gateway.chat_with_tools(HELLO, tools=[LIKE])).tool_calls
+    assert (call.name, call.input, call.malformed) == ("like", {"uri": "at://x"}, "")
+
+
+async def test_calls_without_numbers_and_ids_are_told_apart(gateway: LLMGateway, model: ScriptedModel) -> None:
+    parts = [{"function": {"name": "like", "arguments": json.dumps({"uri": uri})}} for uri in "ab"]
+    model.plays(_streams(_delta(tool_calls=parts), _delta("tool_calls")))
+    result = await gateway.chat_with_tools(HELLO, tools=[LIKE])
+    assert [call.input["uri"] for call in result.tool_calls] == ["a", "b"]
+
+
+@pytest.mark.parametrize("word", ["length", "max_tokens", "MAX_TOKENS", "model_length"])
+async def test_a_limit_is_known_under_every_name(gateway: LLMGateway, model: ScriptedModel, word: str) -> None:
+    model.plays(says("Once upon a", finish=word))
+    assert (await gateway.chat_with_tools(HELLO)).stop_reason == "max_tokens"
+
+
+@pytest.mark.parametrize(
+    "message",
+    [
+        "Thinking mode does not support this tool_choice",
+        "The tool_choice parameter does not support being set to required or object in thinking mode",
+        "Thinking may not be enabled when tool_choice forces tool use.",
+        "Tool choice is required, but model did not call a tool",
+        "Invalid value for 'toolChoice'",
+        'tool_choice="required" is not supported',
+    ],
+)
+async def test_where_no_tool_may_be_required_one_is_offered_then_and_later(
+    gateway: LLMGateway, model: ScriptedModel, message: str
+) -> None:
+    model.plays(refuses(400, message), calls(("like", '{"uri": "a"}')), calls(("like", '{"uri": "b"}')))
+    for _ in range(2):
+        result = await gateway.chat_with_tools(HELLO, tools=[LIKE], tool_choice="required")
+        assert len(result.tool_calls) == 1
+    assert [request["tool_choice"] for request in model.requests] == ["required", "auto", "auto"]
+
+
+async def test_where_no_choice_is_known_none_is_named(gateway: LLMGateway, model: ScriptedModel) -> None:
+    model.plays(refuses(422, "unknown field tool_choice"), refuses(422, "unknown field tool_choice"), says("hm"))
+    await gateway.chat_with_tools(HELLO, tools=[LIKE], tool_choice="required")
+    assert [request.get("tool_choice") for request in model.requests] == ["required", "auto", None]
+
+
+async def test_the_words_of_an_error_in_place_of_an_answer_reach_the_owner(
+    gateway: LLMGateway, model: ScriptedModel
+) -> None:
+    model.plays(Reply(raw='[{"error": {"code": 400, "message": "no such model"}}]', headers=JSON))
+    with pytest.raises(SoulError, match="no such model"):
+        await gateway.chat(HELLO)
+
+
+async def test_what_a_service_counts_is_read_wherever_it_stands(gateway: LLMGateway, model: ScriptedModel) -> None:
+    usage = {"prompt_tokens": 10, "completion_tokens": 5.0, "prompt_tokens_details": {"cached_tokens": 4}}
+    model.plays(Reply(raw=json.dumps({**WHOLE, "usage": usage}), headers=JSON))
+    assert (await gateway.chat_with_tools(HELLO)).usage == Usage(10, 5, cached_tokens=4)
