@@ -68,7 +68,7 @@ async def measure(root: Path, turns: int) -> tuple[list[float], list[float], int
             attention_list=attention_list,
         ),
         runtime=Runtime("Marlow", "quay", "1.0", lambda: "awake", lambda: "bench"),
-        budget=TOKENS,
+        budget=lambda: TOKENS,
         estimate=Estimator(home.memory / "ratios.json", model="bench").estimate,
         tell=tell,
         changes=Changes(status / "bootstrap-changes.jsonl", status / "hashes.json", SystemClock()),

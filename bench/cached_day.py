@@ -189,7 +189,7 @@ def prompter_for(home: Home, day: Day) -> Prompter:
             tools_md=tools_md,
         ),
         runtime=Runtime("Marlow", "quay", "1.0", lambda: "awake", lambda: "a-model"),
-        budget=40_000,
+        budget=lambda: 40_000,
         estimate=lambda text: -(-len(text) // 4),
         tell=tell,
         timezone="UTC",

@@ -16,10 +16,11 @@ from pathlib import Path
 from adapters.atproto.client import Atproto
 from adapters.web.transport import http_transport_factory
 from common.clock import SystemClock
-from common.errors import BudgetExceeded, SoulError, StorageError
+from common.errors import BudgetExceeded, PolicyBlocked, SoulError, StorageError
 from common.redact import Redactor
 from common.result import Err
 from common.settings import Settings, load_settings
+from common.wording import number
 from modules.runtime.budget.build import build_budget, load_prices
 from modules.runtime.console import SilentConsole
 from modules.runtime.database.database import Database
@@ -27,18 +28,21 @@ from modules.runtime.home import Home, SoulDocument, lock_holder
 from modules.runtime.journal.journal import Journal
 from modules.runtime.llm.budget_guard import BudgetGuard, NoBudgetGuard
 from modules.runtime.llm.gateway import LLMGateway
-from modules.runtime.llm.types import Message
+from modules.runtime.llm.policy import is_own_service
+from modules.runtime.llm.types import ChatResult, Message
 from modules.services.agent.skills.contracts import SKILL_CONTRACTS
 from modules.services.agent.skills.skills import Skills
 from modules.services.voice_phrases.store import load_phrases
 from soul.commands.doctor_outside import examine_outside
 from soul.commands.doctor_storage import examine_keeping
-from soul.commands.findings import Finding, report, unknown_settings, unreadable
+from soul.commands.findings import Finding, Level, report, unknown_settings, unreadable
 from soul.resources import SKILLS
 
 _MIN_FREE_BYTES = 200 * 1024 * 1024
 _MAX_SKEW_S = 60.0
 _CALL_DEADLINE_S = 60.0
+_PROBE_TOKENS = 256
+_MEASURED_TOKENS = 10_000
 
 
 def run_doctor(root: Path, *, as_json: bool) -> bool:
@@ -59,7 +63,7 @@ async def examine(root: Path) -> list[Finding]:
     findings += await examine_keeping(settings, home)
     findings += await _bluesky(settings)
     findings += await examine_outside(settings, home)
-    findings.append(await _model(settings, home))
+    findings += await _model(settings, home)
     redactor = Redactor(settings.secrets)
     return [
         Finding(item.check, item.level, redactor.text(item.message), redactor.text(item.remedy)) for item in findings
@@ -173,18 +177,17 @@ async def _examine_account(atproto: Atproto, settings: Settings) -> list[Finding
     return findings
 
 
-async def _model(settings: Settings, home: Home) -> Finding:
+async def _model(settings: Settings, home: Home) -> list[Finding]:
     if 0 in {settings.budget_tokens_per_day, settings.budget_usd_per_day}:
-        return Finding(
-            "model", "warn", "not asked: the budget of a day is 0", "Raise BUDGET_… in .env to let it think."
-        )
+        remedy = "Raise BUDGET_… in .env to let it think."
+        return [Finding("model", "warn", "not asked: the budget of a day is 0", remedy)]
     if not home.database.exists():
         return await _ask_model(settings, NoBudgetGuard())
     try:
         database = await Database.beside(home.database)
     except SoulError as error:
         message = f"not asked, as it could not be counted: {error}"
-        return Finding("model", "fail" if isinstance(error, StorageError) else "warn", message, error.remedy)
+        return [Finding("model", "fail" if isinstance(error, StorageError) else "warn", message, error.remedy)]
     clock = SystemClock()
     try:
         journal = Journal(database, SilentConsole(), clock, Redactor(settings.secrets))
@@ -192,12 +195,12 @@ async def _model(settings: Settings, home: Home) -> Finding:
         budget = build_budget(settings, prices, database=database, journal=journal, clock=clock)
         return await _ask_model(settings, budget)
     except SoulError as error:
-        return Finding("model", "fail", f"not asked: {error}", error.remedy)
+        return [Finding("model", "fail", f"not asked: {error}", error.remedy)]
     finally:
         await database.close()
 
 
-async def _ask_model(settings: Settings, budget_guard: BudgetGuard) -> Finding:
+async def _ask_model(settings: Settings, budget_guard: BudgetGuard) -> list[Finding]:
     gateway = LLMGateway(
         base_url=settings.ai_gateway_base_url,
         api_key=settings.ai_gateway_api_key.get_secret_value(),
@@ -210,10 +213,17 @@ async def _ask_model(settings: Settings, budget_guard: BudgetGuard) -> Finding:
         transport=http_transport_factory(settings.ai_gateway_base_url, private_ok=settings.soul_allow_private_net),
     )
 
+    skills = Skills.load(SKILLS, SKILL_CONTRACTS)
+    probe = [Message("user", skills.render("core", "Probe"))]
+
+    async def answer(system: str = "") -> ChatResult:
+        return await gateway.chat_with_tools(
+            probe, system=system, max_tokens=_PROBE_TOKENS, purpose="doctor", importance="owner"
+        )
+
     async def ask() -> list[Finding]:
         try:
-            probe = Skills.load(SKILLS, SKILL_CONTRACTS).render("core", "Probe")
-            text = await gateway.chat([Message("user", probe)], max_tokens=256, purpose="doctor", importance="owner")
+            text = (await answer()).text
         except BudgetExceeded as error:
             return [Finding("model", "warn", f"not asked: {error}", error.remedy)]
         except SoulError as error:
@@ -221,10 +231,42 @@ async def _ask_model(settings: Settings, budget_guard: BudgetGuard) -> Finding:
             return [Finding("model", "fail", str(error), remedy)]
         return [Finding("model", "ok", f"{settings.ai_gateway_model} answered {len(text)} characters")]
 
+    async def measure() -> list[Finding]:
+        rules = skills.render("core", "Ground Rules")
+        size = min(_MEASURED_TOKENS, settings.context_tokens // 2)
+        long = "\n\n".join([rules] * (size // len(rules.split())))
+        try:
+            async with asyncio.timeout(_CALL_DEADLINE_S):
+                counted = (await answer(long)).usage.input_tokens
+        except TimeoutError:
+            return [Finding("context", "warn", f"not measured: no answer to a long prompt in {_CALL_DEADLINE_S:.0f} s")]
+        except SoulError as error:
+            level: Level = "fail" if isinstance(error, PolicyBlocked) else "warn"
+            return [Finding("context", level, f"a long prompt was not answered: {error}", error.remedy)]
+        return [_context(settings.ai_gateway_model, len(long.split()), counted)]
+
     try:
-        return (await _with_deadline("model", ask))[0]
+        found = await _with_deadline("model", ask)
+        if found[0].level == "ok" and is_own_service(settings.ai_gateway_base_url):
+            found += await measure()
+        return found
     finally:
         await gateway.aclose()
+
+
+def _context(model: str, words: int, counted: int) -> Finding:
+    """Whether the service kept all of a long prompt: no tokenizer makes fewer tokens of it than it has words."""
+    if not counted:
+        return Finding("context", "ok", f"the service does not count what {model} is sent")
+    if counted >= words:
+        return Finding("context", "ok", f"{model} kept a prompt of {number(counted)} tokens whole")
+    return Finding(
+        "context",
+        "warn",
+        f"{model} counted {number(counted)} tokens of a prompt of at least {number(words)}: its service cuts what it is"
+        " sent, instructions first, or counts wrongly",
+        f"Give the service a larger window (Ollama: num_ctx, llama.cpp: -c), or set CONTEXT_TOKENS={counted} in .env.",
+    )
 
 
 async def _with_deadline(check: str, ask: Callable[[], Awaitable[list[Finding]]]) -> list[Finding]:

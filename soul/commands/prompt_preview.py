@@ -163,7 +163,7 @@ class _Look:
             SoulDocument(self._home.soul),
             self._skills,
             self._sources(knowledge, first=first),
-            estimate=knowledge.stores.estimator.estimate,
+            estimator=knowledge.stores.estimator,
             mode=lambda: kind.mode,
             tell=self._collected.tell,
         )

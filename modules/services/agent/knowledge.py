@@ -162,7 +162,7 @@ def open_stores(
         storage=storage,
         media=Media(storage, clock),
         owner_files=_owner_files(settings, home, storage, console),
-        estimator=Estimator(home.memory / "token-ratios.json", model=settings.ai_gateway_model),
+        estimator=Estimator(home.memory / "token-ratios.json", model=settings.ai_gateway_model, console=console),
         health=health,
         memories=memories,
         in_database=in_database,

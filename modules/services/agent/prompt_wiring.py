@@ -5,6 +5,7 @@ from __future__ import annotations
 import platform
 import random
 from collections.abc import Awaitable, Callable, Sequence
+from functools import partial
 
 from common.provenance import Provenance
 from common.settings import Settings
@@ -19,6 +20,7 @@ from modules.services.agent.memory.view_sync import DayText
 from modules.services.agent.prompt.changes import Changes
 from modules.services.agent.prompt.core import Core
 from modules.services.agent.prompt.degraded import DegradedServices
+from modules.services.agent.prompt.estimate import Estimator
 from modules.services.agent.prompt.prompter import Notice, Prompter
 from modules.services.agent.prompt.sources import Peers, SkillLine, Sources, nothing
 from modules.services.agent.prompt.words import Runtime
@@ -90,7 +92,7 @@ def prompter_over(
     skills: Skills,
     sources: Sources,
     *,
-    estimate: Callable[[str], int],
+    estimator: Estimator,
     mode: Callable[[], str],
     tell: Callable[[Notice], Awaitable[None]],
     changes: Changes | None = None,
@@ -109,8 +111,8 @@ def prompter_over(
             mode=mode,
             model=lambda: settings.ai_gateway_model,
         ),
-        budget=settings.bootstrap_max_tokens,
-        estimate=estimate,
+        budget=partial(estimator.prompt_within, settings.bootstrap_max_tokens),
+        estimate=estimator.estimate,
         tell=tell,
         changes=changes,
         timezone=settings.soul_timezone,

@@ -163,14 +163,14 @@ class TurnServices:
             services.soul,
             services.skills,
             sources,
-            estimate=knowledge.stores.estimator.estimate,
+            estimator=knowledge.stores.estimator,
             mode=lambda: services.attention.mode,
             tell=self._note,
             changes=Changes(status / "bootstrap-changes.jsonl", status / "bootstrap-hashes.json", services.clock),
         )
 
     def _build_turn_runner(self, registry: Registry) -> TurnRunner:
-        services = self._services
+        services, estimator = self._services, self._services.knowledge.stores.estimator
         return TurnRunner(
             gateway=services.gateway,
             executor=Executor(
@@ -179,8 +179,8 @@ class TurnServices:
             clock=services.clock,
             journal=services.journal,
             sessions=services.knowledge.sessions,
-            estimate=services.knowledge.stores.estimator.estimate,
-            context_tokens=services.settings.context_tokens,
+            estimate=estimator.estimate,
+            context_tokens=partial(estimator.within, services.settings.context_tokens),
             nudge=lambda: services.skills.render("core", "Nudge"),
             on_told=self._was_told,
             agent=lambda: agent_facts(services.me, services.identity, services.soul.text),

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import sqlite3
 from collections.abc import Callable
+from dataclasses import replace
 
 import pytest
 
@@ -14,6 +16,7 @@ from modules.runtime.database.schema import MIGRATIONS
 from modules.runtime.home import Home
 from soul.commands.doctor import examine
 from soul.commands.findings import Finding
+from tests.modules.runtime.llm.scripted_model import says, serving
 from tests.running_town import RunningTown, awake
 
 CAP = 100_000
@@ -56,7 +59,7 @@ async def test_its_question_is_counted_in_the_ledger_of_the_day(running_town: Ru
     home = running_town.make_home("rowan", BUDGET_TOKENS_PER_DAY=str(CAP))
     await make_database(home)
     assert (await about_the_model(home)).level == "ok"
-    assert await calls(home) == [("doctor", "owner", "settled")]
+    assert await calls(home) == [("doctor", "owner", "settled")] * 2
 
 
 async def test_its_question_is_counted_beside_a_living_soul_too(running_town: RunningTown) -> None:
@@ -79,7 +82,7 @@ async def test_when_the_day_is_used_up_it_asks_nothing_and_says_so(running_town:
 async def test_before_the_first_life_it_asks_and_makes_no_database(running_town: RunningTown) -> None:
     home = running_town.make_home("rowan")
     assert (await about_the_model(home)).level == "ok"
-    assert len(running_town.mind.asked) == 1
+    assert len(running_town.mind.asked) == 2
     assert not home.database.exists()
 
 
@@ -109,3 +112,18 @@ async def test_a_model_without_a_known_price_is_not_asked_where_dollars_are_capp
     finding = await about_the_model(home)
     assert (finding.level, running_town.mind.asked) == ("fail", [])
     assert "MODEL_PRICES" in finding.remedy
+
+
+@pytest.mark.parametrize(("kept", "level"), [(2_048, "warn"), (8_192, "warn"), (200_000, "ok"), (0, "ok")])
+async def test_a_service_that_keeps_less_than_it_is_sent_is_found(
+    running_town: RunningTown, kept: int, level: str
+) -> None:
+    whole = says("ready")
+    usage = {"prompt_tokens": kept, "completion_tokens": 1}
+    with serving() as model:
+        home = running_town.make_home("rowan", AI_GATEWAY_BASE_URL=model.url)
+        model.plays(whole, replace(whole, chunks=(*whole.chunks[:-1], {"choices": [], "usage": usage})))
+        (found,) = [item for item in await examine(home.root) if item.check == "context"]
+    assert found.level == level
+    assert (f"CONTEXT_TOKENS={kept}" in found.remedy) is (level == "warn")
+    assert len(json.dumps(model.requests[1])) > 4 * 8_192

@@ -8,22 +8,30 @@ from __future__ import annotations
 
 import json
 import math
+from collections import defaultdict
 from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
 from common.state import keep, load_state, save_state
 from common.text.tokens import CHARS_PER_TOKEN
+from common.wording import number
+from modules.runtime.console import Console
 from modules.runtime.llm.messages import convert_tools
 from modules.runtime.llm.types import ToolSpec
+from modules.services.agent.prompt.window import MOST_CHARS_PER_TOKEN, Window, is_short
 
 START_RATIO = float(CHARS_PER_TOKEN)
-LEAST_RATIO, MOST_RATIO = 2.5, 6.0
+LEAST_RATIO, MOST_RATIO = 2.5, MOST_CHARS_PER_TOKEN
 _WEIGHT = 0.1
 _STEP = 0.05
 _LEAST_TOKENS = 100
 _MODELS_KEPT = 20
 _ROUNDING = 1e-9
+_CUT_REMEDY = (
+    "its service cuts what it is sent, instructions first, or counts wrongly. Where it cuts, give it a larger window"
+    " (Ollama: num_ctx, llama.cpp: -c), or set CONTEXT_TOKENS={tokens} in .env; `soul doctor` measures it"
+)
 
 
 class Estimator:
@@ -32,12 +40,15 @@ class Estimator:
     Args:
         path: where the ratios are kept.
         model: whose tokens `estimate` counts; a model that has sent no bill yet is taken at 4 characters a token.
+        console: where the owner is told, once, that a service seems to cut what it is sent.
 
     """
 
-    def __init__(self, path: Path, *, model: str) -> None:
+    def __init__(self, path: Path, *, model: str, console: Console | None = None) -> None:
         self._path = path
         self._model = model
+        self._console = console
+        self._windows: defaultdict[str, Window] = defaultdict(Window)
         loaded = load_state(path, {}, migrate=keep)
         self.notice = loaded.notice
         self._settled = _ratios(loaded.data.get("ratios"))
@@ -52,12 +63,30 @@ class Estimator:
         """Tokens of `text`, rounded up; nothing is 0."""
         return math.ceil(len(text) / self.ratio - _ROUNDING)
 
+    def within(self, context_tokens: int) -> int:
+        """How many tokens a request may have: as many as that, or what its service was seen to keep."""
+        return min([context_tokens, *filter(None, (window.tokens for window in self._windows.values()))])
+
+    def prompt_within(self, prompt_tokens: int) -> int:
+        """How many of these a prompt may have: half of a window that is known to be small stays for the rest."""
+        known = self.within(2 * prompt_tokens)
+        return min(prompt_tokens, known // 2)
+
     def learn(self, model: str, chars: int, tokens: int) -> None:
         """A call to `model` sent so many characters and was counted as so many tokens. Raises `StorageError`.
 
-        Small calls are passed over: what services add around a message weighs too much in them.
+        Small calls are passed over: what services add around a message weighs too much in them. So is a count that
+        cannot be one of all that was sent.
         """
         if tokens < _LEAST_TOKENS or chars <= 0:
+            return
+        window = self._windows[model]
+        if window.note(chars, tokens) and self._console:
+            told = (
+                f"{model} counted {number(tokens)} tokens of a prompt of about {number(math.ceil(chars / self.ratio))}"
+            )
+            self._console.line("warn", told, _CUT_REMEDY.format(tokens=tokens))
+        if is_short(chars, tokens) or tokens == window.tokens:
             return
         average = self._average.get(model, START_RATIO)
         average += _WEIGHT * (_clamped(chars / tokens) - average)

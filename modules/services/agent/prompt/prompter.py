@@ -85,7 +85,7 @@ class Prompter:
         skills: Skills,
         sources: Sources,
         runtime: Runtime,
-        budget: int,
+        budget: Callable[[], int],
         estimate: Callable[[str], int],
         tell: Callable[[Notice], Awaitable[None]],
         changes: Changes | None = None,
@@ -164,7 +164,7 @@ class Prompter:
 
     def _assemble(self, files: list[PromptFile]) -> BootstrapResult:
         rules = len(files) * self._estimate(RULE)
-        return assemble(files, budget=self._budget - rules, estimate=self._estimate, cut_note=self._words.cut)
+        return assemble(files, budget=self._budget() - rules, estimate=self._estimate, cut_note=self._words.cut)
 
     def _files(self, found: Gathered, asked: Asked, wanted: tuple[str, ...]) -> Iterator[PromptFile]:
         for row in wanted:
@@ -213,7 +213,7 @@ class Prompter:
         self._squeezed[audience] = absent | now
         if new:
             alone = "what must be whole alone passes it" if result.over_budget else "BOOTSTRAP_MAX_TOKENS"
-            reason = f"{number(result.total)} of {number(self._budget)} tokens ({alone}; {audience})"
+            reason = f"{number(result.total)} of {number(self._budget())} tokens ({alone}; {audience})"
             await self._tell(Notice("warn", f"The prompt has no room: {', '.join(new)}", reason))
 
 

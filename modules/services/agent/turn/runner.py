@@ -53,7 +53,7 @@ class TurnRunner:
     journal: Journal
     sessions: Sessions
     estimate: Callable[[str], int]
-    context_tokens: int
+    context_tokens: Callable[[], int]
     nudge: Callable[[], str]
     on_told: Callable[[TurnPrompt], None]
     agent: Callable[[], AgentFacts] = AgentFacts
@@ -66,7 +66,7 @@ class TurnRunner:
 
         """
         tools = tool_tokens(self.executor.registry.specs(turn, only), self.estimate)
-        return room_beside(system.parts, context_tokens=self.context_tokens, tool_tokens=tools)
+        return room_beside(system.parts, context_tokens=self.context_tokens(), tool_tokens=tools)
 
     async def run_turn(
         self,

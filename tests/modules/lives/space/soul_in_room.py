@@ -302,7 +302,7 @@ def _agent(life: RunningSoul, client: SpaceClient, *, social_only: bool) -> Agen
         journal=services.journal,
         sessions=services.knowledge.sessions,
         estimate=keeping.estimator.estimate,
-        context_tokens=services.settings.context_tokens,
+        context_tokens=lambda: services.settings.context_tokens,
         nudge=lambda: services.skills.render("core", "Nudge"),
         on_told=lambda _: None,
     )

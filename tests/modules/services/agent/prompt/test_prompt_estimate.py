@@ -7,6 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from pydantic import BaseModel
 
+from modules.runtime.console import SilentConsole
 from modules.runtime.llm.types import ToolSpec
 from modules.services.agent.prompt.estimate import LEAST_RATIO, MOST_RATIO, START_RATIO, Estimator, tool_tokens
 from modules.services.agent.tools.schema import simple_schema
@@ -33,7 +34,7 @@ def test_bills_move_the_ratio_towards_what_they_say_and_only_for_their_model(tmp
     assert at(tmp_path, "another").ratio == START_RATIO
 
 
-@pytest.mark.parametrize(("chars", "tokens", "bound"), [(100_000, 1000, MOST_RATIO), (1000, 1000, LEAST_RATIO)])
+@pytest.mark.parametrize(("chars", "tokens", "bound"), [(6_000, 1000, MOST_RATIO), (1000, 1000, LEAST_RATIO)])
 def test_the_ratio_stays_within_its_bounds(tmp_path: Path, chars: int, tokens: int, bound: float) -> None:
     estimator = at(tmp_path)
     for _ in range(200):
@@ -57,7 +58,9 @@ def test_bills_that_agree_change_neither_the_estimate_nor_the_disk(tmp_path: Pat
     assert not (tmp_path / "estimate.json").exists()
 
 
-@pytest.mark.parametrize(("chars", "tokens"), [(3000, 0), (3000, -5), (0, 1000), (20, 99)])
+@pytest.mark.parametrize(
+    ("chars", "tokens"), [(3000, 0), (3000, -5), (0, 1000), (20, 99), (54_608, 4_096), (6_001, 1_000)]
+)
 def test_bills_that_say_nothing_teach_nothing(tmp_path: Path, chars: int, tokens: int) -> None:
     estimator = at(tmp_path)
     for _ in range(50):
@@ -76,7 +79,7 @@ def test_a_file_of_nonsense_is_no_ratio(tmp_path: Path, content: str) -> None:
 def test_only_so_many_models_are_remembered(tmp_path: Path) -> None:
     estimator = at(tmp_path)
     for number in range(30):
-        estimator.learn(f"model-{number}", 9000, 1000)
+        estimator.learn(f"model-{number}", 5900, 1000)
     assert at(tmp_path, "model-0").ratio == START_RATIO
     assert at(tmp_path, "model-29").ratio > START_RATIO
 
@@ -97,3 +100,40 @@ def test_tool_definitions_count_as_they_are_sent(tmp_path: Path) -> None:
     assert tool_tokens((), estimator.estimate) == 0
     spec = ToolSpec("stay_silent", "Say nothing." * 100, simple_schema(Nothing))
     assert 300 < tool_tokens([spec], estimator.estimate) < 400
+
+
+def test_a_service_that_cuts_prompts_is_told_of_once_and_no_more_is_sent_than_it_keeps(tmp_path: Path) -> None:
+    console = SilentConsole()
+    estimator = Estimator(tmp_path / "estimate.json", model=MODEL, console=console)
+    assert (estimator.within(200_000), estimator.prompt_within(40_000)) == (200_000, 40_000)
+    for chars in (54_608, 54_700, 61_000):
+        estimator.learn(MODEL, chars, 4_096)
+    assert (estimator.within(200_000), estimator.within(3_000)) == (4_096, 3_000)
+    assert estimator.prompt_within(40_000) == 2_048
+    assert [kind for kind, *_ in console.lines] == ["warn"]
+    assert "CONTEXT_TOKENS=4096" in console.lines[0][2]
+    assert estimator.ratio == START_RATIO
+
+
+def test_a_window_shows_by_one_count_for_prompts_of_clearly_different_lengths(tmp_path: Path) -> None:
+    estimator = at(tmp_path)
+    for chars in (17_000, 23_000):
+        estimator.learn(MODEL, chars, 4_096)
+    assert estimator.within(200_000) == 4_096
+    estimator.learn(MODEL, 40_000, 9_000)
+    assert estimator.within(200_000) == 200_000
+
+
+@pytest.mark.parametrize(
+    "bills",
+    [
+        [(40_000, 26), (40_000, 9_900), (41_000, 310)],  # what was kept from earlier is not counted
+        [(40_000, 9_900), (40_000, 9_900), (41_000, 9_900)],
+        [(40_000, 10_000), (44_000, 11_000), (30_000, 7_400)],
+    ],
+)
+def test_other_counts_tell_of_no_window(tmp_path: Path, bills: list[tuple[int, int]]) -> None:
+    estimator = at(tmp_path)
+    for chars, tokens in bills:
+        estimator.learn(MODEL, chars, tokens)
+    assert estimator.within(200_000) == 200_000
