@@ -22,6 +22,7 @@ from typing import Literal, get_args
 ROOT = Path(__file__).parents[1]
 sys.path.insert(0, str(ROOT))
 
+from common.json_lines import split_lines
 from common.text.rights_requests import also_asks_for_no_reply, kind_by_words, may_be_rights_request
 
 CASES = ROOT / "tests" / "data" / "rights_requests.jsonl"
@@ -65,7 +66,7 @@ class Found:
 
 def read_cases(path: Path = CASES) -> list[Case]:
     """Return the labelled posts."""
-    return [Case(**json.loads(line)) for line in path.read_text(encoding="utf-8").splitlines()]
+    return [Case(**json.loads(line)) for line in split_lines(path.read_text(encoding="utf-8"))]
 
 
 def by_pre_filter(cases: Iterable[Case]) -> Found:

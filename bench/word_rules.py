@@ -27,6 +27,7 @@ sys.path.insert(0, str(ROOT))
 from adapters.atproto.richtext import detect_urls
 from adapters.atproto.types import Actor, Notification
 from adapters.github.parse_url import extract_github_urls
+from common.json_lines import split_lines
 from common.text.closings import asks
 from common.text.echo_doubt import doubtful_echo
 from modules.lives.bluesky.policy import should_respond_to
@@ -112,7 +113,7 @@ RULES: Mapping[str, Callable[[Case], Found]] = {
 
 def read_cases() -> list[Case]:
     """All cases, in the order of the file."""
-    return [_case(json.loads(line)) for line in CASES.read_text(encoding="utf-8").splitlines()]
+    return [_case(json.loads(line)) for line in split_lines(CASES.read_text(encoding="utf-8"))]
 
 
 def score(cases: Iterable[Case]) -> Score:

@@ -13,6 +13,7 @@ from typing import TypeVar
 from common.clock import SystemClock, local, parse_iso
 from common.errors import SoulError, UsageError
 from common.files import write_atomic
+from common.json_lines import split_lines
 from common.redact import Redactor
 from common.settings import Settings, load_settings
 from modules.runtime.console import SilentConsole
@@ -98,7 +99,7 @@ def run_memory_import(root: Path, file: Path) -> None:
         raise SoulError(f"{file} is not UTF-8 text", remedy="It should be what `soul memory export` wrote.") from None
 
     async def take_in(database: Database) -> str:
-        restored = await Snapshots(database).restore(text.split("\n"))
+        restored = await Snapshots(database).restore(split_lines(text))
         summary = f"Took in {restored.memories} memories and {restored.fields} fields of profiles"
         told = f"{summary}; {restored.known} were known already"
         journal = Journal(database, SilentConsole(), SystemClock(), Redactor(settings.secrets))

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from common.clock import Clock, iso, parse_iso_or_none
+from common.json_lines import split_lines
 from common.wording import number
 from modules.runtime.budget.ledger import UNKNOWN
 from modules.runtime.budget.policy import day_of
@@ -106,7 +107,7 @@ def _count(connection: sqlite3.Connection, known: Known, *, day: str, at: str, m
 
 def _lines(path: Path) -> Iterator[dict[str, Any]]:
     for each in (path.with_name(f"{path.name}.1"), path):
-        yield from map(_object, _text(each).splitlines())
+        yield from map(_object, split_lines(_text(each)))
 
 
 def _text(path: Path) -> str:

@@ -5,12 +5,12 @@ A line torn by a crash is one call not counted; the file is kept across versions
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 
 from common.clock import Clock, iso
 from common.constants import LOG_MAX_BYTES
 from common.files import storage_error
+from common.json_lines import json_line
 from modules.runtime.llm.types import ChatResult
 
 
@@ -37,7 +37,7 @@ class UsageLog:
         try:
             if self._path.exists() and self._path.stat().st_size >= LOG_MAX_BYTES:
                 self._path.replace(self._path.with_name(self._path.name + ".1"))
-            with self._path.open("a", encoding="utf-8") as file:
-                file.write(json.dumps(line) + "\n")
+            with self._path.open("ab") as file:
+                file.write(json_line(line))
         except OSError as error:
             raise storage_error(self._path, error) from error

@@ -6,7 +6,6 @@ People and other programs read `pending_commitments.jsonl`. Lines that nobody ca
 from __future__ import annotations
 
 import errno
-import json
 import time
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -19,6 +18,7 @@ from pydantic.alias_generators import to_camel
 from common.constants import STATE_MAX_BYTES
 from common.errors import StorageError
 from common.files import read_bounded, storage_error, write_atomic
+from common.json_lines import json_line, split_lines
 from common.schemas import CommitmentType
 from common.state import check_jsonl_version, set_aside, stamp_jsonl_version
 from modules.services.commitments.types import LIVE, CommitmentStatus, QueuedCommitment
@@ -89,9 +89,7 @@ def live_in(path: Path) -> list[QueuedCommitment]:
 
 def write_commitments(path: Path, commitments: Iterable[QueuedCommitment]) -> None:
     """Replace the file, and stamp its version beside it. Raises `StorageError`."""
-    text = "".join(f"{json.dumps(as_json(one), ensure_ascii=False)}\n" for one in commitments)
-    # NOTE(self): half a surrogate pair has no UTF-8; as an escape it is valid JSON and comes back the same.
-    write_atomic(path, text.encode("utf-8", "backslashreplace"), mode=0o600)
+    write_atomic(path, b"".join(json_line(as_json(one)) for one in commitments), mode=0o600)
     if not check_jsonl_version(path):
         stamp_jsonl_version(path)
 
@@ -115,7 +113,7 @@ def append_line(path: Path, record: Mapping[str, Any], *, max_bytes: int, rotati
                     older.replace(path.with_name(f"{path.name}.{number + 1}"))
             path.replace(path.with_name(f"{path.name}.1"))
         with path.open("ab") as file:
-            file.write(json.dumps(record, ensure_ascii=False).encode("utf-8", "backslashreplace") + b"\n")
+            file.write(json_line(record))
     except OSError as error:
         raise storage_error(path, error) from error
 
@@ -138,7 +136,7 @@ def _parsed(path: Path) -> tuple[dict[str, QueuedCommitment], list[bytes]]:
         raise StorageError(reason, remedy=f"Check the file {path}.") from error
     found: dict[str, QueuedCommitment] = {}
     unread: list[bytes] = []
-    lines = content.split(b"\n")
+    lines = [line.rstrip(b"\n") for line in split_lines(content)]
     if len(lines) > COMMITMENTS_MAX_LINES:
         reason = f"has more than {COMMITMENTS_MAX_LINES} lines"
         raise _TooLargeError(reason, remedy=f"Look at {path}, and move it away.")

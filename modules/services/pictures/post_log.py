@@ -15,6 +15,7 @@ from typing import IO, Any, TypeAlias
 from common.clock import iso, parse_iso_or_none
 from common.errors import StorageError
 from common.files import read_bounded, write_atomic
+from common.json_lines import json_line, split_lines
 from common.state import stamp_jsonl_version
 from modules.services.outbox.bodies import AttachedPicture, PostBody, ReplyBody
 
@@ -35,13 +36,12 @@ class PostLog:
 
     def log_post(self, *entries: Json) -> bool:
         """Append the entries of one post; False if they could not be written. Never raises for what the disk did."""
-        text = "".join(json.dumps(entry, ensure_ascii=False) + "\n" for entry in entries)
         try:
             stamp_jsonl_version(self._path)
             if self._path.exists() and self._path.stat().st_size >= self._max_bytes:
                 self._rotate()
             with self._path.open("a+b") as file:
-                file.write(_after_torn_line(file) + text.encode("utf-8", "backslashreplace"))
+                file.write(_after_torn_line(file) + b"".join(map(json_line, entries)))
         except (OSError, StorageError):
             return False
         return True
@@ -76,8 +76,8 @@ class PostLog:
     def _numbered(self, number: int) -> Path:
         return self._path.with_stem(f"{self._path.stem}.{number}") if number else self._path
 
-    def _lines(self, path: Path) -> list[str]:
-        return read_bounded(path, self._max_bytes + _ENTRIES_MAX_BYTES).decode(errors="replace").splitlines()
+    def _lines(self, path: Path) -> list[bytes]:
+        return split_lines(read_bounded(path, self._max_bytes + _ENTRIES_MAX_BYTES))
 
     def _entries(self) -> Iterator[Json]:
         """All that can be read, the oldest first."""
@@ -94,9 +94,9 @@ class PostLog:
                 entry = _entry(line)
                 if entry is not None and _of(entry, "bluesky").get("post_uri") == uri:
                     entry["source"] = _of(entry, "source") | told
-                    lines[number], found = json.dumps(entry, ensure_ascii=False), True
+                    lines[number], found = json_line(entry), True
             if found:
-                write_atomic(path, ("\n".join(lines) + "\n").encode("utf-8", "backslashreplace"))
+                write_atomic(path, b"".join(lines))
                 return True
         return False
 
@@ -188,9 +188,9 @@ def _age(at: datetime | None, now: datetime) -> str:
     return f"Posted {count} {unit}{'s' if count != 1 else ''} ago."
 
 
-def _entry(line: str) -> Json | None:
+def _entry(line: bytes) -> Json | None:
     try:
-        entry = json.loads(line)
+        entry = json.loads(line.decode(errors="replace"))
     except (ValueError, RecursionError):
         return None
     return entry if isinstance(entry, dict) else None

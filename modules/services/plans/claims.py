@@ -13,6 +13,7 @@ from datetime import datetime, timedelta
 from typing import Literal
 
 from common.clock import iso, parse_iso
+from common.json_lines import split_lines
 from modules.services.plans.events import parse_task_event_markers
 from modules.services.plans.types import ACTIVE_TASKS, Plan
 
@@ -135,7 +136,7 @@ def _says_claimed(body: str, number: int) -> bool:
     name = re.compile(rf"\btask[ \t]{{1,8}}{number}(?![0-9])", re.IGNORECASE)
     return any(
         name.search(line) and _CLAIM_WORD.search(line)
-        for line in body.splitlines()
+        for line in split_lines(body)
         if not line.lstrip().startswith(">")
     )
 

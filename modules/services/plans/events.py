@@ -11,6 +11,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Literal, get_args
 
+from common.json_lines import split_lines
+
 MAX_TASK_RETRIES = 3
 """After so many failures a task is left alone."""
 
@@ -76,7 +78,7 @@ def _event(text: str) -> TaskEvent | None:
 
 
 def _own_lines(body: str) -> Iterable[str]:
-    return (line for line in body.splitlines() if not line.lstrip().startswith(">"))
+    return (line for line in split_lines(body) if not line.lstrip().startswith(">"))
 
 
 def _words_on(body: str, number: int) -> Iterable[str]:

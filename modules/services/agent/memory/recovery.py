@@ -21,6 +21,7 @@ from adapters.storage.store import Storage
 from adapters.storage.types import ObjectInfo
 from common.clock import Clock, local
 from common.errors import Fatal, SoulError, Transient
+from common.json_lines import split_lines
 from common.result import Err
 from common.text.untrusted import one_line
 from modules.runtime.console import LineKind
@@ -254,8 +255,7 @@ def _pack(lines: Sequence[str]) -> bytes:
 
 
 def _unpack(packed: bytes) -> list[str]:
-    # NOTE(self): not `splitlines`: what is remembered may hold other line ends, which JSON leaves as they are.
-    lines = gzip.decompress(packed).decode().split("\n")
+    lines = split_lines(gzip.decompress(packed).decode())
     if len(lines) < _LEAST_LINES:
         raise ValueError("it is empty")
     return lines

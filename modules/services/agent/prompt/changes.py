@@ -7,7 +7,6 @@ seen before is no change. A file that is gone is told as a change to nothing.
 from __future__ import annotations
 
 import hashlib
-import json
 import threading
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
@@ -16,6 +15,7 @@ from pathlib import Path
 from common.clock import Clock, iso
 from common.constants import LOG_MAX_BYTES
 from common.files import storage_error
+from common.json_lines import json_line
 from common.state import Json, keep, load_state, save_state
 from modules.runtime.llm.types import CacheGroup
 
@@ -93,8 +93,8 @@ class Changes:
             self._path.parent.mkdir(parents=True, exist_ok=True)
             if self._path.exists() and self._path.stat().st_size >= LOG_MAX_BYTES:
                 self._path.replace(self._path.with_name(self._path.name + ".1"))
-            with self._path.open("a", encoding="utf-8") as file:
-                file.writelines(json.dumps(asdict(change), ensure_ascii=False) + "\n" for change in changes)
+            with self._path.open("ab") as file:
+                file.writelines(json_line(asdict(change)) for change in changes)
         except OSError as error:
             raise storage_error(self._path, error) from error
 

@@ -9,6 +9,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from common.clock import parse_iso
+from common.json_lines import split_lines
 from modules.runtime.llm.types import Message
 from modules.services.agent.sessions.rows import Fields, dump, from_fields, to_fields
 from modules.services.agent.sessions.types import Role, Row
@@ -42,7 +43,7 @@ def unpack(data: bytes) -> list[Line]:
         raise ValueError(f"not a whole archive: {error}") from error
     if not data:
         raise ValueError("not an archive: it is empty")
-    return [_line(json.loads(line)) for line in text.split("\n") if line]
+    return [_line(json.loads(line)) for line in split_lines(text)]
 
 
 def epoch_ms(moment: str) -> int:

@@ -133,3 +133,15 @@ def test_the_context_tells_source_words_and_age(age: timedelta, told: str) -> No
     assert generate_post_context({}, NOW) == ""
     assert generate_post_context(json.loads('{"source": 7, "timestamp": "x"}'), NOW) == ""
     assert iso(NOW) == entry(1)["timestamp"]
+
+
+@pytest.mark.parametrize("end", ["\u2028", "\u2029", "\x85"])
+def test_marking_a_post_leaves_the_entry_beside_it_whole(log: PostLog, end: str) -> None:
+    beside = entry(1, block_title=f"One{end}two")
+    assert log.log_post(beside, entry(2))
+    assert log.mark_post_needs_attribution_followup(uri(2), needs=True)
+    assert log.update_post_attribution(uri(1), "https://maker.example/one")
+    found = log.lookup_post_by_uri(uri(1))
+    assert found is not None
+    assert found["source"]["block_title"] == f"One{end}two"
+    assert [waiting["bluesky"]["post_uri"] for waiting in log.get_posts_needing_attribution_followup()] == [uri(2)]

@@ -1,0 +1,28 @@
+r"""Lines of JSON: one value a line, and `\n` alone ends it.
+
+JSON leaves other line ends (U+2028, U+2029, U+0085 …) as they are inside a string, and `str.splitlines` breaks the line
+there. Whoever reads or writes such lines does it with these two.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import AnyStr
+
+
+def split_lines(content: AnyStr) -> list[AnyStr]:
+    r"""Return the lines of `content`, each with its `\n`; the last one without, where it has none."""
+    if isinstance(content, str):
+        return _ended(content.split("\n"), "\n")
+    return _ended(content.split(b"\n"), b"\n")
+
+
+def json_line(value: object) -> bytes:
+    """Return `value` as one line, with its end."""
+    # NOTE(self): half a surrogate pair has no UTF-8; as an escape it is valid JSON and comes back the same.
+    return json.dumps(value, ensure_ascii=False).encode("utf-8", "backslashreplace") + b"\n"
+
+
+def _ended(parts: list[AnyStr], end: AnyStr) -> list[AnyStr]:
+    lines = [line + end for line in parts[:-1]]
+    return lines + [torn for torn in parts[-1:] if torn]
