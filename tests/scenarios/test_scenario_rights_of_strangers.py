@@ -7,8 +7,7 @@ from datetime import timedelta
 
 import pytest
 
-from modules.services.rights.forgotten import SWEPT_AFTER
-from modules.services.rights.requests import ForgetRequests
+from modules.services.rights.requests import FORGET_AGAIN_AFTER, ForgetRequests
 from tests.running_town import RunningSoul, RunningTown, awake
 from tests.scenarios.phone import Phone, look
 from tests.scenarios.test_scenario_rights import answering, asked_of, forget_now, home_of
@@ -68,11 +67,11 @@ async def test_a_stranger_who_is_forgotten_stays_one_whose_requests_alone_are_re
         quillon.says(TALK)
         await look_twice(soul)
         assert places_that_hold(home.memory, *needles, TALK) == []
-        quillon.says("what have you got on me?")
+        quillon.says(ASKED)
         await look_twice(soul)
         assert len(quillon.answers) == 2
         (request,) = ForgetRequests(home.memory).all()
-        assert request.not_before - soul.app.services.clock.now() > SWEPT_AFTER - timedelta(hours=1)
+        assert request.not_before - soul.app.services.clock.now() > FORGET_AGAIN_AFTER - timedelta(hours=1)
     await asyncio.to_thread(forget_now, home)
     assert places_that_hold(home.root, *needles) == []
 

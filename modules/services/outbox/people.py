@@ -68,9 +68,9 @@ class OutboxPeople:
     def forget(self, connection: sqlite3.Connection, trace: Trace) -> int:
         """Delete these acts; return how many there were. What waited does not leave.
 
-        What has left still counts against the limits of the service: as a write of which nothing else is known.
+        What has left still counts against all limits, the person's own too, as a write to a hash.
         """
-        counts.keep_points(connection, trace.intents)
+        counts.keep(connection, trace.intents)
         query = "DELETE FROM intents WHERE id IN (SELECT value FROM json_each(?))"
         return connection.execute(query, (_listed(trace),)).rowcount
 

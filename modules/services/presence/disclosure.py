@@ -20,7 +20,7 @@ from common.result import ApiResult, Err, Ok
 from modules.runtime.database.database import Database
 from modules.runtime.journal.journal import Journal
 from modules.runtime.journal.types import Entry
-from modules.services.outbox.rules.counts import note_write
+from modules.services.outbox.rules.counts import note
 from modules.services.outbox.rules.rules import COST_CREATE, COST_UPDATE
 from modules.services.presence.policy import (
     AUTONOMY,
@@ -163,7 +163,7 @@ class Disclosure:
 
     async def _count(self, points: float) -> None:
         now = self._clock.now()
-        await self._database.run(lambda connection: note_write(connection, now, "profile", points))
+        await self._database.run(lambda connection: note(connection, now, "profile", points=points))
 
     async def _warn(self, summary: str) -> None:
         await self._journal.record(Entry("life", "start", summary, line="warn"))

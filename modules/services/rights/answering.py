@@ -9,13 +9,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from datetime import datetime, timedelta
+from datetime import timedelta
 from functools import partial
 from operator import itemgetter
 
 from cachetools import LRUCache
 
-from common.clock import Clock, parse_iso
+from common.clock import Clock
 from common.person import Trace
 from common.text.rights_requests import (
     RequestKind,
@@ -27,23 +27,20 @@ from modules.runtime.database.database import Database
 from modules.runtime.journal.journal import Journal
 from modules.runtime.journal.types import Entry
 from modules.services.agent.skills.skills import Skills
+from modules.services.outbox.rules import counts
 from modules.services.outbox.rules.rules import REQUESTS
 from modules.services.outbox.rules.types import EtiquetteRule
-from modules.services.rights import store
+from modules.services.rights import store, tombstones
 from modules.services.rights.forgetting import Forgetting
 from modules.services.rights.policy import may_stand_in_prompt
 from modules.services.rights.preferences import Preferences
 from modules.services.rights.request_reader import Reading, RequestReader
-from modules.services.rights.requests import ForgetRequest, ForgetRequests
+from modules.services.rights.requests import ForgetRequest, ForgetRequests, forget_at
 from modules.services.rights.types import Addressed, RequestOutcome
 from modules.services.rights.voice import SKILL, RightsVoice
 from modules.services.rights.why_replied import ReplyStory
 
 LOOP = "rights"
-FORGET_AFTER = timedelta(minutes=5)
-FORGET_EVERY = timedelta(minutes=15)
-"""A forgetting begins at the next of these moments, so that many requests end few lives."""
-
 _TURN, _NONE = "request-turn", "no-request"
 _REMEMBERED = timedelta(days=7)
 _MOST_READ = 2_000
@@ -200,7 +197,8 @@ class PersonRequests:
             return await self._database.run(partial(self._story.facts, asked=asked))
         if kind == "forget":
             trace = await self._trace(asked)
-            self._requests.give(ForgetRequest(trace, forget_at(now, self._speed)))
+            last = (await self._database.run(partial(tombstones.forgotten, dids=[asked.did]))).get(asked.did)
+            self._requests.give(ForgetRequest(trace, forget_at(now, last, self._speed)))
         elif kind == "no_reply":
             await self._database.run(partial(store.want_no_reply, did=asked.did, now=now))
         else:
@@ -219,25 +217,14 @@ class PersonRequests:
 
     async def _begin_turn(self, asked: Addressed) -> None:
         begins = f"A turn about a request of @{asked.handle} begins"
-        data = {"act": _TURN, "did": asked.did}
-        await self._journal.record(Entry("life", LOOP, begins, line=None, author=asked.handle, data=data))
+        await self._journal.record(Entry("life", LOOP, begins, line=None, author=asked.handle, data={"act": _TURN}))
+        await self._database.run(partial(counts.note, now=self._clock.now(), what=_TURN, did=asked.did))
 
     async def _wait_s(self, rule: EtiquetteRule, did: str) -> float:
         """Seconds until somebody may have another turn under this rule; 0 if now."""
         now, window = self._clock.now(), timedelta(seconds=(rule.window_s or 0.0) / self._speed)
-        begun = [one for one in await self._journal.with_act(LOOP, _TURN, now - window, now) if _is_of(one.entry, did)]
+        begun = await self._database.run(partial(counts.noted, now=now, what=_TURN, did=did, window=window))
         limit = int(rule.limit)
         if len(begun) < limit:
             return 0.0
-        return max(1.0, (parse_iso(begun[-limit].at) + window - now).total_seconds())
-
-
-def forget_at(now: datetime, speed: float) -> datetime:
-    """Return when somebody who asks now is forgotten: once the answer had time to leave, together with others."""
-    every = FORGET_EVERY.total_seconds() / speed
-    earliest = now.timestamp() + FORGET_AFTER.total_seconds() / speed
-    return datetime.fromtimestamp((earliest // every + 1) * every, now.tzinfo)
-
-
-def _is_of(entry: Entry, did: str) -> bool:
-    return bool(entry.data.get("did") == did)
+        return max(1.0, (begun[-limit] + window - now).total_seconds())

@@ -6,7 +6,6 @@ An answer needs a post, a conversation and an act for a while; so a request is g
 from __future__ import annotations
 
 from collections.abc import Sequence
-from datetime import timedelta
 from functools import partial
 
 from adapters.atproto.types import Notification
@@ -14,9 +13,8 @@ from common.clock import Clock, parse_iso
 from common.person import Person, Trace
 from modules.runtime.database.database import Database
 from modules.services.rights import tombstones
-from modules.services.rights.requests import ForgetRequest, ForgetRequests
+from modules.services.rights.requests import ForgetRequest, ForgetRequests, forget_at
 
-SWEPT_AFTER = timedelta(hours=24)
 _WORDS = frozenset({"mention", "reply", "quote"})
 
 
@@ -48,4 +46,5 @@ class ForgottenPeople:
 
     def sweep(self, did: str, handle: str) -> None:
         """Have deleted, a day later, what somebody forgotten says to us now."""
-        self._requests.give(ForgetRequest(Trace(Person(did, (handle.lower(),))), self._clock.now() + SWEPT_AFTER))
+        now = self._clock.now()
+        self._requests.give(ForgetRequest(Trace(Person(did, (handle.lower(),))), forget_at(now, last=now)))

@@ -9,12 +9,18 @@ from __future__ import annotations
 import hashlib
 import json
 from dataclasses import asdict, dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 from pathlib import Path
 
 from common.clock import iso, parse_iso
 from common.files import write_atomic
 from common.person import Person, Trace
+
+FORGET_AFTER = timedelta(minutes=5)
+FORGET_EVERY = timedelta(minutes=15)
+"""A forgetting begins at the next of these moments, so that many requests end few lives."""
+FORGET_AGAIN_AFTER = timedelta(hours=24)
+"""What somebody says after they were forgotten is deleted so much later, however often they ask."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,6 +71,18 @@ class ForgetRequests:
         for torn in self._folder.glob(".*"):
             torn.unlink()
         (self._folder / request.name).unlink(missing_ok=True)
+
+
+def forget_at(now: datetime, last: datetime | None = None, speed: float = 1.0) -> datetime:
+    """Return when somebody who asks now is forgotten: once the answer had time to leave, together with others.
+
+    Who was forgotten before (`last`) is forgotten again a day after that at the earliest: it ends a life each time.
+    """
+    every = FORGET_EVERY.total_seconds() / speed
+    earliest = now.timestamp() + FORGET_AFTER.total_seconds() / speed
+    if last is not None:
+        earliest = max(earliest, last.timestamp() + FORGET_AGAIN_AFTER.total_seconds())
+    return datetime.fromtimestamp((earliest // every + 1) * every, now.tzinfo)
 
 
 def _read(path: Path) -> ForgetRequest:

@@ -5,18 +5,12 @@ The muted among them stay muted, and who asked for no reply gets none: by the sa
 
 from __future__ import annotations
 
-import hashlib
-import hmac
-import secrets
 import sqlite3
 from collections.abc import Iterable
 from datetime import datetime
 
 from common.clock import iso, parse_iso
-from modules.runtime.database import marks
-
-_MARK = "tombstone_secret"
-_SECRET_BYTES = 32
+from modules.runtime.database.person_hash import person_hash
 
 
 def bury(connection: sqlite3.Connection, did: str, now: datetime, *, muted: bool, no_reply: bool = False) -> None:
@@ -25,7 +19,7 @@ def bury(connection: sqlite3.Connection, did: str, now: datetime, *, muted: bool
         "INSERT INTO forgotten_people (hash, since, muted, no_reply) VALUES (?, ?, ?, ?)"
         " ON CONFLICT (hash) DO UPDATE SET since = excluded.since, muted = max(muted, excluded.muted),"
         " no_reply = max(no_reply, excluded.no_reply)",
-        (_hash(connection, did), iso(now), muted, no_reply),
+        (person_hash(connection, did), iso(now), muted, no_reply),
     )
 
 
@@ -44,7 +38,7 @@ def muted(connection: sqlite3.Connection, dids: Iterable[str]) -> frozenset[str]
 def unmute(connection: sqlite3.Connection, did: str) -> bool:
     """End the mute of a forgotten account; return whether there was one."""
     query = "UPDATE forgotten_people SET muted = 0 WHERE hash = ? AND muted = 1"
-    return connection.execute(query, (_hash(connection, did),)).rowcount > 0
+    return connection.execute(query, (person_hash(connection, did),)).rowcount > 0
 
 
 def no_reply(connection: sqlite3.Connection, dids: Iterable[str]) -> frozenset[str]:
@@ -56,23 +50,17 @@ def no_reply(connection: sqlite3.Connection, dids: Iterable[str]) -> frozenset[s
 def want_no_reply(connection: sqlite3.Connection, did: str) -> bool:
     """Note of a forgotten account that it asks for no reply; return whether it is one, and that is news."""
     query = "UPDATE forgotten_people SET no_reply = 1 WHERE hash = ? AND no_reply = 0"
-    return connection.execute(query, (_hash(connection, did),)).rowcount > 0
+    return connection.execute(query, (person_hash(connection, did),)).rowcount > 0
 
 
 def allow_replies(connection: sqlite3.Connection, did: str) -> bool:
     """End the request of a forgotten account for no reply; return whether there was one."""
     query = "UPDATE forgotten_people SET no_reply = 0 WHERE hash = ? AND no_reply = 1"
-    return connection.execute(query, (_hash(connection, did),)).rowcount > 0
+    return connection.execute(query, (person_hash(connection, did),)).rowcount > 0
 
 
 def _row(connection: sqlite3.Connection, did: str) -> sqlite3.Row | None:
     row: sqlite3.Row | None = connection.execute(
-        "SELECT since, muted, no_reply FROM forgotten_people WHERE hash = ?", (_hash(connection, did),)
+        "SELECT since, muted, no_reply FROM forgotten_people WHERE hash = ?", (person_hash(connection, did),)
     ).fetchone()
     return row
-
-
-def _hash(connection: sqlite3.Connection, did: str) -> str:
-    if not marks.get(connection, _MARK):
-        marks.put_if_absent(connection, _MARK, secrets.token_hex(_SECRET_BYTES))
-    return hmac.new(marks.get(connection, _MARK).encode(), did.encode(), hashlib.sha256).hexdigest()

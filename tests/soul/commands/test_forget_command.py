@@ -10,6 +10,7 @@ import signal
 import sys
 from collections.abc import Iterator
 from dataclasses import replace
+from datetime import timedelta
 from pathlib import Path
 
 import psycopg
@@ -21,7 +22,6 @@ from common.files import write_atomic
 from modules.runtime.home import Home
 from modules.services.agent.memory.types import NewMemory
 from modules.services.agent.sessions.owner_inbox import OwnerInbox
-from modules.services.rights.forgotten import SWEPT_AFTER
 from modules.services.rights.policy import PREFERENCE
 from modules.services.rights.requests import ForgetRequest, ForgetRequests
 from modules.services.rights.types import Preference
@@ -162,7 +162,7 @@ async def test_somebody_forgotten_who_asks_again_is_answered_and_forgotten_again
     settings = settings_of(home)
     (request,) = ForgetRequests(home.memory).all()
     assert not await asyncio.to_thread(carry_out_requests, settings, home)
-    ForgetRequests(home.memory).give(replace(request, not_before=request.not_before - SWEPT_AFTER))
+    ForgetRequests(home.memory).give(replace(request, not_before=request.not_before - timedelta(hours=25)))
     assert await asyncio.to_thread(carry_out_requests, settings, home)
     assert places_that_hold(home.root, *needles) == []
 

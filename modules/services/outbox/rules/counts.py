@@ -12,10 +12,12 @@ from collections.abc import Collection, Iterable, Iterator
 from datetime import datetime, timedelta
 
 from common.clock import iso, parse_iso
+from modules.runtime.database.person_hash import person_hash
 from modules.services.inbox import messages, received
 from modules.services.inbox.received import Notice
 from modules.services.outbox.github_bodies import CREATING
 from modules.services.outbox.rules import rules
+from modules.services.outbox.rules.policy import authority
 from modules.services.outbox.types import UNMETERED_KINDS
 
 _TEXT = "CASE WHEN json_valid(body) THEN json_extract(body, '$.text') END"
@@ -29,6 +31,9 @@ _COST = (
     f"CASE WHEN kind IN ({_UNMETERED_KINDS}) THEN 0"
     f" WHEN kind = 'delete' THEN {rules.COST_DELETE.limit} ELSE {rules.COST_CREATE.limit} END"
 )
+_WHAT = f"CASE WHEN {_ABOUT_RIGHTS} THEN kind || ' about rights' ELSE kind END"
+_NOTE = "INSERT INTO other_writes (at, what, points, who) VALUES (?, ?, ?, ?)"
+_LONGEST = timedelta(seconds=rules.DAY_S)
 # NOTE(self): all tries of an act count as if made with its last: rather too many within the window than too few.
 _DEPARTURES = f"""
     SELECT sent_at AS moment, (1 + attempts + deferrals) * {_COST} AS points FROM intents
@@ -39,18 +44,32 @@ _DEPARTURES = f"""
 _LATER = "9999"
 
 
-def note_write(connection: sqlite3.Connection, now: datetime, what: str, points: float) -> None:
-    """Count a write that was no intent, for example of the profile."""
-    connection.execute("INSERT INTO other_writes (at, what, points) VALUES (?, ?, ?)", (iso(now), what, int(points)))
+def note(connection: sqlite3.Connection, now: datetime, what: str, *, points: float = 0, did: str = "") -> None:
+    """Count what was no intent: a write of the profile, or a turn about somebody (`did`, kept as a hash)."""
+    who = person_hash(connection, did) if did else ""
+    connection.execute(_NOTE, (iso(now), what, int(points), who))
+    connection.execute("DELETE FROM other_writes WHERE at < ?", (iso(now - _LONGEST),))
 
 
-def keep_points(connection: sqlite3.Connection, ids: Collection[str]) -> None:
-    """Count what these intents took as writes of their own, before the intents are deleted."""
-    connection.execute(
-        f"INSERT INTO other_writes (at, what, points) SELECT sent_at, kind, (1 + attempts + deferrals) * {_COST}"  # noqa: S608 - constants
-        " FROM intents WHERE sent_at IS NOT NULL AND id IN (SELECT value FROM json_each(?))",
+def noted(connection: sqlite3.Connection, now: datetime, what: str, did: str, window: timedelta) -> list[datetime]:
+    """When that was counted of a person within the window, oldest first."""
+    return [moment for moment, who in _noted(connection, now, what, window) if who == person_hash(connection, did)]
+
+
+def keep(connection: sqlite3.Connection, ids: Collection[str]) -> None:
+    """Count these intents on, before they are deleted; whom they reached stays as a hash.
+
+    So nobody gets more by being forgotten.
+    """
+    left = connection.execute(
+        f"SELECT sent_at, {_WHAT}, (1 + attempts + deferrals) * {_COST}, coalesce({_TO}, target) FROM intents"  # noqa: S608 - constants
+        " WHERE sent_at IS NOT NULL AND id IN (SELECT value FROM json_each(?))",
         (json.dumps(sorted(ids)),),
-    )
+    ).fetchall()
+    for at, what, points, reached in left:
+        who = authority(reached) or reached
+        hashed = person_hash(connection, who) if who.startswith("did:") else ""
+        connection.execute(_NOTE, (at, what, points, hashed))
 
 
 def points_spent(connection: sqlite3.Connection, now: datetime, window: timedelta) -> float:
@@ -72,26 +91,27 @@ def points_waiting(connection: sqlite3.Connection) -> float:
 
 
 def replied_to(connection: sqlite3.Connection, now: datetime, window: timedelta) -> list[tuple[datetime, str]]:
-    """Targets of the replies that left within the window, with the moment, oldest first.
+    """Whom the replies reached that left within the window, with the moment, oldest first; the forgotten as a hash.
 
     Answers to what people ask about their own data are none of them: they take nobody else's place.
     """
     rows = connection.execute(
         "SELECT sent_at, target FROM intents WHERE sent_at >= :since AND sent_at < :until AND kind = 'reply'"  # noqa: S608 - constants
-        f" AND NOT {_ABOUT_RIGHTS} ORDER BY sent_at",
+        f" AND NOT {_ABOUT_RIGHTS}",
         _window(now, window),
     )
-    return [(parse_iso(row[0]), row[1]) for row in rows]
+    left = [(parse_iso(row[0]), authority(row[1])) for row in rows]
+    return sorted([*left, *_noted(connection, now, "reply", window)])
 
 
 def messaged(connection: sqlite3.Connection, did: str, now: datetime, window: timedelta) -> list[datetime]:
     """When direct messages to one account left within the window, oldest first."""
     rows = connection.execute(
         "SELECT sent_at FROM intents WHERE sent_at >= :since AND sent_at < :until AND kind = 'direct_message'"  # noqa: S608 - constants
-        f" AND {_TO} = :did ORDER BY sent_at",
+        f" AND {_TO} = :did",
         {**_window(now, window), "did": did},
     )
-    return [parse_iso(row[0]) for row in rows]
+    return sorted([*(parse_iso(row[0]) for row in rows), *noted(connection, now, "direct_message", did, window)])
 
 
 def created_on_github(connection: sqlite3.Connection, now: datetime, window: timedelta) -> list[datetime]:
@@ -99,7 +119,8 @@ def created_on_github(connection: sqlite3.Connection, now: datetime, window: tim
     kinds = ", ".join(repr(kind) for kind in sorted(CREATING))
     rows = connection.execute(
         "SELECT sent_at FROM intents WHERE sent_at >= :since AND sent_at < :until"  # noqa: S608 - constants
-        f" AND kind IN ({kinds}) ORDER BY sent_at",
+        f" AND kind IN ({kinds})"
+        f" UNION ALL SELECT at FROM other_writes WHERE at >= :since AND at < :until AND what IN ({kinds}) ORDER BY 1",
         _window(now, window),
     )
     return [parse_iso(row[0]) for row in rows]
@@ -146,6 +167,7 @@ def pair_turns(connection: sqlite3.Connection, did: str, since: datetime) -> lis
     Direct messages are turns like posts.
     """
     ours = [moment for moment, _ in _replies_to(connection, did, since)] + _messages_to(connection, did, since)
+    ours += _turns_kept(connection, did, since)
     theirs = [*_turns_of(received.from_account(connection, did, since))]
     theirs += [(one.received_at, one.rev, did, one.is_bot) for one in messages.from_account(connection, did, since)]
     return _in_turn(ours, theirs)
@@ -180,6 +202,17 @@ def _messages_to(connection: sqlite3.Connection, did: str, since: datetime) -> l
         f" WHERE kind = 'direct_message' AND {_MAY_LEAVE} AND {_TO} = ? AND moment > ?"
     )
     return [row[0] for row in connection.execute(query, (did, iso(since)))]
+
+
+def _turns_kept(connection: sqlite3.Connection, did: str, since: datetime) -> list[str]:
+    """When each reply and message to one account left since then that was deleted with what it was about."""
+    query = "SELECT at FROM other_writes WHERE at > ? AND what IN ('reply', 'direct_message') AND who = ?"
+    return [row[0] for row in connection.execute(query, (iso(since), person_hash(connection, did)))]
+
+
+def _noted(connection: sqlite3.Connection, now: datetime, what: str, window: timedelta) -> list[tuple[datetime, str]]:
+    query = "SELECT at, who FROM other_writes WHERE at >= :since AND at < :until AND what = :what ORDER BY at"
+    return [(parse_iso(row[0]), row[1]) for row in connection.execute(query, {**_window(now, window), "what": what})]
 
 
 def _turns_of(notices: Iterable[Notice]) -> Iterator[tuple[str, str, str, bool]]:

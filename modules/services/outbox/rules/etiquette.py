@@ -14,6 +14,7 @@ from datetime import datetime, timedelta
 from adapters.atproto.types import Actor, Notification, Post, StrongRef
 from common.clock import Clock
 from modules.runtime.database.database import Database
+from modules.runtime.database.person_hash import person_hash
 from modules.services.inbox import messages, received, threads
 from modules.services.inbox.received import Notice
 from modules.services.outbox import store
@@ -229,8 +230,9 @@ class _Look:
         if not self._circle.is_stranger(who):
             return
         rule = self._strangers_rule()
-        met = set(self._strangers_met(rule)) | self._only_strangers(counts.waiting_replies(self._rows))
-        yield policy.held_to(rule, len(met), adds=who not in met, exempt=exempt)
+        waiting = map(policy.authority, counts.waiting_replies(self._rows))
+        met = {*self._strangers_met(rule), *map(self._counted_as, filter(self._circle.is_stranger, waiting))}
+        yield policy.held_to(rule, len(met), adds=self._counted_as(who) not in met, exempt=exempt)
 
     def _stranger_waits(self, who: str) -> Iterator[Wait]:
         if not self._circle.is_stranger(who):
@@ -238,7 +240,7 @@ class _Look:
         rule = self._strangers_rule()
         met = self._strangers_met(rule)
         excess = len(met) + 1 - rule.limit
-        if who not in met and excess > 0:
+        if self._counted_as(who) not in met and excess > 0:
             left = sorted((moment, 1.0) for moment in met.values())
             yield Wait(policy.full(rule), policy.frees_in_s(left, excess, self._window(rule), self._now), ends=True)
 
@@ -264,19 +266,19 @@ class _Look:
     def _replies_to(self, who: str, rule: EtiquetteRule) -> list[datetime]:
         """When replies to them left within the window of a rule, oldest first."""
         left = counts.replied_to(self._rows, self._now, self._window(rule))
-        return [moment for moment, target in left if policy.authority(target) == who]
+        return [moment for moment, one in left if self._counted_as(one) == self._counted_as(who)]
 
     def _strangers_rule(self) -> EtiquetteRule:
         return policy.strangers_rule(self._world.born_at(), self._now, self._window(rules.YOUNG))
 
     def _strangers_met(self, rule: EtiquetteRule) -> dict[str, datetime]:
-        """The strangers replied to within the window, each with the last moment."""
+        """The strangers replied to within the window, as they are counted, each with the last moment."""
         left = counts.replied_to(self._rows, self._now, self._window(rule))
-        met = {policy.authority(target): moment for moment, target in left}
-        return {who: moment for who, moment in met.items() if self._circle.is_stranger(who)}
+        return {self._counted_as(who): moment for moment, who in left if self._circle.is_stranger(who)}
 
-    def _only_strangers(self, targets: Sequence[str]) -> set[str]:
-        return {who for who in map(policy.authority, targets) if self._circle.is_stranger(who)}
+    def _counted_as(self, who: str) -> str:
+        """The same for an account before and after it is forgotten."""
+        return person_hash(self._rows, who) if who.startswith("did:") else who
 
     def _same_reply(self, text: str, exempt: str) -> Verdict:
         said = policy.letters(text, digits=False)

@@ -6,7 +6,7 @@ from datetime import timedelta
 
 from common.clock import parse_iso
 from modules.services.commitments.types import QueuedCommitment
-from modules.services.outbox.rules.counts import note_write
+from modules.services.outbox.rules.counts import note
 from modules.services.outbox.rules.rules import POINTS_PER_HOUR
 from tests.modules.services.commitments.commitment_values import wanted
 from tests.modules.services.commitments.soul_in_town import SoulInTown
@@ -15,7 +15,7 @@ from tests.modules.services.commitments.soul_in_town import SoulInTown
 async def _with_the_hour_used_up(soul_in_town: SoulInTown) -> QueuedCommitment:
     """A commitment to post is made while all points of the hour are spent."""
     now = soul_in_town.clock.now()
-    await soul_in_town.database.run(lambda rows: note_write(rows, now, "profile", POINTS_PER_HOUR.limit))
+    await soul_in_town.database.run(lambda rows: note(rows, now, "profile", points=POINTS_PER_HOUR.limit))
     one = await soul_in_town.enqueue(wanted("Tell them of the weir", kind="post_bluesky", content="The weir is open."))
     await soul_in_town.live(5)
     return soul_in_town.status(one)

@@ -18,7 +18,7 @@ from modules.services.agent.skills.skills import Skills
 from modules.services.commitments.replies import ReplyCommitments, commitment_request
 from modules.services.commitments.writer import CommitmentWriter, Extraction, as_commitments, read_extracted
 from modules.services.outbox.bodies import ReplyBody
-from modules.services.outbox.rules.counts import note_write
+from modules.services.outbox.rules.counts import note
 from modules.services.outbox.rules.rules import POINTS_PER_HOUR
 from modules.services.outbox.types import ProposedAction
 from soul.resources import SKILLS
@@ -273,7 +273,7 @@ async def test_what_may_not_be_told_yet_is_told_later_and_the_act_is_not_repeate
 ) -> None:
     ours = await committed_on_bluesky(soul_in_town, writer)
     now = soul_in_town.clock.now()
-    await soul_in_town.database.run(lambda rows: note_write(rows, now, "profile", POINTS_PER_HOUR.limit))
+    await soul_in_town.database.run(lambda rows: note(rows, now, "profile", points=POINTS_PER_HOUR.limit))
     sentence = calls(("tell_it_is_done", json.dumps({"sentence": "The checklist has a home now."})))
     model.plays(sentence, sentence)
     await soul_in_town.live(30)

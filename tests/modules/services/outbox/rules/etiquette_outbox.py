@@ -122,7 +122,9 @@ class EtiquetteOutbox:
         """Let so many points be spent elsewhere."""
         at = iso(datetime.fromtimestamp(self.clock.now().timestamp() - ago_s, UTC))
         await self.database.run(
-            lambda connection: connection.execute("INSERT INTO other_writes VALUES (?, 'test', ?)", (at, points))
+            lambda connection: connection.execute(
+                "INSERT INTO other_writes (at, what, points) VALUES (?, 'test', ?)", (at, points)
+            )
         )
 
     async def drain(self, seconds: float, step_s: float = 60) -> None:

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import sqlite3
 from collections.abc import Sequence
 from datetime import timedelta
 from pathlib import Path
 
 import pytest
 
+from common.person import Person, Trace
 from modules.services.outbox.bodies import DeleteBody, RecordRef, ReplyBody
+from modules.services.outbox.people import OutboxPeople
 from modules.services.outbox.rules.policy import authority
-from modules.services.outbox.rules.rules import POINTS_PER_HOUR
+from modules.services.outbox.rules.rules import POINTS_PER_HOUR, REPLIES_PER_PERSON, STRANGERS
 from modules.services.outbox.types import ProposedAction, Verdict
 from tests.modules.services.outbox.rules.etiquette_outbox import (
     OWN,
@@ -223,3 +226,39 @@ async def test_a_reply_whose_body_cannot_be_read_keeps_no_other_from_leaving(
     assert await etiquette_outbox.answer(await etiquette_outbox.receive("ada"))
     await etiquette_outbox.database.run(lambda rows: rows.execute("UPDATE intents SET body = ?", (stored,)))
     assert await etiquette_outbox.answer(await etiquette_outbox.receive("bob"))
+
+
+async def _forget_all(etiquette_outbox: EtiquetteOutbox) -> list[str]:
+    """Forget somebody whom every act reached; what the database counts then."""
+
+    def forget(rows: sqlite3.Connection) -> list[str]:
+        acts = frozenset(row[0] for row in rows.execute("SELECT id FROM intents"))
+        assert OutboxPeople().forget(rows, Trace(Person("did:plc:ada"), intents=acts))
+        return [str(tuple(row)) for row in rows.execute("SELECT * FROM other_writes")]
+
+    return await etiquette_outbox.database.run(forget)
+
+
+async def test_whoever_is_forgotten_gets_no_more_than_before(etiquette_outbox: EtiquetteOutbox) -> None:
+    most = int(REPLIES_PER_PERSON.limit)
+    counted = list[str]()
+    for _ in range(most):
+        assert await etiquette_outbox.answer(await etiquette_outbox.receive("ada"))
+        counted = await _forget_all(etiquette_outbox)
+    again = reply_to(await etiquette_outbox.receive("ada"))
+    assert await etiquette_outbox.blocked_by(again) == {"replies-per-person"}
+    assert not await etiquette_outbox.blocked_by(reply_to(await etiquette_outbox.receive("bea")))
+    assert len(counted) == most
+    assert "ada" not in "".join(counted)
+    await etiquette_outbox.clock.advance(HOUR + 1)
+    assert not await etiquette_outbox.blocked_by(again)
+
+
+async def test_strangers_who_are_forgotten_keep_their_place_among_those_of_an_hour(
+    etiquette_outbox: EtiquetteOutbox,
+) -> None:
+    for number in range(int(STRANGERS.limit)):
+        assert await etiquette_outbox.answer(await etiquette_outbox.receive(f"one{number}"))
+    await _forget_all(etiquette_outbox)
+    assert await etiquette_outbox.blocked_by(reply_to(await etiquette_outbox.receive("another"))) == {"strangers"}
+    assert not await etiquette_outbox.blocked_by(reply_to(await etiquette_outbox.receive("one0")))
