@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from bisect import bisect
 from collections.abc import Mapping
 from dataclasses import dataclass
+from itertools import chain
 from typing import Any
 
 import regex
@@ -55,8 +57,7 @@ def detect_urls(text: str) -> list[Span]:
     """Links, in order. `value` is the whole URL; a bare project link gets `https://` while its span stays bare."""
     spans = [span for match in _URL.finditer(text) if (span := _link(match, ""))]
     bare = [span for match in _BARE_URL.finditer(text) if (span := _link(match, "https://"))]
-    spans += [span for span in bare if not _overlaps(span, spans)]
-    return sorted(spans, key=lambda span: span.start)
+    return _apart(spans, bare)
 
 
 def only_link(text: str) -> str:
@@ -80,11 +81,6 @@ def detect_hashtags(text: str) -> list[Span]:
     return [Span(match[1], match.start(), match.end()) for match in _HASHTAG.finditer(text) if _tag_fits(match[1])]
 
 
-def char_to_byte_offset(text: str, index: int) -> int:
-    """How many UTF-8 bytes stand before the code point at `index`."""
-    return len(text[:index].encode())
-
-
 def parse_bsky_post_url(url: str) -> tuple[str, str] | None:
     """The handle or DID, and the record key, of a link to a post on the Bluesky site; None for any other link."""
     match = _POST_URL.fullmatch(url)
@@ -99,29 +95,21 @@ def build_facets(text: str, did_map: Mapping[str, str]) -> list[dict[str, Any]]:
         did_map: handle in lower case to DID; mentions of handles that are not in it get no facet.
 
     """
-    found: list[tuple[Span, dict[str, str]]] = []
-    links = [(span, {"$type": "app.bsky.richtext.facet#link", "uri": span.value}) for span in detect_urls(text)]
-    mentions = [
-        (span, {"$type": "app.bsky.richtext.facet#mention", "did": did_map[span.value]})
-        for span in detect_mentions(text)
-        if span.value in did_map
-    ]
-    tags = [
-        (span, {"$type": "app.bsky.richtext.facet#tag", "tag": span.value})
-        for span in [*detect_cashtags(text), *detect_hashtags(text)]
-    ]
-    for span, feature in [*links, *mentions, *tags]:
-        if not _overlaps(span, [earlier for earlier, _ in found]):
-            found.append((span, feature))
-    return [_facet(text, span, feature) for span, feature in sorted(found, key=lambda item: item[0].start)]
-
-
-def _facet(text: str, span: Span, feature: dict[str, str]) -> dict[str, Any]:
-    index = {
-        "byteStart": char_to_byte_offset(text, span.start),
-        "byteEnd": char_to_byte_offset(text, span.end),
-    }
-    return {"index": index, "features": [feature]}
+    links = detect_urls(text)
+    mentions = [span for span in detect_mentions(text) if span.value in did_map]
+    features = {span: {"$type": "app.bsky.richtext.facet#link", "uri": span.value} for span in links}
+    for span in mentions:
+        features.setdefault(span, {"$type": "app.bsky.richtext.facet#mention", "did": did_map[span.value]})
+    tags = [*detect_cashtags(text), *detect_hashtags(text)]
+    for span in tags:
+        features.setdefault(span, {"$type": "app.bsky.richtext.facet#tag", "tag": span.value})
+    facets: list[dict[str, Any]] = []
+    code_points = octets = 0
+    for span in _apart(links, mentions, tags):
+        first = octets + len(text[code_points : span.start].encode())
+        code_points, octets = span.end, first + len(text[span.start : span.end].encode())
+        facets.append({"index": {"byteStart": first, "byteEnd": octets}, "features": [features[span]]})
+    return facets
 
 
 def _link(match: regex.Match[str], scheme: str) -> Span | None:
@@ -150,8 +138,15 @@ def _without_trailing(url: str) -> str:
     return url[:end]
 
 
-def _overlaps(span: Span, others: list[Span]) -> bool:
-    return any(span.start < other.end and other.start < span.end for other in others)
+def _apart(*kinds: list[Span]) -> list[Span]:
+    """What was found, in order; where two overlap, the one of the earlier kind."""
+    kept: list[Span] = []
+    for span in chain(*kinds):
+        place = bisect(kept, span.start, key=lambda one: one.start)
+        # NOTE(self): what is kept lies apart and in order, so only its neighbours can overlap it.
+        if all(other.end <= span.start or span.end <= other.start for other in kept[max(0, place - 1) : place + 1]):
+            kept.insert(place, span)
+    return kept
 
 
 def _tag_fits(tag: str) -> bool:
