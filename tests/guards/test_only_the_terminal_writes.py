@@ -18,6 +18,7 @@ _TERMINAL = {
 }  # fmt: skip
 _NO_TERMINAL = {
     ("modules/runtime/sandbox/supervise.py", "process.stdin.write"),
+    ("modules/runtime/drawing/worker.py", "sys.stdout.buffer.write"),
     ("adapters/space/server_connection.py", "transport.write"),
     ("adapters/github/code.py", "ask.contents.write"),
     ("town/github/smart_http.py", "stdin.write"),

@@ -7,12 +7,8 @@ simply be done again.
 
 from __future__ import annotations
 
-import asyncio
 import hashlib
-import io
 import uuid
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from cachetools import LRUCache
 
@@ -21,31 +17,15 @@ from adapters.storage.store import Storage
 from adapters.storage.types import StoredObject
 from common.clock import Clock, iso
 from common.result import ApiResult, Err, Ok
-
-if TYPE_CHECKING:
-    from PIL import Image
+from modules.runtime.drawing.apart import PictureDrawer
+from modules.runtime.drawing.draw import Picture
 
 MEDIA_MAX_BYTES = 25 * 1024 * 1024
 MEDIA_CACHE_BYTES = 50 * 1024 * 1024
-PICTURE_MAX_DIMENSION = 1024
 
 _BY_CONTENT = uuid.UUID("6f1d9ad2-1c55-4a0e-9c6a-0d1f3a7c2b90")
-_MAX_PIXELS = 40_000_000
-_JPEG_QUALITY = 85
 _TOLD_BYTES = 300  # percent-encoded three times as many, twice: just what S3 lets an object say of itself
-_FORMATS = ("JPEG", "PNG", "WEBP", "GIF")
 _MEGABYTE = 1024 * 1024
-_TOO_MANY_PIXELS = Err(f"The picture has more than {_MAX_PIXELS // 1_000_000} million pixels", "invalid")
-
-
-@dataclass(frozen=True, slots=True)
-class Picture:
-    """A picture as a model may see it: JPEG, or PNG where it is transparent."""
-
-    data: bytes
-    mime: str
-    width: int
-    height: int
 
 
 def recent_objects(capacity: int) -> LRUCache[str, StoredObject]:
@@ -67,7 +47,7 @@ class Media:
         self._clock = clock
         self._recent = recent_objects(cache_bytes)
         self._forgotten = 0
-        self._drawing = asyncio.Lock()
+        self._drawer = PictureDrawer()
 
     async def keep(self, data: bytes, *, mime: str, session_key: str, name: str = "") -> ApiResult[str]:
         """Keep one medium; its key, for the message. `name` is what its sender calls it."""
@@ -104,45 +84,9 @@ class Media:
         return await self._storage.delete_all(prefix)
 
     async def picture(self, data: bytes) -> ApiResult[Picture]:
-        """A picture drawn anew for a model, or why it cannot be. One at a time: each may take much memory."""
-        async with self._drawing:
-            return await asyncio.to_thread(drawn_anew, data)
+        """A picture drawn anew for a model, or why it cannot be."""
+        return await self._drawer.draw(data, "model")
 
 
 def _short(text: str) -> str:
     return text.encode(errors="ignore")[:_TOLD_BYTES].decode(errors="ignore")
-
-
-def drawn_anew(data: bytes) -> ApiResult[Picture]:
-    """The first frame of a picture, at most 1024 pixels on its longer side, upright, with nothing beside it."""
-    if len(data) > MEDIA_MAX_BYTES:
-        return Err("The picture has too many bytes", "invalid")
-    from PIL import Image  # noqa: PLC0415 - most lives meet no picture for hours
-
-    try:
-        with Image.open(io.BytesIO(data), formats=_FORMATS) as opened:
-            return _drawn(opened)
-    except (Image.DecompressionBombError, Image.DecompressionBombWarning):
-        return _TOO_MANY_PIXELS
-    except Exception as error:
-        # NOTE(self): a file that was made to harm breaks a decoder in ways that nobody has listed.
-        return Err(f"It is no picture that can be read: {' '.join(str(error).split())[:100]}", "invalid")
-
-
-def _drawn(opened: Image.Image) -> ApiResult[Picture]:
-    from PIL import Image, ImageOps  # noqa: PLC0415 - as above
-
-    if opened.width * opened.height > _MAX_PIXELS:
-        return _TOO_MANY_PIXELS
-    opened.draft("RGB", (PICTURE_MAX_DIMENSION, PICTURE_MAX_DIMENSION))
-    upright = ImageOps.exif_transpose(opened)
-    transparent = upright.has_transparency_data
-    plain = upright.convert("RGBA" if transparent else "RGB")
-    plain.thumbnail((PICTURE_MAX_DIMENSION, PICTURE_MAX_DIMENSION), Image.Resampling.LANCZOS)
-    bare = Image.frombytes(plain.mode, plain.size, plain.tobytes())
-    out = io.BytesIO()
-    if transparent:
-        bare.save(out, "PNG")
-    else:
-        bare.save(out, "JPEG", quality=_JPEG_QUALITY)
-    return Ok(Picture(out.getvalue(), "image/png" if transparent else "image/jpeg", *bare.size))

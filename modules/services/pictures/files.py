@@ -19,9 +19,11 @@ from pydantic import ValidationError
 from common.clock import Clock
 from common.files import read_bounded, write_atomic
 from common.result import ApiResult, Err, Ok
+from modules.runtime.drawing.apart import PictureDrawer
+from modules.runtime.drawing.draw import Picture
 from modules.services.outbox.bodies import AttachedPicture, PictureSource
-from modules.services.pictures.processing import SOURCE_MAX_BYTES, ProcessedImage, process_image_for_upload
 
+SOURCE_MAX_BYTES = 10 * 1024 * 1024
 DOWNLOAD_AGE = timedelta(hours=24)
 WAITING_AGE = timedelta(hours=48)
 """Longer than any intent may wait."""
@@ -39,7 +41,7 @@ class PictureFiles:
     def __init__(self, folder: Path, clock: Clock) -> None:
         self._folder = folder
         self._clock = clock
-        self._drawing = asyncio.Lock()
+        self._drawer = PictureDrawer()
 
     async def keep_download(self, data: bytes, mime_type: str, source: PictureSource) -> Path:
         """Keep a file with its source for a day; returns its path. Raises `StorageError`."""
@@ -61,9 +63,8 @@ class PictureFiles:
     async def keep_waiting(
         self, data: bytes, *, alt: str, why: str = "", source: PictureSource
     ) -> ApiResult[AttachedPicture]:
-        """Draw a picture anew and keep it until its post has left. One at a time: each may take much memory."""
-        async with self._drawing:
-            drawn = await asyncio.to_thread(process_image_for_upload, data)
+        """Draw a picture anew and keep it until its post has left."""
+        drawn = await self._drawer.draw(data, "upload")
         return drawn if isinstance(drawn, Err) else Ok(await self._keep(drawn.data, alt, why, source))
 
     async def load(self, picture: AttachedPicture) -> ApiResult[bytes]:
@@ -86,13 +87,13 @@ class PictureFiles:
                     deleted += 1
         return deleted
 
-    async def _keep(self, drawn: ProcessedImage, alt: str, why: str, source: PictureSource) -> AttachedPicture:
-        name = hashlib.sha256(drawn.buffer).hexdigest()
-        await asyncio.to_thread(self._write, self._waiting(name), drawn.buffer)
+    async def _keep(self, drawn: Picture, alt: str, why: str, source: PictureSource) -> AttachedPicture:
+        name = hashlib.sha256(drawn.data).hexdigest()
+        await asyncio.to_thread(self._write, self._waiting(name), drawn.data)
         return AttachedPicture(
             sha256=name,
-            mime_type=drawn.mime_type,
-            size=drawn.processed_size,
+            mime_type=drawn.mime,
+            size=len(drawn.data),
             width=drawn.width,
             height=drawn.height,
             alt=alt,

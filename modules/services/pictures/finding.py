@@ -14,9 +14,9 @@ from adapters.web.types import Fetched
 from common.result import ApiResult, Err, Ok
 from common.text.untrusted import one_line
 from modules.services.outbox.bodies import PictureSource
+from modules.services.pictures.files import SOURCE_MAX_BYTES
 from modules.services.pictures.page_images import PageImages, find_images
 from modules.services.pictures.pictures import Pictures
-from modules.services.pictures.processing import SOURCE_MAX_BYTES
 
 _LISTED_MOST = 500
 _PAGE_MAX_BYTES = 1024 * 1024

@@ -1,0 +1,159 @@
+"""Draws a picture anew: upright, small enough, and with nothing beside what it shows. Pure.
+
+What a file says of its size is looked at before it is decoded. A decoder may take more than that all the same, so what
+others made is drawn by `apart.py` only.
+"""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal, TypeAlias
+
+from common.result import ApiResult, Err, Ok
+
+if TYPE_CHECKING:
+    from PIL import Image
+
+Purpose: TypeAlias = Literal["model", "upload"]
+
+MOST_BYTES = 25 * 1024 * 1024
+MOST_SIDE = 16_384
+MOST_PIXELS = 4096 * 4096
+MOST_PIXELS_JPEG = 40_000_000
+"""A JPEG is decoded at a fraction of its size; anything else is decoded whole."""
+UPLOAD_MAX_SIDE = 2048
+UPLOAD_MAX_BYTES = 2_000_000
+MODEL_MAX_SIDE = 1024
+
+_FORMATS = ("JPEG", "PNG", "WEBP", "GIF")
+_SCALES = (1.0, 0.9, 0.8, 0.7, 0.6, 0.5, 0.4, 0.3)
+_GAP = 2.0
+_MODEL_QUALITY = 85
+_JPEG_QUALITY = 95
+_WEBP_QUALITY = 90
+_OPAQUE = 255
+_FLAT_COLORS = 256
+
+
+@dataclass(frozen=True, slots=True)
+class Picture:
+    """A picture that was drawn anew: JPEG, or PNG or WebP where that keeps more of it. Sizes are in pixels."""
+
+    data: bytes
+    mime: str
+    width: int
+    height: int
+
+
+def for_model(data: bytes) -> ApiResult[Picture]:
+    """Return the first frame as a model may see it: JPEG, or PNG where it is transparent.
+
+    Returns an `Err` of kind `invalid` for what is no picture, or is too large to be opened.
+    """
+    bare = _first_frame(data, MODEL_MAX_SIDE)
+    if isinstance(bare, Err):
+        return bare
+    drawn = bare.data
+    if drawn.mode == "RGBA":
+        return Ok(Picture(_saved(drawn, "PNG"), "image/png", *drawn.size))
+    return Ok(Picture(_saved(drawn, "JPEG", quality=_MODEL_QUALITY), "image/jpeg", *drawn.size))
+
+
+def for_upload(
+    data: bytes, max_side: int = UPLOAD_MAX_SIDE, max_file_size: int = UPLOAD_MAX_BYTES
+) -> ApiResult[Picture]:
+    """Return the first frame within the limits of the network, never enlarged.
+
+    Where it has too many bytes, a drawing of few colors is written without a loss as PNG with a palette, or as WebP,
+    and a transparent picture as WebP; what is still too large is scaled down in steps, to three tenths at least.
+    Returns an `Err` of kind `invalid` for what is no picture, is too large to be opened, or still does not fit.
+    """
+    bare = _first_frame(data, max_side)
+    if isinstance(bare, Err):
+        return bare
+    from PIL import Image  # noqa: PLC0415 - most lives meet no picture for hours
+
+    whole = bare.data
+    for scale in _SCALES:
+        size = (max(1, round(whole.width * scale)), max(1, round(whole.height * scale)))
+        drawn = whole if size == whole.size else whole.resize(size, Image.Resampling.LANCZOS)
+        for mime, written in _encoded(drawn):
+            if len(written) <= max_file_size:
+                return Ok(Picture(written, mime, *size))
+    return Err(f"the picture does not fit into {max_file_size} bytes", "invalid")
+
+
+FOR: Mapping[Purpose, Callable[[bytes], ApiResult[Picture]]] = {"model": for_model, "upload": for_upload}
+
+
+def _first_frame(data: bytes, max_side: int) -> ApiResult[Image.Image]:
+    """The pixels of the first frame, upright and at most `max_side` long, with alpha only where something is clear."""
+    if len(data) > MOST_BYTES:
+        return Err("the picture has too many bytes", "invalid")
+    from PIL import Image  # noqa: PLC0415 - as above
+
+    try:
+        with Image.open(io.BytesIO(data), formats=_FORMATS) as opened:
+            if problem := too_large(opened.size, opened.format or ""):
+                return Err(problem, "invalid")
+            return Ok(_bare(opened, max_side))
+    except (Image.DecompressionBombError, Image.DecompressionBombWarning):
+        return Err("the picture has too many pixels", "invalid")
+    except MemoryError:
+        return Err("the picture takes too much memory", "invalid")
+    except Exception as error:
+        # NOTE(self): a file that was made to harm breaks a decoder in ways that nobody has listed.
+        return Err(f"it is no picture that can be read: {' '.join(str(error).split())[:100]}", "invalid")
+
+
+def too_large(size: tuple[int, int], form: str) -> str:
+    """Return why a picture of that size is not decoded; "" if it is."""
+    width, height = size
+    if max(size) > MOST_SIDE:
+        return f"the picture is longer than {MOST_SIDE} pixels"
+    most = MOST_PIXELS_JPEG if form == "JPEG" else MOST_PIXELS
+    return f"the picture has more than {most // 1_000_000} million pixels" if width * height > most else ""
+
+
+def _bare(opened: Image.Image, max_side: int) -> Image.Image:
+    from PIL import Image, ImageOps  # noqa: PLC0415 - as above
+
+    opened.draft("RGB", (max_side, max_side))
+    transparent = opened.has_transparency_data
+    wanted = "RGBA" if transparent else "RGB"
+    plain = opened if opened.mode == wanted else opened.convert(wanted)
+    # NOTE(self): made small before anything is copied, so that only one copy is ever of the full size.
+    plain.thumbnail((max_side, max_side), Image.Resampling.LANCZOS, reducing_gap=_GAP)
+    ImageOps.exif_transpose(plain, in_place=True)
+    if transparent and plain.getchannel("A").getextrema() == (_OPAQUE, _OPAQUE):
+        plain = plain.convert("RGB")
+    return Image.frombytes(plain.mode, plain.size, plain.tobytes())
+
+
+def _encoded(drawn: Image.Image) -> Iterator[tuple[str, bytes]]:
+    """Yield the picture in the formats that may be tried, the best first; without a loss where it has few colors."""
+    if drawn.mode == "RGBA":
+        yield "image/png", _saved(drawn, "PNG", compress_level=9)
+    else:
+        yield "image/jpeg", _saved(drawn, "JPEG", quality=_JPEG_QUALITY, subsampling=0)
+    if drawn.getcolors(_FLAT_COLORS) is not None:
+        yield "image/png", _saved(_with_palette(drawn), "PNG", compress_level=9)
+        yield "image/webp", _saved(drawn, "WEBP", lossless=True, exact=True)
+    if drawn.mode == "RGBA":
+        yield "image/webp", _saved(drawn, "WEBP", quality=_WEBP_QUALITY)
+
+
+def _with_palette(drawn: Image.Image) -> Image.Image:
+    """The same pixels, each as a number in a palette; as they are where that would change any."""
+    from PIL import Image  # noqa: PLC0415 - as above
+
+    counted = drawn.quantize(_FLAT_COLORS, method=Image.Quantize.FASTOCTREE, dither=Image.Dither.NONE)
+    return counted if counted.convert(drawn.mode).tobytes() == drawn.tobytes() else drawn
+
+
+def _saved(drawn: Image.Image, kind: str, **options: int) -> bytes:
+    out = io.BytesIO()
+    drawn.save(out, kind, **options)
+    return out.getvalue()
