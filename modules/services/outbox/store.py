@@ -11,6 +11,7 @@ from datetime import datetime, timedelta
 from common.clock import iso, parse_iso
 from modules.services.inbox.messages import message_name
 from modules.services.outbox.bodies import (
+    DirectMessageBody,
     IntentKind,
     PostBody,
     ReplyBody,
@@ -253,25 +254,22 @@ def results_in_conversation(connection: sqlite3.Connection, conversation_id: str
     return {str(row[0]) for row in connection.execute(query, values)}
 
 
-def another_goes_first(connection: sqlite3.Connection, intent: Intent, conversation_id: str, now: datetime) -> bool:
+def another_goes_first(connection: sqlite3.Connection, intent: Intent, body: DirectMessageBody, now: datetime) -> bool:
     """Whether another direct message to a conversation goes first: one that set out, or else one that is older.
 
-    So no more than one at a time has set out with an outcome that is not known. What has lost its sense does not count.
+    One that must wait itself, because it is not known whether it arrived, holds back only what depends on it: the other
+    parts of the same answer, and the same words, which could not be told from it. What has expired does not count.
     """
     query = """
-        SELECT 1 FROM intents WHERE kind = 'direct_message' AND state IN ('pending', 'sending') AND id <> :id
-            AND expires_at > :now
-            AND (state > :state OR (state = :state AND (created_at, id) < (:created, :id)))
-            AND CASE WHEN json_valid(body) THEN json_extract(body, '$.conversation_id') END = :conversation LIMIT 1
+        SELECT 1 FROM (SELECT *, iif(json_valid(body), body, '{}') AS told FROM intents
+            WHERE kind = 'direct_message' AND state IN ('pending', 'sending') AND id <> :id AND expires_at > :now
+            AND (state > :state OR (state = :state AND (created_at, id) < (:created, :id))))
+        WHERE told ->> 'conversation_id' = :conversation AND (coalesce(not_before, '') <= :now
+            OR trim(told ->> 'text') = trim(:text) OR (told ->> 'answers' = :answers AND :answers <> '')) LIMIT 1
     """
-    values = {
-        "id": intent.id,
-        "state": intent.state,
-        "created": intent.created_at,
-        "now": iso(now),
-        "conversation": conversation_id,
-    }
-    return connection.execute(query, values).fetchone() is not None
+    its = {"id": intent.id, "state": intent.state, "created": intent.created_at, "now": iso(now)}
+    ours = {"conversation": body.conversation_id, "text": body.text, "answers": body.answers}
+    return connection.execute(query, its | ours).fetchone() is not None
 
 
 def of_kind(connection: sqlite3.Connection, kind: IntentKind, limit: int) -> list[Intent]:

@@ -183,8 +183,8 @@ class _Look:
             yield policy.held_to(rule, run, exempt=exempt)
 
     def _message_waits(self, intent: Intent, body: DirectMessageBody) -> Iterator[Wait]:
-        """What is said in one conversation leaves in its order, one after the other."""
-        if store.another_goes_first(self._rows, intent, body.conversation_id, self._now):
+        """What is said in one conversation leaves in its order, one after the other, but for what is held up itself."""
+        if store.another_goes_first(self._rows, intent, body, self._now):
             yield Wait("another message to the same conversation is still on its way", _ONE_AFTER_THE_OTHER_S)
         if body.to in self._circle.owner or body.about_rights or intent.first_sent_at is not None:
             return

@@ -165,13 +165,32 @@ async def test_two_messages_that_may_be_the_one_are_told_and_nothing_more_is_sen
     assert await messaging.texts(talk) == ["It is done."] * 2
 
 
-async def test_what_is_said_in_one_conversation_leaves_in_its_order(messaging: Messaging) -> None:
+async def test_the_parts_of_one_answer_leave_in_their_order(messaging: Messaging) -> None:
     talk = await messaging.talk(messaging.bob)
+    asked = await messaging.receives(talk, messaging.bob, "How is it done?")
     messaging.town.faults.arm(Fault("lost_request", SEND, times=2))
-    intents = [await messaging.says(body(talk, messaging.bob, f"Part {number}")) for number in range(4)]
-    for intent in intents:
+    plain = body(talk, messaging.bob, "", answers=asked)
+    parts = [plain.model_copy(update={"text": f"Part {number}", "part": number}) for number in range(1, 5)]
+    for intent in [await messaging.says(part) for part in parts]:
         assert (await messaging.settled(intent)).state == "done"
-    assert await messaging.texts(talk) == [f"Part {number}" for number in range(4)]
+    assert (await messaging.texts(talk))[1:] == [f"Part {number}" for number in range(1, 5)]
+
+
+@pytest.mark.parametrize("kind", LOST)
+async def test_a_message_that_may_have_arrived_holds_back_the_same_words_and_no_other(
+    messaging: Messaging, kind: FaultKind
+) -> None:
+    talk = await messaging.talk(messaging.bob)
+    messaging.town.faults.arm(Fault(kind, SEND))
+    unclear = await messaging.says(body(talk, messaging.bob, "It is done."))
+    await messaging.outbox.deliver_due()
+    other = await messaging.says(body(talk, messaging.bob, "Tin it is."))
+    same = await messaging.says(body(talk, messaging.bob, " It is done. "))
+    await messaging.outbox.deliver_due()
+    found = [await messaging.outbox.get(one.id) for one in (unclear, other, same)]
+    assert [one and one.state for one in found] == ["sending", "done", "pending"]
+    assert [(await messaging.settled(one)).state for one in (unclear, same)] == ["done", "done"]
+    assert sorted(text.strip() for text in await messaging.texts(talk)) == ["It is done.", "It is done.", "Tin it is."]
 
 
 async def test_the_owner_by_did_and_who_wrote_first_may_be_written_to_and_nobody_else(messaging: Messaging) -> None:
