@@ -20,7 +20,7 @@ from town.serving import serve
 
 CLOCK = HastyClock(HASTE_STEP_BY_STEP)
 """The time of the SOUL, and of GitHub: they agree on it."""
-RULES = "The sentences are from the rules of a software project."
+RULES = "The text is from the files of a software project"
 SAID = "The narrow one: its menu stays in view. I would measure both for a week with the same three pages."
 
 
@@ -114,10 +114,15 @@ async def acts(soul: RunningSoul) -> list[tuple[str, str]]:
 async def in_foreign_place(town: RunningTown, **files: str) -> AsyncIterator[Place]:
     """A place in a repository of somebody else with these files, by name without the ending."""
     async with open_place(town, "stranger") as found:
-        author = Signature("Stranger", "stranger@example.com", found.network.clock.now())
-        git = found.network.git(found.repo)
-        blobs = {f"{name}.md": await git.write_blob(text.encode()) for name, text in files.items()}
-        if blobs:
-            sha = await git.write_commit(await git.tree_with(None, blobs), [], "Begin", author)
-            await git.set_ref("refs/heads/main", sha, old=NO_COMMIT)
+        await put_files(found.network, found.repo, files)
         yield found
+
+
+async def put_files(network: GitHubNetwork, repo: StoredRepo, files: dict[str, str]) -> None:
+    """Begin a repository with these files, by path without the ending; nothing where there are none."""
+    if not files:
+        return
+    author, git = Signature("Stranger", "stranger@example.com", network.clock.now()), network.git(repo)
+    blobs = {f"{name}.md": await git.write_blob(text.encode()) for name, text in files.items()}
+    sha = await git.write_commit(await git.tree_with(None, blobs), [], "Begin", author)
+    await git.set_ref("refs/heads/main", sha, old=NO_COMMIT)

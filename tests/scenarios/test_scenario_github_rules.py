@@ -5,16 +5,18 @@ from __future__ import annotations
 import pytest
 
 from tests.running_town import RunningTown, awake
-from tests.scenarios.github_talk import CLOCK, RULES, SAID, acts, in_foreign_place, look, minding
+from tests.scenarios.github_talk import CLOCK, RULES, SAID, acts, in_foreign_place, look, minding, put_files
 from town.github.faults import Fault
 
 FOREIGN = [
-    ("no rules", {"CONTRIBUTING": "Write tests."}, "none", "commented", 0),
+    ("no rules", {"CONTRIBUTING": "Write tests."}, "none", "commented", 1),
     ("nothing at all", {}, "none", "commented", 0),
-    ("a plain ban", {"CONTRIBUTING": "Be kind. AI-generated comments are not accepted."}, "allowed", "silent", 0),
-    ("a ban that a model reads", {"AGENTS": "No place for autonomous accounts, please."}, "forbidden", "silent", 1),
+    ("a ban", {"CONTRIBUTING": "Be kind. AI-generated comments are not accepted."}, "forbidden", "silent", 1),
+    ("a ban in its README", {"README": "# Tool\n\n## Taking part\n\nNo AI."}, "forbidden", "silent", 1),
+    ("a ban in a template", {".github/ISSUE_TEMPLATE/bug": "- [ ] No AI."}, "forbidden", "silent", 1),
     ("conditions", {"AI_POLICY": "You must disclose AI."}, "conditions", "held", 1),
     ("an answer that cannot be read", {"AI_POLICY": "You must disclose AI."}, "well", "held", 2),
+    ("a page too long to read", {"CONTRIBUTING": "Write tests. " * 5_000}, "none", "held", 0),
     ("a welcome", {"AI_POLICY": "AI agents are welcome here."}, "allowed", "commented", 1),
 ]  # fmt: skip
 
@@ -38,6 +40,25 @@ async def test_what_a_repository_says_of_ai_is_read_before_the_first_word_there(
             assert (await acts(soul))[-1][0] == ("silent" if act == "silent" else "commented")
             read = [one for one in running_town.mind.asked if RULES in one.messages[0].text]
             assert len(read) == asked
+
+
+@pytest.mark.slow
+async def test_the_pages_that_an_owner_shows_for_all_of_their_repositories_are_heeded(
+    running_town: RunningTown,
+) -> None:
+    running_town.mind.answer = minding(rule="forbidden")
+    async with in_foreign_place(running_town) as place:
+        defaults = place.network.create_repo(place.repo.owner, ".github")
+        await put_files(place.network, defaults, {"CONTRIBUTING": "KI-Beiträge sind nicht erlaubt."})
+        home = place.home()
+        place.post_link()
+        async with awake(home, clock=CLOCK) as soul:
+            await look(soul)
+            assert await acts(soul) == [("silent", "unwelcome")]
+            (asked,) = [one for one in running_town.mind.asked if RULES in one.messages[0].text]
+            assert "KI-Beiträge sind nicht erlaubt." in asked.messages[-1].text
+            (told,) = [one for one in await soul.decisions() if one.entry.loop == "repository-rules"]
+            assert told.entry.data["path"] == "stranger/.github/CONTRIBUTING.md"
 
 
 @pytest.mark.slow
@@ -78,7 +99,7 @@ async def test_where_pull_requests_are_kept_to_its_own_people_the_owner_decides(
 
 
 async def test_while_its_rules_cannot_be_read_nothing_is_said(running_town: RunningTown) -> None:
-    running_town.mind.answer = minding()
+    running_town.mind.answer = minding(rule="forbidden")
     async with in_foreign_place(running_town, CONTRIBUTING="No AI.") as place:
         home = place.home()
         place.post_link()

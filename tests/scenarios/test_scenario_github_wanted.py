@@ -18,7 +18,7 @@ from town.github.faults import Fault
 
 BAN = {"CONTRIBUTING": "AI-generated issues are not accepted."}
 CONDITIONS = {"AI_POLICY": "You must disclose AI."}
-WHY_BANNED = "CONTRIBUTING.md forbids AI in plain words"
+WHY_BANNED = "CONTRIBUTING.md does not want AI agents"
 
 
 def issue(place: Place, title: str = "A gate", *, by_owner: bool = False) -> ProposedAction:
@@ -73,6 +73,7 @@ def opened(place: Place) -> list[str]:
 async def test_a_commitment_is_given_up_at_once_where_ai_is_not_wanted_and_the_journal_says_why(
     running_town: RunningTown,
 ) -> None:
+    running_town.mind.answer = minding(rule="forbidden")
     async with in_foreign_place(running_town, **BAN) as place, awake(place.home(), clock=CLOCK) as soul:
         commitment = await commit(place, soul)
         assert opened(place) == []
@@ -80,27 +81,31 @@ async def test_a_commitment_is_given_up_at_once_where_ai_is_not_wanted_and_the_j
         assert WHY_BANNED in (commitment.error or "")
         told = [entry.entry for entry in await soul.app.services.journal.recent(100)]
         rules = [rule for entry in told for rule in entry.data.get("rules", []) if rule["rule"] == "welcome"]
-        assert [(rule["says"], rule["value"]) for rule in rules] == [("block", "plain-ban")]
+        assert [(rule["says"], rule["value"]) for rule in rules] == [("block", "forbidden")]
         assert any("abandoned" in entry.summary and WHY_BANNED in entry.reason for entry in told)
 
 
 async def test_a_commitment_is_kept_where_nothing_speaks_against_it(running_town: RunningTown) -> None:
+    running_town.mind.answer = minding()
     async with in_foreign_place(running_town, CONTRIBUTING="Write tests.") as place:
         async with awake(place.home(), clock=CLOCK) as soul:
             assert (await commit(place, soul)).status == "completed"
         assert opened(place) == ["A gate"]
 
 
-@pytest.mark.parametrize(("files", "state"), [({}, "pending"), (BAN, "blocked"), (CONDITIONS, "held")])
+@pytest.mark.parametrize(
+    ("files", "rule", "state"),
+    [({}, "none", "pending"), (BAN, "forbidden", "blocked"), (CONDITIONS, "conditions", "held")],
+)
 async def test_the_rules_of_a_repository_are_read_once_for_all_acts_there(
-    running_town: RunningTown, files: dict[str, str], state: str
+    running_town: RunningTown, files: dict[str, str], rule: str, state: str
 ) -> None:
-    running_town.mind.answer = minding(rule="conditions")
+    running_town.mind.answer = minding(rule=rule)
     async with in_foreign_place(running_town, **files) as place, awake(place.home(), clock=CLOCK) as soul:
         assert (await state_of(soul, issue(place)))[0] == state
         place.faults.arm(Fault("server_error", "GET *", times=100))
         assert (await state_of(soul, issue(place, "A fence")))[0] == state
-        assert len([one for one in running_town.mind.asked if RULES in one.messages[0].text]) == (state == "held")
+        assert len([one for one in running_town.mind.asked if RULES in one.messages[0].text]) == bool(files)
 
 
 async def test_the_owner_has_the_last_word_and_says_it_once_for_a_repository(running_town: RunningTown) -> None:
@@ -114,16 +119,21 @@ async def test_the_owner_has_the_last_word_and_says_it_once_for_a_repository(run
 
 
 async def test_what_the_owner_asks_for_is_done_also_where_ai_is_not_wanted(running_town: RunningTown) -> None:
+    running_town.mind.answer = minding(rule="forbidden")
     async with in_foreign_place(running_town, **BAN) as place, awake(place.home(), clock=CLOCK) as soul:
         assert (await state_of(soul, issue(place, by_owner=True)))[0] == "pending"
 
 
-async def test_own_and_watched_repositories_are_not_asked(running_town: RunningTown) -> None:
-    async with in_foreign_place(running_town, **BAN) as place, awake(place.home(), clock=CLOCK) as soul:
-        place.faults.arm(Fault("server_error", "GET *", times=100))
-        assert (await state_of(soul, issue(place)))[0] == "blocked"
-        soul.app.services.workspaces.watch(Repo(place.repo.owner.login, place.repo.name))
-        assert (await state_of(soul, issue(place, "A fence")))[0] == "pending"
+@pytest.mark.parametrize(("organisation", "state"), [("stranger", "pending"), ("", "blocked")])
+async def test_a_workspace_is_asked_like_any_other_place_unless_it_is_of_the_owners_organisation(
+    running_town: RunningTown, organisation: str, state: str
+) -> None:
+    running_town.mind.answer = minding(rule="forbidden")
+    async with in_foreign_place(running_town, **BAN) as place:
+        home = place.home(WORKSPACE_ORG=organisation)
+        async with awake(home, clock=CLOCK) as soul:
+            soul.app.services.workspaces.watch(Repo(place.repo.owner.login, place.repo.name))
+            assert (await state_of(soul, issue(place)))[0] == state
 
 
 async def test_while_the_rules_cannot_be_read_a_commitment_waits(running_town: RunningTown) -> None:
@@ -139,6 +149,7 @@ async def test_while_the_rules_cannot_be_read_a_commitment_waits(running_town: R
 
 
 async def test_whoever_asks_for_an_issue_is_told_that_it_is_not_wanted(running_town: RunningTown) -> None:
+    running_town.mind.answer = minding(rule="forbidden")
     async with in_foreign_place(running_town, **BAN) as place, awake(place.home(), clock=CLOCK) as soul:
         executor = soul.app.lives.turn_services.turn_runner.executor
         asked = {"owner": place.repo.owner.login, "repo": place.repo.name, "title": "A gate"}

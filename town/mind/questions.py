@@ -71,6 +71,8 @@ _RIGHTS = (
 _NUMBER = re.compile(r"#(\d{1,9})\b")
 _UNFINISHED = re.compile(r"\b(?:todo|planned|in progress|not yet)\b", re.IGNORECASE)
 _LINE_CHARS, _MOST_LINES = 120, 5
+_SENTENCE_END = re.compile(r"(?<=[.!?])\s|\n")
+_OF_AI = re.compile(r"\b(?:AI|LLMs?|agents?|bots?|machines?|autonomous accounts?)\b", re.IGNORECASE)
 _RULES = (
     ("conditions", re.compile(r"\b(?:disclos\w{1,4}|review\w{0,3}|unless|only|ask|before)\b", re.IGNORECASE)),
     ("forbidden", re.compile(r"\b(?:no|not|forbid\w{0,5}|reject\w{0,3}|closed?|stay away)\b", re.IGNORECASE)),
@@ -86,7 +88,8 @@ def _right(fields: Fields) -> str:
 
 
 def _repository_rule(fields: Fields) -> str:
-    rules = "\n".join(fields.get("rules", ()))
+    said = (one for text in fields.get("rules", ()) for one in _SENTENCE_END.split(text))
+    rules = "\n".join(one for one in said if _OF_AI.search(one))
     return json.dumps({"rule": next((rule for rule, words in _RULES if words.search(rules)), "none")})
 
 

@@ -48,7 +48,7 @@ from modules.services.outbox.rules.waits import PersonTurns
 from modules.services.outbox.types import ACTIVE_STATES, Intent, ProposedAction
 from modules.services.own_feed.expressions import NoteInsight
 from modules.services.plans.standing import is_planned
-from modules.services.repository_rules.checking import RepositoryRules
+from modules.services.repository_rules.admission import ForeignRepositories
 from modules.services.workspaces.sentinel import is_marked_finished
 
 MOST_TRIES = 3
@@ -81,7 +81,7 @@ class ThreadHandler:
         responder: ThreadResponder,
         reviewer: PullReviewer,
         outbox: Outbox,
-        rules: RepositoryRules,
+        foreign: ForeignRepositories,
         turns: PersonTurns,
         journal: Journal,
         owner: str,
@@ -95,7 +95,7 @@ class ThreadHandler:
         self._responder = responder
         self._reviewer = reviewer
         self._outbox = outbox
-        self._rules = rules
+        self._foreign = foreign
         self._turns = turns
         self._journal = journal
         self._owner = owner
@@ -223,19 +223,19 @@ class ThreadHandler:
     ) -> IssueDisposition:
         who = caller(thread, known.login)
         importance = self._importance(waiting, who, known)
-        hold = ""
-        if self._is_foreign(waiting, known) and not self._is_in_workspace(waiting):
-            verdict = await self._rules.verdict(repo_of(waiting), importance)
-            if verdict.welcome == "unwelcome":
-                unwelcome = decision_of(ResponseCode.UNWELCOME)
-                return IssueDisposition("silent", f"{unwelcome.reason}: {verdict.reason}", unwelcome.code)
-            hold = verdict.reason if verdict.welcome == "unclear" else ""
         if importance != "owner":
             actor = Actor(f"github:{who.lower()}", who, is_bot=is_program(who))
             await self._turns.recall()
             if wait := self._turns.wait(actor.did, TURNS_OF_STRANGERS if importance == "stranger" else TURNS_OF_PEERS):
                 return IssueDisposition("later", full(wait[0]), decision.code, retry_in_s=wait[1])
             await self._turns.begin_turn(actor)
+        hold = ""
+        if self._foreign.is_foreign(waiting.repo):
+            verdict = await self._foreign.rules.verdict(repo_of(waiting), importance)
+            if verdict.welcome == "unwelcome":
+                unwelcome = decision_of(ResponseCode.UNWELCOME)
+                return IssueDisposition("silent", f"{unwelcome.reason}: {verdict.reason}", unwelcome.code)
+            hold = verdict.reason if verdict.welcome == "unclear" else ""
         if is_review:
             return await self._reviewer.review(waiting, thread, known, decision, importance)
         disposition = await self._responder.answer_thread(
@@ -270,9 +270,6 @@ class ThreadHandler:
         if waiting.source == "bluesky_url_owner" or (known.owner and who.lower() == known.owner.lower()):
             return "owner"
         return "mention" if who.lower() in {peer.lower() for peer in known.peers} else "stranger"
-
-    def _is_foreign(self, waiting: WaitingThread, known: Known) -> bool:
-        return waiting.repo.partition("/")[0].lower() not in {known.login.lower(), known.owner.lower()}
 
     async def _tell(self, waiting: WaitingThread, disposition: IssueDisposition) -> None:
         """Write to the journal what became of it. That it has to wait is told once, however often it is looked at."""

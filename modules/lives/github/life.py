@@ -150,7 +150,7 @@ class GitHubLife:
             responder=responder,
             reviewer=reviewer,
             outbox=services.outbox,
-            rules=services.foreign.rules,
+            foreign=services.foreign,
             turns=PersonTurns(services.clock, speed, journal=services.journal, loop=LOOP, about="a thread on GitHub"),
             journal=services.journal,
             owner=services.settings.owner_github_username,

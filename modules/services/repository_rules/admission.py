@@ -7,7 +7,7 @@ Every way to GitHub leads through the outbox, so this is the one place where it 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from adapters.github.client import GitHub
@@ -37,19 +37,18 @@ _LOOKED_AT = 200
 
 @dataclass(frozen=True, slots=True)
 class ForeignRepositories:
-    """An `Inquiry` of the outbox. `watched` are the workspaces that are watched, `owner/name` in lower case."""
+    """An `Inquiry` of the outbox. Foreign is what is neither ours, nor the owner's, nor a workspace of theirs."""
 
     rules: RepositoryRules
     github: GitHub
     database: Database
     circle: Callable[[], TrustCircle]
-    watched: Callable[[], Collection[str]]
 
     async def __call__(self, action: ProposedAction) -> Sequence[Verdict]:
         body = action.body
         if not isinstance(body, OnGitHub) or action.kind not in _ASKED or not self.github.configured:
             return ()
-        if is_ours(body.repo, self.circle()) or body.repo.lower() in self.watched():
+        if not self.is_foreign(body.repo):
             return ()
         owner, _, name = body.repo.partition("/")
         repo = Repo(owner, name)
@@ -57,6 +56,10 @@ class ForeignRepositories:
         if isinstance(body, PullRequestBody) and said[0].says != "block":
             said.append(await self._pulls(repo))
         return said
+
+    def is_foreign(self, place: str) -> bool:
+        """Return whether a repository, `owner/name`, is somebody else's, who is asked before anything is done there."""
+        return not is_ours(place, self.circle())
 
     async def _welcome(self, repo: Repo, *, by_owner: bool) -> Verdict:
         name = WELCOME.name

@@ -39,4 +39,4 @@ def foreign_repositories(services: RuleServices, world: World) -> ForeignReposit
         clock=services.clock,
         speed=services.settings.soul_speed,
     )
-    return ForeignRepositories(rules, services.github, services.database, world.circle, world.watched)
+    return ForeignRepositories(rules, services.github, services.database, world.circle)

@@ -14,7 +14,7 @@ from adapters.github.client import GitHub
 from adapters.github.types import ContentEntry, Repo
 from common.clock import Clock, iso
 from common.errors import Transient
-from common.result import Err
+from common.result import Err, Ok
 from modules.runtime.console import LineKind
 from modules.runtime.database.database import Database
 from modules.runtime.journal.journal import Journal
@@ -25,11 +25,14 @@ from modules.services.outbox.github_bodies import GitHubKind, OnGitHub
 from modules.services.outbox.types import Intent
 from modules.services.repository_rules import store
 from modules.services.repository_rules.policy import (
+    DEFAULTS,
     FOLDERS,
+    MOST_CHARS,
+    MOST_FILES,
     files_to_read,
     is_fresh,
-    is_plain_ban,
-    rule_sentences,
+    questions,
+    template_folders,
     verdict_of,
 )
 from modules.services.repository_rules.reader import RuleReader
@@ -37,7 +40,6 @@ from modules.services.repository_rules.types import Rule, Verdict, VerdictCode
 
 LOOP = "repository-rules"
 
-_FILE_CHARS = 60_000
 _LOOKED_AT = 200
 _SPOKEN: tuple[GitHubKind, ...] = ("issue_comment", "issue", "pull_request", "review")
 
@@ -95,43 +97,57 @@ class RepositoryRules:
                 raise unread(known.error, retry_after=known.retry_after)
             if known.data.can_push:
                 return Verdict(VerdictCode.MEMBER)
-            files = await self._files(repo)
-        suspects: list[tuple[str, list[str]]] = []
-        for path, text in files:
-            if text is None:
-                return Verdict(VerdictCode.UNREAD, path)
-            sentences = rule_sentences(text)
-            if any(map(is_plain_ban, sentences)):
-                return Verdict(VerdictCode.PLAIN_BAN, path)
-            suspects.append((path, sentences))
-        if known.data.pulls != "all":
-            return Verdict(VerdictCode.PULLS_CLOSED)
-        rules: list[tuple[str, Rule]] = [
-            (path, await self.reader.read(sentences, importance)) for path, sentences in suspects if sentences
-        ]
+            if known.data.pulls != "all":
+                return Verdict(VerdictCode.PULLS_CLOSED)
+            texts = await self._texts(repo)
+        if isinstance(texts, Verdict):
+            return texts
+        rules: list[tuple[str, Rule]] = []
+        for paths, text in questions(texts):
+            rules.append((", ".join(dict.fromkeys(paths)), await self.reader.read(text, importance)))
+            if rules[-1][1] == "forbidden":
+                break
         return Verdict(*verdict_of(rules))
 
-    async def _files(self, repo: Repo) -> Sequence[tuple[str, str | None]]:
-        """The files that may have rules, each with its text; None for one that is too long or no text.
+    async def _texts(self, repo: Repo) -> Sequence[tuple[str, str]] | Verdict:
+        """All that GitHub shows there to whoever wants to take part, by path; a verdict where some of it is unread.
 
         Raises `Transient`.
         """
+        places = [repo] if repo.name.lower() == DEFAULTS else [repo, Repo(repo.owner, DEFAULTS)]
+        found = [(place, file.path) for place in places for file in files_to_read(await self._listed(place))]
+        if len(found) > MOST_FILES:
+            return Verdict(VerdictCode.UNREAD, f"{len(found)} files")
+        texts: list[tuple[str, str]] = []
+        left = MOST_CHARS
+        for place, path in found:
+            name = path if place == repo else f"{place.full_name}/{path}"
+            read = await self.github.contents.read(place, path, max_chars=left)
+            if isinstance(read, Err):
+                if read.kind == "not_found":
+                    continue
+                if read.kind == "transient":
+                    raise Transient(read.error, retry_after=read.retry_after)
+            if isinstance(read, Err) or read.data.truncated:
+                return Verdict(VerdictCode.UNREAD, name)
+            texts.append((name, read.data.text))
+            left -= len(read.data.text)
+        return texts
+
+    async def _listed(self, repo: Repo) -> list[ContentEntry]:
+        """What the folders hold in which such files stand. Raises `Transient`."""
         listed: list[ContentEntry] = []
-        for folder in FOLDERS:
-            if folder and not any(one.path == folder and one.type == "dir" for one in listed):
+        folders = list(FOLDERS)
+        for folder in folders:
+            if folder in FOLDERS[1:] and not any(one.path == folder and one.type == "dir" for one in listed):
                 continue
             found = await self.github.contents.list(repo, folder)
-            if not isinstance(found, Err):
+            if isinstance(found, Ok):
                 listed += found.data
+                folders += template_folders(found.data) if folder in FOLDERS else []
             elif found.kind != "not_found":
                 raise Transient(found.error, retry_after=found.retry_after)
-        texts: list[tuple[str, str | None]] = []
-        for file in files_to_read(listed):
-            read = await self.github.contents.read(repo, file.path, max_chars=_FILE_CHARS)
-            if isinstance(read, Err) and read.kind not in {"invalid", "not_found"}:
-                raise Transient(read.error, retry_after=read.retry_after)
-            texts.append((file.path, None if isinstance(read, Err) or read.data.truncated else read.data.text))
-        return texts
+        return listed
 
 
 def _owner_word(connection: sqlite3.Connection, repo: Repo) -> Verdict | None:

@@ -1,13 +1,12 @@
-"""Which files of a repository may have rules for AI agents, which sentences may be such rules, what follows. Pure.
+"""Which files of a repository may have rules for AI agents, in which pieces a model reads them, what follows. Pure.
 
-A total ban in plain words is recognised here, by code alone. Of what else may be a rule a model reads only these
-sentences and says which kind it is; the verdict follows from that word.
+Nothing here knows a word of any language: what a file says is the model's to read, and what could not be read is told.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from datetime import datetime, timedelta
 
 from adapters.github.types import ContentEntry
@@ -15,71 +14,73 @@ from common.clock import parse_iso
 from modules.services.repository_rules.types import Rule, Verdict, VerdictCode
 
 FOLDERS = ("", ".github", "docs")
-"""Where such files stand: the root, and two folders where there are any."""
-MOST_FILES = 8
-MOST_SENTENCES = 12
+"""Where such files stand: the root, and two folders where there are any, with the folders of templates in them."""
+DEFAULTS = ".github"
+"""The repository whose files GitHub shows for all repositories of its owner that have none of their own."""
+MOST_FILES = 40
+MOST_CHARS = 60_000
+PIECE_CHARS = 12_000
 KEPT_FOR = timedelta(days=30)
 """So long a verdict holds; one that is not clear holds a week."""
 UNCLEAR_FOR = timedelta(days=7)
 
-_SENTENCE_CHARS = 500
-_FILE = re.compile(
-    r"(?:contributing|agents?|claude|gemini|copilot-instructions|code_of_conduct|pull_request_template"
-    r"|(?:\w{1,20}[-_]){0,3}(?:ai|llm|genai|agents?)(?:[-_]\w{1,20}){0,3}[-_](?:polic(?:y|ies)|rules|guidelines|usage)"
-    r"|(?:ai|llm|genai)(?:[-_](?:polic(?:y|ies)|rules|guidelines|usage|contributions?))?)"
-    r"(?:\.(?:md|markdown|rst|txt|adoc))?",
-    re.IGNORECASE,
+_READ_TYPES = frozenset({"file", "symlink"})
+_TEMPLATES = re.compile(r"(?:issue|pull_request|discussion)_template", re.IGNORECASE)
+_PAGE = re.compile(r".+\.(?:md|mdx|markdown|rst|adoc|asciidoc|org)|[A-Z][A-Z0-9_ -]*(?:\.txt)?", re.DOTALL)
+_FORM = re.compile(r".+\.ya?ml", re.DOTALL | re.IGNORECASE)
+# NOTE(self): by convention these tell of the past, or what the law says, and they are the longest of all.
+_RECORD = re.compile(
+    r"(?:licen[cs]e|copying|notice|patents|authors|contributors|change|history|news|releas)", re.IGNORECASE
 )
-_AI = (
-    r"(?:a\.?i\.?|artificial intelligence|gen(?:erative)?[ -]?ai|llms?|(?:large )?language models?|chat ?gpt|gpt"
-    r"|copilot|claude|gemini|machine[- ]generated|bots?|(?:coding|autonomous|automated) (?:agents?|tools?|accounts?))"
+_NAMED = re.compile(
+    r"read_?me|contribut|conduct|(?<![^\W_])(?:ai|llms?|genai|agents?|claude|gemini|copilot)(?![^\W_])", re.IGNORECASE
 )
-_SUBJECT = re.compile(rf"\b{_AI}\b", re.IGNORECASE)
-_NORM = re.compile(
-    r"\b(?:not|no|never|don['\u2019]?t|doesn['\u2019]?t|won['\u2019]?t|cannot|can['\u2019]?t|without|prohibit\w{0,4}|forbid\w{0,5}|ban(?:s|ned)?"
-    r"|refus\w{1,4}|reject\w{0,4}|declin\w{1,4}|clos(?:e|ed|ing)|allow\w{0,3}|permit\w{0,4}|accept\w{0,5}|welcome\w{0,2}|may"
-    r"|must|should|shall|require\w{0,2}|disclos\w{1,4}|polic(?:y|ies)|only|please|discourage\w{0,2}|encourage\w{0,2}|unwelcome)\b",
-    re.IGNORECASE,
-)
-_NOT = r"(?:(?:do|does|will|can) ?not|don['\u2019]?t|doesn['\u2019]?t|won['\u2019]?t)"
-_TAKE = r"(?:accept|allow|permit|merge|want|take)"
-_BAN = re.compile(
-    rf"\b{_AI}\b[^.;:,]{{0,80}} (?:is|are) (?:strictly |currently |explicitly )?"
-    r"(?:not (?:allowed|permitted|accepted|welcome)|prohibited|forbidden|banned|unwelcome)\b"
-    rf"|\b{_AI}\b[^.;:,]{{0,80}} will (?:all )?(?:be|get) (?:closed|rejected|declined|banned)\b"
-    rf"|\b{_NOT} {_TAKE}\b[^.;:,]{{0,60}}\b{_AI}\b"
-    r"|\b(?:we|project|policy|repository) (?:strictly )?(?:bans?|forbids?|prohibits?|rejects?|refuses?|declines?)\b"
-    rf"[^.;:,]{{0,60}}\b{_AI}\b"
-    rf"|\b(?:do not|don['\u2019]?t|never) (?:use|submit|open|post|send)\b[^.;:,]{{0,40}}\b{_AI}\b"
-    rf"|^\W{{0,5}}no {_AI}\b",
-    re.IGNORECASE,
-)
-_SOFTENED = re.compile(
-    r"\b(?:unless|except|without|if|only|solely|entirely|purely|fully|blindly|undisclosed|unreviewed"
-    r"|low[- ](?:quality|effort)|spam\w{0,4}|disclos\w{1,4}|you (?:understand|have|can)|review(?:ed|ing)?"
-    r"|until|first issues?|security|secrets?|training|train|but|however|signed[- ]off)\b",
-    re.IGNORECASE,
-)
-_BREAK = re.compile(r"(?<=[.!?])\s|\n\s*\n|\n(?=\s{0,8}(?:[-*#|>]|\d{1,3}[.)]))")
-_BLANKS = re.compile(r"\s+")
+
+
+def template_folders(listed: Iterable[ContentEntry]) -> list[str]:
+    """Return the folders with templates for what people write, among what a folder holds."""
+    return [one.path for one in listed if one.type == "dir" and _TEMPLATES.fullmatch(one.name)]
 
 
 def files_to_read(listed: Iterable[ContentEntry]) -> list[ContentEntry]:
-    """Return the files that may have such rules, those about AI first, at most `MOST_FILES`."""
-    found = [one for one in listed if one.type == "file" and _FILE.fullmatch(one.name)]
-    return sorted(found, key=lambda one: (not _SUBJECT.search(one.name.replace("_", " ")), one.path))[:MOST_FILES]
+    """Return the files in which something may stand on how to take part, those that most likely do first.
+
+    These are all pages but for records of the past. Of `docs`, which may be a whole book, only pages that are named
+    for it, and templates.
+    """
+    found = [one for one in listed if one.type in _READ_TYPES and _is_read(one)]
+    return sorted(found, key=lambda one: (not _NAMED.search(one.name), one.path))
 
 
-def rule_sentences(text: str) -> list[str]:
-    """Return the sentences of a file that may be rules for AI agents, each at most 500 characters, at most 12."""
-    pieces = (_BLANKS.sub(" ", piece).strip() for piece in _BREAK.split(text))
-    found = [one[:_SENTENCE_CHARS] for one in pieces if _SUBJECT.search(one) and _NORM.search(one)]
-    return found[:MOST_SENTENCES]
+def _is_read(one: ContentEntry) -> bool:
+    folder = one.path.rpartition("/")[0]
+    if _TEMPLATES.fullmatch(folder.rpartition("/")[2]):
+        return bool(_PAGE.fullmatch(one.name) or _FORM.fullmatch(one.name))
+    if not _PAGE.fullmatch(one.name) or _RECORD.match(one.name):
+        return False
+    return folder != "docs" or _NAMED.search(one.name) is not None
 
 
-def is_plain_ban(sentence: str) -> bool:
-    """Return whether a sentence forbids AI altogether, in plain English and without any condition."""
-    return _BAN.search(sentence) is not None and _SOFTENED.search(sentence) is None
+def pieces(path: str, text: str) -> Iterator[str]:
+    """Return a text in pieces that a model can read, each under the name of its file, cut between lines if possible."""
+    text = text.strip()
+    while text:
+        end = len(text) if len(text) <= PIECE_CHARS else (text.rfind("\n", 1, PIECE_CHARS) + 1 or PIECE_CHARS)
+        yield f"{path}:\n{text[:end].strip()}"
+        text = text[end:].strip()
+
+
+def questions(texts: Sequence[tuple[str, str]]) -> list[tuple[tuple[str, ...], str]]:
+    """Return what is asked: texts, each by its path, packed into as few questions as hold them, with their paths."""
+    asked: list[tuple[tuple[str, ...], str]] = []
+    for path, text in texts:
+        for piece in pieces(path, text):
+            if asked and len(asked[-1][1]) + len(piece) <= PIECE_CHARS:
+                paths, before = asked.pop()
+                asked.append(((*paths, path), f"{before}\n\n{piece}"))
+            else:
+                asked.append(((path,), piece))
+    return asked
 
 
 def verdict_of(rules: Sequence[tuple[str, Rule]]) -> tuple[VerdictCode, str]:
@@ -93,7 +94,7 @@ def verdict_of(rules: Sequence[tuple[str, Rule]]) -> tuple[VerdictCode, str]:
         for path, said in rules:
             if said == rule:
                 return code, path
-    return VerdictCode.NO_RULES, ""
+    return VerdictCode.NOTHING_SAID, ""
 
 
 def is_fresh(verdict: Verdict, now: datetime, speed: float) -> bool:

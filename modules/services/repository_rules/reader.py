@@ -1,17 +1,17 @@
-"""Asks the model which kind of rule for AI agents some sentences are. Keeps nothing.
+"""Asks the model which kind of rule for AI agents a text has. Keeps nothing.
 
-The model is sent these sentences and a page of instructions, and offered no tool; what it answers is one word of a
-fixed list, so that nothing in a file can do more than be misjudged.
+The model is sent the text and a page of instructions, and offered no tool; what it answers is one word of a fixed list,
+so that nothing in a file can do more than be misjudged.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from common.facts import QuestionFacts, TurnFacts
-from common.text.untrusted import one_line
+from common.text.untrusted import clean
 from modules.runtime.llm.gateway import LLMGateway
 from modules.runtime.llm.types import Importance, Message
 from modules.services.agent.skills.skills import Skills
@@ -20,7 +20,6 @@ from modules.services.repository_rules.types import Rule
 SKILL = "repository-rules"
 
 _TOKENS = 40
-_SENTENCE_CHARS = 500
 _ANSWER_CHARS = 400
 _FIELD = re.compile(r"- (rules|answer): (.+)")
 _QUOTES = str.maketrans(dict.fromkeys('"“”„«»', "'"))
@@ -40,34 +39,34 @@ class RuleReader:
     gateway: LLMGateway
     skills: Skills
 
-    async def read(self, sentences: Sequence[str], importance: Importance) -> Rule:
-        """Return which kind of rule the sentences are; `conditions` if two answers cannot be read.
+    async def read(self, text: str, importance: Importance) -> Rule:
+        """Return which kind of rule a text has, in any language; `conditions` if two answers cannot be read.
 
         Raises `SoulError`.
         """
         for temperature in (0.0, None):
             answer = await self.gateway.chat(
-                self._messages(sentences),
+                self._messages(text),
                 system=self.skills.render(SKILL, "System Prompt"),
                 max_tokens=_TOKENS,
                 temperature=temperature,
                 purpose=SKILL,
                 importance=importance,
-                facts=TurnFacts(QuestionFacts(SKILL, {"rules": tuple(sentences)})),
+                facts=TurnFacts(QuestionFacts(SKILL, {"rules": (text,)})),
             )
             if rule := rule_in(answer):
                 return rule
         return "conditions"
 
-    def _messages(self, sentences: Sequence[str]) -> list[Message]:
+    def _messages(self, text: str) -> list[Message]:
         messages = []
         for page in self.skills.subsections(SKILL, "Examples").values():
             example = dict(_FIELD.findall(page))
-            messages += [self._asked([example["rules"]]), Message("assistant", example["answer"])]
-        return [*messages, self._asked(sentences)]
+            messages += [self._asked(example["rules"]), Message("assistant", example["answer"])]
+        return [*messages, self._asked(text)]
 
-    def _asked(self, sentences: Sequence[str]) -> Message:
-        quoted = "\n".join(f'"{one_line(one, _SENTENCE_CHARS).translate(_QUOTES)}"' for one in sentences)
+    def _asked(self, text: str) -> Message:
+        quoted = f'"{clean(text).translate(_QUOTES)}"'
         return Message("user", self.skills.render(SKILL, "Message", rules=quoted))
 
 

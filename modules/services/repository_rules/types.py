@@ -15,11 +15,10 @@ class VerdictCode(StrEnum):
     """Why a repository counts as welcoming, unwelcoming or unclear."""
 
     MEMBER = "member"
-    NO_RULES = "no-rules"
+    NOTHING_SAID = "nothing-said"
     ALLOWED = "allowed"
     CONDITIONS = "conditions"
     FORBIDDEN = "forbidden"
-    PLAIN_BAN = "plain-ban"
     PULLS_CLOSED = "pulls-closed"
     UNREAD = "unread"
     OWNER_YES = "owner-yes"
@@ -28,11 +27,10 @@ class VerdictCode(StrEnum):
 
 WELCOME_OF: dict[VerdictCode, Welcome] = {
     VerdictCode.MEMBER: "welcome",
-    VerdictCode.NO_RULES: "welcome",
+    VerdictCode.NOTHING_SAID: "welcome",
     VerdictCode.ALLOWED: "welcome",
     VerdictCode.CONDITIONS: "unclear",
     VerdictCode.FORBIDDEN: "unwelcome",
-    VerdictCode.PLAIN_BAN: "unwelcome",
     VerdictCode.PULLS_CLOSED: "unclear",
     VerdictCode.UNREAD: "unclear",
     VerdictCode.OWNER_YES: "welcome",
@@ -61,13 +59,12 @@ class Verdict:
 
 _REASONS: dict[VerdictCode, str] = {
     VerdictCode.MEMBER: "our account may push there",
-    VerdictCode.NO_RULES: "none of its files says anything of AI agents",
+    VerdictCode.NOTHING_SAID: "all that it shows was read, and nothing of it is a rule for AI agents",
     VerdictCode.ALLOWED: "{path} allows AI agents",
     VerdictCode.CONDITIONS: "{path} has conditions for AI agents, or is unclear",
     VerdictCode.FORBIDDEN: "{path} does not want AI agents",
-    VerdictCode.PLAIN_BAN: "{path} forbids AI in plain words",
     VerdictCode.PULLS_CLOSED: "it takes pull requests from its own people only, or from nobody",
-    VerdictCode.UNREAD: "{path} is too long or no text, so its rules are not known",
+    VerdictCode.UNREAD: "not all that it shows could be read ({path}), so its rules are not known",
     VerdictCode.OWNER_YES: "the owner said yes to an act there",
     VerdictCode.OWNER_NO: "the owner said no to an act there",
 }

@@ -87,9 +87,9 @@ WELCOME = EtiquetteRule(
     "reason",
     None,
     "the policies of projects that refuse AI agents or set them conditions; the bound is our own measure",
-    "Before the first act in a repository that is neither ours nor the owner's, nor a workspace that is watched, its"
-    " own files are asked about AI agents. Where they refuse nothing is done; where that is not clear it waits for the"
-    " owner's yes. What the owner asks for in a turn that holds nobody else's words is done.",
+    "Before the first act in a repository that is neither ours nor the owner's, nor a workspace of theirs, the files"
+    " that GitHub shows there are asked about AI agents. Where they refuse nothing is done; where that is not clear it"
+    " waits for the owner's yes. What the owner asks for in a turn that holds nobody else's words is done.",
     "silence",
 )
 PULLS_PER_REPOSITORY = EtiquetteRule(
@@ -98,8 +98,8 @@ PULLS_PER_REPOSITORY = EtiquetteRule(
     "open pull requests",
     None,
     "GitHub's limits on pull requests of people who may not push; the number is our own measure",
-    "So many pull requests of ours are open in a repository that is neither ours nor the owner's, nor a workspace that"
-    " is watched, and where we may not push.",
+    "So many pull requests of ours are open in a repository that is neither ours nor the owner's, nor a workspace of"
+    " theirs, and where we may not push.",
 )
 WORKFLOW_FILES = EtiquetteRule(
     "workflow-files",
