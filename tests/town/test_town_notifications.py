@@ -6,7 +6,6 @@ import github
 import pytest
 
 from tests.town.github_place import GARDEN, GitHubPlace
-from town.github.notifications import mentioned
 
 ISSUES = f"{GARDEN}/issues"
 
@@ -115,19 +114,12 @@ async def test_a_fine_grained_token_reads_no_notifications(place: GitHubPlace) -
     assert classic.headers["x-oauth-scopes"] == "public_repo"
 
 
-@pytest.mark.parametrize(
-    ("text", "logins"),
-    [
-        ("@bea, and @Ada-L.", {"bea", "ada-l"}),
-        ("bea@ada.example", set()),
-        ("@bea-", set()),
-        ("(@bea)", {"bea"}),
-        ("@bea/team", {"bea"}),
-        ("see @@bea", set()),
-    ],
-)
-def test_a_login_is_named_by_an_at_before_it(text: str, logins: set[str]) -> None:
-    assert mentioned(text) == logins
+@pytest.mark.parametrize(("body", "reason"), [("> @cy look\n\nDone.", []), ("@cy look", [(1, "mention")])])
+async def test_whom_a_text_only_quotes_is_not_told_of_a_mention(
+    place: GitHubPlace, body: str, reason: list[tuple[int, str]]
+) -> None:
+    await place.ask("POST", ISSUES, {"title": "Beans", "body": body}, by="bea")
+    assert await told(place, "cy") == reason
 
 
 async def test_a_token_writes_only_where_its_scopes_reach(place: GitHubPlace) -> None:

@@ -2,19 +2,13 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Collection, Iterable
 from datetime import datetime
 
+from common.text.github_text import mentioned_logins
 from town.github.values import Account, StoredIssue, StoredPull, StoredRepo, StoredThread, ThreadReason
 
-_MENTION = re.compile(r"(?<![\w@/.-])@([A-Za-z0-9](?:[A-Za-z0-9]|-(?=[A-Za-z0-9])){0,38})(?![\w-])")
 _WATCHING: ThreadReason = "subscribed"
-
-
-def mentioned(text: str) -> set[str]:
-    """The logins that a text names with an @, in lower case."""
-    return {login.lower() for login in _MENTION.findall(text)}
 
 
 def reasons(
@@ -38,7 +32,7 @@ def reasons(
     told[issue.author.login.lower()] = "author"
     told |= dict.fromkeys((one.login.lower() for one in assigned), "assign")
     told |= dict.fromkeys((one.login.lower() for one in requested), "review_requested")
-    told |= dict.fromkeys(mentioned(text), "mention")
+    told |= dict.fromkeys(mentioned_logins(text), "mention")
     told.pop(by.login.lower(), None)
     return told
 

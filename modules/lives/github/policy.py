@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Iterable, Sequence
-from functools import lru_cache
 
 from adapters.github.types import Comment
 from common.clock import parse_iso
+from common.text.github_text import mentioned_logins
 from common.text.strings import normalize_post_text
 from modules.lives.github.types import IssueThread, Known, ResponseCode, ResponseDecision, ThreadOptions, Urgency
 from modules.services.inbox.threads import WaitingThread
@@ -33,18 +33,14 @@ _INTRODUCES = re.compile(
 
 
 def mentions(text: str, login: str) -> bool:
-    """Return whether a text mentions an account, `@login`, in any case; a longer name that begins so is another."""
-    return bool(login) and _mention(login.lower()).search(text) is not None
+    """Return whether a text calls an account, as GitHub tells it."""
+    return login.lower() in mentioned_logins(text)
 
 
 def strip_self_mention(text: str, login: str) -> str:
     """Return a text in which our own account is named without being mentioned."""
-    return _mention(login.lower()).sub(lambda found: found[0][1:], text) if login else text
-
-
-@lru_cache(maxsize=64)
-def _mention(login: str) -> re.Pattern[str]:
-    return re.compile(rf"(?<![A-Za-z0-9_])@{re.escape(login)}(?![A-Za-z0-9-])", re.IGNORECASE)
+    own = rf"(?<![A-Za-z0-9_])@({re.escape(login)})(?![A-Za-z0-9-])"
+    return re.sub(own, r"\1", text, flags=re.IGNORECASE) if login else text
 
 
 def get_effective_peers(thread: IssueThread, login: str, peers: Collection[str]) -> tuple[str, ...]:

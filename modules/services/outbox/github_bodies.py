@@ -6,10 +6,11 @@
 from __future__ import annotations
 
 import hashlib
-from typing import Annotated, ClassVar, Literal, get_args
+from typing import Annotated, ClassVar, Literal, TypeVar, get_args
 
 from pydantic import Field, StrictBool, StrictInt, StrictStr
 
+from common.text.github_text import without_closing_words
 from modules.services.outbox.body_base import OfCommitment
 
 Names = tuple[StrictStr, ...]
@@ -242,7 +243,18 @@ GITHUB_KINDS: tuple[GitHubKind, ...] = get_args(GitHubKind)
 CREATING: frozenset[GitHubKind] = frozenset({"issue", "issue_comment", "pull_request", "review", "repository"})
 """What GitHub counts as content that is created, and notifies people of."""
 
+B = TypeVar("B", bound=OnGitHub)
+_SAID = ("title", "body", "message")
+
 
 def body_digest(body: str) -> str:
     """The SHA-256 of the body of an issue in hexadecimal digits, whatever its line ends are."""
     return hashlib.sha256(body.replace("\r\n", "\n").rstrip().encode()).hexdigest()
+
+
+def without_closing(body: B) -> B:
+    """Return a body that closes no issue by what it says. A file, and a text that is changed in places, stay."""
+    if isinstance(body, IssueUpdateBody) and body.over:
+        return body
+    said = {name: text for name in _SAID if (text := getattr(body, name, ""))}
+    return body.model_copy(update={name: without_closing_words(text) for name, text in said.items()})

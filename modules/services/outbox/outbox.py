@@ -90,7 +90,7 @@ class Outbox:
 
     async def submit(self, action: ProposedAction) -> Submitted:
         """Keep a proposed action as an intent, and answer what to do about it. Never raises for policy."""
-        action = self._prepared(action)
+        action = policy.without_closing_words(self._prepared(action))
         found = [verdict for inquiry in self._inquiries for verdict in await _inquired(inquiry, action)]
 
         def admit(connection: sqlite3.Connection) -> tuple[Submitted, Entry]:

@@ -16,7 +16,7 @@ from common.clock import iso, parse_iso
 from common.constants import HOUR_MS, MINUTE_MS
 from common.result import Err
 from modules.services.outbox.bodies import IntentKind, OpaqueBody
-from modules.services.outbox.github_bodies import GITHUB_KINDS
+from modules.services.outbox.github_bodies import GITHUB_KINDS, OnGitHub, without_closing
 from modules.services.outbox.types import (
     UNMETERED_KINDS,
     Admission,
@@ -224,6 +224,13 @@ def look_again_in_s(intent: Intent) -> float | None:
 def recheck_in_s(intent: Intent) -> float | None:
     """Seconds until the next look for a duplicate of what is done; None after the last one."""
     return RECHECKS_S[intent.looks] if intent.looks < len(RECHECKS_S) else None
+
+
+def without_closing_words(action: ProposedAction) -> ProposedAction:
+    """Return an act that closes no issue by its words, which others may have said, unless the owner asked for it."""
+    if action.by_owner or not isinstance(action.body, OnGitHub):
+        return action
+    return replace(action, body=without_closing(action.body))
 
 
 def admit(

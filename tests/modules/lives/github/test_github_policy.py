@@ -49,6 +49,7 @@ TABLE: list[tuple[str, IssueThread, ThreadOptions, tuple[str, ...], ResponseCode
     ("somebody spoke since", thread(OWN, MORE), NONE, PEERS, CODE.NEW_COMMENTS, "medium"),
     ("three spoke since", thread(OWN, MORE, MORE, MORE), NONE, PEERS, CODE.NEW_COMMENTS, "high"),
     ("mentioned", thread(MORE, ASKED), NONE, (), CODE.MENTIONED, "high"),
+    ("only quoted", thread(MORE, ("kit", f"> @{ME} narrow?\n\nWe are done.")), NONE, (), CODE.NOT_ADDRESSED, "none"),
     ("mentioned too long ago", thread(ASKED, *[MORE] * 5), NONE, (), CODE.NOT_ADDRESSED, "none"),
     ("mentioned in the first text", thread(body=f"@{ME} look"), NONE, (), CODE.MENTIONED_IN_BODY, "high"),
     ("mentioned there, and peers spoke", thread(PEER, PEER, body=f"@{ME}"), NONE, PEERS, CODE.MENTIONED_IN_BODY, "low"),

@@ -12,6 +12,7 @@ import pytest
 from common.clock import iso, parse_iso
 from common.errors import PolicyBlocked
 from modules.services.outbox.bodies import IntentKind
+from modules.services.outbox.github_bodies import ContentsBody, MergeBody, PullRequestBody
 from modules.services.outbox.store import FEED_KEYS_MAX
 from modules.services.outbox.types import ProposedAction, Verdict
 from tests.modules.services.outbox.body_values import body_of
@@ -216,3 +217,17 @@ async def test_a_refused_draft_wakes_nobody(running_outbox: RunningOutbox) -> No
     await running_outbox.outbox.wait_for_work(0)
     await running_outbox.outbox.submit(post("once"))
     assert await running_outbox.outbox.wait_for_work(0) is False
+
+
+@pytest.mark.parametrize(("by_owner", "closes"), [(False, False), (True, True)])
+async def test_words_that_close_an_issue_reach_github_only_where_the_owner_asked(
+    running_outbox: RunningOutbox, *, by_owner: bool, closes: bool
+) -> None:
+    pull = PullRequestBody(repo="ada/site", title="Fixes #7", body="Closes ada/site#7", head="one", base="main")
+    merge = MergeBody(repo="ada/site", number=9, message="Resolves https://github.com/ada/site/issues/7")
+    file = ContentsBody(repo="ada/site", path="a.md", content="Fixes #7", message="Fixes #7")
+    acts = [ProposedAction(pull), ProposedAction(merge), ProposedAction(file)]
+    for act in acts:
+        kept = (await running_outbox.outbox.submit(replace(act, by_owner=by_owner))).intent.body
+        assert (kept.as_json == act.body.as_json) is closes
+        assert not isinstance(kept, ContentsBody) or kept.content == "Fixes #7"

@@ -1,0 +1,63 @@
+"""Whom a text on GitHub calls, and which issues it closes, as GitHub reads it."""
+
+from __future__ import annotations
+
+import time
+
+import pytest
+
+from common.text.github_text import mentioned_logins, without_closing_words
+
+CALLS = (
+    "@ada-soul what do you think?", "Thanks (@ada-soul)!", "Hi **@ada-soul**, hi", "@Ada-Soul's idea", "so, @ada-soul.",
+    "- [ ] @ada-soul does it", "| who |\n|---|\n| @ada-soul |", "> Before.\n\n@ada-soul", "你好@ada-soul",
+    "~~no~~ @ada-soul", "<details>\n@ada-soul please\n</details>", "&#64;ada-soul", "a <br> @ada-soul", "_@ada-soul_",
+)  # fmt: skip
+NO_CALLS = (
+    "> @ada-soul what do you think?\n\nThanks, we are done here.", "> one\n@ada-soul in the same quote", "`@ada-soul`",
+    "```\n@ada-soul\n```", "~~~py\n@ada-soul", "    @ada-soul", "<!-- @ada-soul please review -->\nNothing.",
+    "a <!-- @ada-soul --> b", "mail ada@ada-soul.dev", "https://github.com/@ada-soul", "npm i @ada-soul/core",
+    "@ada-soul.test", "org@ada-soul", "[@ada-soul](https://example.com)", "![@ada-soul](x.png)", "@ada-soul-two",
+    "<pre>\n@ada-soul\n</pre>", "- > @ada-soul", "see @@ada-soul", "",
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("text", CALLS)
+def test_who_is_spoken_to_is_called(text: str) -> None:
+    assert mentioned_logins(text) == {"ada-soul"}
+
+
+@pytest.mark.parametrize("text", NO_CALLS)
+def test_what_is_quoted_code_or_unseen_calls_nobody(text: str) -> None:
+    assert "ada-soul" not in mentioned_logins(text)
+
+
+@pytest.mark.perf
+@pytest.mark.parametrize(
+    "text", ["> " * 30_000 + "@a", "[" * 60_000 + "@a", "*_" * 30_000 + "@a", "<!--" * 15_000 + "@a"]
+)
+def test_no_text_takes_long_to_read(text: str) -> None:
+    began = time.process_time()
+    mentioned_logins(text)
+    without_closing_words(text)
+    assert time.process_time() - began < 5
+
+
+CLOSES = (
+    "Closes #7", "closes: #7", "FIXES #7", "fixed GH-7", "resolve octo/site#7", "Resolves https://github.com/o/r/issues/7",
+    "Closes [#7](https://github.com/o/r/issues/7)", "**Closes** #7", "fix <https://github.com/o/r/pull/7>",
+    "closes\n#7",
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("text", CLOSES)
+def test_words_that_close_an_issue_lose_their_force_and_read_the_same(text: str) -> None:
+    defused = without_closing_words(f"The goal: {text}.")
+    assert "\u200b" in defused
+    assert defused.replace("\u200b", "") == f"The goal: {text}."
+    assert without_closing_words(defused) == defused
+
+
+def test_other_words_stay_as_they_are() -> None:
+    for text in ("We fixed it, see #7", "a close call for #7", "It closes at 7", "prefix #7", "See #7"):
+        assert without_closing_words(text) == text
