@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 
-from adapters.github.types import Repo
 from common.result import Err
+from modules.lives.workspaces.claim_door import ClaimDoor
 from modules.lives.workspaces.execute import Execution
 from modules.lives.workspaces.policy import plans_to_claim_in, tasks_to_claim
 from modules.lives.workspaces.task_comments import TaskComments
@@ -32,7 +32,7 @@ _LOST: frozenset[LoseCode | None] = frozenset({"contest", "earlier_claim"})
 class ClaimStep:
     """Goes on with what was claimed before, else claims.
 
-    `why_not` returns why no work may be told of there now, and `why_no_budget` why none may be thought of.
+    `why_paused` returns why no work may be done now, and `why_no_budget` why none may be thought of.
     """
 
     name, place = "claim", Place.CLAIM
@@ -49,7 +49,8 @@ class ClaimStep:
         comments: TaskComments,
         acting: ActingTurns,
         journal: Journal,
-        why_not: Callable[[Repo], str],
+        door: ClaimDoor,
+        why_paused: Callable[[], str],
         why_no_budget: Callable[[], Awaitable[str]],
     ) -> None:
         self._claimer = claimer
@@ -60,22 +61,23 @@ class ClaimStep:
         self._comments = comments
         self._acting = acting
         self._journal = journal
-        self._why_not = why_not
+        self._door = door
+        self._why_paused = why_paused
         self._why_no_budget = why_no_budget
 
     async def run(self, poll: Poll) -> StepResult:
         """Claim and do one task."""
         for lease in await self._claimer.held():
-            return StepResult() if self._why_not(repo_of(lease)) else await self._go_on(lease, poll)
+            return StepResult() if self._why_paused() else await self._go_on(lease, poll)
         for found in plans_to_claim_in(poll.plans):
-            if self._why_not(found.repo):
-                continue
             for task in tasks_to_claim(found.plan):
                 work = self._work_for(task)
                 if work is None or not await self._may_be_claimed(found, task):
                     continue
                 if why := await self._why_no_budget():
                     return StepResult(note=f"no task is claimed: {why}")
+                if not await self._door.opens(found, task):
+                    break
                 outcome = await self._claimer.claim(found.repo, found.number, task.number)
                 if outcome.lease is None:
                     act = "claim-lost" if outcome.code in _LOST else "not-claimed"

@@ -8,12 +8,12 @@ from typing import Protocol
 
 from adapters.atproto.client import Atproto
 from adapters.github.client import GitHub
-from adapters.github.types import Repo
 from adapters.space.client import SpaceClient
 from common.clock import Clock
 from common.redact import Redactor
 from common.settings import Settings
 from modules.lives.workspaces.claim import ClaimStep, UndoableTasks
+from modules.lives.workspaces.claim_door import ClaimDoor
 from modules.lives.workspaces.cycle import Cycle
 from modules.lives.workspaces.documents.build import DocumentServices, build_document_work
 from modules.lives.workspaces.execute import Execution
@@ -40,8 +40,6 @@ from modules.services.workspaces.acting import ActingTurns
 from modules.services.workspaces.own import OwnWorkspace
 from modules.services.workspaces.trust import WorkspaceTrust
 from modules.services.workspaces.watched import WatchedWorkspaces
-
-_APPROVED = "what is written in the repository of somebody else waits for the owner's yes"
 
 
 class WorkspaceServices(UpkeepServices, PlanningServices, DocumentServices, Protocol):
@@ -172,15 +170,10 @@ def build_claim_rooms(
         comments=comments,
         acting=acting,
         journal=journal,
-        why_not=lambda repo: access.mute_reason() or _waits_there(services, repo),
+        door=ClaimDoor(services.outbox, services.etiquette, journal, words),
+        why_paused=access.mute_reason,
         why_no_budget=lambda: services.budget.why_not("commitment"),
     )
     sweep = SweepStep(claimer=claimer, reader=reader, acting=acting, comments=comments, journal=journal)
     undoable = UndoableTasks(works, services.workspaces, trust, journal)
     return ClaimRooms(sweep, claim, undoable, execution)
-
-
-def _waits_there(services: WorkspaceServices, repo: Repo) -> str:
-    """Return why what is written there would wait for the owner's yes, which outlasts a claim; "" if it would not."""
-    waits = services.settings.soul_approval != "off" and not services.etiquette.is_ours(repo.full_name)
-    return _APPROVED if waits else ""

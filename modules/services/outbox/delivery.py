@@ -109,6 +109,10 @@ class Delivery:
             next_in_s = max(next_in_s, policy.RETRY_BASE_S)
         return DeliveryReport(tally["done"], tally["failed"], tally["expired"], int(put_off), next_in_s)
 
+    def wait_of(self, connection: sqlite3.Connection, intent: Intent, now: datetime) -> Wait | None:
+        """Return why an intent may not leave at this moment, as the gates see it; None if it may."""
+        return max(self._waits(connection, intent, now), key=lambda wait: wait.seconds, default=None)
+
     async def _step(self) -> Intent | None:
         async with self._delivery_lock:
             now = self._clock.now()
@@ -169,7 +173,7 @@ class Delivery:
         return pause
 
     def _ask_gates(self, connection: sqlite3.Connection, intent: Intent, now: datetime) -> Wait | None:
-        longest = max(self._waits(connection, intent, now), key=lambda wait: wait.seconds, default=None)
+        longest = self.wait_of(connection, intent, now)
         if longest is None:
             return None
         if intent.id not in self._kept:

@@ -10,7 +10,7 @@ import asyncio
 import sqlite3
 import uuid
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from datetime import datetime
+from datetime import datetime, timedelta
 
 from common.clock import Clock
 from common.errors import Fatal, PolicyBlocked
@@ -22,6 +22,7 @@ from modules.services.outbox import approval, audit, policy, store
 from modules.services.outbox.bodies import IntentKind
 from modules.services.outbox.delivery import Delivery, named
 from modules.services.outbox.types import (
+    Advice,
     DeliveryReport,
     DepartureRule,
     Gate,
@@ -110,6 +111,25 @@ class Outbox:
         if submitted.accepted:
             self._work.set()
         return submitted
+
+    async def advise(self, action: ProposedAction) -> Advice:
+        """Answer what would become of an act now, at admission and at departure, and keep nothing of it.
+
+        It is for what loses its sense in a queue: `admitted` is only what may leave at this moment.
+        """
+        found = [verdict for inquiry in self._inquiries for verdict in await _inquired(inquiry, action)]
+
+        def judge(connection: sqlite3.Connection) -> Advice:
+            now = self._clock.now()
+            said = [*found, *(one for rule in self._rules for one in _asked(rule, connection, action, now))]
+            before = store.stored_before(connection, action, now)
+            admission = policy.admit(action, said, before, intent_id=uuid.uuid4().hex, now=now)
+            wait = self._delivery.wait_of(connection, admission.intent, now)
+            if admission.advice.code != "admitted" or wait is None:
+                return admission.advice
+            return Advice("later", wait.reason, now + timedelta(seconds=wait.seconds))
+
+        return await self._database.run(judge)
 
     async def held(self) -> list[Intent]:
         """What waits for the owner's yes, oldest first."""

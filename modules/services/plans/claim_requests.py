@@ -1,7 +1,7 @@
 """Carries out the actions of a claim on GitHub. Each looks right before it writes, and may be done again without harm.
 
-These writes do not pass the outbox: each depends on what stands there at that moment, and loses its sense in a queue.
-They pass the same pause (in the adapter), and their words the same redaction.
+These writes do not wait in the outbox: each depends on what stands there at that moment, and loses its sense later.
+Its rules and gates are asked before a claim begins; then they pass the same pause (in the adapter).
 """
 
 from __future__ import annotations

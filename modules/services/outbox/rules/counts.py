@@ -20,6 +20,8 @@ from modules.services.outbox.rules import rules
 from modules.services.outbox.rules.policy import authority
 from modules.services.outbox.types import UNMETERED_KINDS
 
+CREATED_ON_GITHUB = "created on GitHub"
+"""The name of a write that GitHub counts as created, and that was no intent."""
 _TEXT = "CASE WHEN json_valid(body) THEN json_extract(body, '$.text') END"
 _TO = "CASE WHEN json_valid(body) THEN json_extract(body, '$.to') END"
 _ABOUT_RIGHTS = "coalesce(CASE WHEN json_valid(body) THEN json_extract(body, '$.about_rights') END, 0)"
@@ -118,9 +120,9 @@ def created_on_github(connection: sqlite3.Connection, now: datetime, window: tim
     """When something that GitHub counts as created left within the window, oldest first."""
     kinds = ", ".join(repr(kind) for kind in sorted(CREATING))
     rows = connection.execute(
-        "SELECT sent_at FROM intents WHERE sent_at >= :since AND sent_at < :until"  # noqa: S608 - constants
-        f" AND kind IN ({kinds})"
-        f" UNION ALL SELECT at FROM other_writes WHERE at >= :since AND at < :until AND what IN ({kinds}) ORDER BY 1",
+        "SELECT sent_at AS moment FROM intents WHERE sent_at >= :since AND sent_at < :until"  # noqa: S608 - constants
+        f" AND kind IN ({kinds}) UNION ALL SELECT at FROM other_writes WHERE at >= :since AND at < :until"
+        f" AND what IN ({kinds}, '{CREATED_ON_GITHUB}') ORDER BY moment",
         _window(now, window),
     )
     return [parse_iso(row[0]) for row in rows]

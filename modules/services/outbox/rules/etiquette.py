@@ -49,6 +49,11 @@ class Etiquette:
         waits = _Look(connection, now, self._world, self._speed).at_departure(intent)
         return max(waits, key=lambda wait: wait.seconds, default=None)
 
+    async def note_created(self) -> None:
+        """Count something that is created on GitHub now, beside the outbox."""
+        now = self._clock.now()
+        await self._database.run(lambda rows: counts.note(rows, now, counts.CREATED_ON_GITHUB))
+
     def is_stranger(self, did: str) -> bool:
         """Whether somebody is neither owner nor peer."""
         return self._world.circle().is_stranger(did)

@@ -78,7 +78,8 @@ GITHUB_CREATIONS = EtiquetteRule(
     "acts",
     HOUR_S,
     "GitHub's published limit: 500 requests an hour that create content; the number is our own measure",
-    "So many issues, comments, pull requests, reviews and repositories leave in an hour; the rest waits its turn.",
+    "So many issues, comments, pull requests, reviews, repositories and claims on tasks leave in an hour; the rest"
+    " waits its turn.",
     "later",
 )
 WELCOME = EtiquetteRule(

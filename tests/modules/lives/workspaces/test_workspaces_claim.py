@@ -18,6 +18,8 @@ from modules.lives.workspaces.life import ClaimRooms, build_claim_rooms, build_t
 from modules.lives.workspaces.perceive import WorkspacePerceiver
 from modules.lives.workspaces.types import Blocked, HeldTask, Lost, Opened, Step, TaskWork, WorkResult
 from modules.lives.workspaces.upkeep import build_acting, build_trust
+from modules.services.outbox.rules.counts import created_on_github
+from modules.services.outbox.rules.rules import GITHUB_CREATIONS, HOUR_S
 from modules.services.plans.claims import Claim, claim_marker
 from modules.services.plans.events import build_task_event_marker, count_task_failures
 from modules.services.plans.parse import parse_plan
@@ -280,8 +282,7 @@ async def test_a_task_that_is_put_off_again_and_again_keeps_no_other_from_its_tu
         async def cannot(_: HeldTask) -> WorkResult:
             raise Transient("GitHub is busy")
 
-        work = Work(cannot)
-        steps = site.steps(work)
+        steps = site.steps(work := Work(cannot))
         for _ in range(4):
             await site.run(steps)
             site.clock.ahead += PAUSE_S + 1
@@ -314,9 +315,40 @@ async def test_nothing_is_claimed_where_what_is_written_would_wait_for_the_owner
             return Blocked("error", "There is no key.")
 
         work = Work(give_up, frozenset({1}))
-        await site.cycle(work)
+        steps = site.steps(work)
+        await site.run(steps)
         assert work.asked == begun
         assert bool(await site.comments()) is bool(begun)
+        if not begun:
+            await site.run(steps)
+            assert await refusals(site) == ["held"]
+
+
+async def test_a_claim_waits_where_enough_was_created_on_github_within_the_hour_and_counts_itself(
+    running_town: RunningTown, town_github: TownGitHub
+) -> None:
+    async with site_with_plan(town_github) as site:
+
+        async def give_up(_: HeldTask) -> WorkResult:
+            return Lost()
+
+        steps = site.steps(work := Work(give_up, frozenset({1})))
+        for _ in range(int(GITHUB_CREATIONS.limit)):
+            await site.services.etiquette.note_created()
+        await site.run(steps)
+        await site.run(steps)
+        assert (work.asked, await site.comments(), await refusals(site)) == ([], [], ["later"])
+        site.clock.ahead += HOUR_S
+        await site.run(steps)
+        assert work.asked == [1]
+        now = site.services.clock.now()
+        counted = await site.services.database.run(lambda rows: created_on_github(rows, now, timedelta(minutes=30)))
+        assert len(counted) == 1
+
+
+async def refusals(site: Site) -> list[str]:
+    told = [one.entry for one in await site.services.journal.recent(200)]
+    return [str(one.data["code"]) for one in told if one.data.get("act") == "claim-refused"]
 
 
 async def test_the_task_of_a_soul_that_is_gone_is_taken_back_and_that_is_told_once(

@@ -1,0 +1,57 @@
+"""Whether a task may be claimed now, by the rules and gates of the outbox: a claim leaves at once, or not at all."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from modules.lives.workspaces.types import FoundPlan
+from modules.runtime.journal.journal import Journal
+from modules.runtime.journal.types import Entry
+from modules.services.outbox.github_bodies import IssueCommentBody
+from modules.services.outbox.outbox import Outbox
+from modules.services.outbox.rules.etiquette import Etiquette
+from modules.services.outbox.types import Advice, ProposedAction
+from modules.services.plans.naming import claim_key
+from modules.services.plans.types import Task
+
+SOURCE = "workspace"
+
+
+@dataclass(slots=True)
+class ClaimDoor:
+    """Asks of each claim what would become of its comment. `words` returns what that says.
+
+    Why none is made is told the owner once for each plan and kind of reason.
+    """
+
+    outbox: Outbox
+    etiquette: Etiquette
+    journal: Journal
+    words: Callable[[Task], str]
+    _told: set[tuple[str, int, str]] = field(default_factory=set, init=False)
+
+    async def opens(self, found: FoundPlan, task: Task) -> bool:
+        """Return whether a task may be claimed; if so, the comment of its claim counts from now on."""
+        place, text = found.repo.full_name, self.words(task)
+        body = IssueCommentBody(source=SOURCE, repo=place, number=found.number, body=text, text=text)
+        key = claim_key(found.repo.owner, found.repo.name, found.number, task.number)
+        advice = await self.outbox.advise(ProposedAction(body, part=f"claim:{key}"))
+        if advice.code != "admitted":
+            await self._tell(found, task, advice)
+            return False
+        await self.etiquette.note_created()
+        return True
+
+    async def _tell(self, found: FoundPlan, task: Task, advice: Advice) -> None:
+        told = (found.repo.full_name, found.number, advice.code)
+        if told in self._told:
+            return
+        self._told.add(told)
+        summary = f"{task.name} of {found.repo.full_name}#{found.number} is not claimed: what a claim says there "
+        summary += "would wait" if advice.code in {"held", "later"} else "may not be said"
+        data = {"act": "claim-refused", "code": advice.code, "repo": found.repo.full_name}
+        uri = found.issue.html_url
+        await self.journal.record(
+            Entry("decision", "claim", summary, line="warn", reason=advice.reason, trigger_uri=uri, data=data)
+        )
