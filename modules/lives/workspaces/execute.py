@@ -35,8 +35,11 @@ from modules.services.voice_phrases.store import Phrase
 MOST_DETAILS_CHARS = 2_000
 WORK_LIMIT_S = 1_800.0
 """How long the work on one task may last."""
-PAUSE_S = 900.0
-"""So long nothing is claimed after a task was put off, and twice as long not that task, so that others have a turn."""
+PAUSE_S = 180.0
+"""So long nothing is claimed after a task was put off, and twice as long not that task, so that others have a turn.
+
+What is put off again waits twice as long as before, up to half an hour.
+"""
 _LONGEST_PAUSE_S = 3_600.0
 _EVERY_TASK = ""
 _ENDINGS: dict[type[WorkResult], tuple[str, TaskEventName, Ending]] = {

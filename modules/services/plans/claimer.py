@@ -16,7 +16,7 @@ from adapters.github.client import GitHub
 from adapters.github.types import Repo
 from common.clock import Clock
 from modules.services.plans.claim_requests import ClaimRequests, ClaimWords
-from modules.services.plans.claim_types import Action, Event, LoseCode, Read, ResetLine
+from modules.services.plans.claim_types import Action, ClaimState, Event, LoseCode, Read, ResetLine
 from modules.services.plans.claiming import advance_claim, begin_claim, works_elsewhere
 from modules.services.plans.lease_store import TaskLeases
 from modules.services.plans.leases import Lease, judge_lease, lease_of, release_actions, renewed
@@ -102,7 +102,7 @@ class Claimer:
         async with self._changing:
             left = [one for one in await self._all() if one.stage != "held"]
             for lease in left:
-                await self._give_back(replace(lease, stage="ending"), "pending")
+                await self._give_back(lease, "pending")
                 if self._clock.now() - lease.until > GIVEN_UP_AFTER:
                     await self._leases.end(lease)
             return [one for one in await self._leases.all() if one.stage != "held"]
@@ -131,8 +131,15 @@ class Claimer:
                 lease = lease_of(state, repo.owner, repo.name, lease.since)
                 await self._leases.put(lease)
                 if state.stage == "lost":
-                    await self._undo(lease, actions)
+                    await self._step_down(lease, state, actions)
                     return ClaimOutcome(None, state.code, state.holder)
+
+    async def _step_down(self, lease: Lease, state: ClaimState, actions: Iterable[Action]) -> None:
+        """Undo a claim that was lost. Where a request failed, what it did may stand there unseen, and is looked for."""
+        if state.code == "failed" and lease.epoch:
+            await self._give_back(lease, "pending")
+        else:
+            await self._undo(lease, actions)
 
     async def _all(self) -> list[Lease]:
         """All leases; the first time those that the program left when it ended, with what is to become of them."""
@@ -160,4 +167,4 @@ class Claimer:
         if all(undone):
             await self._leases.end(lease)
         else:
-            await self._leases.put(replace(lease, stage="ending"))
+            await self._leases.put(lease)

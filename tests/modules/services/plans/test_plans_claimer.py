@@ -17,6 +17,7 @@ from adapters.github.types import Repo
 from common.constants import GITHUB_BODY_MAX_CHARS
 from modules.runtime.database.database import Database
 from modules.runtime.database.schema import MIGRATIONS
+from modules.services.plans.claim_requests import ClaimRequests
 from modules.services.plans.claim_types import Action, CreateLock, Event, Read, WriteLine
 from modules.services.plans.claimer import Claimer
 from modules.services.plans.claiming import advance_claim, begin_claim
@@ -40,6 +41,7 @@ from tests.adapters.results import ok
 from tests.hasty_clock import HastyClock
 from tests.loopback import to_loopback
 from tests.town.github_place import needs_git
+from town.github.faults import Fault, Faults
 from town.github.limits import Meter
 from town.github.network import GitHubNetwork
 from town.github.service import github_app
@@ -79,6 +81,7 @@ class Garden:
     kit: Rival
     wren: Rival
     clock: HastyClock
+    faults: Faults
 
     async def task(self, number: int = 1) -> Task:
         issue = ok(await self.ada.get_issue(REPO, 1))
@@ -98,14 +101,16 @@ class Garden:
 
 @pytest.fixture
 async def garden(tmp_path: Path) -> AsyncIterator[Garden]:
-    clock = HastyClock(HASTE)
+    clock, faults = HastyClock(HASTE), Faults()
     network = GitHubNetwork(clock=clock, git_folder=tmp_path / "git")
     ada = network.create_account("ada", token="t-ada")
     for login in ("kit", "wren"):
         network.create_account(login, token=f"t-{login}")
     network.create_repo(ada, REPO.name, collaborators=["kit", "wren"])
     async with AsyncExitStack() as stack:
-        url = await stack.enter_async_context(serve(github_app(network, meter=Meter(clock, known=10**9))))
+        url = await stack.enter_async_context(
+            serve(github_app(network, meter=Meter(clock, known=10**9), faults=faults))
+        )
 
         def client(login: str) -> GitHub:
             made = GitHub(
@@ -126,7 +131,7 @@ async def garden(tmp_path: Path) -> AsyncIterator[Garden]:
         author = client("ada")
         ok(await author.contents.write(REPO, "README.md", "Beans", message="Begin"))
         ok(await author.create_issue(REPO, f"[PLAN] {PLAN.title}", generate_plan_markdown(PLAN), labels=("plan",)))
-        yield Garden(author, await rival("kit"), await rival("wren"), clock)
+        yield Garden(author, await rival("kit"), await rival("wren"), clock, faults)
 
 
 async def won(rival: Rival, number: int = 1) -> Lease:
@@ -310,3 +315,35 @@ async def test_of_a_plan_that_fills_its_issue_nothing_is_cut(garden: Garden) -> 
     assert len(body) > GITHUB_BODY_MAX_CHARS
     assert body.endswith(notes)
     assert (await garden.task()).assignee == "kit"
+
+
+@pytest.mark.parametrize(
+    ("lost", "unread"),
+    [
+        ("POST /repos/ada/garden/git/refs", "GET /repos/ada/garden/git/ref/heads/soul/*"),
+        ("POST /repos/ada/garden/issues/1/comments", "GET /repos/ada/garden/issues/1/comments"),
+    ],
+    ids=["the lock", "the comment"],
+)
+async def test_what_a_failed_claim_left_unseen_keeps_nobody_from_the_next_try(
+    garden: Garden, lost: str, unread: str
+) -> None:
+    kit, faults = garden.kit, garden.faults
+    requests = kit.claimer.requests
+
+    def breaks(_: Task) -> str:
+        faults.arm(Fault("server_error", unread, times=1_000))
+        return "It is taken."
+
+    faults.arm(Fault("lost_answer", lost))
+    if lost.endswith("refs"):
+        faults.arm(Fault("server_error", unread, times=1_000))
+    else:
+        kit.claimer.requests = ClaimRequests(kit.github, kit.reader, breaks, kit.clock)
+    assert (await kit.claimer.claim(REPO, 1, 1)).code == "failed"
+    faults.clear()
+    kit.claimer.requests = requests
+    await kit.claimer.settle()
+    assert await garden.left() == ([], 0, ("ada",))
+    assert (await garden.task()).assignee is None
+    assert (await won(kit)).number == 1
