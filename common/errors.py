@@ -5,7 +5,7 @@ SoulError
 ├── Auth                 credentials refused
 ├── Fatal                the process must stop and tell the owner
 │   ├── ConfigError      a setting is missing or wrong
-│   ├── IdentityError    SOUL.md is missing, empty, unreadable, or changed while running
+│   ├── IdentityError    SOUL.md is missing, empty, unreadable, or changed while running; SELF.md is unreadable
 │   ├── HomeLocked       another process lives in this home
 │   ├── ModelRefused     the model service refuses for good (401, 402, 403)
 │   ├── SkillError       a skill is missing, or lacks a section or a variable
@@ -51,7 +51,7 @@ class ConfigError(Fatal):
 
 
 class IdentityError(Fatal):
-    """SOUL.md is missing, empty, unreadable, or changed while running."""
+    """SOUL.md is missing, empty, unreadable, or changed while running; or SELF.md is unreadable."""
 
 
 class HomeLocked(Fatal):

@@ -162,7 +162,7 @@ class App:
             Chore("page to wake up with", lives.turn_services.wakeup_context.write),
         )
         return [
-            IdentityWatchLoop(services.soul),
+            IdentityWatchLoop(services.soul, services.home),
             self.control_watch,
             OutboxLoop(services.pace, services.outbox, ready=lambda: stages.has_reached(Stage.CHECKED)),
             HeartbeatLoop(services.journal, self._pulse, chores),

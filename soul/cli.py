@@ -1,8 +1,8 @@
 """The command `soul`: the entry point, and what every command's end has in common.
 
 Exit codes: 0 done, 1 something is wrong and the owner must act, 2 wrong usage, 78 SOUL.md is missing, empty, no UTF-8
-text or changed, 130 interrupted. What goes wrong under `--json` is told as JSON too: `{"error": …, "remedy": …}` on
-standard output.
+text or changed, or SELF.md cannot be read, 130 interrupted. What goes wrong under `--json` is told as JSON too:
+`{"error": …, "remedy": …}` on standard output.
 """
 
 from __future__ import annotations

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from common.constants import MINUTE_MS, SECOND_MS
 from common.errors import PolicyBlocked, Transient
-from modules.runtime.home import SoulDocument
+from modules.runtime.home import Home, SoulDocument, check_self
 from modules.runtime.journal.journal import Journal
 from modules.runtime.journal.types import Entry
 from modules.runtime.scheduler.types import Loop, Outcome
@@ -56,14 +56,16 @@ class HeartbeatLoop(Loop):
 
 @dataclass(slots=True)
 class IdentityWatchLoop(Loop):
-    """Stops everything when SOUL.md is no longer what it was at start."""
+    """Stops everything when SOUL.md is no longer what it was at start, or SELF.md can no longer be read."""
 
     name = "identity-watch"
     interval_ms = IDENTITY_WATCH_INTERVAL_MS
     jitter = 0.0
 
     soul: SoulDocument
+    home: Home
 
     async def run(self) -> Outcome:
         self.soul.check()
+        check_self(self.home)
         return Outcome(ran=True, reason="SOUL.md is unchanged")

@@ -18,7 +18,7 @@ from typing import Self
 
 from common.clock import iso
 from common.constants import SELF_MAX_BYTES, TEXT_MAX_BYTES
-from common.errors import HomeLocked, IdentityError
+from common.errors import ConfigError, HomeLocked, IdentityError
 from common.files import read_bounded, storage_error, write_atomic
 
 _LOCK_TRIES = 6
@@ -34,9 +34,18 @@ class Home:
 
     @classmethod
     def at(cls, root: Path, memory: Path | None = None) -> Home:
-        """The home at `root`, with links resolved; a relative `memory` is taken from there."""
+        """The home at `root`, with links resolved; a relative `memory` is taken from there.
+
+        Raises:
+            ConfigError: `memory` is set and not there, as where its disk is not mounted: a new life would begin.
+
+        """
         root = root.expanduser().resolve()
-        return cls(root, (root / memory.expanduser()).resolve() if memory else root / ".memory")
+        if memory is None:
+            return cls(root, root / ".memory")
+        home = cls(root, (root / memory.expanduser()).resolve())
+        _refuse_missing(home)
+        return home
 
     @property
     def env(self) -> Path:
@@ -95,6 +104,17 @@ class Home:
     @property
     def logs(self) -> Path:
         return self.memory / "logs"
+
+
+def _refuse_missing(home: Home) -> None:
+    """Raise `ConfigError` where the set folder is not there, or holds nothing though a SOUL has lived in it."""
+    folder = home.memory
+    if not folder.exists():
+        remedy = "Mount its disk; or make that folder, if this SOUL is to begin its life there."
+        raise ConfigError(f"MEMORY_DIR {folder} does not exist", remedy=remedy)
+    if home.lock.exists() and folder.is_dir() and not any(folder.iterdir()):
+        remedy = f"Mount its disk; or delete {home.lock}, if this SOUL is to begin a new life."
+        raise ConfigError(f"MEMORY_DIR {folder} is empty, though a SOUL has lived there", remedy=remedy)
 
 
 class HomeLock:
@@ -185,28 +205,32 @@ class SoulDocument:
 
 
 def read_self(home: Home) -> str:
-    """SELF.md, or "" when it cannot be read: a SOUL can live a while without its own notes. See `self_problem`."""
-    return _read_self(home)[0]
+    """SELF.md, or "" when there is none; also where it cannot be read, of which `check_self` tells."""
+    try:
+        return _read_self(home)
+    except IdentityError:
+        return ""
 
 
-def self_problem(home: Home) -> str:
-    """A line for the owner on why SELF.md cannot be read; "" if it can, or if there is none."""
-    return _read_self(home)[1]
+def check_self(home: Home) -> None:
+    """Raises `IdentityError` if SELF.md is there and cannot be read: it would drop out of every prompt."""
+    _read_self(home)
 
 
-def _read_self(home: Home) -> tuple[str, str]:
+def _read_self(home: Home) -> str:
+    remedy = "Save it as UTF-8 text, or restore an earlier one: `soul self log` shows them."
     try:
         content = read_bounded(home.self_md, SELF_MAX_BYTES)
         # NOTE(self): as when read as text: every line end is one newline.
-        return content.decode("utf-8").replace("\r\n", "\n").replace("\r", "\n"), ""
+        return content.decode("utf-8-sig").replace("\r\n", "\n").replace("\r", "\n")
     except FileNotFoundError:
-        return "", ""
+        return ""
     except UnicodeDecodeError:
-        return "", "SELF.md is not UTF-8 text: living without it"
+        raise IdentityError(f"{home.self_md} is not UTF-8 text", remedy=remedy) from None
     except OSError as error:
         if error.errno == errno.EFBIG:
-            return "", f"SELF.md is larger than {SELF_MAX_BYTES // 1024} KiB: living without it"
-        return "", f"SELF.md cannot be read ({error.strerror}): living without it"
+            raise IdentityError(f"{home.self_md} is larger than {SELF_MAX_BYTES // 1024} KiB", remedy=remedy) from None
+        raise IdentityError(f"{home.self_md} cannot be read: {error.strerror}", remedy=remedy) from error
 
 
 def ensure_self(home: Home, *, template: str, agent_name: str, today: str) -> bool:
@@ -221,7 +245,7 @@ def _read_soul(path: Path) -> tuple[str, str]:
     remedy = "Restore it from a copy, or write it anew: it says who this SOUL is, and only you may."
     try:
         raw = read_bounded(path, TEXT_MAX_BYTES)
-        text = raw.decode("utf-8")
+        text = raw.decode("utf-8-sig")
     except FileNotFoundError:
         raise IdentityError(f"{path} is missing: identity undefined", remedy=remedy) from None
     except UnicodeDecodeError:

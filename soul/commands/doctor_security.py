@@ -56,9 +56,9 @@ def examine(root: Path) -> list[Finding]:
     """All findings, one or more per check, in the order in which one would mend them."""
     try:
         settings = load_settings(root)
+        home = Home.at(root, settings.memory_dir)
     except SoulError as error:
         return [unreadable(error), *unknown_settings(root)]
-    home = Home.at(root, settings.memory_dir)
     seen = _Seen(settings, home, Redactor(settings.secrets), SystemClock().now())
     return [
         *unknown_settings(root),

@@ -22,7 +22,7 @@ from modules.runtime.budget.lost_ledger import count_again
 from modules.runtime.console import Console
 from modules.runtime.database.database import Database
 from modules.runtime.database.schema import MIGRATIONS
-from modules.runtime.home import Home, SoulDocument, ensure_self
+from modules.runtime.home import Home, SoulDocument, check_self, ensure_self
 from modules.runtime.llm.build import open_gateway
 from modules.services.agent.identity.keeper import SelfKeeper
 from modules.services.agent.knowledge import Knowledge, open_stores
@@ -181,6 +181,7 @@ async def build_services(
 ) -> Services:
     """Return them, with the database open. What must be closed is put on `stack`. Raises `Fatal` with a remedy."""
     soul = SoulDocument(home.soul)
+    check_self(home)
     today = f"{local(clock.now(), settings.soul_timezone):%Y-%m-%d}"
     ensure_self(home, template=template("SELF.md"), agent_name=settings.agent_name, today=today)
     database = await Database.open(home.database, MIGRATIONS, signs=home.signs_of_life())

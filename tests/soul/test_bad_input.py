@@ -118,6 +118,7 @@ async def test_a_full_disk_is_one_line_and_the_old_file_stays(tmp_path: Path, ru
             write_atomic(state, "new" * 20_000)
         assert state.read_text() == "old"
         assert sorted(path.name for path in disk.iterdir()) == ["ballast", "state.json"]
+        (disk / "memory").mkdir(mode=0o700)
         home = running_town.make_home("rowan", MEMORY_DIR=str(disk / "memory"))
         ended = await soul("run", "--home", str(home.root))
         one_clear_line(ended, "The disk is full: ", "Free 16 MiB and start again", code=74)
@@ -151,6 +152,7 @@ async def test_a_disk_that_is_full_at_the_start_is_one_line_and_a_code_of_its_ow
     tmp_path: Path, running_town: RunningTown, but_kib: int
 ) -> None:
     async with small_disk(tmp_path, "6m") as disk:
+        (disk / "memory").mkdir(mode=0o700)
         home = running_town.make_home("rowan", MEMORY_DIR=str(disk / "memory"))
         (disk / "memory").mkdir()
         ballast = fill(disk, but_kib=but_kib)
@@ -166,6 +168,7 @@ async def test_a_disk_that_is_full_at_the_stop_is_one_line_and_what_was_accepted
     tmp_path: Path, running_town: RunningTown
 ) -> None:
     async with small_disk(tmp_path, "4m") as disk:
+        (disk / "memory").mkdir(mode=0o700)
         home = running_town.make_home("rowan", MEMORY_DIR=str(disk / "memory"))
         async with started("run", "--home", str(home.root), "--social-only") as process:
             told = await until(process, "♥")
@@ -196,6 +199,7 @@ async def test_a_disk_that_fills_up_under_way_fails_the_turn_and_the_mention_is_
     disk.mkdir()
     await command("mount", "-t", "tmpfs", "-o", "size=4m", "tmpfs", str(disk))
     try:
+        (disk / "memory").mkdir(mode=0o700)
         home = running_town.make_home("rowan", MEMORY_DIR=str(disk / "memory"))
         async with started("run", "--home", str(home.root)) as process:
             await until(process, "♥")

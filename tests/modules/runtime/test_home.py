@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from common.errors import HomeLocked, IdentityError
+from common.errors import ConfigError, HomeLocked, IdentityError
 from modules.runtime.home import Home, HomeLock, SoulDocument, ensure_self, lock_holder, read_self
 
 NOW = datetime(2026, 1, 5, tzinfo=UTC)
@@ -86,3 +86,21 @@ def test_self_md_is_made_once_and_never_overwritten(home: Home) -> None:
 def test_a_self_md_that_cannot_be_read_is_an_empty_one(home: Home) -> None:
     home.self_md.write_bytes(b"\xff\xfe")
     assert read_self(home) == ""
+
+
+def test_a_folder_that_is_set_must_be_there(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match="does not exist"):
+        Home.at(tmp_path, Path("disk/memory"))
+    (tmp_path / "disk" / "memory").mkdir(parents=True)
+    assert Home.at(tmp_path, Path("disk/memory")).memory == tmp_path / "disk" / "memory"
+
+
+def test_an_empty_folder_in_which_a_soul_has_lived_is_no_beginning(tmp_path: Path) -> None:
+    disk = tmp_path / "disk"
+    disk.mkdir()
+    with HomeLock(Home.at(tmp_path, disk), agent_name="rowan", started_at=NOW):
+        (disk / "soul.db").touch()
+    Home.at(tmp_path, disk)
+    (disk / "soul.db").unlink()
+    with pytest.raises(ConfigError, match="is empty"):
+        Home.at(tmp_path, disk)

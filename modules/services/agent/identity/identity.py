@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from common.settings import Settings
-from modules.runtime.home import Home, read_self, self_problem
+from modules.runtime.home import Home, read_self
 from modules.services.agent.identity.self_document import SelfExtract, extract_display_name, extract_from_self
 
 
@@ -50,6 +50,4 @@ class Identity:
 
     def extract(self) -> SelfExtract:
         """What SELF.md says, by its headings."""
-        extract = extract_from_self(read_self(self._home))
-        problem = self_problem(self._home)
-        return replace(extract, warnings=(problem, *extract.warnings)) if problem else extract
+        return extract_from_self(read_self(self._home))

@@ -1,4 +1,4 @@
-"""A SELF.md that is too large or no text costs a line, not a start that never ends."""
+"""A SELF.md that is too large or no text stops the SOUL with one line."""
 
 from __future__ import annotations
 
@@ -8,31 +8,30 @@ import pytest
 
 from common.clock import FakeClock
 from common.constants import SELF_MAX_BYTES
-from common.errors import StorageError
-from modules.runtime.home import Home, read_self
+from common.errors import IdentityError, StorageError
+from modules.runtime.home import Home, check_self, read_self
 from modules.services.agent.identity.history import History
-from modules.services.agent.identity.identity import Identity
 
 
 @pytest.mark.parametrize(
     ("content", "problem"),
-    [
-        (b"# a\n" * (SELF_MAX_BYTES // 4 + 1), "SELF.md is larger than 256 KiB: living without it"),
-        (b"# Rowan \xff", "SELF.md is not UTF-8 text: living without it"),
-    ],
+    [(b"# a\n" * (SELF_MAX_BYTES // 4 + 1), "is larger than 256 KiB"), (b"# Rowan \xff", "is not UTF-8 text")],
 )
-def test_what_cannot_be_read_is_told(tmp_path: Path, content: bytes, problem: str) -> None:
+def test_what_cannot_be_read_is_refused(tmp_path: Path, content: bytes, problem: str) -> None:
     home = Home.at(tmp_path)
     home.self_md.write_bytes(content)
-    assert Identity(home=home, agent_name="rowan").extract().warnings == (problem,)
+    with pytest.raises(IdentityError, match=problem):
+        check_self(home)
     assert read_self(home) == ""
 
 
-def test_a_missing_one_and_one_of_the_largest_size_are_told_nothing_of(tmp_path: Path) -> None:
+@pytest.mark.parametrize("content", [None, b"#" * SELF_MAX_BYTES, b"\xef\xbb\xbf# Rowan"])
+def test_a_missing_one_and_one_that_can_be_read_pass(tmp_path: Path, content: bytes | None) -> None:
     home = Home.at(tmp_path)
-    assert Identity(home=home, agent_name="rowan").extract().warnings == ()
-    home.self_md.write_bytes(b"#" * SELF_MAX_BYTES)
-    assert Identity(home=home, agent_name="rowan").extract().warnings == ()
+    if content is not None:
+        home.self_md.write_bytes(content)
+    check_self(home)
+    assert read_self(home).startswith("#") is (content is not None)
 
 
 def test_one_that_is_too_large_is_neither_copied_nor_replaced(tmp_path: Path) -> None:
