@@ -21,10 +21,11 @@ from common.redact import Redactor
 from common.result import Err
 from common.settings import Settings, load_settings
 from common.wording import number
+from modules.lives.messages.loop import ACCESS_REMEDY
 from modules.runtime.budget.build import build_budget, load_prices
 from modules.runtime.console import SilentConsole
 from modules.runtime.database.database import Database
-from modules.runtime.home import Home, SoulDocument, lock_holder
+from modules.runtime.home import Home, SoulDocument, check_self, lock_holder, read_self
 from modules.runtime.journal.journal import Journal
 from modules.runtime.llm.budget_guard import BudgetGuard, NoBudgetGuard
 from modules.runtime.llm.gateway import LLMGateway
@@ -32,6 +33,7 @@ from modules.runtime.llm.policy import is_own_service
 from modules.runtime.llm.types import ChatResult, Message
 from modules.services.agent.skills.contracts import SKILL_CONTRACTS
 from modules.services.agent.skills.skills import Skills
+from modules.services.presence.policy import message_problem
 from modules.services.voice_phrases.store import load_phrases
 from soul.commands.doctor_outside import examine_outside
 from soul.commands.doctor_storage import examine_keeping
@@ -54,9 +56,9 @@ async def examine(root: Path) -> list[Finding]:
     """All findings, in the order in which one would mend them."""
     try:
         settings = load_settings(root)
+        home = Home.at(root, settings.memory_dir)
     except SoulError as error:
         return [unreadable(error), *unknown_settings(root)]
-    home = Home.at(root, settings.memory_dir)
     findings = [Finding("settings", "ok", f"{settings.agent_name}, owned by @{settings.owner_bluesky_social_handle}")]
     findings += unknown_settings(root)
     findings += [_env_file(home), _soul(home), _self(home), *_voice(home), _skills(), _memory(home), _lock(home)]
@@ -88,8 +90,12 @@ def _soul(home: Home) -> Finding:
 
 
 def _self(home: Home) -> Finding:
+    try:
+        check_self(home)
+    except SoulError as error:
+        return Finding("SELF.md", "fail", str(error), error.remedy)
     if home.self_md.exists():
-        return Finding("SELF.md", "ok", "present")
+        return Finding("SELF.md", "ok", f"{len(read_self(home))} characters")
     return Finding("SELF.md", "warn", "not there yet; it is made from the template at the first start")
 
 
@@ -168,6 +174,7 @@ async def _examine_account(atproto: Atproto, settings: Settings) -> list[Finding
         )
     else:
         findings.append(Finding("owner", "ok", "handle and DID belong together"))
+    findings += await _messages(atproto, settings)
     skew = atproto.server_time_skew()
     if skew is not None and abs(skew) > _MAX_SKEW_S:
         message = f"this machine is {skew:+.0f} s off the service's clock"
@@ -175,6 +182,22 @@ async def _examine_account(atproto: Atproto, settings: Settings) -> list[Finding
     elif skew is not None:
         findings.append(Finding("clock", "ok", f"within {abs(skew):.0f} s of the service's"))
     return findings
+
+
+async def _messages(atproto: Atproto, settings: Settings) -> list[Finding]:
+    """Whether the owner can command it by direct message; nothing where that is off."""
+    if not settings.soul_direct_messages:
+        return []
+    log = await atproto.get_message_log()
+    if isinstance(log, Err):
+        return [Finding("direct messages", "warn", f"no control by direct message: {log.error}", ACCESS_REMEDY)]
+    owner = await atproto.get_profile(settings.owner_bluesky_social_handle_did)
+    if isinstance(owner, Err):
+        return [Finding("direct messages", "warn", f"the owner's profile cannot be read: {owner.error}", "Try again.")]
+    if problem := message_problem(owner.data, settings):
+        remedy = f"{problem.remedy} At its first start it does so by itself."
+        return [Finding("direct messages", "warn", problem.message, remedy)]
+    return [Finding("direct messages", "ok", "you can command it by direct message")]
 
 
 async def _model(settings: Settings, home: Home) -> list[Finding]:

@@ -21,7 +21,7 @@ from modules.runtime.scheduler.attention import Attention
 from modules.runtime.scheduler.types import Loop, Outcome
 from modules.services.outbox.rules.waits import Waits
 
-_REMEDY = (
+ACCESS_REMEDY = (
     "Make another app password in Bluesky's settings, allow it access to direct messages, and put it into .env as"
     " AGENT_BLUESKY_PASSWORD; or set SOUL_DIRECT_MESSAGES=off"
 )
@@ -67,7 +67,7 @@ class MessageLoop(Loop):
         self._is_off = True
         summary = "Direct messages are off: the app password has no access to them"
         await self.journal.record(
-            Entry("life", self.name, summary, line="info", reason=_REMEDY, data={"error": refusal.error})
+            Entry("life", self.name, summary, line="warn", reason=ACCESS_REMEDY, data={"error": refusal.error})
         )
 
 

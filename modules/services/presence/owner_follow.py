@@ -1,7 +1,8 @@
-"""Follows the owner once: who declares nothing lets only followers be told of new posts.
+"""Follows the owner once, at start: without it their direct messages may not reach us, nor may we be told of new posts.
 
-The owner has the last word. A follow that once stood, whoever made it, is never made again for the same account, nor
-is one to which the owner said no. What was done is read from the outbox, from our own records, and from one mark.
+That they are named as the owner is consent enough, so no draft waits for their yes. The last word is theirs all the
+same: a follow that once stood, whoever made it, is never made again for the same account, nor is one to which the owner
+said no; then it is told what is missing. What was done is read from the outbox, our own records, and one mark.
 """
 
 from __future__ import annotations
@@ -23,13 +24,13 @@ from modules.services.outbox.outbox import Outbox
 from modules.services.outbox.types import Intent, ProposedAction
 from modules.services.peers.own_records import FOLLOWS, find_own_record
 from modules.services.peers.policy import how_far
+from modules.services.presence.policy import message_problem
 
-FIRST_LOOK_S = 60.0
 CAUSE = "owner-follow"
 
 _LOOP = "heartbeat"
 _FOLLOWED = "owner_followed_by"
-_REASON = "it belongs to them, and is told of their new posts only where it follows them"
+_REASON = "it belongs to them, and hears their direct messages and new posts only where it follows them"
 
 
 class FollowServices(Protocol):
@@ -51,19 +52,18 @@ class OwnerFollow:
     def __init__(self, services: FollowServices) -> None:
         self._services = services
         self._speed = services.settings.soul_speed
-        self._not_before = services.clock.monotonic() + FIRST_LOOK_S / self._speed
         self._is_settled = False
 
     async def ensure_once(self) -> None:
         """Follow the owner unless that was ever done, or refused."""
         services, owner = self._services, self._services.me.owner_did
         own_did = services.atproto.did
-        if self._is_settled or owner in {"", own_did} or not own_did or services.clock.monotonic() < self._not_before:
+        if self._is_settled or owner in {"", own_did} or not own_did:
             return
         if not services.control.standing().may_act:
             return
         if await services.database.run(lambda connection: marks.get(connection, _FOLLOWED)) == own_did:
-            self._is_settled = True
+            await self._settle()
             return
         intents = [one for one in await services.outbox.by_target("follow", owner) if _is_ours(one, own_did)]
         stage = how_far(intents, services.clock.now(), self._speed)
@@ -76,13 +76,23 @@ class OwnerFollow:
             stage = "done" if follows.data else "free"
         if stage == "done":
             await services.database.run(lambda connection: marks.put(connection, {_FOLLOWED: own_did}))
-            self._is_settled = True
+            await self._settle()
         elif stage == "free":
             await self._follow(owner)
 
+    async def _settle(self) -> None:
+        """Tell, once in this life, what keeps the owner's messages from reaching us now."""
+        profile = await self._services.atproto.get_profile(self._services.me.owner_did)
+        if isinstance(profile, Err):
+            return
+        self._is_settled = True
+        if problem := message_problem(profile.data, self._services.settings):
+            entry = Entry("error", "start", problem.message, line="warn", reason=problem.remedy)
+            await self._services.journal.record(entry)
+
     async def _follow(self, owner: str) -> None:
         services = self._services
-        submitted = await services.outbox.submit(ProposedAction(FollowBody(did=owner), cause_id=CAUSE))
+        submitted = await services.outbox.submit(ProposedAction(FollowBody(did=owner), cause_id=CAUSE, by_owner=True))
         if submitted.accepted:
             handle = services.settings.owner_bluesky_social_handle
             entry = Entry(

@@ -73,6 +73,28 @@ def message_policy_of(settings: Settings) -> MessagePolicy | None:
     return MessagePolicy(incoming, overrides=settings.soul_message_declaration == "always")
 
 
+@dataclass(frozen=True, slots=True)
+class MessageProblem:
+    """What keeps the owner's direct messages from reaching us, and how to mend it."""
+
+    message: str
+    remedy: str
+
+
+def message_problem(owner: Profile, settings: Settings) -> MessageProblem | None:
+    """Return what is missing for the owner to command by direct message; None where nothing is, or they are off."""
+    name = f"@{owner.handle}"
+    if not settings.soul_direct_messages:
+        return None
+    if owner.barrier:
+        how = f"Undo it in the app, for the SOUL and for {name}."
+        return MessageProblem(f"No control by direct message: {name} and the SOUL mute or block one another", how)
+    if owner.is_followed or settings.soul_messages_from == "all":
+        return None
+    how = f"Follow {name} in the app, logged in as the SOUL."
+    return MessageProblem(f"No control by direct message: it takes none from {name}, whom it does not follow", how)
+
+
 def declared(record: Mapping[str, Any], message_policy: MessagePolicy) -> dict[str, Any]:
     """Return the record of `MESSAGES` that says from whom we take messages, and that nobody adds us to groups.
 

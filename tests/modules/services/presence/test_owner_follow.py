@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import pytest
 
-from modules.services.presence.owner_follow import FIRST_LOOK_S
-from modules.services.presence.subscriptions import LOOK_AGAIN_S
+from modules.services.presence.subscriptions import FIRST_LOOK_S, LOOK_AGAIN_S
 from tests.running_town import RunningSoul, RunningTown, awake
 from town.atproto.faults import Fault
 from town.atproto.values import FOLLOW
 
 SPEED = 1000
+MISSING = "No control by direct message"
 FOLLOWED = "Follows @owner.test"
 
 
@@ -19,6 +19,11 @@ def follows(running_town: RunningTown) -> list[str]:
     owner = running_town.account("owner")
     found = running_town.network.index.follows.out_of(running_town.account("rowan"))
     return [record.uri for record in found if record.value["subject"] == owner]
+
+
+async def told(life: RunningSoul) -> str:
+    """What the owner was told of, by its lines."""
+    return "\n".join(one.entry.summary for one in await life.app.services.journal.recent(100))
 
 
 async def heartbeat(life: RunningSoul, seconds: float = FIRST_LOOK_S) -> None:
@@ -38,7 +43,7 @@ async def test_the_owner_is_followed_once_and_their_posts_are_subscribed_to(runn
         (intent,) = await life.app.services.outbox.of_kind("follow", 5)
     assert len(follows(running_town)) == 1
     assert [(entry.reason, entry.intent_id) for entry in told] == [
-        ("it belongs to them, and is told of their new posts only where it follows them", intent.id)
+        ("it belongs to them, and hears their direct messages and new posts only where it follows them", intent.id)
     ]
 
 
@@ -63,17 +68,27 @@ async def test_a_follow_of_the_owner_that_was_undone_by_hand_stays_undone(
     assert follows(running_town) == []
 
 
-async def test_an_owner_who_said_no_to_the_follow_is_not_asked_again(running_town: RunningTown) -> None:
+async def test_the_owner_is_followed_at_start_without_a_draft(running_town: RunningTown) -> None:
     home = running_town.make_home("rowan", SOUL_APPROVAL="drafts")
     async with awake(home) as life:
+        await heartbeat(life, 0)
+        assert not await life.app.services.outbox.held()
+        assert len(follows(running_town)) == 1
         await heartbeat(life)
-        (draft,) = await life.app.services.outbox.held()
-        assert draft.target == running_town.account("owner")
-        await life.app.services.outbox.reject(draft.id)
-        for _ in range(3):
-            await heartbeat(life, LOOK_AGAIN_S)
-        assert len(await life.app.services.outbox.of_kind("follow", 5)) == 1
-    assert follows(running_town) == []
+        assert MISSING not in await told(life)
+
+
+async def test_where_the_follow_was_taken_back_each_start_says_what_is_missing(running_town: RunningTown) -> None:
+    home = running_town.make_home("rowan")
+    async with awake(home) as life:
+        for _ in range(2):
+            await heartbeat(life)
+    (uri,) = follows(running_town)
+    running_town.network.delete(*uri.removeprefix("at://").split("/"))
+    async with awake(home) as life:
+        for _ in range(2):
+            await heartbeat(life)
+        assert (await told(life)).count(MISSING) == 1
 
 
 async def test_nobody_is_followed_while_it_is_paused(running_town: RunningTown) -> None:

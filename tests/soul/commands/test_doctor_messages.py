@@ -1,0 +1,31 @@
+"""Whether the owner can command the SOUL by direct message is found before they need it."""
+
+from __future__ import annotations
+
+import pytest
+
+from soul.commands.doctor import examine
+from tests.running_town import RunningTown
+from town.atproto.values import FOLLOW
+
+
+@pytest.mark.parametrize(
+    ("follows", "more", "level"),
+    [
+        (False, {}, "warn"),
+        (True, {}, "ok"),
+        (False, {"SOUL_MESSAGES_FROM": "all"}, "ok"),
+        (False, {"SOUL_DIRECT_MESSAGES": "off"}, None),
+    ],
+)
+async def test_doctor_says_whether_messages_of_the_owner_reach_it(
+    running_town: RunningTown, *, follows: bool, more: dict[str, str], level: str | None
+) -> None:
+    home = running_town.make_home("rowan", BUDGET_TOKENS_PER_DAY="0", **more)
+    if follows:
+        record = {"subject": running_town.account("owner"), "createdAt": "2026-01-05T12:00:00.000Z"}
+        running_town.network.create(running_town.account("rowan"), FOLLOW, record)
+    found = {one.check: one for one in await examine(home.root)}
+    one = found.get("direct messages")
+    assert (one.level if one else None) == level
+    assert level != "warn" or (one is not None and one.remedy)
