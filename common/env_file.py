@@ -3,11 +3,30 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping
+from dataclasses import dataclass
+from io import StringIO
 from pathlib import Path
 
-from dotenv import dotenv_values
+from dotenv.parser import Binding, parse_stream
+from dotenv.variables import parse_variables
 
 from common.errors import ConfigError
+
+_LITERAL = "'"
+
+
+@dataclass(frozen=True, slots=True)
+class Given:
+    """Each variable that has a value, by its name in lower case, and what of the file cannot be read.
+
+    `names` are those of the file, as they stand there; `bare` those of them that stand there without `=`.
+    """
+
+    values: dict[str, str]
+    problems: tuple[ConfigError, ...]
+    names: tuple[str, ...]
+    bare: tuple[str, ...]
 
 
 def env_file(home: Path) -> Path:
@@ -15,21 +34,48 @@ def env_file(home: Path) -> Path:
     return home / ".env"
 
 
-def given(home: Path) -> dict[str, str]:
-    """Return each variable that has a value, by its name in lower case; the environment wins over the file.
-
-    A home without the file has only the environment.
-
-    Raises:
-        ConfigError: the file cannot be read.
-
-    """
+def given(home: Path) -> Given:
+    """Read as much as can be read; the environment wins over the file, and without the file there is only that."""
     file = env_file(home)
     try:
-        written = dotenv_values(file, encoding="utf-8") if file.is_file() or file.is_fifo() else {}
-    except UnicodeDecodeError:
-        raise ConfigError(f"{file} is not UTF-8 text", remedy="Save it as UTF-8.") from None
+        content = file.read_bytes() if file.is_file() or file.is_fifo() else b""
     except OSError as error:
         why = error.strerror or str(error)
-        raise ConfigError(f"{file} cannot be read: {why}", remedy="Give this user read access to it.") from error
+        problem = ConfigError(f"{file} cannot be read: {why}", remedy="Give this user read access to it.")
+        return Given(_with_environment({}), (problem,), (), ())
+    problems = []
+    try:
+        text = content.decode("utf-8-sig")
+    except UnicodeDecodeError:
+        problems.append(ConfigError(f"{file} is not UTF-8 text", remedy="Save it as UTF-8."))
+        text = content.decode("utf-8-sig", errors="replace")
+    bindings = list(parse_stream(StringIO(text)))
+    unread = [str(binding.original.line) for binding in bindings if binding.error]
+    if unread:
+        lines = f"line {unread[0]}" if len(unread) == 1 else f"lines {', '.join(unread)}"
+        remedy = "Write NAME=value, and a value with spaces, quotes or # in single quotes: NAME='a value'."
+        problems.append(ConfigError(f"{file} cannot be read in {lines}", remedy=remedy))
+    named = [binding for binding in bindings if binding.key is not None]
+    return Given(
+        _with_environment(_values(named)),
+        tuple(problems),
+        tuple(dict.fromkeys(binding.key or "" for binding in named)),
+        tuple(binding.key or "" for binding in named if binding.value is None),
+    )
+
+
+def _with_environment(written: Mapping[str, str]) -> dict[str, str]:
     return {name.lower(): value for source in (written, os.environ) for name, value in source.items() if value}
+
+
+def _values(bindings: list[Binding]) -> dict[str, str]:
+    """As a shell has them: `${NAME}` stands for another value, but not in single quotes."""
+    values: dict[str, str] = {}
+    for binding in bindings:
+        if binding.key is None or binding.value is None:
+            continue
+        is_literal = binding.original.string.partition("=")[2].lstrip().startswith(_LITERAL)
+        known = {**os.environ, **values}
+        atoms = () if is_literal else parse_variables(binding.value)
+        values[binding.key] = binding.value if is_literal else "".join(atom.resolve(known) for atom in atoms)
+    return values

@@ -12,8 +12,7 @@ from dataclasses import dataclass
 from difflib import SequenceMatcher, get_close_matches
 from pathlib import Path
 
-from dotenv import dotenv_values
-
+from common.env_file import given
 from common.errors import ConfigError
 from common.settings import Settings
 
@@ -50,11 +49,7 @@ class UnknownKey:
 
 def unknown_in_file(home: Path) -> tuple[UnknownKey, ...]:
     """Those of `<home>/.env` that are meant for us, in the file's order; none if there is no file that can be read."""
-    try:
-        names = tuple(dotenv_values(home / ".env", interpolate=False))
-    except (OSError, UnicodeDecodeError):
-        return ()
-    return unknown_among(names, prefixes=_OURS)
+    return unknown_among(given(home).names, prefixes=_OURS)
 
 
 def unknown_in_environment() -> tuple[UnknownKey, ...]:

@@ -21,15 +21,16 @@ class HomeSettings:
 def load_home_settings(home: Path) -> HomeSettings:
     """Read them from `<home>/.env` and the environment; what else stands there is not looked at.
 
+    Without a name it is "", and a time zone that is none counts as not set.
+
     Raises:
-        ConfigError: one of them is missing or wrong; then every variable is named that is.
+        ConfigError: nobody lives in `home`, nor was one to live there.
 
     """
-    values = given(home)
+    values = given(home).values
     name, folder, timezone = values.get("agent_name"), values.get("memory_dir"), values.get("soul_timezone", "")
-    if name is None or not is_timezone(timezone):
-        from common.settings import load_settings  # noqa: PLC0415 - takes time to load, and tells all that is wrong
+    if name is None:
+        from common.settings import settings_at_hand  # noqa: PLC0415 - takes time to load, and is rarely needed
 
-        settings = load_settings(home)
-        return HomeSettings(settings.agent_name, settings.memory_dir, settings.soul_timezone)
-    return HomeSettings(name, Path(folder) if folder else None, timezone)
+        settings_at_hand(home)
+    return HomeSettings(name or "", Path(folder) if folder else None, timezone if is_timezone(timezone) else "")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
-from typing import Annotated, Literal, TypeVar
+from typing import Annotated, Any, Literal, TypeVar
 from urllib.parse import ParseResult, parse_qs, unquote, urlparse
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, SecretStr, ValidationError
@@ -277,6 +277,40 @@ def load_settings(home: Path) -> Settings:
     return settings
 
 
+class _AtHand(Settings):
+    model_config = ConfigDict(validate_assignment=True)
+
+
+_BLANK: dict[str, Any] = {
+    name: SecretStr("") if field.annotation is SecretStr else ""
+    for name, field in Settings.model_fields.items()
+    if field.is_required()
+}
+
+
+def settings_at_hand(home: Path) -> tuple[Settings, tuple[str, ...]]:
+    """Read what can be read, for a command that only stops something or looks; with what is wrong, in words.
+
+    A variable that is wrong counts as not set; one that must be there and is not, is empty.
+
+    Raises:
+        ConfigError: nobody lives in `home`, nor was one to live there.
+
+    """
+    found = given(home)
+    if not (env_file(home).exists() or found.values.get("agent_name") or (home / ".memory").is_dir()):
+        load_settings(home)
+    settings, problems = _AtHand.model_construct(None, **_BLANK), [str(one) for one in found.problems]
+    for name, value in found.values.items():
+        if name in Settings.model_fields:
+            try:
+                setattr(settings, name, value)
+            except ValidationError as error:
+                problems += [_explain(dict(item)) for item in error.errors()]
+    problems += [f"{name.upper()} is missing" for name in _BLANK if name not in found.values]
+    return settings, tuple(problems)
+
+
 def load_room_settings(home: Path) -> RoomSettings:
     """Read from `<home>/.env` and the environment what a room is opened with; none of it need be there.
 
@@ -299,8 +333,13 @@ def load_name(home: Path) -> str:
 
 def _read(kind: type[Given], home: Path, *, remedy: str) -> Given:
     """`remedy` is for a home without `.env`."""
+    found = given(home)
+    for problem in found.problems:
+        raise problem
+    if bare := [name for name in found.bare if name.lower() in kind.model_fields]:
+        raise ConfigError(f"{env_file(home)} names {', '.join(bare)} without a value", remedy=f"Write {bare[0]}=value.")
     try:
-        return kind.model_validate(given(home))
+        return kind.model_validate(found.values)
     except ValidationError as error:
         file = env_file(home)
         there = file.exists()

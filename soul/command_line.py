@@ -115,20 +115,23 @@ def status(*, home: Home = Path(), json: Json = False) -> None:
 
 @app.command(cls=Command)
 def pause(
-    reason: Annotated[list[str] | None, typer.Argument(metavar="REASON", help="Why.")] = None, *, home: Home = Path()
+    reason: Annotated[list[str] | None, typer.Argument(metavar="REASON", help="Why.")] = None,
+    *,
+    home: Home = Path(),
+    json: Json = False,
 ) -> None:
     """Stop every public act at once, until `soul resume`."""
     from soul.commands.pause import run_pause  # noqa: PLC0415 - only this command needs it
 
-    run_pause(home, " ".join(reason or ()))
+    run_pause(home, " ".join(reason or ()), as_json=json)
 
 
 @app.command(cls=Command)
-def resume(*, home: Home = Path()) -> None:
+def resume(*, home: Home = Path(), json: Json = False) -> None:
     """End a pause, or safe mode. Exit code 1 if something else still holds the SOUL back."""
     from soul.commands.pause import run_resume  # noqa: PLC0415 - only this command needs it
 
-    raise typer.Exit(0 if run_resume(home) else 1)
+    raise typer.Exit(0 if run_resume(home, as_json=json) else 1)
 
 
 @app.command(cls=Command)

@@ -34,6 +34,10 @@ class Standing:
     def may_act(self) -> bool:
         return not self.paused and not self.safe_mode
 
+    def fields(self) -> dict[str, object]:
+        """Return the same for programs, in the camelCase of the status file."""
+        return {"paused": self.paused, "safeMode": self.safe_mode, "reasons": list(self.reasons)}
+
     def __str__(self) -> str:
         return "; ".join(self.reasons) or "may act"
 

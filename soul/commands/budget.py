@@ -6,19 +6,17 @@ from dataclasses import asdict
 from pathlib import Path
 
 from common.clock import Clock, SystemClock
-from common.settings import load_settings
 from modules.runtime.budget import ledger
 from modules.runtime.budget.report import day_lines, lines, report_of
 from modules.runtime.budget.types import Caps
 from modules.runtime.database.file import reading
-from modules.runtime.home import Home
+from soul.commands.at_hand import at_hand
 from soul.terminal.output import write_json, write_lines
 
 
 def run_budget(root: Path, *, as_json: bool, days: int = 7, clock: Clock | None = None) -> None:
     """Print it, with a line for each of the last `days` days. Raises `ConfigError` when there is no database yet."""
-    settings = load_settings(root)
-    home = Home.at(root, settings.memory_dir)
+    settings, home = at_hand(root)
     caps = Caps.per_day(settings.budget_tokens_per_day, settings.budget_usd_per_day)
     with reading(home.database) as connection:
         report = report_of(connection, caps, (clock or SystemClock()).now(), settings.soul_timezone)

@@ -9,7 +9,7 @@ from pathlib import Path
 from common.clock import SystemClock
 from common.errors import UsageError
 from common.redact import Redactor
-from common.settings import Settings, load_settings
+from common.settings import Settings
 from modules.runtime.console import SilentConsole
 from modules.runtime.database.database import Database
 from modules.runtime.database.file import reading
@@ -17,6 +17,7 @@ from modules.runtime.home import Home, lock_holder
 from modules.runtime.journal.journal import Journal
 from modules.services.outbox import approval
 from modules.services.outbox.types import Intent
+from soul.commands.at_hand import at_hand
 from soul.commands.draft_lines import Draft, as_json, full_lines, list_lines, with_answered
 from soul.commands.options import DraftAction
 from soul.terminal.output import write_json, write_lines
@@ -26,8 +27,7 @@ def run_drafts(root: Path, action: DraftAction, ids: Sequence[str], *, reason: s
     """Show or decide. Raises `NotWaiting`, before anything is decided, when one of `ids` does not wait."""
     if action is not DraftAction.LIST and not ids:
         raise UsageError(f"Which draft? `soul drafts {action} ID`", remedy="`soul drafts` shows what waits.")
-    settings = load_settings(root)
-    home = Home.at(root, settings.memory_dir)
+    settings, home = at_hand(root)
     if action in {DraftAction.LIST, DraftAction.SHOW}:
         with reading(home.database) as connection:
             intents = [approval.find(connection, given) for given in ids] if ids else approval.held(connection)

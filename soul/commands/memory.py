@@ -15,7 +15,7 @@ from common.errors import SoulError, UsageError
 from common.files import write_atomic
 from common.json_lines import split_lines
 from common.redact import Redactor
-from common.settings import Settings, load_settings
+from common.settings import Settings
 from modules.runtime.console import SilentConsole
 from modules.runtime.database.database import Database
 from modules.runtime.database.file import reading
@@ -26,6 +26,7 @@ from modules.services.agent.memory.days import day_span
 from modules.services.agent.memory.export import Snapshots, snapshot_lines
 from modules.services.agent.memory.sqlite_store import SqliteMemories
 from modules.services.agent.memory.types import Kind, Memory, MemoryStore, Query
+from soul.commands.at_hand import at_hand
 from soul.terminal.output import printable, write_json, write_json_lines, write_lines
 
 T = TypeVar("T")
@@ -37,7 +38,7 @@ _STDOUT = Path("-")
 def run_memory_list(root: Path, *, kinds: Collection[Kind], since: str, limit: int, as_json: bool) -> None:
     """Print what was remembered last. Raises `SoulError` for a day that is none."""
     _date(since)
-    settings, home = _at(root)
+    settings, home = at_hand(root)
     after = _day(since, settings)
     listed = _ask(settings, home, lambda store: store.listed(kinds=kinds, since=after, limit=limit))
     _show(listed, settings, as_json=as_json)
@@ -45,7 +46,7 @@ def run_memory_list(root: Path, *, kinds: Collection[Kind], since: str, limit: i
 
 def run_memory_search(root: Path, words: str, *, kinds: Collection[Kind], limit: int, as_json: bool) -> None:
     """Print what is found by these words, best first."""
-    settings, home = _at(root)
+    settings, home = at_hand(root)
     now = SystemClock().now()
     _show(
         _ask(settings, home, lambda store: store.search(Query(words, kinds, limit=limit), now)),
@@ -56,7 +57,7 @@ def run_memory_search(root: Path, words: str, *, kinds: Collection[Kind], limit:
 
 def run_memory_show(root: Path, memory_id: int, *, as_json: bool) -> None:
     """Print one memory whole, and all that ever stood under its subject. Raises `SoulError` if there is none."""
-    settings, home = _at(root)
+    settings, home = at_hand(root)
 
     async def find(store: MemoryStore) -> tuple[Memory | None, list[Memory]]:
         return await store.get(memory_id), await store.history(memory_id)
@@ -76,7 +77,7 @@ def run_memory_show(root: Path, memory_id: int, *, as_json: bool) -> None:
 
 def run_memory_export(root: Path, file: Path | None) -> None:
     """Write all of it as lines of JSON, to a file or to standard output."""
-    settings, home = _at(root)
+    settings, home = at_hand(root)
     _own_database(settings)
     with reading(home.database) as connection:
         lines = list(snapshot_lines(connection))
@@ -89,7 +90,7 @@ def run_memory_export(root: Path, file: Path | None) -> None:
 
 def run_memory_import(root: Path, file: Path) -> None:
     """Take in what an export wrote, all or nothing. Raises `SoulError` naming the line that is wrong."""
-    settings, home = _at(root)
+    settings, home = at_hand(root)
     _own_database(settings)
     try:
         text = sys.stdin.read() if file == _STDOUT else file.read_text(encoding="utf-8")
@@ -107,11 +108,6 @@ def run_memory_import(root: Path, file: Path) -> None:
         return told
 
     write_lines(asyncio.run(_beside(home, take_in)))
-
-
-def _at(root: Path) -> tuple[Settings, Home]:
-    settings = load_settings(root)
-    return settings, Home.at(root, settings.memory_dir)
 
 
 def _own_database(settings: Settings) -> None:

@@ -9,7 +9,7 @@ from pathlib import Path
 from common.clock import SystemClock
 from common.errors import UsageError
 from common.redact import Redactor
-from common.settings import Settings, load_settings
+from common.settings import Settings
 from modules.runtime.console import SilentConsole
 from modules.runtime.database.database import Database
 from modules.runtime.database.file import reading
@@ -17,6 +17,7 @@ from modules.runtime.home import Home
 from modules.runtime.journal.journal import Journal
 from modules.runtime.journal.types import Entry
 from modules.services.rights import store
+from soul.commands.at_hand import at_hand
 from soul.terminal.output import write_json, write_lines
 
 
@@ -29,8 +30,7 @@ def run_mute(root: Path, did: str, *, off: bool, as_json: bool) -> None:
         raise UsageError("Whose mute is to end? `soul mute DID --off`", remedy="`soul mute` lists who is muted.")
     if did and not did.startswith("did:"):
         raise UsageError(f"{did} is no DID", remedy="A DID looks like did:plc:abc123; a profile's address shows it.")
-    settings = load_settings(root)
-    home = Home.at(root, settings.memory_dir)
+    settings, home = at_hand(root)
     if did:
         asyncio.run(_change(settings, home, did, off=off))
     with reading(home.database) as connection:

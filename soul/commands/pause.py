@@ -4,18 +4,22 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from common.settings import load_settings
 from modules.runtime.control import Control, Standing
 from modules.runtime.control_watch import COLLECTION
 from modules.runtime.crash_loop import forget_starts
 from modules.runtime.home import Home, lock_holder
-from soul.terminal.output import write_lines
+from soul.commands.at_hand import at_hand
+from soul.terminal.output import write_json, write_lines
 
 
-def run_pause(root: Path, reason: str) -> None:
+def run_pause(root: Path, reason: str, *, as_json: bool = False) -> None:
     """Nothing public leaves from now on. Raises `StorageError`."""
-    home = _home(root)
-    if stands := pause(home, reason):
+    _, home = at_hand(root)
+    stands = pause(home, reason)
+    if as_json:
+        write_json(Control(home.memory).standing().fields())
+        return
+    if stands:
         write_lines(f"{stands}; nothing public leaves until `soul resume`")
         return
     when = "at once" if lock_holder(home) is not None else "from its next start"
@@ -35,12 +39,15 @@ def pause(home: Home, reason: str) -> str:
     return f"Already paused; the reason is now: {after}" + (f" (it was: {before})" if before else "")
 
 
-def run_resume(root: Path) -> bool:
+def run_resume(root: Path, *, as_json: bool = False) -> bool:
     """Take it back; False if something else still speaks against acting. Raises `StorageError`."""
-    home = _home(root)
+    _, home = at_hand(root)
     before = Control(home.memory).standing()
     standing = resume(home)
-    write_lines(*resumed_lines(standing, before))
+    if as_json:
+        write_json(standing.fields())
+    else:
+        write_lines(*resumed_lines(standing, before))
     return standing.may_act
 
 
@@ -60,7 +67,3 @@ def resumed_lines(standing: Standing, before: Standing) -> list[str]:
         f"Still {standing}",
         f"  → Delete the {COLLECTION} record in your own Bluesky repo; it is read again within a minute.",
     ]
-
-
-def _home(root: Path) -> Home:
-    return Home.at(root, load_settings(root).memory_dir)

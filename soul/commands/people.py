@@ -24,6 +24,7 @@ from modules.services.agent.identity.keeper import SelfKeeper
 from modules.services.rights.forgetting import Forgetting, open_people_server
 from modules.services.rights.left import Forgotten, entry_of
 from modules.services.rights.requests import ForgetRequest, ForgetRequests
+from soul.commands.at_hand import at_hand
 from soul.terminal.output import printable, write_json, write_lines
 
 if TYPE_CHECKING:
@@ -35,8 +36,7 @@ _WORDS_CHARS = 160
 
 def run_know(root: Path, who: str, *, as_json: bool) -> None:
     """Print what each store of the home holds of `who`. Raises `SoulError` where it cannot be read."""
-    settings = load_settings(root)
-    home = Home.at(root, settings.memory_dir)
+    settings, home = at_hand(root)
 
     async def know() -> None:
         async with forgetting_beside(settings, home) as forgetting:

@@ -16,7 +16,7 @@ from typing import TypeVar
 from common.clock import SystemClock
 from common.errors import NotWaiting, SoulError
 from common.redact import Redactor
-from common.settings import Settings, load_settings
+from common.settings import Settings
 from modules.runtime.console import SilentConsole
 from modules.runtime.database.database import Database
 from modules.runtime.home import Home
@@ -25,6 +25,7 @@ from modules.services.agent.identity.entries import what_moved
 from modules.services.agent.identity.history import History, sha256
 from modules.services.agent.identity.keeper import SelfKeeper
 from modules.services.agent.identity.types import Change, Held, Version
+from soul.commands.at_hand import at_hand
 from soul.terminal.output import Colour, write_json, write_line, write_lines
 from soul.terminal.wording import moment
 
@@ -38,7 +39,7 @@ _SEE_HELD = "`soul self held` shows what waits."
 
 def run_self_log(root: Path, *, as_json: bool) -> None:
     """Print every version that is kept, newest first, with who wrote it and why."""
-    settings, home = _at(root)
+    settings, home = at_hand(root)
     with History(home).alone() as history:
         versions, now = history.versions(), sha256(history.current())
     if as_json:
@@ -58,7 +59,7 @@ def run_self_log(root: Path, *, as_json: bool) -> None:
 
 def run_self_diff(root: Path, version: str = "") -> None:
     """Print what changed from that version until now; without one, what the last change did. Raises `SoulError`."""
-    with History(_at(root)[1]).alone() as history:
+    with History(at_hand(root)[1]).alone() as history:
         now = history.current()
         old = _found(history, version) if version else _before(history, now)
         before = history.read(old) if old else b""
@@ -70,7 +71,7 @@ def run_self_diff(root: Path, version: str = "") -> None:
 
 def run_self_held(root: Path, *, as_json: bool) -> None:
     """Print the change that waits for the owner, and what it would do."""
-    settings, home = _at(root)
+    settings, home = at_hand(root)
     with History(home).alone() as history:
         held, now = history.held(), history.current()
     _tell_amiss(history)
@@ -86,7 +87,7 @@ def run_self_held(root: Path, *, as_json: bool) -> None:
 
 def run_self_rollback(root: Path, version: str) -> None:
     """Make SELF.md what it was. Raises `SoulError` when there is no such version, or it may not be SELF.md."""
-    settings, home = _at(root)
+    settings, home = at_hand(root)
     with History(home).alone() as history:
         old = _found(history, version)
     change = asyncio.run(_with_keeper(settings, home, lambda keeper: keeper.roll_back(old)))
@@ -95,7 +96,7 @@ def run_self_rollback(root: Path, version: str) -> None:
 
 def run_self_decide(root: Path, *, approve: bool) -> None:
     """Let the change that waits happen, or give it up. Raises `NotWaiting` when none waits."""
-    settings, home = _at(root)
+    settings, home = at_hand(root)
     with History(home).alone() as history:
         waits = history.held() is not None
     _tell_amiss(history)
@@ -113,11 +114,6 @@ def run_self_decide(root: Path, *, approve: bool) -> None:
 def _tell_amiss(history: History) -> None:
     if history.amiss:
         write_lines(history.amiss, to=sys.stderr)
-
-
-def _at(root: Path) -> tuple[Settings, Home]:
-    settings = load_settings(root)
-    return settings, Home.at(root, settings.memory_dir)
 
 
 def _found(history: History, name: str) -> Version:

@@ -33,9 +33,8 @@ def run_status(root: Path, *, as_json: bool) -> None:
 
 def look(home: Home) -> dict[str, Any]:
     """The status file; what the owner decides, `standing` and `drafts`, as it is now, also while nobody is awake."""
-    standing = Control(home.memory).standing()
-    said = {"paused": standing.paused, "safeMode": standing.safe_mode, "reasons": list(standing.reasons)}
-    return {**read_status(home), "standing": said, "drafts": _drafts(home)}
+    standing = Control(home.memory).standing().fields()
+    return {**read_status(home), "standing": standing, "drafts": _drafts(home)}
 
 
 def read_status(home: Home) -> dict[str, Any]:

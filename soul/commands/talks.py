@@ -14,7 +14,7 @@ from common.clock import iso, local, parse_iso
 from common.errors import SoulError, UsageError
 from common.redact import Redactor
 from common.result import Err
-from common.settings import Settings, load_settings
+from common.settings import Settings
 from common.text.untrusted import one_line
 from common.wording import number, purpose
 from modules.runtime.database.database import Database
@@ -29,6 +29,7 @@ from modules.services.agent.sessions.talks import Stretch, Talk
 from modules.services.agent.sessions.types import Session
 from modules.services.commitments.naming import web_url
 from modules.services.inbox import received
+from soul.commands.at_hand import at_hand
 from soul.commands.options import TalkAction
 from soul.terminal.output import printable, write_json, write_lines
 
@@ -48,8 +49,7 @@ def run_talks(root: Path, action: TalkAction, given: str, *, limit: int, as_json
     """
     if action is TalkAction.SHOW and not given:
         raise UsageError("Which conversation? `soul talks show ID`", remedy="`soul talks` shows them.")
-    settings = load_settings(root)
-    home = Home.at(root, settings.memory_dir)
+    settings, home = at_hand(root)
     if action is TalkAction.LIST:
         listed, names = asyncio.run(_listed(home, limit))
         if as_json:

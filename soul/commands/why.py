@@ -5,17 +5,16 @@ from __future__ import annotations
 from pathlib import Path
 
 from common.errors import SoulError
-from common.settings import load_settings
 from modules.runtime.database.file import reading
-from modules.runtime.home import Home
 from modules.services.explanation import why
+from soul.commands.at_hand import at_hand
 from soul.terminal.output import write_json, write_lines
 
 
 def run_why(root: Path, what: str, *, as_json: bool) -> None:
     """Print it. Raises `SoulError`, in one line, when there is no such story."""
-    settings = load_settings(root)
-    with reading(Home.at(root, settings.memory_dir).database) as connection:
+    settings, home = at_hand(root)
+    with reading(home.database) as connection:
         story = why.story_of(connection, what)
     if isinstance(story, why.Unknown):
         raise SoulError(story.reason)

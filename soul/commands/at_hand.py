@@ -1,0 +1,20 @@
+"""The settings and the home for a command that only stops something or looks: a mistake in `.env` does not keep it."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+from common.redact import Redactor
+from common.settings import Settings, settings_at_hand
+from modules.runtime.home import Home
+from soul.terminal.output import printable, write_lines
+
+
+def at_hand(root: Path) -> tuple[Settings, Home]:
+    """Return what can be read, and say on standard error what cannot. Raises `ConfigError` where nobody lives."""
+    settings, problems = settings_at_hand(root)
+    if problems:
+        clean = Redactor(settings.secrets).text("; ".join(problems))
+        write_lines(f"◆ Settings: {printable(clean)} (done without; `soul run` needs it)", to=sys.stderr)
+    return settings, Home.at(root, settings.memory_dir)
