@@ -151,7 +151,7 @@ def drafts(
 
 @app.command(cls=Command)
 def mute(
-    did: options.MutedDid = "",
+    who: options.Muted = "",
     *,
     off: Annotated[bool, typer.Option("--off", help="End the mute.")] = False,
     home: Home = Path(),
@@ -160,7 +160,7 @@ def mute(
     """Whom it leaves alone: it says nothing to them, and does not read their posts; also while it runs."""
     from soul.commands.mute import run_mute  # noqa: PLC0415 - only this command needs it
 
-    run_mute(home, did, off=off, as_json=json)
+    run_mute(home, who, off=off, as_json=json)
 
 
 @app.command("bluesky-reset", cls=Command)
@@ -180,11 +180,17 @@ def know(who: Who, *, home: Home = Path(), json: Json = False) -> None:
 
 
 @app.command(cls=Command)
-def forget(who: Who, *, home: Home = Path(), json: Json = False) -> None:
-    """Delete all that it holds of somebody. A SOUL that runs starts anew for it."""
+def forget(
+    who: Who,
+    *,
+    yes: Annotated[bool, typer.Option("--yes", help="Do not ask back.")] = False,
+    home: Home = Path(),
+    json: Json = False,
+) -> None:
+    """Delete all that it holds of somebody, once you typed yes. A SOUL that runs starts anew for it."""
     from soul.commands.people import run_forget  # noqa: PLC0415 - only this command needs it
 
-    run_forget(home, who, as_json=json)
+    run_forget(home, who, as_json=json, yes=yes)
 
 
 @app.command(cls=Command)

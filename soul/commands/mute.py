@@ -17,20 +17,21 @@ from modules.runtime.home import Home
 from modules.runtime.journal.journal import Journal
 from modules.runtime.journal.types import Entry
 from modules.services.rights import store
+from modules.services.rights.identify import identify
 from soul.commands.at_hand import at_hand
+from soul.commands.init import resolve
 from soul.terminal.output import write_json, write_lines
 
 
-def run_mute(root: Path, did: str, *, off: bool, as_json: bool) -> None:
-    """Mute the account `did`, end its mute with `off`, or list who is muted and who wants no reply.
+def run_mute(root: Path, who: str, *, off: bool, as_json: bool) -> None:
+    """Mute the account `who` (a DID or a handle), end its mute with `off`, or list who is muted and who wants no reply.
 
     Raises `UsageError`. What ends a mute also ends the account's own request for no reply.
     """
-    if off and not did:
-        raise UsageError("Whose mute is to end? `soul mute DID --off`", remedy="`soul mute` lists who is muted.")
-    if did and not did.startswith("did:"):
-        raise UsageError(f"{did} is no DID", remedy="A DID looks like did:plc:abc123; a profile's address shows it.")
+    if off and not who:
+        raise UsageError("Whose mute is to end? `soul mute WHO --off`", remedy="`soul mute` lists who is muted.")
     settings, home = at_hand(root)
+    did = _did_of(settings, home, who) if who else ""
     if did:
         asyncio.run(_change(settings, home, did, off=off))
     with reading(home.database) as connection:
@@ -39,10 +40,26 @@ def run_mute(root: Path, did: str, *, off: bool, as_json: bool) -> None:
         rows = [{"did": one, "since": since, "by": "owner"} for one, since in muted.items()]
         write_json(rows + [{"did": one, "since": since, "by": "account"} for one, since in no_reply.items()])
     elif did:
-        write_lines(f"Muted {did}: nothing is said to it, and its posts are not read" if not off else f"Unmuted {did}")
+        whom = did if who == did else f"{who} ({did})"
+        write_lines(
+            f"Muted {whom}: nothing is said to it, and its posts are not read" if not off else f"Unmuted {whom}"
+        )
     else:
         write_lines(*(f"{one} since {since}" for one, since in muted.items()))
         write_lines(*(f"{one} wants no reply since {since}" for one, since in no_reply.items()))
+
+
+def _did_of(settings: Settings, home: Home, who: str) -> str:
+    """Whose handle it is, by the network, else by what the home holds. Raises `UsageError`."""
+    if who.startswith("did:"):
+        return who
+    if did := resolve(settings.atproto_service_url, who.removeprefix("@")):
+        return did
+    with reading(home.database) as connection:
+        known = identify(connection, home.memory / "relationships.json", who)
+    if known.did:
+        return known.did
+    raise UsageError(f"Nobody is known by {who}", remedy="Check the handle, or give the DID: did:plc:abc123.")
 
 
 async def _change(settings: Settings, home: Home, did: str, *, off: bool) -> None:

@@ -55,10 +55,13 @@ class MemoryKind(StrEnum):
 
 
 DraftIds = Annotated[
-    list[str] | None, typer.Argument(metavar="ID", help="Which ones: ids, or their first 4 characters.")
+    list[str] | None,
+    typer.Argument(metavar="ID", help="Which ones: numbers of the last list, ids, or their first 4 characters."),
 ]
 DryRun = Annotated[bool, typer.Option("--dry-run", help="Only list what would be deleted.")]
-MutedDid = Annotated[str, typer.Argument(metavar="DID", help="Whom: the DID of an account; left out, all are listed.")]
+Muted = Annotated[
+    str, typer.Argument(metavar="WHO", help="Whom: the DID or the handle of an account; left out, all are listed.")
+]
 Kinds = Annotated[
     list[MemoryKind] | None,
     typer.Option("--kind", metavar="KIND", help=f"One of {', '.join(MemoryKind)}; may be given again."),

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
+import sys
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import asdict
 from pathlib import Path
@@ -12,6 +13,7 @@ from typing import TYPE_CHECKING
 from adapters.storage.store import Credentials, open_storage
 from common.clock import Clock, SystemClock
 from common.errors import UsageError
+from common.person import Person
 from common.redact import Redactor
 from common.settings import Settings, load_settings
 from common.wording import number
@@ -45,7 +47,7 @@ def run_know(root: Path, who: str, *, as_json: bool) -> None:
         if as_json:
             write_json({"person": asdict(trace.person), "held": [asdict(one) for one in held]})
             return
-        write_lines(f"{trace.person.did or 'no DID known'} {' '.join(f'@{one}' for one in trace.person.handles)}")
+        write_lines(_named(trace.person))
         for one in held:
             write_lines(f"{one.store:<16} {number(one.count)}")
             write_lines(*(f"    {printable(words)[:_WORDS_CHARS]}" for words in one.words[:_WORDS_SHOWN]))
@@ -53,24 +55,38 @@ def run_know(root: Path, who: str, *, as_json: bool) -> None:
     asyncio.run(know())
 
 
-def run_forget(root: Path, who: str, *, as_json: bool) -> None:
-    """Delete all that the home holds of `who`, or let the SOUL that lives there do so. Raises `SoulError`."""
+def run_forget(
+    root: Path, who: str, *, as_json: bool, yes: bool = False, ask: Callable[[str], str] | None = None
+) -> None:
+    """Delete all that the home holds of `who`, or let the SOUL that lives there do so. Raises `SoulError`.
+
+    Unless `yes`, `ask` must answer "yes"; without it the terminal is asked, and where there is none, nobody.
+    """
     settings = load_settings(root)
     home = Home.at(root, settings.memory_dir)
     clock = SystemClock()
 
-    async def request() -> None:
+    async def request() -> bool:
         async with forgetting_beside(settings, home) as forgetting:
             trace = await forgetting.trace(who)
+            count = sum(one.count for one in await forgetting.about(trace))
         person = trace.person
         owner, own = settings.owner_bluesky_social_handle_did, settings.agent_bluesky_username.lower()
         if person.did == owner or own in person.handles:
             raise UsageError(f"{who} is the owner or the SOUL itself", remedy="`soul run --flush-all` forgets all.")
+        if not person.did and not count:
+            raise UsageError(f"Nobody is known by {who}", remedy="`soul know WHO` tells what is held; a DID works too.")
+        if not yes and not await asyncio.to_thread(_is_sure, _named(person), count, ask):
+            return False
         ForgetRequests(home.memory).give(ForgetRequest(trace, clock.now()))
+        return True
 
     # NOTE(self): asked before, since a SOUL that lives starts anew as soon as it sees the request.
     is_awake = lock_holder(home) is not None
-    asyncio.run(request())
+    if not asyncio.run(request()):
+        text = "Nothing was forgotten"
+        write_json({"done": False, "said": text}) if as_json else write_lines(text)
+        return
     if is_awake:
         text = "The SOUL is awake: it starts anew within two minutes, and forgets"
         write_json({"done": False, "said": text}) if as_json else write_lines(text)
@@ -82,6 +98,18 @@ def run_forget(root: Path, who: str, *, as_json: bool) -> None:
     for one in done:
         write_lines(f"Forgotten: {number(one.rows)} rows, {number(one.files)} files and objects")
         write_lines(*(f"Still named in {place}, which is yours to change" for place in one.left))
+
+
+def _named(person: Person) -> str:
+    return " ".join([person.did or "no DID known", *(f"@{one}" for one in person.handles)])
+
+
+def _is_sure(whom: str, count: int, ask: Callable[[str], str] | None) -> bool:
+    """Whether the owner types yes. Raises `UsageError` where nobody can be asked."""
+    if ask is None and not sys.stdin.isatty():
+        raise UsageError("`soul forget` asks back, and nobody is there to answer", remedy="Add --yes.")
+    said = (ask or input)(f"{printable(whom)}: {number(count)} entries go, and nobody can bring them back. Type yes: ")
+    return said.strip() == "yes"
 
 
 def carry_out_requests(

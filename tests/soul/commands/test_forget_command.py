@@ -91,7 +91,7 @@ async def test_after_a_forget_no_byte_of_the_home_tells_of_the_person(
     assert known["person"]["did"] == did
     counts = {held["store"]: held["count"] for held in known["held"]}
     assert all(counts[store] for store in ("received posts", "acts", "conversations", "memories", "journal", "files"))
-    await asyncio.to_thread(run_forget, home.root, "@quillon.test", as_json=False)
+    await asyncio.to_thread(run_forget, home.root, "@quillon.test", as_json=False, yes=True)
     assert places_that_hold(home.root, *needles) == []
     async with awake(home) as life:
         listed = await life.app.services.knowledge.stores.memories.listed()
@@ -112,7 +112,7 @@ async def test_a_soul_that_runs_starts_anew_and_has_forgotten(
     write_atomic(home.workspace / "USER.md", "I live by the weir.\nMy oldest friend is @quillon.test.\n")
     async with started("run", "--home", str(home.root)) as process:
         await until(process, "Awake")
-        await asyncio.to_thread(run_forget, home.root, did, as_json=True)
+        await asyncio.to_thread(run_forget, home.root, did, as_json=True, yes=True)
         assert json.loads(capsys.readouterr().out)["done"] is False
         await until(process, "still named in workspace/USER.md (line 2); only you change that")
         await until(process, "Awake")
@@ -150,7 +150,7 @@ async def test_somebody_forgotten_who_asks_again_is_answered_and_forgotten_again
     running_town.network.post_as(did, f"@rowan.test {WORDS}: which roof is louder?")
     async with awake(home) as life:
         await life.look()
-    await asyncio.to_thread(run_forget, home.root, did, as_json=False)
+    await asyncio.to_thread(run_forget, home.root, did, as_json=False, yes=True)
     async with awake(home) as life:
         await life.look()
         assert len(running_town.texts("rowan")) == 1
@@ -171,7 +171,7 @@ async def test_a_mute_outlives_the_forgetting(running_town: RunningTown) -> None
     home, did = running_town.make_home("rowan"), running_town.account("quillon")
     async with awake(home):
         await asyncio.to_thread(run_mute, home.root, did, off=False, as_json=False)
-    await asyncio.to_thread(run_forget, home.root, did, as_json=False)
+    await asyncio.to_thread(run_forget, home.root, did, as_json=False, yes=True)
     assert places_that_hold(home.root, did, "quillon") == []
     async with awake(home) as life:
         running_town.network.post_as(did, "@rowan.test which roof is louder?")
@@ -203,7 +203,7 @@ async def test_memories_on_a_server_go_too(running_town: RunningTown, postgres_u
         for subject in ("quillon.test", "slate"):
             memory = NewMemory("fact", subject, f"Something of {subject} that is remembered.")
             await services.knowledge.stores.memories.save(memory, services.clock.now())
-    await asyncio.to_thread(run_forget, home.root, "quillon.test", as_json=False)
+    await asyncio.to_thread(run_forget, home.root, "quillon.test", as_json=False, yes=True)
     async with awake(home) as life:
         listed = await life.app.services.knowledge.stores.memories.listed()
     assert [memory.subject for memory in listed] == ["slate"]
@@ -245,4 +245,23 @@ async def test_the_owner_and_the_soul_itself_are_not_forgotten(running_town: Run
     async with awake(home) as life:
         await life.look()
     with pytest.raises(UsageError):
-        await asyncio.to_thread(run_forget, home.root, who, as_json=False)
+        await asyncio.to_thread(run_forget, home.root, who, as_json=False, yes=True)
+
+
+async def test_it_asks_back_and_nobody_unknown_is_forgotten(running_town: RunningTown) -> None:
+    home, kit = running_town.make_home("rowan"), running_town.account("kit")
+    running_town.network.post_as(kit, "@rowan.test which roof is louder?")
+    async with awake(home) as life:
+        await life.look()
+    asked: list[str] = []
+
+    def no(question: str) -> str:
+        asked.append(question)
+        return "no"
+
+    await asyncio.to_thread(run_forget, home.root, "@kit.test", as_json=False, ask=no)
+    assert kit in asked[0]
+    assert not ForgetRequests(home.memory).due(SystemClock().now())
+    with pytest.raises(UsageError, match=r"Nobody is known by somebody\.test"):
+        await asyncio.to_thread(run_forget, home.root, "somebody.test", as_json=False, ask=no)
+    assert len(asked) == 1

@@ -66,6 +66,14 @@ async def test_the_posts_of_a_muted_account_are_left_out_of_a_thread(running_tow
     assert "heron" not in "".join(str(request) for request in running_town.mind.asked)
 
 
+async def test_a_handle_will_do(running_town: RunningTown, capsys: pytest.CaptureFixture[str]) -> None:
+    home, kit = running_town.make_home("rowan"), running_town.account("kit")
+    async with awake(home):
+        for off in (False, True):
+            await asyncio.to_thread(run_mute, home.root, "@kit.test", off=off, as_json=True)
+            assert [one["did"] for one in json.loads(capsys.readouterr().out)] == ([] if off else [kit])
+
+
 async def test_who_is_muted_is_listed(running_town: RunningTown, capsys: pytest.CaptureFixture[str]) -> None:
     home = running_town.make_home("rowan")
     async with awake(home):
@@ -77,7 +85,9 @@ async def test_who_is_muted_is_listed(running_town: RunningTown, capsys: pytest.
         assert one["did"] == "did:plc:kit"
 
 
-@pytest.mark.parametrize(("did", "off"), [("", True), ("kit.test", False)])
-def test_a_wrong_name_is_refused(running_town: RunningTown, did: str, *, off: bool) -> None:
-    with pytest.raises(UsageError):
-        run_mute(running_town.make_home("rowan").root, did, off=off, as_json=False)
+@pytest.mark.parametrize(("did", "off"), [("", True), ("nobody-there.test", False)])
+async def test_a_wrong_name_is_refused(running_town: RunningTown, did: str, *, off: bool) -> None:
+    home = running_town.make_home("rowan")
+    async with awake(home):
+        with pytest.raises(UsageError):
+            await asyncio.to_thread(run_mute, home.root, did, off=off, as_json=False)
