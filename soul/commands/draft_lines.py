@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sqlite3
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -9,6 +10,8 @@ from datetime import datetime
 from typing import Any
 
 from common.clock import local, parse_iso
+from common.errors import NotWaiting
+from modules.runtime.control import Standing
 from modules.services.explanation.handles import known_handles, with_handles
 from modules.services.inbox import received
 from modules.services.outbox.audit import SHORT_ID_CHARS
@@ -16,6 +19,7 @@ from modules.services.outbox.policy import is_expired
 from modules.services.outbox.types import Intent
 
 _LIST_CHARS = 80
+_NUMBER = re.compile(r"[0-9]{1,3}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,6 +55,29 @@ def numbered_lines(drafts: Sequence[Draft], now: datetime, timezone: str) -> lis
     """The same, numbered from 1 where there are any."""
     lines = list_lines(drafts, now, timezone)
     return [f"{number:>2}  {line}" for number, line in enumerate(lines, start=1)] if drafts else lines
+
+
+def meant(given: str, shown: Sequence[str]) -> str:
+    """The id that stood beside a number in the list last `shown`, however the queue has moved since; else `given`.
+
+    Raises:
+        NotWaiting: no draft stood there.
+
+    """
+    if not _NUMBER.fullmatch(given):
+        return given
+    if not 1 <= int(given) <= len(shown):
+        raise NotWaiting(f"No draft was shown under number {given}", remedy="`soul drafts` (or /drafts) numbers them.")
+    return shown[int(given) - 1]
+
+
+def leaving(standing: Standing, *, is_awake: bool) -> str:
+    """When what was approved leaves."""
+    if not standing.may_act:
+        return f"It leaves after `soul resume`: {standing}"
+    if not is_awake:
+        return "Nobody is awake: it leaves after the next `soul run`, unless it has lost its sense by then"
+    return "It leaves in its turn, mostly within a minute; `soul why ID` tells how it went"
 
 
 def full_lines(draft: Draft, now: datetime, timezone: str) -> list[str]:

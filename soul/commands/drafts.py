@@ -3,14 +3,20 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from collections.abc import Sequence
 from pathlib import Path
 
+from pydantic import TypeAdapter
+
 from common.clock import SystemClock
+from common.constants import TEXT_MAX_BYTES
 from common.errors import UsageError
+from common.files import read_bounded, write_atomic
 from common.redact import Redactor
 from common.settings import Settings
 from modules.runtime.console import SilentConsole
+from modules.runtime.control import Control
 from modules.runtime.database.database import Database
 from modules.runtime.database.file import reading
 from modules.runtime.home import Home, lock_holder
@@ -18,7 +24,7 @@ from modules.runtime.journal.journal import Journal
 from modules.services.outbox import approval
 from modules.services.outbox.types import Intent
 from soul.commands.at_hand import at_hand
-from soul.commands.draft_lines import Draft, as_json, full_lines, list_lines, with_answered
+from soul.commands.draft_lines import Draft, as_json, full_lines, leaving, meant, numbered_lines, with_answered
 from soul.commands.options import DraftAction
 from soul.terminal.output import write_json, write_lines
 
@@ -28,10 +34,13 @@ def run_drafts(root: Path, action: DraftAction, ids: Sequence[str], *, reason: s
     if action is not DraftAction.LIST and not ids:
         raise UsageError(f"Which draft? `soul drafts {action} ID`", remedy="`soul drafts` shows what waits.")
     settings, home = at_hand(root)
+    ids = [meant(given, _shown(home)) for given in ids]
     if action in {DraftAction.LIST, DraftAction.SHOW}:
         with reading(home.database) as connection:
             intents = [approval.find(connection, given) for given in ids] if ids else approval.held(connection)
             drafts = with_answered(connection, intents)
+        if not ids:
+            write_atomic(_shown_file(home), json.dumps([draft.intent.id for draft in drafts]), mode=0o600)
         _show(drafts, settings, json_wanted=json_wanted, full=action is DraftAction.SHOW)
         return
     decided = asyncio.run(_decide(settings, home, action, ids, reason))
@@ -40,8 +49,20 @@ def run_drafts(root: Path, action: DraftAction, ids: Sequence[str], *, reason: s
         return
     for intent in decided:
         write_lines(f"{'Approved' if action is DraftAction.APPROVE else 'Rejected'} {intent.id}")
-    if action is DraftAction.APPROVE and lock_holder(home) is None:
-        write_lines("Nobody is awake: it leaves after the next `soul run`, unless it has lost its sense by then")
+    if action is DraftAction.APPROVE:
+        write_lines(leaving(Control(home.memory).standing(), is_awake=lock_holder(home) is not None))
+
+
+def _shown_file(home: Home) -> Path:
+    """Where the ids of the list last shown lie, in its order: by its numbers the owner names a draft."""
+    return home.memory / "drafts_shown.json"
+
+
+def _shown(home: Home) -> list[str]:
+    try:
+        return TypeAdapter(list[str]).validate_json(read_bounded(_shown_file(home), TEXT_MAX_BYTES))
+    except (OSError, ValueError):
+        return []
 
 
 async def _decide(settings: Settings, home: Home, action: DraftAction, ids: Sequence[str], reason: str) -> list[Intent]:
@@ -71,8 +92,8 @@ def _show(drafts: Sequence[Draft], settings: Settings, *, json_wanted: bool, ful
         for draft in drafts:
             write_lines(*full_lines(draft, now, timezone))
     else:
-        write_lines(*list_lines(drafts, now, timezone))
+        write_lines(*numbered_lines(drafts, now, timezone))
         if drafts:
             write_lines(
-                "`soul drafts approve ID…` or `reject ID…`; `show ID` for all of it (4 characters of an ID will do)"
+                "`soul drafts approve ID…` or `reject ID…`; `show ID` for all of it (its number, or 4 characters of it)"
             )

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-import re
 from collections.abc import Collection, Sequence
 
 from pydantic import TypeAdapter, ValidationError
 
 from common.clock import Clock
-from common.errors import NotWaiting, SoulError
+from common.errors import SoulError
 from common.settings import Settings
 from modules.runtime.budget.report import lines as budget_lines
 from modules.runtime.budget.report import report_of
@@ -25,7 +24,7 @@ from modules.services.explanation import why
 from modules.services.outbox.approval import held
 from modules.services.outbox.outbox import Outbox
 from modules.services.own_feed.reply_limits import Audience, LimitProblem, ReplyLimits
-from soul.commands.draft_lines import numbered_lines, with_answered
+from soul.commands.draft_lines import leaving, meant, numbered_lines, with_answered
 from soul.commands.pause import pause, resume, resumed_lines
 from soul.commands.status import look, status_lines
 from soul.terminal.commands import OTHERWISE, Command, Commands
@@ -37,7 +36,6 @@ _NO_LIMIT: dict[LimitProblem, str] = {
     "Not First Post": "That post is a reply; who may reply is said for the first post of a thread",
     "Unclear Audience": "/replies needs to know who: nobody, everybody, or some of mentioned,followers,following",
 }
-_NUMBER = re.compile(r"[0-9]{1,3}")
 
 
 class OwnerCommands:
@@ -89,7 +87,12 @@ class OwnerCommands:
                 self.replies,
             ),
             Command("why URL", "the story of a post, an act or a silence", self.why),
-            Command("new", "end this conversation; what matters of it is remembered", self.new),
+            Command(
+                "new",
+                "end this conversation; what matters of it is remembered",
+                self.new,
+                begins="Ending this conversation, and keeping what matters of it …",
+            ),
             Command("later", "not the first talk now; it waits for the next start", self.later),
             Command("self", "how SELF.md changed", self.self_history),
             Command("quit", "end this life; nothing accepted is lost", self.quit),
@@ -112,12 +115,12 @@ class OwnerCommands:
         return numbered_lines(waiting, self._clock.now(), self._settings.soul_timezone)
 
     async def approve(self, rest: str) -> Sequence[str]:
-        await self._outbox.approve(self._meant(_one(rest, "approve")))
-        return []
+        await self._outbox.approve(meant(_one(rest, "approve"), self._shown))
+        return [leaving(Control(self._home.memory).standing(), is_awake=True)]
 
     async def reject(self, rest: str) -> Sequence[str]:
         given, _, reason = rest.partition(" ")
-        await self._outbox.reject(self._meant(_one(given, "reject")), reason)
+        await self._outbox.reject(meant(_one(given, "reject"), self._shown), reason)
         return []
 
     async def pause(self, rest: str) -> Sequence[str]:
@@ -151,7 +154,9 @@ class OwnerCommands:
         outcome = await self._owner.start_afresh()
         if outcome.status == "waiting":
             return [f"This conversation is over; its archive waits: {outcome.reason}"]
-        return [] if outcome.status == "done" else [f"No conversation was ended: {outcome.reason}"]
+        if outcome.status == "done":
+            return ["This conversation is over, and what matters of it is remembered; your next line begins another"]
+        return [f"No conversation was ended: {outcome.reason}"]
 
     async def later(self, _: str) -> Sequence[str]:
         self._onboarding.postpone()
@@ -163,14 +168,6 @@ class OwnerCommands:
     async def quit(self, _: str) -> Sequence[str]:
         self._ended.set()
         return []
-
-    def _meant(self, given: str) -> str:
-        """The id that stood beside a number in the last list, however the queue has moved since; else `given`."""
-        if not _NUMBER.fullmatch(given):
-            return given
-        if not 1 <= int(given) <= len(self._shown):
-            raise NotWaiting(f"No draft was shown under number {given}", remedy="/drafts shows what waits, numbered.")
-        return self._shown[int(given) - 1]
 
 
 def _one(given: str, name: str) -> str:

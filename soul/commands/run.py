@@ -261,6 +261,8 @@ async def _receive(app: App, answers: OwnerAnswers, terminal: PlainConsole, line
 
 async def obey(commands: Commands, terminal: PlainConsole, line: str) -> None:
     """A slash command works at once, also while the SOUL thinks about what was said before."""
+    if begins := commands.begins(line):
+        terminal.show([begins])
     try:
         terminal.show(await commands.answer(line))
     except SoulError as error:

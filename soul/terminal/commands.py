@@ -15,11 +15,15 @@ OTHERWISE = "Anything else is said to the SOUL."
 
 @dataclass(frozen=True, slots=True)
 class Command:
-    """One of them: `usage` is its name and what follows it, for example `reject ID [reason]`."""
+    """One of them: `usage` is its name and what follows it, for example `reject ID [reason]`.
+
+    `begins` is said at once where the answer takes a while.
+    """
 
     usage: str
     help: str
     run: Handler
+    begins: str = ""
 
     @property
     def name(self) -> str:
@@ -38,6 +42,11 @@ class Commands:
     def names(self) -> tuple[str, ...]:
         """The names of all commands, without the slash."""
         return tuple(self._commands)
+
+    def begins(self, line: str) -> str:
+        """What is said at once of a `line` whose answer takes a while; "" for any other."""
+        command = self._commands.get(line.removeprefix("/").partition(" ")[0].lower())
+        return command.begins if command else ""
 
     async def answer(self, line: str) -> Sequence[str]:
         """Do what `line` (it begins with a slash) asks. Raises `SoulError` when that cannot be done."""

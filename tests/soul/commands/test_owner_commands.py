@@ -133,7 +133,7 @@ async def test_of_several_drafts_none_is_decided_when_one_does_not_wait(home: Ho
     ("words", "said", "code"),
     [
         (("approve",), "Which draft?", 2),
-        *(((action, "1"), "'1' is too short", 1) for action in ("approve", "reject", "show")),
+        *(((action, "1"), "No draft was shown under number 1", 1) for action in ("approve", "reject", "show")),
         (("show", "xyz"), "is too short", 1),
         (("approve", "wxyz"), "cannot be a draft's id", 1),
     ],
