@@ -76,16 +76,18 @@ def unknown_among(names: Iterable[str], *, prefixes: tuple[str, ...]) -> tuple[U
 def refuse_unknown_keys(home: Path, *, of: str = "") -> None:
     """Raise `ConfigError` naming every key of `<home>/.env` that is meant for us and that no setting has.
 
-    With `of`, only those that begin so, or resemble a setting that does.
+    So for the environment, but there only what looks misspelt counts. With `of`, only those that begin so, or resemble
+    a setting that does.
     """
-    unknown = [one for one in unknown_in_file(home) if one.name.startswith(of) or one.meant.startswith(of)]
+    keys = (*unknown_in_file(home), *unknown_in_environment())
+    unknown = [one for one in keys if one.name.startswith(of) or one.meant.startswith(of)]
     if unknown:
         raise ConfigError(f"Settings: {'; '.join(map(str, unknown))}", remedy=remedy(home))
 
 
 def remedy(home: Path) -> str:
     """How to mend it."""
-    return f"Correct it in {home / '.env'}, or take it out; .env.example explains each variable."
+    return f"Correct it in {home / '.env'} or in the environment, or take it out; .env.example explains each variable."
 
 
 def _most_like(name: str, known: Collection[str]) -> str:

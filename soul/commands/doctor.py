@@ -11,6 +11,7 @@ import random
 import shutil
 import stat
 from collections.abc import Awaitable, Callable
+from dataclasses import replace
 from pathlib import Path
 
 from adapters.atproto.client import Atproto
@@ -63,13 +64,20 @@ async def examine(root: Path) -> list[Finding]:
     findings += unknown_settings(root)
     findings += [_env_file(home), _soul(home), _self(home), *_voice(home), _skills(), _memory(home), _lock(home)]
     findings += await examine_keeping(settings, home)
-    findings += await _bluesky(settings)
+    findings += await _bluesky(settings, home)
     findings += await examine_outside(settings, home)
     findings += await _model(settings, home)
     redactor = Redactor(settings.secrets)
     return [
         Finding(item.check, item.level, redactor.text(item.message), redactor.text(item.remedy)) for item in findings
     ]
+
+
+async def examine_accounts(settings: Settings, home: Home) -> list[Finding]:
+    """Whether it can log in, and whether its model answers."""
+    redactor = Redactor(settings.secrets)
+    found = [*await _bluesky(settings, home), await _model(settings, home)]
+    return [replace(item, message=redactor.text(item.message)) for item in found]
 
 
 def _env_file(home: Home) -> Finding:
@@ -134,7 +142,8 @@ def _lock(home: Home) -> Finding:
     return Finding("process", "ok", f"awake now, pid {pid}" if pid else "nobody lives here now")
 
 
-async def _bluesky(settings: Settings) -> list[Finding]:
+async def _bluesky(settings: Settings, home: Home) -> list[Finding]:
+    has_lived = home.database.exists()
     import tempfile  # noqa: PLC0415 - a session of the doctor's own, so that the SOUL's is left alone
 
     with tempfile.TemporaryDirectory() as folder:
@@ -148,12 +157,12 @@ async def _bluesky(settings: Settings) -> list[Finding]:
             transport=http_transport_factory(settings.atproto_service_url, private_ok=settings.soul_allow_private_net),
         )
         try:
-            return await _with_deadline("Bluesky", lambda: _examine_account(atproto, settings))
+            return await _with_deadline("Bluesky", lambda: _examine_account(atproto, settings, has_lived=has_lived))
         finally:
             await atproto.aclose()
 
 
-async def _examine_account(atproto: Atproto, settings: Settings) -> list[Finding]:
+async def _examine_account(atproto: Atproto, settings: Settings, *, has_lived: bool) -> list[Finding]:
     result = await atproto.authenticate()
     if isinstance(result, Err):
         if result.kind == "auth":
@@ -174,7 +183,7 @@ async def _examine_account(atproto: Atproto, settings: Settings) -> list[Finding
         )
     else:
         findings.append(Finding("owner", "ok", "handle and DID belong together"))
-    findings += await _messages(atproto, settings)
+    findings += await _messages(atproto, settings, has_lived=has_lived)
     skew = atproto.server_time_skew()
     if skew is not None and abs(skew) > _MAX_SKEW_S:
         message = f"this machine is {skew:+.0f} s off the service's clock"
@@ -184,7 +193,7 @@ async def _examine_account(atproto: Atproto, settings: Settings) -> list[Finding
     return findings
 
 
-async def _messages(atproto: Atproto, settings: Settings) -> list[Finding]:
+async def _messages(atproto: Atproto, settings: Settings, *, has_lived: bool) -> list[Finding]:
     """Whether the owner can command it by direct message; nothing where that is off."""
     if not settings.soul_direct_messages:
         return []
@@ -195,8 +204,9 @@ async def _messages(atproto: Atproto, settings: Settings) -> list[Finding]:
     if isinstance(owner, Err):
         return [Finding("direct messages", "warn", f"the owner's profile cannot be read: {owner.error}", "Try again.")]
     if problem := message_problem(owner.data, settings):
-        remedy = f"{problem.remedy} At its first start it does so by itself."
-        return [Finding("direct messages", "warn", problem.message, remedy)]
+        if not has_lived and not owner.data.barrier:
+            return [Finding("direct messages", "ok", "it follows you at its first start; then you can command it so")]
+        return [Finding("direct messages", "warn", problem.message, problem.remedy)]
     return [Finding("direct messages", "ok", "you can command it by direct message")]
 
 

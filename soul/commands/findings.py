@@ -32,12 +32,12 @@ def unreadable(error: SoulError) -> Finding:
 
 
 def unknown_settings(root: Path) -> list[Finding]:
-    """A finding for each key that looks like a setting and is none: an error in `.env`, else a warning."""
+    """A finding for each key that looks like a setting and is none."""
     mend = remedy(root)
     in_file = [Finding("unknown settings", "fail", f"{one}", mend) for one in unknown_in_file(root)]
     elsewhere = "Correct it in the environment of this process."
     return in_file + [
-        Finding("unknown settings", "warn", f"in the environment: {one}", elsewhere) for one in unknown_in_environment()
+        Finding("unknown settings", "fail", f"in the environment: {one}", elsewhere) for one in unknown_in_environment()
     ]
 
 

@@ -6,6 +6,7 @@ import asyncio
 import json
 import re
 from pathlib import Path
+from typing import get_args
 from urllib.parse import urlencode
 
 import typer
@@ -15,16 +16,21 @@ from common.clock import SystemClock
 from common.errors import ConfigError
 from common.files import write_atomic
 from common.result import ApiResult, Err
-from common.settings import load_name
+from common.settings import Approval, Settings, load_name, load_settings
 from common.text.strings import ensure_https
+from common.wording import number
+from modules.runtime.budget.types import MICRO
 from modules.runtime.home import Home, ensure_self
 from modules.services.agent.onboarding import BOOTSTRAP_DONE, BOOTSTRAP_FILE
+from soul.commands.findings import report
 from soul.resources import template
 from soul.terminal.output import write_lines
 
 _TIMEOUT_S = 10.0
 _MAX_BYTES = 64 * 1024
 _SECRET_MODE = 0o600
+_READ_PER_WRITTEN = 20
+"""Of so many tokens about one is written by the model, and the others are read."""
 
 
 def run_init(root: Path) -> None:
@@ -45,6 +51,7 @@ def run_init(root: Path) -> None:
         name = answers["AGENT_NAME"]
         write_atomic(home.env, fill_env(template(".env.example"), answers), mode=_SECRET_MODE)
         write_lines(f"Wrote {home.env} (readable only by you).")
+        _check(home)
     if home.soul.exists():
         write_lines(f"Kept {home.soul} as it is.")
     else:
@@ -108,7 +115,59 @@ def _ask() -> dict[str, str]:
     answers["AI_GATEWAY_BASE_URL"] = ensure_https(base_url.strip())
     answers["AI_GATEWAY_MODEL"] = typer.prompt("Model", default="openai/gpt-5.2")
     answers["AI_GATEWAY_API_KEY"] = typer.prompt("Its key", hide_input=True)
+    asked = "US dollars that a day may cost at most (-: its limit of tokens is enough)"
+    answers["BUDGET_USD_PER_DAY"] = typer.prompt(asked, default="-", value_proc=_dollars)
+    asked = "What waits for your yes: drafts (all, best for the first week), strangers, or off"
+    answers["SOUL_APPROVAL"] = typer.prompt(asked, default="drafts", value_proc=_approval)
     return answers
+
+
+def _dollars(given: str) -> str:
+    said = given.strip().removeprefix("$")
+    if said in {"", "-"}:
+        return ""
+    try:
+        if float(said) >= 0:
+            return said
+    except ValueError as error:
+        raise typer.BadParameter(f"{given} is no amount such as 2.50") from error
+    raise typer.BadParameter("It cannot be less than 0")
+
+
+def _approval(given: str) -> str:
+    if (said := given.strip().lower()) in get_args(Approval):
+        return said
+    raise typer.BadParameter(f"One of {', '.join(get_args(Approval))}")
+
+
+def _check(home: Home) -> None:
+    """Say whether the answers let it log in and think, and what a day may cost; they stand in `.env` either way."""
+    from soul.commands.doctor import examine_accounts  # noqa: PLC0415 - other commands need not wait for it
+
+    try:
+        settings = load_settings(home.root)
+        if not report(asyncio.run(examine_accounts(settings, home)), as_json=False):
+            write_lines(f"  → Correct it in {home.env}, then `soul doctor` looks again.")
+        write_lines(_cost(settings))
+    except ConfigError as error:
+        write_lines(f"✗ {error}", f"  → {error.remedy}")
+
+
+def _cost(settings: Settings) -> str:
+    """What a day costs where all of its tokens are used, most of them read."""
+    from modules.runtime.budget.prices import PriceList  # noqa: PLC0415 - the same
+
+    model, tokens = settings.ai_gateway_model, settings.budget_tokens_per_day
+    now = SystemClock().now()
+    price = PriceList([model], settings.model_prices, base_url=settings.ai_gateway_base_url, now=now).get(model)
+    used = f"A day may take {number(tokens)} tokens of {model} (BUDGET_TOKENS_PER_DAY)"
+    if price is None:
+        return f"{used}; what they cost is not known here: set MODEL_PRICES"
+    written = tokens // _READ_PER_WRITTEN
+    dollars = price.cost(tokens - written, written) / MICRO
+    cap = settings.budget_usd_per_day
+    at_most = "" if cap is None else f", and never more than {cap:.2f} (BUDGET_USD_PER_DAY)"
+    return f"{used}: expect up to {dollars:.2f} US dollars{at_most}"
 
 
 def resolve(service: str, handle: str) -> str | None:

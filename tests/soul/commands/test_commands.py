@@ -135,8 +135,12 @@ async def test_init_makes_a_home_in_which_doctor_finds_nothing_wrong_and_never_o
         f"{running_town.model_url}/v1",
         "test-mind",
         KEY,
+        "$2.50",
+        "",
     ]
     told = await _init(root, *answers)
+    assert "logged in as @rowan.test" in told
+    assert {"SOUL_APPROVAL=drafts", "BUDGET_USD_PER_DAY=2.50"} <= set((root / ".env").read_text().splitlines())
     assert f"Found your DID: {did}" in told
     assert PASSWORD not in told
     assert (root / ".env").stat().st_mode & 0o777 == 0o600
@@ -163,7 +167,7 @@ async def test_init_takes_an_address_without_a_scheme_for_https(tmp_path: Path) 
     service, model = "127.0.0.1:9", "127.0.0.1:9/v1"
     root = tmp_path / "home"
     owner = ("owner.test", "did:plc:owner")
-    told = await _init(root, service, "rowan", "rowan.test", PASSWORD, *owner, model, "test-mind", KEY)
+    told = await _init(root, service, "rowan", "rowan.test", PASSWORD, *owner, model, "test-mind", KEY, "", "off")
     assert f"at https://{service}" in told
     written = dotenv_values(root / ".env")
     assert written["ATPROTO_SERVICE_URL"] == f"https://{service}"
