@@ -4,6 +4,7 @@ PYTHON ?= python3
 UV := $(shell command -v uv 2>/dev/null)
 BIN := .venv/bin
 MINUTES ?= 0
+PORT ?= 7070
 RUN ?= python -m
 # One worker more than there are cores: a fifth of the time of the fast tests is waiting.
 WORKERS ?= $(shell $(PYTHON) -c 'import os; print((os.cpu_count() or 1) + 1)')
@@ -24,7 +25,7 @@ help:
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/\1 — \2/p' Makefile
 
 demo: .venv/.run ## three SOULs in a small town, with a page to watch them (Ctrl-C ends it)
-	$(BIN)/soul demo --minutes $(MINUTES)
+	$(BIN)/soul demo --minutes $(MINUTES) --port $(PORT)
 
 test: .venv/.dev ## the fast tests
 	$(BIN)/$(RUN) pytest $(SPREAD)

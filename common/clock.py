@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import heapq
+import os
 import time
 from collections.abc import AsyncIterator
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
@@ -177,6 +179,14 @@ def is_timezone(name: str) -> bool:
     except (ZoneInfoNotFoundError, ValueError, OSError):
         return False
     return True
+
+
+def machine_timezone() -> str:
+    """The IANA name of this process's own time zone; "" where it has no name."""
+    link = Path("/etc/localtime")
+    named = os.environ.get("TZ", "").removeprefix(":")
+    name = named or (str(link.resolve()).partition("zoneinfo/")[2] if link.exists() else "")
+    return name if name and is_timezone(name) else ""
 
 
 def spoken(moment: datetime) -> str:

@@ -103,6 +103,12 @@ def rule(name: str) -> str:
     return _RULES.get(name, name)
 
 
+def told_reason(reason: str) -> str:
+    """A reason that begins with the name of a rule, such as `same-reply: twice today`, in plain words."""
+    name, colon, rest = reason.partition(": ")
+    return f"{rule(name)}{colon}{rest}"
+
+
 def group(name: str) -> str:
     """How often a part of the prompt changes."""
     return _GROUPS.get(name, name)

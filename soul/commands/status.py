@@ -11,7 +11,7 @@ from common.constants import TEXT_MAX_BYTES
 from common.errors import ConfigError, SoulError
 from common.files import read_bounded
 from common.home_settings import load_home_settings
-from common.wording import part_note
+from common.wording import part_note, told_reason
 from modules.runtime.control import Control
 from modules.runtime.database.file import reading
 from modules.runtime.home import Home, lock_holder
@@ -100,9 +100,8 @@ def _life(status: dict[str, Any], timezone: str) -> list[str]:
         lines.append(f"  {status['cachedShare']:.0%} of what the model was sent lately was found in its cache")
     lines += [f"  no room in the prompt: {part_note(note)}" for note in status.get("promptNotes", ())]
     if last:
-        lines.append(
-            f"  last decision at {moment(last['at'], timezone)}: {told_line(last['summary'])} ({last['reason']})"
-        )
+        what = f"{told_line(last['summary'])} ({told_reason(last['reason'])})"
+        lines.append(f"  last decision at {moment(last['at'], timezone)}: {what}")
     if status["awake"]:
         lines += [_loop(loop, timezone) for loop in status.get("loops", ())]
     return lines

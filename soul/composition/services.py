@@ -19,6 +19,7 @@ from common.clock import Clock, local
 from common.settings import Settings
 from modules.runtime.budget.build import build_budget, load_prices
 from modules.runtime.budget.lost_ledger import count_again
+from modules.runtime.budget.zone import keep_zone
 from modules.runtime.console import Console
 from modules.runtime.database.database import Database
 from modules.runtime.database.schema import MIGRATIONS
@@ -186,6 +187,7 @@ async def build_services(
     ensure_self(home, template=template("SELF.md"), agent_name=settings.agent_name, today=today)
     database = await Database.open(home.database, MIGRATIONS, signs=home.signs_of_life())
     stack.push_async_callback(database.close)
+    await database.run(lambda connection: keep_zone(connection, settings.soul_timezone))
     lost = await count_again(database, home, clock, model=settings.ai_gateway_model, timezone=settings.soul_timezone)
     return Services(
         settings=settings,

@@ -13,6 +13,7 @@ from rich.console import Console as RichConsole
 from rich.text import Text
 
 from common.clock import Clock, local
+from common.wording import told_reason
 from modules.runtime.console import LineKind
 from soul.terminal.outlet import Outlet
 from soul.terminal.output import printable, visible
@@ -56,7 +57,7 @@ class PlainConsole:
         text.append(f"{icon} {label:<7} ", style=style)
         text.append(printable(told_line(message)))
         if detail:
-            text.append(f"  {printable(detail)}", style="dim")
+            text.append(f"  {printable(told_reason(detail))}", style="dim")
         self._print(text)
         if words:
             from soul.terminal.text import boxed  # noqa: PLC0415 - takes time to load, and is needed after a while

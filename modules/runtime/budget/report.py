@@ -116,7 +116,12 @@ def _shares(word: str, shares: Iterable[Share], said: Callable[[str], str] = str
 def _amount(amount: Amount, spoken: Callable[[float], str]) -> str:
     cap = "" if amount.cap is None else f" of {spoken(amount.cap)}"
     on_its_way = amount.reserved - amount.unanswered
-    reserved = f", {spoken(on_its_way)} more reserved" if on_its_way else ""
+    reserved = (
+        f", {spoken(on_its_way)} more reserved for calls on their way, or that ended with the program and may have been"
+        " billed"
+        if on_its_way
+        else ""
+    )
     unanswered = (
         f", {spoken(amount.unanswered)} more without an answer, which may have been billed" if amount.unanswered else ""
     )

@@ -9,7 +9,7 @@ from itertools import groupby
 
 from common.clock import local, parse_iso
 from common.text.untrusted import one_line
-from common.wording import number, part_name
+from common.wording import number, part_name, told_reason
 from common.wording import rule as rule_words
 from modules.runtime.journal.stop_reasons import CUT_OFF
 from modules.services.explanation.handles import with_handles
@@ -228,7 +228,7 @@ def _call(call: Call) -> str:
 
 def _decided(decided: Decided) -> Step:
     begins = {"decision": "Decided: ", "error": "Trouble: "}.get(decided.kind, "")
-    reason = _short(decided.reason)
+    reason = _short(told_reason(decided.reason))
     because = f"Because: {reason}" if decided.kind == "decision" else reason
     return Step(decided.at, begins + _short(decided.summary), (because,) if reason else ())
 
@@ -240,7 +240,7 @@ def _way(act: Act, cause: str) -> Iterator[Step]:
         yield Step(act.created_at, f"{act.kind.capitalize()}: {act.state}", (*about, *filter(None, [_short(act.why)])))
     for place, movement in enumerate(act.movements):
         head, _, _ = movement.summary.partition(": ")
-        details = [*(about if place == 0 else []), _short(movement.reason), *_rules(movement.rules)]
+        details = [*(about if place == 0 else []), _short(told_reason(movement.reason)), *_rules(movement.rules)]
         yield Step(movement.at, _short(head), tuple(filter(None, details)))
 
 

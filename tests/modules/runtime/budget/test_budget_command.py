@@ -7,6 +7,7 @@ import pytest
 
 from common.errors import ConfigError
 from modules.runtime.budget.types import Caps
+from modules.runtime.budget.zone import keep_zone
 from modules.runtime.home import Home
 from modules.runtime.llm.types import Usage
 from soul.commands.budget import run_budget
@@ -67,3 +68,14 @@ async def test_programs_get_json_with_as_many_days_as_they_ask_for(
 def test_before_the_first_life_there_is_one_clear_line(home: Home) -> None:
     with pytest.raises(ConfigError, match="There is no"):
         run_budget(home.root, as_json=False)
+
+
+async def test_it_counts_the_day_by_which_the_soul_lives(
+    home: Home, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with process(home.database, Rules()) as one:
+        await one.budget.settle(await one.ask(request()), Usage(500, 100), 1)
+        await one.database.run(lambda connection: keep_zone(connection, "UTC"))
+    monkeypatch.setenv("SOUL_TIMEZONE", "Pacific/Kiritimati")
+    run_budget(home.root, as_json=True, clock=one.clock)
+    assert json.loads(capsys.readouterr().out)["tokens"]["used"] == 600
