@@ -11,7 +11,7 @@ from dataclasses import replace
 from functools import partial
 from typing import Protocol
 
-from adapters.github.types import PullRequest, Repo, Review
+from adapters.github.types import Account, PullRequest, Repo, Review
 from common.provenance import Provenance
 from common.result import ApiResult, Err, Ok
 from common.text.untrusted import clean, one_line
@@ -191,7 +191,7 @@ class PullRequestTools:
         return self._acting.told({"success": True, "url": url, **more})
 
 
-def merge_problem(pull: PullRequest, reviews: Iterable[Review], pushers: Collection[str]) -> str:
+def merge_problem(pull: PullRequest, reviews: Iterable[Review], pushers: Collection[Account]) -> str:
     """Return why a pull request is not ready to be merged, a subsection of `Answers`; "" if it is. Pure.
 
     The last verdict of each reviewer who may push counts, and comments are none. At least one must be an approval of
@@ -199,9 +199,9 @@ def merge_problem(pull: PullRequest, reviews: Iterable[Review], pushers: Collect
     """
     if pull.state != "open" or pull.draft:
         return "Closed" if pull.state != "open" else "Draft"
-    allowed = {login.lower() for login in pushers} - {pull.author.lower()}
-    last = {one.author.lower(): one for one in reviews if one.state in {*_VERDICTS, "DISMISSED"}}
-    counted = [one for login, one in last.items() if login in allowed and one.state in _VERDICTS]
+    allowed = {one.id for one in pushers} - {pull.author_id, 0}
+    last = {one.author_id: one for one in reviews if one.state in {*_VERDICTS, "DISMISSED"}}
+    counted = [one for account_id, one in last.items() if account_id in allowed and one.state in _VERDICTS]
     if any(one.state == "CHANGES_REQUESTED" for one in counted):
         return "Changes Requested"
     if not any(one.commit_id == pull.head.sha for one in counted):

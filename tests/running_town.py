@@ -31,6 +31,7 @@ from tests.patience import HANG_S, until
 from town.atproto.faults import Faults
 from town.atproto.network import Network
 from town.atproto.service import atproto_app
+from town.github.network import GitHubNetwork
 from town.model.faults import Faults as MindFaults
 from town.model.service import model_app
 from town.model.types import ChatRequest, Completion, ToolUse
@@ -89,6 +90,9 @@ class RunningTown:
     model_url: str
     mind_faults: MindFaults
     root: Path
+    github: GitHubNetwork | None = None
+    """GitHub beside it, if there is one, which answers at `github_url`."""
+    github_url: str = ""
 
     def account(self, name: str) -> str:
         """The did of `name`.test, made on first use."""

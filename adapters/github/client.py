@@ -24,7 +24,17 @@ from adapters.github.pulls import PullRequests
 from adapters.github.rate_limit import RATE_LIMIT, enough_for_loops
 from adapters.github.sending import API_VERSION, USER_AGENT, Outgoing, Sender
 from adapters.github.texts import PAGE, fit_body, fit_title, is_login, is_token
-from adapters.github.types import Comment, Issue, IssueState, Reaction, Repo, Repository, TokenKind, TokenRights
+from adapters.github.types import (
+    Comment,
+    Issue,
+    IssueState,
+    Labelling,
+    Reaction,
+    Repo,
+    Repository,
+    TokenKind,
+    TokenRights,
+)
 from adapters.web.failures import Failure
 from adapters.web.rate_limit import RateLimitStatus
 from adapters.web.spacing import RequestGate
@@ -42,6 +52,7 @@ _OK = 200
 _PREFIXES: dict[str, TokenKind] = {"ghp_": "classic", "github_pat_": "fine_grained", "ghs_": "app", "ghu_": "app"}
 MAX_COMMENTS = 10_000
 """The most comments that are read of one issue, oldest first."""
+MAX_EVENTS = 1_000
 
 
 class GitHub:
@@ -266,6 +277,13 @@ class GitHub:
                 return now
             return await self._caller.write(what, lambda ask: ask.remove_assignee(repo, number, login))
 
+    async def labellings(self, repo: Repo, number: int) -> ApiResult[tuple[Labelling, ...]]:
+        """Who put which labels on an issue, and took them away, oldest first."""
+        what = f"read who labelled {repo.full_name}#{number}"
+        if wrong := wrong_place(what, repo, number):
+            return wrong
+        return await self._caller.read(what, lambda ask: ask.places.labellings(repo, number, limit=MAX_EVENTS))
+
     async def add_labels(self, repo: Repo, number: int, labels: Sequence[str]) -> ApiResult[tuple[str, ...]]:
         """Add labels to an issue; all that it has then. Labels that the repository does not know become known."""
         what = f"label {repo.full_name}#{number}"
@@ -336,4 +354,5 @@ def _rights_in(answer: Answer, what: str, token: str, now: datetime) -> ApiResul
     scopes = answer.headers.get("x-oauth-scopes")
     known = next((kind for prefix, kind in _PREFIXES.items() if token.startswith(prefix)), None)
     kind: TokenKind = known or ("unknown" if scopes is None else "classic")
-    return Ok(TokenRights(login, kind, tuple(one for part in (scopes or "").split(",") if (one := part.strip()))))
+    granted = tuple(one for part in (scopes or "").split(",") if (one := part.strip()))
+    return Ok(TokenRights(login, kind, granted, told["id"] if isinstance(told.get("id"), int) else 0))

@@ -16,6 +16,7 @@ from adapters.github import convert, sdk
 from adapters.github import convert_code as code
 from adapters.github.texts import PAGE, first, in_segments, repo_path
 from adapters.github.types import (
+    Account,
     Branch,
     ContentEntry,
     FileChange,
@@ -24,6 +25,7 @@ from adapters.github.types import (
     GitRef,
     Issue,
     Label,
+    Labelling,
     Notification,
     NotificationPoll,
     Organization,
@@ -38,6 +40,8 @@ NOTIFICATIONS_PER_PAGE = 50
 USUAL_POLL_S = 60
 _NEXT = re.compile(r'rel="next"')
 _ETAG = ("W/", '"')
+
+_LABEL_EVENTS = frozenset({"labeled", "unlabeled"})
 
 Json = dict[str, Any]
 
@@ -143,9 +147,14 @@ class PlaceOperations(_Over):
         found = self._pages(f"{repo_path(repo)}/collaborators", {})
         return tuple(str(one["login"]) for one in first(limit, found))
 
-    def pushers(self, repo: Repo, *, limit: int) -> tuple[str, ...]:
+    def pushers(self, repo: Repo, *, limit: int) -> tuple[Account, ...]:
         found = first(limit, self._pages(f"{repo_path(repo)}/collaborators", {}))
-        return tuple(str(one["login"]) for one in found if one.get("permissions", {}).get("push") is True)
+        return tuple(code.account(one) for one in found if one.get("permissions", {}).get("push") is True)
+
+    def labellings(self, repo: Repo, number: int, *, limit: int) -> tuple[Labelling, ...]:
+        found = self._pages(f"{repo_path(repo)}/issues/{number}/events", {})
+        told = (one for one in first(limit, found) if one.get("event") in _LABEL_EVENTS)
+        return tuple(code.labelling(one) for one in told)
 
     def generate(self, template: Repo, *, owner: str, name: str, description: str, private: bool) -> Repository:
         body = {

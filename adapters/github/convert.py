@@ -39,6 +39,8 @@ def issue(found: sdk.Issue) -> Issue:
         closed_at=time(found.closed_at) if found.closed_at else None,
         is_pull_request="/pull/" in found.html_url,
         closed_by=login(found.closed_by) if found.closed_by else "",
+        author_id=account_id(found.user),
+        closed_by_id=account_id(found.closed_by),
     )
 
 
@@ -52,6 +54,7 @@ def comment(found: sdk.IssueComment) -> Comment:
         html_url=text(found.html_url),
         created_at=time(found.created_at),
         updated_at=time(found.updated_at),
+        author_id=account_id(found.user),
     )
 
 
@@ -71,6 +74,7 @@ def repository(found: sdk.Repository) -> Repository:
         is_template=bool(found.is_template),
         can_push=bool(found.permissions and found.permissions.push),
         pulls=_pulls(found.raw_data),
+        id=found.id or 0,
     )
 
 
@@ -84,6 +88,7 @@ def person(found: sdk.NamedUser) -> Person:
         is_bot=found.type == "Bot",
         website=(found.blog or "")[:_SHOWN_CHARS],
         bio=(found.bio or "")[:_SHOWN_CHARS],
+        id=account_id(found),
     )
 
 
@@ -97,6 +102,11 @@ def number(value: int | None) -> int:
 def login(user: sdk.NamedUser | sdk.Organization | None) -> str:
     """The login of an account; `GHOST` for one that is gone."""
     return text(whole(user).login) if user else GHOST
+
+
+def account_id(user: sdk.NamedUser | sdk.Organization | None) -> int:
+    """The numeric id of an account; 0 for one that is gone."""
+    return (whole(user).id or 0) if user else 0
 
 
 def whole(found: C) -> C:

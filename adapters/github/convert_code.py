@@ -8,8 +8,9 @@ from __future__ import annotations
 from typing import Any
 
 from adapters.github import sdk
-from adapters.github.convert import login, number, text, time, whole
+from adapters.github.convert import GHOST, account_id, login, number, text, time, whole
 from adapters.github.types import (
+    Account,
     Branch,
     ContentEntry,
     FileChange,
@@ -17,6 +18,7 @@ from adapters.github.types import (
     GitRef,
     IssueState,
     Label,
+    Labelling,
     Merge,
     Notification,
     NotificationSubject,
@@ -64,6 +66,7 @@ def pull_request(found: sdk.PullRequest) -> PullRequest:
         deletions=found.deletions,
         changed_files=found.changed_files,
         merge_commit_sha=(found.merge_commit_sha or "") if found.merged_at else "",
+        author_id=account_id(found.user),
     )
 
 
@@ -84,6 +87,7 @@ def review(found: sdk.PullRequestReview) -> Review:
         submitted_at=time(found.submitted_at) if found.submitted_at else "",
         commit_id=found.commit_id or "",
         html_url=text(found.html_url),
+        author_id=account_id(found.user),
     )
 
 
@@ -124,6 +128,17 @@ def label(found: dict[str, Any]) -> Label:
     return Label(text(found["name"]), found.get("color") or "", found.get("description") or "")
 
 
+def account(found: dict[str, Any]) -> Account:
+    """An account."""
+    return Account(int(found["id"]), text(found["login"]))
+
+
+def labelling(found: dict[str, Any]) -> Labelling:
+    """That a label was put on an issue, or taken away."""
+    by = account(found["actor"]) if found.get("actor") else Account(0, GHOST)
+    return Labelling(text(found["label"]["name"]), by, found["event"] == "labeled")
+
+
 def organization(found: dict[str, Any]) -> Organization:
     """An organisation."""
     return Organization(text(found["login"]), found.get("description") or "")
@@ -145,4 +160,4 @@ def notification(found: dict[str, Any]) -> Notification:
 
 def _end(part: sdk.PullRequestPart) -> PullBranch:
     repo = text(whole(part.repo).full_name) if part.repo else ""
-    return PullBranch(text(part.ref), text(part.sha), repo)
+    return PullBranch(text(part.ref), text(part.sha), repo, (part.repo.id or 0) if part.repo else 0)

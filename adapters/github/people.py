@@ -18,3 +18,4 @@ class Person:
     is_bot: bool = False
     website: str = ""
     bio: str = ""
+    id: int = 0

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Literal
 
 from adapters.github.checks import empty, wrong_login, wrong_place
-from adapters.github.types import Issue, Label, Organization, Repo, Repository
+from adapters.github.types import Account, Issue, Label, Organization, Repo, Repository
 from common.result import ApiResult, Err, Ok
 
 if TYPE_CHECKING:
@@ -56,8 +56,8 @@ class Repositories:
         found = await self._caller().read(what, lambda ask: ask.places.collaborators(repo, limit=limit))
         return Ok(()) if isinstance(found, Err) and found.status == _FORBIDDEN and found.kind == "auth" else found
 
-    async def pushers(self, repo: Repo, *, limit: int = MAX_LISTED) -> ApiResult[tuple[str, ...]]:
-        """The logins of those who may push there; none where we may not ask, which only who may push may."""
+    async def pushers(self, repo: Repo, *, limit: int = MAX_LISTED) -> ApiResult[tuple[Account, ...]]:
+        """Those who may push there; none where we may not ask, which only who may push may."""
         what = f"list who may push to {repo.full_name}"
         if wrong := wrong_place(what, repo):
             return wrong

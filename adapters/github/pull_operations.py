@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
-
 from adapters.github import convert_code as convert
 from adapters.github import sdk
-from adapters.github.texts import PAGE, first, repo_path
+from adapters.github.texts import first, repo_path
 from adapters.github.types import Merge, PullFile, PullRequest, Repo, Review
 
 
@@ -20,7 +18,7 @@ class PullOperations:
         return convert.pull_request(self._pull(repo, number).complete())
 
     def list(
-        self, repo: Repo, *, state: str, head: str, base: str, sort: str, direction: str, limit: int, down_to: int
+        self, repo: Repo, *, state: str, head: str, base: str, sort: str, direction: str, limit: int
     ) -> tuple[PullRequest, ...]:
         found = sdk.Repository(self._requester, url=repo_path(repo)).get_pulls(
             state=state,
@@ -29,7 +27,7 @@ class PullOperations:
             head=head or sdk.NotSet,
             base=base or sdk.NotSet,
         )
-        return tuple(first(limit, _pages_down_to(down_to, map(convert.pull_request, found))))
+        return tuple(first(limit, map(convert.pull_request, found)))
 
     def create(self, repo: Repo, *, title: str, body: str, head: str, base: str, draft: bool) -> PullRequest:
         made = sdk.Repository(self._requester, url=repo_path(repo)).create_pull(
@@ -69,11 +67,3 @@ class PullOperations:
 
     def _pull(self, repo: Repo, number: int) -> sdk.PullRequest:
         return sdk.PullRequest(self._requester, url=f"{repo_path(repo)}/pulls/{number}")
-
-
-def _pages_down_to(number: int, found: Iterable[PullRequest]) -> Iterator[PullRequest]:
-    """Yield whole pages, up to the one that reaches this number."""
-    for count, pull in enumerate(found, start=1):
-        yield pull
-        if count % PAGE == 0 and pull.number <= number:
-            return

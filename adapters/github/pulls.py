@@ -40,7 +40,6 @@ class PullRequests:
         sort: Literal["created", "updated", "popularity", "long-running"] = "created",
         direction: Literal["asc", "desc"] = "desc",
         limit: int = 100,
-        down_to: int = 0,
     ) -> ApiResult[tuple[PullRequest, ...]]:
         """Pull requests, the newest first.
 
@@ -52,7 +51,6 @@ class PullRequests:
             sort: by what.
             direction: of the order.
             limit: the most to return, at least 1; each hundred costs a request.
-            down_to: where the newest come first, no further page is asked for behind this number.
 
         """
         what = f"list the pull requests of {repo.full_name}"
@@ -68,7 +66,6 @@ class PullRequests:
                 sort=sort,
                 direction=direction,
                 limit=limit,
-                down_to=down_to,
             ),
             per_page=min(max(limit, 1), PAGE),
         )

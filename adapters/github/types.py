@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Literal
 
 IssueState = Literal["open", "closed"]
@@ -11,6 +11,17 @@ ReviewEvent = Literal["APPROVE", "REQUEST_CHANGES", "COMMENT"]
 MergeMethod = Literal["squash", "merge", "rebase"]
 Reaction = Literal["+1", "-1", "laugh", "confused", "heart", "hooray", "rocket", "eyes"]
 TokenKind = Literal["classic", "fine_grained", "app", "unknown"]
+
+
+@dataclass(frozen=True, slots=True)
+class Account:
+    """An account. Its numeric id says who it is; its login is what it is called now, and is never compared.
+
+    An id of 0 is nobody's: that of an account which is gone, or which GitHub did not tell.
+    """
+
+    id: int
+    login: str = field(compare=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,6 +59,8 @@ class Repository:
     """Who may open pull requests there; "all" where GitHub did not say."""
     created_at: str = ""
     """ISO-8601 UTC, to the second; "" where GitHub did not say."""
+    id: int = 0
+    """It says which repository this is, whatever it is called; 0 where GitHub did not say."""
 
     @property
     def repo(self) -> Repo:
@@ -73,6 +86,24 @@ class Issue:
     closed_at: str | None = None
     is_pull_request: bool = False
     closed_by: str = ""
+    author_id: int = 0
+    closed_by_id: int = 0
+
+    @property
+    def account(self) -> Account:
+        """Its author."""
+        return Account(self.author_id, self.author)
+
+    @property
+    def closer(self) -> Account:
+        """Who closed it; nobody where that is not known."""
+        return Account(self.closed_by_id, self.closed_by)
+
+    @property
+    def place(self) -> Repo:
+        """The repository in which it was found, which is another one than was asked where that has moved."""
+        owner, name = self.html_url.rsplit("/", 4)[-4:-2]
+        return Repo(owner, name)
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,15 +116,34 @@ class Comment:
     html_url: str
     created_at: str
     updated_at: str
+    author_id: int = 0
+
+    @property
+    def account(self) -> Account:
+        """Its author."""
+        return Account(self.author_id, self.author)
+
+
+@dataclass(frozen=True, slots=True)
+class Labelling:
+    """That an account put a label on an issue (`is_added`), or took it away."""
+
+    label: str
+    by: Account
+    is_added: bool
 
 
 @dataclass(frozen=True, slots=True)
 class PullBranch:
-    """One end of a pull request: a branch, its newest commit, and its repository ("" if that is gone)."""
+    """One end of a pull request: a branch, its newest commit, and its repository ("" if that is gone).
+
+    `repo_id` says which repository that is; 0 if it is gone.
+    """
 
     ref: str
     sha: str
     repo: str = ""
+    repo_id: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,6 +179,17 @@ class PullRequest:
     deletions: int | None = None
     changed_files: int | None = None
     merge_commit_sha: str = ""
+    author_id: int = 0
+
+    @property
+    def account(self) -> Account:
+        """Its author."""
+        return Account(self.author_id, self.author)
+
+    @property
+    def is_from_fork(self) -> bool:
+        """Whether its branch lies in another repository than the one it is offered to, or in one that is gone."""
+        return not self.head.repo_id or self.head.repo_id != self.base.repo_id
 
     @property
     def merged(self) -> bool:
@@ -158,6 +219,7 @@ class Review:
     submitted_at: str
     commit_id: str
     html_url: str
+    author_id: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -307,9 +369,11 @@ class TokenRights:
         login: whose it is.
         kind: by what its text begins with, and by whether GitHub tells its scopes.
         scopes: of a classic token, as GitHub tells them; empty for the others, which GitHub tells nothing of.
+        id: of the account.
 
     """
 
     login: str
     kind: TokenKind
     scopes: tuple[str, ...] = ()
+    id: int = 0

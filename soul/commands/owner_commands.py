@@ -24,6 +24,7 @@ from modules.services.explanation import why
 from modules.services.outbox.approval import held
 from modules.services.outbox.outbox import Outbox
 from modules.services.own_feed.reply_limits import Audience, LimitProblem, ReplyLimits
+from modules.services.pinned_names.store import PinnedNames
 from soul.commands.draft_lines import leaving, meant, numbered_lines, with_answered
 from soul.commands.pause import pause, resume, resumed_lines
 from soul.commands.status import look, status_lines
@@ -53,6 +54,7 @@ class OwnerCommands:
         owner: OwnerTalk,
         onboarding: Onboarding,
         reply_limits: ReplyLimits,
+        names: PinnedNames,
         ended: asyncio.Event,
     ) -> None:
         self._settings = settings
@@ -64,6 +66,7 @@ class OwnerCommands:
         self._owner = owner
         self._onboarding = onboarding
         self._reply_limits = reply_limits
+        self._names = names
         self._ended = ended
         self._shown: list[str] = []  # ids of the drafts in the last list, in its order
 
@@ -86,6 +89,7 @@ class OwnerCommands:
                 "who may reply to its newest post, or to that one: nobody, everybody, mentioned, followers, following",
                 self.replies,
             ),
+            Command("trust NAME", "accept that this name is somebody else now than when it was first seen", self.trust),
             Command("why URL", "the story of a post, an act or a silence", self.why),
             Command(
                 "new",
@@ -134,6 +138,13 @@ class OwnerCommands:
         await self._scheduler.run_guarded("control")
         # NOTE(self): the end of a pause is told by the loop that watches for it.
         return [] if standing.may_act and not before.may_act else resumed_lines(standing, before)
+
+    async def trust(self, rest: str) -> Sequence[str]:
+        name = _one(rest, "trust")
+        if self._names.accept(name):
+            return [f"{name} counts as whoever has that name now"]
+        waiting = ", ".join(one.name for one in self._names.waiting())
+        return [f"No change of {name} waits for you" + (f"; these do: {waiting}" if waiting else "")]
 
     async def replies(self, rest: str) -> Sequence[str]:
         who, _, post = _one(rest, "replies").partition(" ")

@@ -192,6 +192,7 @@ def _commands_of(app: App, ended: asyncio.Event) -> OwnerCommands:
         owner=app.owner,
         onboarding=services.knowledge.onboarding,
         reply_limits=app.lives.bluesky_state.reply_limits,
+        names=services.pinned_names,
         ended=ended,
     )
 

@@ -25,6 +25,8 @@ from modules.services.agent.skills.contracts import SKILL_CONTRACTS
 from modules.services.agent.skills.skills import Skills
 from modules.services.peers.accounts import Relationships
 from modules.services.peers.loop import open_peers
+from modules.services.pinned_names.store import FILE as PINNED_NAMES
+from modules.services.pinned_names.store import PinnedNames
 from modules.services.voice_phrases.store import VoicePhrases
 from modules.services.workspaces.watched import WatchedWorkspaces
 
@@ -57,6 +59,7 @@ class BaseServices:
         self.journal = Journal(self.database, self.console, clock, self.redactor)
         self.phrases = VoicePhrases(home.voice_phrases, self.skills, self.journal)
         self.events = EventBus(self.journal)
+        self.pinned_names = PinnedNames(home.memory / PINNED_NAMES, clock, self.journal.record)
         self.control = Control(home.memory)
         self.health = ServiceHealth(clock, console=self.console, timezone=settings.soul_timezone)
         self.attention = Attention()

@@ -46,6 +46,7 @@ from modules.services.rights.forgetting import open_people_server
 from modules.services.rights.mute import mute_gate, mute_rule
 from modules.services.rights.preferences import Preferences
 from modules.services.workspaces.own import OwnWorkspace
+from modules.services.workspaces.trust import WorkspaceTrust
 from soul.composition.base import BaseServices
 from soul.composition.integrations import Integrations
 from soul.resources import SKILLS, template
@@ -78,6 +79,13 @@ class Services(BaseServices):
         )
         self.integrations = Integrations(self)
         self.github = self.integrations.github
+        self.trust = WorkspaceTrust(
+            self.github,
+            settings.owner_github_username,
+            self.peer_registry.get_listed_accounts,
+            clock,
+            self.pinned_names,
+        )
         world = self._build_world()
         self.etiquette = Etiquette(world=world, database=self.database, clock=clock, speed=settings.soul_speed)
         self.feed_pace = FeedPaceGate(self.pace.post_cooldown_s)
@@ -121,8 +129,13 @@ class Services(BaseServices):
             found=self.peer_registry.found,
             watched=self.workspaces.names,
             organisation=settings.workspace_org,
-            github=[name for name in (settings.agent_github_username, settings.owner_github_username) if name],
+            github=self._logins_of_ours,
         )
+
+    def _logins_of_ours(self) -> list[str]:
+        """Our login on GitHub and the owner's, unless somebody else answers to it now."""
+        logins = (self.settings.agent_github_username, self.settings.owner_github_username)
+        return [one for one in logins if one and not self.pinned_names.has_passed_on("github", one)]
 
     def _build_outbox(self, approval: ApprovalRule) -> Outbox:
         owner_did, to_room = self.me.owner_did, self.integrations.to_room

@@ -20,11 +20,11 @@ from modules.services.plans.claimer import Claimer
 from modules.services.plans.claims import RENEWED_AFTER
 from modules.services.plans.lease_store import TaskLeases
 from modules.services.plans.plan_reading import PlanReader
-from modules.services.workspaces.trust import WorkspaceTrust
 from tests.crash.crash_child import MortalDatabase
 from tests.crash.lives import live_on_request, say
 from tests.hasty_clock import HastyClock
 from tests.loopback import to_loopback
+from tests.trusting import trust_without_owner
 
 REPO = Repo("ada", "garden")
 HASTE = 10_000
@@ -40,7 +40,7 @@ async def live(folder: Path, url: str, login: str, token: str, die_at: int, *, i
         api_url=url, login=login, token=token, clock=clock, min_spacing_s=0, timeout_s=5, transport=to_loopback
     )
     leases = TaskLeases(database, folder, clock, login)
-    reader = PlanReader(github, leases, WorkspaceTrust(github, "ada", tuple, clock), clock)
+    reader = PlanReader(github, leases, trust_without_owner(github, clock), clock)
     claimer = Claimer(github, leases, reader, lambda task: f"{task.name} is taken.", clock)
     say("awake")
     await claimer.settle()

@@ -32,7 +32,6 @@ from modules.services.plans.claims import LEASE
 from modules.services.plans.lease_gate import lease_gate
 from modules.services.plans.lease_store import TaskLeases
 from modules.services.plans.leases import Lease
-from modules.services.workspaces.trust import WorkspaceTrust
 from tests.adapters.results import ok
 from tests.crash.crash_child import MortalDatabase
 from tests.crash.lives import live_on_request, say
@@ -40,6 +39,7 @@ from tests.hasty_clock import HastyClock
 from tests.loopback import to_loopback
 from tests.modules.lives.workspaces.documents.workplace import PLAN
 from tests.shipped_skills import SHIPPED, phrase
+from tests.trusting import trust_without_owner
 
 HASTE = 200
 
@@ -74,7 +74,7 @@ async def live(folder: Path, url: str, model_url: str, die_at: int, *, inside: b
     )
     work = DocumentWork(
         github=github,
-        trust=WorkspaceTrust(github, "ada", tuple, clock),
+        trust=trust_without_owner(github, clock),
         outbox=outbox,
         writer=DocumentWriter(gateway, SHIPPED, Random(1), lambda _: False),
         attention=Attention(),

@@ -144,7 +144,7 @@ async def _notifications(ada: GitHub, bea: GitHub, bench: Bench) -> None:
     ok(await bea.create_issue(REPO, "Peas", "What does @ada think?"))
     bench.clock.jump(60)
     who_may_push = ok(await bea.repositories.pushers(REPO))
-    assert set(who_may_push) == {"ada", "bea"}
+    assert {one.login for one in who_may_push} == {"ada", "bea"}
     looked = ok(await ada.notifications.poll())
     assert "mention" in {one.reason for one in looked.items}
     again = ok(await ada.notifications.poll(marker=looked.marker))

@@ -24,6 +24,7 @@ ASKS = {
     "modules/lives/workspaces/documents/compose.py",
     "modules/services/plans/compose.py",
     "modules/services/plans/missing.py",
+    "modules/services/plans/work_request.py",
     "modules/services/repository_rules/reader.py",
     "modules/services/rights/request_reader.py",
     "modules/services/voice_phrases/regenerate.py",

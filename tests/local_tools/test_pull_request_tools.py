@@ -14,6 +14,7 @@ from tests.adapters.results import ok
 from tests.local_tools.github_working import MIXED, SITE, Working
 from tests.loopback import to_loopback
 from tests.town.github_place import needs_git
+from tests.trusting import account
 from town.github.values import StoredPull, StoredRepo
 
 HEAD = "a" * 40
@@ -29,12 +30,13 @@ PULL = PullRequest(
     created_at="",
     updated_at="",
     mergeable=True,
+    author_id=account("rowan").id,
 )
-PUSHERS = ("rowan", "kit", "ada")
+PUSHERS = tuple(map(account, ("rowan", "kit", "ada")))
 
 
 def review(author: str, state: ReviewState, commit: str = HEAD) -> Review:
-    return Review(1, author, "", state, "", commit, "")
+    return Review(1, author, "", state, "", commit, "", account(author).id)
 
 
 @pytest.mark.parametrize(

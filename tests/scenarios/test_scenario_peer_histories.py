@@ -23,7 +23,8 @@ from soul.commands.people import carry_out_requests
 from tests.hasty_clock import HastyClock
 from tests.running_town import RunningSoul, RunningTown, awake, call, replying, settings_of
 from tests.scenarios.github_talk import CLOCK, SAID, Place, look, minding, open_place
-from tests.scenarios.test_scenario_peers import introduces_itself
+from tests.scenarios.peers_github import page_of
+from tests.scenarios.test_scenario_peers import home_of, introduces_itself
 from town.github.git_values import NO_COMMIT, Signature
 from town.github.pulls import open_pull, submit_review
 from town.model.types import ChatRequest, Completion
@@ -107,10 +108,11 @@ def forget(home: Home, who: str) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.usefixtures("peers_github")
 async def test_follow_and_announcement_of_a_peer_are_part_of_what_was_done(running_town: RunningTown) -> None:
     town = running_town
     wren = town.account("wren")
-    home = town.make_home("rowan", AGENT_GITHUB_USERNAME="sh-rowan")
+    home = home_of(town, "rowan")
     introduces_itself(town, "wren")
     town.network.post_as(town.account("owner"), "@rowan.test @wren.test here is a thought about a rain garden.")
 
@@ -142,6 +144,7 @@ async def place(running_town: RunningTown) -> AsyncIterator[Place]:
 
 async def linked(place: Place, soul: RunningSoul) -> str:
     """Let the SOUL find that the account `sh-wren` on GitHub is wren's; returns wren's account."""
+    place.town.github = place.network
     introduces_itself(place.town, "wren")
     place.town.network.post_as(place.town.account("owner"), "@rowan.test meet @wren.test")
     for _ in range(4):
@@ -157,7 +160,10 @@ async def test_issues_reviews_and_claims_of_both_count_once_and_are_told_in_a_th
     place: Place,
 ) -> None:
     network, repo = place.network, place.repo
-    sh_wren, rowan = network.create_account("sh-wren"), network.find("rowan")
+    sh_wren, rowan = (
+        network.create_account("sh-wren", website=page_of(place.town.account("wren"))),
+        network.find("rowan"),
+    )
     assert rowan
     repo.collaborators.add("sh-wren")
     theirs = open_pull(
@@ -206,7 +212,10 @@ async def test_issues_reviews_and_claims_of_both_count_once_and_are_told_in_a_th
 
 async def test_reviews_that_a_peer_wrote_of_ours_count_once(place: Place) -> None:
     network, repo = place.network, place.repo
-    sh_wren, author = network.create_account("sh-wren"), Signature("Owner", "owner@example.com", network.clock.now())
+    sh_wren, author = (
+        network.create_account("sh-wren", website=page_of(place.town.account("wren"))),
+        Signature("Owner", "owner@example.com", network.clock.now()),
+    )
     git = network.git(repo)
     first = await git.write_commit(await git.tree_with(None, {"a.md": await git.write_blob(b"a")}), [], "Begin", author)
     tree = await git.tree_with(None, {"a.md": await git.write_blob(b"b")})
@@ -230,7 +239,7 @@ async def test_reviews_that_a_peer_wrote_of_ours_count_once(place: Place) -> Non
 @pytest.mark.slow
 async def test_of_a_private_repository_nothing_is_counted(place: Place) -> None:
     network, repo = place.network, place.repo
-    sh_wren = network.create_account("sh-wren")
+    sh_wren = network.create_account("sh-wren", website=page_of(place.town.account("wren")))
     place.town.mind.answer = minding(SAID)
     async with awake(place.home(), clock=CLOCK) as soul:
         wren = await linked(place, soul)

@@ -18,6 +18,8 @@ from tests.scenarios.test_scenario_peers import (
     speaking,
 )
 
+pytestmark = pytest.mark.usefixtures("peers_github")
+
 
 @pytest.mark.slow
 async def test_a_peer_whose_follow_was_taken_back_is_followed_again_only_after_the_cooldown(

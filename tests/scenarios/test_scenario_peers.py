@@ -14,11 +14,13 @@ from modules.services.peers.identity_post import IDENTITY_POST_MARKER
 from modules.services.rights import store
 from tests.hasty_clock import HastyClock
 from tests.journals import told_of
-from tests.running_town import RunningSoul, RunningTown, awake, call, served
+from tests.running_town import RunningSoul, RunningTown, awake, call
+from tests.scenarios.peers_github import account_of
 from town.atproto.faults import Fault
 from town.github.network import GitHubNetwork
-from town.github.service import github_app
 from town.model.types import ChatRequest, Completion
+
+pytestmark = pytest.mark.usefixtures("peers_github")
 
 NAMES = ("rowan", "wren", "marlow")
 CYCLES = 8
@@ -39,7 +41,9 @@ def speaking(request: ChatRequest) -> Completion:
 
 
 def home_of(town: RunningTown, name: str, **more: str) -> Home:
-    return town.make_home(name, AGENT_GITHUB_USERNAME=f"sh-{name}", **more)
+    account = account_of(town, name, f"sh-{name}")
+    there = {"AGENT_GITHUB_TOKEN": account.token, "GITHUB_API_URL": town.github_url} if account else {}
+    return town.make_home(name, AGENT_GITHUB_USERNAME=f"sh-{name}", **{**there, **more})
 
 
 async def cycle(soul: RunningSoul) -> None:
@@ -62,6 +66,7 @@ async def live(home: Home, cycles: int = 4, clock: HastyClock | None = None) -> 
 def introduces_itself(town: RunningTown, name: str, username: str = "") -> str:
     """Let an account that is no SOUL of ours write an identity post; returns the uri."""
     username = username or f"sh-{name}"
+    account_of(town, name, username)
     text = f"{IDENTITY_POST_MARKER}`{username}` Hello from me. https://github.com/{username}"
     return town.network.post_as(town.account(name), text)[0]
 
@@ -279,8 +284,11 @@ async def test_a_soul_that_is_only_social_says_who_it_is_too(running_town: Runni
     assert len(identity_posts(running_town, "rowan")) == 1
 
 
-async def test_two_that_claim_one_name_are_neither_followed_nor_announced(running_town: RunningTown) -> None:
+async def test_two_that_claim_one_name_are_neither_followed_nor_announced(
+    running_town: RunningTown, peers_github: GitHubNetwork
+) -> None:
     running_town.mind.answer = speaking
+    peers_github.create_account("sh-wren")
     home = home_of(running_town, "rowan")
     for name in ("wren", "eve"):
         introduces_itself(running_town, name, "sh-wren")
@@ -329,18 +337,16 @@ async def test_while_paused_it_neither_says_who_it_is_nor_asks_the_model(running
     assert not running_town.mind.asked
 
 
-async def test_of_two_that_claim_one_name_the_one_on_the_github_page_is_a_peer(running_town: RunningTown) -> None:
+async def test_of_two_that_claim_one_name_the_one_that_the_github_page_names_is_a_peer(
+    running_town: RunningTown,
+) -> None:
     running_town.mind.answer = speaking
-    github = GitHubNetwork(clock=HastyClock())
-    account = github.create_account("sh-rowan")
-    github.create_account("sh-wren", website="https://bsky.app/profile/wren.test")
-    async with served(github_app(github)) as (url,):
-        more = {"AGENT_GITHUB_TOKEN": account.token, "GITHUB_API_URL": url}
-        home = home_of(running_town, "rowan", **more)
-        for name in ("eve", "wren"):
-            introduces_itself(running_town, name, "sh-wren")
-        running_town.network.post_as(running_town.account("owner"), "@rowan.test meet @eve.test and @wren.test !")
-        await live(home, 6)
+    home = home_of(running_town, "rowan")
+    account_of(running_town, "wren", "sh-wren")
+    for name in ("eve", "wren"):
+        introduces_itself(running_town, name, "sh-wren")
+    running_town.network.post_as(running_town.account("owner"), "@rowan.test meet @eve.test and @wren.test !")
+    await live(home, 6)
     assert follows(running_town, "rowan") == ["wren.test"]
     (told,) = announcements(running_town, "rowan")
     assert "@wren.test" in told

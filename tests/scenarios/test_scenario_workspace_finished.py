@@ -154,12 +154,14 @@ async def test_what_another_soul_closed_without_a_reason_is_opened_again(place: 
     for login in ("wren", "ash"):
         place.repo.collaborators.add(login)
     made = place.opens("wren", "LIL INTDEV FINISHED: All is there.", "", "finished")
-    async with place.living() as one:
+    ash = place.network.create_account("ash")
+    async with place.living(place.home(SOUL_PEERS="wren.test,ash.test")) as one:
         registry = one.soul.app.services.peer_registry
-        for login in ("wren", "ash"):
-            registry.link_bluesky_handle_to_github(Claim(f"did:plc:{login}", f"{login}.test", login))
+        for account in (made.author, ash):
+            claim = Claim(f"{account.login}.test", f"did:plc:{account.login}", account.login)
+            registry.link_bluesky_handle_to_github(claim, github_id=account.id)
         await one.look()
-        place.network.set_state(made, place.network.create_account("ash"), "closed")
+        place.network.set_state(made, ash, "closed")
         await one.look(60)
         await one.look(660, times=2)
         assert one.watched.finished_issue_number == made.number

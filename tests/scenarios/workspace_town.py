@@ -30,10 +30,14 @@ DONE: dict[str, Any] = {"complete": True, "summary": "All that the pages promise
 
 @dataclass
 class WorkspaceMind:
-    """Makes a plan with these tasks, and gives this verdict on a workspace; `asked` are the prompts, by tool."""
+    """Makes a plan with these tasks, and gives this verdict on a workspace; `asked` are the prompts, by tool.
+
+    `work_request` is its answer to whether somebody asked for an issue.
+    """
 
     tasks: list[dict[str, Any]] = field(default_factory=list)
     verdict: dict[str, Any] = field(default_factory=lambda: dict(DONE))
+    work_request: str = '{"comment": 0, "quote": ""}'
     asked: list[tuple[str, str]] = field(default_factory=list)
 
     def __call__(self, request: ChatRequest) -> Completion:
@@ -43,6 +47,8 @@ class WorkspaceMind:
             return call("plan_create", title="One page", goal="The page is there.", tasks=self.tasks)
         if tool == "workspace_verdict":
             return call("workspace_verdict", **self.verdict)
+        if request.messages and request.messages[-1].text.endswith("Is the work to be done?"):
+            return Completion(text=self.work_request)
         return Completion(text="[]")
 
     def prompts(self, tool: str) -> list[str]:
@@ -92,6 +98,12 @@ class WorkspaceTown:
         """Somebody comments on an issue."""
         account = self.network.find(login) or self.network.create_account(login)
         self.network.write_comment(self.repo, issue, account, text)
+
+    def labels(self, login: str, issue: StoredIssue, *labels: str) -> None:
+        """Somebody gives an issue these labels and no others."""
+        account = self.network.find(login)
+        assert account
+        self.network.change_issue(self.repo, issue, account, labels=labels)
 
     def closes(self, login: str, number: int) -> None:
         """Somebody closes an issue."""

@@ -48,6 +48,11 @@ async def _of_issue(call: Call) -> Answer:
     return Answer(shown, window=window, count=len(call.issue.labels))
 
 
+async def _events(call: Call) -> Answer:
+    window, told = Window.of(call.query), call.issue.labellings
+    return Answer([call.views.labelling(call.repo, one) for one in window.cut(told)], window=window, count=len(told))
+
+
 async def _add(call: Call) -> Answer:
     return _labelled(call, [label.name for label in call.issue.labels] + (bodies.names(call.body, "labels") or []))
 
@@ -122,6 +127,7 @@ _COMMENT = "/issues/comments/{comment_id:int}"
 IN_REPO: dict[str, dict[str, Handler]] = {
     "/labels": {"POST": _create},
     f"{_ISSUE}/labels": {"GET": _of_issue, "POST": _add, "PUT": _set, "DELETE": _drop_all},
+    f"{_ISSUE}/events": {"GET": _events},
     f"{_ISSUE}/labels/{{label:path}}": {"DELETE": _drop},
     f"{_ISSUE}/reactions": {"GET": _reactions},
     "/issues/comments": {"GET": _all_comments},

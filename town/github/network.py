@@ -13,6 +13,7 @@ from pathlib import Path
 
 from common.clock import Clock
 from town.github.git_process import GitProcess
+from town.github.labelling import set_labels
 from town.github.notifications import reasons
 from town.github.repository import GitRepository
 from town.github.state import NetworkState
@@ -21,7 +22,6 @@ from town.github.values import (
     Account,
     AccountKind,
     Event,
-    Label,
     Refusal,
     State,
     StoredComment,
@@ -210,7 +210,7 @@ class GitHubNetwork:
         issue = StoredIssue(self.new_id(), len(repo.issues) + 1, title, body, author, now, now, is_pull=is_pull)
         if pushes:
             issue.assignees = self._assignable(repo, assignees)
-            issue.labels = self._labels(repo, labels)
+            set_labels(repo, issue, labels, by=author, at=now, new_id=self.new_id)
         repo.issues[issue.number] = issue
         self.notify(repo, issue, author, text=body or "", assigned=issue.assignees)
         self.tell(Event("issue_opened", repo.full_name, issue.number, author.login))
@@ -244,7 +244,8 @@ class GitHubNetwork:
         issue.body = issue.body if body is None else body
         if pushes:
             issue.assignees = issue.assignees if chosen is None else chosen
-            issue.labels = issue.labels if labels is None else self._labels(repo, labels)
+            if labels is not None:
+                set_labels(repo, issue, labels, by=by, at=self.clock.now(), new_id=self.new_id)
         closing = bool(state and state != issue.state)
         if state and closing:
             self.set_state(issue, by, state, state_reason)
@@ -370,12 +371,6 @@ class GitHubNetwork:
                 raise unprocessable("Issue", "assignees", "invalid", value=login)
             accounts[account.login] = account
         return list(accounts.values())
-
-    def _labels(self, repo: StoredRepo, names: Sequence[str]) -> list[Label]:
-        for name in names:
-            if name.lower() not in repo.labels:
-                repo.labels[name.lower()] = Label(self.new_id(), name)
-        return [repo.labels[name] for name in dict.fromkeys(name.lower() for name in names)]
 
     def set_state(self, issue: StoredIssue, by: Account, state: State, reason: str | None = None) -> None:
         """Close or reopen it."""

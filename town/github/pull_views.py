@@ -66,8 +66,8 @@ class PullViews:
             "review_comment_url": f"{self._api}/pulls/comments{{/number}}",
             "comments_url": f"{issue_url}/comments",
             "statuses_url": statuses,
-            "head": self._end(pull.head_ref, pull.head),
-            "base": self._end(pull.base_ref, pull.base),
+            "head": self._end(pull.head_ref, pull.head, pull.fork or self._repo),
+            "base": self._end(pull.base_ref, pull.base, self._repo),
             "_links": {name: {"href": href} for name, href in links.items()},
             "auto_merge": None,
         }
@@ -141,14 +141,14 @@ class PullViews:
             "subject_type": "line",
         }
 
-    def _end(self, ref: str, sha: str) -> Json:
-        owner = self._repo.owner
+    def _end(self, ref: str, sha: str, repo: StoredRepo) -> Json:
+        owner = repo.owner
         return {
             "label": f"{owner.login}:{ref}",
             "ref": ref,
             "sha": sha,
             "user": self._views.user(owner),
-            "repo": self._views.repo(self._repo),
+            "repo": self._views.repo(repo),
         }
 
 

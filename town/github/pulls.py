@@ -46,16 +46,20 @@ def open_pull(
     refs: tuple[str, str],
     commits: tuple[str, str],
     draft: bool,
+    fork: StoredRepo | None = None,
 ) -> StoredPull:
-    """A new pull request; `refs` and `commits` are those of its base and its head. Raises `Refusal`."""
+    """A new pull request; `refs` and `commits` are those of its base and its head. Raises `Refusal`.
+
+    Its head lies in `fork`, if that is given; from there anybody may open one.
+    """
     base_ref, head_ref = refs
-    if any(one.is_open and (one.base_ref, one.head_ref) == refs for one in repo.pulls.values()):
+    if any(one.is_open and (one.base_ref, one.head_ref, one.fork) == (*refs, fork) for one in repo.pulls.values()):
         message = f"A pull request already exists for {repo.owner.login}:{head_ref}."
         raise unprocessable("PullRequest", "head", "custom", message=message)
-    if not repo.has_pulls or not network.may_push(repo, author):
+    if not repo.has_pulls or not (fork or network.may_push(repo, author)):
         raise Refusal(403, "Pull request creation is limited on this repository.")
     issue = network.open_issue(repo, author, title=title, body=body, is_pull=True)
-    repo.pulls[issue.number] = StoredPull(issue, head_ref, base_ref, commits[1], commits[0], draft)
+    repo.pulls[issue.number] = StoredPull(issue, head_ref, base_ref, commits[1], commits[0], draft, fork=fork)
     network.tell(Event("pull_opened", repo.full_name, issue.number, author.login))
     return repo.pulls[issue.number]
 
@@ -269,7 +273,8 @@ def follow_refs(network: GitHubNetwork, repo: StoredRepo, refs: Mapping[str, str
     for pull in repo.pulls.values():
         if not pull.is_open:
             continue
-        head, base = refs.get(f"refs/heads/{pull.head_ref}"), refs.get(f"refs/heads/{pull.base_ref}")
+        head = pull.head if pull.fork else refs.get(f"refs/heads/{pull.head_ref}")
+        base = refs.get(f"refs/heads/{pull.base_ref}")
         pull.base = base or pull.base
         if head is None or base is None:
             network.set_state(pull.issue, by, "closed")

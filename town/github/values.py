@@ -97,6 +97,17 @@ class StoredReaction:
     created_at: datetime
 
 
+@dataclass(frozen=True, slots=True)
+class StoredLabelling:
+    """That somebody put a label on an issue (`added`), or took it away."""
+
+    id: int
+    label: Label
+    by: Account
+    added: bool
+    at: datetime
+
+
 @dataclass(slots=True)
 class StoredIssue:
     """An issue as it stands; a pull request if `is_pull`."""
@@ -116,6 +127,7 @@ class StoredIssue:
     labels: list[Label] = field(default_factory=list)
     assignees: list[Account] = field(default_factory=list)
     comments: list[StoredComment] = field(default_factory=list)
+    labellings: list[StoredLabelling] = field(default_factory=list)
     reactions: list[StoredReaction] = field(default_factory=list)
 
 
@@ -167,6 +179,8 @@ class StoredPull:
     reviews: list[StoredReview] = field(default_factory=list)
     line_comments: list[StoredLineComment] = field(default_factory=list)
     mergeable: tuple[str, str, bool] | None = None
+    fork: StoredRepo | None = None
+    """The repository in which its head lies, where that is another one."""
 
     @property
     def number(self) -> int:

@@ -12,6 +12,7 @@ from town.github.values import (
     Label,
     StoredComment,
     StoredIssue,
+    StoredLabelling,
     StoredReaction,
     StoredRepo,
 )
@@ -239,6 +240,20 @@ class Views:
             "color": label.color,
             "default": False,
             "description": label.description,
+        }
+
+    def labelling(self, repo: StoredRepo, labelling: StoredLabelling) -> Json:
+        """That a label was put on an issue, or taken away."""
+        return {
+            "id": labelling.id,
+            "node_id": node_id("LabeledEvent", labelling.id),
+            "url": f"{self.base}/repos/{repo.full_name}/issues/events/{labelling.id}",
+            "actor": self.user(labelling.by),
+            "event": "labeled" if labelling.added else "unlabeled",
+            "commit_id": None,
+            "commit_url": None,
+            "created_at": moment(labelling.at),
+            "label": {"name": labelling.label.name, "color": labelling.label.color},
         }
 
     def reaction(self, reaction: StoredReaction) -> Json:

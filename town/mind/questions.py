@@ -130,6 +130,18 @@ def _verdict(fields: Fields) -> Json:
     return {"complete": not remaining, "summary": summary, "remaining": remaining}
 
 
+_YES = re.compile(r"\b(?:yes|please do|go ahead|let's)\b", re.IGNORECASE)
+_NO = re.compile(r"\b(?:no|not|never|don't)\b", re.IGNORECASE)
+
+
+def _work_request(fields: Fields) -> str:
+    """The last comment that says yes or no decides."""
+    said = fields.get("comments", ())
+    told = [(number, text) for number, text in enumerate(said, 1) if _YES.search(text) or _NO.search(text)]
+    number, text = told[-1] if told and not _NO.search(told[-1][1]) else (0, "")
+    return json.dumps({"comment": number, "quote": text}, ensure_ascii=False)
+
+
 _QUESTIONS: Mapping[str, Callable[[Fields], str]] = {
     "Judge": _judged,
     "Confirm": _judged,
@@ -138,6 +150,7 @@ _QUESTIONS: Mapping[str, Callable[[Fields], str]] = {
     "Intent": _intent,
     "repository-rules": _repository_rule,
     "rights-request": _right,
+    "work-request": _work_request,
     "announcement-decision": _worth_a_post,
     "extraction": lambda _: "[]",
     "task-document": _document,

@@ -67,6 +67,7 @@ from modules.services.peers.loop import build_own_identity, build_peer_loop, our
 from modules.services.peers.registry import PeerRegistry
 from modules.services.pictures.choosing import PictureChooser
 from modules.services.pictures.pictures import Pictures as SharedPictures
+from modules.services.pinned_names.store import PinnedNames
 from modules.services.presence.disclosure import Disclosure
 from modules.services.presence.policy import message_policy_of, operator_of
 from modules.services.rights.answering import PersonRequests
@@ -103,6 +104,7 @@ class BlueskyServices(Protocol):
     preferences: Preferences
     moderation: Moderation
     peer_registry: PeerRegistry
+    pinned_names: PinnedNames
     workspaces: WatchedWorkspaces
     identity: Identity
     skills: Skills
@@ -157,7 +159,7 @@ class BlueskyLife:
         self.control_watch = self._build_control_watch()
         self.tidying = self._build_tidying()
         kept = (services.relationships, services.peer_registry, services.workspaces, state.conversations)
-        files = (*kept, self.expression, self._expressions, self._own_identity)
+        files = (*kept, services.pinned_names, self.expression, self._expressions, self._own_identity)
         self.notices = tuple(file.notice for file in files)
 
     def _build_picture_chooser(self) -> PictureChooser:

@@ -52,6 +52,7 @@ class GitHubServices(Protocol):
     outbox: Outbox
     knowledge: Knowledge
     peer_registry: PeerRegistry
+    trust: WorkspaceTrust
     relationships: Relationships
     peer_histories: PeerHistories
     workspaces: WatchedWorkspaces
@@ -115,7 +116,7 @@ class GitHubLife:
         )
 
     def _peers(self) -> list[str]:
-        return [peer.github_username for peer in self._services.peer_registry.get_linked_peers()]
+        return [account.login for account in self._services.peer_registry.get_listed_accounts()]
 
     def _handler(self) -> ThreadHandler:
         services, turn_services = self._services, self._turn_services
@@ -135,12 +136,7 @@ class GitHubLife:
             turn_runner=turn_services.turn_runner,
             github=services.github,
             outbox=services.outbox,
-            trust=WorkspaceTrust(
-                services.github,
-                services.settings.owner_github_username,
-                services.peer_registry.get_listed_usernames,
-                services.clock,
-            ),
+            trust=services.trust,
             clock=services.clock,
             rng=services.rng,
         )

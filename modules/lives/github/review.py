@@ -61,12 +61,9 @@ class PullReviewer:
 
     async def is_asked(self, waiting: WaitingThread, thread: IssueThread) -> bool:
         """Whether a pull request is to be reviewed: its author, who is not we, is one whose words count there."""
-        author = thread.issue.author
         if waiting.source != "workspace_pr_review" or not thread.issue.is_pull_request:
             return False
-        if author.lower() == self.github.login.lower():
-            return False
-        return (await self.trust.accounts(_repo_of(waiting))).covers(author)
+        return (await self.trust.accounts(_repo_of(waiting))).covers_besides_us(thread.issue.account)
 
     async def review(
         self,

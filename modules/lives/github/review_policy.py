@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from adapters.github.types import PullFile, PullRequest
+from adapters.github.types import Account, PullFile, PullRequest
 from modules.lives.github.types import IssueThread
 
 MOST_FILES = 40
@@ -38,7 +38,7 @@ def changes_of(files: Sequence[PullFile], count: int) -> ShownChanges:
 
 
 def may_approve(
-    pull: PullRequest, thread: IssueThread, changes: ShownChanges, login: str, is_trusted: Callable[[str], bool]
+    pull: PullRequest, thread: IssueThread, changes: ShownChanges, login: str, is_trusted: Callable[[Account], bool]
 ) -> bool:
     """Return whether `login` may approve what it was shown.
 
@@ -48,5 +48,5 @@ def may_approve(
     if pull.draft or pull.author.lower() == login.lower() or changes.left_out:
         return False
     return all(
-        is_trusted(one) for one in (pull.author, thread.issue.author, *(said.author for said in thread.comments))
+        is_trusted(one) for one in (pull.account, thread.issue.account, *(said.account for said in thread.comments))
     )

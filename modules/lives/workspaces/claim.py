@@ -105,7 +105,7 @@ class ClaimStep:
         """Whether the plan is by one whose words count, and the task was not put off of late, nor failed too often."""
         if not self._execution.may_begin(claim_key(found.repo.owner, found.repo.name, found.number, task.number)):
             return False
-        if not (await self._trust.accounts(found.repo)).covers(found.issue.author):
+        if not (await self._trust.accounts(found.repo)).covers(found.issue.account):
             return False
         reading = await self._reader.read(found.repo, found.number)
         if isinstance(reading, Err):
@@ -151,7 +151,7 @@ class UndoableTasks:
             watched, tasks = self.workspaces.get(found.repo), self._undoable(found)
             if watched is None or not tasks or found.number in watched.undoable_told:
                 continue
-            if not (await self.trust.accounts(found.repo)).covers(found.issue.author):
+            if not (await self.trust.accounts(found.repo)).covers(found.issue.account):
                 continue
             await self._tell(found, tasks)
             self.workspaces.note(found.repo, undoable_told=(*watched.undoable_told, found.number))

@@ -16,7 +16,7 @@ from adapters.github.client import GitHub
 from adapters.github.types import Issue, Repo
 from common.result import Err, Ok
 from common.text.untrusted import one_line
-from modules.lives.workspaces.upkeep import UpkeepServices, build_trust
+from modules.lives.workspaces.upkeep import UpkeepServices
 from modules.runtime.llm.gateway import LLMGateway
 from modules.services.agent.skills.skills import Skills
 from modules.services.commitments.texts import without_mentions
@@ -75,7 +75,7 @@ class ExtensionServices(UpkeepServices, Protocol):
 def build_extender(services: ExtensionServices) -> PlanExtender:
     """Return what extends plans."""
     gaps = PlanGaps(services.gateway, services.skills, services.rng)
-    return PlanExtender(services.github, services.outbox, build_trust(services), gaps)
+    return PlanExtender(services.github, services.outbox, services.trust, gaps)
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,8 +127,8 @@ class PlanExtender:
         if plan is None or plan.status == "complete":
             return Extension("closed")
         trusted = await self.trust.accounts(repo)
-        may_write = trusted.lets_close(self.github.login, issue.author)
-        return (issue, plan) if trusted.covers(issue.author) and may_write else Extension("theirs")
+        may_write = trusted.lets_close(issue.account)
+        return (issue, plan) if trusted.covers(issue.account) and may_write else Extension("theirs")
 
     async def _add(
         self, repo: Repo, issue: Issue, missing: Sequence[MissingTask], target: str, request: ExtensionRequest

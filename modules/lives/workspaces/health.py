@@ -119,7 +119,7 @@ class HealthCheck:
         if not pages.data:
             return HealthVerdict(complete=True, summary=self.judge.skills.section(SKILL, "Nothing Open").strip())
         accounts = await self.trust.accounts(repo)
-        closed = [one.body for one in plans if accounts.covers(one.author)][:_CLOSED_PLANS]
+        closed = [one.body for one in plans if accounts.covers(one.account)][:_CLOSED_PLANS]
         async with self.attention.take(SKILL):
             verdict = await self.judge.judge(WorkspacePages(repo, pages.data, closed))
         if verdict is None:

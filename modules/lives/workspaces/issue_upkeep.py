@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Literal
@@ -27,7 +26,7 @@ from modules.services.inbox.threads import NewThread
 from modules.services.outbox.github_bodies import AssigneeBody
 from modules.services.voice_phrases.store import Phrase
 from modules.services.workspaces.acting import ActingTurns
-from modules.services.workspaces.trust import WorkspaceTrust
+from modules.services.workspaces.trust import TrustedAccounts, WorkspaceTrust
 
 MOST_LED_TO = 30
 """How many of the newest issues of a workspace are looked at."""
@@ -72,7 +71,7 @@ class OpenIssues:
     async def _assign(self, repo: Repo, issue: Issue) -> None:
         trusted = await self.trust.accounts(repo)
         key = f"{repo.full_name.lower()}#{issue.number}/assign"
-        if not trusted.covers(issue.author) or not self.acting.may_act(key):
+        if not trusted.covers(issue.account) or not self.acting.may_act(key):
             return
         about = f"assign {issue.author} to {repo.full_name}#{issue.number}"
         body = AssigneeBody(
@@ -92,9 +91,8 @@ class RestingIssues:
     """Closes issues in which nothing happens: answered by us a day ago, or still for a week (a memo: three days).
 
     It is said first, and then nobody may have answered. What the owner wrote, a person who still waits for an answer,
-    what an open plan names, and what GitHub does not let us close stay open. `peers` returns the logins of the SOULs
-    that we know. At `speed` 10 an issue rests a tenth as long. The comments of an issue are read again only when it
-    changed.
+    what an open plan names, and what GitHub does not let us close stay open. At `speed` 10 an issue rests a tenth as
+    long. The comments of an issue are read again only when it changed.
     """
 
     name = "resting-issues"
@@ -107,8 +105,6 @@ class RestingIssues:
     trust: WorkspaceTrust
     acting: ActingTurns
     phrase: Phrase
-    owner: str
-    peers: Callable[[], Collection[str]]
     speed: float
     _last_words: dict[str, LastWord] = field(default_factory=dict, init=False)
 
@@ -117,8 +113,9 @@ class RestingIssues:
         before, self._last_words = self._last_words, {}
         for workspace in poll.workspaces:
             reads_left = MOST_READ
+            trusted = await self.trust.accounts(workspace.repo)
             for issue in workspace.issues:
-                if not await self._is_looked_at(workspace, issue, poll.at):
+                if not await self._is_looked_at(workspace, issue, trusted, poll.at):
                     continue
                 last = before.get(_name(workspace.repo, issue))
                 if last is None or last.at != issue.updated_at:
@@ -128,12 +125,14 @@ class RestingIssues:
                     last = await self._last_word(workspace.repo, issue)
                 if last:
                     self._last_words[_name(workspace.repo, issue)] = last
-                    closed += await self._settle(workspace.repo, issue, last, poll.at)
+                    closed += await self._settle(workspace.repo, issue, last, trusted, poll.at)
         return StepResult(note=f"{closed} resting issue{'' if closed == 1 else 's'} closed" if closed else "")
 
-    async def _is_looked_at(self, workspace: PolledWorkspace, issue: Issue, now: datetime) -> bool:
+    async def _is_looked_at(
+        self, workspace: PolledWorkspace, issue: Issue, trusted: TrustedAccounts, now: datetime
+    ) -> bool:
         """Whether it may be closed, and rests; or we said already that it is to be closed."""
-        if not may_rest(issue, self.owner, workspace.plans):
+        if not may_rest(issue, trusted, workspace.plans):
             return False
         is_quiet = rests_for(issue, now) * self.speed >= HANDLED_AFTER
         if await self.upkeep.was_said(workspace.repo, issue.number, _CLOSING):
@@ -145,22 +144,21 @@ class RestingIssues:
         if isinstance(comments, Err):
             return None
         last = comments.data[-1] if comments.data else None
-        return LastWord(issue.updated_at, last.author if last else issue.author, is_comment=last is not None)
+        return LastWord(issue.updated_at, last.account if last else issue.account, is_comment=last is not None)
 
-    async def _settle(self, repo: Repo, issue: Issue, last: LastWord, now: datetime) -> bool:
+    async def _settle(self, repo: Repo, issue: Issue, last: LastWord, trusted: TrustedAccounts, now: datetime) -> bool:
         """Say that it is to be closed, or close it where that is the last word; return whether it is being closed.
 
         GitHub tells times in whole seconds, so the last word is read again before anything is done.
         """
         if await self.upkeep.was_said(repo, issue.number, _CLOSING):
             fresh = await self._last_word(repo, issue)
-            is_own = fresh is not None and fresh.author.lower() == self.github.login.lower()
+            is_own = fresh is not None and trusted.why(fresh.author) == "us"
             return is_own and await self.upkeep.close(repo, issue, _CLOSING, "nothing came back after it was announced")
-        code = self._code(repo, issue, last, now)
+        code = self._code(repo, issue, last, trusted, now)
         fresh = await self._last_word(repo, issue) if code else None
-        if fresh is None or self._code(repo, issue, fresh, now) != code:
+        if fresh is None or self._code(repo, issue, fresh, trusted, now) != code:
             return False
-        trusted = await self.trust.accounts(repo)
         if not self.upkeep.may_close(issue, trusted):
             return False
         words = (
@@ -171,11 +169,11 @@ class RestingIssues:
         await self.upkeep.said(repo, issue.number, _CLOSING, words, trusted)
         return False
 
-    def _code(self, repo: Repo, issue: Issue, last: LastWord, now: datetime) -> Literal["handled", "stale"] | None:
+    def _code(
+        self, repo: Repo, issue: Issue, last: LastWord, trusted: TrustedAccounts, now: datetime
+    ) -> Literal["handled", "stale"] | None:
         """Why we close it; what is stale only one SOUL closes."""
-        login = self.github.login
-        souls = {login.lower(), *(peer.lower() for peer in self.peers())}
-        code = resting_code(issue, last, login, souls, rests_for(issue, now) * self.speed)
+        code = resting_code(issue, last, trusted, rests_for(issue, now) * self.speed)
         return code if code != "stale" or self.acting.may_act(f"{_name(repo, issue)}/stale") else None
 
 

@@ -25,7 +25,7 @@ from modules.lives.workspaces.task_comments import TaskComments, plain
 from modules.lives.workspaces.tell import ProgressTeller
 from modules.lives.workspaces.thread_news import ThreadNews
 from modules.lives.workspaces.types import Step, TaskWork
-from modules.lives.workspaces.upkeep import UpkeepServices, build_acting, build_trust, upkeep_steps
+from modules.lives.workspaces.upkeep import UpkeepServices, build_acting, upkeep_steps
 from modules.runtime.budget.budget import Budget
 from modules.runtime.home import Home
 from modules.runtime.journal.journal import Journal
@@ -72,7 +72,7 @@ def workspace_loops(services: WorkspaceServices, access: RoomAccess) -> list[Loo
     """Return the loops of this life; none where there is no account on GitHub."""
     if not services.github.configured:
         return []
-    trust, acting = build_trust(services), build_acting(services)
+    trust, acting = services.trust, build_acting(services)
     claims = build_claim_rooms(services, access, trust, acting, (build_document_work(services, trust),))
     steps = [
         *upkeep_steps(services, trust, acting),
@@ -81,7 +81,7 @@ def workspace_loops(services: WorkspaceServices, access: RoomAccess) -> list[Loo
         *planning_steps(services, trust, acting),
         *claims.steps,
     ]
-    perceiver = WorkspacePerceiver(services.github, services.workspaces, services.clock)
+    perceiver = WorkspacePerceiver(services.github, services.workspaces, services.trust, services.clock)
     cycle = PlanAwarenessLoop(
         perceiver=perceiver,
         cycle=Cycle(steps, lambda: services.attention.free, services.journal),

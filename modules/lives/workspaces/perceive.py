@@ -9,6 +9,7 @@ from common.result import ApiResult, Err, Ok
 from modules.lives.workspaces.types import FoundPlan, Poll, PolledWorkspace
 from modules.services.plans.parse import parse_plan
 from modules.services.plans.tasks import PLAN_LABEL
+from modules.services.workspaces.trust import MOST_PEOPLE, WorkspaceTrust
 from modules.services.workspaces.watched import WatchedWorkspaces
 
 MOST_ISSUES = 100
@@ -16,13 +17,15 @@ MOST_PLANS = 30
 
 
 class WorkspacePerceiver:
-    """Looks at the open issues of the watched workspaces, at most `MOST_ISSUES` of each.
+    """Looks at the open issues of the watched workspaces: the newest `MOST_ISSUES` of each.
 
-    One request is enough for a workspace, unless it has more: then its plans are asked for besides.
+    One request is enough for a workspace, unless it has more: then its plans are asked for besides, and the issues of
+    each account that counts, so that no number of others hides them.
     """
 
-    def __init__(self, github: GitHub, workspaces: WatchedWorkspaces, clock: Clock) -> None:
+    def __init__(self, github: GitHub, workspaces: WatchedWorkspaces, trust: WorkspaceTrust, clock: Clock) -> None:
         self._github = github
+        self._trust = trust
         self._workspaces = workspaces
         self._clock = clock
 
@@ -57,11 +60,18 @@ class WorkspacePerceiver:
         listed = await self._github.list_issues(repo, limit=MOST_ISSUES)
         if isinstance(listed, Err) or len(listed.data) < MOST_ISSUES:
             return listed
+        found = {one.number: one for one in listed.data}
         plans = await self._github.list_issues(repo, labels=(PLAN_LABEL,), limit=MOST_PLANS)
         if isinstance(plans, Err):
             return plans
-        known = {one.number for one in listed.data}
-        return Ok((*listed.data, *(one for one in plans.data if one.number not in known)))
+        accounts = await self._trust.accounts(repo)
+        found |= {one.number: one for one in plans.data}
+        for person in [accounts.us, *accounts.others()][:MOST_PEOPLE]:
+            written = await self._github.list_issues(repo, creator=person.login, limit=MOST_ISSUES)
+            if isinstance(written, Err):
+                return written
+            found |= {one.number: one for one in written.data}
+        return Ok(tuple(found[number] for number in sorted(found, reverse=True)))
 
 
 def _plans_in(repo: Repo, issues: tuple[Issue, ...]) -> tuple[FoundPlan, ...]:

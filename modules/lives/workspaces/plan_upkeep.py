@@ -36,7 +36,6 @@ class DuplicatePlans:
     trust: WorkspaceTrust
     acting: ActingTurns
     phrase: Phrase
-    owner: str
     skills: Skills
 
     async def run(self, poll: Poll) -> StepResult:
@@ -49,7 +48,7 @@ class DuplicatePlans:
 
     async def _tidy(self, workspace: PolledWorkspace) -> list[PlanKey]:
         trusted = await self.trust.accounts(workspace.repo)
-        found = duplicates_among(workspace.plans, trusted, self.owner, lambda plan: issues_taken_up(plan, self.skills))
+        found = duplicates_among(workspace.plans, trusted, lambda plan: issues_taken_up(plan, self.skills))
         return [one.plan.key for one in found if self._is_ours(one, trusted) and await self._supersede(one, trusted)]
 
     def _is_ours(self, one: Duplicate, trusted: TrustedAccounts) -> bool:
@@ -108,7 +107,7 @@ class PlanStanding:
     async def _settle(self, plan: FoundPlan) -> bool:
         """Label it; return whether it is being closed, once it was said that it is complete."""
         trusted = await self.trust.accounts(plan.repo)
-        if not trusted.covers(plan.issue.author) or not self.upkeep.may_close(plan.issue, trusted):
+        if not trusted.covers(plan.issue.account) or not self.upkeep.may_close(plan.issue, trusted):
             return False
         fresh = await self.upkeep.reread(plan.repo, plan.issue)
         if fresh is None or fresh.body != plan.issue.body:

@@ -10,9 +10,10 @@ from adapters.github.client import GitHub
 from common.clock import Clock
 from common.settings import Settings
 from modules.lives.workspaces.health import HealthCheck
-from modules.lives.workspaces.sentinel import SentinelStep, SoulsKnown
+from modules.lives.workspaces.sentinel import SentinelStep
 from modules.lives.workspaces.synthesis import SynthesisStep
 from modules.lives.workspaces.types import Step
+from modules.lives.workspaces.wanted import WantedIssues
 from modules.lives.workspaces.writing import WorkspaceWriter
 from modules.runtime.journal.journal import Journal
 from modules.runtime.llm.gateway import LLMGateway
@@ -21,6 +22,7 @@ from modules.services.agent.skills.skills import Skills
 from modules.services.outbox.outbox import Outbox
 from modules.services.peers.registry import PeerRegistry
 from modules.services.plans.compose import PlanComposer
+from modules.services.plans.work_request import WorkRequestReader
 from modules.services.voice_phrases.store import VoicePhrases
 from modules.services.workspaces.acting import ActingTurns
 from modules.services.workspaces.health import HealthJudge
@@ -73,7 +75,7 @@ def planning_steps(services: PlanningServices, trust: WorkspaceTrust, turns: Act
             writer=writer,
             trust=trust,
             turns=turns,
-            souls=SoulsKnown(lambda: [peer.github_username for peer in registry.get_linked_peers()], seen_at),
+            seen_at=seen_at,
             phrase=phrase,
             skills=services.skills,
             journal=services.journal,
@@ -84,6 +86,9 @@ def planning_steps(services: PlanningServices, trust: WorkspaceTrust, turns: Act
             workspaces=services.workspaces,
             writer=writer,
             trust=trust,
+            wanted=WantedIssues(
+                services.github, WorkRequestReader(services.gateway, services.skills), services.journal
+            ),
             turns=turns,
             composer=PlanComposer(services.gateway, services.skills, services.rng),
             health=health,

@@ -26,7 +26,6 @@ class PlanPeers:
 
     registry: PeerRegistry
     trust: WorkspaceTrust
-    login: str
     _seen: dict[PlanKey, str] = field(default_factory=dict, init=False)
 
     async def run(self, poll: Poll) -> StepResult:
@@ -39,7 +38,7 @@ class PlanPeers:
     async def _take_in(self, plan: FoundPlan) -> None:
         trusted = await self.trust.accounts(plan.repo)
         named = (*plan.issue.assignees, *(task.assignee for task in plan.plan.tasks if task.assignee))
-        others = {login.lower(): login for login in named if login.lower() != self.login.lower()}
-        for login in [one for one in others.values() if trusted.covers(one)][:MOST_ASSIGNED]:
+        assigned = {login.lower() for login in named}
+        for login in [one.login for one in trusted.others() if one.login.lower() in assigned][:MOST_ASSIGNED]:
             context = f"{plan.repo.full_name}#{plan.number}"
             self.registry.register_peer_by_github_username(login, "plan", context)

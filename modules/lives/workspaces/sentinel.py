@@ -43,24 +43,19 @@ _SUMMARY_CHARS = 80
 _Seen = tuple[str, bool, tuple[tuple[int, str], ...]]
 
 
-@dataclass(frozen=True, slots=True)
-class SoulsKnown:
-    """The SOULs that are known by their logins, and when one was last seen (None if nobody knows)."""
-
-    logins: Callable[[], Collection[str]]
-    seen_at: Callable[[str], datetime | None]
-
-
 @dataclass(slots=True)
 class SentinelStep:
-    """The first step of a cycle. Needs a request for each finished workspace in which something changed."""
+    """The first step of a cycle. Needs a request for each finished workspace in which something changed.
+
+    `seen_at` tells when the SOUL with a login was last seen; None if nobody knows.
+    """
 
     github: GitHub
     workspaces: WatchedWorkspaces
     writer: WorkspaceWriter
     trust: WorkspaceTrust
     turns: ActingTurns
-    souls: SoulsKnown
+    seen_at: Callable[[str], datetime | None]
     phrase: Phrase
     skills: Skills
     journal: Journal
@@ -117,7 +112,7 @@ class SentinelStep:
     def _looks_after(self, sentinel: Issue, repo: Repo, now: datetime) -> bool:
         if sentinel.author.lower() == self.github.login.lower():
             return True
-        gone = is_creator_gone(sentinel, self.souls.seen_at(sentinel.author), now)
+        gone = is_creator_gone(sentinel, self.seen_at(sentinel.author), now)
         return gone and self.turns.may_act(f"sentinel:{_place(repo, sentinel.number)}")
 
     async def _facts(
@@ -138,16 +133,13 @@ class SentinelStep:
                 if isinstance(found, Err):
                     return found
                 elsewhere += found.data
-        me = self.github.login
         return Ok(
             SentinelFacts(
-                me=me,
                 sentinel=sentinel,
+                trusted=await self.trust.accounts(repo),
                 comments=comments,
                 others=tuple(others),
                 comments_on_others=elsewhere,
-                souls={me, *self.souls.logins()},
-                trusted=(await self.trust.accounts(repo)).logins,
                 looks_after=looks_after,
             )
         )

@@ -11,11 +11,13 @@ from dataclasses import dataclass, replace
 
 from adapters.github.client import GitHub
 from adapters.github.types import Issue, Repo
-from common.result import ApiResult, Err, Ok
+from common.result import Err
 from common.text.strings import normalized_title
 from modules.lives.workspaces.health import HealthCheck
+from modules.lives.workspaces.perceive import MOST_ISSUES
 from modules.lives.workspaces.types import Place, Poll, PolledWorkspace, StepResult
 from modules.lives.workspaces.upkeep_policy import is_work, unplanned
+from modules.lives.workspaces.wanted import WantedIssues
 from modules.lives.workspaces.writing import WorkspaceWriter
 from modules.runtime.journal.journal import Journal
 from modules.runtime.journal.types import Entry
@@ -34,7 +36,6 @@ from modules.services.workspaces.watched import WatchedWorkspaces
 SYNTHESIS = "plan-synthesis"
 
 _MOST_PLANS = 30
-_MOST_STRANGERS = 10
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,6 +46,7 @@ class SynthesisStep:
     workspaces: WatchedWorkspaces
     writer: WorkspaceWriter
     trust: WorkspaceTrust
+    wanted: WantedIssues
     turns: ActingTurns
     composer: PlanComposer
     health: HealthCheck
@@ -73,14 +75,30 @@ class SynthesisStep:
             plans = await self._plans(one.repo)
             if plans is None:
                 continue
-            if work := unplanned(one.issues, plans):
+            issues = await self._with_hidden(one)
+            if issues is None:
+                continue
+            if work := unplanned(issues, plans):
                 note = await self._plan(one.repo, work, plans)
                 return StepResult(ends_cycle=bool(note), note="; ".join([*notes, note] if note else notes))
-            if any(issue.state == "open" for issue in plans) or any(map(is_work, one.issues)):
+            if any(issue.state == "open" for issue in plans) or any(map(is_work, issues)):
                 continue
             note = await self.health.look(one, plans, poll.at)
             notes += [note] if note else []
         return StepResult(note="; ".join(notes))
+
+    async def _with_hidden(self, one: PolledWorkspace) -> Sequence[Issue] | None:
+        """The open issues that were read, and where there are more those that somebody who counts commented on.
+
+        None where that cannot be read now.
+        """
+        if len(one.issues) < MOST_ISSUES:
+            return one.issues
+        touched = await self.wanted.touched(one.repo, await self.trust.accounts(one.repo))
+        if isinstance(touched, Err):
+            return None
+        known = {issue.number for issue in one.issues}
+        return [*one.issues, *(issue for issue in touched.data if issue.number not in known)]
 
     async def _plans(self, repo: Repo) -> list[Issue] | None:
         """The newest plans; None where enough of them are open, or where we have no say."""
@@ -94,16 +112,17 @@ class SynthesisStep:
         return plans if sum(issue.state == "open" for issue in plans) < MOST_OPEN_PLANS else None
 
     async def _plan(self, repo: Repo, work: Sequence[Issue], plans: Sequence[Issue]) -> str:
-        """Propose a plan of those issues whose words count; what is told of it, "" where none is made."""
+        """Propose a plan of those issues that may go into one; what is told of it, "" where none is made."""
         key = f"{_key(repo)}#{max((one.number for one in plans), default=0)}"
         if await self.writer.settled("issue", key):
             return ""
-        trusted = await self._trusted(repo, work)
-        if isinstance(trusted, Err) or not trusted.data:
-            reason = trusted.error if isinstance(trusted, Err) else "nobody whose words count wrote in one of them"
+        accounts = await self.trust.accounts(repo)
+        wanted = await self.wanted.of(repo, work, accounts)
+        if isinstance(wanted, Err) or not wanted.data:
+            reason = wanted.error if isinstance(wanted, Err) else "nobody whose words count wrote one or asked for one"
             return await self._tell(f"No plan of {len(work)} open issues in {repo.full_name}", reason)
         sources = fitting(
-            SourceIssue(one.number, one.title, one.author, one.html_url, one.body, one.labels) for one in trusted.data
+            SourceIssue(one.number, one.title, one.author, one.html_url, one.body, one.labels) for one in wanted.data
         )
         async with self.attention.take(SYNTHESIS):
             plan = await self.composer.compose_from_issues(repo, sources)
@@ -124,19 +143,6 @@ class SynthesisStep:
         told = f"{repo.full_name} gets a plan of {len(numbers)} issue{'' if len(numbers) == 1 else 's'}"
         await self._tell(told, named)
         return told
-
-    async def _trusted(self, repo: Repo, work: Sequence[Issue]) -> ApiResult[list[Issue]]:
-        """The issues of those whose words count, and those of strangers on which one of them commented."""
-        accounts = await self.trust.accounts(repo)
-        found = [one for one in work if accounts.covers(one.author)]
-        strangers = [one for one in work if not accounts.covers(one.author)]
-        for one in strangers[:_MOST_STRANGERS]:
-            said = await self.github.list_comments(repo, one.number)
-            if isinstance(said, Err):
-                return said
-            if accounts.covers(*(comment.author for comment in said.data)):
-                found.append(one)
-        return Ok(found)
 
     async def _tell(self, summary: str, reason: str) -> str:
         """Record it; nothing for the line that ends the cycle."""

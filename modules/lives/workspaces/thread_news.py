@@ -84,7 +84,7 @@ class ThreadNews:
         if not polled.watched.discovered_in_thread or not polled.plans:
             return []
         trusted = await self.trust.accounts(polled.repo)
-        plans = [plan for plan in polled.plans if trusted.covers(plan.issue.author)]
+        plans = [plan for plan in polled.plans if trusted.covers(plan.issue.account)]
         return [self._claim(polled, plan, task) for plan in plans for task in _held_by(self.login, plan)]
 
     def _claim(self, polled: PolledWorkspace, plan: FoundPlan, task: Task) -> News:

@@ -36,14 +36,7 @@ class UpkeepServices(Protocol):
     phrases: VoicePhrases
     skills: Skills
     peer_registry: PeerRegistry
-
-
-def build_trust(services: UpkeepServices) -> WorkspaceTrust:
-    """Return who is trusted in workspaces: of the peers those whom the owner listed."""
-    settings, registry = services.settings, services.peer_registry
-    return WorkspaceTrust(
-        services.github, settings.owner_github_username, registry.get_listed_usernames, services.clock
-    )
+    trust: WorkspaceTrust
 
 
 def build_acting(services: UpkeepServices) -> ActingTurns:
@@ -55,17 +48,14 @@ def build_acting(services: UpkeepServices) -> ActingTurns:
 def upkeep_steps(services: UpkeepServices, trust: WorkspaceTrust, acting: ActingTurns) -> list[Step]:
     """Return the steps that tidy up."""
     github, registry, settings = services.github, services.peer_registry, services.settings
-    phrase, owner = services.phrases.phrase, settings.owner_github_username
+    phrase = services.phrases.phrase
     upkeep = UpkeepActs(github, services.outbox, services.journal, services.clock, LOOP)
 
-    def souls() -> list[str]:
-        return [peer.github_username for peer in registry.get_linked_peers()]
-
     return [
-        PlanPeers(registry, trust, github.login),
-        DuplicatePlans(upkeep, trust, acting, phrase, owner, services.skills),
+        PlanPeers(registry, trust),
+        DuplicatePlans(upkeep, trust, acting, phrase, services.skills),
         DuplicateComments(upkeep, github),
         PlanStanding(upkeep, trust, acting, phrase, services.skills),
         OpenIssues(upkeep, trust, acting, services.database, github.login),
-        RestingIssues(upkeep, github, trust, acting, phrase, owner, souls, settings.soul_speed),
+        RestingIssues(upkeep, github, trust, acting, phrase, settings.soul_speed),
     ]

@@ -38,7 +38,7 @@ class UpkeepActs:
 
     def may_close(self, issue: Issue, trusted: TrustedAccounts) -> bool:
         """Return whether GitHub lets us close and label an issue; what it would refuse is not announced either."""
-        return trusted.lets_close(self._github.login, issue.author)
+        return trusted.lets_close(issue.account)
 
     async def reread(self, repo: Repo, issue: Issue) -> Issue | None:
         """Return an issue as it stands now; None where it is closed or cannot be read."""
@@ -57,7 +57,7 @@ class UpkeepActs:
         if isinstance(comments, Err):
             return False
         mark = f"<!-- soul:upkeep={key} -->"
-        if any(mark in one.body and trusted.covers(one.author) for one in comments.data):
+        if any(mark in one.body and trusted.covers(one.account) for one in comments.data):
             return True
         body = IssueCommentBody(
             source=SOURCE,

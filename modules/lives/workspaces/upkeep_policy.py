@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Literal
 
-from adapters.github.types import Issue
+from adapters.github.types import Account, Issue
 from common.clock import parse_iso, parse_iso_or_none
 from common.text.strings import normalized_title
 from common.text.untrusted import one_line
@@ -42,7 +42,7 @@ class Duplicate:
 
 
 def duplicates_among(
-    plans: Iterable[FoundPlan], trusted: TrustedAccounts, owner: str, issues_of: Callable[[Plan], Collection[int]]
+    plans: Iterable[FoundPlan], trusted: TrustedAccounts, issues_of: Callable[[Plan], Collection[int]]
 ) -> list[Duplicate]:
     """Return which of the open plans of one workspace are needless, the oldest first.
 
@@ -52,13 +52,13 @@ def duplicates_among(
     """
     kept: list[tuple[FoundPlan, frozenset[int]]] = []
     found: list[Duplicate] = []
-    ours = (one for one in plans if trusted.covers(one.issue.author))
+    ours = (one for one in plans if trusted.covers(one.issue.account))
     for one in sorted(ours, key=lambda each: (-_begun(each.plan), each.number)):
         issues = frozenset(issues_of(one.plan))
         same = next((other for other, theirs in kept if issues & theirs or not issues | theirs), None)
         if same is None:
             kept.append((one, issues))
-        elif one.issue.author.lower() != owner.lower():
+        elif not trusted.is_owner(one.issue.account):
             found.append(Duplicate(one, same, _missing(one.plan, same.plan)))
     return sorted(found, key=lambda each: each.plan.number)
 
@@ -88,14 +88,14 @@ def label_change(labels: Sequence[str], status: PlanLabel) -> tuple[tuple[str, .
     return (add, remove) if add or remove else None
 
 
-def may_rest(issue: Issue, owner: str, plans: Iterable[FoundPlan]) -> bool:
+def may_rest(issue: Issue, trusted: TrustedAccounts, plans: Iterable[FoundPlan]) -> bool:
     """Return whether an open issue may be closed at all for resting.
 
     Plans, pull requests, discussions and what says that a workspace is finished may not, nor what the owner wrote, nor
     what an open plan names.
     """
     labels = {label.lower() for label in issue.labels}
-    if issue.is_pull_request or _is_plan(issue) or labels & _KEPT_LABELS or issue.author.lower() == owner.lower():
+    if issue.is_pull_request or _is_plan(issue) or labels & _KEPT_LABELS or trusted.is_owner(issue.account):
         return False
     return not any(names_issue(plan.issue.body, issue.number) for plan in plans)
 
@@ -138,21 +138,21 @@ class LastWord:
     """Whose the last word in an issue is, as it stood at `at`; the issue itself where it has no comment."""
 
     at: str
-    author: str
+    author: Account
     is_comment: bool
 
 
 def resting_code(
-    issue: Issue, last: LastWord, login: str, souls: Collection[str], rests: timedelta
+    issue: Issue, last: LastWord, trusted: TrustedAccounts, rests: timedelta
 ) -> Literal["handled", "stale"] | None:
     """Return why an issue that has rested for so long may be closed; None where it may not.
 
-    `handled` where our comment is the last word. `stale` where that is a SOUL's, among `souls` in lower case: else a
+    `handled` where our comment is the last word. `stale` where that is ours or of a SOUL that the owner listed: else a
     person waits for an answer.
     """
-    if last.is_comment and last.author.lower() == login.lower() and rests >= HANDLED_AFTER:
+    if last.is_comment and trusted.why(last.author) == "us" and rests >= HANDLED_AFTER:
         return "handled"
-    return "stale" if last.author.lower() in souls and rests >= stale_after(issue) else None
+    return "stale" if trusted.is_program(last.author) and rests >= stale_after(issue) else None
 
 
 def is_workable(issue: Issue, login: str, now: datetime) -> bool:

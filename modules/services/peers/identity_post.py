@@ -39,9 +39,9 @@ def tells_username(text: str, username: str) -> bool:
     return re.search(told, text, re.IGNORECASE) is not None
 
 
-def names_handle(shown: str, handle: str) -> bool:
-    """Whether a page that somebody made on GitHub names a Bluesky handle: with an @, as a link to it, or alone."""
-    return re.search(rf"(?<![\w.-])@?{re.escape(handle)}(?![\w-]|\.\w)", shown, re.IGNORECASE) is not None
+def names_did(shown: str, did: str) -> bool:
+    """Whether a page that somebody made on GitHub names a DID."""
+    return re.search(rf"(?<![\w.:-]){re.escape(did)}(?![\w:-]|\.\w)", shown) is not None
 
 
 def build_identity_post_text(username: str, sentence: str) -> str:

@@ -33,6 +33,7 @@ from modules.services.peers.registry import REGISTRY_FILE, PeerRegistry
 from modules.services.peers.scanner import PeerScanner
 from modules.services.peers.types import Sighting
 from modules.services.peers.voice import PeerVoice
+from modules.services.pinned_names.store import PinnedNames
 from modules.services.rights.preferences import Preferences
 
 _IDENTITY_POST = "identity_post.json"
@@ -104,6 +105,7 @@ class PeerServices(Protocol):
     soul: SoulDocument
     gateway: LLMGateway
     peer_registry: PeerRegistry
+    pinned_names: PinnedNames
     preferences: Preferences
     moderation: Moderation
 
@@ -159,6 +161,7 @@ def build_peer_loop(
             atproto=services.atproto,
             github=services.github,
             registry=registry,
+            names=services.pinned_names,
             ourselves=ourselves_of(settings),
             journal=journal,
         ),

@@ -73,7 +73,7 @@ def link(
     *,
     listed: Collection[str] = (),
     reserved: Collection[str] = (),
-    confirmed: bool = False,
+    github_id: int | None = None,
 ) -> tuple[dict[str, Peer], Linked]:
     """The registry after an identity post was seen, and what came of it.
 
@@ -83,21 +83,22 @@ def link(
         now: when it was seen.
         listed: handles of the peers in the owner's settings, in lower case: where two claim a name, theirs it is.
         reserved: names on GitHub that are nobody else's: ours and the owner's, in lower case.
-        confirmed: whether the page of the GitHub account names the handle of the claim, and no rival's. That decides
-            between two who are not listed.
+        github_id: the GitHub account, where it names the account that claims it; else None. That decides between two
+            who are not listed.
 
     """
+    confirmed = github_id is not None
     name = claim.username.lower()
     if name in reserved:
         return _demoted(_without_rival(peers, claim.did), claim, now, claims=claim.username), "reserved"
     peers = {key: peer if key == name else _uncontested(peer, claim.did) for key, peer in peers.items()}
     holder = peers.get(name)
     if holder is None or _is_free(holder) or _is_of(holder, claim):
-        return _linked(peers, claim, now, confirmed=confirmed)
+        return _linked(peers, claim, now, github_id)
     right = 2 if claim.handle.lower() in listed else int(confirmed)
-    held = 2 if _handle(holder) in listed else int(holder.confirmed_on_github)
+    held = 2 if _handle(holder) in listed else int(holder.github_id is not None)
     if right > held or (confirmed and right == held == 1):
-        return _linked(_without_holder(peers, name), claim, now, confirmed=confirmed)
+        return _linked(_without_holder(peers, name), claim, now, github_id)
     if held > right:
         return _demoted(peers, claim, now), "taken"
     rivals = _with(holder.contested_by, claim.did)
@@ -255,7 +256,7 @@ def summary(peers: Peers) -> PeerSummary:
     )
 
 
-def _linked(peers: Peers, claim: Claim, now: datetime, *, confirmed: bool) -> tuple[dict[str, Peer], Linked]:
+def _linked(peers: Peers, claim: Claim, now: datetime, github_id: int | None) -> tuple[dict[str, Peer], Linked]:
     """The entry of an account under its name, with all that was known of it under others."""
     name, handle = claim.username.lower(), claim.handle.lower()
     before = peers.get(name)
@@ -271,8 +272,8 @@ def _linked(peers: Peers, claim: Claim, now: datetime, *, confirmed: bool) -> tu
         last_verified_at=now,
         last_scan_at=now,
         failed_scans=0,
-        confirmed_on_github=confirmed or merged.confirmed_on_github,
-        contested_by=() if confirmed else merged.contested_by,
+        github_id=github_id,
+        contested_by=() if github_id else merged.contested_by,
         claims_github=None,
     )
     rest = {key: peer for key, peer in peers.items() if key != name and not _is_of(peer, claim)}
@@ -294,7 +295,7 @@ def _demoted(peers: Peers, claim: Claim, now: datetime, *, claims: str | None = 
         last_verified_at=None,
         last_scan_at=now,
         failed_scans=merged.failed_scans + 1,
-        confirmed_on_github=False,
+        github_id=None,
         claims_github=claims,
     )
     return {**{key: peer for key, peer in peers.items() if not _is_of(peer, claim)}, handle: after}
@@ -304,7 +305,7 @@ def _without_holder(peers: Peers, name: str) -> dict[str, Peer]:
     """The registry in which who held a name is a candidate again."""
     holder = peers[name]
     handle = _handle(holder) or name
-    changes = {"last_verified_at": None, "contested_by": (), "confirmed_on_github": False}
+    changes = {"last_verified_at": None, "contested_by": (), "github_id": None}
     demoted = holder.replace(github_username=handle, **changes)
     return {**{key: peer for key, peer in peers.items() if key != name}, handle: demoted}
 

@@ -14,6 +14,7 @@ from pathlib import Path
 
 from pydantic import ValidationError
 
+from adapters.github.types import Account
 from common.clock import Clock, iso
 from modules.runtime.record_file import RecordFile
 from modules.services.peers import policy
@@ -106,24 +107,24 @@ class PeerRegistry:
     def usernames_seen_since(self, moment: datetime) -> list[str]:
         """Return the names on GitHub of those whom we saw since then."""
         seen = (peer for peer in self._file.records.values() if peer.is_linked and peer.last_seen_at >= moment)
-        return [peer.github_username for peer in seen]
+        return [peer.github_username for peer in seen if peer.github_id or "plan" in peer.vias]
 
-    def get_listed_usernames(self) -> list[str]:
-        """Return the names on GitHub of the peers in the owner's settings whose identity posts stand."""
+    def get_listed_accounts(self) -> list[Account]:
+        """Return the accounts on GitHub of the peers in the owner's settings whose identity posts stand."""
         return [
-            peer.github_username
+            Account(peer.github_id, peer.github_username)
             for peer in self.get_linked_peers()
-            if (peer.bluesky_handle or "").lower() in self._listed
+            if peer.github_id and (peer.bluesky_handle or "").lower() in self._listed
         ]
 
-    def link_bluesky_handle_to_github(self, claim: Claim, *, confirmed: bool = False) -> Linked:
+    def link_bluesky_handle_to_github(self, claim: Claim, *, github_id: int | None = None) -> Linked:
         """Take in what an identity post says; returns what came of it.
 
-        `confirmed`: the page of the GitHub account names the handle, and no rival's.
+        `github_id` is the GitHub account where that names the account that claims it, else None.
         """
         now = self._clock.now()
         after, outcome = policy.link(
-            self._file.records, claim, now, listed=self._listed, reserved=self._reserved, confirmed=confirmed
+            self._file.records, claim, now, listed=self._listed, reserved=self._reserved, github_id=github_id
         )
         self._keep(after)
         return outcome
@@ -154,8 +155,8 @@ class PeerRegistry:
         return list(self._file.records.values())
 
     def get_linked_peers(self) -> list[Peer]:
-        """All whose identity posts stand, for names that nobody else claims."""
-        return [peer for peer in self._file.records.values() if peer.stands]
+        """All whose identity posts stand, for accounts on GitHub that name them back."""
+        return [peer for peer in self._file.records.values() if peer.stands and peer.github_id]
 
     def get_unfollowed_peers(self) -> list[Peer]:
         """Those to be followed now, whom we met first before others."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from adapters.atproto.client import Atproto
 from adapters.atproto.types import FeedPage, Post
 from adapters.github.client import GitHub
+from adapters.github.types import Repo
 from common.result import ApiResult, Err, Ok
 from modules.runtime.journal.journal import Journal
 from modules.runtime.journal.types import Entry
@@ -13,11 +14,12 @@ from modules.services.peers.identity_post import (
     extract_github_username_from_text,
     find_identity_post,
     is_identity_post,
-    names_handle,
+    names_did,
 )
 from modules.services.peers.own_identity import LOOP
 from modules.services.peers.registry import PeerRegistry
 from modules.services.peers.types import Claim, Linked, Peer
+from modules.services.pinned_names.store import PinnedNames
 
 FEED_FETCH_LIMIT = 50
 _FEEDS_PER_CYCLE = 5
@@ -25,6 +27,8 @@ _PAGES_FURTHER_BACK = 5
 _FURTHER_LIMIT = 100
 _NO_HANDLE = "handle.invalid"
 _GONE = frozenset({"not_found", "invalid"})
+_PROFILE = "README.md"
+_UNANSWERED = "that account does not name it back: nothing is said or done under that name"
 _DOUBTS: dict[Linked, str] = {
     "contested": "two accounts claim it; it is nobody's until SOUL_PEERS or the page on GitHub names one of them",
     "taken": "it belongs to a peer that the owner listed, or that the GitHub page names",
@@ -36,12 +40,20 @@ class PeerScanner:
     """Looks for identity posts on the feeds that are due."""
 
     def __init__(
-        self, *, atproto: Atproto, github: GitHub, registry: PeerRegistry, ourselves: Ourselves, journal: Journal
+        self,
+        *,
+        atproto: Atproto,
+        github: GitHub,
+        registry: PeerRegistry,
+        names: PinnedNames,
+        ourselves: Ourselves,
+        journal: Journal,
     ) -> None:
         self._atproto = atproto
         self._registry = registry
         self._ourselves = ourselves
         self._github = github
+        self._names = names
         self._journal = journal
 
     async def scan_due(self) -> int:
@@ -123,29 +135,43 @@ class PeerScanner:
         return post.author.handle.lower() == peer.bluesky_handle
 
     async def _link(self, claim: Claim) -> bool:
-        outcome = self._registry.link_bluesky_handle_to_github(claim)
-        if outcome in {"contested", "taken"} and await self._is_confirmed(claim):
-            outcome = self._registry.link_bluesky_handle_to_github(claim, confirmed=True)
+        github_id = await self._account_that_names(claim)
+        if isinstance(github_id, Err):
+            known = self._registry.get(claim.username)
+            is_same = known is not None and known.bluesky_did == claim.did
+            github_id = Ok(known.github_id if known and is_same else None)
+        outcome = self._registry.link_bluesky_handle_to_github(claim, github_id=github_id.data)
         if outcome == "linked":
             summary = f"Linked @{claim.handle} → github.com/{claim.username}"
-            await self._journal.record(Entry("life", LOOP, summary, line="social", author=claim.handle))
+            reason = "" if github_id.data else _UNANSWERED
+            entry = Entry("life", LOOP, summary, line="social", reason=reason, author=claim.handle)
+            await self._journal.record(entry)
         elif outcome != "known":
             summary = f"@{claim.handle} is not linked to github.com/{claim.username}"
             entry = Entry("decision", LOOP, summary, line="warn", reason=_DOUBTS[outcome], author=claim.handle)
             await self._journal.record(entry)
         return outcome == "linked"
 
-    async def _is_confirmed(self, claim: Claim) -> bool:
-        """Whether the page of the GitHub account names the handle that claims it, and no other that does."""
+    async def _account_that_names(self, claim: Claim) -> ApiResult[int | None]:
+        """The id of the GitHub account that an identity post claims, where that account names the DID that claims it.
+
+        Its page may name it, or the README.md of the repository that GitHub shows there. None where neither does, and
+        where the login stood for another account before.
+        """
         if not self._github.configured:
-            return False
+            return Ok(None)
         page = await self._github.get_user(claim.username)
         if isinstance(page, Err):
-            return False
-        holder = self._registry.get(claim.username)
-        rival = holder.bluesky_handle if holder and holder.bluesky_did != claim.did else None
+            return Ok(None) if page.kind in _GONE else page
         shown = f"{page.data.website} {page.data.bio}"
-        return names_handle(shown, claim.handle) and not (rival and names_handle(shown, rival))
+        if not names_did(shown, claim.did):
+            profile = await self._github.contents.read(Repo(claim.username, claim.username), _PROFILE)
+            if isinstance(profile, Err) and profile.kind not in _GONE:
+                return profile
+            if isinstance(profile, Err) or not names_did(profile.data.text, claim.did):
+                return Ok(None)
+        is_same = await self._names.check("github", claim.username, str(page.data.id))
+        return Ok(page.data.id if is_same and page.data.id else None)
 
     async def _tell_missing(self, peer: Peer) -> None:
         summary = "Peer identity post not found — will retry"

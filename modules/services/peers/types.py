@@ -27,7 +27,8 @@ class Peer(Record):
         identity_uri: where its identity post stood when it was last seen.
         last_verified_at: when its identity post was last seen.
         last_scan_at: when its feed was last read, with `failed_scans` readings in a row that found no identity post.
-        confirmed_on_github: the page of the GitHub account names the handle.
+        github_id: the numeric id of the account on GitHub, where that names `bluesky_did`; None where it does not: then
+            nothing is said or done under that name.
         contested_by: dids of other accounts that claim the same GitHub name.
         follows_us: whether it followed us when its profile was last read.
         profile_read_at: when that was.
@@ -51,10 +52,10 @@ class Peer(Record):
     last_verified_at: Moment | None = None
     last_scan_at: Moment | None = None
     failed_scans: int = 0
-    confirmed_on_github: bool = False
     contested_by: tuple[str, ...] = ()
     follows_us: bool = False
     profile_read_at: Moment | None = None
+    github_id: int | None = None
     unfollowed_at: Moment | None = None
     claims_github: str | None = None
 

@@ -19,8 +19,7 @@ class Snapshot:
 
     `locks` are the epochs of its lock branches, each with the time since when we have seen it; None where the service
     has no branches to lock with. `claims` are those since the last reset, in the order of the service; `epoch` is the
-    highest of any claim, also of older ones. `has_pull_request` tells of an open one for the task, or that there
-    may be one among more than were read.
+    highest of any claim, also of older ones. `has_pull_request` tells of an open one for the task.
     """
 
     at: datetime

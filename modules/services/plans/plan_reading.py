@@ -18,7 +18,7 @@ from modules.services.plans.events import count_task_failures, parse_task_event_
 from modules.services.plans.lease_store import TaskLeases
 from modules.services.plans.naming import parse_task_branch
 from modules.services.plans.parse import parse_plan
-from modules.services.plans.pulls import are_all_read, pulls_for, read_pulls
+from modules.services.plans.pulls import pulls_for, read_pulls
 from modules.services.plans.types import Plan
 from modules.services.workspaces.trust import WorkspaceTrust
 
@@ -39,7 +39,6 @@ class PlanReading:
             where the repository has no branches.
         open_pulls: the numbers of the tasks with an open pull request for this plan, by somebody whose words count.
         merged: the numbers of the tasks with such a one that was merged.
-        sees_all_pulls: there are not so many that older ones for the plan may have been missed.
 
     """
 
@@ -50,7 +49,6 @@ class PlanReading:
     locks: Mapping[int, Mapping[int, datetime]] | None
     open_pulls: frozenset[int]
     merged: frozenset[int]
-    sees_all_pulls: bool = True
 
     def snapshot(self, number: int) -> Snapshot:
         """Return what of it is about one task."""
@@ -62,7 +60,7 @@ class PlanReading:
             locks=None if self.locks is None else self.locks.get(number, {}),
             claims=tuple(claims_on(told, number)),
             epoch=highest_epoch(told, number),
-            has_pull_request=number in self.open_pulls or (not self.sees_all_pulls and number not in self.merged),
+            has_pull_request=number in self.open_pulls,
         )
 
     def failures(self, number: int) -> int:
@@ -104,7 +102,7 @@ class PlanReader:
             refs = await github.refs.matching(repo, f"soul/{number}-task-")
             if isinstance(refs, Err) and refs.kind not in NO_BRANCHES:
                 return refs
-            pulls = await read_pulls(github, repo, number)
+            pulls = await read_pulls(github, repo, number, trusted)
             if isinstance(pulls, Err):
                 return pulls
         offered = pulls_for(number, pulls.data, trusted)
@@ -113,11 +111,10 @@ class PlanReader:
                 at=self._clock.now(),
                 issue=issue.data,
                 plan=parse_plan(issue.data.body, issue.data.title) if issue.data.state == "open" else None,
-                comments=tuple(one for one in comments.data if trusted.covers(one.author)),
+                comments=tuple(one for one in comments.data if trusted.covers(one.account)),
                 locks=await self._locks(repo, refs.data) if isinstance(refs, Ok) else None,
                 open_pulls=_tasks(one for one in offered if one.state == "open"),
                 merged=_tasks(one for one in offered if one.merged),
-                sees_all_pulls=are_all_read(pulls.data, number),
             )
         )
 

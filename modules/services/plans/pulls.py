@@ -3,35 +3,53 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 
 from adapters.github.client import GitHub
 from adapters.github.types import PullRequest, Repo
-from common.result import ApiResult
-from modules.services.workspaces.trust import TrustedAccounts
+from common.result import ApiResult, Err, Ok
+from modules.services.workspaces.trust import MOST_PEOPLE, TrustedAccounts
 
-MOST_PULLS = 1_000
-"""So many pull requests are looked through for those of a plan; each hundred costs a request."""
+MOST_PULLS = 100
+"""So many of the newest pull requests are read in one request; of more, those of each account that counts."""
+_MOST_WRITTEN = 1_000
 
 _PART_OF = re.compile(r"\bpart of #([0-9]{1,9})(?![0-9])", re.IGNORECASE)
 
 
-def plan_of(pull: PullRequest) -> int | None:
-    """Return the issue that a pull request says it is part of, None where it says none."""
-    part = _PART_OF.search(pull.body)
+def plan_of(text: str) -> int | None:
+    """Return the issue that the text of a pull request says it is part of, None where it says none."""
+    part = _PART_OF.search(text)
     return int(part[1]) if part else None
 
 
 def pulls_for(plan: int, pulls: Iterable[PullRequest], trusted: TrustedAccounts) -> list[PullRequest]:
-    """Return those that name the plan, by accounts that are trusted: anybody can write any number into theirs."""
-    return [one for one in pulls if plan_of(one) == plan and trusted.covers(one.author)]
+    """Return those that name the plan, by accounts that count and from branches of the repository itself.
+
+    Anybody can write any number into theirs, and name the branch of a fork as they like.
+    """
+    return [one for one in pulls if plan_of(one.body) == plan and trusted.covers(one.account) and not one.is_from_fork]
 
 
-async def read_pulls(github: GitHub, repo: Repo, plan: int) -> ApiResult[tuple[PullRequest, ...]]:
-    """Return the pull requests of a repository in any state, the newest first, down to those older than the plan."""
-    return await github.pulls.list(repo, state="all", limit=MOST_PULLS, down_to=plan)
+async def read_pulls(
+    github: GitHub, repo: Repo, plan: int, trusted: TrustedAccounts
+) -> ApiResult[tuple[PullRequest, ...]]:
+    """Return the pull requests in any state that are newer than a plan, and may be for it.
 
-
-def are_all_read(pulls: Sequence[PullRequest], plan: int) -> bool:
-    """Return whether none that is newer than the plan is missing from what `read_pulls` returned."""
-    return len(pulls) < MOST_PULLS or pulls[-1].number <= plan
+    Where there are more than one request tells, they are found by who made them: no number of others hides one.
+    """
+    newest = await github.pulls.list(repo, state="all", limit=MOST_PULLS)
+    if isinstance(newest, Err) or len(newest.data) < MOST_PULLS or newest.data[-1].number <= plan:
+        return newest
+    found = {one.number: one for one in newest.data}
+    for person in [trusted.us, *trusted.others()][:MOST_PEOPLE]:
+        written = await github.list_issues(repo, state="all", creator=person.login, limit=_MOST_WRITTEN)
+        if isinstance(written, Err):
+            return written
+        for one in written.data:
+            if one.is_pull_request and one.number not in found and plan_of(one.body) == plan:
+                pull = await github.pulls.get(repo, one.number)
+                if isinstance(pull, Err):
+                    return pull
+                found[one.number] = pull.data
+    return Ok(tuple(found[number] for number in sorted(found, reverse=True)))

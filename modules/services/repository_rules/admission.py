@@ -31,7 +31,6 @@ _ASKED: frozenset[IntentKind] = frozenset(GITHUB_KINDS) - _QUIET
 """What others there see of us; a star, what takes our own words back, and a repository of our own are none of it."""
 
 _ON_ITS_WAY = frozenset({"held", "pending", "sending"})
-_MOST_PULLS = 300
 _LOOKED_AT = 200
 
 
@@ -88,11 +87,10 @@ class ForeignRepositories:
             return _later(name, known.error, known.retry_after)
         if known.data.can_push:
             return Verdict(name, reason="our account may push there")
-        listed = await self.github.pulls.list(repo, limit=_MOST_PULLS)
-        if isinstance(listed, Err):
-            return _later(name, listed.error, listed.retry_after)
-        own = self.github.login.lower()
-        is_open = sum(one.author.lower() == own for one in listed.data)
+        written = await self.github.list_issues(repo, creator=self.github.login)
+        if isinstance(written, Err):
+            return _later(name, written.error, written.retry_after)
+        is_open = sum(one.is_pull_request for one in written.data)
         return held_to(PULLS_PER_REPOSITORY, is_open + await self._on_their_way(repo))
 
     async def _on_their_way(self, repo: Repo) -> int:

@@ -6,14 +6,15 @@ Only the words of those count whom the caller trusts: what a stranger writes nei
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterable, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from datetime import datetime, timedelta
 from enum import Enum
 from typing import TypeVar
 
 from adapters.github.types import Comment, Issue
 from common.clock import parse_iso
+from modules.services.workspaces.trust import TrustedAccounts
 
 FINISHED_LABEL = "finished"
 """Marks the issue by which a workspace ends; nobody talks there."""
@@ -83,27 +84,23 @@ class SentinelDecision:
 
 @dataclass(frozen=True, slots=True)
 class SentinelFacts:
-    """What was read of a sentinel and around it. Logins are compared in any case.
+    """What was read of a sentinel and around it.
 
     Attributes:
-        me: our login.
         sentinel: as it stands.
         comments: on it, oldest first.
         others: the other open issues of the workspace, without sentinels; pull requests are work too.
         comments_on_others: on these, in any order.
-        souls: logins of the SOULs that are known, ours among them.
-        trusted: logins of those whose words count, SOULs among them.
+        trusted: whose words count, and which of those are SOULs.
         looks_after: whether it is ours to look after: we made it, or its author is gone and we stand in.
 
     """
 
-    me: str
     sentinel: Issue
+    trusted: TrustedAccounts
     comments: Sequence[Comment] = ()
     others: Sequence[Issue] = ()
     comments_on_others: Sequence[Comment] = ()
-    souls: Collection[str] = field(default_factory=frozenset)
-    trusted: Collection[str] = field(default_factory=frozenset)
     looks_after: bool = False
 
 
@@ -114,7 +111,7 @@ def judge_sentinel(facts: SentinelFacts) -> SentinelDecision:
     if not facts.looks_after:
         return SentinelDecision(SentinelCode.STANDS)
     since = parse_iso(facts.sentinel.created_at)
-    said = [one for one in _counted(facts, facts.comments, since) if not _is(one.author, (facts.me,))]
+    said = [one for one in _counted(facts, facts.comments, since) if facts.trusted.covers_besides_us(one.account)]
     work = tuple(one for one in said if not is_agreement_comment(one.body))
     if work:
         return SentinelDecision(SentinelCode.FEEDBACK, work)
@@ -150,13 +147,13 @@ def is_creator_gone(sentinel: Issue, seen_at: datetime | None, now: datetime) ->
 
 
 def _closed(facts: SentinelFacts) -> SentinelCode:
-    closer, author = facts.sentinel.closed_by, facts.sentinel.author
-    by_person = bool(closer) and not _is(closer, facts.souls)
+    closer, author = facts.sentinel.closer, facts.sentinel.account
+    by_person = bool(closer.id) and not facts.trusted.is_program(closer)
     if by_person and not facts.others:
         return SentinelCode.CLOSED_BY_PERSON
     if facts.others:
         return SentinelCode.WORK_ELSEWHERE
-    if not closer or _is(author, (facts.me,)) or _is(closer, (author, facts.me)):
+    if not closer.id or facts.trusted.why(author) == "us" or closer == author or facts.trusted.why(closer) == "us":
         return SentinelCode.CLEARED
     return SentinelCode.REOPEN
 
@@ -164,14 +161,10 @@ def _closed(facts: SentinelFacts) -> SentinelCode:
 def _spoken_elsewhere(facts: SentinelFacts, since: datetime) -> bool:
     """Whether a person whose words count wrote in another issue, or opened one, after that moment."""
     opened = [one for one in facts.others if not one.is_pull_request]
-    authors = [one.author for one in _counted(facts, facts.comments_on_others, since)]
-    authors += [one.author for one in _counted(facts, opened, since)]
-    return any(not _is(author, facts.souls) for author in authors)
+    authors = [one.account for one in _counted(facts, facts.comments_on_others, since)]
+    authors += [one.account for one in _counted(facts, opened, since)]
+    return any(not facts.trusted.is_program(author) for author in authors)
 
 
 def _counted(facts: SentinelFacts, written: Iterable[_Written], since: datetime) -> list[_Written]:
-    return [one for one in written if _is(one.author, facts.trusted) and parse_iso(one.created_at) >= since]
-
-
-def _is(login: str, names: Collection[str]) -> bool:
-    return login.lower() in {name.lower() for name in names}
+    return [one for one in written if facts.trusted.covers(one.account) and parse_iso(one.created_at) >= since]

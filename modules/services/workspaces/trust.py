@@ -1,72 +1,156 @@
-"""Whose words count as work in a workspace: a plan is executed by SOULs that run commands, so not everybody's do.
+"""Which accounts count in a workspace, and why: a plan is executed by SOULs that run commands, so not everybody's does.
 
-Trusted are we, the owner, the peers that the owner listed, and who may push to the repository. Who that is GitHub tells
-only those who may push themselves; where it cannot be read nobody is trusted for it.
+These are we, the owner, the peers that the owner listed, and who may push to the repository now. Who that is GitHub
+tells only those who may push themselves; where it cannot be read nobody counts for it. Accounts are told apart by their
+numeric ids, and so is the repository: where another one answers under its name nobody counts.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Collection
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from typing import Literal
 
 from adapters.github.client import GitHub
-from adapters.github.types import Repo
+from adapters.github.types import Account, Repo
 from common.clock import Clock
-from common.result import Err
+from common.result import ApiResult, Err, Ok
+from modules.services.pinned_names.store import PinnedNames
 
+MOST_PEOPLE = 20
+"""Of so many accounts what they wrote is asked for where there is more than was read."""
 READ_AGAIN_S = 900.0
 """How long the list of who may push counts, in seconds."""
+
+Right = Literal["us", "owner", "peer", "push"]
+"""Why an account counts: it is ours, the owner's, that of a peer whom the owner listed, or may push there."""
 
 
 @dataclass(frozen=True, slots=True)
 class TrustedAccounts:
-    """The accounts that are trusted in one workspace, and those of them that may push there; logins in lower case."""
+    """The accounts that count in one workspace. `owner` is None where nobody is set."""
 
-    logins: frozenset[str]
-    pushers: frozenset[str] = frozenset()
+    us: Account
+    owner: Account | None = None
+    peers: frozenset[Account] = field(default_factory=frozenset)
+    pushers: frozenset[Account] = field(default_factory=frozenset)
 
-    def covers(self, *logins: str) -> bool:
-        """Return whether one of these logins is trusted.
+    def why(self, account: Account) -> Right | None:
+        """Return why an account counts; None where it does not."""
+        if not account.id:
+            return None
+        if account == self.us:
+            return "us"
+        if account == self.owner:
+            return "owner"
+        if account in self.peers:
+            return "peer"
+        return "push" if account in self.pushers else None
 
-        A plan is executed where this holds for its author; an issue becomes part of a plan where it holds for its
-        author or for one of those who commented.
-        """
-        return any(login.lower() in self.logins for login in logins)
+    def covers(self, account: Account) -> bool:
+        """Return whether an account counts."""
+        return self.why(account) is not None
 
-    def lets_close(self, login: str, author: str) -> bool:
-        """Return whether GitHub lets `login` close an issue of `author`: its own, or any where it may push."""
-        return login.lower() == author.lower() or login.lower() in self.pushers
+    def covers_besides_us(self, account: Account) -> bool:
+        """Return whether an account counts that is not ours: what we did ourselves makes nobody's words count."""
+        return self.why(account) not in {None, "us"}
 
+    def is_program(self, account: Account) -> bool:
+        """Return whether an account is a SOUL's: ours, or that of a peer whom the owner listed."""
+        return self.why(account) in {"us", "peer"}
 
-def trusted_accounts(me: str, owner: str, peers: Collection[str], pushers: Collection[str]) -> TrustedAccounts:
-    """Return who is trusted; a login that is "" or of an account that is gone is nobody's."""
-    named = (me, owner, *peers, *pushers)
-    logins = frozenset(login.lower() for login in named if login) - {"ghost"}
-    return TrustedAccounts(logins, frozenset(login.lower() for login in pushers) & logins)
+    def is_owner(self, account: Account) -> bool:
+        """Return whether an account is the owner's."""
+        return bool(account.id) and account == self.owner
+
+    def others(self) -> list[Account]:
+        """Return the accounts that count but ours, each once, in the order of their ids."""
+        owner = () if self.owner is None else (self.owner,)
+        return sorted({*owner, *self.peers, *self.pushers} - {self.us}, key=lambda one: one.id)
+
+    def lets_close(self, author: Account) -> bool:
+        """Return whether GitHub lets us close an issue of `author`: our own, or any where we may push."""
+        return bool(self.us.id) and (author == self.us or self.us in self.pushers)
 
 
 class WorkspaceTrust:
-    """Knows who is trusted in each workspace. `peers` returns the logins of the peers that the owner listed."""
+    """Knows which accounts count in each workspace.
 
-    def __init__(self, github: GitHub, owner: str, peers: Callable[[], Collection[str]], clock: Clock) -> None:
+    Args:
+        github: our account.
+        owner: the owner's login, as it was set; "" for none.
+        peers: returns the accounts of the peers that the owner listed.
+        clock: the time.
+        names: what the names stood for when they were first seen.
+
+    """
+
+    def __init__(
+        self,
+        github: GitHub,
+        owner: str,
+        peers: Callable[[], Collection[Account]],
+        clock: Clock,
+        names: PinnedNames,
+    ) -> None:
         self._github = github
         self._owner = owner
         self._peers = peers
         self._clock = clock
-        self._pushers: dict[str, tuple[float, tuple[str, ...]]] = {}
+        self._names = names
+        self._us: Account | None = None
+        self._owner_asked_s = -READ_AGAIN_S
+        self._pushers: dict[str, tuple[float, frozenset[Account] | None]] = {}
 
     async def accounts(self, repo: Repo) -> TrustedAccounts:
-        """Return who is trusted in a workspace; costs a request where that was not asked for a quarter of an hour."""
-        pushers = await self._who_may_push(repo)
-        return trusted_accounts(self._github.login, self._owner, self._peers(), pushers)
+        """Return who counts in a workspace; the repository is asked anew once a quarter of an hour.
 
-    async def _who_may_push(self, repo: Repo) -> tuple[str, ...]:
+        Nobody counts where it cannot be read, and where another repository answers than when it was first seen.
+        """
+        us = await self._our_account()
+        if us is None:
+            return TrustedAccounts(Account(0, self._github.login))
+        pushers, owner = await self._who_may_push(repo), await self._owners_account()
+        if pushers is None or isinstance(owner, Err):
+            return TrustedAccounts(us)
+        return TrustedAccounts(us, owner.data, frozenset(self._peers()), pushers)
+
+    async def _who_may_push(self, repo: Repo) -> frozenset[Account] | None:
+        """Those who may push there, none where we may not ask; None where it is not the repository it was."""
         key, now = repo.full_name.lower(), self._clock.monotonic()
-        read_at, known = self._pushers.get(key, (now - READ_AGAIN_S, ()))
+        read_at, known = self._pushers.get(key, (now - READ_AGAIN_S, None))
         if now - read_at < READ_AGAIN_S:
             return known
-        found = await self._github.repositories.pushers(repo)
+        found = await self._github.get_repository(repo)
         if isinstance(found, Err):
-            return ()
-        self._pushers[key] = (now, found.data)
-        return found.data
+            return None
+        is_here = found.data.full_name.lower() == key
+        if not is_here or not await self._names.check("repository", repo.full_name, str(found.data.id)):
+            self._pushers[key] = (now, None)
+            return None
+        pushers = await self._github.repositories.pushers(repo)
+        if isinstance(pushers, Err):
+            return frozenset()
+        self._pushers[key] = (now, frozenset(pushers.data))
+        return frozenset(pushers.data)
+
+    async def _our_account(self) -> Account | None:
+        """Our account, as the token tells it; None while that is not known."""
+        if self._us is None:
+            rights = await self._github.rights()
+            if not isinstance(rights, Err) and rights.data.id:
+                self._us = Account(rights.data.id, rights.data.login)
+        return self._us
+
+    async def _owners_account(self) -> ApiResult[Account | None]:
+        """The account of the owner, as it was first seen; None where there is none."""
+        known = self._names.get("github", self._owner)
+        if self._owner and self._clock.monotonic() - self._owner_asked_s >= READ_AGAIN_S:
+            found = await self._github.get_user(self._owner)
+            if isinstance(found, Err) and not known:
+                return Ok(None) if found.kind == "not_found" else found
+            if not isinstance(found, Err):
+                self._owner_asked_s = self._clock.monotonic()
+                await self._names.check("github", self._owner, str(found.data.id))
+                known = self._names.get("github", self._owner)
+        return Ok(Account(int(known), self._owner) if known else None)

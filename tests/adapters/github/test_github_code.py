@@ -107,6 +107,7 @@ async def test_files_and_reviews_of_a_pull_request_are_read(server: Scripted, ad
             "2026-01-05T12:00:00Z",
             SHA,
             f"https://github.com{AT[6:]}/pull/7#pullrequestreview-3",
+            1,
         ),
     )
     assert server.lines == [f"GET {AT}/pulls/7/files", f"GET {AT}/pulls/7/reviews"]

@@ -142,6 +142,7 @@ async def test_comments_are_written_listed_since_a_time_and_deleted(town: GitHub
         html_url=f"{town.url}/ada/garden/issues/1#issuecomment-{first.id}",
         created_at="2026-01-05T12:00:00Z",
         updated_at="2026-01-05T12:00:00Z",
+        author_id=1,
     )
     assert ok(await ada.list_comments(REPO, 1)) == (first, second)
     assert ok(await ada.list_comments(REPO, 1, since="2026-01-05T12:00:30Z")) == (second,)
@@ -183,7 +184,7 @@ async def test_a_repository_and_its_people_are_told(town: GitHubTown, ada: GitHu
     assert (repository.full_name, repository.description) == ("ada/garden", "What grows where")
     assert (repository.html_url, repository.default_branch) == (f"{town.url}/ada/garden", "main")
     assert (repository.private, repository.has_issues) == (False, True)
-    assert ok(await ada.get_user("BEA")) == Person("bea", "", f"{town.url}/bea")
+    assert ok(await ada.get_user("BEA")) == Person("bea", "", f"{town.url}/bea", id=2)
     assert ok(await ada.rights()).login == "ada"
     assert len(town.seen) == 3
 

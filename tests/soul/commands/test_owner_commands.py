@@ -190,6 +190,7 @@ def terminal_of(life: RunningSoul) -> Commands:
         owner=life.app.owner,
         onboarding=services.knowledge.onboarding,
         reply_limits=life.app.lives.bluesky_state.reply_limits,
+        names=services.pinned_names,
         ended=asyncio.Event(),
     ).all()
 

@@ -56,7 +56,6 @@ def choose_branch(
     task: Task,
     issue: int,
     epoch: int,
-    me: str,
     *,
     branches: Collection[str],
     own: Collection[str],
@@ -72,7 +71,6 @@ def choose_branch(
         task: the task.
         issue: the number of the plan.
         epoch: of our claim.
-        me: our login.
         branches: the branches of the repository.
         own: those that we made for this task, also under an earlier claim.
         pulls: pull requests of the repository, in any state.
@@ -81,12 +79,12 @@ def choose_branch(
     """
     about = [one for one in pulls_for(issue, pulls, trusted) if parse_task_branch(one.head.ref) == task.number]
     opened = [one for one in about if one.state == "open"]
-    if mine := next((one for one in opened if one.author.lower() == me.lower()), None):
+    if mine := next((one for one in opened if trusted.why(one.account) == "us"), None):
         return BranchChoice("opened", mine.head.ref, mine)
     if other := next((one for one in (*opened, *about) if one.state == "open" or one.merged), None):
         what = "is open" if other.state == "open" else "was merged"
         return BranchChoice("left", reason=f"the pull request #{other.number} for it, by {other.author}, {what}")
-    offered = {one.head.ref for one in pulls if trusted.covers(one.author)}
+    offered = {one.head.ref for one in pulls if trusted.covers(one.account)}
     return _branch_for(task, epoch, branches, {*own} - offered)
 
 

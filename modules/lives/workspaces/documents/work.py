@@ -24,7 +24,7 @@ from modules.services.outbox.bodies import IntentKind
 from modules.services.outbox.github_bodies import RefBody
 from modules.services.outbox.outbox import Outbox
 from modules.services.outbox.types import ACTIVE_STATES, Intent, ProposedAction
-from modules.services.plans.pulls import are_all_read, read_pulls
+from modules.services.plans.pulls import read_pulls
 from modules.services.plans.reviewers import pick_reviewers
 from modules.services.plans.types import Task
 from modules.services.voice_phrases.store import Phrase
@@ -116,15 +116,12 @@ class DocumentWork(TaskWork):
             await self._settled(row)
             return base, row.body.branch, None
         branches = {one.name for one in _read(await self.github.refs.branches(acts.repo))}
-        pulls = _read(await read_pulls(self.github, acts.repo, acts.issue))
-        if not are_all_read(pulls, acts.issue):
-            raise _Ended(Lost())
+        trusted = await self.trust.accounts(acts.repo)
+        pulls = _read(await read_pulls(self.github, acts.repo, acts.issue, trusted))
         made = [one for one in await self.outbox.by_cause(acts.cause) if one.state == "done"]
         own = {one.body.branch for one in made if isinstance(one.body, RefBody)}
-        me, epoch = self.github.login, acts.held.epoch
-        trusted = await self.trust.accounts(acts.repo)
         choice = choose_branch(
-            acts.task, acts.issue, epoch, me, branches=branches, own=own, pulls=pulls, trusted=trusted
+            acts.task, acts.issue, acts.held.epoch, branches=branches, own=own, pulls=pulls, trusted=trusted
         )
         if choice.code == "left":
             raise _Ended(Lost())

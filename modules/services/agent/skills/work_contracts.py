@@ -184,6 +184,11 @@ WORK_CONTRACTS: Mapping[str, Mapping[str, frozenset[str]]] = {
         "Problems / Other Link": _NONE,
         "Problems / Markup": _NONE,
     },
+    "work-request": {
+        "System Prompt": _NONE,
+        "Message": frozenset({"comments"}),
+        "Examples": _NONE,
+    },
     "repository-rules": {
         "System Prompt": _NONE,
         "Message": frozenset({"rules"}),

@@ -80,7 +80,7 @@ class World:
         peers: dids and handles of the listed peers.
         follows_us: whether the account with this did follows us.
         born_at: when our account was made; None if nobody knows.
-        github: our account and the owner's accounts on GitHub.
+        github: the logins of our account and of the owner's on GitHub, without those that passed on to somebody else.
         found: dids and handles of the peers that were found by identity posts on both sides.
         watched: the workspaces that are watched, `owner/name` in lower case.
         organisation: whose workspaces are the owner's; "" for none.
@@ -93,7 +93,7 @@ class World:
     peers: Callable[[], Collection[str]]
     follows_us: Callable[[str], bool]
     born_at: Callable[[], datetime | None]
-    github: Collection[str] = ()
+    github: Callable[[], Collection[str]] = tuple
     found: Callable[[], Collection[str]] = tuple
     watched: Callable[[], Collection[str]] = tuple
     organisation: str = ""
@@ -103,7 +103,7 @@ class World:
         own = (self.own_did(), self.own_handle)
         place = f"{self.organisation.lower()}/"
         workspaces = [name for name in self.watched() if self.organisation and name.startswith(place)]
-        known = (own, self.owner, self.peers(), self.github, self.found(), workspaces)
+        known = (own, self.owner, self.peers(), self.github(), self.found(), workspaces)
         return TrustCircle(*(_names(names) for names in known))
 
 

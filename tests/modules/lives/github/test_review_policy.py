@@ -9,6 +9,7 @@ import pytest
 from adapters.github.types import PullBranch, PullFile, PullRequest
 from modules.lives.github.review_policy import FILE_CHARS, MOST_CHARS, MOST_FILES, ShownChanges, changes_of, may_approve
 from tests.modules.lives.github.threads import ME, thread
+from tests.trusting import account
 
 WHOLE = ShownChanges("all of it")
 PULL = PullRequest(
@@ -22,6 +23,7 @@ PULL = PullRequest(
     html_url="",
     created_at="",
     updated_at="",
+    author_id=account("kit").id,
 )
 
 
@@ -62,11 +64,11 @@ def test_what_is_not_shown_in_full_is_counted_and_the_rest_is_bounded(
         (PULL, (), ShownChanges("a part", 1), False),
         (replace(PULL, draft=True), (), WHOLE, False),
         (replace(PULL, author=ME), (), WHOLE, False),
-        (replace(PULL, author="stranger"), (), WHOLE, False),
+        (replace(PULL, author="stranger", author_id=account("stranger").id), (), WHOLE, False),
     ],
 )
 def test_only_what_was_seen_in_full_and_is_by_known_accounts_alone_may_be_approved(
     pull: PullRequest, said: tuple[tuple[str, str], ...], changes: ShownChanges, *, may: bool
 ) -> None:
-    trusted = {"kit", "wren", ME}
+    trusted = {account(login) for login in ("kit", "wren", ME)}
     assert may_approve(pull, thread(*said, is_pull_request=True), changes, ME, trusted.__contains__) is may

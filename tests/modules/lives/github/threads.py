@@ -6,6 +6,7 @@ from typing import Literal
 
 from adapters.github.types import Comment, Issue
 from modules.lives.github.types import IssueThread
+from tests.trusting import account
 
 ME = "rowan"
 
@@ -35,9 +36,10 @@ def thread(
         created_at=at(0),
         updated_at=at(0),
         is_pull_request=is_pull_request,
+        author_id=account(author).id,
     )
     comments = [
-        Comment(100 + n, text, who, f"{issue.html_url}#issuecomment-{100 + n}", at(n), at(n))
+        Comment(100 + n, text, who, f"{issue.html_url}#issuecomment-{100 + n}", at(n), at(n), account(who).id)
         for n, (who, text) in enumerate(said, start=1)
     ]
     return IssueThread(issue, tuple(comments))

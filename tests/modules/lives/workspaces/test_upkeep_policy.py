@@ -23,18 +23,23 @@ from modules.lives.workspaces.upkeep_policy import (
 )
 from modules.services.plans.issues import issues_of
 from modules.services.plans.types import Plan, PlanLabel, Task, TaskStatus
-from modules.services.workspaces.trust import trusted_accounts
+from modules.services.workspaces.trust import TrustedAccounts
+from tests.trusting import account
 
 AT = "2026-01-05T08:00:00Z"
 ISSUE = Issue(7, "A matter", "", "open", "kit", (), (), "https://github.com/a/b/issues/7", AT, AT)
-TRUSTED = trusted_accounts("rowan", "owner", ["kit"], [])
+TRUSTED = TrustedAccounts(account("rowan"), account("owner"), frozenset({account("wren")}), frozenset({account("kit")}))
 
 
-def plan(number: int, *statuses: TaskStatus, by: str = "kit", about: str = "") -> FoundPlan:
+def by(issue: Issue, login: str) -> Issue:
+    return replace(issue, author=login, author_id=account(login).id)
+
+
+def plan(number: int, *statuses: TaskStatus, author: str = "kit", about: str = "") -> FoundPlan:
     tasks = tuple(
         Task(place, f"Part {place}", status=status, description=about) for place, status in enumerate(statuses, 1)
     )
-    return FoundPlan(Repo("a", "b"), replace(ISSUE, number=number, author=by), Plan("One", tasks=tasks))
+    return FoundPlan(Repo("a", "b"), by(replace(ISSUE, number=number), author), Plan("One", tasks=tasks))
 
 
 def issues_taken_up(found: Plan) -> tuple[int, ...]:
@@ -48,21 +53,21 @@ def issues_taken_up(found: Plan) -> tuple[int, ...]:
         ([plan(2, "pending"), plan(1, "pending")], 1, [2]),
         ([plan(1, "pending"), plan(2, "completed", "pending"), plan(3, "blocked")], 2, [1, 3]),
         ([plan(1, "completed"), plan(2, "completed", "claimed")], 2, [1]),
-        ([plan(1, "pending"), plan(2, "completed", by="mallory")], None, []),
-        ([plan(1, "pending", by="owner"), plan(2, "completed"), plan(3, "pending")], 2, [3]),
+        ([plan(1, "pending"), plan(2, "completed", author="mallory")], None, []),
+        ([plan(1, "pending", author="owner"), plan(2, "completed"), plan(3, "pending")], 2, [3]),
         ([plan(1, "pending"), plan(2, "completed", about="For #8."), plan(3, "claimed", about="For #9.")], None, []),
         ([plan(1, "completed"), plan(2, "pending", about="For #8, #9."), plan(3, "pending", about="For #9.")], 2, [3]),
     ],
 )
 def test_the_plan_that_is_furthest_stays(plans: list[FoundPlan], kept: int | None, needless: list[int]) -> None:
-    found = duplicates_among(plans, TRUSTED, "owner", issues_taken_up)
+    found = duplicates_among(plans, TRUSTED, issues_taken_up)
     assert [one.plan.number for one in found] == needless
     assert {one.kept.number for one in found} == ({kept} if needless else set())
 
 
 def test_only_unfinished_tasks_that_are_missing_are_carried_over() -> None:
     plans = [plan(1, "completed", "pending", "blocked"), plan(2, "completed", "claimed")]
-    found = duplicates_among(plans, TRUSTED, "", issues_taken_up)
+    found = duplicates_among(plans, TRUSTED, issues_taken_up)
     assert [task.title for task in found[0].carried] == ["Part 3"]
 
 
@@ -96,7 +101,7 @@ def test_of_the_labels_only_those_of_plans_change(
         (replace(ISSUE, labels=("Discussion",)), False),
         (replace(ISSUE, labels=("finished",)), False),
         (replace(ISSUE, title="[PLAN] One"), False),
-        (replace(ISSUE, author="Owner"), False),
+        (by(ISSUE, "Owner"), False),
         (replace(ISSUE, number=12), False),
         (replace(ISSUE, number=1), True),
         (replace(ISSUE, number=34), False),
@@ -105,7 +110,7 @@ def test_of_the_labels_only_those_of_plans_change(
 def test_what_must_stay_open_stays_open(issue: Issue, *, may: bool) -> None:
     body = "Asked for in #12, and in https://github.com/a/b/issues/34."
     named = plan(1, "pending")
-    assert may_rest(issue, "owner", [replace(named, issue=replace(named.issue, body=body))]) is may
+    assert may_rest(issue, TRUSTED, [replace(named, issue=replace(named.issue, body=body))]) is may
 
 
 PLANNED = replace(ISSUE, number=9, title="[PLAN] One", body="For #7.", labels=("plan",))
@@ -147,5 +152,5 @@ def test_what_no_plan_names_is_still_to_be_planned(issue: Issue, plans: list[Iss
 def test_an_issue_rests_where_no_person_waits(
     author: str, labels: tuple[str, ...], rests: timedelta, code: str | None, *, is_comment: bool
 ) -> None:
-    last = LastWord(AT, author, is_comment=is_comment)
-    assert resting_code(replace(ISSUE, labels=labels), last, "Rowan", {"rowan", "wren"}, rests) == code
+    last = LastWord(AT, account(author), is_comment=is_comment)
+    assert resting_code(replace(ISSUE, labels=labels), last, TRUSTED, rests) == code

@@ -17,7 +17,7 @@ from modules.lives.workspaces.execute import PAUSE_S
 from modules.lives.workspaces.life import ClaimRooms, build_claim_rooms, build_task_sweep
 from modules.lives.workspaces.perceive import WorkspacePerceiver
 from modules.lives.workspaces.types import Blocked, HeldTask, Lost, Opened, Step, TaskWork, WorkResult
-from modules.lives.workspaces.upkeep import build_acting, build_trust
+from modules.lives.workspaces.upkeep import build_acting
 from modules.services.outbox.rules.counts import created_on_github
 from modules.services.outbox.rules.rules import GITHUB_CREATIONS, HOUR_S
 from modules.services.plans.claims import Claim, claim_marker
@@ -69,7 +69,7 @@ class Site:
     def rooms(self, *works: TaskWork) -> ClaimRooms:
         """The rooms of the SOUL as it is after a start."""
         services = self.services
-        return build_claim_rooms(services, services.integrations, build_trust(services), build_acting(services), works)
+        return build_claim_rooms(services, services.integrations, services.trust, build_acting(services), works)
 
     def steps(self, *works: TaskWork) -> list[Step]:
         """Its steps."""
@@ -91,7 +91,7 @@ class Site:
     async def run(self, steps: Sequence[Step]) -> CycleReport:
         """One cycle; what the SOUL then has to say is sent."""
         services = self.services
-        poll = await WorkspacePerceiver(services.github, services.workspaces, services.clock).look()
+        poll = await WorkspacePerceiver(services.github, services.workspaces, services.trust, services.clock).look()
         report = await Cycle(steps, lambda: True, services.journal).run(poll)
         while (await services.outbox.deliver_due()).done:
             continue
@@ -385,7 +385,7 @@ async def test_the_tasks_of_those_who_are_gone_are_taken_back_also_while_the_sou
             return Lost()
 
         rooms = site.rooms(Work(work_on, frozenset({2})))
-        perceiver = WorkspacePerceiver(site.services.github, site.services.workspaces, site.clock)
+        perceiver = WorkspacePerceiver(site.services.github, site.services.workspaces, site.services.trust, site.clock)
         sweep = build_task_sweep(site.services, perceiver, rooms)
         assert not (await sweep.run()).ran
         running = asyncio.create_task(site.run(rooms.steps))

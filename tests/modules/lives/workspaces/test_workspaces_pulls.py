@@ -6,7 +6,6 @@ import pytest
 
 from adapters.github.texts import PAGE
 from modules.lives.workspaces.types import Blocked, HeldTask, WorkResult
-from modules.services.plans.pulls import MOST_PULLS
 from modules.services.plans.types import Plan, Task
 from tests.adapters.results import ok
 from tests.modules.lives.workspaces.test_workspaces_claim import SITE, Site, Work, site_with_plan
@@ -41,13 +40,18 @@ async def offer(town_github: TownGitHub, site: Site, body: str, author: str) -> 
     return pull.number
 
 
-async def bury(town_github: TownGitHub, site: Site, count: int) -> None:
-    """Let so many newer pull requests stand there."""
-    repo, sha = stored(town_github), ok(await site.services.github.refs.get(SITE, "main")).sha
-    rowan = town_github.network.state.accounts["rowan"]
+async def bury(town_github: TownGitHub, site: Site, count: int, branch: str = "topic") -> None:
+    """Let so many newer pull requests of a stranger stand there."""
+    network, repo = town_github.network, stored(town_github)
+    sha = ok(await site.services.github.refs.get(SITE, "main")).sha
+    eve = network.create_account("eve")
+    fork = network.create_repo(eve, SITE.name)
     for number in range(count):
-        refs = ("main", f"topic-{number}")
-        open_pull(town_github.network, repo, rowan, title="Other", body="", refs=refs, commits=(sha, sha), draft=False)
+        refs = ("main", f"{branch}-{number}")
+        commits = (sha, sha)
+        open_pull(
+            network, repo, eve, title="Other", body="Part of #1", refs=refs, commits=commits, draft=False, fork=fork
+        )
 
 
 @pytest.mark.parametrize(
@@ -87,13 +91,23 @@ async def test_a_pull_request_behind_more_than_a_hundred_newer_ones_still_counts
         assert work.asked == []
 
 
-@pytest.mark.slow
-async def test_a_task_is_left_alone_whose_pull_request_may_be_among_more_than_are_read(
+async def test_no_number_of_pull_requests_of_strangers_keeps_a_task_from_being_claimed(
     running_town: RunningTown, town_github: TownGitHub
 ) -> None:
     async with site_with_plan(town_github, PLAN) as site:
-        await site.is_rowans_since_long_ago()
-        await bury(town_github, site, MOST_PULLS)
+        await bury(town_github, site, PAGE + 1, branch="task-1")
         work = Work(give_up)
         await site.cycle(work)
-        assert (await site.task(1), work.asked) == (("in_progress", "rowan"), [])
+        assert work.asked == [1]
+
+
+async def test_what_a_fork_offers_is_no_work_on_a_task_whoever_offers_it(
+    running_town: RunningTown, town_github: TownGitHub
+) -> None:
+    async with site_with_plan(town_github, PLAN) as site:
+        number = await offer(town_github, site, "Part of #1", "rowan")
+        repo = stored(town_github)
+        repo.pulls[number].fork = town_github.network.create_repo(repo.pulls[number].issue.author, "fork")
+        work = Work(give_up)
+        await site.cycle(work)
+        assert work.asked == [1]

@@ -141,7 +141,7 @@ class SoulInTown:
             peers=tuple,
             follows_us=lambda _: False,
             born_at=lambda: None,
-            github=(LOGIN, "owner-hub"),
+            github=lambda: (LOGIN, "owner-hub"),
         )
         etiquette = Etiquette(world=world, database=self.database, clock=self.clock)
         github, approval = GitHubSender(self.github), ApprovalRule(self.approval, world.circle)

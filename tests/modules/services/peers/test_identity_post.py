@@ -14,7 +14,7 @@ from modules.services.peers.identity_post import (
     extract_github_username_from_text,
     find_identity_post,
     is_github_username,
-    names_handle,
+    names_did,
 )
 
 ADA = Actor("did:plc:ada", "ada.example")
@@ -92,16 +92,14 @@ def test_another_name_is_none(name: str) -> None:
 @pytest.mark.parametrize(
     ("shown", "named"),
     [
-        ("https://bsky.app/profile/ada.example", True),
-        ("I am @Ada.Example on Bluesky.", True),
-        ("ada.example", True),
-        ("https://ada.example/blog", True),
-        ("ada.example.evil", False),
-        ("not-ada.example", False),
-        ("sub.ada.example", False),
-        ("ada.examples", False),
+        ("https://bsky.app/profile/did:plc:ada", True),
+        ("I am did:plc:ada on Bluesky.", True),
+        ("did:plc:ada", True),
+        ("did:plc:adam", False),
+        ("did:plc:ada:lovelace", False),
+        ("https://bsky.app/profile/ada.example", False),
         ("", False),
     ],
 )
-def test_a_page_names_a_handle_only_whole(shown: str, named: bool) -> None:  # noqa: FBT001 - a table
-    assert names_handle(shown, "ada.example") is named
+def test_a_page_names_a_did_only_whole(shown: str, named: bool) -> None:  # noqa: FBT001 - a table
+    assert names_did(shown, "did:plc:ada") is named

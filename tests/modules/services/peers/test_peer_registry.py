@@ -56,7 +56,6 @@ def test_a_candidate_is_kept_under_its_handle_and_has_no_standing(path: Path, cl
         "followedOnBluesky": False,
         "announcedOnBluesky": False,
         "failedScans": 0,
-        "confirmedOnGithub": False,
         "contestedBy": [],
         "followsUs": False,
     }
@@ -65,8 +64,8 @@ def test_a_candidate_is_kept_under_its_handle_and_has_no_standing(path: Path, cl
 def test_a_link_moves_the_candidate_to_its_name_and_outlives_a_restart(path: Path, clock: FakeClock) -> None:
     registry = opened(path, clock)
     registry.register_peer_by_bluesky_handle(seen())
-    assert registry.link_bluesky_handle_to_github(ADA) == "linked"
-    assert registry.link_bluesky_handle_to_github(ADA) == "known"
+    assert registry.link_bluesky_handle_to_github(ADA, github_id=7) == "linked"
+    assert registry.link_bluesky_handle_to_github(ADA, github_id=7) == "known"
     again = opened(path, clock)
     assert list(json.loads(path.read_text())["peers"]) == ["ada"]
     assert again.found() == {"did:plc:ada", "ada.example"}
@@ -82,11 +81,13 @@ def test_nobody_was_found_while_our_own_identity_post_does_not_stand(path: Path,
 def test_only_who_was_introduced_is_followed_and_announced(path: Path, clock: FakeClock) -> None:
     registry = opened(path, clock)
     registry.register_peer_by_bluesky_handle(seen(via="thread"))
-    registry.link_bluesky_handle_to_github(ADA)
+    registry.link_bluesky_handle_to_github(ADA, github_id=7)
     assert registry.found()
     assert registry.get_unfollowed_peers() == registry.get_unannounced_peers() == []
     registry.register_peer_by_bluesky_handle(seen(via="owner_mention"))
     assert [peer.github_username for peer in registry.get_unfollowed_peers()] == ["Ada"]
+    registry.link_bluesky_handle_to_github(ADA)
+    assert registry.get_unfollowed_peers() == registry.get_unannounced_peers() == []
 
 
 def test_flags_are_never_lost_by_a_link_to_another_name_or_handle(path: Path, clock: FakeClock) -> None:
@@ -279,23 +280,23 @@ def test_of_two_the_one_that_the_github_page_names_has_the_name(path: Path, cloc
     second = EVE if first is ADA else ADA
     registry.link_bluesky_handle_to_github(first)
     assert registry.link_bluesky_handle_to_github(second) == "contested"
-    assert registry.link_bluesky_handle_to_github(ADA, confirmed=True) == "linked"
+    assert registry.link_bluesky_handle_to_github(ADA, github_id=7) == "linked"
     assert registry.link_bluesky_handle_to_github(EVE) == "taken"
     assert registry.found() == {ADA.did, ADA.handle}
 
 
 def test_the_owners_list_is_stronger_than_the_github_page(path: Path, clock: FakeClock) -> None:
     registry = opened(path, clock, listed=["eve.example"])
-    registry.link_bluesky_handle_to_github(ADA, confirmed=True)
+    registry.link_bluesky_handle_to_github(ADA, github_id=7)
     assert registry.link_bluesky_handle_to_github(EVE) == "linked"
-    assert registry.link_bluesky_handle_to_github(ADA, confirmed=True) == "taken"
+    assert registry.link_bluesky_handle_to_github(ADA, github_id=7) == "taken"
     assert registry.found() == {EVE.did, EVE.handle}
 
 
 def test_where_the_page_names_another_now_the_name_moves(path: Path, clock: FakeClock) -> None:
     registry = opened(path, clock)
-    registry.link_bluesky_handle_to_github(ADA, confirmed=True)
-    assert registry.link_bluesky_handle_to_github(EVE, confirmed=True) == "linked"
+    registry.link_bluesky_handle_to_github(ADA, github_id=7)
+    assert registry.link_bluesky_handle_to_github(EVE, github_id=7) == "linked"
     assert registry.link_bluesky_handle_to_github(ADA) == "taken"
     assert registry.found() == {EVE.did, EVE.handle}
 

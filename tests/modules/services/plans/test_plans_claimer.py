@@ -36,11 +36,11 @@ from modules.services.plans.sweeping import (
 )
 from modules.services.plans.types import Plan, Task, TaskChange
 from modules.services.plans.update import update_task_in_plan_body
-from modules.services.workspaces.trust import WorkspaceTrust
 from tests.adapters.results import ok
 from tests.hasty_clock import HastyClock
 from tests.loopback import to_loopback
 from tests.town.github_place import needs_git
+from tests.trusting import trust_without_owner
 from town.github.faults import Fault, Faults
 from town.github.limits import Meter
 from town.github.network import GitHubNetwork
@@ -125,7 +125,7 @@ async def garden(tmp_path: Path) -> AsyncIterator[Garden]:
             database = await Database.open(folder / "soul.db", MIGRATIONS)
             stack.push_async_callback(database.close)
             github, leases = client(login), TaskLeases(database, folder, clock, login)
-            reader = PlanReader(github, leases, WorkspaceTrust(github, "ada", tuple, clock), clock)
+            reader = PlanReader(github, leases, trust_without_owner(github, clock), clock)
             return Rival(github, leases, _claimer(github, leases, reader, clock), reader, clock)
 
         author = client("ada")

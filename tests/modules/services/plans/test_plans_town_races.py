@@ -26,12 +26,12 @@ from modules.services.plans.parse import parse_plan
 from modules.services.plans.plan_reading import PlanReader
 from modules.services.plans.render import generate_plan_markdown
 from modules.services.plans.types import Plan, Task
-from modules.services.workspaces.trust import WorkspaceTrust
 from tests.adapters.results import ok
 from tests.exploration import EXPLORE
 from tests.loopback import to_loopback
 from tests.shared_clock import SharedClock
 from tests.town.github_place import needs_git
+from tests.trusting import trust_without_owner
 from town.github.faults import Fault, Faults
 from town.github.limits import Meter
 from town.github.network import GitHubNetwork
@@ -104,7 +104,7 @@ async def open_garden(folder: Path, seed: int) -> AsyncIterator[Garden]:
             database = await Database.open(home / "soul.db", MIGRATIONS)
             stack.push_async_callback(database.close)
             github, leases = client(login), TaskLeases(database, home, clock, login)
-            reader = PlanReader(github, leases, WorkspaceTrust(github, "ada", tuple, clock), clock)
+            reader = PlanReader(github, leases, trust_without_owner(github, clock), clock)
             return Claimer(github, leases, reader, lambda task: f"{task.name} is taken.", clock)
 
         author = client("ada")

@@ -19,8 +19,13 @@ from modules.services.workspaces.sentinel import (
     judge_sentinel,
     sentinel_in,
 )
+from modules.services.workspaces.trust import TrustedAccounts
+from tests.trusting import account
 
 ME, PEER, OWNER, KIT, STRANGER = "Rowan", "wren", "owner-hub", "kit", "eve"
+TRUSTED = TrustedAccounts(
+    account(ME), account(OWNER), frozenset({account(PEER), account("ash")}), frozenset({account(KIT)})
+)
 MADE = parse_iso("2026-03-02T10:00:00.000Z")
 
 
@@ -30,18 +35,27 @@ def at(hours: float) -> str:
 
 def issue(number: int = 7, author: str = ME, hours: float = 0, **more: Any) -> Issue:
     fields: dict[str, Any] = {"title": "t", "body": "", "state": "open", "labels": (), "assignees": (), "html_url": ""}
-    return Issue(number=number, author=author, created_at=at(hours), updated_at=at(hours), **fields | more)
+    return Issue(
+        number=number,
+        author=author,
+        author_id=account(author).id,
+        created_at=at(hours),
+        updated_at=at(hours),
+        **fields | more,
+    )
 
 
 def said(body: str, author: str = OWNER, hours: float = 1) -> Comment:
-    return Comment(1, body, author, "", at(hours), at(hours))
+    return Comment(1, body, author, "", at(hours), at(hours), account(author).id)
 
 
 def facts(*, closed_by: str | None = None, author: str = ME, **more: Any) -> SentinelFacts:
     state = "open" if closed_by is None else "closed"
-    sentinel = issue(author=author, labels=("Finished",), state=state, closed_by=closed_by or "")
-    souls = {"ROWAN", PEER, "ash"}
-    return SentinelFacts(ME, sentinel, souls=souls, trusted={*souls, OWNER, KIT}, **more)
+    closer = closed_by or ""
+    sentinel = issue(
+        author=author, labels=("Finished",), state=state, closed_by=closer, closed_by_id=account(closer).id
+    )
+    return SentinelFacts(sentinel, TRUSTED, **more)
 
 
 OTHER = issue(8, KIT, hours=-5)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from modules.lives.workspaces.documents.build import build_document_work
-from modules.lives.workspaces.upkeep import build_trust
 from modules.services.plans.types import Plan, Task
 from tests.adapters.results import ok
 from tests.modules.lives.workspaces.documents.workplace import DOCUMENT
@@ -26,7 +25,7 @@ async def test_a_claimed_document_is_offered_told_of_on_the_plan_and_kept_until_
 ) -> None:
     running_town.mind.answer = lambda _: Completion(text=DOCUMENT)
     async with site_with_plan(town_github, PLAN) as site:
-        work = build_document_work(site.services, build_trust(site.services))
+        work = build_document_work(site.services, site.services.trust)
         report = await site.cycle(work)
         assert report.notes == ("Task 2 of acme/www-lil-intdev-site#1: opened",)
         (pull,) = ok(await site.services.github.pulls.list(SITE))

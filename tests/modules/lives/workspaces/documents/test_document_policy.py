@@ -9,7 +9,8 @@ import pytest
 from adapters.github.types import PullBranch, PullRequest
 from modules.lives.workspaces.documents.policy import choose_branch, is_document_task
 from modules.services.plans.types import Task
-from modules.services.workspaces.trust import trusted_accounts
+from modules.services.workspaces.trust import TrustedAccounts
+from tests.trusting import account
 
 TASK = Task(3, "Write the guide", files=("docs/guide.md",))
 NAME, OTHER = "task-3-write-the-guide", "task-3-write-the-guide-e2"
@@ -19,15 +20,23 @@ PULL = PullRequest(
     body="Part of #12",
     state="open",
     author="ada",
-    head=PullBranch(NAME, "a" * 40),
-    base=PullBranch("main", "b" * 40),
+    head=PullBranch(NAME, "a" * 40, "ada/garden", 1),
+    base=PullBranch("main", "b" * 40, "ada/garden", 1),
     html_url="https://github.com/ada/garden/pull/9",
     created_at="2026-01-01T00:00:00Z",
     updated_at="2026-01-01T00:00:00Z",
+    author_id=account("ada").id,
 )
-TRUSTED = trusted_accounts("ada", "", ("bea",), ())
+TRUSTED = TrustedAccounts(account("ada"), peers=frozenset({account("bea")}))
+
+
+def by(pull: PullRequest, login: str) -> PullRequest:
+    return replace(pull, author=login, author_id=account(login).id)
+
+
 MERGED = replace(PULL, state="closed", merged_at="2026-01-02T00:00:00Z")
 CLOSED = replace(PULL, state="closed")
+FORK = PullBranch(NAME, "a" * 40, "bea/garden", 2)
 
 
 @pytest.mark.parametrize(
@@ -62,22 +71,24 @@ def test_a_task_that_asks_for_documents(files: tuple[str, ...], is_one: bool) ->
         ((NAME, OTHER), (OTHER,), (), "go_on", OTHER),
         ((NAME, OTHER), (), (), "left", ""),
         ((NAME,), (NAME,), (PULL,), "opened", NAME),
-        ((NAME,), (NAME,), (replace(PULL, author="ADA"),), "opened", NAME),
-        ((NAME,), (), (replace(PULL, author="bea"),), "left", ""),
-        ((NAME,), (NAME,), (replace(PULL, author="mallory"),), "go_on", NAME),
-        ((), (), (replace(MERGED, author="mallory"),), "create", NAME),
+        ((NAME,), (NAME,), (by(PULL, "ADA"),), "opened", NAME),
+        ((NAME,), (), (by(PULL, "bea"),), "left", ""),
+        ((NAME,), (NAME,), (by(PULL, "mallory"),), "go_on", NAME),
+        ((), (), (by(MERGED, "mallory"),), "create", NAME),
         ((), (), (MERGED,), "left", ""),
+        ((), (), (replace(by(PULL, "bea"), head=FORK),), "create", NAME),
+        ((), (), (replace(MERGED, head=PullBranch(NAME, "a" * 40)),), "create", NAME),
         ((NAME,), (NAME,), (CLOSED,), "create", OTHER),
         ((), (), (CLOSED,), "create", NAME),
         ((NAME,), (), (replace(PULL, body="Part of #121"),), "create", OTHER),
         ((), (), (replace(MERGED, body="Part of #7"),), "create", NAME),
-        ((NAME,), (), (replace(PULL, head=PullBranch("task-31-x", "a" * 40)),), "create", OTHER),
+        ((NAME,), (), (replace(PULL, head=PullBranch("task-31-x", "a" * 40, "ada/garden", 1)),), "create", OTHER),
     ],
 )
 def test_where_a_task_is_worked_on(
     branches: tuple[str, ...], own: tuple[str, ...], pulls: tuple[PullRequest, ...], code: str, branch: str
 ) -> None:
-    choice = choose_branch(TASK, 12, 2, "ada", branches=branches, own=own, pulls=pulls, trusted=TRUSTED)
+    choice = choose_branch(TASK, 12, 2, branches=branches, own=own, pulls=pulls, trusted=TRUSTED)
     assert (choice.code, choice.branch) == (code, branch)
     assert (choice.pull is not None) == (code == "opened")
     assert bool(choice.reason) == (code == "left")

@@ -39,13 +39,13 @@ from modules.services.plans.lease_store import TaskLeases
 from modules.services.plans.leases import Lease
 from modules.services.plans.render import generate_plan_markdown
 from modules.services.plans.types import Plan, Task
-from modules.services.workspaces.trust import WorkspaceTrust
 from tests.adapters.results import ok
 from tests.loopback import to_loopback
 from tests.modules.runtime.llm.scripted_model import ScriptedModel, says, serving
 from tests.patience import HANG_S
 from tests.shipped_skills import SHIPPED, phrase
 from tests.town.github_place import GitHubPlace, open_github_place
+from tests.trusting import trust_without_owner
 
 GARDEN = Repo("ada", "garden")
 SECRET = "hunter2-hunter2"
@@ -157,7 +157,7 @@ class Workplace:
         )
         self.work = DocumentWork(
             github=self.github,
-            trust=WorkspaceTrust(self.github, "ada", tuple, self.clock),
+            trust=trust_without_owner(self.github, self.clock),
             outbox=self.outbox,
             writer=DocumentWriter(self.gateway, SHIPPED, Random(1), redactor.finds),
             attention=Attention(),

@@ -1,0 +1,100 @@
+"""Which issues of a workspace may go into a plan: by whom they are, or who of those that count asked for their work.
+
+Nothing that we did ourselves makes the words of a stranger count, and neither does a comment that does not ask for it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from adapters.github.client import GitHub
+from adapters.github.types import Issue, Repo
+from common.result import ApiResult, Err, Ok
+from modules.lives.workspaces.upkeep_policy import is_work
+from modules.runtime.journal.journal import Journal
+from modules.runtime.journal.types import Entry
+from modules.services.plans.work_request import MOST_COMMENTS, WorkRequestReader
+from modules.services.workspaces.trust import MOST_PEOPLE, TrustedAccounts
+
+WORK_LABEL = "work"
+"""By this label somebody whose words count makes an issue of somebody else work."""
+MOST_ASKED_OF = 30
+"""So many issues of strangers are looked at for one plan."""
+
+_LOOP = "plan-synthesis"
+
+
+@dataclass(slots=True)
+class WantedIssues:
+    """Reads who asked for what. What the model said of the same comments before is not asked again."""
+
+    github: GitHub
+    reader: WorkRequestReader
+    journal: Journal
+    _judged: dict[tuple[str, int], tuple[tuple[tuple[int, str], ...], bool]] = field(default_factory=dict, init=False)
+
+    async def of(self, repo: Repo, work: Sequence[Issue], accounts: TrustedAccounts) -> ApiResult[list[Issue]]:
+        """Return those of the issues that may go into a plan.
+
+        Raises:
+            SoulError: as the model does.
+
+        """
+        wanted = [one for one in work if accounts.covers(one.account)]
+        strangers = [one for one in work if not accounts.covers(one.account)]
+        if not strangers:
+            return Ok(wanted)
+        touched = await self.touched(repo, accounts)
+        if isinstance(touched, Err):
+            return touched
+        numbers = {one.number for one in touched.data}
+        for one in [each for each in strangers if each.number in numbers][:MOST_ASKED_OF]:
+            asked = await self._is_asked_for(repo, one, accounts)
+            if isinstance(asked, Err):
+                return asked
+            if asked.data:
+                wanted.append(one)
+        return Ok(wanted)
+
+    async def touched(self, repo: Repo, accounts: TrustedAccounts) -> ApiResult[list[Issue]]:
+        """Return the open issues that have the label for work, or on which somebody commented that counts beside us."""
+        place = f"repo:{repo.full_name} is:issue is:open"
+        labelled = await self.github.list_issues(repo, labels=(WORK_LABEL,))
+        if isinstance(labelled, Err):
+            return labelled
+        found = {one.number: one for one in labelled.data if is_work(one)}
+        for person in accounts.others()[:MOST_PEOPLE]:
+            commented = await self.github.search.issues(f"{place} commenter:{person.login}")
+            if isinstance(commented, Err):
+                return commented
+            found |= {one.number: one for one in commented.data if is_work(one)}
+        return Ok([found[number] for number in sorted(found)])
+
+    async def _is_asked_for(self, repo: Repo, issue: Issue, accounts: TrustedAccounts) -> ApiResult[bool]:
+        if WORK_LABEL in {label.lower() for label in issue.labels}:
+            told = await self.github.labellings(repo, issue.number)
+            if isinstance(told, Err):
+                return told
+            last = next((one for one in reversed(told.data) if one.label.lower() == WORK_LABEL and one.is_added), None)
+            if last and accounts.covers_besides_us(last.by):
+                await self._tell(repo, issue, f"@{last.by.login} gave it the label {WORK_LABEL}")
+                return Ok(data=True)
+        comments = await self.github.list_comments(repo, issue.number)
+        if isinstance(comments, Err):
+            return comments
+        said = [one for one in comments.data if accounts.covers_besides_us(one.account)][-MOST_COMMENTS:]
+        key, words = (repo.full_name.lower(), issue.number), tuple((one.id, one.body) for one in said)
+        known = self._judged.get(key)
+        if known and known[0] == words:
+            return Ok(known[1])
+        request = await self.reader.read([one.body for one in said])
+        self._judged[key] = (words, request is not None)
+        if request:
+            await self._tell(repo, issue, f"@{said[request.comment].author} said: “{request.quote}”")
+        return Ok(request is not None)
+
+    async def _tell(self, repo: Repo, issue: Issue, why: str) -> None:
+        summary = f"{repo.full_name}#{issue.number} by @{issue.author} may go into a plan"
+        entry = Entry("decision", _LOOP, summary, line="info", reason=why, trigger_uri=issue.html_url)
+        await self.journal.record(entry)

@@ -1,0 +1,52 @@
+"""What becomes of names: accounts are renamed and deleted, repositories renamed, transferred and deleted."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from town.github.network import GitHubNetwork
+from town.github.values import Account, StoredRepo
+
+
+def rename_account(network: GitHubNetwork, account: Account, login: str) -> Account:
+    """The same account, by its id, under another login; the old login is free for anybody.
+
+    Raises `ValueError` if the login is taken.
+    """
+    state = network.state
+    if login.lower() in state.accounts:
+        raise ValueError(f"{login} is taken")
+    renamed = replace(state.accounts.pop(account.login.lower()), login=login)
+    state.accounts[login.lower()] = renamed
+    state.tokens = {
+        secret: replace(token, account=renamed) if token.account.id == account.id else token
+        for secret, token in state.tokens.items()
+    }
+    for repo in network.repos():
+        if account.login.lower() in repo.collaborators:
+            repo.collaborators = {*repo.collaborators, login.lower()} - {account.login.lower()}
+        for issue in filter(None, repo.issues.values()):
+            issue.author = renamed if issue.author.id == account.id else issue.author
+            for comment in issue.comments:
+                comment.author = renamed if comment.author.id == account.id else comment.author
+        if repo.owner.id == account.id:
+            _move(network, repo, owner=renamed)
+    return renamed
+
+
+def transfer_repo(network: GitHubNetwork, repo: StoredRepo, owner: Account) -> None:
+    """The repository is somebody else's, who lets nobody else push; its old name leads there."""
+    _move(network, repo, owner=owner)
+    repo.collaborators = set()
+
+
+def delete_repo(network: GitHubNetwork, repo: StoredRepo) -> None:
+    """The repository is gone, and its name is free."""
+    network.state.repos.pop(repo.full_name.lower())
+
+
+def _move(network: GitHubNetwork, repo: StoredRepo, *, owner: Account) -> None:
+    state = network.state
+    state.moved[repo.full_name.lower()] = state.repos.pop(repo.full_name.lower())
+    repo.owner = owner
+    state.repos[repo.full_name.lower()] = repo

@@ -1,0 +1,33 @@
+"""GitHub for SOULs that look for each other: each account there names the DID of its SOUL on its page."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+from tests.hasty_clock import HastyClock
+from tests.running_town import RunningTown
+from town.github.network import GitHubNetwork
+from town.github.service import github_app
+from town.github.values import Account
+from town.serving import serve
+
+
+@asynccontextmanager
+async def serve_peers_github(town: RunningTown) -> AsyncIterator[GitHubNetwork]:
+    """GitHub beside the town."""
+    town.github = GitHubNetwork(clock=HastyClock())
+    async with serve(github_app(town.github)) as town.github_url:
+        yield town.github
+
+
+def page_of(did: str) -> str:
+    """What a page on GitHub shows that names a DID."""
+    return f"https://bsky.app/profile/{did}"
+
+
+def account_of(town: RunningTown, name: str, login: str) -> Account | None:
+    """The account on GitHub of `name`.test, whose page names its DID; None where there is no GitHub."""
+    if town.github is None:
+        return None
+    return town.github.find(login) or town.github.create_account(login, website=page_of(town.account(name)))

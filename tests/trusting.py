@@ -1,0 +1,29 @@
+"""Who counts in a workspace, for tests that build a part of the program over the town's GitHub."""
+
+from __future__ import annotations
+
+import tempfile
+from pathlib import Path
+from zlib import crc32
+
+from adapters.github.client import GitHub
+from adapters.github.types import Account
+from common.clock import Clock
+from modules.runtime.journal.types import Entry
+from modules.services.pinned_names.store import FILE, PinnedNames
+from modules.services.workspaces.trust import WorkspaceTrust
+
+
+def account(login: str) -> Account:
+    """An account with an id of its own, the same one for a login in any case; nobody for ""."""
+    return Account(crc32(login.lower().encode()), login)
+
+
+async def told_nobody(_: Entry) -> None:
+    """Record nothing."""
+
+
+def trust_without_owner(github: GitHub, clock: Clock) -> WorkspaceTrust:
+    """Only the account itself, and who may push."""
+    names = PinnedNames(Path(tempfile.mkdtemp()) / FILE, clock, told_nobody)
+    return WorkspaceTrust(github, "", tuple, clock, names)
