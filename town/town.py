@@ -124,7 +124,8 @@ async def open_town(
     known[passing_by.NAME] = Known(passing_by.HANDLE, passing_by.NAME)
     async with AsyncExitStack() as stack:
         git_folder = Path(stack.enter_context(TemporaryDirectory(prefix="town-git-")))
-        works = await arrange({one.name: one.display_name for one in residents}, time, git_folder)
+        dids = {name: account.did for name, account in accounts.items()}
+        works = await arrange({one.name: one.display_name for one in residents}, dids, time, git_folder)
         github, repo = works.network, works.square
         room = await stack.enter_async_context(open_room(homes / _ROOM_FOLDER, time, known, Known(VISITOR, "You")))
         gallery_url = await stack.enter_async_context(serve(gallery_app(time)))

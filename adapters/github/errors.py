@@ -13,6 +13,7 @@ from adapters.web.rate_limit import retry_after_s
 from common.result import Err, ErrKind
 
 SERVICE = "GitHub"
+REDIRECTS = frozenset({301, 302, 307, 308})
 _BY_STATUS: dict[int, ErrKind] = {409: "conflict", 451: "not_found"}
 _SUSPENDED = ("account was suspended", "account has been suspended", "account is suspended")
 _READ_ONLY = ("archived", "is disabled", "are disabled", "is locked", "blocked")
@@ -54,6 +55,16 @@ def error_from_response(
 def error_from_transport(error: Exception, *, what: str, write: bool) -> Err:
     """A request without an answer: `httpx.HTTPError`, `httpx.InvalidURL` or `TimeoutError`."""
     return _with_doubt(transport_error(error, what=f"could not {what}", service=SERVICE, write=write))
+
+
+def moved(what: str, status: int) -> Err:
+    """What stands somewhere else now than where it was asked for."""
+    return Err(f"could not {what}: it has moved to another place", kind="not_found", status=status)
+
+
+def has_moved(err: Err) -> bool:
+    """Whether something was not found because it stands somewhere else now."""
+    return err.kind == "not_found" and err.status in REDIRECTS
 
 
 def unreadable(what: str, *, write: bool) -> Err:

@@ -11,12 +11,13 @@ from __future__ import annotations
 import asyncio
 import json
 import logging
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 import httpx
 
-from adapters.github.errors import error_from_transport, message_of
+from adapters.github.errors import REDIRECTS, error_from_transport, message_of, moved
 from adapters.github.kept_answers import Answer, KeptAnswers
 from adapters.github.rate_limit import MAY_BE_HASTE, limited_for_s
 from adapters.web.failures import Failure
@@ -33,8 +34,8 @@ API_VERSION = "2022-11-28"
 USER_AGENT = f"py-general-agent/{__version__}"
 CONNECT_TIMEOUT_S = 10.0
 _ACCEPT = "application/vnd.github+json"
-_REDIRECTS = {301, 302, 307, 308}
 _MAX_REDIRECTS = 3
+_IN_REPOSITORY = re.compile(r"/repos/[^/?]{1,100}/[^/?]{1,100}/")
 _PAUSE_BEFORE_REPEAT_S = 1.0
 _ACCEPTED = 202
 _SERVER_ERROR = 500
@@ -86,6 +87,9 @@ class Sender:
     async def send(self, outgoing: Outgoing, permit: Permit) -> Answer:
         """Send it, follow redirects within the origin, and hand back the answer, whatever its status.
 
+        Of a repository that has moved only where it stands now is told; nothing in it is read, and nothing is written,
+        as if that were the place that was asked for.
+
         Raises:
             Failure: the gate is closed, no answer came, or the answer points elsewhere.
 
@@ -95,9 +99,13 @@ class Sender:
             if answer.status == _ACCEPTED and not outgoing.is_write:
                 raise Failure(Err(f"could not {outgoing.what}: GitHub is still working on it", "transient", _ACCEPTED))
             target = answer.headers.get("location", "")
-            if answer.status not in _REDIRECTS or not target:
+            if answer.status not in REDIRECTS or not target:
                 return answer
-            outgoing = replace(outgoing, url=str(httpx.URL(outgoing.url).join(target)))
+            url = httpx.URL(outgoing.url).join(target)
+            if origin_of(url) == self._origin and (outgoing.is_write or _IN_REPOSITORY.search(outgoing.url)):
+                # NOTE(self): rights and rules were looked up for the place that was asked, not for where this leads.
+                raise Failure(moved(outgoing.what, answer.status))
+            outgoing = replace(outgoing, url=str(url))
         raise Failure(Err(f"could not {outgoing.what}: GitHub redirects in circles", kind="invalid"))
 
     async def aclose(self) -> None:

@@ -65,6 +65,6 @@ class BaseServices:
         self.attention = Attention()
         self.identity = Identity(home=home, agent_name=settings.agent_name)
         self.relationships = Relationships(home.memory / "relationships.json", clock)
-        self.peer_registry, self.peer_histories = open_peers(home.memory, settings, clock)
+        self.peer_registry, self.peer_histories = open_peers(home.memory, settings, clock, self.pinned_names)
         self.workspaces = WatchedWorkspaces(home.memory / "watched_workspaces.json", clock)
         self.me = Me.of(settings)

@@ -69,7 +69,9 @@ class Services(BaseServices):
         self.repos = public_repos(self.web, clock=clock, home_url=settings.home_service_url())
         self.atproto = self._open_atproto(to_bluesky)
         self.pictures = open_pictures(settings, home.memory, clock=clock, journal=journal, stack=self.stack)
-        self.account = AccountContext(atproto=self.atproto, journal=journal, peers=settings.soul_peers)
+        self.account = AccountContext(
+            atproto=self.atproto, journal=journal, peers=settings.soul_peers, names=self.pinned_names
+        )
         if (server := open_people_server(settings)) is not None:
             self.stack.push_async_callback(server.aclose)
         self.people_server = server

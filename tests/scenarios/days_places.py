@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, MutableMapping
+from collections.abc import Mapping, MutableMapping
 from contextlib import AsyncExitStack
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -55,9 +55,9 @@ class Places:
         }
 
 
-async def open_places(stack: AsyncExitStack, logins: Iterable[str], clock: Clock, root: Path) -> Places:
-    """Serve both until the stack closes."""
-    github = await arrange({login: login for login in logins}, clock, root / "git")
+async def open_places(stack: AsyncExitStack, dids: Mapping[str, str], clock: Clock, root: Path) -> Places:
+    """Serve both until the stack closes; `dids` are those of the SOULs, by their logins on GitHub."""
+    github = await arrange({login: login for login in dids}, dids, clock, root / "git")
     gallery_url = await stack.enter_async_context(serve(gallery_app(clock)))
     github_url = await stack.enter_async_context(serve(github_app(github.network)))
     return Places(gallery_url, github_url, github)

@@ -276,7 +276,7 @@ async def open_days_town(
             town.account(name)
         clock.stride(OLD.total_seconds())
         if with_places:
-            town.places = await open_places(stack, [f"sh-{name}" for name in names], clock, root)
+            town.places = await open_places(stack, {f"sh-{name}": town.account(name) for name in names}, clock, root)
         town.owner = town.account("owner")
         for name in names:
             town.account(name)

@@ -155,10 +155,12 @@ async def test_what_another_soul_closed_without_a_reason_is_opened_again(place: 
         place.repo.collaborators.add(login)
     made = place.opens("wren", "LIL INTDEV FINISHED: All is there.", "", "finished")
     ash = place.network.create_account("ash")
+    place.town.account("wren")
+    place.town.account("ash")
     async with place.living(place.home(SOUL_PEERS="wren.test,ash.test")) as one:
         registry = one.soul.app.services.peer_registry
         for account in (made.author, ash):
-            claim = Claim(f"{account.login}.test", f"did:plc:{account.login}", account.login)
+            claim = Claim(f"{account.login}.test", place.town.account(account.login), account.login)
             registry.link_bluesky_handle_to_github(claim, github_id=account.id)
         await one.look()
         place.network.set_state(made, ash, "closed")

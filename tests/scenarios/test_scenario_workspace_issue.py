@@ -59,10 +59,11 @@ async def test_an_issue_that_it_leaves_is_closed_unless_a_person_waits_or_a_plan
     if by_soul:
         wren = place.network.create_account("wren")
         place.network.write_comment(place.repo, place.issue, wren, "@rowan that is done, is it not?")
+    did = place.town.account("wren")
     async with awake(place.home(SOUL_PEERS="wren.test"), clock=CLOCK) as soul:
         registry = soul.app.services.peer_registry
         peer = place.network.find("wren")
-        claim = Claim("wren.test", "did:plc:wren", "wren")
+        claim = Claim("wren.test", did, "wren")
         registry.link_bluesky_handle_to_github(claim, github_id=peer.id if peer else None)
         await look_around(soul, place)
         assert (await acts(soul))[0][0] == "left"

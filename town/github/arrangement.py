@@ -31,15 +31,19 @@ class Arrangement:
     tokens: Mapping[str, str]
 
 
-async def arrange(residents: Mapping[str, str], clock: Clock, git_folder: Path) -> Arrangement:
+async def arrange(residents: Mapping[str, str], dids: Mapping[str, str], clock: Clock, git_folder: Path) -> Arrangement:
     """Return a GitHub with accounts for the visitor and for `residents`, whose names stand there by login.
 
-    Everybody is a member of the organisation, so that any of them may make its workspace from the template. Where `git`
-    is not installed, the template stays empty.
+    The page of each names its account in the network of the town, one of `dids` by login. Everybody is a member of the
+    organisation, so that any of them may make its workspace from the template. Where `git` is not installed, the
+    template stays empty.
     """
     network = GitHubNetwork(clock=clock, git_folder=git_folder)
     visitor = network.create_account(VISITOR_LOGIN, name="You")
-    tokens = {login: network.create_account(login, name=name).token for login, name in residents.items()}
+    tokens = {
+        login: network.create_account(login, name=name, website=f"https://bsky.app/profile/{dids[login]}").token
+        for login, name in residents.items()
+    }
     square = network.create_repo(visitor, _SQUARE, description="What the town works on.", collaborators=list(tokens))
     works = network.create_account(ORGANISATION, name="The town's works", kind="Organization")
     network.state.members[ORGANISATION] = {VISITOR_LOGIN, *tokens}

@@ -139,9 +139,9 @@ class Perceiver:
         return Ok(Perceived(len(fresh) + len(seen_posts), *perceived))
 
     async def _note_workspaces(self, notifications: Iterable[Notification]) -> None:
-        """Watch the workspaces that the owner and peers name; nobody else can have it watch one."""
+        """Watch the workspaces that the owner and listed peers name; nobody else can have it watch one."""
         for item in notifications:
-            if item.author.did != self._owner_did and not self._etiquette.is_peer(item.author):
+            if item.author.did != self._owner_did and not self._etiquette.is_listed_peer(item.author.did):
                 continue
             for repo in workspaces_in(item):
                 if self._workspaces.watch(repo, item.root.uri):

@@ -10,6 +10,7 @@ from collections.abc import Callable, Collection
 
 from adapters.atproto.types import Actor
 from adapters.github.client import GitHub
+from adapters.github.errors import has_moved
 from adapters.github.types import Repo
 from common.clock import iso
 from common.errors import BudgetExceeded, Fatal, Transient
@@ -38,7 +39,7 @@ from modules.lives.github.types import (
 from modules.runtime.journal.journal import Journal
 from modules.runtime.journal.types import Entry
 from modules.runtime.llm.types import Importance
-from modules.services.inbox.threads import WaitingThread
+from modules.services.inbox.threads import NewThread, WaitingThread
 from modules.services.outbox.bodies import IntentKind
 from modules.services.outbox.github_bodies import IssueCommentBody, IssueUpdateBody
 from modules.services.outbox.outbox import Outbox
@@ -84,7 +85,7 @@ class ThreadHandler:
         foreign: ForeignRepositories,
         turns: PersonTurns,
         journal: Journal,
-        owner: str,
+        owner: Callable[[], str],
         peers: Callable[[], Collection[str]],
         watched: Callable[[], Collection[str]],
         note_insight: NoteInsight,
@@ -171,7 +172,7 @@ class ThreadHandler:
         thread = await self._read(waiting)
         if isinstance(thread, IssueDisposition):
             return thread
-        known = Known(self._github.login, self._owner, self._peers())
+        known = Known(self._github.login, self._owner(), self._peers())
         is_review = self._is_in_workspace(waiting) and await self._reviewer.is_asked(waiting, thread)
         decision = self._judged(waiting, thread, known, is_review=is_review)
         self._state.note(waiting.key, Read(thread, known.login, is_to_be_answered=decision.responds))
@@ -194,9 +195,23 @@ class ThreadHandler:
         async with self._github.burst():
             issue = await self._github.get_issue(repo, waiting.number)
             if isinstance(issue, Err):
-                return _unread(issue)
+                return await self._moved(waiting) if has_moved(issue) else _unread(issue)
             comments = await self._github.list_comments(repo, waiting.number)
         return _unread(comments) if isinstance(comments, Err) else IssueThread(issue.data, comments.data)
+
+    async def _moved(self, waiting: WaitingThread) -> IssueDisposition:
+        """Take the thread in anew where its repository stands now, under the rules and rights of that place."""
+        found = await self._github.get_repository(repo_of(waiting))
+        if isinstance(found, Err):
+            return _unread(found)
+        place = found.data.full_name
+        if place.lower() == waiting.repo.lower():
+            return IssueDisposition("dropped", "it has moved to another repository")
+        there = NewThread(
+            place, waiting.number, waiting.kind, waiting.source, waiting.at, waiting.reason, uri=waiting.uri
+        )
+        await self._state.take_in([there])
+        return IssueDisposition("dropped", f"the repository is {place} now, and is looked at anew there")
 
     def _judged(
         self, waiting: WaitingThread, thread: IssueThread, known: Known, *, is_review: bool

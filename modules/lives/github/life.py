@@ -32,6 +32,7 @@ from modules.services.outbox.rules.waits import PersonTurns, Waits
 from modules.services.peers.accounts import Relationships
 from modules.services.peers.histories import PeerHistories
 from modules.services.peers.registry import PeerRegistry
+from modules.services.pinned_names.store import PinnedNames
 from modules.services.repository_rules.admission import ForeignRepositories
 from modules.services.workspaces.trust import WorkspaceTrust
 from modules.services.workspaces.watched import WatchedWorkspaces
@@ -53,6 +54,7 @@ class GitHubServices(Protocol):
     knowledge: Knowledge
     peer_registry: PeerRegistry
     trust: WorkspaceTrust
+    pinned_names: PinnedNames
     relationships: Relationships
     peer_histories: PeerHistories
     workspaces: WatchedWorkspaces
@@ -115,6 +117,11 @@ class GitHubLife:
             speed=settings.soul_speed,
         )
 
+    def _owner(self) -> str:
+        """The owner's login, "" where somebody else answers to it now."""
+        login = self._services.settings.owner_github_username
+        return "" if self._services.pinned_names.has_passed_on("github", login) else login
+
     def _peers(self) -> list[str]:
         return [account.login for account in self._services.peer_registry.get_listed_accounts()]
 
@@ -149,7 +156,7 @@ class GitHubLife:
             foreign=services.foreign,
             turns=PersonTurns(services.clock, speed, journal=services.journal, loop=LOOP, about="a thread on GitHub"),
             journal=services.journal,
-            owner=services.settings.owner_github_username,
+            owner=self._owner,
             peers=self._peers,
             watched=services.workspaces.names,
             note_insight=services.relationships.note_insight,

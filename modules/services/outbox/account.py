@@ -1,8 +1,8 @@
 """Our account on Bluesky: logging in, what the rules must know of it and of the listed peers, and whose home this is.
 
 What waits to leave was made for one account, and what may have left can be looked for only there; so the account's DID
-is stored. The rest lives in memory, and each start asks anew: until it is told, the account counts as young, and a peer
-is known by handle.
+is stored, and that of each listed peer (`modules/services/pinned_names`). The rest lives in memory, and each start asks
+anew: until it is told, the account counts as young.
 """
 
 from __future__ import annotations
@@ -23,6 +23,7 @@ from modules.runtime.journal.journal import Journal
 from modules.runtime.journal.types import Entry
 from modules.services.outbox import store
 from modules.services.outbox.types import NON_BLUESKY_KINDS, Intent, IntentState
+from modules.services.pinned_names.store import PinnedNames
 
 SESSION_RETRY_DELAYS_MS = (10_000, 30_000, 60_000)
 
@@ -32,18 +33,23 @@ _OPEN: tuple[IntentState, ...] = ("held", "pending", "sending")
 
 
 class AccountContext:
-    """When our account was made, and who the listed peers are. Its answers may be asked for from any thread."""
+    """When our account was made, and who the listed peers are. Its answers may be asked for from any thread.
 
-    def __init__(self, *, atproto: Atproto, journal: Journal, peers: Sequence[str]) -> None:
+    A handle of the owner's list stands for the account that had it when it was first looked up, whoever has it later.
+    """
+
+    def __init__(self, *, atproto: Atproto, journal: Journal, peers: Sequence[str], names: PinnedNames) -> None:
         self._atproto = atproto
         self._journal = journal
         self._handles = tuple(peers)
-        self._peers = frozenset(peers)
+        self._names = names
         self._born_at: datetime | None = None
 
     def peers(self) -> frozenset[str]:
-        """Dids and handles of the listed peers."""
-        return self._peers
+        """Dids of the listed peers, and their handles as long as these are theirs."""
+        dids = {handle: did for handle in self._handles if (did := self._names.get("bluesky", handle))}
+        theirs = (handle for handle in dids if not self._names.has_passed_on("bluesky", handle))
+        return frozenset((*dids.values(), *theirs))
 
     def born_at(self) -> datetime | None:
         """When our account was made; None if nobody knows."""
@@ -56,14 +62,12 @@ class AccountContext:
             await self._warn(f"The age of the account could not be read: {profile.error}")
         elif profile.data.created_at:
             self._born_at = parse_iso_or_none(profile.data.created_at)
-        dids: set[str] = set()
         for handle in self._handles:
             resolved = await self._atproto.resolve_handle(handle)
             if isinstance(resolved, Err):
                 await self._warn(f"The peer @{handle} could not be found: {resolved.error}")
             else:
-                dids.add(resolved.data)
-        self._peers |= dids
+                await self._names.check("bluesky", handle, resolved.data)
 
     async def _warn(self, summary: str) -> None:
         await self._journal.record(Entry("life", "start", summary, line="warn"))

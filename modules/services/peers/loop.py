@@ -120,12 +120,17 @@ def ourselves_of(settings: Settings) -> Ourselves:
     )
 
 
-def open_peers(memory: Path, settings: Settings, clock: Clock) -> tuple[PeerRegistry, PeerHistories]:
-    """Return the registry of the home whose `.memory` folder is given, and what was done with peers."""
+def open_peers(
+    memory: Path, settings: Settings, clock: Clock, names: PinnedNames
+) -> tuple[PeerRegistry, PeerHistories]:
+    """Return the registry of the home whose `.memory` folder is given, and what was done with peers.
+
+    A peer that the owner listed is the account for which its handle stands in `names`.
+    """
     registry = PeerRegistry(
         memory / REGISTRY_FILE,
         clock,
-        listed=settings.soul_peers,
+        listed=lambda: [did for one in settings.soul_peers if (did := names.get("bluesky", one))],
         reserved=ourselves_of(settings).github,
         speed=settings.soul_speed,
         unfollow_cooldown_days=settings.peer_unfollow_cooldown,

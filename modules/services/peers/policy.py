@@ -81,7 +81,7 @@ def link(
         peers: the registry.
         claim: what the post says.
         now: when it was seen.
-        listed: handles of the peers in the owner's settings, in lower case: where two claim a name, theirs it is.
+        listed: dids of the peers in the owner's settings: where two claim a name, theirs it is.
         reserved: names on GitHub that are nobody else's: ours and the owner's, in lower case.
         github_id: the GitHub account, where it names the account that claims it; else None. That decides between two
             who are not listed.
@@ -95,8 +95,8 @@ def link(
     holder = peers.get(name)
     if holder is None or _is_free(holder) or _is_of(holder, claim):
         return _linked(peers, claim, now, github_id)
-    right = 2 if claim.handle.lower() in listed else int(confirmed)
-    held = 2 if _handle(holder) in listed else int(holder.github_id is not None)
+    right = 2 if claim.did in listed else int(confirmed)
+    held = 2 if holder.bluesky_did in listed else int(holder.github_id is not None)
     if right > held or (confirmed and right == held == 1):
         return _linked(_without_holder(peers, name), claim, now, github_id)
     if held > right:

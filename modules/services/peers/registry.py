@@ -7,7 +7,7 @@ a crash loses at most is the change that it interrupted; what caused it is read 
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Iterable
+from collections.abc import Callable, Collection, Iterable
 from contextlib import suppress
 from datetime import datetime, timedelta
 from pathlib import Path
@@ -39,8 +39,8 @@ def read_peers(path: Path) -> tuple[Peer, ...]:
 class PeerRegistry:
     """The store. `notice` is a line for the owner if the file was not as expected.
 
-    `listed` are the handles of the peers in the owner's settings, `reserved` the names on GitHub that are ours or the
-    owner's. Who unfollowed us, or is followed no more, is not to be followed for `unfollow_cooldown_days`.
+    `listed` returns the dids of the peers in the owner's settings; `reserved` are the names on GitHub that are ours or
+    the owner's. Who unfollowed us, or is followed no more, is not to be followed for `unfollow_cooldown_days`.
     `is_mutual`: our own identity post stands, so that others can find us too.
     """
 
@@ -49,7 +49,7 @@ class PeerRegistry:
         path: Path,
         clock: Clock,
         *,
-        listed: Collection[str] = (),
+        listed: Callable[[], Collection[str]] = frozenset,
         reserved: Collection[str] = (),
         speed: float = 1,
         unfollow_cooldown_days: float = 7,
@@ -57,7 +57,7 @@ class PeerRegistry:
         self._clock = clock
         self._speed = speed
         self._cooldown = timedelta(days=unfollow_cooldown_days) / speed
-        self._listed = frozenset(handle.lower() for handle in listed)
+        self._listed = listed
         self._reserved = frozenset(name.lower() for name in reserved if name)
         self._file = RecordFile(path, "peers", Peer)
         self.notice = self._file.notice
@@ -111,10 +111,11 @@ class PeerRegistry:
 
     def get_listed_accounts(self) -> list[Account]:
         """Return the accounts on GitHub of the peers in the owner's settings whose identity posts stand."""
+        listed = self._listed()
         return [
             Account(peer.github_id, peer.github_username)
             for peer in self.get_linked_peers()
-            if peer.github_id and (peer.bluesky_handle or "").lower() in self._listed
+            if peer.github_id and peer.bluesky_did in listed
         ]
 
     def link_bluesky_handle_to_github(self, claim: Claim, *, github_id: int | None = None) -> Linked:
@@ -124,7 +125,7 @@ class PeerRegistry:
         """
         now = self._clock.now()
         after, outcome = policy.link(
-            self._file.records, claim, now, listed=self._listed, reserved=self._reserved, github_id=github_id
+            self._file.records, claim, now, listed=self._listed(), reserved=self._reserved, github_id=github_id
         )
         self._keep(after)
         return outcome

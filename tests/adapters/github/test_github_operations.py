@@ -8,6 +8,7 @@ import pytest
 
 from adapters.github.checks import BODY_LIMIT_CHARS
 from adapters.github.client import GitHub
+from adapters.github.errors import has_moved
 from adapters.github.people import Person
 from adapters.github.types import Comment, Repo
 from common.constants import GITHUB_BODY_MAX_CHARS
@@ -202,16 +203,13 @@ async def test_reading_needs_no_account_but_writing_does(town: GitHubTown, ada: 
     assert "authorization" not in town.seen[-1].headers
 
 
-async def test_a_renamed_repository_is_found_by_its_old_name_for_reading_and_writing(
-    town: GitHubTown, ada: GitHub
-) -> None:
+async def test_of_a_repository_that_moved_only_its_new_place_is_told(town: GitHubTown, ada: GitHub) -> None:
     town.network.rename_repo(town.repo, "orchard")
-    issue = ok(await ada.create_issue(REPO, "Pears", "Prune."))
-    assert issue.html_url == f"{town.url}/ada/orchard/issues/1"
-    assert town.requests == ["POST /repos/ada/garden/issues", f"POST /repositories/{town.repo.id}/issues"]
+    for refused in (await ada.create_issue(REPO, "Pears", "Prune."), await ada.list_issues(REPO, limit=1)):
+        assert has_moved(err(refused))
+    assert town.requests == ["POST /repos/ada/garden/issues", "GET /repos/ada/garden/issues"]
+    assert town.issues() == 0
     assert ok(await ada.get_repository(REPO)).full_name == "ada/orchard"
-    assert [issue.number for issue in ok(await ada.list_issues(REPO, limit=1))] == [1]
-    assert town.issues() == 1
 
 
 @pytest.mark.parametrize(

@@ -63,6 +63,10 @@ class Etiquette:
         circle = self._world.circle()
         return any(circle.is_peer(who) for who in (actor.did, actor.handle.lower()))
 
+    def is_listed_peer(self, did: str) -> bool:
+        """Whether an account is that of a peer whom the owner listed."""
+        return did in self._world.peers()
+
     def is_ours(self, repo: str) -> bool:
         """Whether a repository, `owner/name`, is ours or the owner's."""
         return policy.is_ours(repo, self._world.circle())

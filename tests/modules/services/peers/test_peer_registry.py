@@ -34,7 +34,7 @@ def seen(handle: str = "ada.example", via: Via = "owner_mention", context: str =
 
 
 def opened(path: Path, clock: FakeClock, listed: Sequence[str] = (), reserved: Sequence[str] = ()) -> PeerRegistry:
-    registry = PeerRegistry(path, clock, listed=listed, reserved=reserved)
+    registry = PeerRegistry(path, clock, listed=lambda: listed, reserved=reserved)
     registry.is_mutual = True
     return registry
 
@@ -130,7 +130,7 @@ def test_an_account_that_claims_another_name_contests_the_first_no_more(path: Pa
 
 @pytest.mark.parametrize("first", [ADA, EVE])
 def test_of_two_the_one_in_the_settings_has_the_name(path: Path, clock: FakeClock, first: Claim) -> None:
-    registry = opened(path, clock, listed=["Ada.example"])
+    registry = opened(path, clock, listed=[ADA.did])
     second = EVE if first is ADA else ADA
     registry.link_bluesky_handle_to_github(first)
     assert registry.link_bluesky_handle_to_github(second) == ("linked" if second is ADA else "taken")
@@ -286,7 +286,7 @@ def test_of_two_the_one_that_the_github_page_names_has_the_name(path: Path, cloc
 
 
 def test_the_owners_list_is_stronger_than_the_github_page(path: Path, clock: FakeClock) -> None:
-    registry = opened(path, clock, listed=["eve.example"])
+    registry = opened(path, clock, listed=[EVE.did])
     registry.link_bluesky_handle_to_github(ADA, github_id=7)
     assert registry.link_bluesky_handle_to_github(EVE) == "linked"
     assert registry.link_bluesky_handle_to_github(ADA, github_id=7) == "taken"

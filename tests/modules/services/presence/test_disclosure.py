@@ -9,9 +9,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from common.clock import FakeClock
 from common.result import Err, Ok
 from common.text.graphemes import grapheme_len
 from modules.services.outbox.account import AccountContext
+from modules.services.pinned_names.store import PinnedNames
 from modules.services.presence.policy import (
     AUTONOMY,
     Level,
@@ -247,12 +249,15 @@ def test_whatever_a_profile_holds_it_stays_and_once_is_enough(fields: Json, bio:
     assert [line for line in record["description"].split("\n") if line and not line.startswith(CONTACT)] == kept
 
 
-async def test_age_and_peers_are_learnt_and_what_is_unknown_is_told(account: Account) -> None:
+async def test_age_and_peers_are_learnt_and_what_is_unknown_is_told(account: Account, tmp_path: Path) -> None:
     kit = account.network.create_account("kit.test", "kit-pass")
-    surroundings = AccountContext(atproto=account.atproto, journal=account.journal, peers=("kit.test", "nobody.test"))
-    assert surroundings.peers() == {"kit.test", "nobody.test"}
+    names = PinnedNames(tmp_path / "names.json", FakeClock(), account.journal.record)
+    surroundings = AccountContext(
+        atproto=account.atproto, journal=account.journal, peers=("kit.test", "nobody.test"), names=names
+    )
+    assert surroundings.peers() == frozenset()
     await surroundings.learn()
-    assert surroundings.peers() == {"kit.test", "nobody.test", kit.did}
+    assert surroundings.peers() == {"kit.test", kit.did}
     assert surroundings.born_at() is None
     assert [message.split(":")[0] for message in account.warnings()] == ["The peer @nobody.test could not be found"]
     account.put(createdAt="2026-01-01T00:00:00.000Z")
