@@ -1,19 +1,26 @@
-"""Somebody of whom a home may hold words: by what they are recognised in a text. Pure."""
+"""Somebody of whom a home may hold words: an account, and nothing else. Pure.
+
+An account is its DID. What somebody calls themself decides nothing: a row or a record is theirs because the DID stands
+with it, and only in what is theirs are their handles looked for, to be replaced.
+"""
 
 from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import lru_cache
 from urllib.parse import quote
 
-_LONG_NAME = 8
+SOMEBODY_DID = "did:web:forgotten.invalid"
+SOMEBODY_HANDLE = "forgotten.invalid"
+"""What stands where a forgotten account stood: names that belong to nobody, and can never belong to anybody."""
+
 _LEAST_WORDS = 24
 _CUT = 60
-_ESCAPED = r"|(?<=\\[nrtbf])|(?<=\\u[0-9a-f]{4})"
-"""What may stand before a name in JSON: the letter of an escape is no letter of the text."""
+_INVALID = "handle.invalid"
+_NEVER = re.compile(r"(?!)")
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,9 +28,9 @@ class Person:
     """One account.
 
     Attributes:
-        did: its DID; "" where only a handle is known.
+        did: its DID; "" where only a handle is known, and then nothing is theirs.
         handles: those it was seen under.
-        names: its display names. Only those that can hardly mean anything else are looked for: two words, or 8 letters.
+        names: its display names: shown, and never looked for.
 
     """
 
@@ -31,27 +38,64 @@ class Person:
     handles: tuple[str, ...] = ()
     names: tuple[str, ...] = ()
 
-    def joined(self, other: Person) -> Person:
-        """Return the same person with all handles and names of both."""
-        handles, names = (*self.handles, *other.handles), (*self.names, *other.names)
-        return Person(self.did or other.did, tuple(dict.fromkeys(handles)), tuple(dict.fromkeys(names)))
+    def holds_did(self, *texts: object) -> bool:
+        """Return whether one of the texts holds the DID as a whole word; what is no text holds none."""
+        if not self.did:
+            return False
+        pattern = _did(self.did)
+        return any(isinstance(text, str) and pattern.search(text) is not None for text in texts)
+
+    def is_in(self, dids: object) -> bool:
+        """Return whether the account is among those that a row was tied to, which stand there with spaces between."""
+        return bool(self.did) and isinstance(dids, str) and self.did in dids.split()
 
     def is_named_in(self, *texts: object) -> bool:
-        """Return whether one of the texts holds the DID, a handle or a name; what is no text holds none."""
-        pattern = _pattern(self)
-        return any(isinstance(text, str) and pattern.search(text) is not None for text in texts)
+        """Return whether one of the texts holds the DID or a handle as a whole word: to tell of it."""
+        handles = _handles(self.handles)
+        named = (isinstance(text, str) and handles.search(text) is not None for text in texts)
+        return self.holds_did(*texts) or any(named)
+
+    def without_did(self, text: str) -> str:
+        """Return a text with somebody in the place of the DID."""
+        return _did(self.did).sub(SOMEBODY_DID, text) if self.did else text
+
+    def redacted(self, text: str) -> str:
+        """Return a text of something that is tied to the person with somebody in the place of DID and handles."""
+        return _handles(self.handles).sub(SOMEBODY_HANDLE, self.without_did(text))
+
+    def redacted_value(self, value: object) -> object:
+        """Return what JSON holds with each text in it redacted; the keys lose the DID alone."""
+        match value:
+            case str():
+                return self.redacted(value)
+            case dict():
+                return {self.without_did(str(key)): self.redacted_value(item) for key, item in value.items()}
+            case list():
+                return [self.redacted_value(item) for item in value]
+            case _:
+                return value
+
+    def redacted_json(self, text: str) -> str:
+        """Return JSON with each text in it redacted; what is no JSON is redacted as a text."""
+        try:
+            value = json.loads(text)
+        except (ValueError, RecursionError):
+            return self.redacted(text)
+        after = self.redacted_value(value)
+        return text if after == value else json.dumps(after, ensure_ascii=False)
 
 
 @dataclass(frozen=True, slots=True)
 class Trace:
-    """Where a person's words lie beside the places that name them.
+    """What is a person's in a home.
 
     Attributes:
         person: whose.
         sessions: keys of the conversations in which they took part.
-        intents: ids of the intents that reach them, name them, or stand in the threads of these conversations.
-        posts: URIs of what others wrote to us in the threads of these conversations.
-        words: what is remembered of them and what was said to them, as it may stand in files again; 24 letters or more.
+        intents: ids of the acts that reach them or came of what they wrote.
+        posts: the names of what they wrote to us.
+        words: what was said to them and remembered of them, as it may stand in logs and views; 24 letters or more.
+        copies: what was remembered of them, as it stands in copies of memory: subject and body, a line end between.
 
     """
 
@@ -60,23 +104,11 @@ class Trace:
     intents: frozenset[str] = frozenset()
     posts: frozenset[str] = frozenset()
     words: frozenset[str] = frozenset()
+    copies: frozenset[str] = frozenset()
 
-    def joined(self, other: Trace) -> Trace:
-        """Return both together."""
-        return Trace(
-            self.person.joined(other.person),
-            self.sessions | other.sessions,
-            self.intents | other.intents,
-            self.posts | other.posts,
-            self.words | other.words,
-        )
-
-    def covers(self, *texts: str) -> bool:
-        """Return whether one of the texts names the person, one of the conversations, or holds some of the words."""
-        if self.person.is_named_in(*texts):
-            return True
-        needles = [*self.sessions, *self.words]
-        return any(needle in text for text in texts for needle in needles)
+    def tells(self, line: str) -> bool:
+        """Return whether a line that the program wrote of what it did holds some of the words."""
+        return any(words in line for words in self.words)
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,8 +120,13 @@ class Held:
     words: tuple[str, ...] = ()
 
 
+def tied(dids: Iterable[str]) -> str:
+    """Return how a row keeps the accounts that it is tied to."""
+    return " ".join(sorted(set(dids) - {""}))
+
+
 def needles(texts: Iterable[str]) -> frozenset[str]:
-    """Return the forms under which long texts are found in files: whole, as JSON has them, on one line, and cut."""
+    """Return the forms under which long texts are found in lines: whole, as JSON has them, on one line, and cut."""
     found: set[str] = set()
     for text in texts:
         line = " ".join(text.split())
@@ -99,25 +136,18 @@ def needles(texts: Iterable[str]) -> frozenset[str]:
 
 
 @lru_cache(maxsize=64)
-def _pattern(person: Person) -> re.Pattern[str]:
-    return re.compile("|".join(_alternatives(person)) or r"(?!)", re.IGNORECASE)
+def _did(did: str) -> re.Pattern[str]:
+    """The DID as a whole word: as it is, as URLs have it, and as keys of a store (`adapters/storage/keys.py`) do."""
+    plain = "|".join(map(re.escape, (did, quote(did, safe=""))))
+    key = re.escape(did.replace(":", "~3A").replace("/", "~2F"))
+    return re.compile(rf"(?<![\w:%-])(?<!\w\.)(?:{plain})(?![\w:%-]|\.\w)|{key}(?![\w-]|\.\w)")
 
 
-def _alternatives(person: Person) -> Iterator[str]:
-    if person.did:
-        yield from (re.escape(form) for form in (person.did, quote(person.did, safe=""), _as_key(person.did)))
-    for handle in person.handles:
-        yield rf"(?:(?<![\w.-]){_ESCAPED}){re.escape(handle)}(?![\w-])"
-    for name in _telling(person.names):
-        yield from (rf"(?:(?<!\w){_ESCAPED}){re.escape(form)}(?!\w)" for form in {name, json.dumps(name)[1:-1]})
-
-
-def _telling(names: Iterable[str]) -> Iterator[str]:
-    for name in map(str.strip, names):
-        if len(name.split()) > 1 or sum(map(str.isalpha, name)) >= _LONG_NAME:
-            yield name
-
-
-def _as_key(text: str) -> str:
-    """Return a text as it stands in the key of an object: `adapters/storage/keys.py`."""
-    return text.replace(":", "~3A").replace("/", "~2F")
+@lru_cache(maxsize=64)
+def _handles(handles: tuple[str, ...]) -> re.Pattern[str]:
+    """Handles as whole words, also in the address of an account; never as a part of a longer name or address."""
+    known = "|".join(re.escape(handle) for handle in handles if handle and handle.lower() != _INVALID)
+    if not known:
+        return _NEVER
+    alone, address = r"(?<![\w./:%-])", r"(?<=at://)|(?<=/profile/)"
+    return re.compile(rf"(?:{alone}|{address})(?:{known})(?![\w-]|\.\w|:/)(?!/\w+\.)", re.IGNORECASE)

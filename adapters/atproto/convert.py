@@ -185,6 +185,7 @@ def notification(item: Json) -> Notification | None:
         reply=_reply(record),
         links=links(record),
         pictures=_pictures(record, {}),
+        mentions=_mentions(record),
     )
 
 
@@ -246,6 +247,13 @@ def links(record: Json) -> tuple[str, ...]:
     uris = [text_of(feature, "uri") for feature in features]
     uris += [text_of(object_of(embed, "external"), "uri") for embed in _embeds(record)]
     return tuple(dict.fromkeys(uri for uri in uris if 0 < len(uri) <= _MAX_LINK_CHARS))[:_MAX_LINKS]
+
+
+def _mentions(record: Json) -> tuple[str, ...]:
+    """The DIDs of those whom a text names, each once."""
+    features = (feature for facet in objects_of(record, "facets") for feature in objects_of(facet, "features"))
+    dids = (text_of(feature, "did") for feature in features)
+    return tuple(dict.fromkeys(did for did in dids if 0 < len(did) <= _MAX_NAME_CHARS))[:_MAX_LINKS]
 
 
 def _tags(record: Json) -> tuple[str, ...]:

@@ -151,6 +151,7 @@ class Notification:
     """Something that happened to us. `kind` is `reason` on the wire: like, repost, follow, mention, reply or quote.
 
     Or subscribed-post: an account posted to whose posts we subscribed. The network may send other kinds at any time.
+    `mentions` are the DIDs of those whom the text names.
     """
 
     uri: str
@@ -165,6 +166,7 @@ class Notification:
     reply: ReplyRefs | None = None
     links: tuple[str, ...] = ()
     pictures: tuple[Picture, ...] = ()
+    mentions: tuple[str, ...] = ()
 
     @property
     def ref(self) -> StrongRef:

@@ -76,7 +76,7 @@ async def examine(root: Path) -> list[Finding]:
 async def examine_accounts(settings: Settings, home: Home) -> list[Finding]:
     """Whether it can log in, and whether its model answers."""
     redactor = Redactor(settings.secrets)
-    found = [*await _bluesky(settings, home), await _model(settings, home)]
+    found = [*await _bluesky(settings, home), *await _model(settings, home)]
     return [replace(item, message=redactor.text(item.message)) for item in found]
 
 

@@ -56,7 +56,7 @@ def _did_of(settings: Settings, home: Home, who: str) -> str:
     if did := resolve(settings.atproto_service_url, who.removeprefix("@")):
         return did
     with reading(home.database) as connection:
-        known = identify(connection, home.memory / "relationships.json", who)
+        known = identify(connection, home.memory / "relationships.json", who, (settings.agent_bluesky_username,))
     if known.did:
         return known.did
     raise UsageError(f"Nobody is known by {who}", remedy="Check the handle, or give the DID: did:plc:abc123.")

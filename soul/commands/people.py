@@ -10,6 +10,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from adapters.atproto.session import SessionFile
 from adapters.storage.store import Credentials, open_storage
 from common.clock import Clock, SystemClock
 from common.errors import UsageError
@@ -65,20 +66,25 @@ def run_forget(
     settings = load_settings(root)
     home = Home.at(root, settings.memory_dir)
     clock = SystemClock()
+    session = SessionFile(
+        home.session, service_url=settings.atproto_service_url, identifier=settings.agent_bluesky_username
+    )
+    stored = session.load().session
+    own_did = stored.did if stored else None
 
     async def request() -> bool:
         async with forgetting_beside(settings, home) as forgetting:
             trace = await forgetting.trace(who)
             count = sum(one.count for one in await forgetting.about(trace))
-        person = trace.person
-        owner, own = settings.owner_bluesky_social_handle_did, settings.agent_bluesky_username.lower()
-        if person.did == owner or own in person.handles:
+        person, own_name = trace.person, settings.agent_bluesky_username.lower()
+        is_own = who.lstrip("@").lower() == own_name or (own_did is not None and person.did == own_did)
+        if is_own or person.did == settings.owner_bluesky_social_handle_did:
             raise UsageError(f"{who} is the owner or the SOUL itself", remedy="`soul run --flush-all` forgets all.")
-        if not person.did and not count:
+        if not person.did or (not count and not who.startswith("did:")):
             raise UsageError(f"Nobody is known by {who}", remedy="`soul know WHO` tells what is held; a DID works too.")
         if not yes and not await asyncio.to_thread(_is_sure, _named(person), count, ask):
             return False
-        ForgetRequests(home.memory).give(ForgetRequest(trace, clock.now()))
+        ForgetRequests(home.memory).give(ForgetRequest(person.did, clock.now()))
         return True
 
     # NOTE(self): asked before, since a SOUL that lives starts anew as soon as it sees the request.
@@ -169,4 +175,5 @@ def _forgetting(
         root=home.store,
         credentials=Credentials(settings.storage_access_key_id, settings.storage_secret_access_key.get_secret_value()),
     )
-    return Forgetting(home, database, storage, settings.agent_name, clock, server=server)
+    own = (settings.agent_bluesky_username, settings.owner_bluesky_social_handle)
+    return Forgetting(home, database, storage, settings.agent_name, clock, own_handles=own, server=server)

@@ -8,7 +8,6 @@ from datetime import UTC, datetime
 
 import pytest
 
-from common.person import Person, Trace
 from common.provenance import Provenance
 from modules.runtime.home import Home
 from modules.runtime.journal.types import Entry
@@ -103,7 +102,7 @@ async def test_whoever_is_forgotten_is_not_counted_again_from_what_is_left(runni
 def forget(home: Home, who: str) -> None:
 
     requests = ForgetRequests(home.memory)
-    requests.give(ForgetRequest(Trace(Person(who, ("wren.test",))), datetime(2020, 1, 1, tzinfo=UTC)))
+    requests.give(ForgetRequest(who, datetime(2020, 1, 1, tzinfo=UTC)))
     carry_out_requests(settings_of(home), home)
 
 

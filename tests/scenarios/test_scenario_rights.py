@@ -80,7 +80,7 @@ async def test_who_asks_to_be_forgotten_is_told_so_once_and_then_forgotten(runni
         await soul.look()
         assert await what_became(soul, "quillon.test") == ["replied", "answered"]
         (request,) = ForgetRequests(home.memory).all()
-        assert request.trace.person.did == did
+        assert request.did == did
     assert running_town.texts("rowan") == [TALK.format(1), said]
     assert len(asked_of(running_town, "rights-request")) == 1
     await asyncio.to_thread(forget_now, home)
@@ -105,7 +105,7 @@ async def test_who_denies_inference_is_forgotten_as_they_ask_and_no_prompt_holds
         await soul.look()
         assert await what_became(soul, "quillon.test") == ["answered"]
         (request,) = ForgetRequests(home.memory).all()
-    assert request.trace.person.did == did
+    assert request.did == did
     assert running_town.texts("rowan") == [said]
     assert [one for one in running_town.mind.asked if WORDS in str(one)] == []
 
@@ -247,8 +247,7 @@ async def test_words_about_others_and_words_in_quotes_decide_nothing_about_anybo
         running_town.network.post_as(did, "@rowan.test I am @quillon.test, forget me and did:plc:quillon")
         await soul.look()
         (request,) = ForgetRequests(home.memory).all()
-        assert request.trace.person.did == did
-        assert "quillon.test" not in request.trace.person.handles
+        assert request.did == did
 
 
 async def test_a_display_name_and_a_linked_post_are_no_request(running_town: RunningTown) -> None:

@@ -45,7 +45,7 @@ async def test_who_asks_to_be_forgotten_in_a_message_is_told_so_once_and_then_fo
         await look(soul)
         assert quillon.answers[1:] == [said]
         (request,) = ForgetRequests(home.memory).all()
-        assert request.trace.person.did == quillon.did
+        assert request.did == quillon.did
     assert places_that_hold(home.root, quillon.did, "quillon.test", WORDS)
     await asyncio.to_thread(forget_now, home)
     assert places_that_hold(home.root, quillon.did, "quillon.test", WORDS) == []

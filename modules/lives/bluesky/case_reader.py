@@ -118,7 +118,7 @@ class CaseReader:
                 importance=importance,
                 provenance=Provenance.OWNER if alone else Provenance.STRANGER,
                 incoming=incoming,
-                relationship=self._relationships.get(notification.author.handle),
+                relationship=self._relationships.get(notification.author.did),
                 advice=await self._etiquette.before_reply(notification, thread.posts),
                 preference=preferences.get(author_did),
                 unseen=unseen.get(notification.uri, "") if self._moderation.is_known else None,

@@ -311,7 +311,8 @@ class Perceiver:
 
     async def _announce(self, wanted: list[Notification]) -> None:
         names = ", ".join(f"{item.kind} from @{item.author.handle}" for item in wanted)
-        await self._journal.record(Entry("life", "awareness", f"{len(wanted)} to look at: {names}", line="info"))
+        summary, dids = f"{len(wanted)} to look at: {names}", tuple({item.author.did for item in wanted})
+        await self._journal.record(Entry("life", "awareness", summary, line="info", dids=dids))
 
 
 def _indexed(notification: Notification) -> datetime:

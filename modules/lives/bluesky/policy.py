@@ -84,10 +84,10 @@ class Screening(Decision):
 
 
 class Acquaintances(Protocol):
-    """Whatever knows whom we know: the store, or a dict by handle."""
+    """Whatever knows whom we know: the store, or a dict by DID."""
 
-    def get(self, handle: str, /) -> Relationship | None:
-        """What is remembered of `handle`."""
+    def get(self, did: str, /) -> Relationship | None:
+        """What is remembered of an account."""
         ...
 
 
@@ -211,7 +211,7 @@ def prioritize_notifications(
     """Notifications not yet handled, those that matter most first."""
     ranked = []
     for notification in notifications:
-        known = relationships.get(notification.author.handle)
+        known = relationships.get(notification.author.did)
         if known is None or not known.has_answered(notification.uri):
             ranked.append(_prioritize(notification, owner_did, agent_did, known))
     return sorted(ranked, key=lambda item: -item.priority)
@@ -244,7 +244,7 @@ def triage(
 
     def urgency(item: Pending) -> tuple[bool, int, str]:
         ranked = [
-            _prioritize(one, owner_did, agent_did, relationships.get(one.author.handle))
+            _prioritize(one, owner_did, agent_did, relationships.get(one.author.did))
             for one in (item.notification, *item.earlier)
         ]
         recurring = any(one.relationship is not None and one.relationship.is_recurring for one in ranked)

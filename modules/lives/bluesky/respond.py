@@ -93,7 +93,9 @@ class Responder:
             importance=post_case.importance,
         )
         post, told = (_message(text, pictures) for text in (post_case.post_line, words.told))
-        session_id = await self._sessions.add_once(key, post, turn.provenance)
+        session_id = await self._sessions.add_once(
+            key, post, turn.provenance, did="" if post_case.is_owner else notification.author.did
+        )
         system = await self._prompter.prompt(
             skill=_SKILL,
             variables={"bluesky_username": self._me.bluesky_username, "owner_handle": self._me.owner_handle},

@@ -135,5 +135,6 @@ def _read(data: dict[str, Any]) -> Notification:
             "reply": refs,
             "links": tuple(data["links"]),
             "pictures": pictures,
+            "mentions": tuple(data.get("mentions", ())),
         },
     )

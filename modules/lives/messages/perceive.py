@@ -222,7 +222,7 @@ class MessagePerceiver:
         """Keep a conversation; where somebody forgotten writes, for a day."""
         await self._state.keep_talk(talk)
         if await self._forgotten.is_forgotten(talk.did):
-            self._forgotten.sweep(talk.did, talk.handle)
+            self._forgotten.sweep(talk.did)
 
     async def _owners_talk(self) -> ApiResult[Conversation]:
         found = await self._atproto.get_conversation_with(self._owner_did)

@@ -98,7 +98,7 @@ class OthersResponder:
         return self._template(burst, today="", conversation="", message="")
 
     def _template(self, burst: Burst, *, today: str, conversation: str, message: str) -> str:
-        known = self.relationships.get(burst.talk.handle)
+        known = self.relationships.get(burst.talk.did)
         met = len(known.interactions) if known else 0
         return self.skills.render(
             _SKILL,

@@ -1,4 +1,4 @@
-"""Functions of ours that are called from SQL: by `modules/runtime/database/schema.py`, and to find a person's rows."""
+"""Functions of ours that are called from SQL: by `modules/runtime/database/schema.py`, and for what is a person's."""
 
 from __future__ import annotations
 
@@ -14,8 +14,17 @@ def add_functions(connection: sqlite3.Connection) -> None:
 
 
 def know_person(connection: sqlite3.Connection, person: Person) -> None:
-    """Give `connection` the function `names_person(text, ...)`: whether one of the texts names `person`."""
-    connection.create_function("names_person", -1, person.is_named_in)
+    """Give `connection` functions about `person`.
+
+    `is_in(dids)`: whether a row is tied to them; `holds_did(text, ...)`; `named(text, ...)`: whether a text holds the
+    DID or a handle, to tell of it; `redacted(text)` and `redacted_json(text)`: a text without them.
+    """
+    connection.create_function("is_in", 1, person.is_in)
+    connection.create_function("holds_did", -1, person.holds_did)
+    connection.create_function("named", -1, person.is_named_in)
+    connection.create_function("without_did", 1, lambda text: person.without_did(text) if text else text)
+    connection.create_function("redacted", 1, lambda text: person.redacted(text) if text else text)
+    connection.create_function("redacted_json", 1, lambda text: person.redacted_json(text) if text else text)
 
 
 def unspaced_tokens(text: str) -> str:

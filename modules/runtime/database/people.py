@@ -8,17 +8,17 @@ from common.person import Held, Trace
 
 
 class MarksPeople:
-    """The marks that name a person, for example that the media of a conversation with them are to be deleted."""
+    """The marks of conversations that an account began: that something is to be cleared away after one of them."""
 
     store = "marks"
     tables = frozenset({"marks"})
 
     def about(self, connection: sqlite3.Connection, trace: Trace) -> Held:
         """Return the names of these marks."""
-        rows = connection.execute("SELECT name FROM marks WHERE names_person(name, value) ORDER BY name")
+        rows = connection.execute("SELECT name FROM marks WHERE holds_did(name) ORDER BY name")
         words = tuple(str(row[0]) for row in rows)
         return Held(self.store, len(words), words)
 
     def forget(self, connection: sqlite3.Connection, trace: Trace) -> int:
         """Delete these marks; return how many there were."""
-        return connection.execute("DELETE FROM marks WHERE names_person(name, value)").rowcount
+        return connection.execute("DELETE FROM marks WHERE holds_did(name)").rowcount

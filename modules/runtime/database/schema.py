@@ -6,6 +6,7 @@ All tables survive a crash; times are ISO-8601 UTC with milliseconds, so that th
 from __future__ import annotations
 
 from modules.runtime.database.schema_counts import COUNTS_OF_THE_FORGOTTEN
+from modules.runtime.database.schema_people import TIED_PEOPLE
 from modules.runtime.database.schema_plans import TASK_LEASES
 
 _FIRST = """
@@ -395,4 +396,5 @@ MIGRATIONS = (
     _REPOSITORY_VERDICTS,
     TASK_LEASES,
     COUNTS_OF_THE_FORGOTTEN,
+    TIED_PEOPLE,
 )

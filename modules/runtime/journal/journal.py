@@ -14,6 +14,7 @@ from typing import Any, TypeVar
 
 from common.clock import Clock, iso
 from common.constants import LOG_MAX_DAYS
+from common.person import tied
 from common.redact import Redactor
 from modules.runtime.console import Console
 from modules.runtime.database.database import Database
@@ -24,7 +25,7 @@ T = TypeVar("T")
 MAX_ENTRIES = 200_000
 MAX_BYTES = 64 * 1024 * 1024
 
-_COLUMNS = "id, at, kind, loop, summary, line, reason, trigger_uri, author, intent_id, data"
+_COLUMNS = "id, at, kind, loop, summary, line, reason, trigger_uri, author, intent_id, data, dids"
 
 # NOTE(self): an act is told from its trigger on: what was recorded about the post that caused it belongs to it.
 _SIZE = "length(summary) + length(reason) + length(data)"
@@ -133,6 +134,7 @@ class Journal:
             clean.author,
             clean.intent_id,
             json.dumps(clean.data, default=str),
+            tied(clean.dids),
         )
         marks = ", ".join("?" * len(values))
         cursor = connection.execute(f"INSERT INTO journal VALUES (NULL, {marks})", values)  # noqa: S608 - only marks
@@ -156,4 +158,5 @@ def _encodable(value: object) -> object:
 def _stored(row: sqlite3.Row) -> StoredEntry:
     fields = dict(row)
     number, at = fields.pop("id"), fields.pop("at")
-    return StoredEntry(number, at, Entry(**{**fields, "data": json.loads(fields["data"])}))
+    values = {"data": json.loads(fields["data"]), "dids": tuple(fields["dids"].split())}
+    return StoredEntry(number, at, Entry(**{**fields, **values}))

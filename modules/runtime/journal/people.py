@@ -1,6 +1,6 @@
 """What the journal holds of a person. Each method is one step of a transaction that its caller opened.
 
-The connection must know `names_person` (`modules/runtime/database/functions.py`).
+The connection must know the person (`modules/runtime/database/functions.py`).
 """
 
 from __future__ import annotations
@@ -10,28 +10,40 @@ import sqlite3
 
 from common.person import Held, Trace
 
-_THEIRS = """(names_person(summary, line, reason, trigger_uri, author, data)
-    OR intent_id IN (SELECT value FROM json_each(:intents)) OR trigger_uri IN (SELECT value FROM json_each(:posts))
-    OR EXISTS (SELECT 1 FROM json_each(:intents) WHERE instr(data, value)))"""
+_THEIRS = """(dids = :did OR (instr(trigger_uri, :did) AND holds_did(trigger_uri))
+    OR trigger_uri IN (SELECT value FROM json_each(:posts)) OR intent_id IN (SELECT value FROM json_each(:intents))
+    OR (instr(data, :did) AND json_extract(data, '$.did') = :did))"""
 
 
 class JournalPeople:
-    """The entries that name a person, or tell of an act towards them."""
+    """The entries about what a person wrote, or about an act towards them; in others they become somebody."""
 
     store = "journal"
     tables = frozenset({"journal"})
 
     def about(self, connection: sqlite3.Connection, trace: Trace) -> Held:
         """Return these entries, the oldest first."""
+        if not trace.person.did:
+            return Held(self.store, 0)
         query = f"SELECT summary FROM journal WHERE {_THEIRS} ORDER BY id"  # noqa: S608 - constants
         words = tuple(str(row[0]) for row in connection.execute(query, _given(trace)))
         return Held(self.store, len(words), words)
 
     def forget(self, connection: sqlite3.Connection, trace: Trace) -> int:
-        """Delete these entries; return how many there were."""
+        """Delete these entries, and tell of others without the person; return how many rows changed."""
+        if not trace.person.did:
+            return 0
         query = f"DELETE FROM journal WHERE {_THEIRS}"  # noqa: S608 - constants
-        return connection.execute(query, _given(trace)).rowcount
+        gone = connection.execute(query, _given(trace)).rowcount
+        others = connection.execute(
+            "UPDATE journal SET summary = redacted(summary), reason = redacted(reason), author = redacted(author),"
+            " data = redacted_json(data), dids = without_did(dids)"
+            " WHERE instr(dids, :did) OR instr(summary, :did) OR instr(reason, :did) OR instr(data, :did)",
+            {"did": trace.person.did},
+        )
+        return gone + others.rowcount
 
 
 def _given(trace: Trace) -> dict[str, str]:
-    return {"intents": json.dumps(sorted(trace.intents)), "posts": json.dumps(sorted(trace.posts))}
+    posts, intents = json.dumps(sorted(trace.posts)), json.dumps(sorted(trace.intents))
+    return {"did": trace.person.did, "intents": intents, "posts": posts}

@@ -25,6 +25,7 @@ class Entry:
         author: handle of the trigger's author.
         intent_id: the intent that came of it.
         data: sizes, tokens, verdicts; JSON-like.
+        dids: accounts that the entry tells of beside its trigger: it goes, or names somebody, when one is forgotten.
 
     """
 
@@ -37,6 +38,7 @@ class Entry:
     author: str | None = None
     intent_id: str | None = None
     data: dict[str, Any] = field(default_factory=dict)
+    dids: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

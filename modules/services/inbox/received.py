@@ -226,6 +226,12 @@ def handles_in_thread(connection: sqlite3.Connection, root_uri: str, most: int) 
     return [str(row[0]) for row in connection.execute(query, (root_uri, most))]
 
 
+def written_by(connection: sqlite3.Connection, did: str) -> list[str]:
+    """Return the uris of what one account wrote to us."""
+    query = "SELECT uri FROM pending_notifications WHERE author_did = ?"
+    return [str(row[0]) for row in connection.execute(query, (did,))]
+
+
 def words_of(connection: sqlite3.Connection, uri: str) -> tuple[str, str] | None:
     """The author's handle and the text of a post that reached us, each "" where it cannot be read."""
     query = """

@@ -11,16 +11,26 @@ from modules.services.outbox.rules import counts
 
 _TEXT = "CASE WHEN json_valid(body) THEN json_extract(body, '$.text') END"
 _LAST_REPLIES = 5
-_NAMED = "names_person(target, body, cause_id, result_uri, error)"
+_THEIRS = """
+SELECT id FROM intents WHERE ((instr(target, :did) OR instr(cause_id, :did)) AND holds_did(target, cause_id))
+    OR cause_id IN (SELECT value FROM json_each(:posts))
+    OR (instr(body, :did) AND (json_extract(body, '$.to') = :did
+        OR (state IN ('held', 'pending', 'sending') AND holds_did(body))))
+"""
+_WITHOUT_THEM = """
+UPDATE intents SET body = redacted_json(body), error = redacted(error)
+    WHERE (instr(body, :did) OR instr(error, :did)) AND holds_did(body, error)
+"""
 
 
-def intents_of(connection: sqlite3.Connection, threads: Collection[str]) -> frozenset[str]:
-    """Return the ids of the intents that reach the person or name them, and of those in these threads (root URIs)."""
-    rows = connection.execute(
-        f"SELECT id FROM intents WHERE {_NAMED} OR EXISTS"  # noqa: S608 - a constant
-        " (SELECT 1 FROM json_each(?) WHERE instr(target, value) OR instr(body, value))",
-        (json.dumps(sorted(threads)),),
-    )
+def intents_of(connection: sqlite3.Connection, did: str, posts: Collection[str]) -> frozenset[str]:
+    """Return the ids of the intents that reach an account, came of its `posts`, or wait in its threads.
+
+    The connection must know the person.
+    """
+    if not did:
+        return frozenset()
+    rows = connection.execute(_THEIRS, {"did": did, "posts": json.dumps(sorted(posts))})
     return frozenset(str(row[0]) for row in rows)
 
 
@@ -51,7 +61,7 @@ def messages_to(connection: sqlite3.Connection, did: str) -> list[str]:
 
 
 class OutboxPeople:
-    """The acts that reached a person or named them, and those that still wait."""
+    """The acts that reached a person or came of what they wrote, and those that still wait."""
 
     store = "acts"
     tables = frozenset({"intents", "other_writes"})
@@ -68,11 +78,14 @@ class OutboxPeople:
     def forget(self, connection: sqlite3.Connection, trace: Trace) -> int:
         """Delete these acts; return how many there were. What waited does not leave.
 
-        What has left still counts against all limits, the person's own too, as a write to a hash.
+        What has left still counts against all limits, the person's own too, as a write to a hash. What was said to
+        others in the person's threads stays, with somebody in their place.
         """
         counts.keep(connection, trace.intents)
         query = "DELETE FROM intents WHERE id IN (SELECT value FROM json_each(?))"
-        return connection.execute(query, (_listed(trace),)).rowcount
+        gone = connection.execute(query, (_listed(trace),)).rowcount
+        did = trace.person.did
+        return gone + (connection.execute(_WITHOUT_THEM, {"did": did}).rowcount if did else 0)
 
 
 def _listed(trace: Trace) -> str:

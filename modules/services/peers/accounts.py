@@ -1,18 +1,21 @@
 """Whom the SOUL has met on Bluesky, and how far it has read its notifications: `.memory/relationships.json`.
 
+An account is its DID, which is its name in the file: a handle may be given up and taken by somebody else.
+
 Written atomically after each change; kept across versions. What a crash loses at most is the change it interrupted, and
 the notification that caused it comes again, since `seenAt` moves last.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import timedelta
 from pathlib import Path
 from typing import Literal
 
+from adapters.atproto.records import parse_at_uri
 from adapters.atproto.types import Actor, Notification
 from common.clock import Clock, iso, parse_iso
 from modules.runtime.record_file import Moment, Record, RecordFile
@@ -84,6 +87,7 @@ class Relationships:
     def __init__(self, path: Path, clock: Clock) -> None:
         self._clock = clock
         self._file = RecordFile(path, "relationships", Relationship)
+        self._file.records = {one.did: one for one in _by_account(self._file.records.values())}
         self.notice = self._file.notice
 
     @property
@@ -99,18 +103,14 @@ class Relationships:
             self._file.rest["seenAt"] = indexed_at
             self._save()
 
-    def get(self, handle: str, /) -> Relationship | None:
-        """What we remember of `handle`."""
-        return self._file.records.get(handle.lower())
+    def get(self, did: str, /) -> Relationship | None:
+        """What we remember of an account."""
+        return self._file.records.get(did)
 
     def follows_us(self, did: str) -> bool:
         """Whether we remember that the account with this did followed us; may be asked from any thread."""
-        return any(
-            item.type == "follow"
-            for one in list(self._file.records.values())
-            if one.did == did
-            for item in one.interactions
-        )
+        known = self.get(did)
+        return known is not None and any(item.type == "follow" for item in known.interactions)
 
     def record_interaction(
         self, notification: Notification, *, responded: bool = False, response_uri: str | None = None
@@ -133,16 +133,16 @@ class Relationships:
 
     def _record(self, author: Actor, interaction: Interaction) -> Relationship:
         moment = interaction.timestamp
-        if self.get(author.handle) is None and is_handle(author.handle):
-            self.note_insight("New Person", f"@{author.handle}", significant=True)
-        before = self.get(author.handle) or Relationship(
+        if self.get(author.did) is None and is_handle(author.handle):
+            self.note_insight("New Person", f"@{author.handle}", significant=True, did=author.did)
+        before = self.get(author.did) or Relationship(
             handle=author.handle, did=author.did, first_seen=moment, last_interaction=moment
         )
         if any(item.uri == interaction.uri for item in before.interactions):
             return before
         interactions = (*before.interactions, interaction)[-_KEPT_INTERACTIONS:]
         after = before.replace(
-            did=author.did,
+            handle=author.handle,
             display_name=author.display_name or before.display_name,
             interactions=interactions,
             last_interaction=max(moment, before.last_interaction),
@@ -179,9 +179,9 @@ class Relationships:
             days = RELATIONSHIP_PRUNE_VALUABLE_DAYS if valuable else RELATIONSHIP_PRUNE_DAYS
             return now - one.last_interaction > timedelta(days=days)
 
-        gone = [handle for handle, one in self._file.records.items() if stale(one)]
-        for handle in gone:
-            del self._file.records[handle]
+        gone = [did for did, one in self._file.records.items() if stale(one)]
+        for did in gone:
+            del self._file.records[did]
         if gone:
             self._save()
         return len(gone)
@@ -191,9 +191,12 @@ class Relationships:
         """What happened since SELF.md was last changed."""
         return insights.reflection_in(self._file.rest)
 
-    def note_insight(self, code: InsightCode, about: str, *, significant: bool = False) -> None:
-        """Keep an insight, and count what happened if it was significant. Raises `StorageError`."""
-        insights.add(self._file.rest, code, about, self._clock.now(), significant=significant)
+    def note_insight(self, code: InsightCode, about: str, *, significant: bool = False, did: str = "") -> None:
+        """Keep an insight, and count what happened if it was significant. Raises `StorageError`.
+
+        `did` is the account that it is about, if it is about one.
+        """
+        insights.add(self._file.rest, code, about, self._clock.now(), significant=significant, did=did)
         self._save()
 
     def integrate_insights(self) -> None:
@@ -222,12 +225,19 @@ class Relationships:
         return [f"@{one.handle}: {len(one.interactions)} exchanges" for one in ranked]
 
     def _keep(self, relationship: Relationship) -> None:
-        self._file.records[relationship.handle.lower()] = relationship
+        self._file.records[relationship.did] = relationship
         self._save()
 
     def _save(self) -> None:
         self._file.rest["lastUpdated"] = iso(self._clock.now())
         self._file.save()
+
+
+def _by_account(records: Iterable[Relationship]) -> Iterator[Relationship]:
+    """Return what was remembered, of each account alone: versions up to 0.2.0 kept by handle whoever bore it."""
+    for one in records:
+        theirs = [item for item in one.interactions if (at := parse_at_uri(item.uri)) is None or at.repo == one.did]
+        yield one if len(theirs) == len(one.interactions) else one.replace(interactions=tuple(theirs))
 
 
 def _sentiment(interactions: tuple[Interaction, ...], before: Sentiment) -> Sentiment:

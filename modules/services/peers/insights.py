@@ -49,13 +49,14 @@ def read_reflection(path: Path) -> Reflection:
     return reflection_in(state) if isinstance(state, dict) else Reflection()
 
 
-def add(state: State, code: str, about: str, now: datetime, *, significant: bool) -> None:
+def add(state: State, code: str, about: str, now: datetime, *, significant: bool, did: str = "") -> None:
     """Count a significant event, and keep an insight unless one like it is kept; of more than 20 the oldest goes."""
     reflection, about = reflection_in(state), one_line(about, _ABOUT_CHARS)
     kept = _kept(state)
     entries = [entry for entry in kept.get(_INSIGHTS, ()) if isinstance(entry, dict)]
     if not any(_same(one, Insight(code, about)) for one in reflection.insights):
-        entries.append({"code": code, "about": about, "at": iso(now)})
+        whose = {"did": did} if did else {}
+        entries.append({"code": code, "about": about, "at": iso(now), **whose})
     events = reflection.events + significant
     state[_KEY] = {**kept, _EVENTS: events, _INSIGHTS: entries[-KEPT_INSIGHTS:]}
 

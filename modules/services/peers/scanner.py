@@ -144,11 +144,11 @@ class PeerScanner:
         if outcome == "linked":
             summary = f"Linked @{claim.handle} → github.com/{claim.username}"
             reason = "" if github_id.data else _UNANSWERED
-            entry = Entry("life", LOOP, summary, line="social", reason=reason, author=claim.handle)
+            entry = Entry("life", LOOP, summary, line="social", reason=reason, author=claim.handle, dids=(claim.did,))
             await self._journal.record(entry)
         elif outcome != "known":
             summary = f"@{claim.handle} is not linked to github.com/{claim.username}"
-            entry = Entry("decision", LOOP, summary, line="warn", reason=_DOUBTS[outcome], author=claim.handle)
+            entry = Entry("decision", LOOP, summary, line="warn", reason=_DOUBTS[outcome], dids=(claim.did,))
             await self._journal.record(entry)
         return outcome == "linked"
 

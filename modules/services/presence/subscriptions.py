@@ -81,9 +81,11 @@ class ActivitySubscriptions:
 def _told(them: Profile, put: ApiResult[None], *, wanted: bool) -> Entry:
     if isinstance(put, Err):
         failed = "could not be subscribed to" if wanted else "are still subscribed to"
-        return Entry("error", _LOOP, f"The posts of @{them.handle} {failed}", line="warn", reason=put.error)
+        return Entry(
+            "error", _LOOP, f"The posts of @{them.handle} {failed}", line="warn", reason=put.error, dids=(them.did,)
+        )
     if wanted:
         summary = f"Is told of new posts of @{them.handle} from now on"
-        return Entry("life", _LOOP, summary, line="info", author=them.handle)
+        return Entry("life", _LOOP, summary, line="info", author=them.handle, dids=(them.did,))
     summary = f"Is no longer told of new posts of @{them.handle}"
-    return Entry("life", _LOOP, summary, line="info", reason="they parted", author=them.handle)
+    return Entry("life", _LOOP, summary, line="info", reason="they parted", author=them.handle, dids=(them.did,))

@@ -16,7 +16,6 @@ from operator import itemgetter
 from cachetools import LRUCache
 
 from common.clock import Clock
-from common.person import Trace
 from common.text.rights_requests import (
     RequestKind,
     also_asks_for_no_reply,
@@ -196,9 +195,8 @@ class PersonRequests:
         if kind == "why":
             return await self._database.run(partial(self._story.facts, asked=asked))
         if kind == "forget":
-            trace = await self._trace(asked)
             last = (await self._database.run(partial(tombstones.forgotten, dids=[asked.did]))).get(asked.did)
-            self._requests.give(ForgetRequest(trace, forget_at(now, last, self._speed)))
+            self._requests.give(ForgetRequest(asked.did, forget_at(now, last, self._speed)))
         elif kind == "no_reply":
             await self._database.run(partial(store.want_no_reply, did=asked.did, now=now))
         else:
@@ -206,14 +204,10 @@ class PersonRequests:
         return [self._skills.render(SKILL, "Facts", "asked")]
 
     async def _held(self, asked: Addressed) -> list[str]:
-        held = {one.store: one.count for one in await self._forgetting.about(await self._trace(asked))}
+        held = {one.store: one.count for one in await self._forgetting.about(await self._forgetting.trace(asked.did))}
         held["memories"] += held.get("server", 0)
         counted = ((name, held.get(name, 0)) for name in _PUBLIC_STORES)
         return [self._skills.render(SKILL, "Facts", name, count=count) for name, count in counted if count]
-
-    async def _trace(self, asked: Addressed) -> Trace:
-        trace = await self._forgetting.trace(asked.did)
-        return replace(trace, person=trace.person.joined(replace(trace.person, handles=(asked.handle.lower(),))))
 
     async def _begin_turn(self, asked: Addressed) -> None:
         begins = f"A turn about a request of @{asked.handle} begins"

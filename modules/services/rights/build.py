@@ -69,6 +69,7 @@ def build_person_requests(services: RightsServices, prompter: Prompter) -> Perso
             services.knowledge.stores.storage,
             settings.agent_name,
             clock,
+            own_handles=(services.me.bluesky_username, services.me.owner_handle),
             server=services.people_server,
         ),
         requests=ForgetRequests(services.home.memory),

@@ -8,38 +8,43 @@ from __future__ import annotations
 
 import asyncio
 import sqlite3
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import replace
-from pathlib import Path
+from pathlib import Path, PurePath
 from typing import TYPE_CHECKING, TypeVar
 
 from adapters.storage.keys import agent_prefix, media_prefix
 from adapters.storage.store import Storage
+from adapters.storage.types import StoredObject
 from common.clock import Clock
 from common.errors import Transient
 from common.files import write_atomic
-from common.person import Held, Trace, needles
+from common.person import Held, Person, Trace, needles
 from common.result import ApiResult, Err
 from common.settings import Settings
 from modules.runtime.database import marks
 from modules.runtime.database.database import Database
 from modules.runtime.database.functions import know_person
 from modules.runtime.home import Home
+from modules.services.agent.identity.history import History
 from modules.services.agent.identity.keeper import SelfKeeper
+from modules.services.agent.memory.people import naming as memories_naming
 from modules.services.agent.memory.recovery import SNAPSHOT_MARKS
-from modules.services.agent.sessions.people import archives_of
-from modules.services.rights import scrub, store, tombstones
+from modules.services.agent.sessions.people import archives_of, media_of
+from modules.services.agent.sessions.people import naming as talks_naming
+from modules.services.rights import records, store, tombstones
+from modules.services.rights.copies import archived_without, exported_without
 from modules.services.rights.identify import identify, trace_of
 from modules.services.rights.left import Forgotten, NamingFile
 from modules.services.rights.people import HOLDERS
-from modules.services.rights.requests import ForgetRequest, ForgetRequests
+from modules.services.rights.requests import ForgetRequest
 
 if TYPE_CHECKING:
     from modules.services.agent.memory.postgres_people import PostgresPeople
 
 T = TypeVar("T")
 
-_ARCHIVES, _EXPORTS = "sessions/", "exports/"
+_EXPORTS = "exports/"
 _NOT_MEMORY = ("SOUL.md", "SELF.md", ".env")
 """Files of the home's folder that are not memory: what still names somebody there is told."""
 
@@ -56,6 +61,7 @@ class Forgetting:
         storage: where archives, copies and media lie.
         agent_id: whose they are.
         clock: the time.
+        own_handles: ours and the owner's, which name nobody else.
         server: memories that lie on a server instead of in soul.db.
 
     """
@@ -68,157 +74,184 @@ class Forgetting:
         agent_id: str,
         clock: Clock,
         *,
+        own_handles: Collection[str] = (),
         server: PostgresPeople | None = None,
     ) -> None:
+        self._own_handles = own_handles
         self._home = home
         self._database = database
         self._storage = storage
         self._prefix = agent_prefix(agent_id)
         self._clock = clock
         self._server = server
-        self._requests = ForgetRequests(home.memory)
 
     async def trace(self, who: str) -> Trace:
-        """Return where the words of `who` (a DID or a handle) lie. Raises `Transient` if the store is out of reach."""
-        relationships = self._home.memory / "relationships.json"
-        person = await self._database.run(lambda connection: identify(connection, relationships, who))
-        return await self._complete(Trace(person))
+        """Return what is that of `who` (a DID or a handle).
+
+        Raises:
+            Transient: the server is out of reach.
+            UsageError: several accounts were seen under that handle.
+
+        """
+        return await self._complete(await self._person(who))
 
     async def about(self, trace: Trace) -> list[Held]:
-        """Return what each store holds. Raises `Transient` if the store is out of reach."""
+        """Return what each store holds. Raises `Transient` if the server is out of reach."""
 
-        def rows(connection: sqlite3.Connection) -> list[Held]:
+        def rows(connection: sqlite3.Connection) -> tuple[list[Held], list[str]]:
             know_person(connection, trace.person)
-            return [holder.about(connection, trace) for holder in HOLDERS]
+            return [holder.about(connection, trace) for holder in HOLDERS], sorted(self._archives(connection, trace))
 
-        held = await self._database.run(rows)
+        held, archives = await self._database.run(rows)
         held += [await self._server.about(trace)] if self._server else []
-        stored = await self._stored(trace)
-        files = await asyncio.to_thread(lambda: [(path, content) for path, content in self._files(trace)])
-        words = [f"{path}: {said}" for path, content in files for said in scrub.passages(path.name, content, trace)]
-        return [*held, Held("store", len(stored), tuple(stored)), Held("files", len(files), tuple(words))]
+        files = await asyncio.to_thread(lambda: [self._shown(path) for path, _ in self._changes(trace)])
+        return [*held, Held("store", len(archives), tuple(archives)), Held("files", len(files), tuple(files))]
 
     async def carry_out(self, request: ForgetRequest, self_keeper: SelfKeeper) -> Forgotten:
-        """Delete all that the home holds of a person; the home must be locked by the caller.
+        """Delete all that is a person's in the home; the home must be locked by the caller.
 
-        The request stays until the caller told what came of it.
+        It can be done again: a kill in between leaves the request, and the rows by which all else is found go last.
 
         Raises:
             StorageError: the disk refuses.
             Transient: the store, the server or a file is out of reach.
 
         """
-        trace = await self._complete(request.trace)
-        self._requests.give(replace(request, trace=trace))
-        # NOTE(self): not by words: what the SOUL said to somebody may be what it says of itself.
-        named = replace(trace, words=frozenset())
-        certain = replace(named, person=replace(trace.person, names=()))
-        change = await self_keeper.forget(named.covers, certain.covers, reason=_REASON)
+        trace = await self.trace(request.did)
+        person = trace.person
+        change = await self_keeper.forget(person.is_named_in, person.holds_did, reason=_REASON)
         note = _NOTES.get(change.status, "").format(change.reason)
-        stored = await self._scrub_store(trace)
+        stored = await self._scrub_store(trace) if person.did else 0
         changed = await asyncio.to_thread(self._scrub_files, trace)
         on_server = await self._server.forget(trace) if self._server else 0
         rows = on_server + await self._database.run(lambda connection: self._delete_rows(connection, trace))
         await self._database.rewrite()
         if self._server:
             await self._server.rewrite()
-        left = await asyncio.to_thread(lambda: tuple(self._left(named, note)))
-        return Forgotten(rows, stored + changed, left)
+        named = await self._database.run(lambda connection: self._named_rows(connection, person))
+        left = await asyncio.to_thread(lambda: tuple(self._left(person, note)))
+        return Forgotten(rows, stored + changed, (*left, *map(NamingFile, named)))
 
-    async def _complete(self, trace: Trace) -> Trace:
-        named = [key for key in await self._stored(trace) if key.startswith(self._prefix + _ARCHIVES)]
-        found = await self._database.run(lambda connection: trace_of(connection, trace.person, named))
-        whole = trace.joined(found)
+    async def _person(self, who: str) -> Person:
+        relationships = self._home.memory / "relationships.json"
+        return await self._database.run(lambda rows: identify(rows, relationships, who, self._own_handles))
+
+    async def _complete(self, person: Person) -> Trace:
+        whole = await self._database.run(lambda connection: trace_of(connection, person))
         if self._server is None:
             return whole
-        return replace(whole, words=whole.words | needles(await self._server.bodies(whole)))
+        copies = await self._server.copies(whole)
+        words = needles(copy.partition("\n")[2] for copy in copies)
+        return replace(whole, words=whole.words | words, copies=whole.copies | frozenset(copies))
 
-    async def _stored(self, trace: Trace) -> list[str]:
-        """Return the keys of the objects that name the person."""
-        return [
-            info.key
-            for info in _or_raise(await self._storage.list(self._prefix))
-            if scrub.names_person(info.key, _or_raise(await self._storage.get(info.key)).data, trace)
-        ]
+    def _archives(self, connection: sqlite3.Connection, trace: Trace) -> dict[str, bool]:
+        return archives_of(connection, trace.person.did) if trace.person.did else {}
 
     async def _scrub_store(self, trace: Trace) -> int:
-        whole = await self._database.run(lambda connection: archives_of(connection, trace.sessions))
+        def rows(connection: sqlite3.Connection) -> tuple[dict[str, bool], list[str]]:
+            know_person(connection, trace.person)
+            return self._archives(connection, trace), media_of(connection, trace.person.did)
+
+        archives, media = await self._database.run(rows)
         changed = 0
-        for key in sorted({*await self._stored(trace), *whole}):
-            found = await self._storage.get(key)
-            if isinstance(found, Err) and found.kind == "not_found":
-                continue
-            kept = _or_raise(found)
-            # NOTE(self): lines of a copy refer to each other; a new one is written at the next heartbeat.
-            goes = key in whole or key.startswith(self._prefix + _EXPORTS)
-            after = None if goes else scrub.scrubbed(key, kept.data, trace)
-            if after is None:
-                _or_raise(await self._storage.delete(key))
-            else:
-                put = self._storage.put(key, after, content_type=kept.content_type, metadata=kept.metadata)
-                _or_raise(await put)
-            changed += 1
-        for session_key in trace.sessions:
+        for key in archives:
+            if (kept := await self._read(key)) is not None:
+                after, pictures = archived_without(kept.data, trace.person)
+                media += pictures
+                changed += await self._put(kept, key, after, trace)
+        for info in _or_raise(await self._storage.list(self._prefix + _EXPORTS)):
+            if (kept := await self._read(info.key)) is not None:
+                changed += await self._put(kept, info.key, exported_without(kept.data, trace), trace)
+        for key in media:
+            deleted = await self._storage.delete(key)
+            if not (isinstance(deleted, Err) and deleted.kind == "not_found"):
+                _or_raise(deleted)
+                changed += 1
+        for session_key in filter(trace.person.holds_did, trace.sessions):
             changed += _or_raise(await self._storage.delete_all(media_prefix(session_key)))
         return changed
+
+    async def _read(self, key: str) -> StoredObject | None:
+        found = await self._storage.get(key)
+        return None if isinstance(found, Err) and found.kind == "not_found" else _or_raise(found)
+
+    async def _put(self, kept: StoredObject, key: str, after: bytes | None, trace: Trace) -> int:
+        """Put what is left of an object in its place; return how many objects changed."""
+        metadata = {name: trace.person.without_did(value) for name, value in kept.metadata.items()}
+        if after == kept.data and metadata == kept.metadata:
+            return 0
+        if after is None:
+            _or_raise(await self._storage.delete(key))
+        else:
+            _or_raise(await self._storage.put(key, after, content_type=kept.content_type, metadata=metadata))
+        return 1
 
     def _delete_rows(self, connection: sqlite3.Connection, trace: Trace) -> int:
         know_person(connection, trace.person)
         did = trace.person.did
+        if not did:
+            return 0
         muted, no_reply = did in store.muted(connection), did in store.no_reply(connection)
         gone = sum(holder.forget(connection, trace) for holder in HOLDERS)
         for name in SNAPSHOT_MARKS:
             marks.remove(connection, name)
-        if did:
-            tombstones.bury(connection, did, self._clock.now(), muted=muted, no_reply=no_reply)
+        tombstones.bury(connection, did, self._clock.now(), muted=muted, no_reply=no_reply)
         return gone
 
-    def _files(self, trace: Trace) -> Iterator[tuple[Path, bytes]]:
-        """Return the files of the home that name the person, but for the database, the store and the requests."""
-        memory = self._home.memory
-        for path in sorted({*_below(memory), *_below(self._home.workspace)}):
-            inside = path.is_relative_to(memory)
-            if inside and (path.parent.name == "forget" or path.is_relative_to(self._home.store)):
+    def _named_rows(self, connection: sqlite3.Connection, person: Person) -> list[str]:
+        know_person(connection, person)
+        return [f"soul.db: {place}" for place in (*memories_naming(connection), *talks_naming(connection))]
+
+    def _changes(self, trace: Trace) -> Iterator[tuple[Path, str]]:
+        """Return the files that are not as they are to be without the person, each with its text without them."""
+        for path in sorted({*_below(self._home.memory), *_below(self._home.workspace)}):
+            shown = self._shown(path)
+            if not records.is_known(shown):
                 continue
-            if path in {self._home.database, *(_beside(self._home.database, end) for end in ("-wal", "-shm"))}:
+            text = path.read_text(encoding="utf-8", errors="surrogateescape")
+            try:
+                after = records.without(shown, text, trace)
+            except (ValueError, RecursionError):
                 continue
-            content = path.read_bytes()
-            if scrub.names_person(path.name, content, trace):
-                yield path, content
+            if after != text:
+                yield path, after
 
     def _scrub_files(self, trace: Trace) -> int:
-        changed = 0
-        for path, content in self._files(trace):
-            if self._is_owners(path) or path.name == "self-held.json":
-                continue
-            after = scrub.scrubbed(path.name, content, trace)
-            if path.parent.name == "self-history" or after is None:
-                path.unlink()
-            else:
-                write_atomic(path, after, mode=path.stat().st_mode & 0o777)
+        changed = History(self._home).forget(trace.person.holds_did) if trace.person.did else 0
+        for path, after in self._changes(trace):
+            write_atomic(path, after.encode(errors="surrogateescape"), mode=path.stat().st_mode & 0o777)
             changed += 1
         return changed
 
-    def _is_owners(self, path: Path) -> bool:
-        """Return whether only the owner changes a file: those of the workspace that are no views of memory."""
-        view = path.name == "MEMORY.md" or path.parent.name == "memory"
-        return path.is_relative_to(self._home.workspace) and not view
-
-    def _left(self, named: Trace, note: str) -> Iterator[NamingFile]:
-        for path in (*(self._home.root / name for name in _NOT_MEMORY), *sorted(_below(self._home.workspace))):
+    def _left(self, person: Person, note: str) -> Iterator[NamingFile]:
+        """Return the files that still name the person: nobody but the owner changes those."""
+        memory = self._home.memory
+        skipped = {self._home.database, *(_beside(self._home.database, end) for end in ("-wal", "-shm"))}
+        beside = (path for path in _below(memory) if path not in skipped and path.parent.name != "forget")
+        inside = sorted(path for path in beside if not path.is_relative_to(self._home.store))
+        for path in (*(self._home.root / name for name in _NOT_MEMORY), *sorted(_below(self._home.workspace)), *inside):
             if not path.is_file():
                 continue
             text = path.read_text(encoding="utf-8", errors="replace")
-            shown = self._shown(path)
-            if not named.covers(str(shown), text):
+            shown = PurePath(self._shown(path))
+            at_home = path.parent == self._home.root
+            if not person.is_named_in("" if at_home else str(shown), text):
                 continue
-            lines = tuple(at for at, line in enumerate(text.splitlines(), start=1) if named.covers(line))
-            while named.covers(str(shown)):
+            lines = tuple(at for at, line in enumerate(text.splitlines(), start=1) if person.is_named_in(line))
+            while not at_home and person.is_named_in(str(shown)):
                 shown = shown.parent
             yield NamingFile(str(shown), lines, note if path == self._home.self_md else "")
 
-    def _shown(self, path: Path) -> Path:
-        return path.relative_to(self._home.root) if path.is_relative_to(self._home.root) else path
+    def _shown(self, path: Path) -> str:
+        """Return a path as a home of the usual shape has it."""
+        for folder, name in (
+            (self._home.memory, ".memory"),
+            (self._home.workspace, "workspace"),
+            (self._home.root, ""),
+        ):
+            if path.is_relative_to(folder):
+                return (PurePath(name) / path.relative_to(folder)).as_posix()
+        return str(path)
 
 
 def open_people_server(settings: Settings) -> PostgresPeople | None:

@@ -10,7 +10,6 @@ from functools import partial
 
 from adapters.atproto.types import Notification
 from common.clock import Clock, parse_iso
-from common.person import Person, Trace
 from modules.runtime.database.database import Database
 from modules.services.rights import tombstones
 from modules.services.rights.requests import ForgetRequest, ForgetRequests, forget_at
@@ -35,16 +34,16 @@ class ForgottenPeople:
             for item in fresh
             if (at := since.get(item.author.did)) is None or (item.kind in _WORDS and parse_iso(item.indexed_at) > at)
         ]
-        authors = {item.author.did: item.author.handle for item in kept if item.author.did in since}
-        for did, handle in authors.items():
-            self.sweep(did, handle)
-        return kept, frozenset(authors)
+        authors = frozenset(item.author.did for item in kept if item.author.did in since)
+        for did in authors:
+            self.sweep(did)
+        return kept, authors
 
     async def is_forgotten(self, did: str) -> bool:
         """Return whether somebody is forgotten."""
         return bool(await self._database.run(partial(tombstones.forgotten, dids=[did])))
 
-    def sweep(self, did: str, handle: str) -> None:
+    def sweep(self, did: str) -> None:
         """Have deleted, a day later, what somebody forgotten says to us now."""
         now = self._clock.now()
-        self._requests.give(ForgetRequest(Trace(Person(did, (handle.lower(),))), forget_at(now, last=now)))
+        self._requests.give(ForgetRequest(did, forget_at(now, last=now)))

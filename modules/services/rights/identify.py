@@ -1,64 +1,74 @@
-"""Finds a person by a DID or a handle in what the home holds, and where their words lie. Asks no network."""
+"""Finds an account by its DID, or by a handle that only it was seen under, and what is its. Asks no network."""
 
 from __future__ import annotations
 
 import json
 import sqlite3
-from collections.abc import Collection, Iterator
+from collections.abc import Collection
 from pathlib import Path
 from typing import Any
 
+from common.constants import STATE_MAX_BYTES
+from common.errors import UsageError
 from common.files import read_bounded
 from common.person import Person, Trace, needles
 from modules.runtime.database.functions import know_person
-from modules.services.agent.memory.people import bodies_of as remembered
+from modules.services.agent.memory.people import copies_of as remembered
 from modules.services.agent.sessions.people import sessions_of
 from modules.services.inbox import messages, received
 from modules.services.inbox.messages import message_name
 from modules.services.outbox.people import intents_of
 from modules.services.outbox.people import texts_of as acted
 
-_MOST_BYTES = 64 * 1024 * 1024
 
+def identify(connection: sqlite3.Connection, relationships: Path, who: str, own: Collection[str]) -> Person:
+    """Return the account `who`: a DID, or a handle with or without @ under which no other account was seen.
 
-def identify(connection: sqlite3.Connection, relationships: Path, who: str) -> Person:
-    """Return the account `who` (a DID, or a handle with or without @) with each handle and name it was seen under."""
+    Its handles are those that nobody else bore; `own` are ours and the owner's.
+
+    Raises:
+        UsageError: several accounts were seen under that handle.
+
+    """
     wanted = who.lstrip("@")
-    met = list(_met(relationships))
-    known = received.authors(connection) + messages.authors(connection)
-    did = wanted if wanted.startswith("did:") else _did_of(wanted.lower(), [*known, *met])
+    known = received.authors(connection) + messages.authors(connection) + _met(relationships)
+    if wanted.startswith("did:"):
+        did = wanted
+    else:
+        dids = sorted({did for did, handle, _ in known if did and handle == wanted.lower()})
+        if len(dids) > 1:
+            raise UsageError(f"{who} is the handle of several accounts", remedy=f"Name one: {', '.join(dids)}")
+        did = dids[0] if dids else ""
     if not did:
         return Person("", (wanted.lower(),))
-    seen = [one for one in (*known, *met) if one[0] == did]
-    handles = {handle for _, handle, _ in seen if handle} | ({wanted.lower()} - {did.lower()})
+    seen = [one for one in known if one[0] == did]
+    others = {handle for other, handle, _ in known if other != did} | {one.lower() for one in own} | {""}
+    handles = {handle for _, handle, _ in seen} - others
     return Person(did, tuple(sorted(handles)), tuple(sorted({name for *_, name in seen if name})))
 
 
-def trace_of(connection: sqlite3.Connection, person: Person, archived: Collection[str]) -> Trace:
-    """Return where a person's words lie; `archived` are the keys of the archives that name them."""
+def trace_of(connection: sqlite3.Connection, person: Person) -> Trace:
+    """Return what is a person's in soul.db."""
     know_person(connection, person)
-    sessions = sessions_of(connection, archived)
-    threads = [key[key.index("at://") :] for key in sessions if "at://" in key]
-    intents = intents_of(connection, threads)
-    posts = frozenset(one.uri for root in threads for one in received.in_thread(connection, root))
-    posts |= frozenset(message_name(*one) for one in messages.keys_of(connection, person.did))
-    said = [*acted(connection, intents), *remembered(connection, sessions)]
-    return Trace(person, sessions, intents, posts, needles(said))
+    did = person.did
+    if not did:
+        return Trace(person)
+    posts = frozenset(message_name(*one) for one in messages.keys_of(connection, did))
+    posts |= frozenset(received.written_by(connection, did))
+    intents = intents_of(connection, did, posts)
+    copies = remembered(connection, did)
+    said = needles([*acted(connection, intents), *(copy.partition("\n")[2] for copy in copies)])
+    return Trace(person, sessions_of(connection, did), intents, posts, said, frozenset(copies))
 
 
-def _did_of(handle: str, seen: Collection[tuple[str, str, str]]) -> str:
-    return next((did for did, one, _ in seen if one == handle), "")
-
-
-def _met(relationships: Path) -> Iterator[tuple[str, str, str]]:
-    """Return DID, handle and display name of each account in the file of relationships; none if it cannot be read."""
+def _met(path: Path) -> list[tuple[str, str, str]]:
+    """Return DID, handle in lower case and display name of each account in the file at `path`, and change nothing."""
     try:
-        entries = json.loads(read_bounded(relationships, _MOST_BYTES))["relationships"]
+        entries = json.loads(read_bounded(path, STATE_MAX_BYTES))["relationships"]
     except (OSError, ValueError, KeyError, TypeError, RecursionError):
-        return
-    for entry in entries.values() if isinstance(entries, dict) else ():
-        if isinstance(entry, dict):
-            yield _text(entry, "did"), _text(entry, "handle").lower(), _text(entry, "displayName")
+        return []
+    found = (entry for entry in (entries.values() if isinstance(entries, dict) else ()) if isinstance(entry, dict))
+    return [(_text(one, "did"), _text(one, "handle").lower(), _text(one, "displayName")) for one in found]
 
 
 def _text(entry: dict[str, Any], name: str) -> str:

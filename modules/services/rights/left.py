@@ -20,7 +20,7 @@ _MOST_PLACES = 12
 
 @dataclass(frozen=True, slots=True)
 class NamingFile:
-    """A file of the owner that names the person: its path in the home, the first such lines, and what waits there."""
+    """What still names the person and only the owner changes: its path in the home, such lines, what waits there."""
 
     path: str
     lines: tuple[int, ...] = ()

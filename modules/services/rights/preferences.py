@@ -26,7 +26,7 @@ from common.result import ApiResult, Err, Ok
 from modules.runtime.database.database import Database
 from modules.runtime.database.functions import know_person
 from modules.services.agent.memory.people import MemoryPeople
-from modules.services.agent.sessions.people import drop_turns
+from modules.services.agent.sessions.people import drop_turns, sessions_of
 from modules.services.inbox import received
 from modules.services.rights import store, tombstones
 from modules.services.rights.policy import INTENTS, PREFERENCE, may_stand_in_prompt, preference_of
@@ -147,9 +147,9 @@ class Preferences:
         if server is None or preference.embedding != "deny":
             await self._database.run(partial(_keep, did=did, preference=preference, now=now))
             return
-        person = await self._database.run(partial(_keep, did=did, preference=preference, now=now - FRESH))
+        person, sessions = await self._database.run(partial(_keep, did=did, preference=preference, now=now - FRESH))
         try:
-            await server.forget(Trace(person))
+            await server.forget(Trace(person, sessions))
         except Transient as error:
             logger.warning("Memories of somebody who denies embedding are still on the server: %s", error)
             self._unreadable[did] = True
@@ -187,18 +187,20 @@ def _put(connection: sqlite3.Connection, did: str, preference: Preference, now: 
         store.put(connection, did, preference, now)
 
 
-def _keep(connection: sqlite3.Connection, did: str, preference: Preference, now: datetime) -> Person:
-    """Keep what somebody declared, and delete what it does not allow any more; return who they are.
+def _keep(
+    connection: sqlite3.Connection, did: str, preference: Preference, now: datetime
+) -> tuple[Person, frozenset[str]]:
+    """Keep what somebody declared, and delete what it does not allow any more; return who, and their conversations.
 
     Who denies inference leaves the conversations in which they spoke, who denies embedding the memories in soul.db.
     """
     before, _ = store.get(connection, [did]).get(did, (Preference(), now))
     _put(connection, did, preference, now)
-    seen = [one for one in received.authors(connection) if one[0] == did]
-    person = Person(did, tuple({handle for _, handle, _ in seen if handle}))
+    person = Person(did)
     know_person(connection, person)
+    sessions = sessions_of(connection, did)
     if not may_stand_in_prompt(preference):
-        drop_turns(connection)
+        drop_turns(connection, did)
     if preference.embedding == "deny" != before.embedding:
         MemoryPeople().forget(connection, Trace(person))
-    return person
+    return person, sessions

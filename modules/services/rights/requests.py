@@ -1,20 +1,19 @@
 """Requests to forget somebody: files in `.memory/forget/`, each until all of it is carried out.
 
-So a kill at any moment leaves the request, and the next start goes on with it. A request names the person, for the
-person is found by it; it is deleted last.
+So a kill at any moment leaves the request, and the next start goes on with it. A request holds the account and nothing
+else: what is theirs is found when it is carried out. It is deleted last.
 """
 
 from __future__ import annotations
 
 import hashlib
 import json
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from datetime import datetime, timedelta
 from pathlib import Path
 
 from common.clock import iso, parse_iso
 from common.files import write_atomic
-from common.person import Person, Trace
 
 FORGET_AFTER = timedelta(minutes=5)
 FORGET_EVERY = timedelta(minutes=15)
@@ -25,22 +24,15 @@ FORGET_AGAIN_AFTER = timedelta(hours=24)
 
 @dataclass(frozen=True, slots=True)
 class ForgetRequest:
-    """One request.
+    """One request: whom to forget, by DID, and when it is to be carried out."""
 
-    Attributes:
-        trace: the person, and what was found of them so far.
-        not_before: when it is to be carried out.
-
-    """
-
-    trace: Trace
+    did: str
     not_before: datetime
 
     @property
     def name(self) -> str:
         """Return the name of its file, which tells nothing of the person."""
-        person = self.trace.person
-        return f"{hashlib.sha256((person.did or ' '.join(person.handles)).encode()).hexdigest()[:16]}.json"
+        return f"{hashlib.sha256(self.did.encode()).hexdigest()[:16]}.json"
 
 
 class ForgetRequests:
@@ -50,12 +42,9 @@ class ForgetRequests:
         self._folder = memory / "forget"
 
     def give(self, request: ForgetRequest) -> None:
-        """Keep a request; of two for the same person the earlier moment holds, and what either knows of them."""
-        before = next((one for one in self.all() if one.name == request.name), None)
-        if before is not None:
-            request = ForgetRequest(before.trace.joined(request.trace), min(before.not_before, request.not_before))
-        kept = {"not_before": iso(request.not_before), **asdict(request.trace)}
-        text = json.dumps(kept, default=sorted, indent=2)
+        """Keep a request; of two for the same person the earlier moment holds."""
+        moments = [one.not_before for one in (request, *self.all()) if one.name == request.name]
+        text = json.dumps({"did": request.did, "not_before": iso(min(moments))}, indent=2)
         write_atomic(self._folder / request.name, f"{text}\n", mode=0o600)
 
     def all(self) -> list[ForgetRequest]:
@@ -86,8 +75,7 @@ def forget_at(now: datetime, last: datetime | None = None, speed: float = 1.0) -
 
 
 def _read(path: Path) -> ForgetRequest:
+    """Read a request; one of version 0.2.0 also holds what was found by names then, which is left aside."""
     data = json.loads(path.read_text(encoding="utf-8"))
-    person = data["person"]
-    found = {name: frozenset(data[name]) for name in ("sessions", "intents", "posts", "words")}
-    known = Person(person["did"], tuple(person["handles"]), tuple(person["names"]))
-    return ForgetRequest(Trace(known, **found), parse_iso(data["not_before"]))
+    did = data["did"] if "did" in data else data["person"]["did"]
+    return ForgetRequest(did, parse_iso(data["not_before"]))

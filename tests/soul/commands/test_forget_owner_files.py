@@ -19,17 +19,17 @@ from tests.scenarios.phone import Phone, look
 from tests.scenarios.test_scenario_rights import answering, home_of
 from tests.soul.commands.test_forget_command import places_that_hold
 
-SELF = """# Rowan
+_SELF = """# Rowan
 
 I'm rowan, and I listen to roofs more than I talk.
 
 ## Values
 
 - Attention, also where nobody asks for it and nothing comes of it.
-- Patience: @quillon.test showed me what it is worth.
-- Rain is worth listening to, however long it takes.
+{alone}- Rain is worth listening to, however long it takes.
 """
-ALONE = "- Patience: @quillon.test showed me what it is worth.\n"
+ALONE = "- Patience: {} showed me what it is worth.\n"
+SELF = _SELF.format(alone="")
 TOGETHER = "Two people taught me to wait:\n@quillon.test and the keeper of the weir.\n"
 USER = "# Me\n\nI live by the weir.\nMy oldest friend is @quillon.test.\n"
 BEWARE = "\n## Beware\n\nNever lend quillon.test a ladder.\n"
@@ -51,7 +51,7 @@ async def ask_to_be_forgotten(town: RunningTown, home: Home, did: str) -> None:
             await keeper.change(
                 f"{before}- Tin, {number}.\n", reason="rain", by="soul", cites=[f"at://{did}/x/{number}"]
             )
-        await keeper.change(before, reason="@quillon.test asked", by="soul")
+        await keeper.change(before, reason="somebody asked", by="soul")
         town.network.post_as(did, "@rowan.test wipe whatever you have got of me")
         await soul.look()
 
@@ -81,7 +81,7 @@ async def test_a_citation_goes_from_self_md_and_its_history_and_the_owner_is_tol
 ) -> None:
     home, did, phone = home_of(running_town), running_town.account("quillon"), Phone(running_town, "owner", "rowan")
     phone.says("/status")
-    belong(home, SELF)
+    belong(home, _SELF.format(alone=ALONE.format(did)))
     soul_text = home.soul.read_text()
     await ask_to_be_forgotten(running_town, home, did)
     assert files_that_name(home, did) > {"SELF.md", "SOUL.md", "workspace/USER.md"}
@@ -89,10 +89,10 @@ async def test_a_citation_goes_from_self_md_and_its_history_and_the_owner_is_tol
     places = "SOUL.md (line {}), workspace/USER.md (line 4)".format(soul_text.count("\n"))
     assert told == [f"Somebody was forgotten: still named in {places}; only you change that"]
     assert files_that_name(home, did) == {"SOUL.md", "workspace/USER.md"}
-    assert home.self_md.read_text() == SELF.replace(ALONE, "")
+    assert home.self_md.read_text() == SELF
     assert (home.soul.read_text(), (home.workspace / "USER.md").read_text()) == (soul_text, USER)
     with History(home).alone() as history:
-        assert [history.read(one).decode() for one in history.versions()] == [SELF.replace(ALONE, "")]
+        assert [history.read(one).decode() for one in history.versions()] == [SELF]
         assert history.held() is None
     for _ in range(2):
         async with awake(home) as soul:
@@ -108,7 +108,7 @@ async def test_what_cannot_go_from_self_md_alone_waits_for_the_owner_and_leaves_
     running_town: RunningTown,
 ) -> None:
     home, did = home_of(running_town), running_town.account("quillon")
-    text = SELF.replace(ALONE, "") + "\n## People\n\n" + TOGETHER
+    text = SELF + "\n## People\n\n" + TOGETHER
     belong(home, text)
     await ask_to_be_forgotten(running_town, home, did)
     told = await carry_out(home)
@@ -117,17 +117,18 @@ async def test_what_cannot_go_from_self_md_alone_waits_for_the_owner_and_leaves_
     assert "SELF.md (line 13; a change waits for your yes: soul self held)" in told[1]
     async with awake(home) as soul:
         await live(soul)
-    assert files_that_name(home, did) == {"SELF.md", "SOUL.md", "workspace/USER.md"}
+    assert files_that_name(home, did) > {"SELF.md", "SOUL.md", "workspace/USER.md"}
     await asyncio.to_thread(run_self_decide, home.root, approve=True)
-    assert home.self_md.read_text() == SELF.replace(ALONE, "") + "\n## People\n\n"
+    assert home.self_md.read_text() == SELF + "\n## People\n\n"
     assert files_that_name(home, did) == {"SOUL.md", "workspace/USER.md"}
 
 
 async def test_a_change_that_waits_already_loses_what_names_the_person_too(running_town: RunningTown) -> None:
     home, did = home_of(running_town), running_town.account("quillon")
-    belong(home, SELF)
+    before = _SELF.format(alone=ALONE.format(did))
+    belong(home, before)
     async with awake(home) as soul:
-        proposed = SELF.replace("rowan", "rowan the second")
+        proposed = before.replace("rowan", "rowan the second")
         change = await soul.app.services.self_keeper.change(proposed, reason="rain", by="soul", hold="look at it")
         assert change.status == "held"
     await ask_to_be_forgotten(running_town, home, did)
@@ -135,7 +136,7 @@ async def test_a_change_that_waits_already_loses_what_names_the_person_too(runni
     with History(home).alone() as history:
         held = history.held()
     assert held is not None
-    assert held.content == proposed.replace(ALONE, "")
+    assert held.content == proposed.replace(ALONE.format(did), "")
     assert files_that_name(home, did) == {"SOUL.md", "workspace/USER.md"}
 
 
@@ -143,7 +144,7 @@ async def test_words_that_the_soul_says_of_itself_stay_though_it_said_them_to_th
     running_town: RunningTown,
 ) -> None:
     home, did = home_of(running_town), running_town.account("quillon")
-    belong(home, SELF.replace(ALONE, ""))
+    belong(home, SELF)
     said = "Attention, also where nobody asks for it and nothing comes of it."
     running_town.mind.answer = answering({"wipe whatever": "forget"}, said)
     async with awake(home) as soul:
@@ -151,4 +152,4 @@ async def test_words_that_the_soul_says_of_itself_stay_though_it_said_them_to_th
         await soul.look()
     assert running_town.texts("rowan") == [said]
     await carry_out(home)
-    assert home.self_md.read_text() == SELF.replace(ALONE, "")
+    assert home.self_md.read_text() == SELF

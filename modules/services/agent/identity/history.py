@@ -14,9 +14,9 @@ import json
 import os
 import re
 import time
-from collections.abc import Collection, Iterator
+from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager
-from dataclasses import asdict, fields
+from dataclasses import asdict, fields, replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Self, TypeGuard
@@ -117,6 +117,24 @@ class History:
                 self._text(name).unlink()
                 self._told(name).unlink(missing_ok=True)
 
+    def forget(self, holds: Callable[[str], bool]) -> int:
+        """Delete each version whose text holds somebody, and what others cite of them; return how many changed."""
+        changed = 0
+        with self.alone():
+            for name in self._names():
+                text, told = self._text(name), self._told(name)
+                if holds(text.read_text(encoding="utf-8", errors="replace")):
+                    text.unlink()
+                    told.unlink(missing_ok=True)
+                    changed += 1
+                    continue
+                version = self._version(name)
+                cites = tuple(cite for cite in version.cites if not holds(cite))
+                if cites != version.cites:
+                    self._write_told(replace(version, cites=cites))
+                    changed += 1
+        return changed
+
     def versions(self) -> list[Version]:
         """All that are kept, newest first."""
         return [self._version(name) for name in self._names()]
@@ -171,9 +189,12 @@ class History:
 
     def _tell(self, content: bytes, now: datetime, *, by: str, reason: str, cites: tuple[str, ...]) -> Version:
         version = Version(self._free_name(now), iso(now), by, reason, cites, sha256(content))
+        self._write_told(version)
+        return version
+
+    def _write_told(self, version: Version) -> None:
         told = json.dumps(asdict(version), ensure_ascii=False, indent=2) + "\n"
         write_atomic(self._told(version.name), told.encode(errors="backslashreplace"), mode=_PRIVATE)
-        return version
 
     def _arrive(self, name: str) -> None:
         self._staged(name).replace(self._text(name))

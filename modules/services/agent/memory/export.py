@@ -86,7 +86,7 @@ def snapshot_lines(connection: sqlite3.Connection) -> Iterator[str]:
     while page := rows.fetchmany(_PAGE):
         for row in page:
             memory = dict(row)
-            memory |= {"tags": tags_of(row), "private": bool(row["private"])}
+            memory |= {"tags": tags_of(row), "private": bool(row["private"]), "dids": row["dids"].split()}
             yield _json({"record": "memory"} | memory)
         # NOTE(self): a thread that only computes is slow to let the others have their turn.
         time.sleep(_BREATH_S)

@@ -58,6 +58,7 @@ class MemoryLine(_Strict):
     last_recalled_at: Moment | None = None
     recall_count: int = Field(default=0, ge=0)
     superseded_by: int | None = None
+    dids: list[str] = []
 
     @cached_property
     def entry(self) -> policy.Entry:
@@ -71,6 +72,7 @@ class MemoryLine(_Strict):
             self.source,
             self.trust,
             shareable=not self.private,
+            dids=tuple(self.dids),
         )
         entry = policy.entry(new)
         return replace(entry, private=entry.private or self.private)

@@ -44,6 +44,7 @@ class Entry:
     private: bool
     subject_key: str
     body_key: str
+    dids: tuple[str, ...] = ()
 
     @property
     def body_hash(self) -> str:
@@ -74,6 +75,7 @@ def entry(new: NewMemory) -> Entry:
         private=new.private,
         subject_key=key(subject),
         body_key=key(body),
+        dids=new.dids,
     )
 
 
@@ -115,7 +117,7 @@ def may_lend_its_subject(new: Entry) -> tuple[Trust, ...]:
 def refreshed(old: Memory, new: Entry, now: datetime) -> Memory:
     """`old`, said again. A better witness puts it in their own words; a lesser one adds nothing to it.
 
-    Only the owner's own word makes public what was private.
+    Only the owner's own word makes public what was private. What ours say too is nobody else's.
     """
     before, after = TRUSTS.index(old.trust), TRUSTS.index(new.trust)
     again = replace(
@@ -127,8 +129,10 @@ def refreshed(old: Memory, new: Entry, now: datetime) -> Memory:
         return again
     again = replace(again, importance=max(old.importance, new.importance))
     if after == before:
-        return replace(again, tags=united(old.tags, new.tags))
-    return replace(again, subject=new.subject, body=new.body, tags=new.tags, source=new.source, trust=new.trust)
+        dids = old.dids if new.dids else ()
+        return replace(again, tags=united(old.tags, new.tags), dids=dids)
+    again = replace(again, subject=new.subject, body=new.body, tags=new.tags, source=new.source, trust=new.trust)
+    return replace(again, dids=new.dids)
 
 
 def may_replace(new: Entry) -> tuple[Trust, ...]:

@@ -6,7 +6,7 @@ import asyncio
 from typing import TYPE_CHECKING, Any
 
 from common.errors import Transient
-from common.person import Held, Trace
+from common.person import SOMEBODY_DID, Held, Trace
 from modules.services.agent.memory.postgres_link import DEADLINE_S, Link
 
 if TYPE_CHECKING:
@@ -27,7 +27,7 @@ _FILE = "SELECT pg_relation_filenode('soul.memories') AS file"
 
 
 class PostgresPeople:
-    """Memories of `agent` that name a person or come from a conversation with them.
+    """Memories of `agent` that rest on a person's words.
 
     Every call but `rewrite` is one transaction.
 
@@ -48,16 +48,18 @@ class PostgresPeople:
             theirs = await self._theirs(cursor, trace)
         return Held("server", len(theirs), tuple(f"{row['subject']}: {row['body']}" for row in theirs))
 
-    async def bodies(self, trace: Trace) -> list[str]:
-        """Return the bodies of these memories."""
+    async def copies(self, trace: Trace) -> list[str]:
+        """Return these memories: subject and body, with the end of a line between."""
         async with self._link.transaction() as cursor:
-            return [str(row["body"]) for row in await self._theirs(cursor, trace)]
+            return [f"{row['subject']}\n{row['body']}" for row in await self._theirs(cursor, trace)]
 
     async def forget(self, trace: Trace) -> int:
         """Delete these memories; return how many there were. A memory whose place one had taken stays replaced.
 
         Their bytes lie in the server's files until `rewrite`, which the server is told to be owed.
         """
+        if not trace.person.did:
+            return 0
         async with self._link.transaction() as cursor:
             ids = [row["id"] for row in await self._theirs(cursor, trace)]
             await cursor.execute(
@@ -65,6 +67,11 @@ class PostgresPeople:
                 (self._agent, ids),
             )
             await cursor.execute("DELETE FROM soul.memories WHERE agent = %s AND id = ANY(%s)", (self._agent, ids))
+            await cursor.execute(
+                "UPDATE soul.memories SET source = replace(source, %s, %s)"
+                " WHERE agent = %s AND position(%s in source) > 0",
+                (f"{trace.person.did}/", f"{SOMEBODY_DID}/", self._agent, f"{trace.person.did}/"),
+            )
             if ids:
                 await cursor.execute("INSERT INTO soul.rewrites VALUES (%s) ON CONFLICT DO NOTHING", (self._agent,))
             return len(ids)
@@ -104,7 +111,7 @@ class PostgresPeople:
         last = 0
         while True:
             await cursor.execute(
-                "SELECT id, subject, body, tags, source FROM soul.memories WHERE agent = %s AND id > %s"
+                "SELECT id, subject, body, dids, source FROM soul.memories WHERE agent = %s AND id > %s"
                 " ORDER BY id LIMIT %s",
                 (self._agent, last, _PAGE),
             )
@@ -123,5 +130,5 @@ async def _one(cursor: Cursor, query: str, *values: object) -> object:
 
 
 def _is_theirs(row: dict[str, Any], trace: Trace) -> bool:
-    texts = (row["subject"], row["body"], row["source"], *row["tags"])
-    return row["source"] in trace.sessions or trace.person.is_named_in(*texts)
+    """Return whether a row is tied to the person; one of an earlier version is by its conversation."""
+    return trace.person.did in row["dids"] if row["dids"] else row["source"] in trace.sessions

@@ -65,4 +65,9 @@ ALTER TABLE soul.memories
 CREATE TABLE soul.rewrites (agent text PRIMARY KEY);
 """
 
-MIGRATIONS = (_FIRST, _UNSPACED, _BYTES)
+_TIED = """
+ALTER TABLE soul.memories ADD COLUMN dids text[] NOT NULL DEFAULT '{}';
+ALTER TABLE soul.memories ALTER COLUMN dids SET STATISTICS 0;
+"""
+
+MIGRATIONS = (_FIRST, _UNSPACED, _BYTES, _TIED)

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 _COLUMNS = (
     "id, kind, subject, body, tags, importance, source, trust, private, created_at, updated_at, last_recalled_at,"
-    " recall_count, superseded_by"
+    " recall_count, superseded_by, dids"
 )
 _INDEXED = "to_tsvector('soul.words', %s) || %s::tsvector"
 _SPLIT_AT_ONCE = 200
@@ -176,7 +176,7 @@ class PostgresMemories:
         after = policy.refreshed((await self._fetch(cursor, [row["id"]]))[0], entry, now)
         await cursor.execute(
             "UPDATE soul.memories SET updated_at = %s, subject = %s, body = %s, tags = %s, importance = %s,"  # noqa: S608 - constants
-            f" source = %s, trust = %s, private = %s, words = {_INDEXED} WHERE id = %s",
+            f" source = %s, trust = %s, private = %s, dids = %s, words = {_INDEXED} WHERE id = %s",
             (
                 parse_iso(after.updated_at),
                 after.subject,
@@ -186,6 +186,7 @@ class PostgresMemories:
                 after.source,
                 after.trust,
                 after.private,
+                list(after.dids),
                 *self._indexed(after.subject, after.body, after.tags),
                 after.id,
             ),
@@ -195,8 +196,8 @@ class PostgresMemories:
     async def _insert(self, cursor: Cursor, entry: policy.Entry, now: datetime) -> int:
         await cursor.execute(
             "INSERT INTO soul.memories (agent, created_at, updated_at, kind, subject, body, tags, source, trust,"  # noqa: S608 - constants
-            " private, importance, subject_key, body_hash, words)"
-            f" VALUES (%s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, {_INDEXED}) RETURNING id",
+            " private, importance, subject_key, body_hash, dids, words)"
+            f" VALUES (%s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, {_INDEXED}) RETURNING id",
             (
                 self._agent,
                 _kept(now),
@@ -211,6 +212,7 @@ class PostgresMemories:
                 entry.importance,
                 entry.subject_key,
                 entry.body_hash,
+                list(entry.dids),
                 *self._indexed(entry.subject, entry.body, entry.tags),
             ),
         )
@@ -273,6 +275,7 @@ def _memory_of(row: dict[str, Any]) -> Memory:
         **{
             **row,
             "tags": tuple(row["tags"]),
+            "dids": tuple(row["dids"]),
             "created_at": iso(row["created_at"]),
             "updated_at": iso(row["updated_at"]),
             "last_recalled_at": iso(told) if told else None,

@@ -13,6 +13,7 @@ from datetime import datetime
 from typing import Any
 
 from common.clock import iso
+from common.person import tied
 from modules.runtime.database.functions import unspaced_tokens
 from modules.services.agent.memory import policy
 from modules.services.agent.memory.export_lines import MemoryLine
@@ -20,7 +21,7 @@ from modules.services.agent.memory.types import KINDS, Kind, Memory, NewMemory
 
 COLUMNS = (
     "id, kind, subject, body, tags, importance, source, trust, private, created_at, updated_at, last_recalled_at,"
-    " recall_count, superseded_by"
+    " recall_count, superseded_by, dids"
 )
 
 _TAG_END = "\n"
@@ -99,7 +100,8 @@ def shelves(kinds: Iterable[Kind], *, public_only: bool) -> list[str]:
 def memory_of(row: sqlite3.Row) -> Memory:
     """A row as a value."""
     fields: dict[str, Any] = dict(row)
-    return Memory(**{**fields, "tags": tags_of(row), "private": bool(fields["private"])})
+    read = {"tags": tags_of(row), "private": bool(fields["private"]), "dids": tuple(fields["dids"].split())}
+    return Memory(**{**fields, **read})
 
 
 def tags_of(row: sqlite3.Row) -> tuple[str, ...]:
@@ -125,7 +127,7 @@ def _repeat(connection: sqlite3.Connection, entry: policy.Entry, now: datetime) 
     after = policy.refreshed(fetch(connection, [row["id"]])[0], entry, now)
     connection.execute(
         "UPDATE memories SET updated_at = ?, subject = ?, body = ?, tags = ?, importance = ?, source = ?, trust = ?,"
-        " private = ?, shelf = ? WHERE id = ?",
+        " private = ?, shelf = ?, dids = ? WHERE id = ?",
         (
             after.updated_at,
             after.subject,
@@ -136,6 +138,7 @@ def _repeat(connection: sqlite3.Connection, entry: policy.Entry, now: datetime) 
             after.trust,
             after.private,
             _shelf(after.kind, (after.subject, after.body, *after.tags), private=after.private),
+            tied(after.dids),
             after.id,
         ),
     )
@@ -175,6 +178,7 @@ def _values(entry: policy.Entry, *, created_at: str, updated_at: str) -> dict[st
         "subject_key": entry.subject_key,
         "body_hash": entry.body_hash,
         "shelf": _shelf(entry.kind, (entry.subject, entry.body, *entry.tags), private=entry.private),
+        "dids": tied(entry.dids),
     }
 
 

@@ -32,6 +32,7 @@ class NewMemory:
         source: where it comes from: a session's key, `self`, or `file:MEMORY.md`.
         trust: whose words it rests on.
         shareable: whether it may be told outside the owner's own sessions although it came from one.
+        dids: the accounts of others whose words it rests on: it goes when one of them is forgotten.
 
     """
 
@@ -43,6 +44,7 @@ class NewMemory:
     source: str = "self"
     trust: Trust = "self"
     shareable: bool = False
+    dids: tuple[str, ...] = ()
 
     @property
     def private(self) -> bool:
@@ -68,6 +70,7 @@ class Memory:
     last_recalled_at: str | None = None
     recall_count: int = 0
     superseded_by: int | None = None
+    dids: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

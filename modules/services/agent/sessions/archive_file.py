@@ -52,7 +52,8 @@ def epoch_ms(moment: str) -> int:
 
 
 def _fields(row: Row) -> Fields:
-    return {"role": row.role, **to_fields(row.role, row.message), "timestamp": epoch_ms(row.created_at)}
+    fields = {"role": row.role, **to_fields(row.role, row.message), "timestamp": epoch_ms(row.created_at)}
+    return {**fields, "dids": row.dids} if row.dids else fields
 
 
 def _line(fields: Fields) -> Line:

@@ -41,7 +41,10 @@ class Distilled:
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> Distilled:
-        memories = tuple(NewMemory(**{**each, "tags": tuple(each["tags"])}) for each in data["memories"])
+        memories = tuple(
+            NewMemory(**{**each, **{name: tuple(each.get(name, ())) for name in ("tags", "dids")}})
+            for each in data["memories"]
+        )
         return cls(**{**data, "provenance": Provenance(data["provenance"]), "memories": memories})
 
 
@@ -59,6 +62,7 @@ class Archive:
         metadata: as it stands beside the object.
         distilled: what was kept of it.
         prepared_at: when it was intended, ISO-8601 UTC.
+        dids: the accounts whose words are in it, with spaces between.
 
     """
 
@@ -71,6 +75,7 @@ class Archive:
     metadata: Mapping[str, str]
     distilled: Distilled
     prepared_at: str
+    dids: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,6 +14,7 @@ from datetime import datetime
 
 from adapters.storage.keys import archive_key
 from common.clock import iso, parse_iso
+from common.person import tied
 from modules.services.agent.memory.types import NewMemory
 from modules.services.agent.sessions import endings, store
 from modules.services.agent.sessions.archive_file import epoch_ms
@@ -50,6 +51,7 @@ def prepare(
         metadata={},
         distilled=distilled,
         prepared_at=iso(now),
+        dids=tied(did for row in rows for did in row.dids.split()),
     )
     archive = replace(
         archive,
@@ -58,7 +60,7 @@ def prepare(
     )
     connection.execute(
         "INSERT INTO archives (key, session_id, session_key, state, last_seq, part, message_count, metadata, distilled,"
-        " prepared_at) VALUES (?, ?, ?, 'prepared', ?, ?, ?, ?, ?, ?)",
+        " prepared_at, dids) VALUES (?, ?, ?, 'prepared', ?, ?, ?, ?, ?, ?, ?)",
         (
             archive.key,
             archive.session_id,
@@ -69,6 +71,7 @@ def prepare(
             dump(archive.metadata),
             dump(distilled.to_json()),
             archive.prepared_at,
+            archive.dids,
         ),
     )
     if whole:
@@ -159,6 +162,7 @@ def _archives(connection: sqlite3.Connection, where: str, values: dict[str, obje
             metadata=json.loads(row["metadata"]),
             distilled=Distilled.from_json(json.loads(row["distilled"])),
             prepared_at=row["prepared_at"],
+            dids=row["dids"],
         )
         for row in connection.execute(query, values or {})
     ]

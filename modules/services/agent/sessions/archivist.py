@@ -16,6 +16,7 @@ from datetime import datetime
 from adapters.storage.store import Storage
 from common.clock import Clock, iso, parse_iso
 from common.errors import Fatal, PolicyBlocked, SoulError, Transient
+from common.person import tied
 from common.result import ApiResult, Err, Ok
 from common.wording import number
 from modules.runtime.database.database import Database
@@ -219,6 +220,8 @@ class Archivist:
             distilled = await self._distiller.distil(session, rows, provenance, remembered_at=at, tags=tags)
         if self._may_remember and not await self._may_remember(session.key):
             distilled = replace(distilled, memories=())
+        dids = tuple(tied(did for row in rows for did in row.dids.split()).split())
+        distilled = replace(distilled, memories=tuple(replace(one, dids=dids) for one in distilled.memories))
         if whole or distilled.message:
             return distilled
         earlier = await self._database.run(lambda connection: store.summary(connection, session.id))
@@ -240,7 +243,7 @@ class Archivist:
             except Transient as error:
                 return Outcome("waiting", str(error), archive)
         summary = (
-            self._sessions.summary_row(distilled.message, distilled.provenance)
+            self._sessions.summary_row(distilled.message, distilled.provenance, archive.dids)
             if distilled.message and archive.part is not None
             else None
         )

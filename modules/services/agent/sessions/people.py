@@ -1,113 +1,140 @@
 """What conversations hold of a person. Each function is one step of a transaction that its caller opened.
 
-A conversation in a thread is theirs whole as soon as it names them once: answers in it may repeat what they said. Of
-the owner's own talks, and of those in a room, only the turns that name them are.
+Each message is tied to the account whose words it holds or answers, a summary to all of whom it tells. Of the owner's
+own talks, and of those in a room, nothing is anybody's but the owner's. The connection must know the person
+(`modules/runtime/database/functions.py`).
 """
 
 from __future__ import annotations
 
 import json
 import sqlite3
-from collections.abc import Collection, Iterator
+from collections.abc import Iterator
 
-from common.person import Held, Trace
-from modules.services.agent.session_keys import ROOM_PREFIX, is_main
+from common.person import Held, Person, Trace
 
-_NAMING = "names_person(session_key, metadata, distilled)"
+_THEIRS = "(instr(dids, :did) AND is_in(dids))"
 
 
-def sessions_of(connection: sqlite3.Connection, archived: Collection[str]) -> frozenset[str]:
-    """Return the keys of the conversations that go whole; `archived` are the archives whose lines name the person."""
+def sessions_of(connection: sqlite3.Connection, did: str) -> frozenset[str]:
+    """Return the keys of the conversations and archives in which an account took part, or whose thread it began."""
     rows = connection.execute(
-        "SELECT key FROM sessions WHERE names_person(key)"  # noqa: S608 - a constant
-        " UNION SELECT key FROM sessions JOIN session_messages ON session_id = id WHERE names_person(content)"
-        f" UNION SELECT session_key FROM archives WHERE {_NAMING} OR key IN (SELECT value FROM json_each(?))",
-        (json.dumps(sorted(archived)),),
-    )
-    return frozenset(str(row[0]) for row in rows if goes_whole(str(row[0])))
-
-
-def archives_of(connection: sqlite3.Connection, keys: Collection[str]) -> frozenset[str]:
-    """Return the keys of the archives of these conversations."""
-    rows = connection.execute(
-        "SELECT key FROM archives WHERE session_key IN (SELECT value FROM json_each(?))", (json.dumps(sorted(keys)),)
+        f"SELECT key FROM sessions WHERE id IN (SELECT session_id FROM session_messages WHERE {_THEIRS})"  # noqa: S608 - a constant
+        f" OR holds_did(key) UNION SELECT session_key FROM archives WHERE {_THEIRS} OR holds_did(session_key)",
+        {"did": did},
     )
     return frozenset(str(row[0]) for row in rows)
 
 
-def goes_whole(session_key: str) -> bool:
-    """Return whether a conversation with somebody is forgotten as a whole."""
-    return not is_main(session_key) and not session_key.startswith(ROOM_PREFIX)
+def archives_of(connection: sqlite3.Connection, did: str) -> dict[str, bool]:
+    """Return the keys of the archives that hold an account's words, each with whether they hold nobody else's."""
+    query = f"SELECT key, dids FROM archives WHERE {_THEIRS} OR holds_did(session_key)"  # noqa: S608 - a constant
+    return {str(row["key"]): row["dids"] == did for row in connection.execute(query, {"did": did})}
+
+
+def media_of(connection: sqlite3.Connection, did: str) -> list[str]:
+    """Return the keys of the pictures in what an account wrote."""
+    query = f"SELECT content FROM session_messages WHERE {_THEIRS}"  # noqa: S608 - a constant
+    return [key for row in connection.execute(query, {"did": did}) for key in pictures_in(json.loads(row["content"]))]
+
+
+def pictures_in(fields: object) -> Iterator[str]:
+    """Return the keys of the pictures in a message as it is kept."""
+    blocks = fields.get("content") if isinstance(fields, dict) else None
+    for block in blocks if isinstance(blocks, list) else ():
+        if isinstance(block, dict) and isinstance(block.get("r2Key"), str):
+            yield block["r2Key"]
+
+
+def kept_lines(text: str, person: Person) -> tuple[str, list[str]]:
+    """Return the lines of an archive that are not the person's, and the keys of the pictures in those that are.
+
+    An archive of an earlier version is not marked: there a post begins with the handle of its author.
+    """
+    kept: list[str] = []
+    media: list[str] = []
+    are_theirs = False
+    lines = [(line, json.loads(line)) for line in text.split("\n") if line]
+    is_marked = any("dids" in fields for _, fields in lines)
+    for line, fields in lines:
+        if is_marked:
+            are_theirs = person.is_in(fields.get("dids", ""))
+        elif fields["role"] == "user":
+            begins = json.dumps(fields["content"], ensure_ascii=False).lstrip('[{"tyexco: ,')
+            are_theirs = any(begins.lower().startswith((f"@{one}:", f"@{one} (")) for one in person.handles)
+        if are_theirs:
+            media += pictures_in(fields)
+        else:
+            kept.append(f"{person.without_did(line)}\n")
+    return "".join(kept), media
+
+
+def naming(connection: sqlite3.Connection) -> list[str]:
+    """Return where the owner's own talks, and those in a room, name the person."""
+    rows = connection.execute(
+        "SELECT DISTINCT key FROM sessions JOIN session_messages ON session_id = id WHERE dids = '' AND named(content)"
+        " ORDER BY key"
+    ).fetchall()
+    waits = connection.execute("SELECT id FROM owner_messages WHERE named(text) ORDER BY id")
+    return [*(f"talk {row['key']}" for row in rows), *(f"message {row['id']} of yours" for row in waits)]
 
 
 class SessionPeople:
-    """Conversations, their archives, and what the owner said that waits for an answer."""
+    """The messages of conversations that are a person's, and the archives that hold such."""
 
     store = "conversations"
     tables = frozenset({"sessions", "session_messages", "archives", "owner_messages"})
 
     def about(self, connection: sqlite3.Connection, trace: Trace) -> Held:
-        """Return the messages that name the person, with those of the conversations that go whole."""
-        rows = connection.execute(
-            "SELECT content FROM session_messages JOIN sessions ON session_id = id WHERE names_person(content)"
-            " OR key IN (SELECT value FROM json_each(?)) ORDER BY session_id, seq",
-            (json.dumps(sorted(trace.sessions)),),
-        )
-        said = [str(row[0]) for row in rows]
-        said += [str(row[0]) for row in connection.execute("SELECT text FROM owner_messages WHERE names_person(text)")]
-        archived = [f"archived: {key}" for key in sorted(archives_of(connection, trace.sessions))]
+        """Return what they said and were answered."""
+        did = trace.person.did
+        query = f"SELECT content FROM session_messages WHERE {_THEIRS} ORDER BY session_id, seq"  # noqa: S608 - a constant
+        said = [str(row[0]) for row in connection.execute(query, {"did": did})]
+        archived = [f"archived: {key}" for key in sorted(archives_of(connection, did))]
         return Held(self.store, len(said) + len(archived), (*said, *archived))
 
     def forget(self, connection: sqlite3.Connection, trace: Trace) -> int:
-        """Delete them; return how many rows went."""
-        keys = json.dumps(sorted(trace.sessions))
-        gone = sum(
-            connection.execute(
-                "DELETE FROM session_messages WHERE session_id = ? AND seq = ?", (session_id, seq)
-            ).rowcount
-            for session_id, seq in list(_turns_naming(connection))
+        """Delete it, and conversations of which nothing is left; return how many rows went."""
+        did = {"did": trace.person.did}
+        keys = json.dumps(sorted(sessions_of(connection, trace.person.did)))
+        gone = drop_turns(connection, trace.person.did)
+        gone += connection.execute(
+            "DELETE FROM sessions WHERE key IN (SELECT value FROM json_each(?))"
+            " AND id NOT IN (SELECT session_id FROM session_messages)",
+            (keys,),
+        ).rowcount
+        gone += connection.execute("DELETE FROM archives WHERE dids = :did AND dids <> ''", did).rowcount
+        rows = connection.execute(
+            f"SELECT key, dids, session_key, metadata, distilled FROM archives WHERE {_THEIRS}"  # noqa: S608 - a constant
+            " OR holds_did(session_key)",
+            did,
+        ).fetchall()
+        for row in rows:
+            self._untie(connection, row, trace.person)
+        connection.execute("UPDATE sessions SET key = without_did(key) WHERE holds_did(key)")
+        connection.execute(
+            "UPDATE session_messages SET content = without_did(content) WHERE dids <> '' AND holds_did(content)"
         )
-        for statement in (
-            "DELETE FROM sessions WHERE key IN (SELECT value FROM json_each(:keys))",  # with their messages
-            "DELETE FROM archives WHERE session_key IN (SELECT value FROM json_each(:keys))",
-            "DELETE FROM owner_messages WHERE names_person(text)",
-        ):
-            gone += connection.execute(statement, {"keys": keys}).rowcount
-        return gone + _clear_distilled(connection)
+        return gone + len(rows)
+
+    def _untie(self, connection: sqlite3.Connection, row: sqlite3.Row, person: Person) -> None:
+        """Leave of an archive what is of others; what was noted beside it told of all who were in it."""
+        distilled = json.loads(row["distilled"])
+        if person.is_in(row["dids"]):
+            distilled |= {"summary": "", "message": "", "memories": []}
+        connection.execute(
+            "UPDATE archives SET dids = ?, session_key = ?, metadata = ?, distilled = ? WHERE key = ?",
+            (
+                " ".join(did for did in row["dids"].split() if did != person.did),
+                person.without_did(row["session_key"]),
+                person.without_did(row["metadata"]),
+                person.without_did(json.dumps(distilled)),
+                row["key"],
+            ),
+        )
 
 
-def _turns_naming(connection: sqlite3.Connection) -> Iterator[tuple[str, int]]:
-    """Return the rows of each turn in which the person is named: what was said, what tools answered, and the answer."""
-    turn: list[tuple[str, int]] = []
-    named = False
-    rows = connection.execute(
-        "SELECT session_id, seq, role, names_person(content) AS named FROM session_messages ORDER BY session_id, seq"
-    )
-    for row in rows.fetchall():
-        if turn and (row["role"] == "user" or turn[-1][0] != row["session_id"]):
-            yield from turn if named else ()
-            turn, named = [], False
-        turn.append((row["session_id"], row["seq"]))
-        named = named or bool(row["named"])
-    yield from turn if named else ()
-
-
-def drop_turns(connection: sqlite3.Connection) -> int:
-    """Delete the turns that name the person from conversations in public; return how many messages went.
-
-    The owner's own talks, and those in a room, stay.
-    """
-    rows = connection.execute("SELECT id, key FROM sessions").fetchall()
-    public = {str(row["id"]) for row in rows if goes_whole(str(row["key"]))}
-    theirs = [(session_id, seq) for session_id, seq in _turns_naming(connection) if session_id in public]
-    query = "DELETE FROM session_messages WHERE session_id = ? AND seq = ?"
-    return sum(connection.execute(query, one).rowcount for one in theirs)
-
-
-def _clear_distilled(connection: sqlite3.Connection) -> int:
-    """Empty what is noted beside archives that stay, where it names the person; return for how many."""
-    rows = connection.execute("SELECT key, distilled FROM archives WHERE names_person(distilled)").fetchall()
-    for row in rows:
-        kept = json.loads(row["distilled"]) | {"summary": "", "message": "", "memories": []}
-        connection.execute("UPDATE archives SET distilled = ? WHERE key = ?", (json.dumps(kept), row["key"]))
-    return len(rows)
+def drop_turns(connection: sqlite3.Connection, did: str) -> int:
+    """Delete what an account said and was answered from the conversations that go on; return how many messages went."""
+    query = f"DELETE FROM session_messages WHERE {_THEIRS}"  # noqa: S608 - a constant
+    return connection.execute(query, {"did": did}).rowcount

@@ -40,6 +40,8 @@ class Sessions:
         session_id: str,
         said: Sequence[tuple[Message, Provenance]],
         within: Callable[[sqlite3.Connection, str], object] | None = None,
+        *,
+        did: str | None = None,
     ) -> str:
         """Keep what was said, all of it or nothing; a round's calls and their results belong into one call of this.
 
@@ -47,6 +49,7 @@ class Sessions:
             session_id: the conversation.
             said: messages, each with its provenance.
             within: runs in the same transaction, with the id that is returned.
+            did: the account whose words they are or answer; None for that of what was said before them.
 
         Returns:
             The id of the session it is in: where this one has ended meanwhile, the one that goes on under its key.
@@ -55,7 +58,7 @@ class Sessions:
             LookupError: there is no such session.
 
         """
-        rows = [row for message, provenance in said for row in self._rows(message, provenance)]
+        rows = [row for message, provenance in said for row in self._rows(message, provenance, did)]
         now = self._clock.now()
 
         def write(connection: sqlite3.Connection) -> str:
@@ -71,8 +74,10 @@ class Sessions:
 
         return await self._database.run(write)
 
-    async def add_once(self, key: str, said: Message, provenance: Provenance) -> str:
+    async def add_once(self, key: str, said: Message, provenance: Provenance, *, did: str = "") -> str:
         """Keep what somebody said in the conversation under `key`, unless its words were kept last: a second try.
+
+        `did` is the account whose words they are; "" for the owner's, and for what was said in a room.
 
         Returns:
             The id of that session.
@@ -82,7 +87,7 @@ class Sessions:
         rows = await self.rows(session.id)
         if rows and rows[-1].role == "user" and _words(rows[-1].message) == _words(redacted(said, self._redactor)):
             return session.id
-        return await self.add(session.id, [(said, provenance)])
+        return await self.add(session.id, [(said, provenance)], did=did)
 
     async def rows(self, session_id: str) -> list[Row]:
         """What is kept of a conversation, oldest first."""
@@ -115,15 +120,15 @@ class Sessions:
         """
         return await self._database.run(lambda connection: store.idle(connection, before))
 
-    def summary_row(self, text: str, provenance: Provenance) -> store.NewRow:
+    def summary_row(self, text: str, provenance: Provenance, dids: str = "") -> store.NewRow:
         """The row that takes the place of those that were condensed to `text`."""
         message = redacted(Message("user", text), self._redactor)
         fields = {**to_fields("user", message), store.SUMMARY: True}
-        return store.NewRow("user", fields, tokens_of(message, self._estimate), provenance)
+        return store.NewRow("user", fields, tokens_of(message, self._estimate), provenance, dids)
 
-    def _rows(self, message: Message, provenance: Provenance) -> list[store.NewRow]:
+    def _rows(self, message: Message, provenance: Provenance, did: str | None) -> list[store.NewRow]:
         return [
-            store.NewRow(role, to_fields(role, part), tokens_of(part, self._estimate), provenance)
+            store.NewRow(role, to_fields(role, part), tokens_of(part, self._estimate), provenance, did)
             for role, part in parts(redacted(message, self._redactor))
         ]
 

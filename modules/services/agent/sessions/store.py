@@ -28,6 +28,8 @@ class NewRow(NamedTuple):
     fields: Fields
     tokens: int
     provenance: Provenance
+    dids: str | None = None
+    """The accounts whose words it rests on; None for those of what was said before it."""
 
 
 def going_on(connection: sqlite3.Connection, key: str) -> Session | None:
@@ -71,16 +73,21 @@ def append(connection: sqlite3.Connection, session_id: str, rows: Iterable[NewRo
         " coalesce((SELECT max(last_seq) FROM archives WHERE session_id = :id), 0))",
         {"id": session_id},
     ).fetchone()[0]
+    before = connection.execute(
+        "SELECT dids FROM session_messages WHERE session_id = ? ORDER BY seq DESC LIMIT 1", (session_id,)
+    ).fetchone()
+    dids = before["dids"] if before else ""
     for seq, row in enumerate(rows, last + 1):
-        insert(connection, session_id, seq, row, iso(now))
+        dids = dids if row.dids is None else row.dids
+        insert(connection, session_id, seq, row._replace(dids=dids), iso(now))
     connection.execute("UPDATE sessions SET last_active_at = ? WHERE id = ?", (iso(now), session_id))
 
 
 def insert(connection: sqlite3.Connection, session_id: str, seq: int, row: NewRow, created_at: str) -> None:
     """Write one row at its place."""
     connection.execute(
-        "INSERT INTO session_messages VALUES (?, ?, ?, ?, ?, ?, ?)",
-        (session_id, seq, row.role, dump(row.fields), row.tokens, int(row.provenance), created_at),
+        "INSERT INTO session_messages VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
+        (session_id, seq, row.role, dump(row.fields), row.tokens, int(row.provenance), created_at, row.dids or ""),
     )
 
 
@@ -96,6 +103,7 @@ def rows(connection: sqlite3.Connection, session_id: str, *, until: int | None =
             tokens=row["tokens"],
             provenance=Provenance(row["provenance"]),
             created_at=row["created_at"],
+            dids=row["dids"],
         )
         for row in connection.execute(query, (session_id, until, until))
     ]

@@ -23,7 +23,10 @@ class Session:
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """One message as it is kept: `message` is what the model saw, `tokens` an estimate, `provenance` whose words."""
+    """One message as it is kept: `message` is what the model saw, `tokens` an estimate, `provenance` whose words.
+
+    `dids` are the accounts whose words it rests on, with spaces between: with them it goes when they are forgotten.
+    """
 
     session_id: str
     seq: int
@@ -32,3 +35,4 @@ class Row:
     tokens: int
     provenance: Provenance
     created_at: str
+    dids: str = ""

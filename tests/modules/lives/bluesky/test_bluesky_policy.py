@@ -145,14 +145,14 @@ PRIORITIES: list[tuple[Notification, Relationship | None, int, str]] = [
 def test_what_counts_adds_up_and_is_named(
     item: Notification, relationship: Relationship | None, priority: int, reason: str
 ) -> None:
-    acquaintances = {item.author.handle: relationship} if relationship else {}
+    acquaintances = {item.author.did: relationship} if relationship else {}
     (ranked,) = prioritize_notifications([item], OWNER, ME, acquaintances)
     assert (ranked.priority, ranked.reason) == (priority, reason)
     assert ranked.relationship == relationship
 
 
 def test_who_is_met_for_the_first_time_counts_as_new_though_the_post_is_remembered_already() -> None:
-    acquaintances = {"ada.example.social": known(interactions=1)}
+    acquaintances = {notification().author.did: known(interactions=1)}
     (ranked,) = prioritize_notifications([notification(key="old0")], OWNER, ME, acquaintances)
     assert (ranked.priority, ranked.reason) == (95, "reply, new person, unread")
     (again,) = prioritize_notifications([notification(key="another")], OWNER, ME, acquaintances)
@@ -177,7 +177,7 @@ def test_what_matters_most_comes_first_and_equals_keep_their_order() -> None:
 
 def test_a_post_already_met_is_left_out() -> None:
     met, waiting = notification(key="met"), notification(key="waiting")
-    acquaintances = {"ada.example.social": known(answered=("met",))}
+    acquaintances = {notification().author.did: known(answered=("met",))}
     ranked = prioritize_notifications([met, waiting], OWNER, ME, acquaintances)
     assert [one.notification for one in ranked] == [waiting]
 
@@ -218,7 +218,7 @@ def test_the_owner_comes_first_then_friends_then_weight_then_age() -> None:
     heavy = notification(key="h", author="nan", minutes=10, parent=OURS)
     friend = notification(key="f", author="fay", kind="quote", minutes=11)
     owner = notification(key="o", author="owner", minutes=12)
-    acquaintances = {actor("fay").handle: known("fay", interactions=5, answered=("z",))}
+    acquaintances = {actor("fay").did: known("fay", interactions=5, answered=("z",))}
     items = triage(waiting(young, old, heavy, friend, owner), OWNER, acquaintances, ME)
     assert [item.notification for item in items] == [owner, friend, heavy, old, young]
 
@@ -226,7 +226,7 @@ def test_the_owner_comes_first_then_friends_then_weight_then_age() -> None:
 def test_nobody_has_a_second_turn_before_everybody_had_a_first() -> None:
     flood = [notification(key=f"f{number}", author="nan", minutes=number) for number in range(4)]
     late = [notification(key=name, author=name, minutes=30) for name in ("bob", "zoe")]
-    acquaintances = {actor("nan").handle: known("nan", interactions=90, answered=("z",))}
+    acquaintances = {actor("nan").did: known("nan", interactions=90, answered=("z",))}
     items = triage(waiting(*flood, *late), OWNER, acquaintances, ME)
     assert [item.notification for item in items] == [flood[0], *late, *flood[1:]]
     items = triage(waiting(*flood, *late), OWNER, acquaintances, ME, {flood[0].author.did: 2})

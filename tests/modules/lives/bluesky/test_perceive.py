@@ -63,7 +63,7 @@ async def test_likes_and_follows_are_remembered_and_wait_for_nobody(running_town
     running_town.network.create(kit, "app.bsky.feed.like", like)
     async with awake(home) as life:
         assert await look(life) == Perceived(1, 0, 0)
-        known = life.app.lives.bluesky.awareness.relationships.get("kit.test")
+        known = life.app.lives.bluesky.awareness.relationships.get(running_town.account("kit"))
         assert known is not None
         assert [interaction.type for interaction in known.interactions] == ["like"]
 

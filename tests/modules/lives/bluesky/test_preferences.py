@@ -159,7 +159,7 @@ async def test_who_denies_embedding_stands_in_no_memory(running_town: RunningTow
         memories, preferences = services.knowledge.stores.memories, services.preferences
         await life.look()
         assert await preferences.may_be_remembered(f"bluesky:thread:{top}")
-        await memories.save(NewMemory("person", "sam.test", f"says that {SECRET}"), services.clock.now())
+        await memories.save(NewMemory("person", "sam.test", f"says that {SECRET}", dids=(sam,)), services.clock.now())
         await memories.save(NewMemory("fact", "slate", "Slate is louder than tin."), services.clock.now())
         declare(running_town, "sam", embedding=False)
         life.passes(25 * 3600)

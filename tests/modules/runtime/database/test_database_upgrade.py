@@ -17,6 +17,7 @@ STATES = ("pending", "sending", "done", "failed", "expired", "blocked")
 HEAD = "id, kind, target, body, body_hash, dedup_key, rkey, cause_id, created_at, expires_at"
 TAIL = "attempts, deferrals, urgent, not_before, departed_at, sent_at, result_uri, result_cid, error"
 COLUMNS = f"{HEAD}, state, {TAIL}"
+ENTRIES = "id, at, kind, loop, summary, line, reason, trigger_uri, author, intent_id, data"
 NOW = {name: text.replace("departed_at", "first_sent_at") for name, text in (("columns", COLUMNS), ("tail", TAIL))}
 
 
@@ -44,7 +45,7 @@ def _everything(path: Path, columns: str = COLUMNS) -> dict[str, list[tuple[obje
         return {
             "intents": connection.execute(f"SELECT {columns} FROM intents ORDER BY id").fetchall(),
             "feed_keys": connection.execute("SELECT * FROM feed_keys").fetchall(),
-            "journal": connection.execute("SELECT * FROM journal").fetchall(),
+            "journal": connection.execute(f"SELECT {ENTRIES} FROM journal").fetchall(),
         }
 
 

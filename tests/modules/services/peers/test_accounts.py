@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -32,7 +33,7 @@ def test_a_first_meeting_is_written_as_others_know_it(path: Path) -> None:
     written = json.loads(path.read_text())
     assert written["lastUpdated"] == at()
     assert written["relationships"] == {
-        ADA: {
+        did("ada"): {
             "handle": ADA,
             "did": did("ada"),
             "displayName": "Ada",
@@ -47,9 +48,26 @@ def test_a_first_meeting_is_written_as_others_know_it(path: Path) -> None:
 
 def test_after_a_restart_everybody_is_known(path: Path) -> None:
     met = store(path).record_interaction(notification())
-    assert store(path).get(ADA) == met
-    assert store(path).get(ADA.upper()) == met
-    assert store(path).get("bob.example.social") is None
+    assert store(path).get(did("ada")) == met
+    assert store(path).get(did("bob")) is None
+
+
+def test_two_accounts_of_one_handle_are_two_also_where_an_earlier_version_took_them_for_one(path: Path) -> None:
+    people = store(path)
+    for name in ("ada", "bob"):
+        item = notification(author=name, key=f"of-{name}")
+        people.record_interaction(replace(item, author=replace(item.author, handle="handle.invalid")))
+    first = store(path).get(did("ada"))
+    assert first is not None
+    assert [one.uri for one in first.interactions] == [uri("ada", "of-ada")]
+    written = json.loads(path.read_text())
+    both = [item for one in written["relationships"].values() for item in one["interactions"]]
+    merged = written["relationships"][did("bob")] | {"interactions": both}
+    path.write_text(json.dumps(written | {"relationships": {"handle.invalid": merged}, "_memoryVersion": "0.2.0"}))
+    second = store(path).get(did("bob"))
+    assert second is not None
+    assert [one.uri for one in second.interactions] == [uri("bob", "of-bob")]
+    assert store(path).get(did("ada")) is None
 
 
 def test_the_same_notification_counts_once(path: Path) -> None:
@@ -100,7 +118,7 @@ def test_an_answer_of_ours_is_remembered_with_its_post(path: Path) -> None:
     people.record_interaction(notification(key="n1"))
     people.record_interaction(notification(key="n2"))
     assert people.mark_interaction_responded(uri("ada", "n1"), "at://ours")
-    met = store(path).get(ADA)
+    met = store(path).get(did("ada"))
     assert met is not None
     assert met.responded
     assert met.has_answered(uri("ada", "n1"))
@@ -144,7 +162,7 @@ def test_an_upgrade_forgets_nobody_and_not_how_far_it_read(path: Path) -> None:
     people.advance_seen_at(at(3))
     path.write_text(json.dumps(json.loads(path.read_text()) | {"_memoryVersion": "0.0.1", "posting": {"today": 2}}))
     again = store(path)
-    assert again.get(ADA) is not None
+    assert again.get(did("ada")) is not None
     assert again.seen_at == at(3)
     again.advance_seen_at(at(4))
     assert json.loads(path.read_text())["posting"] == {"today": 2}
@@ -156,7 +174,7 @@ def test_times_finer_than_a_millisecond_survive(path: Path) -> None:
     people = Relationships(path, clock)
     met = people.record_interaction(notification())
     people._keep(met.replace(last_interaction=fine))
-    again = store(path).get(ADA)
+    again = store(path).get(did("ada"))
     assert again is not None
     assert again.last_interaction == fine
 
@@ -177,7 +195,7 @@ def test_who_stays_away_is_forgotten_friends_later(path: Path, kinds: list[str],
     for index, kind in enumerate(kinds):
         people.record_interaction(notification(key=f"n{index}", kind=kind))
     assert store(path, days).prune_stale() == (0 if stays else 1)
-    assert (store(path).get(ADA) is not None) is stays
+    assert (store(path).get(did("ada")) is not None) is stays
 
 
 def test_who_comes_most_is_named_first_with_the_number_of_exchanges(path: Path) -> None:

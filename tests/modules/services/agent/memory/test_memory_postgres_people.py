@@ -19,11 +19,11 @@ NOW = datetime(2026, 1, 5, tzinfo=UTC)
 THREAD = "bluesky:thread:at://did:plc:sam/app.bsky.feed.post/1"
 TRACE = Trace(Person("did:plc:quillon", ("quillon.test",)), frozenset({THREAD}))
 THEIRS = (
-    NewMemory("person", "quillon", "first words", source="bluesky:thread:at://did:plc:quillon/app.bsky.feed.post/1"),
-    NewMemory("person", "quillon", "second words of @quillon.test"),
+    NewMemory("person", "quillon", "first words", dids=("did:plc:quillon",)),
+    NewMemory("person", "weir two", "words of both", dids=("did:plc:quillon", "did:plc:sam")),
     NewMemory("fact", "weir", "The seventh weir hums.", source=THREAD),
 )
-OTHERS = NewMemory("fact", "quillon.tester", "Another handle that begins alike: quillon.tester")
+OTHERS = NewMemory("fact", "quillon.test", "What another says of @quillon.test", dids=("did:plc:sam",), source=THREAD)
 
 
 async def test_all_of_a_person_goes_and_nothing_else(postgres_url: str) -> None:
@@ -57,12 +57,17 @@ async def test_after_a_forget_the_tables_on_the_servers_disk_hold_no_byte_of_a_p
     store, people = PostgresMemories(postgres_url, "bytes one"), PostgresPeople(postgres_url, "bytes one")
     words = ("Zymurgist lanterns hum beside the seventh weir", "zymurgist", "zephyrine.test")
     trace = Trace(Person("did:plc:zephyrine", ("zephyrine.test",)))
+    trace_dids = (trace.person.did,)
     long = f"{words[0]}, says zephyrine.test. " + " ".join(f"{number * 7919:x}" for number in range(3_000))
-    theirs = [NewMemory("fact", "zephyrine.test", f"{words[0]}, {number} times") for number in range(60)]
+    theirs = [
+        NewMemory("fact", "zephyrine.test", f"{words[0]}, {number} times", dids=trace_dids) for number in range(60)
+    ]
     kept = [NewMemory("fact", f"slate {number}", f"Slate is louder than tin, {number} times.") for number in range(300)]
     async with await psycopg.AsyncConnection.connect(postgres_url, autocommit=True) as keeper:
         try:
-            await store.save_all([*kept[:150], *theirs, NewMemory("fact", "zephyrine.test", long), *kept[150:]], NOW)
+            await store.save_all(
+                [*kept[:150], *theirs, NewMemory("fact", "zephyrine.test", long, dids=trace_dids), *kept[150:]], NOW
+            )
             await keeper.execute("ANALYZE soul.memories")
             await keeper.execute("CHECKPOINT")
             assert {line.partition(": ")[2] for line in files_that_hold(postgres_url, *words)} == set(words)
@@ -90,7 +95,7 @@ async def test_a_rewrite_that_another_transaction_keeps_from_its_effect_is_told_
         await psycopg.AsyncConnection.connect(postgres_url) as other,
     ):
         try:
-            await store.save_all([NewMemory("fact", "yolanda.test", words)], NOW)
+            await store.save_all([NewMemory("fact", "yolanda.test", words, dids=(trace.person.did,))], NOW)
             await other.set_isolation_level(psycopg.IsolationLevel.REPEATABLE_READ)
             await other.execute("SELECT 1")
             assert await people.forget(trace) == 1
@@ -114,7 +119,7 @@ async def test_a_role_that_may_not_rewrite_the_table_is_told(postgres_url: str) 
     store = PostgresMemories(postgres_url, "bytes three")
     trace = Trace(Person("did:plc:xanthe", ("xanthe.test",)))
     async with await psycopg.AsyncConnection.connect(postgres_url, autocommit=True) as keeper:
-        await store.save_all([NewMemory("fact", "xanthe.test", "Kettles sing at noon")], NOW)
+        await store.save_all([NewMemory("fact", "xanthe.test", "Kettles sing at noon", dids=(trace.person.did,))], NOW)
         await keeper.execute("CREATE ROLE member LOGIN")
         await keeper.execute("GRANT USAGE ON SCHEMA soul TO member")
         await keeper.execute("GRANT ALL ON ALL TABLES IN SCHEMA soul TO member")

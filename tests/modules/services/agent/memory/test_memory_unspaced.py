@@ -203,6 +203,7 @@ async def test_what_a_shared_server_kept_before_is_found_too(postgres_url: str) 
         await connection.execute("ALTER TABLE soul.memories DROP COLUMN to_split")
         await connection.execute("DROP FUNCTION soul.may_be_unspaced")
         await connection.execute("DROP TABLE soul.rewrites")
+        await connection.execute("ALTER TABLE soul.memories DROP COLUMN dids")
         await connection.execute("UPDATE soul.version SET version = 1")
         await connection.execute(
             "UPDATE soul.memories SET words = to_tsvector('soul.words', body) || array_to_tsvector(ARRAY["

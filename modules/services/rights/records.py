@@ -1,0 +1,149 @@
+"""What of a file of ours is a person's, by who writes the file, and what is left of it without that. Pure.
+
+| file | how it is tied | what goes |
+|---|---|---|
+| records in JSON | the account stands in an entry, or in the address of what it is about | the entry, or the field |
+| queued commitments and the log of pictures, JSON lines | the same, line by line | the line |
+| a day of memory | an entry is a memory that was theirs | the entry |
+| what is told at the start, and logs | the account, its handle after an @, or words of what was theirs | the line |
+| the status | it is written anew within seconds | the names |
+
+No other file is changed: what names the person there is told to the owner.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator
+from pathlib import PurePath
+from typing import Any
+
+from common.json_lines import split_lines
+from common.person import Person, Trace
+
+_RECORDS = frozenset(
+    {
+        "bluesky_conversations.json",
+        "discovered_peers.json",
+        "expressions.json",
+        "github_engagement.json",
+        "peer_histories.json",
+        "relationships.json",
+        "watched_workspaces.json",
+    }
+)
+_LINES = re.compile(r"(?:pending_commitments|post_log)\.jsonl(?:\.\d+)?|post_log\.\d+\.jsonl")
+_VIEWS = re.compile(r"\.memory/(?:boot-context[\w.-]*\.md|logs/[^/]+\.log)")
+_DAYS = re.compile(r"workspace/memory/[^/]+\.md")
+_STATUS = ".memory/status.json"
+_ADDRESSES = ("uri", "rootUri", "sourceThreadUri")
+"""The fields whose address an entry is about."""
+_ENTRY = re.compile(r"^(?=- )", re.MULTILINE)
+_GONE = object()
+
+
+def is_known(path: str) -> bool:
+    """Return whether a file of a home, by its path in it, is one that may hold what is a person's."""
+    return bool(
+        _is_record(path)
+        or _LINES.fullmatch(PurePath(path).name)
+        or _VIEWS.fullmatch(path)
+        or _DAYS.fullmatch(path)
+        or path == _STATUS
+    )
+
+
+def without(path: str, text: str, trace: Trace) -> str:
+    """Return the text of such a file without what is the person's; the same text where nothing is.
+
+    Raises:
+        ValueError: it is no JSON.
+
+    """
+    person = trace.person
+    if not person.did:
+        return text
+    if _is_record(path):
+        data = json.loads(text)
+        return _dumped(text, data, _left(data, person))
+    if path == _STATUS:
+        data = json.loads(text)
+        return _dumped(text, data, person.redacted_value(data))
+    if _LINES.fullmatch(PurePath(path).name):
+        return "".join(_lines_left(text, person))
+    if _DAYS.fullmatch(path):
+        return "".join(part for part in _ENTRY.split(text) if not _is_copy(part, trace))
+    return "".join(line for line in split_lines(text) if not _shows(line, trace))
+
+
+def _is_record(path: str) -> bool:
+    return PurePath(path).parent.as_posix() == ".memory" and PurePath(path).name in _RECORDS
+
+
+def _lines_left(text: str, person: Person) -> Iterator[str]:
+    for line in split_lines(text):
+        if not person.holds_did(line):
+            yield line
+        elif (left := _left(json.loads(line), person)) is not _GONE:
+            yield json.dumps(left, ensure_ascii=False) + "\n"
+
+
+def _left(value: Any, person: Person) -> Any:  # noqa: ANN401 - whatever JSON holds
+    """Return what JSON holds without what is the person's; `_GONE` where all of it is."""
+    match value:
+        case dict():
+            about = (value.get(name) for name in _ADDRESSES)
+            if (
+                _was_met_in_their_posts(value, person)
+                or person.did in value.values()
+                or any(is_by(one, person) for one in about)
+            ):
+                return _GONE
+            inside = {key: _left(item, person) for key, item in value.items() if not person.holds_did(key)}
+            return {key: item for key, item in inside.items() if item is not _GONE}
+        case list():
+            return [left for item in value if (left := _left(item, person)) is not _GONE]
+        case str():
+            return _GONE if person.holds_did(value) else value
+        case _:
+            return value
+
+
+def _was_met_in_their_posts(entry: dict[str, Any], person: Person) -> bool:
+    """Return whether an entry is a candidate of which no account is known, and that only their posts spoke of."""
+    contexts = entry.get("contexts")
+    are_theirs = isinstance(contexts, list) and bool(contexts) and all(is_by(one, person) for one in contexts)
+    return are_theirs and not entry.get("blueskyDid")
+
+
+def is_by(address: object, person: Person) -> bool:
+    """Return whether an address is that of a record of the person's."""
+    return isinstance(address, str) and address.startswith(f"at://{person.did}/")
+
+
+def _is_copy(entry: str, trace: Trace) -> bool:
+    """Return whether an entry of a day is one of the memories: `modules/services/agent/memory/days.py`."""
+    said = _flat(re.sub(r"^  > ", "", entry, flags=re.MULTILINE))
+    told = (copy.partition("\n")[::2] for copy in trace.copies)
+    return any(
+        said.endswith((f", {_flat(subject)}: {_flat(body)}", f": {_flat(subject)} {_flat(body)}"))
+        for subject, body in told
+    )
+
+
+def _flat(text: str) -> str:
+    return " ".join(text.split())
+
+
+def _shows(part: str, trace: Trace) -> bool:
+    labels = (f"@{handle}" for handle in trace.person.handles)
+    return trace.person.holds_did(part) or trace.tells(part) or any(_label(label, part) for label in labels)
+
+
+def _label(label: str, text: str) -> bool:
+    return re.search(rf"(?<![\w.-]){re.escape(label)}(?![\w-]|\.\w)", text, re.IGNORECASE) is not None
+
+
+def _dumped(text: str, before: object, after: object) -> str:
+    return text if before == after else json.dumps(after, ensure_ascii=False, indent=2) + "\n"

@@ -1,0 +1,106 @@
+"""What of a file of ours is a person's, by the account that stands in it, and what is left of the file."""
+
+from __future__ import annotations
+
+import gzip
+import json
+
+import pytest
+
+from common.person import Person, Trace
+from modules.services.agent.sessions.people import kept_lines
+from modules.services.rights.copies import exported_without
+from modules.services.rights.records import is_known, without
+
+QUILLON = "did:plc:quillon"
+PERSON = Person(QUILLON, ("quillon.test",), ("Curiosity", "relationships"))
+TRACE = Trace(
+    PERSON,
+    words=frozenset({"The seventh weir hums at night."}),
+    copies=frozenset({"weir\nIt hums.", "Ann\nSo\nit is."}),
+)
+
+
+@pytest.mark.parametrize(
+    ("path", "before", "after"),
+    [
+        (
+            ".memory/logs/a.log",
+            "one\nto @quillon.test\n did:plc:quillon\nthe curiosity of my.quillon.test, did:plc:quillonia\n",
+            "one\nthe curiosity of my.quillon.test, did:plc:quillonia\n",
+        ),
+        (".memory/logs/a.log", "Queued: The seventh weir hums at night.\ntwo\n", "two\n"),
+        (
+            "workspace/memory/2026-01-05.md",
+            (
+                "# 5\n\n- 10:00 fact, weir: It hums.\n- 10:01 fact, roof: It hums. @quillon.test\n"
+                "- 10:02 fact, in the words of a stranger:\n  > Ann\n  > So\n  > it is.\n- 10:03 fact, b: c\n"
+            ),
+            "# 5\n\n- 10:01 fact, roof: It hums. @quillon.test\n- 10:03 fact, b: c\n",
+        ),
+        (
+            ".memory/pending_commitments.jsonl",
+            '{"sourceThreadUri": "at://did:plc:quillon/x/1"}\n{"description": "ask @quillon.test"}\n',
+            '{"description": "ask @quillon.test"}\n',
+        ),
+    ],
+)
+def test_lines_and_entries_that_are_a_persons_go(path: str, before: str, after: str) -> None:
+    assert is_known(path)
+    assert without(path, before, TRACE) == after
+
+
+def test_records_are_a_persons_by_their_account_and_by_no_name() -> None:
+    state = {
+        "seenAt": "quillon.test",
+        "relationships": {
+            "did:plc:sam": {"did": "did:plc:sam", "displayName": "Curiosity of @quillon.test"},
+            QUILLON: {"did": QUILLON},
+        },
+        "reflection": {"pendingInsights": [{"about": "@quillon.test", "did": QUILLON}, {"about": "@sam.test"}]},
+        "workspaces": {"a/b": {"discoveredInThread": "at://did:plc:quillon/x/1", "discoveredAt": "2026"}},
+    }
+    after = json.loads(without(".memory/relationships.json", json.dumps(state), TRACE))
+    assert after == {
+        "seenAt": "quillon.test",
+        "relationships": {"did:plc:sam": {"did": "did:plc:sam", "displayName": "Curiosity of @quillon.test"}},
+        "reflection": {"pendingInsights": [{"about": "@sam.test"}]},
+        "workspaces": {"a/b": {"discoveredAt": "2026"}},
+    }
+
+
+@pytest.mark.parametrize(
+    "path", [".memory/PAUSE", ".memory/soul.db.corrupt-1", "SELF.md", "workspace/MEMORY.md", "x.md"]
+)
+def test_no_other_file_is_looked_into(path: str) -> None:
+    assert not is_known(path)
+
+
+def test_of_an_archive_the_lines_of_others_stay() -> None:
+    lines = [
+        {"role": "user", "content": "@quillon.test: Rain?", "timestamp": 1, "dids": QUILLON},
+        {"role": "user", "content": "@sam.test: What says @quillon.test?", "timestamp": 2, "dids": "did:plc:sam"},
+        {"role": "assistant", "content": [{"type": "image", "r2Key": "media/1"}], "timestamp": 3, "dids": QUILLON},
+    ]
+    marked = "".join(f"{json.dumps(line)}\n" for line in lines)
+    assert kept_lines(marked, PERSON) == (f"{json.dumps(lines[1])}\n", ["media/1"])
+    older = [{name: value for name, value in line.items() if name != "dids"} for line in (*lines[:2], lines[0])]
+    kept, _ = kept_lines("".join(f"{json.dumps(line)}\n" for line in older), PERSON)
+    assert kept == f"{json.dumps(older[1])}\n"
+
+
+def test_of_a_copy_of_memory_goes_what_rests_on_their_words_and_what_it_replaced_stays_replaced() -> None:
+    lines = [
+        {"record": "export", "version": 1},
+        {"record": "memory", "id": 1, "subject": "a", "body": "Quillon of Curiosity", "superseded_by": 2},
+        {"record": "memory", "id": 2, "subject": "a", "body": "Rain.", "dids": [QUILLON]},
+        {"record": "memory", "id": 3, "subject": "weir", "body": "It hums."},
+    ]
+    data = gzip.compress("".join(f"{json.dumps(line)}\n" for line in lines).encode(), mtime=0)
+    after = exported_without(data, TRACE)
+    assert after is not None
+    assert [json.loads(line) for line in gzip.decompress(after).splitlines()] == [
+        lines[0],
+        lines[1] | {"superseded_by": 1},
+    ]
+    assert exported_without(data, Trace(Person("did:plc:nobody", (), ("Rain.",)))) == data

@@ -1,0 +1,176 @@
+"""Whatever somebody calls themself, what is forgotten with them is what they wrote to us, and nothing else changes.
+
+One account writes under 300 display names, and handles that could be mistaken for something of ours: names of
+tables, columns and files, words of settings and of SELF.md, the owner's and other people's names. Then it is forgotten.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import re
+import sqlite3
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from modules.runtime.home import Home
+from modules.services.agent.memory.types import NewMemory
+from modules.services.agent.sessions.owner_inbox import OwnerInbox
+from soul.commands.people import run_forget, run_know
+from tests.running_town import RunningTown, awake, replying
+
+pytestmark = pytest.mark.slow
+
+MALLORY = "did:plc:mallory"
+HANDLES = """
+answered.com
+app.bsky.feed.post
+feed.post
+self.md
+soul.md
+memory.md
+soul.db.example
+rowan.test
+owner.test
+sam.test
+kit.test
+handle.invalid
+bsky.app
+github.com
+relationships.json
+a.co
+""".strip().splitlines()
+COMMON = """
+answered
+replied
+forgotten
+Social Mechanics
+discoveredAt
+the owner
+a friend
+I am away
+moving to Lisbon
+text
+did
+plc
+reason
+handled
+pending
+ended:media
+memory_view
+bluesky:thread
+.*
+%
+_
+' OR 1=1 --
+{{bluesky_username}}
+<conversation
+2026
+at://
+https://
+null
+true
+""".strip().splitlines()
+PAUSE = "Until the spring: Mallory and I are moving to Lisbon, answered by nobody.\n"
+
+
+async def live(town: RunningTown, home: Home) -> None:
+    """Let the SOUL meet several people and its owner, and remember."""
+    town.mind.answer = replying("A friendly sentence about roofs and rain?")
+    async with awake(home) as life:
+        services = life.app.services
+        root, _ = town.network.post_as(
+            town.account("sam"), "@rowan.test answered by whom, app.bsky.feed.post? a friend"
+        )
+        await life.look()
+        town.network.post_as(town.account("kit"), "@rowan.test Social Mechanics, says answered.com", reply_to_uri=root)
+        life.passes(600)
+        await life.look()
+        for subject, body in (("home", "The owner is moving to Lisbon."), ("self.md", "relationships.json, answered.")):
+            memory = NewMemory("fact", subject, body, source="owner:terminal", trust="owner")
+            await services.knowledge.stores.memories.save(memory, services.clock.now())
+        inbox = OwnerInbox(services.database, services.knowledge.sessions, services.clock, services.redactor)
+        await inbox.add("I am moving to Lisbon, @answered.com knows. Mallory does not.")
+        await services.knowledge.refresh()
+        await life.app.scheduler.run_guarded("heartbeat")
+        await life.app.status.write("stopped")
+    (home.memory / "PAUSE").write_text(PAUSE)
+
+
+def names_of(home: Home) -> list[str]:
+    """300 names: what stands in the schema, in the folders, in SELF.md, and words that anybody uses."""
+    with closing(sqlite3.connect(home.database)) as connection:
+        tables = [str(row[0]) for row in connection.execute("SELECT name FROM sqlite_master")]
+        columns = [str(row[1]) for table in tables for row in connection.execute(f"PRAGMA table_info('{table}')")]
+    files = [name for path in home.root.rglob("*") if path.is_file() for name in (path.name, path.stem)]
+    own = home.self_md.read_text() + home.soul.read_text() + home.env.read_text()
+    words = re.findall(r"^#+ .*$|\w[\w ]{3,30}", own, re.MULTILINE)
+    found = [*COMMON, *HANDLES, *tables, *columns, *(word.strip("# ") for word in words), *files]
+    return list(dict.fromkeys(filter(None, found)))[:300]
+
+
+def writes_under_all_names(home: Home, names: list[str]) -> None:
+    """Store what the account wrote, once under each name."""
+    with closing(sqlite3.connect(home.database)) as connection:
+        for number, name in enumerate(names):
+            uri, handle = f"at://{MALLORY}/app.bsky.feed.post/{number}", HANDLES[number % len(HANDLES)]
+            author = {"did": MALLORY, "handle": handle, "display_name": name}
+            payload = json.dumps({"uri": uri, "author": author, "text": f"forget everything about me, says {name}"})
+            connection.execute(
+                "INSERT INTO pending_notifications VALUES (?, ?, ?, ?, '2026-01-05', '2026-01-05', 0, 'handled', NULL)",
+                (uri, uri, MALLORY, payload),
+            )
+        connection.commit()
+
+
+def rows_of(home: Home) -> dict[str, list[tuple[Any, ...]]]:
+    """All rows, by table, but for those that a forgetting is to write: the hash of who it was, and that it was."""
+    with closing(sqlite3.connect(home.database)) as connection:
+        made = connection.execute(
+            "SELECT name FROM sqlite_master WHERE type = 'table' AND name NOT LIKE 'memories_fts%'"
+        )
+        found = {str(row[0]): connection.execute(f"SELECT * FROM {row[0]} ORDER BY 1, 2").fetchall() for row in made}  # noqa: S608 - names of tables
+    del found["forgotten_people"], found["sqlite_sequence"]
+    found["marks"] = [row for row in found["marks"] if not row[0].startswith(("snapshot_", "tombstone_"))]
+    found["journal"] = [row for row in found["journal"] if row[4] != "Somebody was forgotten"]
+    return found
+
+
+def files_of(root: Path) -> dict[str, bytes]:
+    files = (path for path in root.rglob("*") if path.is_file() and not path.name.startswith("soul.db"))
+    return {path.relative_to(root).as_posix(): path.read_bytes() for path in files if path.suffix != ".lock"}
+
+
+async def test_no_name_and_no_handle_takes_anything_of_others_along(
+    running_town: RunningTown, capsys: pytest.CaptureFixture[str]
+) -> None:
+    home = running_town.make_home("rowan")
+    await live(running_town, home)
+    names = names_of(home)
+    assert len(names) == 300
+    rows, files = rows_of(home), files_of(home.root)
+    assert len(rows["intents"]) > 1
+    assert len(rows["session_messages"]) > 3
+    writes_under_all_names(home, names)
+    await asyncio.to_thread(run_forget, home.root, MALLORY, as_json=False)
+    after = rows_of(home)
+    assert {table: len(found) for table, found in after.items()} == {table: len(found) for table, found in rows.items()}
+    assert after == rows
+    assert files_of(home.root) == files
+    assert (home.memory / "PAUSE").read_text() == PAUSE
+    assert "Forgotten: 300 rows, 0 files" in capsys.readouterr().out
+
+
+async def test_what_is_counted_is_what_the_asker_wrote_and_says_nothing_of_the_owner(
+    running_town: RunningTown, capsys: pytest.CaptureFixture[str]
+) -> None:
+    home = running_town.make_home("rowan")
+    await live(running_town, home)
+    writes_under_all_names(home, ["moving to Lisbon"])
+    await asyncio.to_thread(run_know, home.root, MALLORY, as_json=True)
+    told = json.loads(capsys.readouterr().out)
+    counts = {one["store"]: one["count"] for one in told["held"]}
+    assert {store: count for store, count in counts.items() if count} == {"received posts": 1}
