@@ -37,7 +37,7 @@ def issue(found: sdk.Issue) -> Issue:
         created_at=time(found.created_at),
         updated_at=time(found.updated_at),
         closed_at=time(found.closed_at) if found.closed_at else None,
-        is_pull_request="/pull/" in found.html_url,
+        is_pull_request=found.pull_request is not None,
         closed_by=login(found.closed_by) if found.closed_by else "",
         author_id=account_id(found.user),
         closed_by_id=account_id(found.closed_by),

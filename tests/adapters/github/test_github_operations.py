@@ -72,6 +72,15 @@ async def test_issues_are_listed_newest_first_with_pull_requests_marked(town: Gi
     assert len(town.seen) == 1
 
 
+async def test_an_issue_of_a_repository_called_pull_is_no_pull_request(town: GitHubTown, ada: GitHub) -> None:
+    owner = town.network.find("ada")
+    assert owner
+    town.network.open_issue(town.network.create_repo(owner, "pull"), owner, title="Beans")
+    (issue,) = ok(await ada.list_issues(Repo("ada", "pull")))
+    assert "/pull/" in issue.html_url
+    assert not issue.is_pull_request
+
+
 async def test_a_list_can_be_narrowed_by_state_author_label_and_time(town: GitHubTown, ada: GitHub) -> None:
     bea = town.client("bea")
     ok(await ada.create_issue(REPO, "one", "…", labels=["plan"]))
