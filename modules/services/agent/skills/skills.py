@@ -7,7 +7,7 @@ Nothing is written; after a crash the files are simply read again. What one text
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
@@ -107,11 +107,21 @@ def parse_frontmatter(raw: str) -> tuple[dict[str, Any], str]:
             try:
                 data = yaml.load("".join(lines[1:number]), Loader=yaml.BaseLoader)  # noqa: S506 - builds only text
             except yaml.YAMLError as error:
-                raise ValueError(f"frontmatter: {' '.join(str(error).split())}") from None
+                raise ValueError(_unread(error, lines)) from None
             if not isinstance(data or {}, dict):
                 raise ValueError("frontmatter is not a list of `name: value`")
             return data or {}, "".join(lines[number + 1 :])
     return {}, raw
+
+
+def _unread(error: yaml.YAMLError, lines: Sequence[str]) -> str:
+    """Name the line of the frontmatter that cannot be read, and how to mend it."""
+    mark = error.problem_mark if isinstance(error, yaml.MarkedYAMLError) else None
+    number = min(mark.line + 1, len(lines) - 1) if mark else 0
+    name, colon, _ = lines[number].strip().partition(":")
+    if not number or not colon:
+        return f"frontmatter: {' '.join(str(error).split())}; put the texts in quotes"
+    return f'frontmatter: line {number + 1} ({name}) cannot be read; put it in quotes, as in {name}: "…"'
 
 
 def parse_sections(body: str, allowed: Collection[str] | None = None) -> dict[str, str]:

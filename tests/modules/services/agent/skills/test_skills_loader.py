@@ -86,6 +86,7 @@ def test_a_subsection_that_the_code_names_is_missed_at_start(tmp_path: Path) -> 
         (PAGE.replace("Hi.", "Hi {{who."), "section 'User Message' cannot be read"),
         (PAGE.replace("name: greeting", "name: farewell"), "it calls itself 'farewell'"),
         (PAGE.replace("name: greeting", "name: [greeting"), "greeting: frontmatter: "),
+        (PAGE.replace('"Says: hello"', "Says: hello"), "description) cannot be read; put it in quotes"),
         (PAGE.replace("name: greeting", "- greeting").replace('description: "Says: hello"', ""), "frontmatter"),
     ],
 )
