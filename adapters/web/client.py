@@ -95,4 +95,4 @@ async def _read(response: httpx.Response, url: httpx.URL, kinds: Collection[str]
         body += piece
         if len(body) > max_bytes:
             return Err(f"the answer is larger than {max_bytes} bytes", kind="invalid")
-    return Ok(Fetched(str(url), media, response.charset_encoding or "utf-8", bytes(body)))
+    return Ok(Fetched(str(url), media, response.charset_encoding or "", bytes(body)))

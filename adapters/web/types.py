@@ -4,10 +4,15 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from adapters.web.charset import decoded
+
 
 @dataclass(frozen=True, slots=True)
 class Fetched:
-    """A page, a picture, a file: `url` is where it was found in the end, `kind` its media type in lower case."""
+    """A page, a picture, a file: `url` is where it was found in the end, `kind` its media type in lower case.
+
+    `charset` is what its header names, "" if it names none.
+    """
 
     url: str
     kind: str
@@ -17,7 +22,4 @@ class Fetched:
     @property
     def text(self) -> str:
         """The body as text; bytes that mean nothing in its character set become `�`."""
-        try:
-            return self.body.decode(self.charset, errors="replace")
-        except LookupError:
-            return self.body.decode(errors="replace")
+        return decoded(self.body, self.kind, self.charset)

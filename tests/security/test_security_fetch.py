@@ -182,7 +182,7 @@ async def test_a_local_socket_is_no_way_out(internet: SmallInternet) -> None:
 
 async def test_a_public_name_is_fetched_and_keeps_its_name_in_the_host_header(internet: SmallInternet) -> None:
     result = await fetch(internet, "http://public.example/a?b=c#d")
-    assert result == Ok(Fetched("http://public.example/a?b=c#d", "text/plain", "utf-8", b"hello"))
+    assert result == Ok(Fetched("http://public.example/a?b=c#d", "text/plain", "", b"hello"))
     assert internet.backend.taken == [PUBLIC]
     assert internet.seen[0].startswith("GET /a?b=c HTTP/1.1\r\n")
     assert "host: public.example\r\n" in internet.seen[0].lower()

@@ -1,0 +1,67 @@
+"""In which character set a text came, as browsers find it: its mark, then the header, then its own head. Pure."""
+
+from __future__ import annotations
+
+import codecs
+import re
+
+_HEAD_BYTES = 4096
+_MARKS = ((codecs.BOM_UTF8, "utf-8"), (codecs.BOM_UTF16_LE, "utf-16-le"), (codecs.BOM_UTF16_BE, "utf-16-be"))
+_IN_HEAD = re.compile(
+    rb"""<(?:meta\b[^>]*?\bcharset|\?xml\b[^>]*?\bencoding)\s*=\s*["']?\s*([\w.:-]+)""", re.IGNORECASE
+)
+_MEANT = {
+    "ascii": "cp1252",
+    "iso8859-1": "cp1252",
+    "iso8859-9": "cp1254",
+    "shift_jis": "cp932",
+    "euc_kr": "cp949",
+    "gb2312": "gb18030",
+    "gbk": "gb18030",
+    "big5": "big5hkscs",
+}
+"""What browsers take such a name for: a larger set that holds the named one."""
+_LABELS = {"x-sjis": "cp932", "windows-31j": "cp932", "x-euc-jp": "euc_jp", "x-gbk": "gb18030", "x-cp1251": "cp1251"}
+_NO_PAGE = frozenset({"utf-7", "idna", "punycode", "unicode-escape", "raw-unicode-escape"})
+_WIDE = ("utf-16", "utf-32")
+
+
+def decoded(body: bytes, kind: str, charset: str = "") -> str:
+    """Return `body`, of the media type `kind`, as text; bytes that mean nothing in its character set become `�`.
+
+    `charset` is what its header names, "" if it names none. What no source names is UTF-8 if it can be, else Western.
+    """
+    for mark, named in _MARKS:
+        if body.startswith(mark):
+            return body[len(mark) :].decode(named, errors="replace")
+    found = _codec(charset) or _named_in_head(body, kind)
+    if found:
+        return body.decode(found, errors="replace")
+    try:
+        return body.decode()
+    except UnicodeDecodeError:
+        return body.decode("cp1252" if _is_markup(kind) else "utf-8", errors="replace")
+
+
+def _is_markup(kind: str) -> bool:
+    return kind.endswith(("html", "xml"))
+
+
+def _named_in_head(body: bytes, kind: str) -> str:
+    found = _IN_HEAD.search(body[:_HEAD_BYTES]) if _is_markup(kind) else None
+    named = _codec(found[1].decode("ascii", errors="replace")) if found else ""
+    # NOTE(self): what could be read up to here as single bytes is not written in two.
+    return "utf-8" if named.startswith(_WIDE) else named
+
+
+def _codec(label: str) -> str:
+    """Return the codec that a label means, "" for none that a page can be written in."""
+    label = label.strip().lower()
+    if known := _LABELS.get(label):
+        return known
+    try:
+        name = codecs.lookup(label).name
+        b"ab\0\0".decode(name, errors="replace")
+    except (LookupError, ValueError):
+        return ""
+    return "" if name in _NO_PAGE else _MEANT.get(name, name)
