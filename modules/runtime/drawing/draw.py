@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
 from common.result import ApiResult, Err, Ok
+from modules.runtime.drawing.color import in_srgb
 
 if TYPE_CHECKING:
     from PIL import Image
@@ -35,6 +36,7 @@ _JPEG_QUALITY = 95
 _WEBP_QUALITY = 90
 _OPAQUE = 255
 _FLAT_COLORS = 256
+_WITH_PROFILE = frozenset({"CMYK", "L"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,11 +124,15 @@ def _bare(opened: Image.Image, max_side: int) -> Image.Image:
 
     opened.draft("RGB", (max_side, max_side))
     transparent = opened.has_transparency_data
-    wanted = "RGBA" if transparent else "RGB"
-    plain = opened if opened.mode == wanted else opened.convert(wanted)
+    profile = opened.info.get("icc_profile")
+    wanted: Literal["RGB", "RGBA"] = "RGBA" if transparent else "RGB"
+    # NOTE(self): a profile of inks or of greys speaks of these, so they stay until it is applied.
+    is_ready = opened.mode == wanted or (opened.mode in _WITH_PROFILE and not transparent)
+    plain = opened if is_ready else opened.convert(wanted)
     # NOTE(self): made small before anything is copied, so that only one copy is ever of the full size.
     plain.thumbnail((max_side, max_side), Image.Resampling.LANCZOS, reducing_gap=_GAP)
     ImageOps.exif_transpose(plain, in_place=True)
+    plain = in_srgb(plain, profile, wanted)
     if transparent and plain.getchannel("A").getextrema() == (_OPAQUE, _OPAQUE):
         plain = plain.convert("RGB")
     return Image.frombytes(plain.mode, plain.size, plain.tobytes())
