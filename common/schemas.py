@@ -1,8 +1,8 @@
 """What a model decides about a turn in the agent space, checked before anything else touches it.
 
-Models name fields as they please; `normalize_commitment_fields` brings the usual names home. What a small model puts
-where it has nothing to say (`"none"`, an issue 0) counts as left out. Pure; nothing is coerced that could change a
-meaning.
+Models name fields as they please; `normalize_commitment_fields` brings the usual names home, and `common.tolerant` all
+spellings of a name or of a word of a fixed set. What a small model puts where it has nothing to say (`"none"`, an
+issue 0) counts as left out. Pure; nothing is coerced that could change a meaning.
 """
 
 from __future__ import annotations
@@ -13,6 +13,8 @@ from dataclasses import dataclass
 from typing import Annotated, Any, Literal, get_args
 
 from pydantic import BaseModel, ConfigDict, Field, StrictBool, ValidationError, field_validator, model_validator
+
+from common.tolerant import brought_home, named
 
 MAX_COMMITMENTS_PER_DECISION = 5
 
@@ -33,7 +35,6 @@ _ALIASES = {
     "text": "content",
     "message": "content",
     "post": "content",
-    "issueNumber": "issue_number",
     "issue": "issue_number",
     "number": "issue_number",
 }
@@ -117,6 +118,11 @@ class ExtractedCommitment(BaseModel):
     params: dict[str, Any] = Field(default_factory=dict)
     confidence: Literal["high", "medium", "low"]
 
+    @model_validator(mode="before")
+    @classmethod
+    def _spelt(cls, value: object) -> object:
+        return brought_home(_FOUND_SCHEMA, value) if isinstance(value, Mapping) else value
+
     @field_validator("params", mode="before")
     @classmethod
     def _absent_is_empty(cls, value: object) -> object:
@@ -182,6 +188,8 @@ SPACE_DECISION_SCHEMA: Mapping[str, Any] = {
     },
 }
 """JSON Schema of the tool's arguments; what each field is for, the skill tells."""
+_COMMITMENT_SCHEMA: Mapping[str, Any] = SPACE_DECISION_SCHEMA["properties"]["commitments"]["items"]
+_FOUND_SCHEMA: Mapping[str, Any] = ExtractedCommitment.model_json_schema()
 
 
 @dataclass(frozen=True, slots=True)
@@ -213,17 +221,18 @@ class CommitmentValidation:
 
 
 def parse_space_decision(raw: object) -> ParseResult:
-    """A model's answer as a decision; nothing but a real boolean says whether to speak."""
+    """A model's answer as a decision; nothing but true or false says whether to speak."""
     if not isinstance(raw, Mapping):
         return ParseResult(None, "(root): must be an object")
     try:
-        return ParseResult(SpaceDecision.model_validate(dict(raw)))
+        return ParseResult(SpaceDecision.model_validate(brought_home(SPACE_DECISION_SCHEMA, raw)))
     except ValidationError as error:
         return ParseResult(None, in_words(error))
 
 
 def normalize_commitment_fields(raw: Mapping[str, Any]) -> dict[str, Any]:
     """`raw` with the usual other names brought home; what stands under its own name always wins if it says anything."""
+    raw = named(raw, [*Commitment.model_fields, *_ALIASES])
     normal = {key: value for key, value in raw.items() if key not in _ALIASES}
     for alias, name in _ALIASES.items():
         if alias in raw and _plain(raw[alias]) and normal.get(name, "") in (None, ""):
@@ -264,7 +273,7 @@ def _commitment(raw: object) -> Commitment | str:
     if not isinstance(raw, Mapping):
         return "must be an object"
     try:
-        return Commitment.model_validate(normalize_commitment_fields(raw))
+        return Commitment.model_validate(brought_home(_COMMITMENT_SCHEMA, normalize_commitment_fields(raw)))
     except ValidationError as error:
         return in_words(error)
 

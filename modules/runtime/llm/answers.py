@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 
+from common.tolerant import brought_home
 from modules.runtime.llm.reasoning import said_values, without_reasoning, without_template
 from modules.runtime.llm.salvage import find_calls, looks_cut, parse_arguments
 from modules.runtime.llm.stream import Answer
@@ -34,6 +36,8 @@ def read(answer: Answer, offered: Sequence[ToolSpec], *, required: bool, new_id:
         text, found = find_calls(text, offered, required=required)
         calls = [ToolCall(new_id(), call.name, said_values(call.arguments)) for call in found]
     text = without_template(text).strip()
+    schemas = {tool.name: tool.input_schema for tool in offered}
+    calls = [replace(call, input=brought_home(schemas.get(call.name, {}), call.input)) for call in calls]
     cut = answer.is_cut
     whole = any(not call.malformed for call in calls)
     return ChatResult(

@@ -150,3 +150,13 @@ async def test_what_a_service_counts_is_read_wherever_it_stands(gateway: LLMGate
     usage = {"prompt_tokens": 10, "completion_tokens": 5.0, "prompt_tokens_details": {"cached_tokens": 4}}
     model.plays(Reply(raw=json.dumps({**WHOLE, "usage": usage}), headers=JSON))
     assert (await gateway.chat_with_tools(HELLO)).usage == Usage(10, 5, cached_tokens=4)
+
+
+async def test_the_fields_and_words_of_a_call_are_known_in_every_spelling(
+    gateway: LLMGateway, model: ScriptedModel
+) -> None:
+    fields = {"shouldSpeak": {"type": "boolean"}, "type": {"type": "string", "enum": ["create_issue"]}}
+    tool = ToolSpec("decide", "Decides.", {"type": "object", "properties": fields})
+    model.plays(calls(("decide", '{"should_speak": "true", "Type": "CREATE ISSUE"}')))
+    (call,) = (await gateway.chat_with_tools(HELLO, tools=[tool])).tool_calls
+    assert call.input == {"shouldSpeak": True, "type": "create_issue"}
