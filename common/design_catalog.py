@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 import re
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 from urllib.parse import urlsplit
 
@@ -15,6 +15,7 @@ _MOST_SOURCES = 50
 _NAME_EDGES = " \t-\u2013\u2014:*_[]()"
 _URL_EDGES = ").,;>\"'*_"
 _ARENA_HOSTS = {"are.na", "www.are.na"}
+_ADDRESS = re.compile(r"https?://\S{1,500}")
 _DESIGN = re.compile(
     r"\b(?:designs?|designed|designers?|visuals?|ui|ux|arts?|artists?|artworks?|illustrations?|illustrators?"
     r"|architectures?|architects?|aesthetics?|tastes?|typograph(?:y|ic)|typefaces?|fonts?|lettering|interfaces?"
@@ -25,13 +26,17 @@ _DESIGN = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class DesignSource:
-    """A collection of pictures: a channel of Are.na, or a site whose pages at `browse_urls` (else `url`) show some."""
+    """A collection of pictures: a channel of Are.na, or a site whose pages at `browse_urls` (else `url`) show some.
+
+    `is_owners`: its address stands in SOUL.md, so the owner vouches for what hangs there.
+    """
 
     type: Literal["arena", "web"]
     url: str
     name: str
     tags: tuple[str, ...] = ()
     browse_urls: tuple[str, ...] = ()
+    is_owners: bool = False
 
 
 DESIGN_CATALOG = (
@@ -64,9 +69,11 @@ def get_random_browse_url(source: DesignSource, rng: random.Random) -> str:
     return rng.choice(source.browse_urls or (source.url,))
 
 
-def read_design_sources(bullets: Iterable[str]) -> tuple[DesignSource, ...]:
+def read_design_sources(bullets: Iterable[str], soul_md: str = "") -> tuple[DesignSource, ...]:
     """Return the sources of a list with one `Name — url` a line; lines without an address are passed over."""
-    return tuple(source for bullet in bullets if (source := _source(bullet)) is not None)[:_MOST_SOURCES]
+    vouched = {found.rstrip(_URL_EDGES) for found in _ADDRESS.findall(soul_md)}
+    found = [source for bullet in bullets if (source := _source(bullet)) is not None][:_MOST_SOURCES]
+    return tuple(replace(source, is_owners=source.url in vouched) for source in found)
 
 
 def speaks_of_design(text: str) -> bool:

@@ -20,6 +20,7 @@ from local_tools.bluesky_inputs import (
     ActorListInput,
     ExitInput,
     LimitInput,
+    PictureInput,
     PostInput,
     ReplyInput,
     SilenceInput,
@@ -89,12 +90,16 @@ class BlueskyTools:
     async def post(self, args: PostInput, turn: Turn) -> ToolResult:
         return await self._publish_post(args.text, turn)
 
-    async def post_picture(self, args: PostInput, turn: Turn) -> ToolResult:
+    async def post_picture(self, args: PictureInput, turn: Turn) -> ToolResult:
         """Publish a thought with the picture that its turn is about."""
         shown = turn.subject.picture if isinstance(turn.subject, ExpressionTurn) else None
-        return await self._publish_post(args.text, turn, shown) if shown else self.words.error("No Picture")
+        if shown is None:
+            return self.words.error("No Picture")
+        return await self._publish_post(args.text, turn, shown, args.alt_text)
 
-    async def _publish_post(self, said: str, turn: Turn, shown: ChosenPicture | None = None) -> ToolResult:
+    async def _publish_post(
+        self, said: str, turn: Turn, shown: ChosenPicture | None = None, alt_text: str = ""
+    ) -> ToolResult:
         subject, most = turn.subject, shown.room if shown else PORTABLE_MAX_GRAPHEMES
         text = fitted(bare_words(said) if shown else said, turn, most)
         if shown and (problem := text_problem(text, most)):
@@ -119,26 +124,28 @@ class BlueskyTools:
                 text = whole
         published = await self._publisher.post(
             shown.credited(text) if shown else text,
-            pictures=(shown.picture,) if shown else (),
+            pictures=(shown.described(alt_text),) if shown else (),
             once=once_for(turn),
             cause_id=turn.cause_id or turn.loop,
             urgent=is_urgent(turn),
             by_owner=is_by_owner(turn),
-            hold=turn.hold,
+            hold=turn.hold or (shown.hold if shown else ""),
         )
         return self.answered(published, "posted", ends=isinstance(subject, ExpressionTurn))
 
     async def reply(self, args: ReplyInput, turn: Turn) -> ToolResult:
         return await self._publish_reply(args, turn)
 
-    async def reply_picture(self, args: PostInput, turn: Turn) -> ToolResult:
+    async def reply_picture(self, args: PictureInput, turn: Turn) -> ToolResult:
         """Answer the post of the turn, and show the picture that was chosen for it."""
         shown = turn.subject.picture if isinstance(turn.subject, ThreadTurn) else None
         if shown is None:
             return self.words.error("No Picture")
-        return await self._publish_reply(ReplyInput(text=bare_words(args.text)), turn, shown)
+        return await self._publish_reply(ReplyInput(text=bare_words(args.text)), turn, shown, args.alt_text)
 
-    async def _publish_reply(self, args: ReplyInput, turn: Turn, shown: ChosenPicture | None = None) -> ToolResult:
+    async def _publish_reply(
+        self, args: ReplyInput, turn: Turn, shown: ChosenPicture | None = None, alt_text: str = ""
+    ) -> ToolResult:
         target = self._target(args.post_uri, args.post_cid, turn)
         if isinstance(target, ToolResult):
             return target
@@ -159,7 +166,7 @@ class BlueskyTools:
             shown.credited(text) if shown else text,
             target,
             root=thread.root if thread else None,
-            pictures=(shown.picture,) if shown else (),
+            pictures=(shown.described(alt_text),) if shown else (),
             cause_id=turn.cause_id,
             urgent=is_urgent(turn),
             by_owner=is_by_owner(turn),
@@ -348,8 +355,8 @@ def bluesky_tools(tools: BlueskyTools) -> Sequence[Tool]:
         tool("bluesky_reply", ReplyInput, tools.reply, anyone),
         tool("bluesky_like", SubjectInput, tools.like, anyone, fits=asks_no_act),
         tool("bluesky_repost", SubjectInput, tools.repost, own),
-        tool("bluesky_post_picture", PostInput, tools.post_picture, anyone, subject=ExpressionTurn, holdable=True),
-        in_thread("bluesky_reply_picture", PostInput, tools.reply_picture, anyone, holdable=True),
+        tool("bluesky_post_picture", PictureInput, tools.post_picture, anyone, subject=ExpressionTurn, holdable=True),
+        in_thread("bluesky_reply_picture", PictureInput, tools.reply_picture, anyone, holdable=True),
         in_thread("graceful_exit", ExitInput, tools.exit, anyone, fits=asks_no_act),
         in_thread("stay_silent", SilenceInput, tools.silence, anyone, fits=may_stay_silent),
         look("bluesky_get_timeline", LimitInput, tools.looks.timeline, owner),

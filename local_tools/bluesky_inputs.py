@@ -13,6 +13,12 @@ class PostInput(BaseModel):
     text: str
 
 
+class PictureInput(PostInput):
+    """A post or a reply beside a picture."""
+
+    alt_text: str = ""
+
+
 class ReplyInput(BaseModel):
     """A reply. Without `post_uri` it answers the post of this turn."""
 

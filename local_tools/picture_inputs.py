@@ -27,6 +27,7 @@ class ArenaPostInput(BaseModel):
 
     channel_url: str
     text: str = ""
+    alt_text: str = ""
     post_uri: str = ""
     post_cid: str = ""
 

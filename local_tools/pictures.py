@@ -44,7 +44,7 @@ from modules.lives.bluesky.types import Published
 from modules.services.agent.skills.skills import Skills
 from modules.services.agent.tools.types import Effect, Tool, ToolResult, Turn
 from modules.services.outbox.bodies import AttachedPicture, PictureSource
-from modules.services.pictures.finding import PictureFinder, place_of, source_of, title_of
+from modules.services.pictures.finding import PictureFinder, place_of, source_of
 from modules.services.pictures.pictures import Pictures
 from modules.services.pictures.post_log import Json, format_source_attribution, generate_post_context
 
@@ -52,7 +52,6 @@ _ERROR_LENGTH = 300
 _MEGABYTE = 1024 * 1024
 _TEXT_CHARS = 300
 _ALT_CHARS = 1000
-_DESCRIPTION_CHARS = 500
 _TIME_LIMIT_S = 120.0
 
 
@@ -136,8 +135,8 @@ class PictureTools:
     async def post_from_channel(self, args: ArenaPostInput, turn: Turn) -> ToolResult:
         """Publish any picture of a channel that was not shown before."""
         named = parse_channel_url(args.channel_url)
-        if named is None:
-            return self.words.error("No Channel")
+        if named is None or not (args.text.strip() or args.alt_text.strip()):
+            return self.words.error("No Alt Text" if named else "No Channel")
         picked = await self._finder.pick(*named)
         if isinstance(picked, Err):
             return self.words.error("Nothing Left") if picked.kind == "not_found" else _failed(picked)
@@ -146,17 +145,15 @@ class PictureTools:
         if isinstance(fetched, Err):
             return _failed(fetched)
         source = source_of(block, channel)
-        title = title_of(block, channel)
-        said = truncate_graphemes(one_line(block.description, _DESCRIPTION_CHARS), _DESCRIPTION_CHARS)
         attached = await self._pictures.attach(
             fetched.data.body,
-            alt=f"{title}. {said}" if said else title,
+            alt=truncate_graphemes(clean(args.alt_text or args.text).strip(), _ALT_CHARS),
             why=turn.cause_id or turn.loop,
             source=source,
         )
         if isinstance(attached, Err):
             return self._unusable(attached)
-        text = _fitted(args.text.strip() or title, block.source_url, block.url)
+        text = fit_post_text(args.text.strip() or args.alt_text.strip(), f"Source: {place_of(source)}")
         published = await self._publish(text, attached.data, args.post_uri, args.post_cid, turn)
         answer = self._on_bluesky.answered(published, "posted", ends=False)
         if published.status != "accepted":
@@ -283,12 +280,6 @@ def _with_source(text: str, place: str) -> str:
     """The text with the address of its picture, unless it holds it already."""
     text = text.strip()
     return text if not place or place in text else f"{text}\n\nSource: {place}"
-
-
-def _fitted(text: str, source: str, block: str) -> str:
-    """The text, shortened where it must be, with the address of its picture: the one of its source, if it is short."""
-    place = source if source and grapheme_len(source) <= PORTABLE_MAX_GRAPHEMES // 2 else block
-    return text if place in text else fit_post_text(text, f"Source: {place}")
 
 
 def _failed(problem: Err) -> ToolResult:

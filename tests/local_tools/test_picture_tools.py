@@ -76,15 +76,18 @@ async def test_a_channel_is_found_read_and_one_picture_of_it_posted_with_its_sou
     assert [channel["channel_url"] for channel in found["channels"]] == [f"https://www.are.na/{CHANNEL}"]
     listed = read(await sharing.use("arena_fetch_channel", channel_url=found["channels"][0]["channel_url"]))
     assert [block["id"] for block in listed["blocks"]] == [5001, 5005, 5003]
-    posted = await sharing.done("arena_post_image", channel_url=CHANNEL)
+    nameless = await sharing.use("arena_post_image", channel_url=CHANNEL)
+    assert nameless.is_error
+    posted = await sharing.done("arena_post_image", channel_url=CHANNEL, text=SAID, alt_text="A drawn table.")
     assert posted["remaining_unposted"] == 2
     await sharing.life.send()
     (record,) = sharing.shown()
     (block,) = [block for block in listed["blocks"] if block["id"] == posted["block_id"]]
-    assert record["text"].endswith(f"Source: {block['source_url']}")
-    assert any(facet["features"][0].get("uri") == block["source_url"] for facet in record["facets"])
+    place = f"https://www.are.na/block/{block['id']}"
+    assert record["text"].endswith(f"Source: {place}")
+    assert [facet["features"][0].get("uri") for facet in record["facets"]] == [place]
     alt, data = sharing.image(record)
-    assert alt
+    assert alt == "A drawn table."
     assert data.startswith((b"\xff\xd8\xff", b"\x89PNG"))
 
 

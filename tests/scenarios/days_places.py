@@ -64,9 +64,10 @@ async def open_places(stack: AsyncExitStack, dids: Mapping[str, str], clock: Clo
 
 
 def love_pictures(home: Home, name: str) -> None:
-    """Let the SELF.md of the SOUL name the collections of the gallery."""
+    """Let SELF.md name the collections of the gallery, and the owner vouch for them in SOUL.md."""
     text = template("SELF.md").replace("{{AGENT_NAME}}", name).replace("{{DATE}}", "2026-01-05")
     home.self_md.write_text(f"{text}\n{_CATALOGUE}")
+    home.soul.write_text(f"{home.soul.read_text()}\n{_CATALOGUE}")
 
 
 @dataclass

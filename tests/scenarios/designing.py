@@ -15,6 +15,7 @@ from tests.running_town import RunningSoul, RunningTown
 from town.gallery.service import Faults, gallery_app
 from town.serving import serve
 
+VOUCHED = "- {url}\n"
 SELF = "# SELF\n\n## Values\n\n- Old roofs.\n\n## Design Catalog\n\n- {name} — {url}\n"
 CHANNEL = "https://www.are.na/harbour-archive/tides-and-lights"
 
@@ -62,8 +63,10 @@ class Designing:
 
 @asynccontextmanager
 async def designing(town: RunningTown, url: str = CHANNEL, **more: str) -> AsyncIterator[Designing]:
+    """Open the gallery and the home; the owner vouches for the collection."""
     faults = Faults()
     async with serve(gallery_app(SystemClock(), armed=faults)) as gallery:
         home = town.make_home("rowan", ARENA_API_URL=f"{gallery}/v2", SOUL_ALLOW_PRIVATE_NET="on", **more)
         home.self_md.write_text(SELF.format(name="Tides", url=url.format(gallery=gallery)))
+        home.soul.write_text(f"{home.soul.read_text()}\n{VOUCHED.format(url=url.format(gallery=gallery))}")
         yield Designing(town, gallery, faults, home)

@@ -11,12 +11,13 @@ import pytest
 from modules.lives.bluesky.expression_policy import check_invitation
 from modules.services.outbox.bodies import PostBody
 from tests.running_town import RunningTown, awake, call, replying
-from tests.scenarios.designing import CHANNEL, Designing
+from tests.scenarios.designing import CHANNEL, VOUCHED, Designing
 from tests.scenarios.designing import designing as open_designing
 from town.gallery.service import Fault, FaultKind
 from town.model.types import ChatRequest, Completion
 
 PLAIN = "Do you prefer tin or slate?"
+SEEN = "A sheet of paper with rows of drawn bars."
 ABOUT_PICTURE = "Drawn by hand, line by line. Which would you rather draw, the sea or the table of it?"
 
 
@@ -35,7 +36,7 @@ def seeing(request: ChatRequest) -> Completion:
             "bluesky_reply_picture", text="A tide table: every bar is half an hour. It is the plainest one I know."
         )
     if "bluesky_post_picture" in names:
-        return call("bluesky_post_picture", text=ABOUT_PICTURE)
+        return call("bluesky_post_picture", text=ABOUT_PICTURE, alt_text=SEEN)
     return replying(PLAIN)(request)
 
 
@@ -50,7 +51,7 @@ async def test_a_thought_about_design_shows_a_picture_with_alt_text_and_source(
         assert await world.picture_thought(life) == source
         (picture,), (entry,), (request,) = world.shown(), world.logged(), running_town.mind.asked
         (thought,) = json.loads((world.home.memory / "expressions.json").read_text())["expressions"].values()
-    assert picture["alt"]
+    assert picture["alt"] == SEEN
     said, _, place = picture["text"].partition("\n\nSource: ")
     assert said == ABOUT_PICTURE
     assert check_invitation(said).has_invitation
@@ -68,7 +69,7 @@ async def test_each_picture_is_shown_once_and_then_thoughts_are_words_alone(runn
         running_town.mind.answer = lambda request: call(request.offers[0].name, text=next(texts))
         for _ in range(3):
             await world.picture_thought(life)
-        assert len({picture["alt"] for picture in world.shown()}) == 3
+        assert len({picture["text"] for picture in world.shown()}) == 3
         await world.picture_thought(life)
         assert len(world.shown()) == 3
         assert len(world.posts()) == 4
@@ -207,3 +208,22 @@ async def test_one_picture_is_enough_for_a_thread(running_town: RunningTown) -> 
             await life.look()
     assert len(world.posts()) == 2
     assert len(world.shown()) == 1
+
+
+async def test_a_picture_that_anybody_may_have_hung_up_waits_for_a_yes_and_says_nothing_of_theirs(
+    running_town: RunningTown,
+) -> None:
+    async with designing(running_town) as world:
+        world.home.soul.write_text(world.home.soul.read_text().replace(VOUCHED.format(url=CHANNEL), ""))
+        async with awake(world.home) as life:
+            await world.picture_thought(life)
+            assert world.posts() == []
+            (held,) = await life.app.services.outbox.held()
+            running_town.network.post_as(running_town.account("kit"), "@rowan.test which poster do you like best?")
+            await life.look()
+            assert world.shown() == []
+            assert len(world.posts()) == 1
+    assert isinstance(held.body, PostBody)
+    (picture,) = held.body.pictures
+    assert picture.alt == SEEN
+    assert held.body.text.endswith(f"Source: https://www.are.na/block/{picture.source.block_id}")

@@ -168,7 +168,7 @@ class BlueskyLife:
         known = () if services.settings.on_loopback() else DESIGN_CATALOG
 
         def sources() -> tuple[DesignSource, ...]:
-            return (*known, *read_design_sources(services.identity.extract().design_catalog))
+            return (*known, *read_design_sources(services.identity.extract().design_catalog, services.soul.text))
 
         return PictureChooser(
             services.pictures, services.outbox, sources=sources, clock=services.clock, rng=services.rng

@@ -123,7 +123,7 @@ class Responder:
 
     async def _offered(self, post_case: Case) -> ChosenPicture | None:
         """Return the picture that the reply may show, where the talk is of design; None where none can be had."""
-        source = self._chooser.pick_source() if post_case.may_show_picture else None
+        source = self._chooser.pick_source(owners=True) if post_case.may_show_picture else None
         if source is None:
             return None
         post = post_case.notification

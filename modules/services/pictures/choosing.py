@@ -19,6 +19,7 @@ from common.constants import PORTABLE_MAX_GRAPHEMES
 from common.design_catalog import DesignSource, get_random_browse_url, get_random_design_source
 from common.result import ApiResult, Err, Ok
 from common.text.graphemes import grapheme_len, truncate_graphemes
+from common.text.injections import gives_orders
 from common.text.untrusted import clean, one_line
 from modules.services.agent.framing import Framer
 from modules.services.outbox.bodies import AttachedPicture, PictureSource
@@ -31,6 +32,7 @@ CHOOSING_DEADLINE_S = 60.0
 SOURCE_RESTS = timedelta(hours=6)
 
 _TRIES = 3
+_NOT_OWNERS = "its picture hangs in a collection that SOUL.md does not name"
 _ABOUT_CHARS = 500
 _PLACE_MOST = PORTABLE_MAX_GRAPHEMES // 2
 _ADDRESS = re.compile(r"(?:\bsource:[ \t]{0,9})?https?://\S{1,2000}", re.IGNORECASE)
@@ -40,12 +42,25 @@ _BLANKS = re.compile(r"[ \t]{2,99}")
 
 @dataclass(frozen=True, slots=True)
 class ChosenPicture:
-    """A picture that is ready to be posted. `title`, `about` and `shown_by` are what its source says of it."""
+    """A picture that is ready to be posted. `title`, `about` and `shown_by` are what its source says of it.
+
+    `hold` is why the post waits for the owner's yes, "" if it does not: anybody may have hung the picture there.
+    """
 
     picture: AttachedPicture
     title: str
     about: str
     shown_by: str
+    hold: str = ""
+
+    def described(self, alt: str) -> AttachedPicture:
+        """Return the picture with our own words for those who cannot see it; what its source says is none of ours.
+
+        Without any, and where they order a model about, the name of the collection stands there.
+        """
+        own = truncate_graphemes(" ".join(bare_words(clean(alt)).split()), _ABOUT_CHARS)
+        usable = own and not gives_orders(own) and not any(own in said or said in own for said in self.said)
+        return self.picture.model_copy(update={"alt": own}) if usable else self.picture
 
     @property
     def said(self) -> tuple[str, ...]:
@@ -61,7 +76,7 @@ class ChosenPicture:
     def place(self) -> str:
         """The address that names its source; "" if even the shortest would fill half of a post."""
         source = self.picture.source
-        places = (place_of(source), source.block_url, source.page_url, source.image_url)
+        places = (place_of(source), source.image_url)
         return next((place for place in places if place and grapheme_len(place) <= _PLACE_MOST), "")
 
     @property
@@ -88,7 +103,6 @@ class _Candidate:
     title: str
     about: str
     shown_by: str
-    alt: str
     block: Block | None = None
 
 
@@ -112,10 +126,11 @@ class PictureChooser:
         self._rng = rng
         self._rests_until: dict[str, datetime] = {}
 
-    def pick_source(self) -> DesignSource | None:
-        """Return any collection that does not rest; None if there is none."""
+    def pick_source(self, *, owners: bool = False) -> DesignSource | None:
+        """Return any collection that does not rest, or any of the owner's; None if there is none."""
         now = self._clock.now()
-        ready = [source for source in self._sources() if self._rests_until.get(source.url, now) <= now]
+        listed = [source for source in self._sources() if source.is_owners or not owners]
+        ready = [source for source in listed if self._rests_until.get(source.url, now) <= now]
         return get_random_design_source(self._rng, ready)
 
     def source_at(self, url: str) -> DesignSource | None:
@@ -144,22 +159,23 @@ class PictureChooser:
             return found
         problem = Err("it shows no picture that is new and described", "not_found")
         for candidate in self._rng.sample(found.data, min(_TRIES, len(found.data))):
-            made = await self._attach(candidate, why)
+            made = await self._attach(candidate, source, why)
             if isinstance(made, Ok):
                 return made
             problem = made
         return problem
 
-    async def _attach(self, candidate: _Candidate, why: str) -> ApiResult[ChosenPicture]:
+    async def _attach(self, candidate: _Candidate, of: DesignSource, why: str) -> ApiResult[ChosenPicture]:
         fetched = await self._fetch(candidate)
         if isinstance(fetched, Err):
             return fetched
-        attached = await self._pictures.attach(fetched.data, alt=candidate.alt, why=why, source=candidate.source)
+        attached = await self._pictures.attach(fetched.data, alt=of.name, why=why, source=candidate.source)
         if isinstance(attached, Err):
             return attached
         if await self._outbox.with_picture(attached.data.sha256) is not None:
             return Err("the picture waits in a post already", "conflict")
-        return Ok(ChosenPicture(attached.data, candidate.title, candidate.about, candidate.shown_by))
+        hold = "" if of.is_owners else _NOT_OWNERS
+        return Ok(ChosenPicture(attached.data, candidate.title, candidate.about, candidate.shown_by, hold))
 
     async def _fetch(self, candidate: _Candidate) -> ApiResult[bytes]:
         if candidate.block:
@@ -187,11 +203,11 @@ class PictureChooser:
         listed = self._finder.source_of(image.url)
         alt, caption = (one_line(text, _ABOUT_CHARS) for text in (image.alt, image.context))
         title = caption or alt
-        return _Candidate(listed, title, alt if alt != title else "", listed.page_title or source.name, alt or caption)
+        return _Candidate(listed, title, alt if alt != title else "", listed.page_title or source.name)
 
 
 def _of_channel(block: Block, channel: Channel) -> _Candidate:
     source = source_of(block, channel)
     title = title_of(block, channel)
     about = truncate_graphemes(one_line(clean(block.description), _ABOUT_CHARS), _ABOUT_CHARS)
-    return _Candidate(source, title, about, source.arena_user, f"{title}. {about}" if about else title, block)
+    return _Candidate(source, title, about, source.arena_user, block)

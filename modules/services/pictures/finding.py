@@ -6,6 +6,7 @@ import asyncio
 import random
 import re
 from dataclasses import dataclass
+from urllib.parse import urlsplit
 
 from cachetools import LRUCache
 
@@ -81,9 +82,11 @@ class PictureFinder:
         if isinstance(page, Err):
             return page
         found = await asyncio.to_thread(find_images, page.data.text, page.data.url, min_width=min_width)
+        same_host = urlsplit(page.data.url).hostname == urlsplit(url).hostname
+        place = page.data.url if same_host else url
         for image in found.images:
             self._listed[image.url] = PictureSource(
-                type="web", image_url=image.url, page_url=page.data.url, page_title=one_line(found.title, _TEXT_CHARS)
+                type="web", image_url=image.url, page_url=place, page_title=one_line(found.title, _TEXT_CHARS)
             )
         new = [image for image in found.images if not self._pictures.was_posted(self._listed[image.url])]
         return Ok(PageImages(found.title, new, found.left_out + len(found.images) - len(new)))
@@ -131,8 +134,11 @@ def title_of(block: Block, channel: Channel) -> str:
 
 
 def place_of(source: PictureSource) -> str:
-    """The address by which readers find a picture; "" if none is known."""
-    return source.original_url or source.page_url or source.block_url or source.image_url
+    """The address by which readers find a picture; "" if none is known.
+
+    What whoever hung it there says of its origin is a stranger's word, and never stands in a post.
+    """
+    return source.block_url or source.page_url or source.image_url
 
 
 def _media_type(fetched: Fetched) -> str:
