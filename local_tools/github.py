@@ -119,7 +119,9 @@ class GitHubTools:
         part: str = "",
     ) -> ToolResult:
         hold = turn.hold or _subject(turn).hold
-        submitted = await self._outbox.submit(ProposedAction(body, part, cause_id=turn.cause_id, hold=hold))
+        urgent = turn.importance == "owner"
+        action = ProposedAction(body, part, cause_id=turn.cause_id, urgent=urgent, hold=hold)
+        submitted = await self._outbox.submit(action)
         data = {"act": act, "intent_id": submitted.intent.id, "held": submitted.held, "reason": reason}
         if submitted.held:
             return self.words.end("Held", data | {"reason": f"waits for the owner's yes: {submitted.reason}"})

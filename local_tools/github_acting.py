@@ -128,7 +128,8 @@ class GitHubActing:
         if intent is None:
             hold = turn.hold or (turn.subject.hold if isinstance(turn.subject, IssueTurn) else "")
             by_owner = turn.provenance is Provenance.OWNER
-            action = ProposedAction(body, target, cause_id=turn.cause_id, by_owner=by_owner, hold=hold)
+            urgent = turn.importance == "owner"
+            action = ProposedAction(body, target, cause_id=turn.cause_id, urgent=urgent, by_owner=by_owner, hold=hold)
             submitted = await outbox.submit(action)
             if not submitted.accepted:
                 return self.words.error("Refused", reason=one_line(submitted.reason, _REASON_CHARS))

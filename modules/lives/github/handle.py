@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Collection
+from operator import itemgetter
 
 from adapters.atproto.types import Actor
 from adapters.github.client import GitHub
@@ -44,7 +45,13 @@ from modules.services.outbox.bodies import IntentKind
 from modules.services.outbox.github_bodies import IssueCommentBody, IssueUpdateBody
 from modules.services.outbox.outbox import Outbox
 from modules.services.outbox.rules.policy import full
-from modules.services.outbox.rules.rules import TURNS_OF_PEERS, TURNS_OF_STRANGERS
+from modules.services.outbox.rules.rules import (
+    TURNS_OF_PEERS,
+    TURNS_OF_STRANGERS,
+    TURNS_ON_GITHUB,
+    TURNS_PER_REPOSITORY,
+)
+from modules.services.outbox.rules.types import EtiquetteRule
 from modules.services.outbox.rules.waits import PersonTurns
 from modules.services.outbox.types import ACTIVE_STATES, Intent, ProposedAction
 from modules.services.own_feed.expressions import NoteInsight
@@ -57,6 +64,7 @@ MOST_TRIES = 3
 logger = logging.getLogger(__name__)
 
 _LOOKED_AT = 200
+_STRANGERS = "strangers on GitHub"
 _ANSWERS: dict[IntentKind, IssueAct] = {"issue_comment": "commented", "reaction": "left", "review": "reviewed"}
 _ON_ITS_WAY_S = 60.0
 _HELD_S = 1_800.0
@@ -238,12 +246,8 @@ class ThreadHandler:
     ) -> IssueDisposition:
         who = caller(thread, known.login)
         importance = self._importance(waiting, who, known)
-        if importance != "owner":
-            actor = Actor(f"github:{who.lower()}", who, is_bot=is_program(who))
-            await self._turns.recall()
-            if wait := self._turns.wait(actor.did, TURNS_OF_STRANGERS if importance == "stranger" else TURNS_OF_PEERS):
-                return IssueDisposition("later", full(wait[0]), decision.code, retry_in_s=wait[1])
-            await self._turns.begin_turn(actor)
+        if importance != "owner" and (wait := await self._begin_turn(waiting, who, importance)):
+            return IssueDisposition("later", full(wait[0]), decision.code, retry_in_s=wait[1])
         hold = ""
         if self._foreign.is_foreign(waiting.repo):
             verdict = await self._foreign.rules.verdict(repo_of(waiting), importance)
@@ -259,6 +263,21 @@ class ThreadHandler:
         if disposition.act == "left" and not disposition.held and self._is_in_workspace(waiting):
             await self._close_left(waiting, thread, known)
         return disposition
+
+    async def _begin_turn(
+        self, waiting: WaitingThread, who: str, importance: Importance
+    ) -> tuple[EtiquetteRule, float] | None:
+        """Count a turn for whoever calls and for the repository; return which limit it must wait for, and how long."""
+        actor, repo = Actor(f"github:{who.lower()}", who, is_bot=is_program(who)), f"repository:{waiting.repo.lower()}"
+        is_stranger = importance == "stranger"
+        limits = {actor.did: TURNS_OF_STRANGERS if is_stranger else TURNS_OF_PEERS, repo: (TURNS_PER_REPOSITORY,)}
+        if is_stranger:
+            limits[_STRANGERS] = (TURNS_ON_GITHUB,)
+        await self._turns.recall()
+        waits = [wait for name, rules in limits.items() if (wait := self._turns.wait(name, rules))]
+        if not waits:
+            await self._turns.begin_turn(actor, [name for name in limits if name != actor.did])
+        return max(waits, key=itemgetter(1), default=None)
 
     async def _close_left(self, waiting: WaitingThread, thread: IssueThread, known: Known) -> None:
         """Close an issue of a workspace that we leave, where nobody waits for anything. Once opened again it stays.

@@ -141,7 +141,7 @@ class _Look:
             yield from self._message_waits(intent, intent.body)
             return
         if intent.kind in CREATING and intent.first_sent_at is None:
-            yield from self._creation_waits()
+            yield from self._creation_waits(intent)
         if intent.kind in NON_BLUESKY_KINDS:
             return
         for rule in _POINTS:
@@ -204,8 +204,8 @@ class _Look:
                 freed = policy.frees_in_s([(moment, 1.0) for moment in left], excess, self._window(rule), self._now)
                 yield Wait(policy.full(rule), freed, ends=True)
 
-    def _creation_waits(self) -> Iterator[Wait]:
-        rule = rules.GITHUB_CREATIONS
+    def _creation_waits(self, intent: Intent) -> Iterator[Wait]:
+        rule = rules.GITHUB_CREATIONS if policy.is_for_owner(intent) else rules.GITHUB_CREATIONS_OF_OTHERS
         left = counts.created_on_github(self._rows, self._now, self._window(rule))
         excess = len(left) + 1 - rule.limit
         if excess > 0:

@@ -181,6 +181,13 @@ def is_ours(place: str, circle: TrustCircle) -> bool:
     return place.partition("/")[0].lower() in circle.github or place.lower() in circle.workspaces
 
 
+def is_for_owner(intent: Intent) -> bool:
+    """Return whether the owner asked for an act on GitHub, or is answered by it."""
+    body = intent.body
+    asked = isinstance(body, OnGitHub) and body.source == "bluesky" and body.host_request
+    return intent.by_owner or intent.urgent or asked
+
+
 def cost(kind: IntentKind) -> float:
     """What a try counts, in Bluesky's points."""
     if kind in UNMETERED_KINDS:

@@ -82,6 +82,15 @@ GITHUB_CREATIONS = EtiquetteRule(
     " waits its turn.",
     "later",
 )
+GITHUB_CREATIONS_OF_OTHERS = EtiquetteRule(
+    "github-creations-of-others",
+    15,
+    "acts",
+    HOUR_S,
+    "our own measure",
+    "What the owner did not ask for leaves until so many of these are used in an hour: the rest are the owner's share.",
+    "later",
+)
 WELCOME = EtiquetteRule(
     "welcome",
     1,
@@ -221,6 +230,26 @@ TURNS_PER_DAY = EtiquetteRule(
     "So many posts of one account that is not the owner's are thought about; the rest waits.",
     "later",
 )
+TURNS_PER_REPOSITORY = EtiquetteRule(
+    "turns-per-repository",
+    20,
+    "turns",
+    HOUR_S,
+    _OURS,
+    "So many calls in one repository on GitHub by others than the owner are thought about, whoever calls; the rest"
+    " waits.",
+    "later",
+)
+TURNS_ON_GITHUB = EtiquetteRule(
+    "turns-on-github",
+    40,
+    "turns",
+    HOUR_S,
+    _OURS,
+    "So many calls on GitHub by people who are neither owner nor peer are thought about, wherever they call; the rest"
+    " waits.",
+    "later",
+)
 REQUESTS_PER_PERSON = EtiquetteRule(
     "requests-per-person",
     6,
@@ -323,6 +352,7 @@ ETIQUETTE_RULES: tuple[EtiquetteRule, ...] = (
     MESSAGES_PER_PERSON,
     MESSAGES_PER_PERSON_DAY,
     GITHUB_CREATIONS,
+    GITHUB_CREATIONS_OF_OTHERS,
     WELCOME,
     PULLS_PER_REPOSITORY,
     WORKFLOW_FILES,
@@ -341,6 +371,8 @@ ETIQUETTE_RULES: tuple[EtiquetteRule, ...] = (
     TURNS_PER_PERSON,
     TURNS_PER_PEER,
     TURNS_PER_DAY,
+    TURNS_PER_REPOSITORY,
+    TURNS_ON_GITHUB,
     REQUESTS_PER_PERSON,
     REQUESTS_PER_DAY,
     LOGINS,

@@ -74,7 +74,10 @@ _LONGEST_S = DAY_S
 
 
 class PersonTurns:
-    """Counts turns by did, for `loop`, about what `about` names. At `speed` 10 the windows are a tenth as long."""
+    """Counts turns by did, for `loop`, about what `about` names. At `speed` 10 the windows are a tenth as long.
+
+    A turn may count for places, too, each under a name of its own.
+    """
 
     def __init__(self, clock: Clock, speed: float, *, journal: Journal, loop: str, about: str = "a post") -> None:
         self._about = about
@@ -93,16 +96,17 @@ class PersonTurns:
         for stored in await self._journal.with_act(self._loop, _ACT, now - window, now + window):
             # NOTE(self): what is told of the future was written before the clock was set back, so it is recent.
             age_s = max(0.0, (now - parse_iso(stored.at)).total_seconds())
-            self._begun[str(stored.entry.data["did"])].append(self._clock.monotonic() - age_s)
+            for name in (str(stored.entry.data["did"]), *stored.entry.data.get("places", ())):
+                self._begun[name].append(self._clock.monotonic() - age_s)
         self._is_recalled = True
 
-    async def begin_turn(self, author: Actor) -> None:
-        """Count a turn about what `author` wrote, which begins now."""
+    async def begin_turn(self, author: Actor, places: Sequence[str] = ()) -> None:
+        """Count a turn about what `author` wrote, which begins now, for them and for `places`."""
+        data = {"act": _ACT, "did": author.did, "places": list(places)}
         begins = f"A turn about {self._about} of @{author.handle} begins"
-        await self._journal.record(
-            Entry("life", self._loop, begins, line=None, author=author.handle, data={"act": _ACT, "did": author.did})
-        )
-        self._begun[author.did].append(self._clock.monotonic())
+        await self._journal.record(Entry("life", self._loop, begins, line=None, author=author.handle, data=data))
+        for name in (author.did, *places):
+            self._begun[name].append(self._clock.monotonic())
 
     def counts(self) -> dict[str, int]:
         """The turns of the last hour, for those who had any within a day."""

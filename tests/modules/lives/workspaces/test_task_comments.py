@@ -10,7 +10,7 @@ from adapters.github.types import Repo
 from common.redact import Redactor
 from modules.lives.workspaces.task_comments import TaskComments
 from modules.lives.workspaces.types import TaskProblem
-from modules.services.outbox.rules.rules import GITHUB_CREATIONS
+from modules.services.outbox.rules.rules import GITHUB_CREATIONS_OF_OTHERS
 from modules.services.outbox.types import ProposedAction
 from modules.services.plans.events import TaskEvent
 from modules.services.voice_phrases.phrases import FORMS
@@ -35,12 +35,12 @@ async def test_a_comment_that_the_limits_put_off_until_it_expired_was_not_said_a
             event = TaskEvent(1, "failed", 1)
             await comments.say(Repo(owner, name), 1, "github.task_failed", event, CAUSE)
 
-        for number in range(int(GITHUB_CREATIONS.limit)):
+        for number in range(int(GITHUB_CREATIONS_OF_OTHERS.limit)):
             body = body_of("issue", source="workspace", repo=WORKSPACE)
             await etiquette_outbox.outbox.submit(ProposedAction(body, f"c#{number}"))
         await say()
         await etiquette_outbox.drain(120)
-        assert len(etiquette_outbox.sender.departures) == GITHUB_CREATIONS.limit
+        assert len(etiquette_outbox.sender.departures) == GITHUB_CREATIONS_OF_OTHERS.limit
         assert await comments.was_said(CAUSE)
         await etiquette_outbox.clock.advance(timedelta(hours=25).total_seconds())
         await etiquette_outbox.outbox.deliver_due()
@@ -48,7 +48,7 @@ async def test_a_comment_that_the_limits_put_off_until_it_expired_was_not_said_a
         await say()
         await etiquette_outbox.drain(120)
         assert await comments.was_said(CAUSE)
-        assert len(etiquette_outbox.sender.departures) == GITHUB_CREATIONS.limit + 1
+        assert len(etiquette_outbox.sender.departures) == GITHUB_CREATIONS_OF_OTHERS.limit + 1
 
 
 def test_each_reason_why_a_task_was_not_done_has_words_of_its_own() -> None:

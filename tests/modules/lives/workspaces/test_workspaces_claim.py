@@ -19,7 +19,7 @@ from modules.lives.workspaces.perceive import WorkspacePerceiver
 from modules.lives.workspaces.types import Blocked, HeldTask, Lost, Opened, Step, TaskWork, WorkResult
 from modules.lives.workspaces.upkeep import build_acting
 from modules.services.outbox.rules.counts import created_on_github
-from modules.services.outbox.rules.rules import GITHUB_CREATIONS, HOUR_S
+from modules.services.outbox.rules.rules import GITHUB_CREATIONS_OF_OTHERS, HOUR_S
 from modules.services.plans.claims import Claim, claim_marker
 from modules.services.plans.events import build_task_event_marker, count_task_failures
 from modules.services.plans.parse import parse_plan
@@ -333,7 +333,7 @@ async def test_a_claim_waits_where_enough_was_created_on_github_within_the_hour_
             return Lost()
 
         steps = site.steps(work := Work(give_up, frozenset({1})))
-        for _ in range(int(GITHUB_CREATIONS.limit)):
+        for _ in range(int(GITHUB_CREATIONS_OF_OTHERS.limit)):
             await site.services.etiquette.note_created()
         await site.run(steps)
         await site.run(steps)

@@ -108,8 +108,11 @@ def test_work_may_wait_a_day_and_words_in_a_room_six_hours() -> None:
     assert pace.expires_at("space_chat", now) == now + timedelta(hours=6)
 
 
-async def test_at_most_twenty_things_are_created_on_github_in_an_hour_and_the_rest_waits(tmp_path: Path) -> None:
+async def test_so_many_things_are_created_on_github_in_an_hour_and_a_share_of_them_is_the_owners(
+    tmp_path: Path,
+) -> None:
     async with open_etiquette_outbox(tmp_path) as etiquette_outbox:
+        departures = etiquette_outbox.sender.departures
         creating: tuple[IntentKind, ...] = ("issue", "issue_comment", "pull_request", "review")
         for number in range(24):
             body = body_of(creating[number % 4], promise="c", source="space", host_wish=True)
@@ -117,9 +120,14 @@ async def test_at_most_twenty_things_are_created_on_github_in_an_hour_and_the_re
         labels = body_of("label", promise="c", source="space", host_wish=True)
         assert (await etiquette_outbox.outbox.submit(ProposedAction(labels, "c#labels"))).accepted
         await etiquette_outbox.drain(120)
-        assert len(etiquette_outbox.sender.departures) == 21
-        await etiquette_outbox.drain(3600)
-        assert len(etiquette_outbox.sender.departures) == 25
+        assert len(departures) == 15 + 1
+        for number in range(6):
+            body = body_of("issue_comment", promise="c", source="space", host_wish=True)
+            assert (await etiquette_outbox.outbox.submit(ProposedAction(body, f"o#{number}", by_owner=True))).accepted
+        await etiquette_outbox.drain(120)
+        assert len(departures) == 20 + 1
+        await etiquette_outbox.drain(3900)
+        assert len(departures) == 24 + 1 + 6
 
 
 @pytest.mark.parametrize(
