@@ -68,11 +68,11 @@ async def test_of_a_repository_that_was_transferred_the_place_where_it_stands_no
 ) -> None:
     running_town.mind.answer = minding(rule="forbidden")
     async with in_foreign_place(running_town, CONTRIBUTING="AI-generated comments are not accepted.") as place:
-        stranger, owner = place.repo.owner, place.network.create_account("owner")
+        home, stranger, owner = place.home(), place.repo.owner, place.network.create_account("owner")
         transfer_repo(place.network, place.repo, owner)
         place.post_link()
         transfer_repo(place.network, place.repo, stranger)
-        async with awake(place.home(), clock=CLOCK) as soul:
+        async with awake(home, clock=CLOCK) as soul:
             await look(soul)
             await look(soul)
             told = await acts(soul)

@@ -7,7 +7,6 @@ GitHub, and what it said in the outbox.
 from __future__ import annotations
 
 import random
-from collections.abc import Collection
 from dataclasses import dataclass
 
 from common.clock import Clock, local, spoken
@@ -101,7 +100,7 @@ class ThreadResponder:
             query=f"{thread.issue.title}\n{thread.comments[-1].body if thread.comments else thread.issue.body}",
             now=self.clock.now(),
             least=Provenance.STRANGER,
-            peers=present_peers(thread, known.peers),
+            peers=participants(thread),
         )
         turn_result = await self.turn_runner.run_turn(
             turn=Turn(
@@ -184,11 +183,10 @@ def disposition_of(turn_result: TurnResult, decision: ResponseDecision) -> Issue
     return IssueDisposition("undecided", reason, decision.code)
 
 
-def present_peers(thread: IssueThread, peers: Collection[str]) -> list[str]:
-    """Return the peers who wrote in the thread, by their names on GitHub: its author first, then whoever spoke last."""
-    names = {peer.lower() for peer in peers}
+def participants(thread: IssueThread) -> list[str]:
+    """Return who wrote in the thread, by their logins: its author first, then whoever spoke last."""
     authors = (thread.issue.author.lower(), *(one.author.lower() for one in reversed(thread.comments)))
-    return [author for author in dict.fromkeys(authors) if author in names]
+    return list(dict.fromkeys(authors))
 
 
 def _authors(thread: IssueThread) -> set[str]:

@@ -64,7 +64,7 @@ class HistoriesTold:
         if name.startswith("did:"):
             return name
         peer = self.registry.get(name)
-        return (peer.bluesky_did or "") if peer is not None and peer.stands else ""
+        return (peer.bluesky_did or "") if peer is not None and peer.stands and peer.github_id else ""
 
     def _lines(self, one: PeerHistory, framer: Framer, *, may_quote: bool) -> Iterator[str]:
         words = self.skills.subsections(_SKILL, "Relationship")
