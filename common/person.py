@@ -17,9 +17,11 @@ SOMEBODY_DID = "did:web:forgotten.invalid"
 SOMEBODY_HANDLE = "forgotten.invalid"
 """What stands where a forgotten account stood: names that belong to nobody, and can never belong to anybody."""
 
+INVALID_HANDLE = "handle.invalid"
+"""What the network shows of each account whose handle cannot be proved just now: no name of anybody."""
+
 _LEAST_WORDS = 24
 _CUT = 60
-_INVALID = "handle.invalid"
 _NEVER = re.compile(r"(?!)")
 
 
@@ -146,7 +148,7 @@ def _did(did: str) -> re.Pattern[str]:
 @lru_cache(maxsize=64)
 def _handles(handles: tuple[str, ...]) -> re.Pattern[str]:
     """Handles as whole words, also in the address of an account; never as a part of a longer name or address."""
-    known = "|".join(re.escape(handle) for handle in handles if handle and handle.lower() != _INVALID)
+    known = "|".join(re.escape(handle) for handle in handles if handle and handle.lower() != INVALID_HANDLE)
     if not known:
         return _NEVER
     alone, address = r"(?<![\w./:%-])", r"(?<=at://)|(?<=/profile/)"

@@ -11,7 +11,7 @@ from typing import Any
 from common.constants import STATE_MAX_BYTES
 from common.errors import UsageError
 from common.files import read_bounded
-from common.person import Person, Trace, needles
+from common.person import INVALID_HANDLE, Person, Trace, needles
 from modules.runtime.database.functions import know_person
 from modules.services.agent.memory.people import copies_of as remembered
 from modules.services.agent.sessions.people import sessions_of
@@ -35,14 +35,15 @@ def identify(connection: sqlite3.Connection, relationships: Path, who: str, own:
     if wanted.startswith("did:"):
         did = wanted
     else:
-        dids = sorted({did for did, handle, _ in known if did and handle == wanted.lower()})
+        dids = sorted({did for did, handle, _ in known if did and handle == wanted.lower() != INVALID_HANDLE})
         if len(dids) > 1:
             raise UsageError(f"{who} is the handle of several accounts", remedy=f"Name one: {', '.join(dids)}")
         did = dids[0] if dids else ""
     if not did:
         return Person("", (wanted.lower(),))
     seen = [one for one in known if one[0] == did]
-    others = {handle for other, handle, _ in known if other != did} | {one.lower() for one in own} | {""}
+    others = {handle for other, handle, _ in known if other != did} | {one.lower() for one in own}
+    others |= {"", INVALID_HANDLE}
     handles = {handle for _, handle, _ in seen} - others
     return Person(did, tuple(sorted(handles)), tuple(sorted({name for *_, name in seen if name})))
 
