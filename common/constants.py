@@ -46,3 +46,5 @@ STATE_MAX_BYTES = 16 * 1024 * 1024
 LOG_MAX_BYTES = 10 * 1024 * 1024
 LOG_ROTATIONS = 3
 LOG_MAX_DAYS = 14
+OWNER_CAUSE = "owner"
+"""The cause of what the owner asks for in private; with `:` and the number of the message, where there was one."""

@@ -30,18 +30,16 @@ from local_tools.bluesky_looks import BlueskyLooks
 from local_tools.bluesky_replies import ReplyCheck
 from local_tools.bluesky_results import completed
 from local_tools.bluesky_turns import (
-    asks_no_act,
     bare_account,
     data_of,
-    due_before_answer,
     fitted,
     is_by_owner,
     is_urgent,
+    may_end_without_words,
     may_stay_silent,
     once_for,
     post_problem,
-    serves_request,
-    serving_request,
+    telling_of,
     thread_of,
     told_account,
     without_announcements,
@@ -50,7 +48,6 @@ from local_tools.words import ToolWords
 from modules.lives.bluesky.expression_policy import add_invitation, check_invitation
 from modules.lives.bluesky.publish import Publisher, refused, text_problem
 from modules.lives.bluesky.reply_check import ReplyProblem, only_repeats, said_before
-from modules.lives.bluesky.request_policy import REQUEST_TOOLS
 from modules.lives.bluesky.types import Act, ExpressionTurn, Published, ThreadTurn
 from modules.services.agent.echo_judge import ClaimJudge
 from modules.services.agent.framing import Framer
@@ -104,7 +101,7 @@ class BlueskyTools:
         text = fitted(bare_words(said) if shown else said, turn, most)
         if shown and (problem := text_problem(text, most)):
             return self.answered(refused(problem), "posted", ends=False)
-        if unfit := post_problem(text, turn):
+        if unfit := await self.unfit(text, turn):
             return self.words.error(unfit)
         if shown and only_repeats(text, shown.said):
             return self.words.error("Only The Source")
@@ -132,6 +129,12 @@ class BlueskyTools:
             hold=turn.hold or (shown.hold if shown else ""),
         )
         return self.answered(published, "posted", ends=isinstance(subject, ExpressionTurn))
+
+    async def unfit(self, text: str, turn: Turn) -> str:
+        """Return why `text` must not be posted in `turn`, a subsection of `Answers`; "" if it may."""
+        if await self._publisher.made_before("post", turn):
+            return "Done Before"
+        return post_problem(text, turn) or ""
 
     async def reply(self, args: ReplyInput, turn: Turn) -> ToolResult:
         return await self._publish_reply(args, turn)
@@ -180,8 +183,8 @@ class BlueskyTools:
 
     async def _instead_of(self, text: str, thread: ThreadTurn, turn: Turn, target: StrongRef) -> ToolResult | None:
         """Return what happens instead of a reply with these words; None if it may leave."""
-        if needed := due_before_answer(turn):
-            return self.words.error("Not Done Yet", tools=" or ".join(needed))
+        if thread.is_among_others and not thread.revisions.tried:
+            return self.words.end("Others First", {"act": "unheard"}, is_error=True)
         if problem := await self._check.problem(text, thread, turn):
             return await self._send_back(problem, thread, turn, target)
         if not told_account(text, thread.account) and thread.revisions.ask_for_account():
@@ -306,8 +309,7 @@ class BlueskyTools:
             problem, data = published.problem, data_of("silent", published.reason, published)
             reason = self.words.answer(problem.code, **problem.values) if problem else published.reason
             content = self.words.answer("Blocked", reason=one_line(reason, _ERROR_LENGTH))
-            ends, final = published.ends, problem is None
-            return ToolResult(content, is_error=True, ends_turn=ends, refused=final, data=data)
+            return ToolResult(content, is_error=True, ends_turn=published.ends, data=data)
         if published.status == "held":
             data = data_of(act, f"waits for the owner's yes: {published.reason}", published)
             return ToolResult(self.words.answer("Held"), ends_turn=ends, data=data)
@@ -341,8 +343,6 @@ def bluesky_tools(tools: BlueskyTools) -> Sequence[Tool]:
         fits: Callable[[Turn], bool] | None = None,
     ) -> Tool:
         holdable = effect == "act" and subject is None if holdable is None else holdable
-        if name in REQUEST_TOOLS:
-            fits, handler = serves_request(name), serving_request(name, handler, tools.words)
         return tools.words.tool(
             name, model, "social", needs, handler, subject=subject, effect=effect, holdable=holdable, fits=fits
         )
@@ -351,13 +351,13 @@ def bluesky_tools(tools: BlueskyTools) -> Sequence[Tool]:
     in_thread = partial(tool, subject=ThreadTurn)
     anyone, own, owner = Provenance.STRANGER, Provenance.SELF, Provenance.OWNER
     return (
-        tool("bluesky_post", PostInput, tools.post, own),
+        tool("bluesky_post", PostInput, telling_of("bluesky_post", tools.post, tools.words), own),
         tool("bluesky_reply", ReplyInput, tools.reply, anyone),
-        tool("bluesky_like", SubjectInput, tools.like, anyone, fits=asks_no_act),
-        tool("bluesky_repost", SubjectInput, tools.repost, own),
+        tool("bluesky_like", SubjectInput, tools.like, anyone, fits=may_end_without_words),
+        tool("bluesky_repost", SubjectInput, telling_of("bluesky_repost", tools.repost, tools.words), own),
         tool("bluesky_post_picture", PictureInput, tools.post_picture, anyone, subject=ExpressionTurn, holdable=True),
         in_thread("bluesky_reply_picture", PictureInput, tools.reply_picture, anyone, holdable=True),
-        in_thread("graceful_exit", ExitInput, tools.exit, anyone, fits=asks_no_act),
+        in_thread("graceful_exit", ExitInput, tools.exit, anyone, fits=may_end_without_words),
         in_thread("stay_silent", SilenceInput, tools.silence, anyone, fits=may_stay_silent),
         look("bluesky_get_timeline", LimitInput, tools.looks.timeline, owner),
         look("bluesky_get_notifications", LimitInput, tools.looks.notifications, owner),

@@ -10,14 +10,16 @@ from typing import Protocol
 from adapters.atproto.client import Atproto
 from adapters.web.client import WebClient
 from local_tools.bluesky import BlueskyTools, bluesky_tools
-from local_tools.bluesky_follows import follow_tools
+from local_tools.bluesky_accounts import AccountTools, MeantAccounts, account_tools
 from local_tools.bluesky_looks import BlueskyLooks
 from local_tools.messages import MessageTools, message_tools
 from local_tools.pictures import picture_tools
 from local_tools.reply_limits import reply_limit_tools
 from local_tools.web import web_tools
 from modules.lives.bluesky.life import BlueskyState
+from modules.runtime.database.database import Database
 from modules.services.agent.echo_judge import JudgeServices, build_claim_judge
+from modules.services.agent.identity.identity import Me
 from modules.services.agent.tools.types import Tool
 from modules.services.moderation.moderation import Moderation
 from modules.services.outbox.outbox import Outbox
@@ -37,6 +39,8 @@ class BlueskyFamilyServices(JudgeServices, Protocol):
     pictures: Pictures
     phrases: VoicePhrases
     web: WebClient
+    me: Me
+    database: Database
 
 
 def all_bluesky_tools(services: BlueskyFamilyServices, state: BlueskyState) -> Sequence[Tool]:
@@ -51,9 +55,18 @@ def all_bluesky_tools(services: BlueskyFamilyServices, state: BlueskyState) -> S
         rng=services.rng,
         phrase=services.phrases.phrase,
     )
+    accounts = AccountTools(
+        atproto,
+        publisher,
+        on_bluesky=on_bluesky,
+        meant=MeantAccounts(atproto, services.me.owner_did, on_bluesky.words),
+        database=services.database,
+        journal=services.journal,
+        clock=services.clock,
+    )
     return (
         *bluesky_tools(on_bluesky),
-        *follow_tools(atproto, publisher, on_bluesky, skills),
+        *account_tools(accounts, skills),
         *message_tools(MessageTools(services.outbox, skills)),
         *reply_limit_tools(state.reply_limits, publisher, on_bluesky, skills),
         *picture_tools(services.pictures, publisher, on_bluesky, skills, services.rng),

@@ -27,6 +27,12 @@ class ReplyInput(BaseModel):
     post_cid: str = ""
 
 
+class OwnPostInput(BaseModel):
+    """A post of our own. Empty means the newest."""
+
+    post: str = ""
+
+
 class SubjectInput(BaseModel):
     """A post to like or repost. Empty means the post of this turn."""
 
@@ -52,13 +58,6 @@ class DidInput(BaseModel):
     """An account."""
 
     did: str
-
-
-class UnfollowInput(BaseModel):
-    """An account, or the follow record itself."""
-
-    did: str = ""
-    follow_uri: str = ""
 
 
 class ActorInput(BaseModel):

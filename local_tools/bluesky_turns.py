@@ -9,12 +9,10 @@ from typing import Any, Literal, TypeAlias
 
 from pydantic import BaseModel
 
-from adapters.atproto.richtext import detect_mentions
 from common.constants import PORTABLE_MAX_GRAPHEMES
 from common.provenance import Provenance
 from common.text.graphemes import grapheme_len, leading_sentences
 from local_tools.words import ToolWords
-from modules.lives.bluesky.request_policy import act_to_do_first, is_request, tools_for_request
 from modules.lives.bluesky.types import Act, ExpressionTurn, Published, ThreadTurn
 from modules.services.agent.tools.types import Tool, ToolResult, Turn
 from modules.services.commitments.writer import contains_promise
@@ -93,41 +91,23 @@ def post_problem(text: str, turn: Turn) -> Literal["Post Not Sent", "Post Itself
         return None
     if subject.scaffold.is_in(text, (*subject.said, subject.notification.text)):
         return "Post Not Sent"
-    speaks_of_it = contains_promise(text) or bool(act_to_do_first(text))
-    return "Post Itself" if speaks_of_it and subject.revisions.ask_for_post() else None
+    return "Post Itself" if contains_promise(text) and subject.revisions.ask_for_post() else None
 
 
-def serves_request(name: str) -> Callable[[Turn], bool]:
-    """Return whether the tool `name` can serve a turn: in one about a post of the owner's, what the post asks for."""
+def telling_of(name: str, handler: Handler, words: ToolWords) -> Handler:
+    """Return a handler that does the same, and in a turn about a post notes that an act was tried, and tells it done.
 
-    def serves(turn: Turn) -> bool:
-        if not isinstance(turn.subject, ThreadTurn) or not turn.subject.is_owner:
-            return True
-        return name in tools_for_request(turn.subject.notification.text)
-
-    return serves
-
-
-def named_in_request(turn: Turn) -> list[str]:
-    """Return the handles that the owner's post names, in lower case; [] in a turn about anything else."""
-    if not isinstance(turn.subject, ThreadTurn) or not turn.subject.is_owner:
-        return []
-    return [span.value.lower() for span in detect_mentions(turn.subject.notification.text)]
-
-
-def serving_request(name: str, handler: Handler, words: ToolWords) -> Handler:
-    """Return a handler that does the same, and notes in a turn about a post that what it asks for was tried, and done.
-
-    Where the post asks for this act alone, the model is told in words what came of it.
+    So the model answers the owner with what came of it.
     """
 
     async def noted(arguments: Any, turn: Turn) -> ToolResult:  # noqa: ANN401 - each handler takes its own input model
         subject = turn.subject
-        if not isinstance(subject, ThreadTurn):
-            return await handler(arguments, turn)
-        subject.revisions.tried_request = True
+        if isinstance(subject, ThreadTurn):
+            subject.revisions.tried = True
         result = await handler(arguments, turn)
-        if result.is_error or result.data.get("held"):
+        if turn.request and (intent_id := result.data.get("intent_id")):
+            turn.request.made.add(intent_id)
+        if not isinstance(subject, ThreadTurn) or result.is_error or result.data.get("held"):
             return result
         values = {key: ", ".join(value) if isinstance(value, list) else value for key, value in arguments}
         told = words.act_done(name, **values)
@@ -137,30 +117,17 @@ def serving_request(name: str, handler: Handler, words: ToolWords) -> Handler:
     return noted
 
 
-def request_tool(words: ToolWords, name: str, model: type[BaseModel], handler: Handler) -> Tool:
-    """Return a tool for the owner alone, offered also in a turn about a public post of theirs that asks for it."""
-    served, fits = serving_request(name, handler, words), serves_request(name)
-    return words.tool(name, model, "social", Provenance.OWNER, served, holdable=True, fits=fits)
-
-
-def due_before_answer(turn: Turn) -> list[str]:
-    """Return the tools one of which is to be called before a request of the owner's is answered; [] if none is.
-
-    They are returned once in a turn: a model that answers again without them does not want to do it. Where there is one
-    tool beyond doubt, the turn offered it alone.
-    """
-    if asks_no_act(turn) or not isinstance(turn.subject, ThreadTurn):
-        return []
-    text = turn.subject.notification.text
-    needed = [] if act_to_do_first(text) else sorted(tools_for_request(text))
-    return needed if needed and turn.subject.revisions.ask_to_act() else []
+def request_tool(
+    words: ToolWords, name: str, model: type[BaseModel], handler: Handler, *, holdable: bool = True
+) -> Tool:
+    """Return a tool for the owner alone, in private and by a public post."""
+    served = telling_of(name, handler, words)
+    return words.tool(name, model, "social", Provenance.OWNER, served, holdable=holdable)
 
 
 def announces_what_is_done(text: str, thread: ThreadTurn) -> bool:
-    """Return whether `text` speaks of the act or the work that the owner asked for as if it were still to come."""
-    revisions = thread.revisions
-    done = bool(revisions.made or (revisions.told_done and act_to_do_first(thread.notification.text)))
-    return done and contains_promise(text)
+    """Return whether `text` speaks of something as still to come where the turn did what there is a tool for."""
+    return bool(thread.revisions.made or thread.revisions.told_done) and contains_promise(text)
 
 
 def without_announcements(text: str, turn: Turn) -> str:
@@ -175,12 +142,10 @@ def without_announcements(text: str, turn: Turn) -> str:
     return " ".join(kept) or text
 
 
-def asks_no_act(turn: Turn) -> bool:
-    """Return whether a turn may end without words: it is about no post in which the owner alone asks for an act."""
+def may_end_without_words(turn: Turn) -> bool:
+    """Return whether a like may end a turn: no act was tried in it of which its post's author is to be told."""
     subject = turn.subject
-    if not isinstance(subject, ThreadTurn) or not (subject.is_owner and is_by_owner(turn)):
-        return True
-    return subject.is_told_by_others or not is_request(subject.notification.text)
+    return not isinstance(subject, ThreadTurn) or subject.is_told_by_others or not subject.revisions.tried
 
 
 def may_stay_silent(turn: Turn) -> bool:

@@ -14,13 +14,12 @@ from common.settings import Settings
 from common.text.strings import normalized_title
 from common.text.untrusted import clean_value, one_line
 from local_tools.words import ToolWords
-from modules.lives.bluesky.request_policy import names_shared_work
-from modules.lives.bluesky.types import ThreadTurn
+from modules.lives.bluesky.types import MadeThing, ThreadTurn
 from modules.lives.github.types import IssueTurn
 from modules.services.agent.framing import Framer
 from modules.services.agent.skills.skills import Skills
 from modules.services.agent.tools.types import ToolResult, Turn
-from modules.services.outbox.github_bodies import GitHubBody
+from modules.services.outbox.github_bodies import GitHubBody, IssueBody
 from modules.services.outbox.outbox import Outbox
 from modules.services.outbox.types import ACTIVE_STATES, Intent, ProposedAction
 from modules.services.voice_phrases.store import VoicePhrases
@@ -66,12 +65,11 @@ class GitHubActing:
         return self.services.github.configured and (turn.loop == "owner" or in_thread)
 
     def serves_post(self, turn: Turn) -> bool:
-        """Whether tools that make workspaces and plans have a meaning, also for a post of the owner that names one."""
+        """Whether tools that only act, and tell only what they made, have a meaning: also for a post of the owner's."""
         subject = turn.subject
         if not isinstance(subject, ThreadTurn):
             return self.serves(turn)
-        asked = subject.is_owner and names_shared_work(subject.notification.text)
-        return self.services.github.configured and asked
+        return self.services.github.configured and subject.is_owner
 
     def serves_owner(self, turn: Turn) -> bool:
         """Whether the owner alone reads the answer, and there is an account: what names no repository is for that."""
@@ -118,6 +116,10 @@ class GitHubActing:
         `again` that holds only as long as the first one is on its way.
         """
         outbox, now = self.services.outbox, self.services.clock.now()
+        if isinstance(turn.subject, ThreadTurn):
+            turn.subject.revisions.tried = True
+        if earlier := await self._opened_before(body, turn):
+            return earlier
         part = f"tool:{body.kind}:{body.repo.lower()}:{normalized_title(key)}:{now:%Y-%m-%d}"
         for count in range(_MOST_A_DAY if again else 1):
             target = f"{part}:{count}" if again else part
@@ -134,7 +136,25 @@ class GitHubActing:
             if not submitted.accepted:
                 return self.words.error("Refused", reason=one_line(submitted.reason, _REASON_CHARS))
             intent = submitted.intent
+        if turn.request:
+            turn.request.made.add(intent.id)
         return intent
+
+    async def _opened_before(self, body: GitHubBody, turn: Turn) -> Intent | None:
+        """Return the issue that came of the same request before a restart, maybe by another title."""
+        if turn.request is None or not turn.cause_id or not isinstance(body, IssueBody):
+            return None
+        for one in await self.services.outbox.by_cause(turn.cause_id):
+            is_same = isinstance(one.body, IssueBody) and one.body.repo == body.repo and one.state in ACTIVE_STATES
+            if is_same and one.id not in turn.request.made:
+                return one
+        return None
+
+    def made(self, made: MadeThing, told: dict[str, Any], turn: Turn) -> ToolResult:
+        """Return what was made, and note it for the answer to a post."""
+        if isinstance(turn.subject, ThreadTurn):
+            turn.subject.revisions.made.append(made)
+        return self.told(told, act=made.kind, url=made.url, words=made.words)
 
     def told(self, result: dict[str, Any], **data: object) -> ToolResult:
         """Return our own facts as JSON; `data` is for our own code."""

@@ -1,4 +1,4 @@
-"""Tools with which the owner has the SOUL say who may reply in its threads."""
+"""Tools for posts of our own, for the owner: who may reply to them, and taking them back."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ from collections.abc import Sequence
 from pydantic import BaseModel, Field
 
 from local_tools.bluesky import BlueskyTools
+from local_tools.bluesky_inputs import OwnPostInput
 from local_tools.bluesky_turns import (
     is_by_owner,
     is_urgent,
     once_for,
-    post_problem,
     request_tool,
 )
 from local_tools.words import ToolWords
@@ -46,18 +46,27 @@ class ReplyLimitTools:
         self._words = words
 
     async def limit(self, args: LimitRepliesInput, turn: Turn) -> ToolResult:
-        # NOTE(self): a small model gives the post of the turn, which is the owner's, where it means its own newest.
-        asked_in = turn.subject.notification.uri if isinstance(turn.subject, ThreadTurn) else ""
-        post = "" if args.post == asked_in else args.post
+        if await self._publisher.made_before("threadgate", turn):
+            return self._words.error("Done Before")
         limited = await self._limits.limit(
-            post, args.who, cause_id=turn.cause_id, by_owner=is_by_owner(turn), hold=turn.hold
+            _meant(args.post, turn), args.who, cause_id=turn.cause_id, by_owner=is_by_owner(turn), hold=turn.hold
         )
         if isinstance(limited, str):
             return self._words.error(limited)
         return self._on_bluesky.answered(self._publisher.published(limited), "limited", ends=False)
 
+    async def delete(self, args: OwnPostInput, turn: Turn) -> ToolResult:
+        """Take back a post or a reply of ours; nothing else can be named."""
+        uri = await self._limits.own_post(_meant(args.post, turn))
+        if not uri:
+            return self._words.error("Not Your Record" if args.post else "No Post")
+        published = await self._publisher.delete(
+            uri, cause_id=turn.cause_id, by_owner=is_by_owner(turn), hold=turn.hold
+        )
+        return self._on_bluesky.answered(published, "deleted", ends=False)
+
     async def post(self, args: LimitedPostInput, turn: Turn) -> ToolResult:
-        if unfit := post_problem(args.text, turn):
+        if unfit := await self._on_bluesky.unfit(args.text, turn):
             return self._words.error(unfit)
         replies = allowed_replies(args.who)
         if replies == "Unclear Audience":
@@ -83,4 +92,11 @@ def reply_limit_tools(
     return (
         request_tool(words, "bluesky_limit_replies", LimitRepliesInput, tools.limit),
         request_tool(words, "bluesky_post_limited", LimitedPostInput, tools.post),
+        request_tool(words, "bluesky_delete_post", OwnPostInput, tools.delete),
     )
+
+
+def _meant(post: str, turn: Turn) -> str:
+    """The post that is meant: a small model names that of the turn, the owner's, where it means its own newest."""
+    asked_in = turn.subject.notification.uri if isinstance(turn.subject, ThreadTurn) else ""
+    return "" if post == asked_in else post

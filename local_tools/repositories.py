@@ -25,6 +25,7 @@ from local_tools.github_inputs import (
     OwnOrgsInput,
 )
 from local_tools.workspace_inputs import InRepository
+from modules.lives.bluesky.types import MadeThing
 from modules.services.agent.tools.types import Tool, ToolResult, Turn
 from modules.services.outbox.github_bodies import (
     AccountFollowBody,
@@ -119,7 +120,10 @@ class RepositoryTools:
         if isinstance(sent, ToolResult):
             return sent
         number = int(sent.result_cid or 0)
-        return self._acting.told({"success": True, "issue": {"number": number, "title": title, "url": sent.result_uri}})
+        issue_made = {"number": number, "title": title, "url": sent.result_uri}
+        return self._acting.made(
+            MadeThing("issue_made", sent.result_uri or ""), {"success": True, "issue": issue_made}, turn
+        )
 
     async def update(self, args: IssueUpdateInput, turn: Turn) -> ToolResult:
         repo = self._acting.place(args.owner, args.repo, turn)
@@ -193,7 +197,7 @@ def repository_tools(services: GitHubToolServices) -> Sequence[Tool]:
         far("github_list_org_repos", OrgReposInput, handler=tools.of_organisation, effect="look"),
         far("github_list_my_orgs", OwnOrgsInput, handler=tools.own_organisations, effect="look"),
         far("github_get_user", AccountInput, handler=tools.account, effect="look"),
-        act("github_create_issue", IssueCreateInput, handler=tools.create),
+        act("github_create_issue", IssueCreateInput, handler=tools.create, fits=acting.serves_post),
         act("github_update_issue", IssueUpdateInput, handler=tools.update),
         act("github_star_repo", InRepository, handler=tools.star),
         far("github_follow_user", AccountInput, handler=tools.follow, holdable=True),

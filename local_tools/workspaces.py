@@ -1,7 +1,7 @@
 """What a SOUL can do about workspaces: make one, find one, write a memo or a plan there, and say that it is finished.
 
 For the owner's turns, and for those about a thread that the owner showed it; a post of the owner's, too, may have it
-make a workspace and a plan. Every act waits until GitHub has it, so that the answer names what was made.
+make a workspace, a plan and a memo. Every act waits until GitHub has it, so that the answer names what was made.
 """
 
 from __future__ import annotations
@@ -64,6 +64,8 @@ class WorkspaceTools:
         self.words = acting.words
 
     async def create(self, args: WorkspaceCreateInput, turn: Turn) -> ToolResult:
+        if waits := self._others_first(turn):
+            return waits
         creation = await self._services.own_workspace.create_workspace(
             WorkspaceRequest(
                 name=one_line(args.name, _TITLE_CHARS),
@@ -77,12 +79,22 @@ class WorkspaceTools:
         )
         return self._told_of(creation, turn)
 
+    def _others_first(self, turn: Turn) -> ToolResult | None:
+        """Return what ends a turn about a post in which peers whom the owner names do shared work before us."""
+        if not isinstance(turn.subject, ThreadTurn):
+            return None
+        turn.subject.revisions.tried = True
+        if (later := turn.subject.later) is None:
+            return None
+        data = {"act": "later", "reason": later.reason, "retry_in_s": later.look_again_s}
+        return self.words.end("Others First", data, awaited=", ".join(later.awaited))
+
     def _told_of(self, creation: Creation, turn: Turn) -> ToolResult:
         made, reason = creation.workspace, one_line(creation.reason, _BODY_CHARS)
         if made and creation.code == "created":
             shown = {"name": made.repo.name, "fullName": made.full_name, "url": made.html_url}
             told: dict[str, Any] = {"success": True, "workspace": {**shown, "cloneUrl": made.clone_url}}
-            return self._made(MadeThing("workspace_made", made.html_url), told, turn)
+            return self._acting.made(MadeThing("workspace_made", made.html_url), told, turn)
         if made and creation.code == "exists":
             message = self.words.answer("One Already", workspace=made.full_name)
             told = {"success": False, "existingWorkspace": made.full_name, "message": message}
@@ -116,10 +128,10 @@ class WorkspaceTools:
         if isinstance(sent, ToolResult):
             return sent
         memo = {"number": int(sent.result_cid or 0), "title": title, "url": sent.result_uri}
-        return self._acting.told({"success": True, "memo": memo})
+        return self._acting.made(MadeThing("issue_made", sent.result_uri or ""), {"success": True, "memo": memo}, turn)
 
     async def plan(self, args: PlanInput, turn: Turn) -> ToolResult:
-        repo = self._place_of_plan(args, turn)
+        repo = self._others_first(turn) or self._place_of_plan(args, turn)
         if isinstance(repo, ToolResult):
             return repo
         github = self._services.github
@@ -140,7 +152,7 @@ class WorkspaceTools:
             return sent
         url = sent.result_uri or ""
         told = {"success": True, "issueNumber": int(sent.result_cid or 0), "issueUrl": url}
-        return self._made(MadeThing("plan_made", url), told, turn)
+        return self._acting.made(MadeThing("plan_made", url), told, turn)
 
     async def _completed(self, repo: Repo, plan: Issue, turn: Turn) -> ToolResult:
         """Return the plan that stands; a post in which only the owner speaks adds to it what it asks for besides."""
@@ -152,19 +164,13 @@ class WorkspaceTools:
         extension = await self._extender.extend(repo, plan.number, request)
         if extension.code == "added":
             added = told | {"added": list(extension.words)}
-            return self._made(MadeThing("plan_extended", plan.html_url, extension.words), added, turn)
+            return self._acting.made(MadeThing("plan_extended", plan.html_url, extension.words), added, turn)
         if waits := _WAITS.get(extension.code):
             return self.words.done(waits)
         if problem := _EXTENSION_PROBLEMS.get(extension.code):
             return self.words.error(problem, reason=one_line(extension.reason, _BODY_CHARS))
         turn.subject.revisions.found = plan.html_url
         return self._acting.told(told | {"added": []}, act="plan_found", url=plan.html_url)
-
-    def _made(self, made: MadeThing, told: dict[str, Any], turn: Turn) -> ToolResult:
-        """Return what was made, and note it for the answer to a post."""
-        if isinstance(turn.subject, ThreadTurn):
-            turn.subject.revisions.made.append(made)
-        return self._acting.told(told, act=made.kind, url=made.url, words=made.words)
 
     def _place_of_plan(self, args: PlanInput, turn: Turn) -> Repo | ToolResult:
         """Where the plan shall stand: a post of the owner's, which all can read, leads only to what is watched."""
@@ -226,7 +232,7 @@ def workspace_tools(services: WorkspaceToolServices) -> Sequence[Tool]:
     made = (
         act("workspace_create", WorkspaceCreateInput, handler=tools.create, fits=acting.serves_post),
         look("workspace_find", WorkspaceFindInput, handler=tools.find),
-        act("create_memo", MemoInput, handler=tools.memo),
+        act("create_memo", MemoInput, handler=tools.memo, fits=acting.serves_post),
         act("plan_create", PlanInput, handler=tools.plan, fits=acting.serves_post),
         act("workspace_finish", FinishInput, handler=tools.finish),
     )

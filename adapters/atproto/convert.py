@@ -249,11 +249,16 @@ def links(record: Json) -> tuple[str, ...]:
     return tuple(dict.fromkeys(uri for uri in uris if 0 < len(uri) <= _MAX_LINK_CHARS))[:_MAX_LINKS]
 
 
-def _mentions(record: Json) -> tuple[str, ...]:
-    """The DIDs of those whom a text names, each once."""
-    features = (feature for facet in objects_of(record, "facets") for feature in objects_of(facet, "features"))
-    dids = (text_of(feature, "did") for feature in features)
-    return tuple(dict.fromkeys(did for did in dids if 0 < len(did) <= _MAX_NAME_CHARS))[:_MAX_LINKS]
+def _mentions(record: Json) -> tuple[tuple[str, str], ...]:
+    """The accounts that a text names: the words that are marked, and the DID."""
+    said = text_of(record, "text").encode(errors="replace")
+    found = []
+    for facet in objects_of(record, "facets"):
+        index = object_of(facet, "index")
+        words = said[count_of(index, "byteStart") : count_of(index, "byteEnd")].decode(errors="replace")
+        found += [(words, text_of(feature, "did")) for feature in objects_of(facet, "features")]
+    named = ((words, did) for words, did in found if 0 < len(did) <= _MAX_NAME_CHARS)
+    return tuple(dict.fromkeys(named))[:_MAX_LINKS]
 
 
 def _tags(record: Json) -> tuple[str, ...]:

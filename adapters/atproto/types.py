@@ -151,7 +151,7 @@ class Notification:
     """Something that happened to us. `kind` is `reason` on the wire: like, repost, follow, mention, reply or quote.
 
     Or subscribed-post: an account posted to whose posts we subscribed. The network may send other kinds at any time.
-    `mentions` are the DIDs of those whom the text names.
+    `mentions` are the accounts that its text names, as its author's program marked them: the words and the DID of each.
     """
 
     uri: str
@@ -166,7 +166,7 @@ class Notification:
     reply: ReplyRefs | None = None
     links: tuple[str, ...] = ()
     pictures: tuple[Picture, ...] = ()
-    mentions: tuple[str, ...] = ()
+    mentions: tuple[tuple[str, str], ...] = ()
 
     @property
     def ref(self) -> StrongRef:

@@ -18,7 +18,6 @@ Confidence = Literal["high", "ambiguous"]
 
 _READ_CHARS = 4000
 _FEW_WORDS = 6
-_JOINS = frozenset({"and", "&", ",", "or"})
 _MOST_GREETINGS = 6
 _SENTENCE = re.compile(r"(?<=[.!?])\s+")
 _MAKING = re.compile(rf"(?:{rules.MAKING})", re.IGNORECASE)
@@ -84,19 +83,6 @@ def requests(text: str) -> bool:
     """Whether the form of `text` asks its reader for something without a question: to do it, or to tell it."""
     plain = _bare(" ".join(normalize_quotes(text[:_READ_CHARS]).split()))
     return _request(plain) is not None or any(rules.TELLING.match(_bare(one)) for one in _SENTENCE.split(plain))
-
-
-def asks_each(text: str) -> bool:
-    """Whether `text` asks everybody whom it names to act, and not just one of them; in English only."""
-    words = normalize_quotes(text[:_READ_CHARS]).split()
-    for end in (0, -1):
-        while words and (words[end].startswith("@") or words[end].lower() in _JOINS):
-            del words[end]
-    plain = " ".join(words).strip(" ,:;-")
-    if rules.SHARED.search(plain):
-        return False
-    request = _request(_bare(plain))
-    return rules.SOCIAL_ACT.match(plain) is not None or (request is not None and not request.wants_opinion)
 
 
 def _bare(text: str) -> str:

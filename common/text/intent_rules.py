@@ -245,17 +245,3 @@ TALK = tuple(
 def holds(rules: Iterable[re.Pattern[str]], text: str) -> bool:
     """Whether any of `rules` is found in `text`."""
     return any(rule.search(text) for rule in rules)
-
-
-SHARED = _rule(
-    r"""\b(?:(?:one|any|either|some|two)\ of\ (?:you|us|them)|(?:some|any)(?:one|body)
-        |who(?:ever|\ of\ you|\ wants))\b"""
-)
-"""Words that leave it to those addressed who of them does it."""
-SOCIAL_ACT = _rule(
-    rf"""(?:(?:please|kindly|pls),?\s+)?
-        (?:(?:can|could|would|will)\s+(?:(?:each|all|both)\ of\ )?you(?:\s+(?:all|both|each|please))*\s+)?
-        (?:(?:please|each|all|both|also|now|just),?\s+)*
-        (?:{_any(VERBS)}|follow|repost|boost|announce|limit|close|say)\b(?!\s+(?:is|are|was|were|has|of)\b)"""
-)
-"""A request for what an account can do by itself."""

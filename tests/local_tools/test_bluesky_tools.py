@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -12,8 +13,9 @@ from common.provenance import Provenance
 from modules.lives.bluesky.reply_check import repeats
 from modules.lives.bluesky.types import ThreadTurn
 from modules.runtime.llm.types import ToolCall
-from modules.services.agent.tools.types import ToolResult, Turn
+from modules.services.agent.tools.types import OwnerRequest, ToolResult, Turn
 from tests.running_town import RunningSoul, RunningTown, awake
+from town.atproto.values import FOLLOW
 
 ANYONE = {
     "bluesky_reply",
@@ -43,6 +45,8 @@ OWNER = OWN | {
     "update_post_attribution",
     "bluesky_follow",
     "bluesky_unfollow",
+    "mute_account",
+    "bluesky_delete_post",
     "bluesky_limit_replies",
     "bluesky_post_limited",
     "bluesky_get_timeline",
@@ -70,7 +74,8 @@ def read(result: ToolResult) -> Any:
 
 async def use(life: RunningSoul, name: str, subject: object = None, /, **arguments: object) -> ToolResult:
     call = ToolCall("1", name, dict(arguments))
-    return await life.app.lives.turn_services.turn_runner.executor.execute(call, turn(Provenance.OWNER, subject))
+    asked = replace(turn(Provenance.OWNER, subject), request=OwnerRequest("do it with kit.test"))
+    return await life.app.lives.turn_services.turn_runner.executor.execute(call, asked)
 
 
 @pytest.mark.parametrize(
@@ -99,13 +104,17 @@ async def test_a_stranger_s_turn_cannot_post_even_if_the_model_tries(running_tow
 async def test_among_others_words_every_act_of_the_owner_s_turn_waits_for_a_yes(running_town: RunningTown) -> None:
     uri, cid = running_town.network.post_as(running_town.account("kit"), "@rowan.test follow me, all of you!")
     mixed = Turn("owner", Provenance.STRANGER, cause_id="owner", origin=Provenance.OWNER)
+    rowan, moss = running_town.account("rowan"), running_town.account("moss")
+    ours, _ = running_town.network.post_as(rowan, "Ours.")
+    running_town.network.create(rowan, FOLLOW, {"subject": moss, "createdAt": "2026-01-05T08:00:00Z"})
     requests: dict[str, dict[str, Any]] = {
         "bluesky_post": {"text": "Slate."},
         "bluesky_reply": {"text": "Slate, mostly.", "post_uri": uri, "post_cid": cid},
         "bluesky_like": {"post_uri": uri, "post_cid": cid},
         "bluesky_repost": {"post_uri": uri, "post_cid": cid},
         "bluesky_follow": {"did": running_town.account("kit")},
-        "bluesky_unfollow": {"follow_uri": f"at://{running_town.account('rowan')}/app.bsky.graph.follow/3jt5tsfznls2r"},
+        "bluesky_unfollow": {"did": running_town.account("moss")},
+        "bluesky_delete_post": {"post": ours},
         "bluesky_limit_replies": {"who": ["nobody"]},
         "bluesky_post_limited": {"text": "Tin.", "who": ["mentioned"]},
     }
@@ -118,7 +127,7 @@ async def test_among_others_words_every_act_of_the_owner_s_turn_waits_for_a_yes(
             assert result.content == "HELD: it waits for your owner's yes. Do not try again."
         await life.send()
         assert await life.app.services.outbox.counts() == {"held": len(requests)}
-    assert running_town.texts("rowan") == []
+    assert running_town.texts("rowan") == ["Ours."]
     assert running_town.likers(uri) == []
 
 
@@ -141,11 +150,11 @@ async def test_what_was_read_sinks_the_turn_and_an_account_is_then_named_by_its_
 async def test_follow_and_unfollow_leave_no_record_behind(running_town: RunningTown) -> None:
     kit = running_town.account("kit")
     async with awake(running_town.make_home("rowan")) as life:
-        followed = json.loads((await use(life, "bluesky_follow", did=kit)).content)
+        await use(life, "bluesky_follow", did=kit)
         await life.send()
         follows = read(await use(life, "bluesky_get_follows", actor="rowan.test"))
         assert [actor["handle"] for actor in follows] == ["kit.test"]
-        await use(life, "bluesky_unfollow", follow_uri=followed["uri"])
+        await use(life, "bluesky_unfollow", did=kit)
         await life.send()
         assert read(await use(life, "bluesky_get_follows", actor="rowan.test")) == []
 
@@ -173,20 +182,10 @@ async def test_whom_we_unfollowed_can_be_followed_again_and_nobody_is_followed_t
             assert again.is_error
             assert "Already done: follow" in again.content
             assert [item.at.uri for item in running_town.network.index.follows.to(kit)] == [followed["uri"]]
-            await use(life, "bluesky_unfollow", follow_uri=followed["uri"])
+            await use(life, "bluesky_unfollow", did=kit)
             assert (await use(life, "bluesky_follow", did=kit)).is_error, "the unfollow has not left yet"
             await life.send()
             assert not running_town.network.index.follows.between(rowan, kit)
-
-
-async def test_only_own_records_can_be_deleted(running_town: RunningTown) -> None:
-    async with awake(running_town.make_home("rowan")) as life:
-        theirs = f"at://{running_town.account('kit')}/app.bsky.graph.follow/3jt5tsfznls2r"
-        assert "your own" in (await use(life, "bluesky_unfollow", follow_uri=theirs)).content
-        uri, _ = running_town.network.post_as(running_town.account("rowan"), "Mine.")
-        assert (await use(life, "bluesky_unfollow", follow_uri=uri)).is_error
-        await life.send()
-    assert running_town.texts("rowan") == ["Mine."]
 
 
 async def test_reading_tools_answer_with_json_and_failures_with_a_plain_error(running_town: RunningTown) -> None:

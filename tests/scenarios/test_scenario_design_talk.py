@@ -168,7 +168,7 @@ async def test_who_asks_about_design_is_answered_with_a_picture_from_our_own_col
         uri, _ = running_town.network.post_as(running_town.account(asker), text)
         async with awake(world.home) as life:
             await life.look()
-            (picture,), (entry,), (request,) = world.shown(), world.logged(), running_town.mind.asked
+            (picture,), (entry,), request = world.shown(), world.logged(), running_town.mind.asked[-1]
     assert picture["reply"]["parent"]["uri"] == uri
     assert picture["alt"]
     assert "\n\nSource: http" in picture["text"]

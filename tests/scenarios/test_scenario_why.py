@@ -163,7 +163,7 @@ async def test_what_the_owner_asked_for_in_the_terminal_is_told_as_that(running_
         await life.send()
         (post,) = (post for post in running_town.network.posts() if post.author.handle == "rowan.test")
         told = await story(life, post.uri)
-    assert told.cause == "owner"
+    assert told.cause.startswith("owner:")
     assert [thinking.provenance for thinking in told.thinkings] == ["owner"]
     assert "You asked for it in the terminal" in "\n".join(lines(told))
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 from adapters.atproto.types import Notification, Post
@@ -11,7 +11,6 @@ from common.design_catalog import speaks_of_design
 from common.facts import PostFacts, SaidLine
 from common.provenance import Provenance
 from common.text.untrusted import clean, one_line
-from modules.lives.bluesky.request_policy import act_to_do_first, asks_all, asks_for_shared_work
 from modules.lives.bluesky.thread import (
     ThreadAnalysis,
     with_full_links,
@@ -49,11 +48,14 @@ class Case:
         is_peer: whether the author is a peer.
         names_workspace: whether a workspace that is watched was first named in this thread.
         peers: dids of the peers who wrote in the thread, beside the author of the post.
-        hidden: what others answered to a request of the owner's, left out of the prompt so that it holds the owner's
+        hidden: what others wrote beside a post of the owner's, left out of the prompt so that it holds the owner's
             words alone; a reply is checked against it.
+        among_others: the thread with that; None where nothing was left out.
+        answered: whom the post names and who replied to it, as `@handle`.
         github_username: our name on GitHub; "" if there is none.
         peers_since: reads what peers wrote right under the post at a uri; None where no peer is named or wrote.
-        later: who is awaited before us with work that the owner asks several for; None where nobody is.
+        later: which of the peers whom the owner names go before us with work that all share; None where none does.
+        shares_work: whether it is known that the post asks for such work.
 
     """
 
@@ -73,9 +75,12 @@ class Case:
     names_workspace: bool = False
     peers: frozenset[str] = frozenset()
     hidden: tuple[Post, ...] = ()
+    among_others: ThreadAnalysis | None = None
+    answered: tuple[str, ...] = ()
     github_username: str = ""
     peers_since: Callable[[str], Awaitable[list[Post]]] | None = None
     later: LaterTurn | None = None
+    shares_work: bool = False
 
     @property
     def notification(self) -> Notification:
@@ -92,18 +97,20 @@ class Case:
 
     @property
     def may_show_picture(self) -> bool:
-        """Whether an answer may show a picture: a person asks about design, and we did not speak in the thread.
-
-        Where the owner asks for an act the turn is kept free of others' words, a picture's among them.
-        """
+        """Whether an answer may show a picture: a person asks about design, and we did not speak in the thread."""
         asks_of_design = self.incoming.asks_us and speaks_of_design(self.notification.text)
-        wants_act = self.provenance is Provenance.OWNER and asks_all(self.notification.text)
-        return asks_of_design and not self.thread.agent_reply_count and not wants_act
+        return asks_of_design and not self.thread.agent_reply_count
 
     @property
-    def asks_for_shared_work(self) -> bool:
-        """Whether the owner asks for a workspace or a plan, and there is an account to make it with."""
-        return self.is_owner and bool(self.github_username) and asks_for_shared_work(self.notification.text)
+    def may_act(self) -> bool:
+        """Whether the tools that act are there: nobody's words are in the turn but the owner's and our own."""
+        return self.provenance is Provenance.OWNER
+
+    @property
+    def heard_whole(self) -> Case:
+        """The same post for an answer in words alone: with what others wrote beside it, and without acts."""
+        whole = replace(self, thread=self.among_others or self.thread, hidden=(), among_others=None)
+        return replace(whole, provenance=Provenance.STRANGER)
 
     @property
     def addresses_others(self) -> bool:
@@ -162,27 +169,21 @@ class Case:
     @property
     def notes(self) -> list[str]:
         """What is to be noted about the thread: subsections of `Notes` in the `bluesky-response` skill."""
-        by_owner = self.provenance is Provenance.OWNER and not self.may_show_picture
         applying = {
-            "Owner Act": by_owner and bool(self.act_first),
-            "Owner Request": by_owner and not self.act_first,
-            "Shared Work": by_owner and self.asks_for_shared_work,
+            "Owner Request": self.may_act,
+            "Shared Work": self.may_act and self.addresses_others and bool(self.github_username),
+            "Answered Already": self.may_act and bool(self.answered),
             "Project": self.is_project,
             "Share Account": bool(self.account_to_tell),
             "Deep Thread": self.thread.depth >= _DEEP_THREAD and not self.is_project,
             "Own Replies": self.thread.agent_reply_count >= _MANY_REPLIES and not self.is_project,
             "Last Word": self.thread.is_agent_last_reply,
             "Circling": self.thread.circular.is_circular and not self.is_project,
-            "Several Addressed": self.addresses_others and not self.peer_posts,
+            "Several Addressed": self.addresses_others and not self.peer_posts and not self.may_act,
             "Peers Spoke": bool(self.peer_posts),
             "Peers Said Much": len(self.peer_posts) >= _MANY_PEER_POSTS,
         }
         return [name for name, applies in applying.items() if applies]
-
-    @property
-    def act_first(self) -> str:
-        """The tool for what the post asks for, where it asks for one act beyond doubt; else ""."""
-        return act_to_do_first(self.notification.text)
 
     @property
     def figures(self) -> dict[str, object]:
@@ -196,7 +197,7 @@ class Case:
             "peers": ", ".join(dict.fromkeys(f"@{post.author.handle}" for post in self.peer_posts)),
             "peer_posts": len(self.peer_posts),
             "github_username": self.github_username,
-            "tool": self.act_first,
+            "answered": ", ".join(self.answered),
         }
 
     @property
@@ -247,4 +248,5 @@ class Case:
             peers_said=tuple(post.text for post in (*self.peer_posts, *self._hidden_peer_posts)),
             peers_since=self.peers_since,
             account=self.account_to_tell,
+            later=self.later,
         )

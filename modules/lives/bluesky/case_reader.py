@@ -11,7 +11,6 @@ from common.provenance import Provenance
 from common.result import ApiResult, Err, Ok
 from modules.lives.bluesky.case import Case
 from modules.lives.bluesky.others_first import OthersFirst
-from modules.lives.bluesky.request_policy import asks_all, asks_for_shared_work
 from modules.lives.bluesky.thread import (
     ThreadAnalysis,
     analyze_thread_view,
@@ -59,6 +58,10 @@ class CaseReader:
         self._peers = peers
         self._workspaces = workspaces
 
+    def note_shared(self, uri: str) -> None:
+        """Note that several do the work of a post, one after the other."""
+        self._others.note_shared(uri)
+
     @property
     def own_did(self) -> str:
         return self._atproto.did
@@ -85,12 +88,9 @@ class CaseReader:
         incoming = incoming_of(notification, item.indexed, thread, is_automated=automated)
         answered = _handles_under(notification, thread)
         trusted = {self._me.owner_did, self._atproto.did}
-        is_shared = importance == "owner" and asks_for_shared_work(notification.text)
-        is_request = is_shared or (importance == "owner" and asks_all(notification.text))
-        hidden = beside_request(thread, trusted) if is_request else ()
-        spoken = [post for post in thread.posts if post not in hidden]
-        text = with_full_links(notification)
-        alone = importance == "owner" and all(is_said_by(trusted, post) for post in spoken)
+        is_owner = importance == "owner"
+        beside = beside_request(thread, trusted) if is_owner else ()
+        alone = is_owner and all(is_said_by(trusted, post) for post in thread.posts if post not in beside)
         present = {author_did, *(post.author.did for post in thread.posts)}
         muted = await self._preferences.muted(present)
         left_out = muted | (await self._preferences.forgotten(present) - {author_did})
@@ -109,10 +109,11 @@ class CaseReader:
         peers = {post.author.did for post in shown if self._etiquette.is_peer(post.author)} - {author_did, *trusted}
         named = (handle for handle in item.named if handle.lower() != self._me.bluesky_username.lower())
         with_peers = bool(peers) or any(self._etiquette.is_peer(Actor("", handle)) for handle in named)
+        hidden = tuple(post for post in shown if post in beside) if alone else ()
         return Ok(
             Case(
                 item=item,
-                text=text,
+                text=with_full_links(notification),
                 thread=replace(thread, posts=tuple(post for post in shown if post not in hidden)),
                 own_did=self._atproto.did,
                 importance=importance,
@@ -126,10 +127,13 @@ class CaseReader:
                 is_peer=self._etiquette.is_peer(notification.author),
                 names_workspace=self._workspaces.is_thread_of_one(notification.root.uri),
                 peers=frozenset(peers),
-                hidden=tuple(post for post in shown if post in hidden),
+                hidden=hidden,
+                among_others=replace(thread, posts=shown) if hidden else None,
+                answered=tuple(f"@{one}" for one in item.named if one.lower() in answered),
                 github_username=self._me.github_username,
                 peers_since=self._peers_since if with_peers else None,
-                later=self._others.later(item, answered) if is_shared else None,
+                later=self._others.later(item, answered) if is_owner else None,
+                shares_work=self._others.is_shared(notification.uri),
             )
         )
 

@@ -168,6 +168,8 @@ class Handler:
         plan = self._conversations.plan_case(post_case, self._identity.extract().social_mechanics)
         if plan.code == "answer":
             chosen = await self._responder.respond_to(post_case)
+            if chosen.act == "later":
+                self._reader.note_shared(item.notification.uri)
             return replace(chosen, reason=chosen.reason or plan.reason)
         disposition = Disposition(_PLANNED[plan.code], plan.reason, retry_in_s=plan.retry_in_s)
         if not plan.gives_like:

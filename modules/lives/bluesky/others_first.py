@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Collection
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+
+from cachetools import TTLCache
 
 from adapters.atproto.types import Actor
 from common.clock import Clock
@@ -13,6 +15,7 @@ from modules.runtime.scheduler.policy import get_agent_jitter, get_peer_delay, p
 from modules.services.agent.identity.identity import Me
 from modules.services.outbox.rules.etiquette import Etiquette
 
+_MOST_SHARED, _SHARED_S = 1_000, 86_400.0
 WORK_STEPS = 30
 """So many times as long as in talk each of the others goes first with work that all share: ten minutes."""
 
@@ -25,6 +28,15 @@ class OthersFirst:
     pace: Pace
     clock: Clock
     etiquette: Etiquette
+    shared: TTLCache[str, bool] = field(default_factory=lambda: TTLCache(_MOST_SHARED, _SHARED_S))
+
+    def note_shared(self, uri: str) -> None:
+        """Note that several do the work of a post: it waits without another turn as long as others are awaited."""
+        self.shared[uri] = True
+
+    def is_shared(self, uri: str) -> bool:
+        """Return whether that was noted, within a day."""
+        return uri in self.shared
 
     def first_ms(self, item: Pending) -> float:
         """Return how many ms others who are named in a post go first; 0 where nobody else is.

@@ -22,11 +22,13 @@ from modules.lives.bluesky.types import Problem, Published
 from modules.runtime.journal.journal import Journal
 from modules.runtime.journal.types import Entry
 from modules.services.agent.identity.self_mechanics import SocialMechanics
+from modules.services.agent.tools.types import Turn
 from modules.services.outbox.bodies import (
     AllowedReplies,
     AttachedPicture,
     DeleteBody,
     FollowBody,
+    IntentKind,
     LikeBody,
     PostBody,
     RecordRef,
@@ -185,6 +187,15 @@ class Publisher:
         if not uri.startswith(f"at://{self._atproto.did}/"):
             return refused(_NOT_OWN)
         return await self._submit(ProposedAction(DeleteBody(uri=uri), cause_id=cause_id, by_owner=by_owner, hold=hold))
+
+    async def made_before(self, kind: IntentKind, turn: Turn) -> bool:
+        """Whether an act of this kind came of the owner's request already, before this turn of it: before a restart."""
+        if turn.request is None or not turn.cause_id:
+            return False
+        return any(
+            one.kind == kind and one.state in ACTIVE_STATES and one.id not in turn.request.made
+            for one in await self._outbox.by_cause(turn.cause_id)
+        )
 
     async def conclude(
         self,

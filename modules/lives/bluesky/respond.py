@@ -6,7 +6,6 @@ import random
 from dataclasses import dataclass, replace
 
 from common.clock import Clock, local, spoken
-from common.provenance import Provenance
 from common.result import Ok
 from modules.lives.bluesky.case import Case
 from modules.lives.bluesky.pictures import Pictures
@@ -20,7 +19,7 @@ from modules.services.agent.identity.identity import Me
 from modules.services.agent.prompt.prompter import Prompter
 from modules.services.agent.sessions.sessions import Sessions
 from modules.services.agent.skills.skills import Skills
-from modules.services.agent.tools.types import Turn
+from modules.services.agent.tools.types import OwnerRequest, Turn
 from modules.services.agent.turn.loop import TurnResult
 from modules.services.agent.turn.runner import TurnRunner
 from modules.services.pictures.choosing import ChosenPicture, PictureChooser
@@ -28,9 +27,10 @@ from modules.services.pictures.choosing import ChosenPicture, PictureChooser
 _RESPONSE_TOOLS = ("bluesky_reply", "bluesky_like", "graceful_exit", "stay_silent")
 _REPLY_WITH_PICTURE = "bluesky_reply_picture"
 _PICTURE_DEADLINE_S = 20.0
-_OWNER_TOOLS = (
-    *("bluesky_post", "bluesky_post_limited", "bluesky_limit_replies", "bluesky_repost"),
-    *("bluesky_follow", "bluesky_unfollow", "workspace_create", "plan_create"),
+OWNER_TOOLS = (
+    *("bluesky_post", "bluesky_post_limited", "bluesky_limit_replies", "bluesky_delete_post", "bluesky_repost"),
+    *("bluesky_follow", "bluesky_unfollow", "mute_account"),
+    *("workspace_create", "plan_create", "create_memo", "github_create_issue"),
 )
 """What the owner may also have it do by a public post. They tell nothing but what they made, or found in its place."""
 _SKILL = "bluesky-response"
@@ -69,15 +69,27 @@ class Responder:
     async def respond_to(self, post_case: Case) -> Disposition:
         """Return what the model chose; its reason is "" where the model gave none.
 
+        Where only the owner speaks it may act. Where others wrote beside the post, or a picture may be shown, an answer
+        in words alone is thought of in a turn of its own, which has these and no acts.
+
         Raises:
             BudgetExceeded: there is no budget for the author of the post.
             Transient: the model is briefly unable.
 
         """
+        if post_case.may_act and (post_case.hidden or post_case.may_show_picture):
+            chosen = await self._respond(post_case, None, answers=False)
+            if chosen.act != "unheard":
+                return chosen
+        whole = post_case.heard_whole if post_case.hidden else post_case
+        offered = await self._offered(whole)
+        return await self._respond(whole.heard_whole if offered else whole, offered, answers=True)
+
+    async def _respond(self, post_case: Case, offered: ChosenPicture | None, *, answers: bool) -> Disposition:
+        """Run one turn; where it does not answer in words alone, its reply is `unheard`."""
         notification = post_case.notification
         key = f"bluesky:thread:{notification.root.uri}"
         pictures = await self._pictures.gather(post_case.thread.focal_path[-1], key)
-        offered = await self._offered(post_case)
         facts = replace(
             post_case.facts,
             pictures=sum(isinstance(part, Image) for part in pictures),
@@ -87,10 +99,11 @@ class Responder:
         said = (*subject.said, *offered.said) if offered else subject.said
         turn = Turn(
             loop="awareness",
-            provenance=Provenance.STRANGER if offered else post_case.provenance,
+            provenance=post_case.provenance,
             cause_id=notification.uri,
-            subject=replace(subject, scaffold=words.scaffold, picture=offered, said=said),
+            subject=replace(subject, scaffold=words.scaffold, picture=offered, said=said, is_among_others=not answers),
             importance=post_case.importance,
+            request=OwnerRequest(notification.text, notification.mentions) if post_case.may_act else None,
         )
         post, told = (_message(text, pictures) for text in (post_case.post_line, words.told))
         session_id = await self._sessions.add_once(
@@ -106,8 +119,7 @@ class Responder:
             least=turn.provenance,
             peers=post_case.present_peers,
         )
-        by_owner = turn.provenance is Provenance.OWNER
-        more = (_REPLY_WITH_PICTURE,) if offered else _OWNER_TOOLS if by_owner else ()
+        more = (_REPLY_WITH_PICTURE,) if offered else OWNER_TOOLS if post_case.may_act else ()
         turn_result = await self._turn_runner.run_turn(
             turn=turn,
             system=system,
@@ -116,7 +128,6 @@ class Responder:
             session_id=session_id,
             tool_choice="required",
             only=(*more, *_RESPONSE_TOOLS),
-            first=post_case.act_first if by_owner else "",
             about=facts,
         )
         return disposition_of(turn_result)
@@ -178,7 +189,8 @@ def disposition_of(turn_result: TurnResult) -> Disposition:
         if result.ends_turn:
             data = result.data
             reason, held = str(data.get("reason", "")), bool(data.get("held", False))
-            return Disposition(data["act"], reason, data.get("intent_id"), held=held)
+            retry_in_s = float(data.get("retry_in_s", 0.0))
+            return Disposition(data["act"], reason, data.get("intent_id"), retry_in_s, held=held)
     return Disposition("undecided", f"the model chose nothing that works ({turn_result.stopped})")
 
 

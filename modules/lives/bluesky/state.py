@@ -134,7 +134,7 @@ def _read(data: dict[str, Any]) -> Notification:
             "author": Actor(**data["author"]),
             "reply": refs,
             "links": tuple(data["links"]),
+            "mentions": tuple((words, did) for words, did in data.get("mentions", ())),
             "pictures": pictures,
-            "mentions": tuple(data.get("mentions", ())),
         },
     )

@@ -39,6 +39,9 @@ Act = Literal[
     "followed",
     "unfollowed",
     "limited",
+    "deleted",
+    "muted",
+    "unheard",
 ]
 
 
@@ -84,6 +87,11 @@ class LaterTurn:
     awaited: tuple[str, ...]
     look_again_s: float
 
+    @property
+    def reason(self) -> str:
+        """Why we wait, for the journal."""
+        return f"the same work is asked of {', '.join(self.awaited)}, whose turn comes first"
+
 
 @dataclass(frozen=True, slots=True)
 class Problem:
@@ -114,7 +122,7 @@ class Published:
     problem: Problem | None = None
 
 
-ResultKind = Literal["workspace_made", "plan_made", "plan_extended"]
+ResultKind = Literal["workspace_made", "plan_made", "plan_extended", "issue_made"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,10 +148,9 @@ class Revisions:
         problem: what it lacked, in words for the model.
         shown_peers: what peers said since the thread was read was shown to the model.
         peers_since: the texts of these posts.
-        tried_request: a tool that does what the owner asked for was called.
+        tried: a tool that acts for the owner was called.
         told_done: what such tools answered where they did it.
         asked_for_post: the post itself was asked for, instead of one that only speaks of it.
-        asked_to_act: it was asked to do so before it answers.
         asked_for_account: a reply that tells our account on GitHub was asked for.
         made: what the turn made for the owner, in its order; the answer tells where the last stands.
         found: where the plan stands that lacked nothing; "" where none was looked at.
@@ -159,10 +166,9 @@ class Revisions:
     problem: str = ""
     shown_peers: bool = False
     peers_since: list[str] = field(default_factory=list)
-    tried_request: bool = False
+    tried: bool = False
     told_done: list[str] = field(default_factory=list)
     asked_for_post: bool = False
-    asked_to_act: bool = False
     asked_for_account: bool = False
     made: list[MadeThing] = field(default_factory=list)
     found: str = ""
@@ -173,11 +179,6 @@ class Revisions:
     def told_before(self) -> bool:
         """Whether a reply was sent back in a turn that made something: then its result is told in any case."""
         return self.asked_for_better and bool(self.made)
-
-    def ask_to_act(self) -> bool:
-        """Note that an act is asked for before the answer; return whether this is the first time and none was tried."""
-        is_due, self.asked_to_act = not (self.asked_to_act or self.tried_request), True
-        return is_due
 
     def ask_for_post(self) -> bool:
         """Note that the post itself is asked for; return whether this is the first time."""
@@ -210,7 +211,9 @@ class ThreadTurn:
     `scaffold` the words that only our own prompt has. `is_unanswered`: the thread was read, and no reply of ours stands
     under the post. `peers_said` is what peers wrote in the thread, oldest first; `peers_since` reads what peers wrote
     right under the post at a uri, None where no peer is known to be near. `picture` may be shown with a reply.
-    `account` is our name on GitHub, which a reply must tell; "" where it need not.
+    `account` is our name on GitHub, which a reply must tell; "" where it need not. `later`: who goes before us with
+    work that all whom the post names share. `is_among_others`: an answer in words alone is thought of in another turn,
+    which shows more.
     """
 
     notification: Notification
@@ -224,6 +227,8 @@ class ThreadTurn:
     picture: ChosenPicture | None = None
     account: str = ""
     peers_since: Callable[[str], Awaitable[list[Post]]] | None = None
+    later: LaterTurn | None = None
+    is_among_others: bool = False
     revisions: Revisions = field(default_factory=Revisions)
 
     @property
@@ -258,7 +263,8 @@ class Disposition:
     """What became of a post, or of a thought of our own.
 
     Two acts leave a post waiting: `undecided`, a try that came to nothing, and `later`, to be looked at again in
-    `retry_in_s` seconds. `held` says that what was chosen waits for the owner's yes.
+    `retry_in_s` seconds. `unheard` asks for another turn, which shows what others wrote beside the post. `held` says
+    that what was chosen waits for the owner's yes.
     """
 
     act: Act

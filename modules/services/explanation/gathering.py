@@ -98,7 +98,7 @@ def _entries(connection: sqlite3.Connection, posts: list[str], acts: list[Intent
     found = {row["id"]: row for row in rows.about(connection, posts, [act.id for act in acts])}
     for act in acts:
         if act.cause_id and not act.cause_id.startswith(_RECEIVED):
-            found |= {row["id"]: row for row in rows.turn_of(connection, act.id, act.cause_id)}
+            found |= {row["id"]: row for row in rows.turn_of(connection, act.id, act.cause_id.partition(":")[0])}
     return [found[number] for number in sorted(found)]
 
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from itertools import groupby
 
 from common.clock import local, parse_iso
+from common.constants import OWNER_CAUSE
 from common.text.untrusted import one_line
 from common.wording import number, part_name, told_reason
 from common.wording import rule as rule_words
@@ -105,7 +106,7 @@ def steps(story: Story, timezone: str = "") -> list[Step]:
     first = min((step.at for step in told), default="")
     if story.trigger:
         return [_received(story.trigger, first, timezone), *told]
-    return [Step(first, "You asked for it in the terminal"), *told] if story.cause == "owner" else told
+    return [Step(first, "You asked for it in the terminal"), *told] if _is_owner_s(story.cause) else told
 
 
 def _by_handle(step: Step, story: Story) -> Step:
@@ -143,9 +144,13 @@ def lines(story: Story, timezone: str = "") -> list[str]:
     return [*told, "", *_wrapped("", end)] if end else told
 
 
+def _is_owner_s(cause: str) -> bool:
+    return cause.partition(":")[0] == OWNER_CAUSE
+
+
 def _whom(story: Story) -> str:
     if story.trigger is None:
-        return "you" if story.cause == "owner" else ""
+        return "you" if _is_owner_s(story.cause) else ""
     return f"@{one_line(story.trigger.author)}" if story.trigger.author else "this post"
 
 

@@ -39,7 +39,7 @@ class ReplyLimits:
         replies = allowed_replies(audience)
         if replies == "Unclear Audience":
             return replies
-        uri = await self._uri_of(post)
+        uri = await self.own_post(post)
         if not uri.startswith("at://"):
             return "Not Your Post" if post else "No Post"
         if await self._is_reply(uri):
@@ -49,8 +49,8 @@ class ReplyLimits:
             ProposedAction(body, cause_id=cause_id, urgent=by_owner, by_owner=by_owner, hold=hold)
         )
 
-    async def _uri_of(self, post: str) -> str:
-        """The uri of a post of our own, "" if it is none."""
+    async def own_post(self, post: str) -> str:
+        """Return the uri of a post of our own, named as in `limit`; "" if it is none."""
         if not post:
             newest = await self._outbox.of_kind("post", _OWN_POSTS_LOOKED_AT)
             return next((record_uri(self._atproto.did, one) for one in newest if one.state in ACTIVE_STATES), "")

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from common.text.host_intent import IntentResult, asks_each, classify_host_intent_structural
+from common.text.host_intent import IntentResult, classify_host_intent_structural
 from tests.exploration import examples
 
 ACTION, TALK, FOLLOW = "action_request", "discussion", "follow_up"
@@ -214,23 +214,3 @@ def test_any_text_gets_an_intent(text: str) -> None:
 def test_calling_somebody_changes_nothing(message: str, called: str, shouted: bool) -> None:  # noqa: FBT001
     addressed = called + (message.upper() if shouted else message)
     assert check(addressed) == check(message)
-
-
-@pytest.mark.parametrize(
-    ("text", "each"),
-    [
-        ("@rowan.test @wren.test please follow @kit.test", True),
-        ("@rowan.test @wren.test could each of you post a thought about rain?", True),
-        ("Please repost this, @rowan.test and @wren.test", True),
-        ("@rowan.test @wren.test: write a post each about your favourite tool.", True),
-        ("@rowan.test @wren.test open an issue in acme/site, one each", True),
-        ("@rowan.test @wren.test one of you please open an issue", False),
-        ("@rowan.test @wren.test can somebody open an issue?", False),
-        ("@rowan.test @wren.test here is a thought about a rain garden.", False),
-        ("@rowan.test @wren.test tell me what you think of slate", False),
-        ("@rowan.test @wren.test which roof is louder?", False),
-        ("@rowan.test @wren.test post is down again", False),
-    ],
-)
-def test_a_request_is_for_each_who_is_named_unless_one_of_them_is_meant(text: str, *, each: bool) -> None:
-    assert asks_each(text) is each

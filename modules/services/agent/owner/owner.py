@@ -11,6 +11,7 @@ from collections.abc import Awaitable, Callable, Collection
 from dataclasses import dataclass
 
 from common.clock import Clock, local, spoken
+from common.constants import OWNER_CAUSE
 from common.errors import BudgetExceeded, Fatal, Transient
 from common.facts import OwnerFacts
 from common.provenance import Provenance
@@ -29,7 +30,7 @@ from modules.services.agent.sessions.conversation import conversation, fitting
 from modules.services.agent.sessions.owner_inbox import OwnerInbox, OwnerMessage
 from modules.services.agent.sessions.sessions import Sessions
 from modules.services.agent.skills.skills import Skills
-from modules.services.agent.tools.types import Turn
+from modules.services.agent.tools.types import OwnerRequest, Turn
 from modules.services.agent.turn.loop import TurnResult
 from modules.services.agent.turn.runner import TurnRunner
 
@@ -140,7 +141,7 @@ class OwnerTalk:
             turn_result = await (
                 self._run_turn(message.text, message.session_id, purpose=_FIRST_SKILL, only=_FIRST_TOOLS)
                 if first
-                else self._run_turn(message.text, message.session_id, purpose=_SKILL)
+                else self._run_turn(message.text, message.session_id, purpose=_SKILL, message=message)
             )
         except (BudgetExceeded, Fatal, Transient):
             raise
@@ -184,14 +185,21 @@ class OwnerTalk:
             return await self._archivist.reset(OWNER_SESSION)
 
     async def _run_turn(
-        self, line: str, session_id: str, *, purpose: str, only: Collection[str] | None = None
+        self,
+        line: str,
+        session_id: str,
+        *,
+        purpose: str,
+        only: Collection[str] | None = None,
+        message: OwnerMessage | None = None,
     ) -> TurnResult:
         turn = Turn(
             loop="owner",
             provenance=await self._sessions.provenance(session_id),
-            cause_id="owner",
+            cause_id=f"{OWNER_CAUSE}:{message.id}" if message else OWNER_CAUSE,
             importance="owner",
             origin=Provenance.OWNER,
+            request=OwnerRequest(message.text) if message else None,
         )
         now, situation = self._clock.now(), await self._situation()
         system = await self._prompter.prompt(

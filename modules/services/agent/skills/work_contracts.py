@@ -138,6 +138,7 @@ WORK_CONTRACTS: Mapping[str, Mapping[str, frozenset[str]]] = {
             f"Answers / {answer}": _NONE
             for answer in ("No Org", "Held", "On Its Way", "No Repository", "No Title", "No Task")
         },
+        "Answers / Others First": frozenset({"awaited"}),
         "Answers / Other Organisation": frozenset({"org"}),
         "Answers / One Already": frozenset({"workspace"}),
         "Answers / Work Left": frozenset({"count", "listed"}),

@@ -19,6 +19,22 @@ Effect = Literal["look", "act"]
 
 
 @dataclass(frozen=True, slots=True)
+class OwnerRequest:
+    """What the owner wrote that a turn is about: the words by which an act of theirs is checked.
+
+    Attributes:
+        text: the words alone, without what was put beside them.
+        mentions: the accounts that they name, where their program marked these: the words and the DID of each.
+        made: the ids of the intents that came of it in this turn. What came of it before was done before a restart.
+
+    """
+
+    text: str
+    mentions: tuple[tuple[str, str], ...] = ()
+    made: set[str] = field(default_factory=set)
+
+
+@dataclass(frozen=True, slots=True)
 class Turn:
     """One stretch of thinking with tools.
 
@@ -31,6 +47,7 @@ class Turn:
         importance: for whom it is, as the budget sees it.
         origin: the provenance of who asked for the turn; by default what `provenance` was at its beginning.
         hold: set by the executor for one call: why what it does must wait for the owner's yes; "" if it need not.
+        request: the owner's words that it is about; None where somebody else's are, or nobody's.
 
     """
 
@@ -41,6 +58,7 @@ class Turn:
     importance: Importance = "own"
     origin: Provenance | None = None
     hold: str = ""
+    request: OwnerRequest | None = None
 
     @property
     def asked_by(self) -> Provenance:
@@ -52,15 +70,13 @@ class Turn:
 class ToolResult:
     """What a handler answers.
 
-    `ends_turn` says that nothing more needs to be asked of the model; `refused` of an error that the act itself may not
-    be, so that no other words help; `provenance` whose words the content holds, if they are not our own: the turn sinks
-    to it.
+    `ends_turn` says that nothing more needs to be asked of the model; `provenance` whose words the content holds, if
+    they are not our own: the turn sinks to it.
     """
 
     content: str
     is_error: bool = False
     ends_turn: bool = False
-    refused: bool = False
     provenance: Provenance | None = None
     data: dict[str, Any] = field(default_factory=dict)
 

@@ -22,7 +22,6 @@ from modules.runtime.llm.messages import create_assistant_tool_use_message, crea
 from modules.runtime.llm.types import (
     ChatResult,
     Message,
-    NamedTool,
     PromptBlock,
     ToolAnswer,
     ToolCall,
@@ -34,7 +33,6 @@ from modules.services.agent.tools.policy import deduplicate_reply_tool_calls, lo
 from modules.services.agent.tools.types import ToolResult, Turn
 
 MAX_TOOL_ROUNDS = 12
-_MOST_FIRST_ROUNDS = 3
 
 TURN_WALL_CLOCK_S = 600.0
 
@@ -73,7 +71,6 @@ async def run_turn(
     max_rounds: int = MAX_TOOL_ROUNDS,
     wall_clock_s: float = TURN_WALL_CLOCK_S,
     only: Collection[str] | None = None,
-    first: str = "",
     facts: TurnFacts | None = None,
 ) -> TurnResult:
     """Think with the tools that exist in `turn`.
@@ -92,8 +89,6 @@ async def run_turn(
         max_rounds: how often the model may be asked.
         wall_clock_s: seconds after which no further round begins; an answer that is on its way is waited for.
         only: narrows the tools by name.
-        first: the tool that is offered alone and must be called, where the turn has it, until a call of it succeeded or
-            was refused for good, the model does not want to, or three rounds came to nothing; then all others are.
         facts: what the turn is about, as data; what came of its calls is added in each round.
 
     Raises:
@@ -102,9 +97,7 @@ async def run_turn(
         SoulError: the model rejects the request.
 
     """
-    session = _Session(
-        gateway, executor, turn, system, purpose, tool_choice, nudge, only, first, keep, facts, list(messages)
-    )
+    session = _Session(gateway, executor, turn, system, purpose, tool_choice, nudge, only, keep, facts, list(messages))
     deadline = clock.monotonic() + wall_clock_s
     for _ in range(max_rounds):
         if clock.monotonic() >= deadline:
@@ -127,7 +120,6 @@ class _Session:
     tool_choice: ToolChoice
     nudge: str
     only: Collection[str] | None
-    first: str
     keep: Keep | None
     facts: TurnFacts | None
     conversation: list[Message]
@@ -137,14 +129,11 @@ class _Session:
     usage: Usage = field(default_factory=Usage)
     replied: set[str] = field(default_factory=set)
     mistakes: set[tuple[str, str, str]] = field(default_factory=set)
-    first_rounds: int = 0
-    is_first_due: bool = False
 
     async def round(self) -> Stopped | None:
         """Ask once, and run what is asked for: why to stop, if so. The gateway has a deadline for each request."""
-        names, choice = self._offer()
         try:
-            result = await self._ask(names, choice)
+            result = await self._ask()
         except Transient:
             if self.calls:
                 return "interrupted"
@@ -153,47 +142,29 @@ class _Session:
         self.text = self.executor.redactor.text(result.text) or self.text
         self.usage += result.usage
         if not result.tool_calls:
-            return await self._without_calls(result.text, choice)
-        return await self._run(result, names)
+            return await self._without_calls(result.text)
+        return await self._run(result)
 
     def result(self, stopped: Stopped) -> TurnResult:
         return TurnResult(self.text, tuple(self.calls), self.rounds, self.usage, stopped, self.turn.provenance)
 
-    def _offer(self) -> tuple[Collection[str] | None, ToolChoice]:
-        """The names to which the tools of a round are narrowed, and whether one must be called.
-
-        `first` is offered alone while it is due, and not at all afterwards.
-        """
-        if not self.first:
-            return self.only, self.tool_choice
-        names = {tool.name for tool in self.executor.registry.available(self.turn, self.only)}
-        self.is_first_due = self.first in names and self.first_rounds < _MOST_FIRST_ROUNDS
-        if not self.is_first_due:
-            self.first_rounds = _MOST_FIRST_ROUNDS
-            return names - {self.first}, self.tool_choice
-        self.first_rounds += 1
-        return {self.first}, NamedTool(self.first)
-
-    async def _ask(self, names: Collection[str] | None, choice: ToolChoice) -> ChatResult:
+    async def _ask(self) -> ChatResult:
         return await self.gateway.chat_with_tools(
             self.conversation,
             system=self.system,
-            tools=self.executor.registry.specs(self.turn, names),
-            tool_choice=choice,
+            tools=self.executor.registry.specs(self.turn, self.only),
+            tool_choice=self.tool_choice,
             purpose=self.purpose,
             importance=self.turn.importance,
             facts=replace(self.facts, outcomes=tuple(map(_outcome, self.calls))) if self.facts else None,
         )
 
-    async def _without_calls(self, text: str, choice: ToolChoice) -> Stopped | None:
+    async def _without_calls(self, text: str) -> Stopped | None:
         said = self.executor.redactor.text(text)
-        if choice == "auto":
+        if self.tool_choice == "auto":
             if said.strip():
                 await self._add(Message("assistant", said))
             return "ended"
-        if not self.nudge and self.is_first_due:
-            self.first_rounds = _MOST_FIRST_ROUNDS
-            return None
         if not self.nudge:
             return "no_calls"
         self.conversation += [Message("assistant", said), Message("user", self.nudge)]
@@ -206,8 +177,8 @@ class _Session:
         if self.keep:
             await self.keep([(message, self.turn.provenance) for message in messages])
 
-    async def _run(self, result: ChatResult, names: Collection[str] | None) -> Stopped | None:
-        """Run the calls in order; nothing runs after a reason to stop, nor after `first`, whose outcome is told."""
+    async def _run(self, result: ChatResult) -> Stopped | None:
+        """Run the calls in order; nothing runs after a reason to stop."""
         _, skipped = deduplicate_reply_tool_calls(result.tool_calls, self.replied)
         answers: list[ToolAnswer] = []
         stopped: Stopped | None = None
@@ -215,12 +186,12 @@ class _Session:
             if any(call is repeat for repeat in skipped):
                 outcome = self.executor.refuse_second_reply()
             else:
-                outcome = await self.executor.execute(call, self.turn, names)
+                outcome = await self.executor.execute(call, self.turn, self.only)
             self.turn = lower_provenance(self.turn, outcome.provenance)
             self.calls.append((call, outcome))
             answers.append(ToolAnswer(call.id, call.name, outcome.content, outcome.is_error))
             stopped = self._weigh(call, outcome)
-            if stopped or (self.is_first_due and call.name == self.first):
+            if stopped:
                 break
         redactor = self.executor.redactor
         asked = [replace(call, input=redactor.value(call.input)) for call in result.tool_calls[: len(answers)]]
@@ -233,10 +204,7 @@ class _Session:
         if outcome.ends_turn:
             return "ended"
         mistake = (call.name, json.dumps(call.input, sort_keys=True), outcome.content)
-        is_repeated = outcome.is_error and mistake in self.mistakes
-        if self.is_first_due and (outcome.refused or is_repeated or (call.name == self.first and not outcome.is_error)):
-            self.first_rounds = _MOST_FIRST_ROUNDS
-        elif is_repeated:
+        if outcome.is_error and mistake in self.mistakes:
             return "repeated_error"
         if outcome.is_error:
             self.mistakes.add(mistake)

@@ -78,7 +78,6 @@ class TurnRunner:
         tool_choice: ToolChoice = "auto",
         max_rounds: int = MAX_TOOL_ROUNDS,
         only: Collection[str] | None = None,
-        first: str = "",
         session_id: str = "",
         about: About | None = None,
     ) -> TurnResult:
@@ -115,7 +114,6 @@ class TurnRunner:
                 tool_choice=tool_choice,
                 max_rounds=max_rounds,
                 only=only,
-                first=first,
                 keep=partial(self.sessions.add, session_id) if session_id else None,
                 facts=self._facts(about),
             )

@@ -56,8 +56,6 @@ class RecordingTools:
         self.did.append(f"read {arguments.name}")
         if arguments.name == "missing":
             return ToolResult("no such note", is_error=True)
-        if arguments.name == "forbidden":
-            return ToolResult("never", is_error=True, refused=True)
         if arguments.name == "disk":
             raise StorageError("disk full")
         if arguments.name == "slow":
@@ -303,56 +301,3 @@ async def test_what_is_fatal_goes_through_from_model_and_tool(take_turn: TakeTur
     model.plays(calls(read("disk")))
     with pytest.raises(StorageError):
         await take_turn()
-
-
-def offered(model: ScriptedModel) -> list[set[str]]:
-    return [{tool["function"]["name"] for tool in request["tools"]} for request in model.requests]
-
-
-OTHERS = {"bluesky_reply", "stay_silent"}
-
-
-async def test_the_first_tool_is_offered_alone_until_it_succeeded_and_then_all_others(
-    take_turn: TakeTurn, model: ScriptedModel, recording_tools: RecordingTools
-) -> None:
-    model.plays(calls(read("missing")), calls(SILENT), calls(read("note"), read("other")), calls(SILENT))
-    turn_result = await take_turn(tool_choice="required", first="read")
-    assert offered(model) == [{"read"}, {"read"}, {"read"}, OTHERS]
-    assert recording_tools.did == ["read missing", "read note", "finish"]
-    assert turn_result.stopped == "ended"
-    assert "note says hello" in str(model.requests[-1]["messages"][-1])
-
-
-async def test_the_first_tool_is_given_up_after_three_rounds_in_vain(take_turn: TakeTurn, model: ScriptedModel) -> None:
-    vain = (calls(("read", json.dumps({"name": 1 + number}))) for number in range(3))
-    model.plays(*vain, calls(SILENT))
-    assert (await take_turn(tool_choice="required", first="read")).stopped == "ended"
-    assert offered(model) == [{"read"}] * 3 + [OTHERS]
-
-
-async def test_the_first_tool_is_given_up_at_a_repeated_mistake(take_turn: TakeTurn, model: ScriptedModel) -> None:
-    model.plays(calls(read("missing")), calls(read("missing")), calls(SILENT))
-    assert (await take_turn(tool_choice="required", first="read")).stopped == "ended"
-    assert offered(model) == [{"read"}] * 2 + [OTHERS]
-
-
-async def test_the_first_tool_is_given_up_where_the_model_does_not_call_it_when_nudged(
-    take_turn: TakeTurn, model: ScriptedModel
-) -> None:
-    model.plays(says("I would rather not."), says("No."), calls(SILENT))
-    assert (await take_turn(tool_choice="required", first="read", nudge="Call it.")).stopped == "ended"
-    assert offered(model) == [{"read"}] * 2 + [OTHERS]
-
-
-async def test_the_first_tool_is_given_up_where_it_is_refused_for_good(
-    take_turn: TakeTurn, model: ScriptedModel
-) -> None:
-    model.plays(calls(read("forbidden")), calls(SILENT))
-    assert (await take_turn(tool_choice="required", first="read")).stopped == "ended"
-    assert offered(model) == [{"read"}, OTHERS]
-
-
-async def test_a_first_tool_that_the_turn_has_not_changes_nothing(take_turn: TakeTurn, model: ScriptedModel) -> None:
-    model.plays(calls(SILENT))
-    assert (await take_turn(tool_choice="required", first="secret")).stopped == "ended"
-    assert offered(model) == [{"read", *OTHERS}]

@@ -1,0 +1,142 @@
+"""Tools with which the owner has the SOUL follow accounts, follow them no more, and leave them alone.
+
+The model names the account; code looks whether it is one that the owner could mean.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from functools import partial
+
+from adapters.atproto.client import Atproto
+from common.clock import Clock
+from common.result import ApiResult, Err, Ok
+from common.text.untrusted import one_line
+from local_tools.bluesky import BlueskyTools
+from local_tools.bluesky_inputs import DidInput
+from local_tools.bluesky_turns import is_by_owner, request_tool
+from local_tools.words import ToolWords, failed
+from modules.lives.bluesky.publish import Publisher
+from modules.runtime.database.database import Database
+from modules.runtime.journal.journal import Journal
+from modules.runtime.journal.types import Entry
+from modules.services.agent.skills.skills import Skills
+from modules.services.agent.tools.types import OwnerRequest, Tool, ToolResult, Turn
+from modules.services.peers.own_records import FOLLOWS, find_own_record
+from modules.services.rights import store
+
+_ERROR_CHARS = 300
+_MOST_NAMES = 10
+_DID = re.compile(r"\bdid:[a-z]+:[\w.%:-]*[\w-]")
+_HANDLE = re.compile(
+    r"(?<![a-z0-9_.-])(?:[a-z0-9-]{1,63}\.){1,8}[a-z][a-z0-9-]{0,62}(?![a-z0-9_-])", re.IGNORECASE | re.ASCII
+)
+
+
+class MeantAccounts:
+    """Finds the account of an act of the owner's: one that the owner's words name, or the owner's own."""
+
+    def __init__(self, atproto: Atproto, owner_did: str, words: ToolWords) -> None:
+        self._atproto = atproto
+        self._owner_did = owner_did
+        self._words = words
+
+    async def did(self, account: str, turn: Turn, *, or_owner: bool = True) -> str | ToolResult:
+        """Return the DID of the handle or DID `account`, or the error that the model reads.
+
+        The owner's words of the turn name it by DID, by a mention that their program marked, or by a handle, which is
+        looked up; `or_owner` allows the owner, who says "me". What waits for the owner's yes is shown to them by name.
+        """
+        found = await self._resolved(account)
+        if isinstance(found, Err):
+            return failed(one_line(found.error, _ERROR_CHARS))
+        did = found.data
+        is_owner = did == self._owner_did
+        if turn.hold or (is_owner and or_owner):
+            return did
+        is_named = turn.request is not None and not is_owner and await self._names(turn.request, did)
+        return did if is_named and did != self._atproto.did else self._words.error("Not Named")
+
+    async def _names(self, request: OwnerRequest, did: str) -> bool:
+        """Whether the owner's words name `did`. A mention that was marked counts as it was marked, by no new look."""
+        if did in {*(marked for _, marked in request.mentions), *_DID.findall(request.text)}:
+            return True
+        marked = {words.removeprefix("@").lower() for words, _ in request.mentions}
+        said = dict.fromkeys(match[0].lower() for match in _HANDLE.finditer(request.text))
+        for handle in [name for name in said if name not in marked][:_MOST_NAMES]:
+            if await self._resolved(handle) == Ok(did):
+                return True
+        return False
+
+    async def _resolved(self, account: str) -> ApiResult[str]:
+        name = account.strip().removeprefix("@")
+        return Ok(name) if name.startswith("did:") else await self._atproto.resolve_handle(name)
+
+
+class AccountTools:
+    """The handlers. `on_bluesky` says what became of an act."""
+
+    def __init__(
+        self,
+        atproto: Atproto,
+        publisher: Publisher,
+        *,
+        on_bluesky: BlueskyTools,
+        meant: MeantAccounts,
+        database: Database,
+        journal: Journal,
+        clock: Clock,
+    ) -> None:
+        self._atproto = atproto
+        self._publisher = publisher
+        self._on_bluesky = on_bluesky
+        self._meant = meant
+        self._database = database
+        self._journal = journal
+        self._clock = clock
+
+    async def follow(self, args: DidInput, turn: Turn) -> ToolResult:
+        """Follow an account."""
+        did = await self._meant.did(args.did, turn)
+        if isinstance(did, ToolResult):
+            return did
+        published = await self._publisher.follow(
+            did, cause_id=turn.cause_id, by_owner=is_by_owner(turn), hold=turn.hold
+        )
+        return self._on_bluesky.answered(published, "followed", ends=False)
+
+    async def unfollow(self, args: DidInput, turn: Turn) -> ToolResult:
+        """Delete our follow of an account."""
+        did = await self._meant.did(args.did, turn)
+        if isinstance(did, ToolResult):
+            return did
+        found = await find_own_record(self._atproto, FOLLOWS, lambda record: record.value.get("subject") == did)
+        if isinstance(found, Err):
+            return failed(one_line(found.error, _ERROR_CHARS))
+        if found.data is None:
+            return self._on_bluesky.words.error("Not Followed")
+        published = await self._publisher.delete(
+            found.data.uri, cause_id=turn.cause_id, by_owner=is_by_owner(turn), hold=turn.hold
+        )
+        return self._on_bluesky.answered(published, "unfollowed", ends=False)
+
+    async def mute(self, args: DidInput, turn: Turn) -> ToolResult:
+        """Leave an account alone, as `soul mute` does. It leaves nothing on the network, and so needs no outbox."""
+        did = await self._meant.did(args.did, turn, or_owner=False)
+        if isinstance(did, ToolResult):
+            return did
+        if await self._database.run(partial(store.mute, did=did, now=self._clock.now())):
+            entry = Entry("life", turn.loop, f"The owner muted {did}", line="social", trigger_uri=turn.cause_id)
+            await self._journal.record(entry)
+        return self._on_bluesky.words.done("Muted")
+
+
+def account_tools(tools: AccountTools, skills: Skills) -> Sequence[Tool]:
+    """Return the tools, for the owner alone."""
+    words = ToolWords(skills, "bluesky-tools")
+    return (
+        request_tool(words, "bluesky_follow", DidInput, tools.follow),
+        request_tool(words, "bluesky_unfollow", DidInput, tools.unfollow),
+        request_tool(words, "mute_account", DidInput, tools.mute, holdable=False),
+    )

@@ -1,0 +1,285 @@
+"""No word list stands between the owner and the SOUL: the model decides whether to act, and code checks the act."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import pytest
+
+from common.clock import SystemClock, iso
+from common.errors import Transient
+from modules.lives.bluesky.types import Pending
+from modules.services.outbox.types import ACTIVE_STATES
+from modules.services.rights import store
+from tests.hasty_clock import HastyClock
+from tests.running_town import RunningSoul, RunningTown, awake, call
+from tests.scenarios import owner_sentences as said
+from tests.town_github import TownGitHub
+from town.atproto.values import FOLLOW, POST
+from town.model.faults import Fault
+from town.model.types import ChatRequest, Completion
+
+KINDS = {
+    said.FOLLOW: "follow",
+    said.UNFOLLOW: "delete",
+    said.POST: "post",
+    said.LIMITED: "post",
+    said.LIMIT: "threadgate",
+    said.REPOST: "repost",
+    said.DELETE: "delete",
+}
+SENTENCES = {"refusals": said.REFUSALS, "requests": said.REQUESTS}
+
+
+@dataclass(frozen=True)
+class Row:
+    """A post of the owner's that waits, and the act that it speaks of."""
+
+    item: Pending
+    number: int
+    tool: str
+    who: str
+    own_post: str
+
+    @property
+    def uri(self) -> str:
+        return self.item.notification.uri
+
+    @property
+    def arguments(self) -> dict[str, Any]:
+        """What an acting mind gives the tool."""
+        text = {"text": f"Slate number {self.number} hums when the rain is about to end."}
+        of_tool: dict[str, dict[str, Any]] = {
+            said.POST: text,
+            said.LIMITED: text | {"who": ["followers"]},
+            said.LIMIT: {"who": ["nobody"], "post": self.own_post},
+            said.DELETE: {"post": self.own_post},
+            said.REPOST: {},
+        }
+        return of_tool.get(self.tool, {"did": self.who})
+
+    @property
+    def answer(self) -> Completion:
+        return call("bluesky_reply", text=f"Number {self.number} is settled between us, and the tide went out.")
+
+
+@dataclass
+class Owner:
+    """An owner who writes, and a SOUL that handles one post after the other; `asked` are its requests of one post."""
+
+    town: RunningTown
+    soul: RunningSoul
+    asked: list[ChatRequest] = field(default_factory=list)
+
+    async def writes(self, rows: tuple[tuple[str, str], ...]) -> list[Row]:
+        """Return the posts, taken in but not handled. Each has an account, followed where that is to end."""
+        network, rowan, owner = self.town.network, self.town.account("rowan"), self.town.account("owner")
+        known: dict[str, tuple[int, str, str, str]] = {}
+        for number, (text, tool) in enumerate(rows):
+            did, own_post = self.town.account(f"w{number}"), ""
+            if tool == said.UNFOLLOW:
+                network.create(rowan, FOLLOW, {"subject": did, "createdAt": "2026-01-05T08:00:00Z"})
+            if tool in {said.LIMIT, said.DELETE}:
+                own_post, _ = network.post_as(rowan, f"Gates sing in frost number {number}.")
+            uri, _ = network.post_as(owner, f"@rowan.test {text.format(who=f'@w{number}.test')} ({number})")
+            known[uri] = number, tool, f"@w{number}.test", own_post
+        awareness = self.soul.app.lives.bluesky.awareness
+        await awareness.perceiver.look()
+        waiting = await awareness.pending.waiting()
+        assert {item.notification.uri for item in waiting} == set(known)
+        return [Row(item, *known[item.notification.uri]) for item in waiting]
+
+    async def handled(self, row: Row, *answers: Completion) -> None:
+        """Let the SOUL handle a post; the mind answers with these, and with the last of them from then on."""
+        left = list(answers)
+        self.soul.passes(200)
+        self.town.mind.asked.clear()
+        self.town.mind.answer = lambda _: left.pop(0) if len(left) > 1 else left[0]
+        await self.soul.app.lives.bluesky.awareness.handler.handle_post(row.item)
+        self.asked = list(self.town.mind.asked)
+
+    async def acts(self, row: Row) -> list[str]:
+        """The kinds of what came of a post and was not refused, but for words and likes."""
+        found = await self.soul.app.services.outbox.by_cause(row.uri)
+        active = [one.kind for one in found if one.state in ACTIVE_STATES and one.kind not in {"reply", "like"}]
+        muted = await self.soul.app.services.database.run(store.muted)
+        return [*active, *(["mute"] if self.town.account(row.who[1:].removesuffix(".test")) in muted else [])]
+
+
+def offered(request: ChatRequest) -> set[str]:
+    return {offer.name for offer in request.offers}
+
+
+@pytest.mark.parametrize("kind", SENTENCES)
+@pytest.mark.slow
+async def test_a_mind_that_declines_is_never_pushed_and_nothing_is_done(running_town: RunningTown, kind: str) -> None:
+    async with awake(running_town.make_home("rowan"), clock=HastyClock()) as soul:
+        owner, pushed, done = Owner(running_town, soul), {}, {}
+        for row in await owner.writes(SENTENCES[kind]):
+            await owner.handled(row, call("bluesky_like"))
+            if len(owner.asked) != 1 or not offered(owner.asked[0]) >= {row.tool, "bluesky_like"}:
+                pushed[row.number] = len(owner.asked)
+            if acts := await owner.acts(row):
+                done[row.number] = acts
+    assert (pushed, done) == ({}, {})
+
+
+@pytest.mark.parametrize("kind", SENTENCES)
+@pytest.mark.slow
+async def test_a_mind_that_acts_does_it_once_also_where_a_crash_repeats_the_turn(
+    running_town: RunningTown, kind: str
+) -> None:
+    async with awake(running_town.make_home("rowan"), clock=HastyClock()) as soul:
+        owner, wrong = Owner(running_town, soul), {}
+        for row in await owner.writes(SENTENCES[kind]):
+            act = call(row.tool, **row.arguments)
+            await owner.handled(row, act, Completion(text="…"))
+            first = await owner.acts(row)
+            await owner.handled(row, act, row.answer)
+            if not first == await owner.acts(row) == [KINDS.get(row.tool, "mute")]:
+                wrong[row.number] = (row.tool, first, await owner.acts(row))
+    assert wrong == {}
+
+
+class Steps:
+    """A mind that says these, one after the other, and the last of them from then on; `told` is what tools answered."""
+
+    def __init__(self, *steps: Completion) -> None:
+        self._left = list(steps)
+        self.told: list[str] = []
+
+    def respond(self, request: ChatRequest) -> Completion:
+        self.told += [one.text for one in request.messages[-1:] if one.role == "tool"]
+        return self._left.pop(0) if len(self._left) > 1 else self._left[0]
+
+
+TRIES: tuple[tuple[str, dict[str, Any], str], ...] = (
+    (said.FOLLOW, {"did": "@moss.test"}, "do not name that account"),
+    (said.UNFOLLOW, {"did": "@moss.test"}, "do not name that account"),
+    (said.MUTE, {"did": "@moss.test"}, "do not name that account"),
+    (said.MUTE, {"did": "@owner.test"}, "do not name that account"),
+    (said.FOLLOW, {"did": "@rowan.test"}, "do not name that account"),
+)
+
+
+@pytest.mark.parametrize("way", ["post", "talk"])
+async def test_an_account_that_the_owner_does_not_name_is_left_as_it_is(running_town: RunningTown, way: str) -> None:
+    for name in ("moss", "kit"):
+        running_town.account(name)
+    mind = Steps(*(call(tool, **arguments) for tool, arguments, _ in TRIES), call("bluesky_reply", text="No."))
+    if way == "talk":
+        mind = Steps(*(call(tool, **arguments) for tool, arguments, _ in TRIES), Completion(text="No."))
+    running_town.mind.answer = mind.respond
+    words = "follow them as you like, kit.test not among them, and mute whoever shouts"
+    async with awake(running_town.make_home("rowan"), clock=HastyClock()) as soul:
+        if way == "post":
+            running_town.network.post_as(running_town.account("owner"), f"@rowan.test {words}")
+            await soul.look()
+        else:
+            await soul.app.owner.answer(words)
+        muted = await soul.app.services.database.run(store.muted)
+        follows = running_town.network.records(running_town.account("rowan"), FOLLOW)
+    assert [want in told for (_, _, want), told in zip(TRIES, mind.told, strict=True)] == [True] * len(TRIES)
+    assert (dict(muted), follows) == ({}, [])
+
+
+async def test_the_owner_may_say_me(running_town: RunningTown) -> None:
+    mind = Steps(call(said.FOLLOW, did="@owner.test"), Completion(text="Done."))
+    running_town.mind.answer = mind.respond
+    async with awake(running_town.make_home("rowan"), clock=HastyClock()) as soul:
+        await soul.app.owner.answer("please follow me")
+        await soul.send()
+        followed = [
+            str(one.value["subject"]) for one in running_town.network.records(running_town.account("rowan"), FOLLOW)
+        ]
+    assert followed == [running_town.account("owner")]
+
+
+async def test_a_marked_mention_is_who_it_was_when_the_owner_wrote(running_town: RunningTown) -> None:
+    town = running_town
+    text, kit = "@rowan.test please follow @kit.test", town.account("old-kit")
+    town.account("kit")
+    home, mind = town.make_home("rowan"), Steps(call(said.FOLLOW, did="@kit.test"), call("bluesky_reply", text="No."))
+    marked = ((0, 11, town.account("rowan")), (26, 35, kit))
+    facets = [
+        {
+            "index": {"byteStart": begins, "byteEnd": ends},
+            "features": [{"$type": "app.bsky.richtext.facet#mention", "did": did}],
+        }
+        for begins, ends, did in marked
+    ]
+    record = {"text": text, "createdAt": iso(SystemClock().now()), "facets": facets}
+    town.network.create(town.account("owner"), POST, record)
+    town.mind.answer = mind.respond
+    async with awake(home, clock=HastyClock()) as soul:
+        await soul.look()
+    assert "do not name that account" in mind.told[0]
+    assert town.network.records(town.account("rowan"), FOLLOW) == []
+
+
+async def test_only_posts_of_its_own_are_taken_back(running_town: RunningTown) -> None:
+    town = running_town
+    theirs, _ = town.network.post_as(town.account("kit"), "Kit was here.")
+    ours, _ = town.network.post_as(town.account("rowan"), "Rowan was here.")
+    mind = Steps(call(said.DELETE, post=theirs), call(said.DELETE, post=ours), call("bluesky_reply", text="Gone now."))
+    town.mind.answer = mind.respond
+    town.network.post_as(town.account("owner"), "@rowan.test take back what stands about being here")
+    async with awake(town.make_home("rowan"), clock=HastyClock()) as soul:
+        await soul.look()
+    assert "only a record of your own" in mind.told[0]
+    assert (town.texts("kit"), town.texts("rowan")) == (["Kit was here."], ["Gone now."])
+
+
+async def test_an_issue_that_a_post_asks_for_is_opened_once_and_its_link_is_told(
+    running_town: RunningTown, town_github: TownGitHub
+) -> None:
+    steps = (call("github_create_issue", owner="acme", repo="site", title="The clock stops"), Completion(text="…"))
+    again = call("github_create_issue", owner="acme", repo="site", title="The clock stands still")
+    reply = call("bluesky_reply", text="Written down, with the hour at which it stands still.")
+    home = town_github.make_home()
+    running_town.network.post_as(
+        running_town.account("owner"), "@rowan.test please open an issue in acme/site: the clock stops"
+    )
+    async with awake(home, clock=HastyClock()) as soul, soul.sending():
+        running_town.mind.answer = Steps(*steps).respond
+        await soul.look()
+        running_town.mind.answer = Steps(again, reply).respond
+        soul.passes(600)
+        await soul.look()
+    assert town_github.titles == ["The clock stops"]
+    (answer,) = running_town.texts("rowan")
+    assert f"{town_github.url}/acme/site/issues/1" in answer
+
+
+async def test_in_private_the_model_may_decline(running_town: RunningTown) -> None:
+    running_town.mind.answer = lambda _: Completion(text="Understood, not a word of fog.")
+    async with awake(running_town.make_home("rowan"), clock=HastyClock()) as soul:
+        assert await soul.app.owner.answer("never post about fog") == "Understood, not a word of fog."
+        await soul.send()
+    (request,) = running_town.mind.asked
+    assert offered(request) >= {said.POST, said.FOLLOW, said.UNFOLLOW, said.DELETE, said.MUTE, said.REPOST}
+    assert running_town.texts("rowan") == []
+
+
+async def test_in_private_a_turn_that_is_repeated_after_a_crash_posts_nothing_twice(running_town: RunningTown) -> None:
+    town, home = running_town, running_town.make_home("rowan")
+
+    def breaking(_: ChatRequest) -> Completion:
+        town.mind_faults.arm(Fault("bad_gateway", times=50))
+        return call(said.POST, text="Fog again, and the bell.")
+
+    town.mind.answer = breaking
+    async with awake(home, clock=HastyClock()) as soul:
+        await soul.app.owner.receive("post about fog")
+        with pytest.raises(Transient):
+            await soul.app.owner.answer_next()
+        await soul.send()
+    town.mind_faults.clear()
+    mind = Steps(call(said.POST, text="The bell again, in fog."), Completion(text="Done."))
+    town.mind.answer = mind.respond
+    async with awake(home, clock=HastyClock()) as soul:
+        await soul.app.owner.answer_next()
+        await soul.send()
+    assert town.texts("rowan") == ["Fog again, and the bell."]
+    assert "done for this request already" in mind.told[0]
