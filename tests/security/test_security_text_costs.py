@@ -21,7 +21,7 @@ from common.text.strings import dedup_key, normalize_post_text
 from common.text.untrusted import clean
 from modules.lives.space.request_parser import repo_in
 from modules.runtime.llm.reasoning import without_reasoning, without_template
-from modules.runtime.llm.salvage import looks_cut, parse_arguments
+from modules.runtime.llm.salvage import looks_cut, parse_arguments, split_calls
 from modules.services.agent.identity.self_document import extract_from_self
 from modules.services.commitments.texts import comment_body, without_mentions
 from modules.services.commitments.writer import contains_promise
@@ -110,6 +110,9 @@ FRAGMENTS = (
         "<|a|>",
         "<details type=reasoning>",
         "<a_",
+        "<function=a>",
+        "<parameter=a>",
+        "[TOOL_CALLS]",
         "<tool_call>",
         "<!--",
         "| a ",
@@ -162,7 +165,8 @@ READERS: tuple[Callable[[str], object], ...] = (
     *(repo_in, extract_github_urls, detect_urls, tokenize_with_stemming, classify_host_intent_structural),
     *(skeleton, contains_promise, count_sentences, has_list, plain),
     *(shape, detect_mentions, detect_hashtags, without_mentions, comment_body, named_in, understand, looks_cut),
-    *(parse_arguments, without_reasoning, without_template, split_sections, is_meaningful, extract_from_self),
+    *(parse_arguments, without_reasoning, without_template, split_calls),
+    *(split_sections, is_meaningful, extract_from_self),
 )
 
 

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from common.tolerant import brought_home
 from modules.runtime.llm.reasoning import said_values, without_reasoning, without_template
-from modules.runtime.llm.salvage import find_calls, looks_cut, parse_arguments
+from modules.runtime.llm.salvage import Found, bare_call, find_calls, looks_cut, parse_arguments, split_calls
 from modules.runtime.llm.stream import Answer
 from modules.runtime.llm.types import ChatResult, NamedTool, ToolCall, ToolChoice, ToolSpec
+
+_NAME = re.compile(r"[A-Za-z0-9_-]{1,64}")
 
 
 def offer(tools: Sequence[ToolSpec], choice: ToolChoice) -> tuple[Sequence[ToolSpec], bool]:
@@ -32,9 +35,15 @@ def read(answer: Answer, offered: Sequence[ToolSpec], *, required: bool, new_id:
     for raw in answer.calls:
         arguments, malformed = parse_arguments(raw.arguments)
         calls.append(ToolCall(raw.id or new_id(), raw.name, said_values(arguments), malformed))
+    found: tuple[Found, ...] = ()
     if not calls and offered:
         text, found = find_calls(text, offered, required=required)
-        calls = [ToolCall(new_id(), call.name, said_values(call.arguments)) for call in found]
+    text, written = split_calls(text)
+    if not written and (bare := bare_call(text, offered)):
+        text, written = "", (bare,)
+    if offered and not calls and not found:
+        found = written
+    calls += [_as_call(call, new_id(), offered) for call in found]
     text = without_template(text).strip()
     schemas = {tool.name: tool.input_schema for tool in offered}
     calls = [replace(call, input=brought_home(schemas.get(call.name, {}), call.input)) for call in calls]
@@ -53,3 +62,10 @@ def cut_short(result: ChatResult, offered: Sequence[ToolSpec]) -> bool:
     if result.stop_reason != "max_tokens":
         return False
     return not result.text or bool(result.tool_calls) or (bool(offered) and looks_cut(result.text))
+
+
+def _as_call(found: Found, call_id: str, offered: Sequence[ToolSpec]) -> ToolCall:
+    """The call as it goes back to the service, too; there a name that none can have would be refused."""
+    if _NAME.fullmatch(found.name):
+        return ToolCall(call_id, found.name, said_values(found.arguments), found.malformed)
+    return ToolCall(call_id, offered[0].name, malformed=found.malformed or f"no tool is named {found.name!r}")

@@ -12,12 +12,20 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from common.tolerant import named
 from modules.runtime.llm.reasoning import without_reasoning
 from modules.runtime.llm.types import ToolSpec
+from modules.runtime.llm.written_calls import begins, marked_call, named_call, python_call, whole_call
 
 _OPENING = re.compile(r"(?:<tool_call>|```(?:json|tool_call)?)\s*(?=\{)")
 _CLOSING = re.compile(r"\s*(?:</tool_call>|```)?")
 _CUT_START = re.compile(r"\s*(?:\{|```|<tool_call>)|.*<tool_call>", re.DOTALL)
+_REGION_END = re.compile(
+    r"</(?:\w+:)?(?:tool|function)_?calls?>|</function>(?!\s*</)|</invoke>(?!\s*</)|<[|\uff5c]/?(?:tool[_\u2581]calls?[_\u2581]end|END_ACTION|/tool_call)"
+    r"[|\uff5c]>|<tool_call\|>",
+    re.IGNORECASE,
+)
+_FENCE = re.compile(r"\A\s*```\w*\s*\n|\n\s*```\s*\Z")
 _MAX_STARTS = 64
 
 
@@ -27,6 +35,7 @@ class Found:
 
     name: str
     arguments: dict[str, Any]
+    malformed: str = ""
 
 
 def parse_arguments(raw: str) -> tuple[dict[str, Any], str]:
@@ -78,20 +87,64 @@ def looks_cut(text: str) -> bool:
 def _as_call(value: dict[str, Any] | None, offered: Sequence[ToolSpec], *, required: bool) -> Found | None:
     if value is None:
         return None
-    for tool in offered:
-        if value.get("name") == tool.name:
-            arguments = value.get("arguments", value.get("parameters", {}))
-            if isinstance(arguments, str):
-                arguments, _ = parse_arguments(arguments)
-            return Found(tool.name, arguments if isinstance(arguments, dict) else {})
-    if (
-        required
-        and len(offered) == 1
-        and value
-        and value.keys() <= offered[0].input_schema.get("properties", {}).keys()
-    ):
-        return Found(offered[0].name, value)
+    call = named_call(value)
+    if call and call[0] in {tool.name for tool in offered}:
+        return Found(call[0], _arguments(call[1]))
+    if required and len(offered) == 1 and value:
+        fields = offered[0].input_schema.get("properties", {})
+        if named(value, fields).keys() <= fields.keys():
+            return Found(offered[0].name, value)
     return None
+
+
+def _arguments(given: object) -> dict[str, Any]:
+    if isinstance(given, str):
+        given, _ = parse_arguments(given)
+    return given if isinstance(given, dict) else {}
+
+
+def split_calls(text: str) -> tuple[str, tuple[Found, ...]]:
+    """What was said before the first call in marks, and every call from there on.
+
+    A call with words after it did not end the answer: whether it was meant is unsure, and what follows may tell of it
+    as done. It is said to be malformed, so that the model is told that nothing was run.
+    """
+    start = begins(text)
+    if start is None:
+        return text, ()
+    spoken, found = text[:start].strip().removesuffix("```").strip(), []
+    while start is not None:
+        end = _region_end(text, start)
+        following = begins(text, end)
+        region, after = text[start:end], text[end:following]
+        called = [call for _, _, value in _objects(region) if value is not None and (call := named_call(value))]
+        words = re.sub(r"<[^<>]{1,60}>|\[/?[A-Z_]+\]|[`\s\]]", "", after)
+        why = "" if not words else "it was written among words, so nothing was run"
+        found += [Found(name, _arguments(given), why) for name, given in called]
+        if not called and (call := marked_call(region)):
+            found.append(Found(*call, why))
+        start = following
+    return spoken, tuple(found) or (Found("", {}, "it was written as text, and cannot be read"),)
+
+
+def bare_call(text: str, offered: Sequence[ToolSpec]) -> Found | None:
+    """The call that is all of `text`, of any tool as JSON, and of one that is offered in Python; None if it is none."""
+    inside = _FENCE.sub("", text).strip()
+    value = _loads(inside) if inside.startswith(("{", "[")) else None
+    call = whole_call(value[0] if isinstance(value, list) and len(value) == 1 else value)
+    if call is None:
+        call = python_call(inside) if any(tool.name in inside for tool in offered) else None
+        call = call if call and call[0] in {tool.name for tool in offered} else None
+    return Found(call[0], _arguments(call[1])) if call else None
+
+
+def _region_end(text: str, start: int) -> int:
+    """Where the call ends that begins there: behind its closing mark, else with its last JSON, else with the text."""
+    closing = _REGION_END.search(text, start + 1)
+    if closing:
+        return closing.end()
+    ends = [end for begin, end, value in _objects(text[start:]) if value is not None]
+    return start + ends[-1] if ends else len(text)
 
 
 def _opening_before(text: str, start: int) -> int | None:

@@ -2,7 +2,6 @@
 
 import asyncio
 import dataclasses
-import json
 import math
 import threading
 from collections.abc import Awaitable
@@ -35,31 +34,6 @@ BOUND = input_bound(
     }
 )
 WORST = ("reserved", BOUND, 1024)
-
-
-AS_JSON, AS_STREAM = {"content-type": "application/json"}, {"content-type": "text/event-stream"}
-_SHAPES: list[object] = [
-    1,
-    "x",
-    {},
-    [1, None],
-    [{"type": 1}],
-    [{"text": [[1]]}],
-    [{"function": "like"}],
-    [{"index": "a"}],
-]
-_CHOICES: list[object] = [
-    *(None, 1, "x", {}, [None], [[]], [{"delta": "x"}], [{"delta": [1]}]),
-    *([{"delta": {"content": value}}] for value in _SHAPES),
-    *([{"delta": {"tool_calls": value}}] for value in _SHAPES),
-    *([{"delta": {}, "finish_reason": value}] for value in _SHAPES),
-]
-_USAGE: list[object] = [1, "x", [], {"prompt_tokens": "9", "completion_tokens": None}]
-ODD: list[object] = [
-    *({"choices": value} for value in _CHOICES),
-    *({"choices": [], "usage": value} for value in _USAGE),
-    *("text", 1, None, [], [{"choices": []}], {"model": 5}, {"error": [1]}, {"error": {"message": {}, "code": []}}),
-]
 
 
 _ALL = 100
@@ -412,42 +386,3 @@ async def test_a_plain_chat_passes_the_wall_with_its_importance(
         with pytest.raises(BudgetExceeded, match="does not fit"):
             await guarded.gateway.chat(HELLO, importance="owner")
         assert model.requests == []
-
-
-@pytest.mark.parametrize(
-    "reply",
-    [
-        Reply(raw='{"error": "Unexpected endpoint or method. (POST /chat/completions)"}', headers=AS_JSON),
-        Reply(raw='{"detail": "Not Found"}', headers=AS_JSON),
-        Reply(raw="<!doctype html><title>Open WebUI</title>", headers={"content-type": "text/html"}),
-        Reply(raw="Ollama is running", headers={"content-type": "text/plain"}),
-        Reply(raw="[]", headers=AS_JSON),
-        Reply(raw=" ", headers={"content-type": "text/plain"}),
-        Reply(raw="moved", status=301, headers={"location": "/elsewhere"}),
-        Reply(raw="no such page", status=404),
-        Reply(raw="no such method", status=405),
-    ],
-)
-async def test_a_wrong_address_costs_nothing_is_asked_once_and_is_named(
-    open_guarded: OpenGuarded, model: ScriptedModel, reply: Reply
-) -> None:
-    async with open_guarded() as guarded:
-        model.plays(reply)
-        told = await outcome(guarded, guarded.gateway.chat_with_tools(HELLO))
-        assert isinstance(told, SoulError)
-        assert "AI_GATEWAY_BASE_URL" in told.remedy
-        assert len(model.requests) == 1
-        assert await guarded.ledger() == [("settled", 0, 0)]
-
-
-async def test_no_answer_however_odd_leaves_a_reservation_open_or_raises_what_is_not_ours(
-    open_guarded: OpenGuarded, model: ScriptedModel
-) -> None:
-    async with open_guarded() as guarded:
-        for chunk in ODD:
-            model.plays(Reply(raw=f"data: {json.dumps(chunk)}\n\ndata: [DONE]\n\n", headers=AS_STREAM))
-            model.plays(*[refuses(401)] * 4)
-            told = await outcome(guarded, guarded.gateway.chat_with_tools(HELLO, tools=[TOOL]))
-            assert isinstance(told, SoulError | ChatResult), chunk
-            model.script.clear()
-        assert all(row["state"] == "settled" or row["unanswered"] for row in await guarded.rig.rows())
