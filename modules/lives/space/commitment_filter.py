@@ -143,7 +143,8 @@ def _planned(one: Commitment, snapshot: RoomSnapshot) -> PlannedCommitment:
     named = one.is_github and named_by_host(snapshot, one.repo or "")
     ours = snapshot.is_open and snapshot.is_owner and one.type in ANSWERS_OF_OWNER
     is_made_once = one.type in _made_once(snapshot)
-    marks = {HOST_NAMED: named, HOST_REQUEST: ours and (named or not one.is_github)}
+    # NOTE(self): whoever is in the room may ask for a post beside what the host asked for; that one is not the host's.
+    marks = {HOST_NAMED: named, HOST_REQUEST: ours and (named if one.is_github else one.type == snapshot.asked.kind)}
     target = claim_target(one, snapshot.repo)
     request = commitment_request(
         one,

@@ -36,6 +36,7 @@ _ABOUT_CHARS = 80
 _POST_CHARS = 300
 _FOUND = "found"
 _HELD_POST = "committed to in a room that was only found on the network"
+_HELD_TALK = "committed to in a room whose host did not ask for a post"
 _HELD_REQUEST = "committed to for somebody on Bluesky who is not the owner"
 
 
@@ -218,7 +219,9 @@ def _held(commitment: QueuedCommitment) -> str:
     """Why a post waits for the owner's yes: others may talk us into committing to one, but not into publishing it."""
     if commitment.params.get(FOUND_ROOM) is True:
         return _HELD_POST
-    return _HELD_REQUEST if commitment.source == "bluesky" and commitment.params.get(HOST_REQUEST) is not True else ""
+    if commitment.params.get(HOST_REQUEST) is True:
+        return ""
+    return _HELD_REQUEST if commitment.source == "bluesky" else _HELD_TALK
 
 
 def _count(params: Mapping[str, Any]) -> int:

@@ -344,7 +344,7 @@ async def test_while_the_owner_is_asked_the_room_does_not_see_us_act(tmp_path: P
 async def test_a_post_is_committed_like_anything_else(soul_in_town: SoulInTown) -> None:
     async with listening(soul_in_town.town) as marvin:
         await soul_in_town.enqueue(
-            wanted("Tell them", kind="post_bluesky", title="Tell them", content="The weir holds.")
+            wanted("Tell them", kind="post_bluesky", title="Tell them", content="The weir holds.", hostRequest=True)
         )
         await soul_in_town.live(20)
         (post,) = soul_in_town.bluesky.records.values()

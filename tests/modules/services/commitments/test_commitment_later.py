@@ -16,7 +16,9 @@ async def _with_the_hour_used_up(soul_in_town: SoulInTown) -> QueuedCommitment:
     """A commitment to post is made while all points of the hour are spent."""
     now = soul_in_town.clock.now()
     await soul_in_town.database.run(lambda rows: note(rows, now, "profile", points=POINTS_PER_HOUR.limit))
-    one = await soul_in_town.enqueue(wanted("Tell them of the weir", kind="post_bluesky", content="The weir is open."))
+    one = await soul_in_town.enqueue(
+        wanted("Tell them of the weir", kind="post_bluesky", content="The weir is open.", hostRequest=True)
+    )
     await soul_in_town.live(5)
     return soul_in_town.status(one)
 
