@@ -79,6 +79,9 @@ class ClaimStep:
                 if not await self._door.opens(found, task):
                     break
                 outcome = await self._claimer.claim(found.repo, found.number, task.number)
+                if outcome.code == "no_room":
+                    await self._door.tell_shut(found, task, "no_room", "its issue holds no more characters")
+                    break
                 if outcome.lease is None:
                     act = "claim-lost" if outcome.code in _LOST else "not-claimed"
                     await self._tell(found, task, f"not claimed: {outcome.code}", act, by=outcome.holder)

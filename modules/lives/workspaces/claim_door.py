@@ -11,7 +11,7 @@ from modules.runtime.journal.types import Entry
 from modules.services.outbox.github_bodies import IssueCommentBody
 from modules.services.outbox.outbox import Outbox
 from modules.services.outbox.rules.etiquette import Etiquette
-from modules.services.outbox.types import Advice, ProposedAction
+from modules.services.outbox.types import ProposedAction
 from modules.services.plans.naming import claim_key
 from modules.services.plans.types import Task
 
@@ -38,20 +38,20 @@ class ClaimDoor:
         key = claim_key(found.repo.owner, found.repo.name, found.number, task.number)
         advice = await self.outbox.advise(ProposedAction(body, part=f"claim:{key}"))
         if advice.code != "admitted":
-            await self._tell(found, task, advice)
+            await self.tell_shut(found, task, advice.code, advice.reason)
             return False
         await self.etiquette.note_created()
         return True
 
-    async def _tell(self, found: FoundPlan, task: Task, advice: Advice) -> None:
-        told = (found.repo.full_name, found.number, advice.code)
+    async def tell_shut(self, found: FoundPlan, task: Task, code: str, reason: str) -> None:
+        """Tell the owner why a task is not claimed, once for its plan and that kind of reason."""
+        told = (found.repo.full_name, found.number, code)
         if told in self._told:
             return
         self._told.add(told)
-        summary = f"{task.name} of {found.repo.full_name}#{found.number} is not claimed: what a claim says there "
-        summary += "would wait" if advice.code in {"held", "later"} else "may not be said"
-        data = {"act": "claim-refused", "code": advice.code, "repo": found.repo.full_name}
+        summary = f"{task.name} of {found.repo.full_name}#{found.number} is not claimed"
+        data = {"act": "claim-refused", "code": code, "repo": found.repo.full_name}
         uri = found.issue.html_url
         await self.journal.record(
-            Entry("decision", "claim", summary, line="warn", reason=advice.reason, trigger_uri=uri, data=data)
+            Entry("decision", "claim", summary, line="warn", reason=reason, trigger_uri=uri, data=data)
         )

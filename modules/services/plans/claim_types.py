@@ -10,7 +10,7 @@ from typing import Literal
 from modules.services.plans.claims import GRACE, LEASE, Claim
 from modules.services.plans.types import Expected, Plan, TaskChange
 
-LoseCode = Literal["not_claimable", "taken", "lock_held", "contest", "earlier_claim", "failed"]
+LoseCode = Literal["not_claimable", "taken", "lock_held", "contest", "earlier_claim", "failed", "no_room"]
 
 
 @dataclass(frozen=True, slots=True)

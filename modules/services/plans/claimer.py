@@ -120,6 +120,10 @@ class Claimer:
                 for action in actions:
                     if isinstance(action, Read):
                         reading = await self.requests.read(lease)
+                        if reading and not reading.has_room(number, lease.soul):
+                            # NOTE(self): what has no room now had it before, or nothing was written of this claim.
+                            await self._step_down(lease, replace(state, code="failed"), ())
+                            return ClaimOutcome(None, "no_room")
                         event = Read(reading.snapshot(number) if reading else None)
                     else:
                         event = await self.requests.act(lease, action, reading)

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 
+from adapters.github.checks import BODY_LIMIT_CHARS
 from adapters.github.client import GitHub
 from adapters.github.types import Comment as StoredComment
 from adapters.github.types import GitRef, Issue, PullRequest, Repo
@@ -19,7 +20,8 @@ from modules.services.plans.lease_store import TaskLeases
 from modules.services.plans.naming import parse_task_branch
 from modules.services.plans.parse import parse_plan
 from modules.services.plans.pulls import pulls_for, read_pulls
-from modules.services.plans.types import Plan
+from modules.services.plans.types import Plan, TaskChange
+from modules.services.plans.update import update_task_in_plan_body
 from modules.services.workspaces.trust import WorkspaceTrust
 
 NO_BRANCHES = frozenset({"conflict", "not_found"})
@@ -62,6 +64,11 @@ class PlanReading:
             epoch=highest_epoch(told, number),
             has_pull_request=number in self.open_pulls,
         )
+
+    def has_room(self, number: int, login: str) -> bool:
+        """Return whether the issue holds the plan with a task of ours in work; one that is not there needs no room."""
+        update = update_task_in_plan_body(self.issue.body, number, TaskChange("in_progress", login))
+        return len(update.body) <= BODY_LIMIT_CHARS
 
     def failures(self, number: int) -> int:
         """Return how many attempts at a task failed."""

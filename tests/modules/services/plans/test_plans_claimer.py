@@ -317,6 +317,16 @@ async def test_of_a_plan_that_fills_its_issue_nothing_is_cut(garden: Garden) -> 
     assert (await garden.task()).assignee == "kit"
 
 
+async def test_a_task_of_a_plan_that_has_no_room_left_is_not_claimed_and_nothing_is_written(garden: Garden) -> None:
+    plan = generate_plan_markdown(PLAN).replace("(empty if unclaimed)", "")
+    ok(await garden.ada.update_issue(REPO, 1, body=plan + "\n\n## Notes\n" + "x" * (BODY_LIMIT_CHARS - 12 - len(plan))))
+    garden.faults.arm(Fault("server_error", "P* /repos/ada/garden/*", times=1))
+    outcome = await garden.kit.claimer.claim(REPO, 1, 1)
+    assert (outcome.lease, outcome.code) == (None, "no_room")
+    assert len(garden.faults.armed) == 1
+    assert await garden.kit.claimer.settle() == []
+
+
 @pytest.mark.parametrize(
     ("lost", "unread"),
     [
