@@ -156,6 +156,9 @@ async def holds_all(visit: Visit) -> None:
     for name in ACQUAINTANCES:
         (state,) = (visit.root / ".memory").rglob(name)
         before = json.loads((visit.kept / FILES / "dot-memory" / name).read_text())
+        if name == "relationships.json":
+            # NOTE(self): version 0.1.0 named an entry by the handle, which an account may give up.
+            before["relationships"] = {one["did"]: one for one in before["relationships"].values()}
         assert addresses(before) <= addresses(json.loads(state.read_text())), name
     assert json.loads(visit.file(".memory/space-config.json"))["checkIntervalMs"] == 4000
 
