@@ -154,7 +154,6 @@ async def test_a_disk_that_is_full_at_the_start_is_one_line_and_a_code_of_its_ow
     async with small_disk(tmp_path, "6m") as disk:
         (disk / "memory").mkdir(mode=0o700)
         home = running_town.make_home("rowan", MEMORY_DIR=str(disk / "memory"))
-        (disk / "memory").mkdir()
         ballast = fill(disk, but_kib=but_kib)
         ended = await soul("run", "--home", str(home.root))
         one_clear_line(ended, "The disk is full: ", "Free 16 MiB and start again", code=74)
