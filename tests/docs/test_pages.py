@@ -87,6 +87,8 @@ def test_whatever_a_page_names_is_there(page: Path) -> None:
     assert [target for target in targets if not re.search(rf"^{target}:", makefile, re.MULTILINE)] == []
     paths = re.findall(r"`(?:python )?((?:bench|tests|modules|soul|common|adapters|docs)/[\w./-]*)", text)
     assert [path for path in paths if not (ROOT / path).exists()] == []
+    tests = re.findall(r"`(tests/[\w/]+\.py)::(\w+)`", text)
+    assert [one for one in tests if f"def {one[1]}(" not in (ROOT / one[0]).read_text(encoding="utf-8")] == []
     links = [link for link in re.findall(r"\]\(([^)#]+)\)", text) if "://" not in link]
     assert [link for link in links if not (page.parent / link).exists()] == []
 
