@@ -86,7 +86,7 @@ async def test_what_a_room_that_was_only_found_wants_in_public_waits_for_the_own
 async def test_a_post_that_the_host_of_a_room_did_not_ask_for_waits_for_the_owner(
     soul_in_town: SoulInTown, *, by_host: bool
 ) -> None:
-    asked = {HOST_REQUEST: True} if by_host else {}
+    asked: dict[str, Any] = {HOST_REQUEST: True} if by_host else {}
     one = await soul_in_town.enqueue(wanted("Buy $SCAM", kind="post_bluesky", content="Buy $SCAM today", **asked))
     await soul_in_town.live(8)
     held = await soul_in_town.outbox.held()

@@ -13,6 +13,7 @@ from common.provenance import Provenance
 from common.text.untrusted import clean, one_line
 from modules.lives.bluesky.thread import (
     ThreadAnalysis,
+    link_hosts,
     with_full_links,
 )
 from modules.lives.bluesky.types import Event, Incoming, LaterTurn, Pending, Replied, Seen, Spoken, ThreadTurn
@@ -33,7 +34,6 @@ class Case:
 
     Attributes:
         item: the waiting post.
-        text: its text, with the addresses behind it that the text does not show in full.
         thread: as it was read, without the posts of those who are muted or deny that they stand in a prompt.
         own_did: our account.
         importance: how much the author matters, among those for whom the day's budget is kept.
@@ -60,7 +60,6 @@ class Case:
     """
 
     item: Pending
-    text: str
     thread: ThreadAnalysis
     own_did: str
     importance: Importance
@@ -125,6 +124,22 @@ class Case:
         return (Seen(root.cid, top.did, top.handle, self.is_project), *map(Replied, ours), Spoken(self.incoming))
 
     @property
+    def text(self) -> str:
+        """The post's text, with the addresses behind it that it does not show; without them in a turn that may act.
+
+        A page chose the words of its address, and whoever shared it chose none of them.
+        """
+        return self._words_of(self.notification)
+
+    @property
+    def link_hosts(self) -> str:
+        """The hosts of those addresses, where they are left out; "" if there are none."""
+        return link_hosts(self.notification) if self.may_act else ""
+
+    def _words_of(self, post: Post | Notification) -> str:
+        return post.text if self.may_act else with_full_links(post)
+
+    @property
     def author_name(self) -> str:
         """The author's handle, and the display name if there is one: `@ada.test (Ada)`."""
         author = self.notification.author
@@ -139,7 +154,7 @@ class Case:
     @property
     def earlier_lines(self) -> str:
         """The other posts of the thread, a line each, oldest first, those of peers marked; "" if there are none."""
-        return "\n".join(f"{self._speaker(one)}: {' '.join(with_full_links(one).split())}" for one in self._others)
+        return "\n".join(f"{self._speaker(one)}: {' '.join(self._words_of(one).split())}" for one in self._others)
 
     def _speaker(self, post: Post) -> str:
         if post.author.did == self.own_did:

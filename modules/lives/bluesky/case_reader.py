@@ -16,7 +16,6 @@ from modules.lives.bluesky.thread import (
     analyze_thread_view,
     beside_request,
     is_said_by,
-    with_full_links,
 )
 from modules.lives.bluesky.types import Incoming, Pending
 from modules.runtime.llm.types import Importance
@@ -113,7 +112,6 @@ class CaseReader:
         return Ok(
             Case(
                 item=item,
-                text=with_full_links(notification),
                 thread=replace(thread, posts=tuple(post for post in shown if post not in hidden)),
                 own_did=self._atproto.did,
                 importance=importance,

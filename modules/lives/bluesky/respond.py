@@ -151,6 +151,8 @@ class Responder:
         framer = Framer(self._skills, self._rng)
         said = {"picture": offered.framed(framer)} if offered else {}
         said["post"] = framer.frame("post", author=post_case.author_name, uri=post.uri, text=post_case.text)
+        if hosts := post_case.link_hosts:
+            said["post"] += "\n" + framer.frame("links", author="several", uri=post.uri, text=hosts)
         if earlier := post_case.earlier_lines:
             said["conversation"] = framer.frame("conversation", author="several", uri=post.root.uri, text=earlier)
         figures = post_case.figures

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from itertools import pairwise
 from typing import Literal
+from urllib.parse import urlsplit
 
 from adapters.atproto.types import Notification, Post, ThreadNode
 from common.clock import parse_iso_or_none
@@ -34,6 +35,7 @@ _RESTATEMENT = re.compile(
     r"|looking forward|no need to wait|will do)\b",
     re.IGNORECASE,
 )
+_HOST = re.compile(r"[a-z0-9.-]{1,100}")
 _LINK = re.compile(r"https?://\S+")
 _REPO = r"\b(?:github|gitlab)\.com/[\w.-]{1,100}/[\w.-]{1,100}"
 _WORK = re.compile(
@@ -124,9 +126,19 @@ class ThreadAnalysis:
 
 def with_full_links(post: Post | Notification) -> str:
     """The text of a post with the addresses behind it that the text does not show in full, at most four."""
-    untold = [url for url in post.links if url.partition("://")[2].rstrip("/") not in post.text]
-    told = [url for url in untold if len(url) <= _LINK_CHARS][:_MOST_LINKS]
+    told = _untold_links(post)
     return f"{post.text}\n(links: {' '.join(told)})" if told else post.text
+
+
+def link_hosts(post: Post | Notification) -> str:
+    """Return the hosts of those addresses, in one line; "" if there are none."""
+    hosts = (urlsplit(url).hostname or "" for url in _untold_links(post))
+    return " ".join(dict.fromkeys(host for host in hosts if _HOST.fullmatch(host)))
+
+
+def _untold_links(post: Post | Notification) -> list[str]:
+    untold = [url for url in post.links if url.partition("://")[2].rstrip("/") not in post.text]
+    return [url for url in untold if len(url) <= _LINK_CHARS][:_MOST_LINKS]
 
 
 def beside_request(thread: ThreadAnalysis, trusted: Collection[str]) -> tuple[Post, ...]:

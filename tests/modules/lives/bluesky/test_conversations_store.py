@@ -54,7 +54,6 @@ def case_of(
     return Case(
         preference=Preference(),
         item=Pending(notification, notification.indexed_at),
-        text=notification.text,
         thread=thread,
         own_did=ME,
         importance=importance,

@@ -45,7 +45,6 @@ def case(
     thread = analyze_thread_view(node(talk), ME)
     return Case(
         item=Pending(reached, at(minutes)),
-        text=text,
         thread=thread,
         own_did=ME,
         importance=importance,
