@@ -10,9 +10,11 @@ from modules.lives.messages.types import key_of
 from modules.services.inbox import messages
 from modules.services.outbox.bodies import PostBody
 from modules.services.outbox.types import ProposedAction
-from tests.running_town import PASSWORD, RunningTown, awake, replying
+from tests.running_town import PASSWORD, RunningTown, awake, call, replying
 from tests.scenarios.phone import Phone, look
 from town.atproto.faults import Fault
+from town.atproto.values import FOLLOW
+from town.model.types import ChatRequest, Completion
 
 SEND = "chat.bsky.convo.sendMessage"
 
@@ -48,6 +50,31 @@ async def test_what_the_owner_writes_is_answered_with_the_whole_mind_once(runnin
         await look(soul)
         assert phone.answers == ["Slate, since it remembers the rain."]
         assert await soul.app.owner.waiting() == 0
+
+
+@pytest.mark.parametrize("declines", [True, False])
+async def test_what_the_owner_asks_for_by_message_is_the_model_s_to_do_or_to_decline(
+    running_town: RunningTown, *, declines: bool
+) -> None:
+    town, phone = running_town, Phone(running_town, "owner")
+    for name in ("kit", "moss"):
+        town.account(name)
+
+    def mind(request: ChatRequest) -> Completion:
+        done = sum(message.role == "tool" for message in request.messages)
+        if declines or done == 2:
+            return Completion(text="As you wish.")
+        return call("bluesky_follow", did=("@moss.test", "kit.test")[done])
+
+    town.mind.answer = mind
+    async with awake(town.make_home("rebecca")) as soul:
+        await look(soul)
+        phone.says("don't follow kit.test" if declines else "follow kit.test")
+        await look(soul)
+        await soul.send()
+    followed = [str(one.value["subject"]) for one in town.network.records(town.account("rebecca"), FOLLOW)]
+    assert followed == ([] if declines else [town.account("kit")])
+    assert phone.answers == ["As you wish."]
 
 
 async def test_what_was_written_while_the_soul_slept_is_answered_when_it_wakes(running_town: RunningTown) -> None:

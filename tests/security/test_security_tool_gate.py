@@ -36,6 +36,7 @@ FOR_ANYONE = {
 }
 LEAVES_NO_ACT = {"graceful_exit", "stay_silent", "memory_save"}
 THE_OWNERS_OWN_WORDS = {
+    "mute_account",
     "profile_update",
     "complete_commissioning",
     "web_browse_images",

@@ -207,7 +207,9 @@ async def test_whose_turn_comes_later_waits_for_the_answers_before_it_but_not_fo
         for _ in range(3):
             await life.look()
             life.passes(60)
-        assert mind.steps == []
+        assert mind.steps == ["workspace_create"], "asked once, told that others come first, and not asked again"
+        assert standing.town.texts("rowan") == []
+        mind.steps.clear()
         if answers:
             standing.answers(root)
         life.passes(60 if answers else 600)
