@@ -33,6 +33,7 @@ _PURPOSES = {
     "space-participation": "talk in the room",
     "task-document": "writing documents",
     "voice-phrases": "its own words for what it says often",
+    "work-request": "reading who asked for the work of an issue",
     "workspace-health": "judging whether a workspace is finished",
 }
 _PARTS = {
@@ -60,6 +61,7 @@ _RULES = {
     "messages-per-person-a-day": "messages to one person in a day",
     "consent-by-promise": "the commitment behind it",
     "github-creations": "what is created on GitHub in an hour",
+    "github-creations-of-others": "what is created on GitHub in an hour, but for your share",
     "injection": "posts that give orders",
     "loop-pair-hard": "endless talk with one bot",
     "loop-pair-soft": "long talk with one bot",
@@ -76,6 +78,8 @@ _RULES = {
     "same-reply": "the same words to many",
     "strangers": "strangers in an hour",
     "strangers-while-young": "strangers in an hour, for a young account",
+    "turns-on-github": "threads of strangers on GitHub in an hour",
+    "turns-per-repository": "threads of one repository in an hour",
     "turns-per-day": "posts of one account in a day",
     "turns-per-peer": "posts of one peer in an hour",
     "turns-per-person": "posts of one person in an hour",

@@ -127,7 +127,9 @@ class AccountTools:
         if isinstance(did, ToolResult):
             return did
         if await self._database.run(partial(store.mute, did=did, now=self._clock.now())):
-            entry = Entry("life", turn.loop, f"The owner muted {did}", line="social", trigger_uri=turn.cause_id)
+            entry = Entry(
+                "life", turn.loop, f"The owner muted {did}", line="social", trigger_uri=turn.cause_id, dids=(did,)
+            )
             await self._journal.record(entry)
         return self._on_bluesky.words.done("Muted")
 

@@ -70,6 +70,6 @@ async def _change(settings: Settings, home: Home, did: str, *, off: bool) -> Non
         if await database.run(change):
             summary = f"The owner {'unmuted' if off else 'muted'} {did}"
             journal = Journal(database, SilentConsole(), clock, Redactor(settings.secrets))
-            await journal.record(Entry("life", "owner", summary, line="social"))
+            await journal.record(Entry("life", "owner", summary, line="social", dids=(did,)))
     finally:
         await database.close()

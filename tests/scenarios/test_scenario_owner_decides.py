@@ -211,8 +211,10 @@ async def test_a_marked_mention_is_who_it_was_when_the_owner_wrote(running_town:
     ]
     record = {"text": text, "createdAt": iso(SystemClock().now()), "facets": facets}
     town.network.create(town.account("owner"), POST, record)
-    town.mind.answer = mind.respond
-    async with awake(home, clock=HastyClock()) as soul:
+    town.mind.answer, clock = mind.respond, HastyClock()
+    async with awake(home, clock=clock) as soul:
+        await soul.look()
+        clock.ahead += 60  # others who are named go first, a moment each
         await soul.look()
     assert "do not name that account" in mind.told[0]
     assert town.network.records(town.account("rowan"), FOLLOW) == []

@@ -211,7 +211,8 @@ class PersonRequests:
 
     async def _begin_turn(self, asked: Addressed) -> None:
         begins = f"A turn about a request of @{asked.handle} begins"
-        await self._journal.record(Entry("life", LOOP, begins, line=None, author=asked.handle, data={"act": _TURN}))
+        entry = Entry("life", LOOP, begins, line=None, author=asked.handle, data={"act": _TURN}, dids=(asked.did,))
+        await self._journal.record(entry)
         await self._database.run(partial(counts.note, now=self._clock.now(), what=_TURN, did=asked.did))
 
     async def _wait_s(self, rule: EtiquetteRule, did: str) -> float:

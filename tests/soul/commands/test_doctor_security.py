@@ -203,7 +203,8 @@ async def test_after_two_weeks_nobody_has_to_approve(tmp_path: Path) -> None:
     born = iso(SystemClock().now() - timedelta(days=15))
     await database.run(
         lambda connection: connection.execute(
-            "INSERT INTO journal VALUES (NULL, ?, 'life', 'start', 'awake', NULL, '', NULL, NULL, NULL, '{}')", (born,)
+            "INSERT INTO journal VALUES (NULL, ?, 'life', 'start', 'awake', NULL, '', NULL, NULL, NULL, '{}', '')",
+            (born,),
         )
     )
     await database.close()

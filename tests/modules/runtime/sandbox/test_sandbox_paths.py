@@ -82,9 +82,9 @@ def test_a_folder_that_is_a_link_is_no_way_out(home: Home) -> None:
 
 
 def test_a_memory_elsewhere_is_part_of_the_home(tmp_path: Path) -> None:
+    (tmp_path / "elsewhere").mkdir()
     home = Home.at(tmp_path / "home", tmp_path / "elsewhere")
     home.root.mkdir()
-    home.memory.mkdir()
     assert safe_write_file(home.memory / "a" / "b.txt", "hello", home)
     assert safe_read_file(home.memory / "a" / "b.txt", home) == "hello"
     assert not is_writable_path(Path(".memory/a"), home)

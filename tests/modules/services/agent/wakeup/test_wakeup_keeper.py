@@ -99,9 +99,9 @@ class WakeupHome:
     async def archive(self, key: str, summary: str, provenance: Provenance, state: str = "done") -> None:
         now = iso(self.clock.now())
         told = json.dumps(Distilled(summary, "", provenance, (), now).to_json())
-        row = (f"{key}@{now}", "s", key, state, 9, None, 12, "{}", told, now)
+        row = (f"{key}@{now}", "s", key, state, 9, None, 12, "{}", told, now, "")
         await self.database.run(
-            lambda connection: connection.execute("INSERT INTO archives VALUES (?,?,?,?,?,?,?,?,?,?)", row)
+            lambda connection: connection.execute("INSERT INTO archives VALUES (?,?,?,?,?,?,?,?,?,?,?)", row)
         )
 
 

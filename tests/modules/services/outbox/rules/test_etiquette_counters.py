@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from common.person import Person, Trace
+from modules.runtime.database.functions import know_person
 from modules.services.outbox.bodies import DeleteBody, RecordRef, ReplyBody
 from modules.services.outbox.people import OutboxPeople
 from modules.services.outbox.rules.policy import authority
@@ -233,6 +234,7 @@ async def _forget_all(etiquette_outbox: EtiquetteOutbox) -> list[str]:
 
     def forget(rows: sqlite3.Connection) -> list[str]:
         acts = frozenset(row[0] for row in rows.execute("SELECT id FROM intents"))
+        know_person(rows, Person("did:plc:ada"))
         assert OutboxPeople().forget(rows, Trace(Person("did:plc:ada"), intents=acts))
         return [str(tuple(row)) for row in rows.execute("SELECT * FROM other_writes")]
 
