@@ -105,8 +105,8 @@ async def test_drafts_are_listed_shown_and_decided_beside_the_soul(home: Home) -
     first, second, third = await hold(home, "slate or tin?", "a kite over the mill", "the third")
     at = ("--home", str(home.root))
     listed = await soul("drafts", *at)
-    assert [line.split()[0] for line in listed.output.splitlines()[:3]] == [
-        intent.id[:6] for intent in (first, second, third)
+    assert [line.split()[:2] for line in listed.output.splitlines()[:3]] == [
+        [str(number), intent.id[:6]] for number, intent in enumerate((first, second, third), start=1)
     ]
     shown = await soul("drafts", "show", second.id[:4], *at)
     assert "a kite over the mill" in shown.output
