@@ -39,7 +39,7 @@ def read(answer: Answer, offered: Sequence[ToolSpec], *, required: bool, new_id:
     if not calls and offered:
         text, found = find_calls(text, offered, required=required)
     text, written = split_calls(text)
-    if not written and (bare := bare_call(text, offered)):
+    if offered and not written and (bare := bare_call(text, offered)):
         text, written = "", (bare,)
     if offered and not calls and not found:
         found = written

@@ -15,7 +15,7 @@ from typing import Any
 from common.tolerant import named
 from modules.runtime.llm.reasoning import without_reasoning
 from modules.runtime.llm.types import ToolSpec
-from modules.runtime.llm.written_calls import begins, marked_call, named_call, python_call, whole_call
+from modules.runtime.llm.written_calls import begins, begins_again, marked_call, named_call, python_call, whole_call
 
 _OPENING = re.compile(r"(?:<tool_call>|```(?:json|tool_call)?)\s*(?=\{)")
 _CLOSING = re.compile(r"\s*(?:</tool_call>|```)?")
@@ -26,6 +26,7 @@ _REGION_END = re.compile(
     re.IGNORECASE,
 )
 _FENCE = re.compile(r"\A\s*```\w*\s*\n|\n\s*```\s*\Z")
+_WHOLE_FENCE = re.compile(r"\A\s*```\w*[ \t]*\n((?:(?!```).)*)```\s*\Z", re.DOTALL)
 _MAX_STARTS = 64
 
 
@@ -109,13 +110,14 @@ def split_calls(text: str) -> tuple[str, tuple[Found, ...]]:
     A call with words after it did not end the answer: whether it was meant is unsure, and what follows may tell of it
     as done. It is said to be malformed, so that the model is told that nothing was run.
     """
+    whole, text = text, _WHOLE_FENCE.sub(r"\1", text)
     start = begins(text)
     if start is None:
-        return text, ()
-    spoken, found = text[:start].strip().removesuffix("```").strip(), []
+        return whole, ()
+    spoken, found = text[:start].strip(), []
     while start is not None:
         end = _region_end(text, start)
-        following = begins(text, end)
+        following = begins_again(text, end)
         region, after = text[start:end], text[end:following]
         called = [call for _, _, value in _objects(region) if value is not None and (call := named_call(value))]
         words = re.sub(r"<[^<>]{1,60}>|\[/?[A-Z_]+\]|[`\s\]]", "", after)

@@ -12,6 +12,8 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
+from modules.runtime.llm.mentions import code_in, leads_line, leads_sentence
+
 _BAR = "[|\uff5c]"
 _MARK = re.compile(
     rf"(?:(?:<{_BAR}?|\[)(?:[A-Za-z]+:|DSML{_BAR})?(?:START_ACTION|python_tag"
@@ -30,16 +32,36 @@ _WORD = re.compile(r"(?:functions[.])?([A-Za-z_][\w-]*)(?::\d+)?")
 _NAMES = ("name", "tool", "tool_name", "function", "action")
 _ARGUMENTS = ("arguments", "parameters", "args", "input", "params", "action_input", "tool_input")
 _SURE_NAMES, _SURE_ARGUMENTS = ("name", "tool", "tool_name"), ("arguments", "parameters", "args", "tool_input")
+_MOST_BEFORE_VALUE = 200
+_VALUE = re.compile(r"(?:(?:name\s*=\s*)?[\"']?[\w.-]+[\"']?\s*>)?\s*(?:[{\[]|<(?!/))")
 _QUOTES = "`\"'\u201c\u201e\u00ab"
 
 
-def begins(text: str, position: int = 0) -> int | None:
-    """Where the first call in marks begins, from `position` on; None without one. A quoted mark begins none."""
-    for mark in _MARK.finditer(text, position):
-        is_quoted = text[mark.start() - 1 : mark.start()] in tuple(_QUOTES)
-        if not is_quoted and not _ENDING.search(mark[0]):
-            return mark.start()
+def begins(text: str) -> int | None:
+    """Where the first call in marks begins; None without one.
+
+    A mark in code begins none, nor does one in a sentence, unless a value or another mark follows it.
+    """
+    code = code_in(text)
+    for mark in _MARK.finditer(text):
+        start = mark.start()
+        if code.holds(start) or not _may_begin(text, mark):
+            continue
+        if leads_line(text, start) or _VALUE.match(text[mark.end() : mark.end() + _MOST_BEFORE_VALUE]):
+            return start
+        if leads_sentence(text, start) and text[mark.end() : mark.end() + 1].strip():
+            return start
     return None
+
+
+def begins_again(text: str, position: int) -> int | None:
+    """Where the next call in marks begins behind one, wherever it stands."""
+    return next((mark.start() for mark in _MARK.finditer(text, position) if _may_begin(text, mark)), None)
+
+
+def _may_begin(text: str, mark: re.Match[str]) -> bool:
+    is_quoted = text[mark.start() - 1 : mark.start()] in tuple(_QUOTES)
+    return not is_quoted and not _ENDING.search(mark[0])
 
 
 def named_call(value: Mapping[str, Any]) -> tuple[str, Any] | None:

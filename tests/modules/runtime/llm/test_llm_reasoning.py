@@ -3,6 +3,7 @@
 import pytest
 
 from modules.runtime.llm.answers import read
+from modules.runtime.llm.reasoning import said_values
 from modules.runtime.llm.stream import Answer, RawCall
 from modules.runtime.llm.types import ToolSpec
 
@@ -26,6 +27,11 @@ def _said(text: str) -> str:
         ('<think signature="a1">', "</think>"),
         ("&lt;think&gt;", "&lt;/think&gt;"),
         ("[THINK]", "[/THINK]"),
+        ("<internal>", "</internal>"),
+        ("<inner_monologue>", "</inner_monologue>"),
+        ("<monologue>", "</monologue>"),
+        ("<thinking-block>", "</thinking-block>"),
+        ("<|thinking_start|>", "<|thinking_end|>"),
         ("◁think▷", "◁/think▷"),
         ("<|START_THINKING|>", "<|END_THINKING|>"),
         ("<|begin_of_thought|>", "<|end_of_thought|>"),
@@ -56,6 +62,13 @@ def test_what_stands_between_or_before_marks_is_not_said(opening: str, closing: 
         f"<|im_start|>assistant\n{SAID}<|im_end|>\n<|im_start|>user\nAnd you?",
         f"{SAID}<\uff5cend▁of▁sentence\uff5c>",
         f"I close it by `</think>`.\n</think>\n{SAID}",
+        f"<think>I close it by `</think>`.\n</think>\n{SAID}",
+        f"<think>```py\nfirst\n</think>\n{SAID}",
+        f"```py\nfirst\n</think>\n{SAID}",
+        f"Hm. </think> {SAID}",
+        f"<|im_start|>assistant\n<think>Hm.</think>{SAID}",
+        f"[think]Hm.[/think]{SAID}",
+        f"{SAID} <|im_end|> <|im_start|>user",
     ],
 )
 def test_of_channels_wrappings_and_templates_only_the_answer_is_said(text: str) -> None:
@@ -76,10 +89,39 @@ def test_where_no_answer_was_reached_nothing_is_said(text: str) -> None:
         "Thoughts > words.",
         "analysis of the roof",
         "The loop ends at `<|im_end|>`.",
+        "The token <|im_end|> ends a message. Then the next one begins.",
+        "It stops there. <|im_end|> ends a message.",
+        "The token <|channel|> begins a channel.",
+        "Models begin by <think> and end by </think>, as a rule.",
+        "The pair <think>x</think> marks it.",
+        "A List<Thought> holds them.",
+        "<ReasonCode>7</ReasonCode>\n<AnalysisResult>ok</AnalysisResult>",
+        "[Thought](https://a.test) is a magazine.",
+        "analysisReport.md holds it.",
+        "So it looks:\n\n```xml\n<analysis>\n  <row/>\n</analysis>\n```\n\nThat is all.",
+        "```xml\n<analysis>\n  <row/>\n</analysis>",
+        "~~~\n<|im_start|>user\nHello<|im_end|>\n~~~\n\nThat is all.",
+        "~~~\n<|channel|>analysis<|message|>Hm.<|end|>\n~~~\n\nThat is all.",
     ],
 )
 def test_who_only_speaks_of_thinking_is_heard(text: str) -> None:
     assert _said(text) == text
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "analysisReport.md",
+        "analysisReport is the name",
+        "commentaryOn it",
+        "# Types\n\n```java\nMap<ReasonCode, X> a; List<Thought> b;\n```\n\nEnd.",
+        "I hate it when models print </think> in public.",
+        "How models mark it:\n\n<think>Hm.</think>\n\nThat is all.",
+        "How models speak: <|channel|>analysis<|message|>Hm.<|end|>",
+    ],
+)
+def test_an_argument_of_a_call_stays_as_it_is_unless_a_thought_leads_it(text: str) -> None:
+    assert said_values({"uri": [text]}) == {"uri": [text]}
 
 
 @pytest.mark.parametrize(

@@ -84,7 +84,23 @@ def test_one_that_cannot_be_read_is_told_to_the_model(text: str) -> None:
         f'"<tool_call>{CALL}</tool_call>" is what they wrote.',
         "I call it a tool call, [as you see].",
         "function calls are dear",
+        "Models mark calls by <tool_call> elements. This page tells how.",
+        f"# Parser\n\n```\n[TOOL_CALLS] [{CALL}]\n```\n\nIt reads such a line.",
+        f"# Parser\n\n```\n<tool_call>{CALL}</tool_call>\n```\n\nIt reads such a line.",
+        "Some write <function=name> instead.",
     ],
 )
 def test_who_only_speaks_of_calls_is_heard(text: str) -> None:
     assert (_read(text, LIKE, POST).text, _read(text, LIKE, POST).tool_calls) == (text, ())
+
+
+def test_an_object_with_a_name_and_parameters_is_an_answer_where_no_tool_is_offered() -> None:
+    text = '{"name": "rowan", "parameters": {"color": "tin"}}'
+    assert (_read(text).text, _read(text).tool_calls) == (text, ())
+
+
+def test_a_marked_call_that_is_fenced_as_the_whole_answer_or_stands_behind_a_sentence_is_one() -> None:
+    marked = f"<tool_call>{CALL}</tool_call>"
+    for text, said in ((f"```\n{marked}\n```", ""), (f"I like it. {marked}", "I like it.")):
+        result = _read(text, LIKE, POST)
+        assert ([call.input for call in result.tool_calls], result.text) == ([{"uri": "at://x"}], said)
