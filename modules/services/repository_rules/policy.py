@@ -24,16 +24,32 @@ KEPT_FOR = timedelta(days=30)
 """So long a verdict holds; one that is not clear holds a week."""
 UNCLEAR_FOR = timedelta(days=7)
 
-_READ_TYPES = frozenset({"file", "symlink"})
 _TEMPLATES = re.compile(r"(?:issue|pull_request|discussion)_template", re.IGNORECASE)
-_PAGE = re.compile(r".+\.(?:md|mdx|markdown|rst|adoc|asciidoc|org)|[A-Z][A-Z0-9_ -]*(?:\.txt)?", re.DOTALL)
 _FORM = re.compile(r".+\.ya?ml", re.DOTALL | re.IGNORECASE)
+# NOTE(self): what is no file of a program counts as a page, whatever it is called: a page of an unknown form is read,
+# or the owner is asked.
+_OF_PROGRAMS = re.compile(
+    r".*\.(?:[\w-]*(?:ignore|rc|attributes|modules|config|keep|version|mailmap|env|profile)"
+    r"|ya?ml|toml|json[c5l]?|xml|cfg|conf|ini|properties|lock|sum|mod|work|gradle|cmake|in|am|ac|m4|mk|nix|bzl|bazel"
+    r"|pyi?|pyx|ipynb|rb|gemspec|rake|[cm]?[jt]sx?|vue|svelte|s?css|less|rs|go|java|kts?|scala|sbt|clj[sc]?|swift|dart"
+    r"|cs|fs|vb|csproj|sln|props|targets|c|h|cc|cpp|cxx|hh|hpp|mm?|zig|hs|cabal|ml|mli|exs?|erl|php|pl|pm|r|jl|lua|el"
+    r"|sh|bash|zsh|fish|ps1|bat|cmd|sql|proto|graphql|tf|csv|tsv|parquet|diff|patch|map|snap|asc|sig|pem"
+    r"|png|jpe?g|gif|svg|ico|webp|avif|mp[34]|webm|mov|wav|ogg|woff2?|ttf|otf|zip|t?gz|bz2|xz|jar|whl|wasm|exe|dll|so)"
+    r"|(?:make|docker|gem|rake|jenkins|proc|vagrant|brew|pip|just)file|configure|gradlew|mvnw|cmakelists\.txt"
+    r"|requirements(?:[-_]\w+)?\.txt",
+    re.DOTALL | re.IGNORECASE,
+)
 # NOTE(self): by convention these tell of the past, or what the law says, and they are the longest of all.
 _RECORD = re.compile(
-    r"(?:licen[cs]e|copying|notice|patents|authors|contributors|change|history|news|releas)", re.IGNORECASE
+    r"(?:licen[cs]e|copying|notice|patents|authors|contributors|change[-_ ]?log|changes|history|news|releases"
+    r"|release[-_ ]?notes)(?:\.[a-z]+)?",
+    re.IGNORECASE,
 )
+# NOTE(self): a floor and no more: of `docs`, which may be a whole book, a page under another name is not read.
 _NAMED = re.compile(
-    r"read_?me|contribut|conduct|(?<![^\W_])(?:ai|llms?|genai|agents?|claude|gemini|copilot)(?![^\W_])", re.IGNORECASE
+    r"read_?me|contribut|conduct|polic(?:y|ies)|guideline|richtlinie"
+    r"|(?<![^\W_])(?:ai|ki|llms?|genai|agents?|bots?|rules?|claude|gemini|copilot)(?![^\W_])",
+    re.IGNORECASE,
 )
 
 
@@ -45,20 +61,24 @@ def template_folders(listed: Iterable[ContentEntry]) -> list[str]:
 def files_to_read(listed: Iterable[ContentEntry]) -> list[ContentEntry]:
     """Return the files in which something may stand on how to take part, those that most likely do first.
 
-    These are all pages but for records of the past. Of `docs`, which may be a whole book, only pages that are named
-    for it, and templates.
+    These are all but the files of programs and records of the past. Of `docs`, which may be a whole book, only those
+    that are named for it, and templates. A folder that stands elsewhere (a submodule) is among them if it matters.
     """
-    found = [one for one in listed if one.type in _READ_TYPES and _is_read(one)]
-    return sorted(found, key=lambda one: (not _NAMED.search(one.name), one.path))
+    return sorted((one for one in listed if _is_read(one)), key=lambda one: (not _NAMED.search(one.name), one.path))
 
 
 def _is_read(one: ContentEntry) -> bool:
     folder = one.path.rpartition("/")[0]
-    if _TEMPLATES.fullmatch(folder.rpartition("/")[2]):
-        return bool(_PAGE.fullmatch(one.name) or _FORM.fullmatch(one.name))
-    if not _PAGE.fullmatch(one.name) or _RECORD.match(one.name):
+    is_named = _NAMED.search(one.name) is not None
+    if one.type == "dir":
         return False
-    return folder != "docs" or _NAMED.search(one.name) is not None
+    if one.type == "submodule":
+        return is_named or one.path.lower() in FOLDERS
+    if _TEMPLATES.fullmatch(folder.rpartition("/")[2]) and _FORM.fullmatch(one.name):
+        return True
+    if _OF_PROGRAMS.fullmatch(one.name) or _RECORD.fullmatch(one.name):
+        return False
+    return is_named or folder != "docs"
 
 
 def pieces(path: str, text: str) -> Iterator[str]:

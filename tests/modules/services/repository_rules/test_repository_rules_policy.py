@@ -34,12 +34,31 @@ def test_all_pages_are_read_that_may_tell_how_to_take_part_in_any_language_those
     )  # fmt: skip
     passed_over = (
         "main.py", "requirements.txt", "Makefile", "LICENSE", "CHANGELOG.md", "docs/airport.md", "docs/tutorial.md",
-        ".github/workflows.yml",
+        ".github/workflows.yml", ".gitignore", "go.mod", "NOTICE.txt", "HISTORY.rst", "logo.PNG", "Cargo.lock",
     )  # fmt: skip
     found = [one.path for one in files_to_read([*entries(*passed_over, *read), *entries("README", kind="dir")])]
     assert sorted(found) == sorted(read)
     assert set(found[:9]) == set(read[:9])
     assert [one.path for one in files_to_read(entries("CONTRIBUTING.md", kind="symlink"))] == ["CONTRIBUTING.md"]
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        "contributing", "contributing.txt", "CONTRIBUTING.MD", "CONTRIBUTING.html", "CONTRIBUTING.textile",
+        "CONTRIBUTING.pdf", "README.MD", "README.rdoc", "README.pod", "ai-policy.txt", "llms.txt", ".cursorrules",
+        ".github/pull_request_template.txt", ".github/ISSUE_TEMPLATE/bug.txt", "NOTICE-AI.md", "License-AI.md",
+        "CHANGES_POLICY.md", "history-of-ai-policy.md", "News from here.md", "docs/KI-Richtlinie.md",
+        "docs/no-bots.md", "docs/policy.md", "docs/AI_POLICY.HTML", "profile", "\u8d21\u732e\u6307\u5357.TXT",
+    ],
+)  # fmt: skip
+def test_a_page_is_read_whatever_its_case_and_ending(path: str) -> None:
+    assert [one.path for one in files_to_read(entries(path))] == [path]
+
+
+def test_a_folder_of_pages_that_stands_elsewhere_is_told_as_one_that_must_be_read() -> None:
+    listed = entries("docs", "vendor", "ai-policy", kind="submodule")
+    assert {one.path for one in files_to_read(listed)} == {"docs", "ai-policy"}
 
 
 def test_folders_of_templates_are_looked_into() -> None:
