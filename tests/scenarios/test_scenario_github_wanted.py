@@ -10,7 +10,7 @@ from modules.runtime.llm.types import ToolCall
 from modules.services.agent.tools.types import Turn
 from modules.services.commitments.policy import HOST_REQUEST
 from modules.services.commitments.types import CommitmentRequest, QueuedCommitment
-from modules.services.outbox.github_bodies import IssueBody, PullRequestBody
+from modules.services.outbox.github_bodies import IssueBody, LabelBody, PullRequestBody
 from modules.services.outbox.types import ProposedAction
 from tests.running_town import RunningSoul, RunningTown, awake
 from tests.scenarios.github_talk import CLOCK, RULES, Place, in_foreign_place, minding
@@ -116,6 +116,21 @@ async def test_the_owner_has_the_last_word_and_says_it_once_for_a_repository(run
         (draft,) = await soul.app.services.outbox.held()
         await soul.app.services.outbox.approve(draft.id)
         assert (await state_of(soul, issue(place, "A fence")))[0] == "pending"
+
+
+async def test_of_what_the_owner_said_of_a_repository_the_newest_counts_whatever_it_was_about(
+    running_town: RunningTown,
+) -> None:
+    running_town.mind.answer = minding(rule="conditions")
+    async with in_foreign_place(running_town, **CONDITIONS) as place, awake(place.home(), clock=CLOCK) as soul:
+        outbox = soul.app.services.outbox
+        labels = LabelBody(repo=place.repo.full_name, number=1, add=("gate",), commitment_id="c", source="space")
+        asked = await outbox.submit(issue(place))
+        soul.passes(1)
+        refused = await outbox.submit(ProposedAction(labels, "c#label"))
+        await outbox.approve(asked.intent.id)
+        await outbox.reject(refused.intent.id)
+        assert (await state_of(soul, issue(place, "A fence")))[0] == "blocked"
 
 
 async def test_what_the_owner_asks_for_is_done_also_where_ai_is_not_wanted(running_town: RunningTown) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import json
 import sqlite3
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from datetime import datetime, timedelta
 
 from common.clock import iso, parse_iso
@@ -275,6 +275,13 @@ def another_goes_first(connection: sqlite3.Connection, intent: Intent, body: Dir
 def of_kind(connection: sqlite3.Connection, kind: IntentKind, limit: int) -> list[Intent]:
     """The last `limit` of a kind, newest first."""
     return _select(connection, "kind = ?", kind, limit=limit)
+
+
+def newest_of_owner(connection: sqlite3.Connection, kinds: Collection[IntentKind], repo: str) -> Intent | None:
+    """The newest of these kinds in a repository, `owner/name` in any case, to which the owner said yes or no."""
+    said = f"(by_owner OR rejected) AND kind IN ({', '.join('?' * len(kinds))})"
+    place = "lower(iif(json_valid(body), body, '{}') ->> 'repo') = lower(?)"
+    return next(iter(_select(connection, f"{said} AND {place}", *kinds, repo, limit=1)), None)
 
 
 def active_duplicate(connection: sqlite3.Connection, dedup_key: str) -> Intent | None:

@@ -16,19 +16,14 @@ from common.errors import BudgetExceeded, Transient
 from common.result import Err
 from modules.runtime.database.database import Database
 from modules.services.outbox import store
-from modules.services.outbox.bodies import IntentKind
-from modules.services.outbox.github_bodies import GITHUB_KINDS, OnGitHub, PullRequestBody
+from modules.services.outbox.github_bodies import OnGitHub, PullRequestBody
 from modules.services.outbox.rules.policy import held_to, is_ours
 from modules.services.outbox.rules.rules import PULLS_PER_REPOSITORY, WELCOME
 from modules.services.outbox.rules.types import TrustCircle
 from modules.services.outbox.types import ProposedAction, Verdict
-from modules.services.repository_rules.checking import NoSuchRepository, RepositoryRules
+from modules.services.repository_rules.checking import ASKED, NoSuchRepository, RepositoryRules
 
 ASK_AGAIN_S = 300.0
-
-_QUIET: frozenset[IntentKind] = frozenset({"star", "account_follow", "comment_deletion", "repository"})
-_ASKED: frozenset[IntentKind] = frozenset(GITHUB_KINDS) - _QUIET
-"""What others there see of us; a star, what takes our own words back, and a repository of our own are none of it."""
 
 _ON_ITS_WAY = frozenset({"held", "pending", "sending"})
 _LOOKED_AT = 200
@@ -45,7 +40,7 @@ class ForeignRepositories:
 
     async def __call__(self, action: ProposedAction) -> Sequence[Verdict]:
         body = action.body
-        if not isinstance(body, OnGitHub) or action.kind not in _ASKED or not self.github.configured:
+        if not isinstance(body, OnGitHub) or action.kind not in ASKED or not self.github.configured:
             return ()
         if not self.is_foreign(body.repo):
             return ()

@@ -21,8 +21,7 @@ from modules.runtime.journal.journal import Journal
 from modules.runtime.journal.types import Entry
 from modules.runtime.llm.types import Importance
 from modules.services.outbox import store as outbox_rows
-from modules.services.outbox.github_bodies import GitHubKind, OnGitHub
-from modules.services.outbox.types import Intent
+from modules.services.outbox.github_bodies import GITHUB_KINDS, GitHubKind
 from modules.services.repository_rules import store
 from modules.services.repository_rules.policy import (
     DEFAULTS,
@@ -40,8 +39,9 @@ from modules.services.repository_rules.types import Rule, Verdict, VerdictCode
 
 LOOP = "repository-rules"
 
-_LOOKED_AT = 200
-_SPOKEN: tuple[GitHubKind, ...] = ("issue_comment", "issue", "pull_request", "review")
+_QUIET: frozenset[GitHubKind] = frozenset({"star", "account_follow", "comment_deletion", "repository"})
+ASKED: frozenset[GitHubKind] = frozenset(GITHUB_KINDS) - _QUIET
+"""What others there see of us; a star, what takes our own words back, and a repository of our own are none of it."""
 
 
 class NoSuchRepository(Transient):
@@ -152,13 +152,7 @@ class RepositoryRules:
 
 def _owner_word(connection: sqlite3.Connection, repo: Repo) -> Verdict | None:
     """What the owner said last of something of ours there; None if nothing."""
-    for kind in _SPOKEN:
-        for intent in outbox_rows.of_kind(connection, kind, _LOOKED_AT):
-            if _place(intent) == repo.full_name.lower() and (intent.rejected or intent.by_owner):
-                return Verdict(VerdictCode.OWNER_NO if intent.rejected else VerdictCode.OWNER_YES, at=intent.created_at)
-    return None
-
-
-def _place(intent: Intent) -> str:
-    """The repository of an intent, `owner/name` in lower case; "" if it has none."""
-    return intent.body.repo.lower() if isinstance(intent.body, OnGitHub) else ""
+    said = outbox_rows.newest_of_owner(connection, ASKED, repo.full_name)
+    if said is None:
+        return None
+    return Verdict(VerdictCode.OWNER_NO if said.rejected else VerdictCode.OWNER_YES, at=said.created_at)
