@@ -141,10 +141,16 @@ class OwnerCommands:
 
     async def trust(self, rest: str) -> Sequence[str]:
         name = _one(rest, "trust")
-        if self._names.accept(name):
-            return [f"{name} counts as whoever has that name now"]
-        waiting = ", ".join(one.name for one in self._names.waiting())
-        return [f"No change of {name} waits for you" + (f"; these do: {waiting}" if waiting else "")]
+        waiting = ", ".join(one.label for one in self._names.waiting())
+        match await self._names.accept(name):
+            case "accepted":
+                return [f"{name} counts as whoever has that name now"]
+            case "several":
+                return [f"More than one {name} waits for you, say which: {waiting}"]
+            case "another":
+                return [f"{name} is somebody else again than you were told: nothing is accepted, see the line above"]
+            case "none":
+                return [f"No change of {name} waits for you" + (f"; these do: {waiting}" if waiting else "")]
 
     async def replies(self, rest: str) -> Sequence[str]:
         who, _, post = _one(rest, "replies").partition(" ")

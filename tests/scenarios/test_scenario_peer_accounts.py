@@ -49,7 +49,7 @@ async def test_a_login_that_somebody_else_took_over_is_no_peers_until_the_owner_
         await cycle(soul)
         assert services.peer_registry.get_listed_accounts() == []
         assert [one.name for one in services.pinned_names.waiting()] == ["sh-wren"]
-        assert services.pinned_names.accept("SH-wren")
+        assert await services.pinned_names.accept("SH-wren") == "accepted"
         clock.ahead += DAY_S
         await cycle(soul)
         assert [one.id for one in services.peer_registry.get_listed_accounts()] == [new.id]

@@ -17,17 +17,33 @@ from modules.runtime.record_file import Moment, Record, RecordFile
 
 FILE = "pinned_names.json"
 Kind = Literal["github", "bluesky", "repository"]
+Acceptance = Literal["accepted", "none", "several", "another"]
+"""What became of it; nothing but for the first. `several`: more than one kind waits under the name.
+
+`another`: another id answers than the one of which the owner was told; now they are told of that one.
+"""
 _LOOP = "pinned-names"
+_NOBODY = frozenset({"", "0"})
+"""What stands for no account at all: no name is ever pinned to it."""
 
 
 class PinnedName(Record):
-    """A name, and the id for which it stands; `found` is another id that answered since, and waits for the owner."""
+    """A name, and the id for which it stands; `found` is another id that answered since, and waits for the owner.
+
+    `told` is the other id of which the owner was told when they were asked last: no other one can be accepted.
+    """
 
     kind: Kind
     name: str
     id: str
     since: Moment
     found: str | None = None
+    told: str | None = None
+
+    @property
+    def label(self) -> str:
+        """The name with its kind, which tells it from the same name of another kind."""
+        return f"{self.kind}:{self.name}"
 
 
 class PinnedNames:
@@ -52,8 +68,10 @@ class PinnedNames:
     async def check(self, kind: Kind, name: str, answered: str) -> bool:
         """Return whether the id that answered for a name is the one for which it stands; the first one is kept.
 
-        The owner is told once of another one. Raises `StorageError`.
+        The owner is told once of another one. What stands for nobody is neither. Raises `StorageError`.
         """
+        if answered in _NOBODY:
+            return False
         key = _key(kind, name)
         known = self._file.records.get(key)
         if known is None:
@@ -61,30 +79,38 @@ class PinnedNames:
             return True
         found = None if answered == known.id else answered
         if found != known.found:
-            self._keep(known.replace(found=found))
+            known = known.replace(found=found, told=known.told or found)
+            self._keep(known)
             if found:
-                await self._tell(name)
+                await self._tell(known)
         return found is None
 
     def waiting(self) -> list[PinnedName]:
         """Return the names for which another id answered."""
-        return [one for one in self._file.records.values() if one.found]
+        return [one for one in self._file.records.values() if one.found and one.found not in _NOBODY]
 
-    def accept(self, name: str) -> bool:
-        """Let a name stand for whoever answers now; return whether it waited for that. Raises `StorageError`."""
-        waiting = [one for one in self.waiting() if one.name.lower() == name.lower()]
-        for one in waiting:
-            self._keep(one.replace(id=one.found, found=None, since=self._clock.now()))
-        return bool(waiting)
+    async def accept(self, name: str) -> Acceptance:
+        """Let a name, or `kind:name`, stand for the id of which the owner was told. Raises `StorageError`."""
+        waiting = [one for one in self.waiting() if name.lower() in {one.name.lower(), one.label.lower()}]
+        if len(waiting) != 1:
+            return "several" if waiting else "none"
+        (one,) = waiting
+        if one.found != one.told:
+            one = one.replace(told=one.found)
+            self._keep(one)
+            await self._tell(one)
+            return "another"
+        self._keep(one.replace(id=one.found, found=None, told=None, since=self._clock.now()))
+        return "accepted"
 
     def _keep(self, one: PinnedName) -> None:
         self._file.records[_key(one.kind, one.name)] = one
         self._file.save()
 
-    async def _tell(self, name: str) -> None:
-        summary = f"{name} is somebody else now than when it was first seen: it gives no rights until you accept that"
-        reason = f"/trust {name} accepts it"
-        await self._record(Entry("decision", _LOOP, summary, line="warn", reason=reason))
+    async def _tell(self, one: PinnedName) -> None:
+        who = f"{one.label} is somebody else now ({one.found}) than when it was first seen ({one.id})"
+        summary = f"{who}: it gives no rights until you accept that"
+        await self._record(Entry("decision", _LOOP, summary, line="warn", reason=f"/trust {one.label} accepts it"))
 
 
 def _key(kind: Kind, name: str) -> str:

@@ -54,7 +54,7 @@ async def test_a_listed_handle_that_somebody_else_took_over_gives_no_rights_unti
         assert services.workspaces.get(GARDEN) is None
         assert services.account.peers() == {"did:plc:former"}
         assert any("wren.test is somebody else now" in line for _, line, _ in life.console.lines)
-        assert services.pinned_names.accept("wren.test")
+        assert await services.pinned_names.accept("wren.test") == "accepted"
         running_town.network.post_as(wren, f"@rowan.test is {ADDRESS} good?")
         await life.look()
         assert services.workspaces.get(GARDEN) is not None
