@@ -172,6 +172,11 @@ def local(moment: datetime, timezone: str = "") -> datetime:
     return moment.astimezone(ZoneInfo(timezone) if timezone else None)
 
 
+def from_local(moment: datetime, timezone: str = "") -> datetime:
+    """Return the UTC moment of a date and time without a zone, as the clocks of `local` show it."""
+    return (moment.replace(tzinfo=ZoneInfo(timezone)) if timezone else moment.astimezone()).astimezone(UTC)
+
+
 def is_timezone(name: str) -> bool:
     """Whether `local` knows this time zone."""
     try:

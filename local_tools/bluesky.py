@@ -33,6 +33,7 @@ from local_tools.bluesky_turns import (
     bare_account,
     data_of,
     fitted,
+    has_own_words,
     is_by_owner,
     is_urgent,
     may_end_without_words,
@@ -126,6 +127,7 @@ class BlueskyTools:
             cause_id=turn.cause_id or turn.loop,
             urgent=is_urgent(turn),
             by_owner=is_by_owner(turn),
+            own_words=has_own_words(text, turn),
             hold=turn.hold or (shown.hold if shown else ""),
         )
         return self.answered(published, "posted", ends=isinstance(subject, ExpressionTurn))

@@ -15,6 +15,7 @@ from local_tools.bluesky_looks import BlueskyLooks
 from local_tools.messages import MessageTools, message_tools
 from local_tools.pictures import picture_tools
 from local_tools.reply_limits import reply_limit_tools
+from local_tools.scheduled_posts import scheduled_post_tools
 from local_tools.web import web_tools
 from modules.lives.bluesky.life import BlueskyState
 from modules.runtime.database.database import Database
@@ -44,7 +45,7 @@ class BlueskyFamilyServices(JudgeServices, Protocol):
 
 
 def all_bluesky_tools(services: BlueskyFamilyServices, state: BlueskyState) -> Sequence[Tool]:
-    """Return those for posts, follows, messages, limits of replies, pictures, and pages of the web."""
+    """Return those for posts, follows, messages, limits of replies, posts for later, pictures, and pages of the web."""
     atproto, publisher, skills = services.atproto, state.publisher, services.skills
     on_bluesky = BlueskyTools(
         atproto,
@@ -69,6 +70,7 @@ def all_bluesky_tools(services: BlueskyFamilyServices, state: BlueskyState) -> S
         *account_tools(accounts, skills),
         *message_tools(MessageTools(services.outbox, skills)),
         *reply_limit_tools(state.reply_limits, publisher, on_bluesky, skills),
+        *scheduled_post_tools(services.outbox, publisher, on_bluesky, skills, services.me.timezone),
         *picture_tools(services.pictures, publisher, on_bluesky, skills, services.rng),
         *web_tools(services.web, on_bluesky, skills),
     )

@@ -12,6 +12,7 @@ from pydantic import BaseModel
 from common.constants import PORTABLE_MAX_GRAPHEMES
 from common.provenance import Provenance
 from common.text.graphemes import grapheme_len, leading_sentences
+from common.text.strings import is_given_in
 from local_tools.words import ToolWords
 from modules.lives.bluesky.types import Act, ExpressionTurn, Published, ThreadTurn
 from modules.services.agent.tools.types import Tool, ToolResult, Turn
@@ -77,6 +78,11 @@ def is_by_owner(turn: Turn) -> bool:
     return turn.provenance is Provenance.OWNER
 
 
+def has_own_words(text: str, turn: Turn) -> bool:
+    """Return whether the owner asked for a post and did not give its words."""
+    return is_by_owner(turn) and not (turn.request and is_given_in(text, turn.request.text))
+
+
 def post_problem(text: str, turn: Turn) -> Literal["Post Not Sent", "Post Itself"] | None:
     """Return why `text` must not be posted, as the name of the answer that the model reads; None if it may.
 
@@ -110,7 +116,7 @@ def telling_of(name: str, handler: Handler, words: ToolWords) -> Handler:
         if not isinstance(subject, ThreadTurn) or result.is_error or result.data.get("held"):
             return result
         values = {key: ", ".join(value) if isinstance(value, list) else value for key, value in arguments}
-        told = words.act_done(name, **values)
+        told = words.act_done(name, **{**values, **result.data.get("told", {})})
         subject.revisions.told_done.append(told)
         return replace(result, content=told)
 

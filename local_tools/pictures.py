@@ -25,7 +25,7 @@ from common.result import Err
 from common.text.graphemes import fit_post_text, grapheme_len, truncate_graphemes
 from common.text.untrusted import clean, one_line
 from local_tools.bluesky import BlueskyTools
-from local_tools.bluesky_turns import is_by_owner, is_urgent
+from local_tools.bluesky_turns import has_own_words, is_by_owner, is_urgent
 from local_tools.picture_inputs import (
     ArenaChannelInput,
     ArenaPostInput,
@@ -203,7 +203,13 @@ class PictureTools:
         cause, by_owner, urgent = turn.cause_id or turn.loop, is_by_owner(turn), is_urgent(turn)
         if not uri:
             return await self._publisher.post(
-                text, pictures=(picture,), cause_id=cause, urgent=urgent, by_owner=by_owner, hold=turn.hold
+                text,
+                pictures=(picture,),
+                cause_id=cause,
+                urgent=urgent,
+                by_owner=by_owner,
+                own_words=has_own_words(text, turn),
+                hold=turn.hold,
             )
         return await self._publisher.reply(
             text,

@@ -9,6 +9,7 @@ from pydantic import BaseModel, Field
 from local_tools.bluesky import BlueskyTools
 from local_tools.bluesky_inputs import OwnPostInput
 from local_tools.bluesky_turns import (
+    has_own_words,
     is_by_owner,
     is_urgent,
     once_for,
@@ -78,6 +79,7 @@ class ReplyLimitTools:
             cause_id=turn.cause_id or turn.loop,
             urgent=is_urgent(turn),
             by_owner=is_by_owner(turn),
+            own_words=has_own_words(args.text, turn),
             hold=turn.hold,
         )
         return self._on_bluesky.answered(published, "posted", ends=False)

@@ -143,7 +143,7 @@ def drafts(
     home: Home = Path(),
     json: Json = False,
 ) -> None:
-    """What waits for your yes, and your answer to it; also while the SOUL runs."""
+    """What waits for your yes or is scheduled, and your answer to it; also while the SOUL runs."""
     from soul.commands.drafts import run_drafts  # noqa: PLC0415 - only this command needs it
 
     run_drafts(home, action, ids or (), reason=reason, json_wanted=json)

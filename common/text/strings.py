@@ -18,6 +18,8 @@ _NO_SLUG = re.compile(r"[^a-z0-9-]+")
 _HYPHENS = re.compile(r"-{2,}")
 _TRAILING = ".,;:!?)"
 _NORMALIZED_LENGTH = 200
+_QUOTED = {('"', '"'), ("'", "'"), ("\u00ab", "\u00bb"), ("\u00bb", "\u00ab"), ("\u300c", "\u300d")}
+"""Quotation marks that begin and end, after `normalize_quotes`."""
 
 
 def is_empty(value: object) -> bool:
@@ -44,6 +46,20 @@ def straighten(text: str) -> str:
 def normalize_quotes(text: str) -> str:
     """`text` with typographic quotation marks of both kinds made plain."""
     return text.translate(_QUOTES)
+
+
+def is_given_in(text: str, said: str) -> bool:
+    """Whether `said` gives `text` word for word: between quotation marks, or as all that follows a colon."""
+    words, whole = " ".join(normalize_quotes(text).split()), " ".join(normalize_quotes(said).split())
+    start = whole.find(words) if words else -1
+    while start >= 0:
+        before, after = whole[:start].rstrip(), whole[start + len(words) :].lstrip()
+        if before.endswith((":", "\uff1a")) and not after:
+            return True
+        if before and after and (before[-1], after[0]) in _QUOTED:
+            return True
+        start = whole.find(words, start + 1)
+    return False
 
 
 def normalize_post_text(text: str) -> str:

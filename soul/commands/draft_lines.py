@@ -1,4 +1,4 @@
-"""How acts that wait for the owner's yes are shown, in the terminal and by a command."""
+"""How acts that wait for the owner's yes, or for their moment, are shown, in the terminal and by a command."""
 
 from __future__ import annotations
 
@@ -71,8 +71,11 @@ def meant(given: str, shown: Sequence[str]) -> str:
     return shown[int(given) - 1]
 
 
-def leaving(standing: Standing, *, is_awake: bool) -> str:
+def leaving(approved: Sequence[Intent], standing: Standing, timezone: str, *, is_awake: bool) -> str:
     """When what was approved leaves."""
+    later = [one.scheduled_for for one in approved if one.waits_for_its_moment and one.scheduled_for]
+    if later and standing.may_act:
+        return f"It leaves by itself on {_time(max(later), timezone)}"
     if not standing.may_act:
         return f"It leaves after `soul resume`: {standing}"
     if not is_awake:
@@ -84,9 +87,11 @@ def full_lines(draft: Draft, now: datetime, timezone: str) -> list[str]:
     """All there is to know before saying yes or no; what it answers stands before its own words."""
     intent = draft.intent
     until = "it has lost its sense" if is_expired(intent, now) else f"until {_time(intent.expires_at, timezone)}"
+    moment = [f"  leaves {_time(intent.scheduled_for, timezone)}"] if intent.scheduled_for else []
     lines = [
         f"{intent.kind} {intent.id}",
-        f"  waits because {draft.reason}",
+        *([f"  waits because {draft.reason}"] if draft.reason else []),
+        *moment,
         f"  since {_time(intent.created_at, timezone)}, {until}",
     ]
     if draft.answers:
@@ -115,6 +120,7 @@ def as_json(draft: Draft, now: datetime) -> dict[str, Any]:
         "why": intent.error,
         "createdAt": intent.created_at,
         "expiresAt": intent.expires_at,
+        "scheduledFor": intent.scheduled_for,
         "expired": is_expired(intent, now),
     }
 
@@ -122,10 +128,12 @@ def as_json(draft: Draft, now: datetime) -> dict[str, Any]:
 def _line(draft: Draft, now: datetime, timezone: str) -> str:
     intent = draft.intent
     whom = f" to @{draft.answers.handle}" if draft.answers else ""
-    until = "expired" if is_expired(intent, now) else f"until {_time(intent.expires_at, timezone)}"
+    last = intent.scheduled_for or intent.expires_at
+    until = f"{'leaves' if intent.scheduled_for else 'until'} {_time(last, timezone)}"
+    until = "expired" if is_expired(intent, now) else until
     what = " ".join(intent.body.preview.split()) or intent.target
     shown = f"{what[:_LIST_CHARS]}…" if len(what) > _LIST_CHARS else what
-    return f"{intent.id[:SHORT_ID_CHARS]}  {until:<22}  {intent.kind}{whom}: {shown}  ({draft.reason})"
+    return f"{intent.id[:SHORT_ID_CHARS]}  {until:<23}  {intent.kind}{whom}: {shown}  ({draft.reason or 'scheduled'})"
 
 
 def _reason(connection: sqlite3.Connection, intent: Intent) -> str:

@@ -1,4 +1,4 @@
-"""`soul drafts`: what waits for the owner's yes, and the owner's answer; the SOUL may be awake meanwhile, or not."""
+"""`soul drafts`: what waits for the owner's yes or its moment, and the answer; whether the SOUL is awake or not."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def run_drafts(root: Path, action: DraftAction, ids: Sequence[str], *, reason: s
     ids = [meant(given, _shown(home)) for given in ids]
     if action in {DraftAction.LIST, DraftAction.SHOW}:
         with reading(home.database) as connection:
-            intents = [approval.find(connection, given) for given in ids] if ids else approval.held(connection)
+            intents = [approval.find(connection, given) for given in ids] if ids else approval.waiting(connection)
             drafts = with_answered(connection, intents)
         if not ids:
             write_atomic(_shown_file(home), json.dumps([draft.intent.id for draft in drafts]), mode=0o600)
@@ -50,7 +50,8 @@ def run_drafts(root: Path, action: DraftAction, ids: Sequence[str], *, reason: s
     for intent in decided:
         write_lines(f"{'Approved' if action is DraftAction.APPROVE else 'Rejected'} {intent.id}")
     if action is DraftAction.APPROVE:
-        write_lines(leaving(Control(home.memory).standing(), is_awake=lock_holder(home) is not None))
+        standing, is_awake = Control(home.memory).standing(), lock_holder(home) is not None
+        write_lines(leaving(decided, standing, settings.soul_timezone, is_awake=is_awake))
 
 
 def _shown_file(home: Home) -> Path:

@@ -21,7 +21,7 @@ from modules.services.agent.identity.history import History
 from modules.services.agent.onboarding import Onboarding
 from modules.services.agent.owner.owner import OwnerTalk
 from modules.services.explanation import why
-from modules.services.outbox.approval import held
+from modules.services.outbox.approval import waiting
 from modules.services.outbox.outbox import Outbox
 from modules.services.own_feed.reply_limits import Audience, LimitProblem, ReplyLimits
 from modules.services.pinned_names.store import PinnedNames
@@ -75,13 +75,13 @@ class OwnerCommands:
         commands = [
             Command("status", "what the SOUL is doing", self.status),
             Command("budget", "what today has cost, and what is left", self.budget),
-            Command("drafts", "what waits for your yes", self.drafts),
+            Command("drafts", "what waits for your yes, or is scheduled", self.drafts),
             Command(
                 "approve ID",
                 "let a draft out; its number in the last /drafts, or the first characters of its id",
                 self.approve,
             ),
-            Command("reject ID [reason]", "never let it out", self.reject),
+            Command("reject ID [reason]", "never let it out; takes back what is scheduled, too", self.reject),
             Command("pause [reason]", "nothing public leaves; we can still talk", self.pause),
             Command("resume", "end a pause, or safe mode", self.resume),
             Command(
@@ -114,13 +114,14 @@ class OwnerCommands:
         return budget_lines(report)
 
     async def drafts(self, _: str) -> Sequence[str]:
-        waiting = await self._database.run(lambda connection: with_answered(connection, held(connection)))
-        self._shown = [draft.intent.id for draft in waiting]
-        return numbered_lines(waiting, self._clock.now(), self._settings.soul_timezone)
+        shown = await self._database.run(lambda connection: with_answered(connection, waiting(connection)))
+        self._shown = [draft.intent.id for draft in shown]
+        return numbered_lines(shown, self._clock.now(), self._settings.soul_timezone)
 
     async def approve(self, rest: str) -> Sequence[str]:
-        await self._outbox.approve(meant(_one(rest, "approve"), self._shown))
-        return [leaving(Control(self._home.memory).standing(), is_awake=True)]
+        approved = await self._outbox.approve(meant(_one(rest, "approve"), self._shown))
+        standing = Control(self._home.memory).standing()
+        return [leaving([approved], standing, self._settings.soul_timezone, is_awake=True)]
 
     async def reject(self, rest: str) -> Sequence[str]:
         given, _, reason = rest.partition(" ")

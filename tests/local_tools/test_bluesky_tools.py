@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
+from datetime import timedelta
 from typing import Any
 
 import pytest
 
 from adapters.atproto.types import Actor, Notification, StrongRef
+from common.clock import SystemClock
 from common.provenance import Provenance
 from modules.lives.bluesky.reply_check import repeats
 from modules.lives.bluesky.types import ThreadTurn
@@ -49,6 +51,8 @@ OWNER = OWN | {
     "bluesky_delete_post",
     "bluesky_limit_replies",
     "bluesky_post_limited",
+    "bluesky_schedule_post",
+    "bluesky_unschedule_post",
     "bluesky_get_timeline",
     "bluesky_get_notifications",
     "profile_update",
@@ -117,6 +121,7 @@ async def test_among_others_words_every_act_of_the_owner_s_turn_waits_for_a_yes(
         "bluesky_delete_post": {"post": ours},
         "bluesky_limit_replies": {"who": ["nobody"]},
         "bluesky_post_limited": {"text": "Tin.", "who": ["mentioned"]},
+        "bluesky_schedule_post": {"text": "Moss.", "at": f"{SystemClock().now() + timedelta(days=2):%Y-%m-%dT%H:%M}"},
     }
     async with awake(running_town.make_home("rowan")) as life:
         executor = life.app.lives.turn_services.turn_runner.executor
@@ -124,7 +129,7 @@ async def test_among_others_words_every_act_of_the_owner_s_turn_waits_for_a_yes(
         assert {name for name in acts if name.startswith("bluesky")} == {*requests, "bluesky_post_with_image"}
         for name, arguments in requests.items():
             result = await executor.execute(ToolCall("1", name, arguments), mixed)
-            assert result.content == "HELD: it waits for your owner's yes. Do not try again."
+            assert result.content.startswith("HELD: it waits for your owner's yes")
         await life.send()
         assert await life.app.services.outbox.counts() == {"held": len(requests)}
     assert running_town.texts("rowan") == ["Ours."]

@@ -18,7 +18,7 @@ from town.model.types import ChatRequest, Completion
 
 OWNER_TOOLS = {
     *("bluesky_post", "bluesky_post_limited", "bluesky_limit_replies", "bluesky_delete_post", "bluesky_repost"),
-    *("bluesky_follow", "bluesky_unfollow", "mute_account"),
+    *("bluesky_schedule_post", "bluesky_unschedule_post", "bluesky_follow", "bluesky_unfollow", "mute_account"),
 }
 NAMES = ("rowan", "wren", "marlow")
 WORDS = {

@@ -55,6 +55,7 @@ from modules.services.outbox.gates.feed_pace import FeedPaceGate
 from modules.services.outbox.outbox import Outbox
 from modules.services.outbox.rules.etiquette import Etiquette
 from modules.services.outbox.rules.waits import PersonTurns, Waits
+from modules.services.outbox.types import ACTIVE_STATES
 from modules.services.own_feed.engagement import EngagementWatch
 from modules.services.own_feed.engagement_policy import get_engagement_patterns
 from modules.services.own_feed.expressions import Expressions
@@ -384,9 +385,12 @@ class BlueskyLife:
         if intent is None or intent.state == "held":
             return
         post = met.notification
+        came_of_it = await self._services.outbox.by_cause(post.uri)
+        has_post = any(one.kind == "post" and one.state in ACTIVE_STATES for one in came_of_it)
         await self._replies.note_reply(
             intent.body.preview,
             to_uri=post.uri,
             conversation=f"@{post.author.handle}: {post.text}",
+            done=("post_bluesky",) if has_post else (),
             to_owner=intent.by_owner and post.author.did == self._services.me.owner_did,
         )

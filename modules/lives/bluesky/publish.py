@@ -8,6 +8,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from datetime import datetime
 from typing import Literal
 
 from adapters.atproto.client import Atproto
@@ -80,12 +81,15 @@ class Publisher:
         cause_id: str,
         urgent: bool = False,
         by_owner: bool = False,
+        own_words: bool = False,
         hold: str = "",
+        scheduled_for: datetime | None = None,
     ) -> Published:
         """A post of our own, with pictures that were made ready (`Pictures.attach`).
 
         `replies`: who may reply to it; "as usual" is what our account chose on Bluesky for all its posts.
-        With `once` it is said only once under that name, in whatever words.
+        With `once` it is said only once under that name, in whatever words. `own_words`: the owner asked for it and
+        did not give its words. It leaves at `scheduled_for`, or else as soon as it may.
         """
         text = clean(text)
         if problem := text_problem(text):
@@ -94,7 +98,15 @@ class Publisher:
         body, media = PostBody(text=text, **_attached(pictures), **gate), _media_id(pictures)
         return await self._submit(
             ProposedAction(
-                body, media_id=media, once=once, cause_id=cause_id, urgent=urgent, by_owner=by_owner, hold=hold
+                body,
+                media_id=media,
+                once=once,
+                cause_id=cause_id,
+                urgent=urgent,
+                by_owner=by_owner,
+                own_words=own_words,
+                hold=hold,
+                scheduled_for=scheduled_for,
             )
         )
 

@@ -6,8 +6,10 @@ All tables survive a crash; times are ISO-8601 UTC with milliseconds, so that th
 from __future__ import annotations
 
 from modules.runtime.database.schema_counts import COUNTS_OF_THE_FORGOTTEN
+from modules.runtime.database.schema_github import GITHUB_THREADS, REPOSITORY_VERDICTS
 from modules.runtime.database.schema_people import TIED_PEOPLE
 from modules.runtime.database.schema_plans import TASK_LEASES
+from modules.runtime.database.schema_schedule import SCHEDULED_ACTS
 
 _FIRST = """
 CREATE TABLE intents (
@@ -349,33 +351,6 @@ CREATE TABLE no_reply_people (
 ALTER TABLE forgotten_people ADD COLUMN no_reply INTEGER NOT NULL DEFAULT 0;
 """
 
-_GITHUB_THREADS = """
-CREATE TABLE github_threads (
-    repo TEXT NOT NULL COLLATE NOCASE,
-    number INTEGER NOT NULL,
-    source TEXT NOT NULL,
-    kind TEXT NOT NULL CHECK (kind IN ('issue', 'pull')),
-    at TEXT NOT NULL,
-    reason TEXT NOT NULL,
-    notice TEXT NOT NULL,
-    uri TEXT NOT NULL,
-    received_at TEXT NOT NULL,
-    state TEXT NOT NULL CHECK (state IN ('pending', 'handled', 'dropped')),
-    outcome TEXT NOT NULL DEFAULT '',
-    PRIMARY KEY (repo, number, source)
-) STRICT;
-CREATE INDEX github_threads_waiting ON github_threads (received_at) WHERE state = 'pending';
-"""
-
-_REPOSITORY_VERDICTS = """
-CREATE TABLE repository_verdicts (
-    repo TEXT PRIMARY KEY COLLATE NOCASE,
-    code TEXT NOT NULL,
-    path TEXT NOT NULL,
-    at TEXT NOT NULL
-) STRICT;
-"""
-
 MIGRATIONS = (
     _FIRST,
     _TRUST,
@@ -392,9 +367,10 @@ MIGRATIONS = (
     _DIRECT_MESSAGES,
     _MESSAGES_OF_OTHERS,
     _NO_REPLY_PEOPLE,
-    _GITHUB_THREADS,
-    _REPOSITORY_VERDICTS,
+    GITHUB_THREADS,
+    REPOSITORY_VERDICTS,
     TASK_LEASES,
     COUNTS_OF_THE_FORGOTTEN,
     TIED_PEOPLE,
+    SCHEDULED_ACTS,
 )

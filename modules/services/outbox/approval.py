@@ -25,8 +25,13 @@ def held(connection: sqlite3.Connection) -> list[Intent]:
     return store.in_state(connection, "held")[::-1]
 
 
+def waiting(connection: sqlite3.Connection) -> list[Intent]:
+    """What waits for the owner's yes, oldest first, and then what waits for its moment, by that moment."""
+    return [*held(connection), *(one for one in store.scheduled(connection)[::-1] if one.waits_for_its_moment)]
+
+
 def find(connection: sqlite3.Connection, given: str) -> Intent:
-    """The draft that the owner means: by its id, or 4 or more of its first characters.
+    """The draft or scheduled act that the owner means: by its id, or 4 or more of its first characters.
 
     Raises:
         NotWaiting: none waits under it, or more than one does.
@@ -39,7 +44,7 @@ def find(connection: sqlite3.Connection, given: str) -> Intent:
         raise NotWaiting(
             f"{given!r} cannot be a draft's id: ids have only the digits 0-9 and the letters a-f", remedy=_SHOW
         )
-    meant = [intent for intent in held(connection) if intent.id.startswith(given)]
+    meant = [intent for intent in waiting(connection) if intent.id.startswith(given)]
     if len(meant) > 1:
         raise NotWaiting(f"{len(meant)} drafts begin with {given}", remedy="Give more characters of the id.")
     if meant:
@@ -53,7 +58,9 @@ def find(connection: sqlite3.Connection, given: str) -> Intent:
 def approve(connection: sqlite3.Connection, intent_id: str, now: datetime) -> tuple[Intent, Entry]:
     """Let it out at its turn. Raises `NotWaiting`."""
     intent = _living(connection, intent_id, now)
-    approved = replace(intent, state="pending", error=None, by_owner=True)
+    if intent.state != "held":
+        raise NotWaiting(f"{intent_id} needs no yes: it is scheduled, and leaves by itself", remedy=_SHOW)
+    approved = replace(intent, state="pending", error=None, by_owner=True, own_words=False)
     store.update(connection, approved)
     if approved.kind == "delete":
         store.cancel_unsent(connection, approved.target)

@@ -94,7 +94,11 @@ def ended(intent: Intent) -> Entry:
 
 def _queued(intent: Intent) -> Entry:
     summary = f"Queued {_what(intent, PREVIEW_CHARS)}"
-    return _entry(intent, "queue", summary, "ahead of the pace" if intent.urgent else "")
+    reasons = (
+        f"for {intent.scheduled_for}" if intent.scheduled_for else "",
+        "ahead of the pace" if intent.urgent else "",
+    )
+    return _entry(intent, "queue", summary, ", ".join(filter(None, reasons)))
 
 
 def _what(intent: Intent, chars: int | None = None) -> str:

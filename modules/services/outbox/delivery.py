@@ -157,7 +157,7 @@ class Delivery:
         departures: Sequence[datetime] = (),
     ) -> float:
         """Seconds until `intent` may leave. The gates are asked last, when nothing else keeps it."""
-        pause = policy.retry_in_s(intent, now)
+        pause = policy.due_in_s(intent, now)
         if intent.state == "pending":
             pace = policy.wait_s(
                 intent,

@@ -135,6 +135,10 @@ class Outbox:
         """What waits for the owner's yes, oldest first."""
         return await self._database.run(approval.held)
 
+    async def scheduled(self) -> list[Intent]:
+        """What waits for a moment of its own, also where it needs the owner's yes first; the latest moment first."""
+        return await self._database.run(store.scheduled)
+
     async def approve(self, intent_id: str) -> Intent:
         """The owner said yes; `intent_id` as in `approval.find`. Raises `NotWaiting`."""
         now = self._clock.now()

@@ -38,6 +38,9 @@ POST_EXPIRY_MS = 24 * HOUR_MS
 BACKLOG_AGE_MS = 10 * MINUTE_MS
 BACKLOG_SPACING_MS = 2 * MINUTE_MS
 OUTBOX_MAX_ATTEMPTS = 8
+MOST_SCHEDULED = 20
+SCHEDULE_AHEAD = timedelta(days=60)
+"""How far ahead an act may be scheduled."""
 
 RETRY_BASE_S = 5.0
 RETRY_FACTOR = 3.0
@@ -156,6 +159,11 @@ def choose(
     return Choice(wait_s=shortest)
 
 
+def due_in_s(intent: Intent, now: datetime) -> float:
+    """Seconds until its scheduled moment, or until a failed try may be repeated; 0 where it may leave."""
+    return max(_ahead_s(intent.scheduled_for, now), retry_in_s(intent, now))
+
+
 def retry_in_s(intent: Intent, now: datetime) -> float:
     """Seconds until a failed try may be repeated; a date further ahead than any retry means that the clock jumped."""
     if intent.not_before is None:
@@ -165,8 +173,8 @@ def retry_in_s(intent: Intent, now: datetime) -> float:
 
 
 def due_since(intent: Intent) -> datetime:
-    """Since when it could leave, or from when on: since it was made, or since the pause after its last try."""
-    return parse_iso(intent.not_before or intent.created_at)
+    """Since when it could leave, or from when on: since it was made, its moment, or the pause after its last try."""
+    return parse_iso(intent.not_before or intent.scheduled_for or intent.created_at)
 
 
 def is_expired(intent: Intent, now: datetime) -> bool:
@@ -176,7 +184,7 @@ def is_expired(intent: Intent, now: datetime) -> bool:
 
 def is_backlog(intent: Intent, started: datetime) -> bool:
     """Whether the intent was already old when it was set free."""
-    return started - parse_iso(intent.created_at) > timedelta(milliseconds=BACKLOG_AGE_MS)
+    return started - parse_iso(intent.scheduled_for or intent.created_at) > timedelta(milliseconds=BACKLOG_AGE_MS)
 
 
 def backoff_s(tries: int) -> float:
@@ -251,13 +259,15 @@ def admit(
         or duplicate_reason(before.same_text, now, in_feed=before.in_feed)
         or picture_reason(before.same_picture)
     )
+    too_much = schedule_reason(action.scheduled_for, before.scheduled, now)
     verdicts = [*said, Verdict("once", "block", reason) if reason else Verdict("once")]
+    verdicts += [Verdict("schedule", "block", too_much)] if too_much else []
     # NOTE(self): what another rule says may quote the action, so for a withheld one no other verdict is kept.
     withheld = [verdict for verdict in verdicts if verdict.says == "block" and verdict.withhold]
     verdicts = withheld or verdicts
     state, why = decide(verdicts, action.hold)
     advice = advise(state, why, verdicts, now)
-    expires = expires_at(action.kind, now)
+    expires = expires_at(action.kind, action.scheduled_for or now)
     intent = Intent(
         id=intent_id,
         kind=action.kind,
@@ -273,6 +283,8 @@ def admit(
         urgent=action.urgent,
         error=why or None,
         by_owner=action.by_owner,
+        scheduled_for=iso(action.scheduled_for) if action.scheduled_for else None,
+        own_words=action.own_words,
     )
     if withheld:
         intent = replace(intent, body=OpaqueBody(), target="", body_hash="", dedup_key="")
@@ -328,6 +340,21 @@ def picture_reason(earlier: Intent | None) -> str:
     return f"The same picture as in a {earlier.kind} that " + (
         "stands" if earlier.state == "done" else _waits_for(earlier)
     )
+
+
+def schedule_reason(moment: datetime | None, waiting: int, now: datetime) -> str:
+    """Why nothing may be scheduled for `moment`, or ""; `waiting` is how much is scheduled already."""
+    if moment is None:
+        return ""
+    if moment <= now:
+        return "the moment has passed"
+    if moment - now > SCHEDULE_AHEAD:
+        return f"the moment is more than {SCHEDULE_AHEAD.days} days ahead"
+    return f"{waiting} are scheduled already" if waiting >= MOST_SCHEDULED else ""
+
+
+def _ahead_s(moment: str | None, now: datetime) -> float:
+    return max(0.0, (parse_iso(moment) - now).total_seconds()) if moment else 0.0
 
 
 def _waits_for(intent: Intent) -> str:

@@ -49,6 +49,7 @@ def stored_before(connection: sqlite3.Connection, action: ProposedAction, now: d
         in_feed=in_feed(connection, key) if key else False,
         created_at=unique_created_at(connection, now),
         same_picture=active_with_picture(connection, action),
+        scheduled=len(scheduled(connection)),
     )
 
 
@@ -62,7 +63,8 @@ def update(connection: sqlite3.Connection, intent: Intent) -> None:
     """Write what can change in an intent."""
     connection.execute(
         "UPDATE intents SET state = ?, attempts = ?, deferrals = ?, not_before = ?, result_uri = ?, result_cid = ?,"
-        " error = ?, first_sent_at = ?, sent_at = ?, looks = ?, by_owner = ?, rejected = ? WHERE id = ?",
+        " error = ?, first_sent_at = ?, sent_at = ?, looks = ?, by_owner = ?, rejected = ?,"
+        " own_words = ? WHERE id = ?",
         (
             intent.state,
             intent.attempts,
@@ -76,6 +78,7 @@ def update(connection: sqlite3.Connection, intent: Intent) -> None:
             intent.looks,
             intent.by_owner,
             intent.rejected,
+            intent.own_words,
             intent.id,
         ),
     )
@@ -148,6 +151,12 @@ def mark_all_undone(connection: sqlite3.Connection) -> None:
 def in_state(connection: sqlite3.Connection, state: IntentState) -> list[Intent]:
     """All in `state`, newest first."""
     return _select(connection, "state = ?", state)
+
+
+def scheduled(connection: sqlite3.Connection) -> list[Intent]:
+    """Return what waits for a moment of its own, also where it needs the owner's yes first; the latest moment first."""
+    waiting = "state IN ('held', 'pending') AND scheduled_for IS NOT NULL AND first_sent_at IS NULL"
+    return sorted(_select(connection, waiting), key=lambda one: one.scheduled_for or "", reverse=True)
 
 
 def due_for_recheck(connection: sqlite3.Connection, until: datetime) -> list[Intent]:
@@ -393,5 +402,5 @@ def _values(intent: Intent) -> list[object]:
 
 def _intent(row: sqlite3.Row) -> Intent:
     fields = dict(row)
-    flags = {name: bool(fields[name]) for name in ("urgent", "by_owner", "rejected")}
+    flags = {name: bool(fields[name]) for name in ("urgent", "by_owner", "rejected", "own_words")}
     return Intent(**{**fields, **flags, "body": parse_body(fields["kind"], fields["body"])})

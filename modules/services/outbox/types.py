@@ -41,7 +41,9 @@ class ProposedAction:
         cause_id: what caused it: the uri of the notification, or a name such as `expression`.
         urgent: sent ahead of the pace (answers to the owner).
         by_owner: the owner asked for it, in a turn that held nobody else's words.
+        own_words: the owner asked for it (`by_owner`) and did not give its words.
         hold: why it must wait for the owner's yes, whatever the rules say; "" if it need not.
+        scheduled_for: the moment at which it is to leave; None: as soon as it may.
 
     """
 
@@ -52,7 +54,9 @@ class ProposedAction:
     cause_id: str | None = None
     urgent: bool = False
     by_owner: bool = False
+    own_words: bool = False
     hold: str = ""
+    scheduled_for: datetime | None = None
 
     @property
     def kind(self) -> IntentKind:
@@ -88,7 +92,9 @@ class Intent:
     `first_sent_at` is when it first set out: that is the time the world sees, and every later try repeats it.
     `sent_at` is when it set out last. `looks` counts, while it is `sending`, the looks since then that did not find it;
     when it is `done`, the later looks for a duplicate (`not_before` is when the next one is due).
-    `by_owner`: the owner asked for it, or said yes to it. `rejected`: the owner said no to it.
+    `by_owner`: the owner asked for it, or said yes to it. `rejected`: the owner said no to it. `own_words`: the owner
+    asked for it, and has neither given nor seen its words.
+    `scheduled_for` is the moment before which it does not leave, and from which its expiry counts.
     """
 
     id: str
@@ -114,6 +120,13 @@ class Intent:
     looks: int = 0
     by_owner: bool = False
     rejected: bool = False
+    scheduled_for: str | None = None
+    own_words: bool = False
+
+    @property
+    def waits_for_its_moment(self) -> bool:
+        """Whether it is scheduled, needs no yes any more, and has not set out."""
+        return self.scheduled_for is not None and self.state == "pending" and self.first_sent_at is None
 
     @property
     def was_repeated(self) -> bool:
@@ -130,6 +143,7 @@ class StoredBefore:
         same_text: the newest active intent with the same words.
         in_feed: whether our feed shows the words already.
         same_picture: an active intent that shows one of its pictures.
+        scheduled: how many intents wait for a moment of their own.
         created_at: the moment to store the action under; no intent has it yet.
 
     """
@@ -139,6 +153,7 @@ class StoredBefore:
     in_feed: bool
     created_at: datetime
     same_picture: Intent | None = None
+    scheduled: int = 0
 
 
 AdviceCode = Literal["admitted", "held", "like_instead", "later", "other_words", "silence", "refused"]

@@ -18,7 +18,7 @@ Audience = Literal["nobody", "everybody", "mentioned", "followers", "following"]
 LimitProblem = Literal["No Post", "Not Your Post", "Not First Post", "Unclear Audience"]
 """Why nothing was proposed."""
 
-_OWN_POSTS_LOOKED_AT = 5
+_OWN_POSTS_LOOKED_AT = 25
 
 
 class ReplyLimits:
@@ -52,8 +52,13 @@ class ReplyLimits:
     async def own_post(self, post: str) -> str:
         """Return the uri of a post of our own, named as in `limit`; "" if it is none."""
         if not post:
-            newest = await self._outbox.of_kind("post", _OWN_POSTS_LOOKED_AT)
-            return next((record_uri(self._atproto.did, one) for one in newest if one.state in ACTIVE_STATES), "")
+            posts = await self._outbox.of_kind("post", _OWN_POSTS_LOOKED_AT)
+            # NOTE(self): what is scheduled is no post yet.
+            standing = [
+                one for one in posts if one.state in ACTIVE_STATES and (one.first_sent_at or not one.scheduled_for)
+            ]
+            newest = max(standing, key=lambda one: one.first_sent_at or one.created_at, default=None)
+            return record_uri(self._atproto.did, newest) if newest else ""
         if link := parse_bsky_post_url(post):
             is_ours = link[0].lower() in {self._atproto.did, self._atproto.handle.lower()}
             return f"at://{self._atproto.did}/{POST}/{link[1]}" if is_ours else ""

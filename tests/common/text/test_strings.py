@@ -13,6 +13,7 @@ from common.text.strings import (
     dedup_key,
     ensure_https,
     is_empty,
+    is_given_in,
     normalize_post_text,
     normalize_quotes,
     straighten,
@@ -123,3 +124,21 @@ def test_typographic_quotation_marks_become_plain_and_nothing_else_changes() -> 
 )
 def test_a_slug_is_what_a_branch_can_be_called(text: str, slug: str) -> None:
     assert create_slug(text) == slug
+
+
+@pytest.mark.parametrize(
+    ("said", "is_given"),
+    [
+        ("Post about tides tomorrow morning at 9", False),
+        ("about tides", False),
+        ("Post this: about  tides", True),
+        ("Post „about tides“ at 9", True),
+        ("Publie « about tides »", True),
+        ('Don\'t say "about tides and moss"', False),
+        ("At 9: about tides, and follow @kit.test", False),
+        ("note: tides. Post: about tides", True),
+    ],
+)
+def test_words_are_given_between_quotation_marks_or_as_all_after_a_colon(said: str, *, is_given: bool) -> None:
+    assert is_given_in("about tides", said) is is_given
+    assert not is_given_in(" ", said)

@@ -2,7 +2,8 @@
 
 On GitHub a stranger's is every repository that is neither ours nor the owner's, nor a workspace of the owner's
 organisation, unless the host of a room wanted the work there. That a commitment was kept is said in its room without
-delay: those who hear it stood by when it was made. Where everything waits, that waits too.
+delay: those who hear it stood by when it was made. Where everything waits, that waits too, and so does what the owner
+asked for without giving its words.
 """
 
 from __future__ import annotations
@@ -21,7 +22,10 @@ _NAME = "approval"
 
 
 class ApprovalRule:
-    """The owner's choice (`SOUL_APPROVAL`) as a rule of the outbox. What the owner asked for never waits."""
+    """The owner's choice (`SOUL_APPROVAL`) as a rule of the outbox.
+
+    What the owner asked for waits only where everything does and the owner did not give its words.
+    """
 
     def __init__(self, approval: Approval, circle: Callable[[], TrustCircle]) -> None:
         self._approval = approval
@@ -43,11 +47,13 @@ def judge(approval: Approval, act: ProposedAction | Intent, circle: TrustCircle)
         return Verdict(_NAME)
     said_there = act.kind == "space_chat" and approval != "drafts"
     to_owner = act.kind == "direct_message" and addressee(act) in circle.owner
-    if act.by_owner or said_there or to_owner:
+    unseen = act.own_words and approval == "drafts"
+    if (act.by_owner and not unseen) or said_there or to_owner:
         where = "said to the owner alone" if to_owner else "said in the room of its commitment"
         return Verdict(_NAME, reason="the owner asked for it" if act.by_owner else where)
     if approval == "drafts":
-        return Verdict(_NAME, "hold", "all that becomes public waits for the owner's yes", value=approval)
+        why = "the owner has not seen its words" if unseen else "all that becomes public waits for the owner's yes"
+        return Verdict(_NAME, "hold", why, value=approval)
     if place := repository(act):
         return _on_github(approval, act, place, circle)
     strangers = [who for who in (addressee(act), *named_in(act.body.public_text)) if who and circle.is_stranger(who)]

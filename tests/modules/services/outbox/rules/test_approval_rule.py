@@ -93,6 +93,13 @@ def test_what_the_owner_asked_for_never_waits(approval: Approval) -> None:
     assert judge(approval, replace(reply(STRANGER), by_owner=True), CIRCLE).says == "pass"
 
 
+@pytest.mark.parametrize(("approval", "says"), [("off", "pass"), ("strangers", "pass"), ("drafts", "hold")])
+def test_what_the_owner_asked_for_without_its_words_is_shown_first_where_everything_waits(
+    approval: Approval, says: str
+) -> None:
+    assert judge(approval, replace(post("tides"), by_owner=True, own_words=True), CIRCLE).says == says
+
+
 def test_the_rule_asks_whom_we_know_each_time() -> None:
     known = [CIRCLE]
     rule = ApprovalRule("strangers", lambda: known[-1])

@@ -1,0 +1,92 @@
+"""A post for later: told in the owner's time zone, listed, taken back by its moment, and never the newest post."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from itertools import count
+
+import pytest
+
+from common.clock import from_local, iso, local, parse_iso
+from common.provenance import Provenance
+from modules.runtime.llm.types import ToolCall
+from modules.services.agent.tools.types import OwnerRequest, ToolResult, Turn
+from tests.running_town import RunningSoul, RunningTown, awake
+
+ZONE = "Asia/Kolkata"
+MESSAGES = count(1)
+
+
+async def use(life: RunningSoul, name: str, said: str = "", **arguments: object) -> ToolResult:
+    turn = Turn("owner", Provenance.OWNER, cause_id=f"owner:{next(MESSAGES)}", request=OwnerRequest(said))
+    call = ToolCall("1", name, dict(arguments))
+    return await life.app.lives.turn_services.turn_runner.executor.execute(call, turn)
+
+
+def tomorrow_at(life: RunningSoul, hour: int) -> str:
+    return f"{local(life.app.services.clock.now(), ZONE) + timedelta(days=1):%Y-%m-%d}T{hour:02}:00"
+
+
+async def test_it_is_scheduled_in_the_owners_time_zone_and_taken_back_by_its_moment(running_town: RunningTown) -> None:
+    async with awake(running_town.make_home("rowan", SOUL_TIMEZONE=ZONE)) as life:
+        outbox = life.app.services.outbox
+        assert (await use(life, "bluesky_unschedule_post")).is_error
+        for hour, text in ((9, "Tides."), (10, "Reeds.")):
+            told = await use(life, "bluesky_schedule_post", text=text, at=tomorrow_at(life, hour))
+            assert f"{hour:02}:00" in told.content
+        reeds, tides = await outbox.scheduled()
+        assert parse_iso(tides.scheduled_for or "") == from_local(datetime.fromisoformat(tomorrow_at(life, 9)), ZONE)
+        assert local(parse_iso(tides.scheduled_for or ""), ZONE).hour == 9
+        unclear = await use(life, "bluesky_unschedule_post")
+        assert unclear.is_error
+        assert "09:00" in unclear.content
+        assert "10:00" in unclear.content
+        assert not (await use(life, "bluesky_unschedule_post", at=tomorrow_at(life, 9))).is_error
+        assert [one.id for one in await outbox.scheduled()] == [reeds.id]
+        assert running_town.texts("rowan") == []
+
+
+@pytest.mark.parametrize("at", ["tomorrow", "", "2020-01-06T09:00", "2999-01-06T09:00"])
+async def test_a_moment_that_is_none_or_will_not_do_is_refused(running_town: RunningTown, at: str) -> None:
+    async with awake(running_town.make_home("rowan")) as life:
+        assert (await use(life, "bluesky_schedule_post", text="Tides.", at=at)).is_error
+        assert await life.app.services.outbox.scheduled() == []
+
+
+async def test_what_is_scheduled_is_not_the_newest_post(running_town: RunningTown) -> None:
+    async with awake(running_town.make_home("rowan", SOUL_TIMEZONE=ZONE)) as life:
+        await use(life, "bluesky_post", text="Slate.")
+        await life.send()
+        await use(life, "bluesky_schedule_post", text="Tides.", at=tomorrow_at(life, 9))
+        assert not (await use(life, "bluesky_delete_post")).is_error
+        await life.app.services.outbox.deliver_due()
+        assert running_town.texts("rowan") == []
+        assert len(await life.app.services.outbox.scheduled()) == 1
+
+
+@pytest.mark.parametrize(
+    ("said", "leaves"),
+    [
+        ("Post about tides tomorrow", False),
+        ("Post: about tides", True),
+        ("Post “about tides”, please", True),
+        ("Post: about tides and moss", False),
+    ],
+)
+@pytest.mark.parametrize("tool", ["bluesky_post", "bluesky_post_limited", "bluesky_schedule_post"])
+async def test_with_drafts_an_order_waits_unless_it_gives_the_words(
+    running_town: RunningTown, tool: str, said: str, *, leaves: bool
+) -> None:
+    async with awake(running_town.make_home("rowan", SOUL_APPROVAL="drafts", SOUL_TIMEZONE=ZONE)) as life:
+        more: dict[str, dict[str, object]] = {
+            "bluesky_schedule_post": {"at": tomorrow_at(life, 9)},
+            "bluesky_post_limited": {"who": ["followers"]},
+        }
+        await use(life, tool, said, text="about tides", **more.get(tool, {}))
+        assert len(await life.app.services.outbox.held()) == (0 if leaves else 1)
+
+
+def test_a_local_moment_is_read_in_its_zone() -> None:
+    moment = datetime(2026, 7, 6, 9, 0)  # noqa: DTZ001 - without a zone, as the model gives it
+    assert from_local(moment, "Europe/Berlin") == datetime(2026, 7, 6, 7, 0, tzinfo=UTC)
+    assert iso(from_local(moment, "UTC")).startswith("2026-07-06T09:00")
