@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import re
+from datetime import timedelta
 
+from common.clock import parse_iso
 from common.facts import ExpressionFacts, IssueFacts, MessageFacts, OwnerFacts, PostFacts
 from common.text.graphemes import leading_sentences
 from town.mind.bank import ANY
@@ -21,7 +23,8 @@ _POST_THIS = re.compile(
 )
 _MENTION = re.compile(r"@[A-Za-z0-9-]{1,40}")
 _TITLE_CHARS, _ANSWER_CHARS = 60, 80
-_VAGUE = re.compile(r"^(?:something|anything|a (?:post|thought)|what|your)\b|^$", re.IGNORECASE)
+_VAGUE = re.compile(r"^(?:something|anything|a (?:post|thought)|what|your|about)\b|^$", re.IGNORECASE)
+_TOMORROW = re.compile(r"\btomorrow\b(?: morning)? at (\d{1,2})\b:?\s*", re.IGNORECASE)
 _STATUS = re.compile(
     r"\b(status|how (?:do )?things stand|how (?:are|is) (?:you|it|things)|what'?s up|report)\b", re.IGNORECASE
 )
@@ -106,7 +109,11 @@ def answer_owner(turn: Turn, about: OwnerFacts) -> Completion:
 def _act_for_owner(turn: Turn, about: OwnerFacts, words: Words) -> Completion | None:
     """What the owner asks for, where there is a tool for it."""
     if not (turn.last or turn.force) and "bluesky_post" in turn.offers and (asked := _POST_THIS.match(about.line)):
-        text = asked[1].strip().strip("\"“”'")
+        later = _TOMORROW.search(asked[1]) if turn.facts.at and "bluesky_schedule_post" in turn.offers else None
+        text = (_TOMORROW.sub("", asked[1]) if later else asked[1]).strip().strip("\"“”'")
         given = post(words, ExpressionFacts()) if _VAGUE.match(text) else fit(text)
+        if later:
+            day = parse_iso(turn.facts.at) + timedelta(days=1)
+            return turn.call("bluesky_schedule_post", {"text": given, "at": f"{day:%Y-%m-%d}T{int(later[1]):02}:00"})
         return turn.call("bluesky_post", {"text": given})
     return shared_work(turn, about.line)

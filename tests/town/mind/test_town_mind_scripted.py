@@ -193,6 +193,18 @@ async def test_the_owner_wants_something_posted_and_it_is_word_for_word() -> Non
     assert failed.text != done.text
 
 
+async def test_the_owner_wants_a_post_for_tomorrow_and_it_is_scheduled() -> None:
+    offers = (POST, offer("bluesky_schedule_post", ["text", "at"]))
+    for line, words in (
+        ("post about tides tomorrow morning at 9", ""),
+        ("post tomorrow at 9: Tin sings.", "Tin sings."),
+    ):
+        call = await only_call(owner_says("maren", line, offers=offers))
+        assert (call.name, call.input["at"]) == ("bluesky_schedule_post", "2026-01-06T09:00")
+        assert "tomorrow" not in str(call.input["text"])
+        assert words in str(call.input["text"])
+
+
 async def test_the_owner_wants_any_post_and_gets_a_thought() -> None:
     assert "?" in str((await only_call(owner_says("odile", "post something"))).input["text"])
 
