@@ -23,7 +23,7 @@ _MENTION = re.compile(
     r"(?<![\w@])@([a-z0-9](?:[a-z0-9]|-(?=[a-z0-9])){0,38})(?![\w/-])(?=\.*(?:[^\w.]|$))", re.ASCII | re.IGNORECASE
 )
 _ADDRESS = re.compile(r"!?\[[^\[\]\n]{1,300}\]\([^()\n]{0,2000}\)|(?:https?://|www\.)\S+", re.IGNORECASE)
-_CODE_IN_HTML = re.compile(r"<(pre|code|a|blockquote)\b.*?(?:</\1\s*>|\Z)|<!--.*?(?:-->|\Z)", re.IGNORECASE | re.DOTALL)
+_HTML = re.compile(r"<!--.*?(?:-->|\Z)|<(/?)(pre|code|a|blockquote)\b[^<>]*>", re.IGNORECASE | re.DOTALL)
 _CLOSING = re.compile(
     r"\b(clos(?:e[sd]?)|fix(?:e[sd])?|resolve[sd]?)(?=[^\w#\u200b]{0,12}"
     r"(?:#[0-9]|gh-[0-9]|[\w.-]{1,100}/[\w.-]{1,100}#[0-9]|https?://[^\s/]{1,100}/[^\s/]{1,100}/[^\s/]{1,100}/(?:issues|pull)/[0-9]))",
@@ -36,8 +36,7 @@ def mentioned_logins(text: str) -> frozenset[str]:
     """Return the accounts that a text calls by `@login`, in lower case."""
     if "@" not in text and "&" not in text:
         return frozenset()
-    tokens = _parser().parse(text[:GITHUB_BODY_MAX_CHARS])
-    said = (_ADDRESS.sub(" ", part) for part in _spoken(tokens))
+    said = (_ADDRESS.sub(" ", part) for part in own_words(text))
     return frozenset(login.lower() for part in said for login in _MENTION.findall(part))
 
 
@@ -46,24 +45,53 @@ def without_closing_words(text: str) -> str:
     return _CLOSING.sub(rf"\1{_UNSEEN}", text)
 
 
-def _spoken(tokens: Iterable[Token]) -> Iterator[str]:
-    """The parts of a text in which whoever wrote it speaks."""
+def own_words(text: str) -> Iterator[str]:
+    """Return the parts of a text in which whoever wrote it speaks: no quote, no code, no link or comment in HTML."""
+    outside = _Outside()
     quotes = 0
-    for token in tokens:
+    for token in _parser().parse(text[:GITHUB_BODY_MAX_CHARS]):
         if token.type in {"blockquote_open", "blockquote_close"}:
             quotes += token.nesting
         elif quotes:
             continue
         elif token.type == "inline":
-            yield "".join(_words(token.children or ()))
+            yield "".join(_words(token.children or (), outside))
         elif token.type == "html_block":
-            yield text_of_page(_CODE_IN_HTML.sub(" ", token.content))
+            yield text_of_page(outside.of(token.content))
 
 
-def _words(children: Iterable[Token]) -> Iterator[str]:
+class _Outside:
+    """Goes through the HTML of a text in order, and knows what is still open: `<blockquote>` may span many blocks."""
+
+    def __init__(self) -> None:
+        self._open: dict[str, int] = {}
+
+    def of(self, html: str) -> str:
+        """Return what of the next piece stands in no code, link or quote."""
+        parts: list[str] = []
+        begin = 0
+        for found in _HTML.finditer(html):
+            parts.append(" " if self.is_inside else html[begin : found.start()])
+            begin = found.end()
+            if tag := (found[2] or "").lower():
+                left = self._open.get(tag, 0) + (-1 if found[1] else 1)
+                self._open[tag] = max(left, 0)
+        parts.append(" " if self.is_inside else html[begin:])
+        return " ".join(parts)
+
+    @property
+    def is_inside(self) -> bool:
+        """Whether what follows is not said by whoever wrote the text."""
+        return any(self._open.values())
+
+
+def _words(children: Iterable[Token], outside: _Outside) -> Iterator[str]:
     """The text of a line without code, HTML and the addresses in it."""
     for child in children:
-        yield child.content if child.type == "text" else "\n" if child.type.endswith("break") else " "
+        if child.type == "html_inline":
+            outside.of(child.content)
+        is_said = child.type == "text" and not outside.is_inside
+        yield child.content if is_said else "\n" if child.type.endswith("break") else " "
 
 
 @cache

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from common.facts import QuestionFacts, TurnFacts
-from common.text.markdown import without_html_comments
+from common.text.github_text import own_words
 from common.text.untrusted import one_line
 from modules.runtime.llm.gateway import LLMGateway
 from modules.runtime.llm.types import Message
@@ -53,7 +53,7 @@ class WorkRequestReader:
 
         Raises `SoulError`.
         """
-        said = [own_words(one) for one in comments]
+        said = [one_line("\n".join(own_words(one)), _COMMENT_CHARS) for one in comments]
         if not any(said):
             return None
         for temperature in (0.0, None):
@@ -80,12 +80,6 @@ class WorkRequestReader:
 
     def _asked(self, comments: str) -> Message:
         return Message("user", self.skills.render(SKILL, "Message", comments=comments))
-
-
-def own_words(comment: str) -> str:
-    """Return a comment on one line, without what it quotes of others and what its readers do not see."""
-    lines = without_html_comments(comment).splitlines()
-    return one_line("\n".join(one for one in lines if not one.lstrip().startswith(">")), _COMMENT_CHARS)
 
 
 def request_in(answer: str, said: Sequence[str]) -> WorkRequest | Literal["unreadable"] | None:
