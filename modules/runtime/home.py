@@ -112,7 +112,8 @@ def _refuse_missing(home: Home) -> None:
     if not folder.exists():
         remedy = "Mount its disk; or make that folder, if this SOUL is to begin its life there."
         raise ConfigError(f"MEMORY_DIR {folder} does not exist", remedy=remedy)
-    if home.lock.exists() and folder.is_dir() and not any(folder.iterdir()):
+    has_lived = home.lock.exists() and home.lock.stat().st_size > 0
+    if has_lived and folder.is_dir() and not any(folder.iterdir()):
         remedy = f"Mount its disk; or delete {home.lock}, if this SOUL is to begin a new life."
         raise ConfigError(f"MEMORY_DIR {folder} is empty, though a SOUL has lived there", remedy=remedy)
 
@@ -156,6 +157,9 @@ class HomeLock:
 
     def __exit__(self, *_: object) -> None:
         if self._file is not None:
+            # NOTE(self): a start that failed before there was a memory is no life that was lived.
+            if not self._home.database.exists():
+                os.ftruncate(self._file, 0)
             os.close(self._file)
             self._file = None
 
