@@ -11,7 +11,8 @@ import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import lru_cache
-from urllib.parse import quote
+
+from common.json_lines import json_line
 
 SOMEBODY_DID = "did:web:forgotten.invalid"
 SOMEBODY_HANDLE = "forgotten.invalid"
@@ -22,6 +23,7 @@ INVALID_HANDLE = "handle.invalid"
 
 _LEAST_WORDS = 24
 _CUT = 60
+_PLAIN = re.compile(r"[A-Za-z0-9]+")
 _NEVER = re.compile(r"(?!)")
 
 
@@ -39,6 +41,11 @@ class Person:
     did: str
     handles: tuple[str, ...] = ()
     names: tuple[str, ...] = ()
+
+    @property
+    def part(self) -> str:
+        """Return what each form of the DID holds as it is: by that rows are found that may hold it."""
+        return max(_PLAIN.findall(self.did), key=len, default="")
 
     def holds_did(self, *texts: object) -> bool:
         """Return whether one of the texts holds the DID as a whole word; what is no text holds none."""
@@ -84,7 +91,7 @@ class Person:
         except (ValueError, RecursionError):
             return self.redacted(text)
         after = self.redacted_value(value)
-        return text if after == value else json.dumps(after, ensure_ascii=False)
+        return text if after == value else json_line(after).decode().removesuffix("\n")
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,8 +103,8 @@ class Trace:
         sessions: keys of the conversations in which they took part.
         intents: ids of the acts that reach them or came of what they wrote.
         posts: the names of what they wrote to us.
-        words: what was said to them and remembered of them, as it may stand in logs and views; 24 letters or more.
         copies: what was remembered of them, as it stands in copies of memory: subject and body, a line end between.
+        words: what we said to them, as it may stand in logs that name nobody; 24 letters or more.
 
     """
 
@@ -105,8 +112,8 @@ class Trace:
     sessions: frozenset[str] = frozenset()
     intents: frozenset[str] = frozenset()
     posts: frozenset[str] = frozenset()
-    words: frozenset[str] = frozenset()
     copies: frozenset[str] = frozenset()
+    words: frozenset[str] = frozenset()
 
     def tells(self, line: str) -> bool:
         """Return whether a line that the program wrote of what it did holds some of the words."""
@@ -139,10 +146,16 @@ def needles(texts: Iterable[str]) -> frozenset[str]:
 
 @lru_cache(maxsize=64)
 def _did(did: str) -> re.Pattern[str]:
-    """The DID as a whole word: as it is, as URLs have it, and as keys of a store (`adapters/storage/keys.py`) do."""
-    plain = "|".join(map(re.escape, (did, quote(did, safe=""))))
-    key = re.escape(did.replace(":", "~3A").replace("/", "~2F"))
-    return re.compile(rf"(?<![\w:%-])(?<!\w\.)(?:{plain})(?![\w:%-]|\.\w)|{key}(?![\w-]|\.\w)")
+    """The DID whole: as it is, and as URLs and keys of a store (`adapters/storage/keys.py`) escape it.
+
+    It begins where no name goes on, and ends where its own grammar does: punctuation that nothing follows is no part of
+    it, and in the method `plc` none is.
+    """
+    colon, percent = r"(?::|[%~](?:25)*3[Aa])", r"(?:%|[%~](?:25)+)"
+    whole = "".join({":": colon, "%": percent}.get(one, re.escape(one)) for one in did)
+    begins = r"(?:(?<![A-Za-z0-9])|(?<=[%~][0-9A-Fa-f]{2})|(?<=\\[bfnrt])|(?<=\\u[0-9A-Fa-f]{4}))"
+    more = "" if did.startswith("did:plc:") else r"(?:[:._-]|[%~](?:25)*3[Aa])*"
+    return re.compile(rf"{begins}{whole}(?!{more}[A-Za-z0-9])")
 
 
 @lru_cache(maxsize=64)

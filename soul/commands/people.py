@@ -13,10 +13,11 @@ from typing import TYPE_CHECKING
 from adapters.atproto.session import SessionFile
 from adapters.storage.store import Credentials, open_storage
 from common.clock import Clock, SystemClock
-from common.errors import UsageError
+from common.errors import SoulError, Transient, UsageError
 from common.person import Person
 from common.redact import Redactor
 from common.settings import Settings, load_settings
+from common.text.untrusted import one_line
 from common.wording import number
 from modules.runtime.console import Console, SilentConsole
 from modules.runtime.database.database import Database
@@ -29,6 +30,7 @@ from modules.services.rights.left import Forgotten, entry_of
 from modules.services.rights.requests import ForgetRequest, ForgetRequests
 from soul.commands.at_hand import at_hand
 from soul.terminal.output import printable, write_json, write_lines
+from soul.terminal.plain import PlainConsole
 
 if TYPE_CHECKING:
     from modules.services.agent.memory.postgres_people import PostgresPeople
@@ -121,8 +123,9 @@ def _is_sure(whom: str, count: int, ask: Callable[[str], str] | None) -> bool:
 def carry_out_requests(
     settings: Settings, home: Home, clock: Clock | None = None, console: Console | None = None
 ) -> list[Forgotten]:
-    """Carry out the requests that are due, while the home is locked; return what came of each. Raises `SoulError`.
+    """Carry out the requests that are due, while the home is locked; return what came of each.
 
+    One that fails keeps no other from being carried out, and stays for the next start; then `Transient` is raised.
     The `console` shows what is left for the owner to do; without one nothing is shown.
     """
     clock = clock or SystemClock()
@@ -133,6 +136,15 @@ def carry_out_requests(
         return asyncio.run(_carry_out(settings, home, clock, console or SilentConsole()))
 
 
+def forget_who_is_due(settings: Settings, home: Home) -> None:
+    """Carry out the requests that are due before a life begins, and tell of those that fail: it begins all the same."""
+    console = PlainConsole(SystemClock(), timezone=settings.soul_timezone)
+    try:
+        carry_out_requests(settings, home, console=console)
+    except Transient as error:
+        write_lines(f"Somebody is not forgotten yet, and is at the next start: {error}")
+
+
 async def _carry_out(settings: Settings, home: Home, clock: Clock, console: Console) -> list[Forgotten]:
     database = await Database.open(home.database, MIGRATIONS)
     server = open_people_server(settings)
@@ -141,12 +153,19 @@ async def _carry_out(settings: Settings, home: Home, clock: Clock, console: Cons
         redactor, requests = Redactor(settings.secrets), ForgetRequests(home.memory)
         journal = Journal(database, console, clock, redactor)
         self_keeper = SelfKeeper(home=home, clock=clock, journal=journal, redactor=redactor)
-        done = []
+        done: list[Forgotten] = []
+        failed: list[str] = []
         for request in requests.due(clock.now()):
-            done.append(await forgetting.carry_out(request, self_keeper))
-            # NOTE(self): told first: a kill in between has it told twice, and never not at all.
-            await journal.record(entry_of(done[-1]))
-            requests.done(request)
+            try:
+                done.append(await forgetting.carry_out(request, self_keeper))
+                # NOTE(self): told first: a kill in between has it told twice, and never not at all.
+                await journal.record(entry_of(done[-1]))
+                requests.done(request)
+            except Exception as error:
+                why = str(error) if isinstance(error, SoulError) else f"{type(error).__name__}: {error}"
+                failed.append(one_line(Person(request.did).without_did(why), _WORDS_CHARS))
+        if failed:
+            raise Transient("; ".join(dict.fromkeys(failed)))
     finally:
         await database.close()
         if server is not None:

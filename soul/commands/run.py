@@ -15,7 +15,7 @@ from pathlib import Path
 
 from common.clock import Clock, SystemClock, span
 from common.env_keys import refuse_unknown_keys
-from common.errors import ConfigError, DiskFull, Fatal, SoulError, Transient
+from common.errors import ConfigError, DiskFull, Fatal, SoulError
 from common.files import storage_error, write_atomic
 from common.settings import Settings, load_settings
 from modules.runtime.home import Home, HomeLock
@@ -27,7 +27,7 @@ from modules.services.agent.owner.answers import OwnerAnswers
 from modules.services.rights.requests import ForgetRequests
 from soul.app import App, open_soul
 from soul.commands.owner_commands import OwnerCommands
-from soul.commands.people import carry_out_requests
+from soul.commands.people import forget_who_is_due
 from soul.terminal.commands import Commands
 from soul.terminal.onboarding import somebody_listens
 from soul.terminal.outlet import Outlet
@@ -53,10 +53,7 @@ def run_life(root: Path, *, social_only: bool, flush_all: bool) -> None:
     if flush_all:
         flush(home, settings)
     if home.database.exists():
-        try:
-            carry_out_requests(settings, home, console=PlainConsole(SystemClock(), timezone=settings.soul_timezone))
-        except Transient as error:
-            write_lines(f"Somebody is not forgotten yet, and is at the next start: {error}")
+        forget_who_is_due(settings, home)
     out = None if sys.stdout.isatty() else Outlet(sys.stdout)
     starts_anew = False
     try:

@@ -20,7 +20,7 @@ from modules.runtime.llm.types import Message
 from modules.runtime.scheduler.types import Outcome
 from modules.services.agent.tools.types import Turn
 from soul.app import App, open_soul
-from soul.commands.people import carry_out_requests
+from soul.commands.people import forget_who_is_due
 from soul.status_report import status_line
 from soul.terminal.plain import PlainConsole
 
@@ -33,7 +33,7 @@ def run_walk(root: Path, *, social_only: bool) -> bool:
     settings = load_settings(root)
     home = Home.at(root, settings.memory_dir)
     if home.database.exists():
-        carry_out_requests(settings, home, console=PlainConsole(SystemClock(), timezone=settings.soul_timezone))
+        forget_who_is_due(settings, home)
     return asyncio.run(_walk(settings, home, social_only=social_only))
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import sqlite3
 
 from common.person import Person
@@ -17,14 +18,32 @@ def know_person(connection: sqlite3.Connection, person: Person) -> None:
     """Give `connection` functions about `person`.
 
     `is_in(dids)`: whether a row is tied to them; `holds_did(text, ...)`; `named(text, ...)`: whether a text holds the
-    DID or a handle, to tell of it; `redacted(text)` and `redacted_json(text)`: a text without them.
+    DID or a handle, to tell of it; `redacted(text)` and `redacted_json(text)`: a text without them; and `json_field`.
     """
+    connection.create_function("json_field", -1, json_field, deterministic=True)
     connection.create_function("is_in", 1, person.is_in)
     connection.create_function("holds_did", -1, person.holds_did)
     connection.create_function("named", -1, person.is_named_in)
     connection.create_function("without_did", 1, lambda text: person.without_did(text) if text else text)
     connection.create_function("redacted", 1, lambda text: person.redacted(text) if text else text)
     connection.create_function("redacted_json", 1, lambda text: person.redacted_json(text) if text else text)
+
+
+def json_field(text: object, *path: str) -> str | None:
+    """Return the text at `path` in a JSON object, what is no text as JSON; None where nothing can be read.
+
+    Of a row that cannot be read nothing is known, and the statement goes on: `json_extract` would end it.
+    """
+    try:
+        value = json.loads(text) if isinstance(text, str) else None
+    except (ValueError, RecursionError):
+        return None
+    for name in path:
+        value = value.get(name) if isinstance(value, dict) else None
+    if value is None:
+        return None
+    # NOTE(self): half a surrogate pair has no UTF-8, and SQLite takes none.
+    return (value if isinstance(value, str) else json.dumps(value)).encode(errors="replace").decode()
 
 
 def unspaced_tokens(text: str) -> str:

@@ -10,9 +10,9 @@ import sqlite3
 
 from common.person import Held, Trace
 
-_THEIRS = """(dids = :did OR (instr(trigger_uri, :did) AND holds_did(trigger_uri))
+_THEIRS = """(dids = :did OR (instr(trigger_uri, :part) AND holds_did(trigger_uri))
     OR trigger_uri IN (SELECT value FROM json_each(:posts)) OR intent_id IN (SELECT value FROM json_each(:intents))
-    OR (instr(data, :did) AND json_extract(data, '$.did') = :did))"""
+    OR (instr(data, :did) AND json_field(data, 'did') = :did))"""
 
 
 class JournalPeople:
@@ -38,12 +38,12 @@ class JournalPeople:
         others = connection.execute(
             "UPDATE journal SET summary = redacted(summary), reason = redacted(reason), author = redacted(author),"
             " data = redacted_json(data), dids = without_did(dids)"
-            " WHERE instr(dids, :did) OR instr(summary, :did) OR instr(reason, :did) OR instr(data, :did)",
-            {"did": trace.person.did},
+            " WHERE instr(dids, :part) OR instr(summary, :part) OR instr(reason, :part) OR instr(data, :part)",
+            {"part": trace.person.part},
         )
         return gone + others.rowcount
 
 
 def _given(trace: Trace) -> dict[str, str]:
     posts, intents = json.dumps(sorted(trace.posts)), json.dumps(sorted(trace.intents))
-    return {"did": trace.person.did, "intents": intents, "posts": posts}
+    return {"did": trace.person.did, "part": trace.person.part, "intents": intents, "posts": posts}

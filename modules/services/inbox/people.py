@@ -8,13 +8,13 @@ from common.person import Held, Trace
 
 _WITHOUT_THEM = """
 UPDATE pending_notifications SET payload = redacted_json(payload), outcome = redacted(outcome),
-    state = CASE WHEN state = 'pending' AND holds_did(root_uri, json_extract(payload, '$.reply')) THEN 'dropped'
+    state = CASE WHEN state = 'pending' AND holds_did(root_uri, json_field(payload, 'reply')) THEN 'dropped'
         ELSE state END,
     root_uri = CASE WHEN holds_did(root_uri) THEN uri ELSE root_uri END
-    WHERE (instr(root_uri, :did) OR instr(payload, :did) OR instr(outcome, :did))
+    WHERE (instr(root_uri, :part) OR instr(payload, :part) OR instr(outcome, :part))
         AND holds_did(root_uri, payload, outcome)
 """
-_LED = "(instr(uri, :did) AND holds_did(uri))"
+_LED = "(instr(uri, :part) AND holds_did(uri))"
 
 
 class InboxPeople:
@@ -25,10 +25,9 @@ class InboxPeople:
 
     def about(self, connection: sqlite3.Connection, trace: Trace) -> Held:
         """Return the texts of these posts, the oldest first."""
-        did = {"did": trace.person.did}
+        did = {"did": trace.person.did, "part": trace.person.part}
         rows = connection.execute(
-            "SELECT CASE WHEN json_valid(payload) THEN json_extract(payload, '$.text') END"
-            " FROM pending_notifications WHERE author_did = :did ORDER BY indexed_at",
+            "SELECT json_field(payload, 'text') FROM pending_notifications WHERE author_did = :did ORDER BY indexed_at",
             did,
         ).fetchall()
         rows += connection.execute(
@@ -44,7 +43,7 @@ class InboxPeople:
         A post of somebody else that answers or names them stays, with somebody in their place. One that waits for an
         answer in their thread cannot be answered there any more.
         """
-        did = {"did": trace.person.did}
+        did = {"did": trace.person.did, "part": trace.person.part}
         gone = sum(
             connection.execute(statement, did).rowcount
             for statement in (

@@ -6,31 +6,31 @@ import json
 import sqlite3
 from collections.abc import Collection
 
-from common.person import Held, Trace
+from common.person import Held, Person, Trace
 from modules.services.outbox.rules import counts
 
 _TEXT = "CASE WHEN json_valid(body) THEN json_extract(body, '$.text') END"
 _LAST_REPLIES = 5
 _THEIRS = """
-SELECT id FROM intents WHERE ((instr(target, :did) OR instr(cause_id, :did)) AND holds_did(target, cause_id))
+SELECT id FROM intents WHERE ((instr(target, :part) OR instr(cause_id, :part)) AND holds_did(target, cause_id))
     OR cause_id IN (SELECT value FROM json_each(:posts))
-    OR (instr(body, :did) AND (json_extract(body, '$.to') = :did
-        OR (state IN ('held', 'pending', 'sending') AND holds_did(body))))
+    OR (instr(body, :did) AND (json_field(body, 'to') = :did
+        OR (state IN ('held', 'pending', 'sending') AND holds_did(json_field(body, 'root', 'uri')))))
 """
 _WITHOUT_THEM = """
-UPDATE intents SET body = redacted_json(body), error = redacted(error)
-    WHERE (instr(body, :did) OR instr(error, :did)) AND holds_did(body, error)
+UPDATE intents SET body = redacted_json(body), error = redacted(error), dedup_key = redacted(dedup_key)
+    WHERE (instr(body, :part) OR instr(error, :part) OR instr(dedup_key, :part)) AND holds_did(body, error, dedup_key)
 """
 
 
-def intents_of(connection: sqlite3.Connection, did: str, posts: Collection[str]) -> frozenset[str]:
-    """Return the ids of the intents that reach an account, came of its `posts`, or wait in its threads.
+def intents_of(connection: sqlite3.Connection, person: Person, posts: Collection[str]) -> frozenset[str]:
+    """Return the ids of the intents that reach an account, came of its `posts`, or wait to reply in its threads.
 
-    The connection must know the person.
+    What another act says of it makes that act nobody's: those words are redacted. The connection must know the person.
     """
-    if not did:
+    if not person.did:
         return frozenset()
-    rows = connection.execute(_THEIRS, {"did": did, "posts": json.dumps(sorted(posts))})
+    rows = connection.execute(_THEIRS, {"did": person.did, "part": person.part, "posts": json.dumps(sorted(posts))})
     return frozenset(str(row[0]) for row in rows)
 
 
@@ -84,8 +84,9 @@ class OutboxPeople:
         counts.keep(connection, trace.intents)
         query = "DELETE FROM intents WHERE id IN (SELECT value FROM json_each(?))"
         gone = connection.execute(query, (_listed(trace),)).rowcount
-        did = trace.person.did
-        return gone + (connection.execute(_WITHOUT_THEM, {"did": did}).rowcount if did else 0)
+        return gone + (
+            connection.execute(_WITHOUT_THEM, {"part": trace.person.part}).rowcount if trace.person.did else 0
+        )
 
 
 def _listed(trace: Trace) -> str:

@@ -19,7 +19,7 @@ from adapters.storage.types import StoredObject
 from common.clock import Clock
 from common.errors import Transient
 from common.files import write_atomic
-from common.person import Held, Person, Trace, needles
+from common.person import Held, Person, Trace
 from common.result import ApiResult, Err
 from common.settings import Settings
 from modules.runtime.database import marks
@@ -141,8 +141,7 @@ class Forgetting:
         if self._server is None:
             return whole
         copies = await self._server.copies(whole)
-        words = needles(copy.partition("\n")[2] for copy in copies)
-        return replace(whole, words=whole.words | words, copies=whole.copies | frozenset(copies))
+        return replace(whole, copies=whole.copies | frozenset(copies))
 
     def _archives(self, connection: sqlite3.Connection, trace: Trace) -> dict[str, bool]:
         return archives_of(connection, trace.person.did) if trace.person.did else {}

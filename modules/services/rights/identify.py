@@ -56,10 +56,9 @@ def trace_of(connection: sqlite3.Connection, person: Person) -> Trace:
         return Trace(person)
     posts = frozenset(message_name(*one) for one in messages.keys_of(connection, did))
     posts |= frozenset(received.written_by(connection, did))
-    intents = intents_of(connection, did, posts)
-    copies = remembered(connection, did)
-    said = needles([*acted(connection, intents), *(copy.partition("\n")[2] for copy in copies)])
-    return Trace(person, sessions_of(connection, did), intents, posts, said, frozenset(copies))
+    intents = intents_of(connection, person, posts)
+    copies = frozenset(remembered(connection, did))
+    return Trace(person, sessions_of(connection, did), intents, posts, copies, needles(acted(connection, intents)))
 
 
 def _met(path: Path) -> list[tuple[str, str, str]]:

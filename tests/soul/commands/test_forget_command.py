@@ -7,8 +7,10 @@ import gzip
 import json
 import os
 import signal
+import sqlite3
 import sys
 from collections.abc import Iterator
+from contextlib import closing
 from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
@@ -20,6 +22,7 @@ from common.clock import SystemClock
 from common.errors import UsageError
 from common.facts import PostFacts
 from common.files import write_atomic
+from common.person import SOMEBODY_DID
 from modules.runtime.home import Home
 from modules.services.agent.memory.types import NewMemory
 from modules.services.agent.sessions.owner_inbox import OwnerInbox
@@ -27,7 +30,7 @@ from modules.services.rights.policy import PREFERENCE
 from modules.services.rights.requests import ForgetRequest, ForgetRequests
 from modules.services.rights.types import Preference
 from soul.commands.mute import run_mute
-from soul.commands.people import carry_out_requests, run_forget, run_know
+from soul.commands.people import carry_out_requests, forget_who_is_due, run_forget, run_know
 from tests.modules.services.agent.memory.memory_places import PROGRAMS, programs, server
 from tests.patience import HANG_S
 from tests.program import started, until
@@ -157,6 +160,67 @@ async def test_a_kill_in_between_costs_nothing(running_town: RunningTown) -> Non
     await asyncio.to_thread(carry_out_requests, settings_of(home), home)
     assert ForgetRequests(home.memory).all() == []
     assert places_that_hold(home.root, did, WORDS) == []
+
+
+@pytest.mark.parametrize("who", ["did:plc:ada", "did:plc:bob"], ids=["theirs", "of another"])
+async def test_a_row_that_cannot_be_read_keeps_nobody_from_being_forgotten(
+    running_town: RunningTown, capsys: pytest.CaptureFixture[str], who: str
+) -> None:
+    home, ada = running_town.make_home("rowan"), "did:plc:ada"
+    async with awake(home):
+        pass
+    torn = f'{{"text":"{ada} torn'
+    with closing(sqlite3.connect(home.database)) as connection, connection:
+        connection.execute(
+            "INSERT INTO pending_notifications (uri, root_uri, author_did, payload, received_at, indexed_at, state)"
+            " VALUES ('at://x/1', 'at://x/1', ?, ?, '2026-01-05', '2026-01-05', 'pending')",
+            (who, torn),
+        )
+        connection.execute(
+            "INSERT INTO intents (id, kind, target, body, body_hash, dedup_key, rkey, created_at, expires_at, state)"
+            " VALUES ('1', 'post', '', ?, '', ?, '1', '2026-01-05', '2026-01-06', 'held')",
+            (torn, f"once:peer-announcement:{ada}"),
+        )
+        connection.execute(
+            "INSERT INTO journal (at, kind, loop, summary, reason, data, dids)"
+            " VALUES ('2026-01-05', 'act', 'outbox', 'Said', '', ?, '')",
+            (torn,),
+        )
+    await asyncio.to_thread(run_forget, home.root, ada, as_json=False, yes=True)
+    assert "Forgotten" in capsys.readouterr().out
+    assert places_that_hold(home.root, ada) == []
+    with closing(sqlite3.connect(home.database)) as connection:
+        stay = connection.execute("SELECT payload FROM pending_notifications").fetchall()
+        assert stay == ([] if who == ada else [(torn.replace(ada, SOMEBODY_DID),)])
+        assert connection.execute("SELECT count(*) FROM intents").fetchone() == (1,)
+
+
+async def test_one_that_cannot_be_forgotten_keeps_no_other_and_no_start(
+    running_town: RunningTown, capsys: pytest.CaptureFixture[str]
+) -> None:
+    home, dids = running_town.make_home("rowan"), ("did:plc:ada", "did:plc:bob")
+    settings, requests = settings_of(home), ForgetRequests(home.memory)
+    async with awake(home):
+        pass
+    with closing(sqlite3.connect(home.database)) as connection, connection:
+        for did in dids:
+            connection.execute("INSERT INTO muted_people (did, since) VALUES (?, '2026-01-05')", (did,))
+            requests.give(ForgetRequest(did, SystemClock().now()))
+        first = requests.all()[0].did
+        connection.execute(
+            "CREATE TRIGGER refuses BEFORE DELETE ON muted_people"
+            f" WHEN old.did = '{first}' BEGIN SELECT RAISE(ABORT, '{first} is kept'); END"
+        )
+    await asyncio.to_thread(forget_who_is_due, settings, home)
+    assert [one.did for one in requests.all()] == [first]
+    (told,) = capsys.readouterr().out.splitlines()
+    assert "IntegrityError" in told
+    assert first not in told
+    with closing(sqlite3.connect(home.database)) as connection, connection:
+        assert connection.execute("SELECT did FROM muted_people").fetchall() == [(first,)]
+        connection.execute("DROP TRIGGER refuses")
+    await asyncio.to_thread(forget_who_is_due, settings, home)
+    assert requests.all() == []
 
 
 async def test_somebody_forgotten_who_asks_again_is_answered_and_forgotten_again(running_town: RunningTown) -> None:
