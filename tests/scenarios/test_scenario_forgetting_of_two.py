@@ -51,7 +51,7 @@ async def test_two_accounts_seen_under_one_handle_are_two(running_town: RunningT
     assert len(town.texts("rowan")) == 2
     with pytest.raises(UsageError):
         await asyncio.to_thread(run_forget, home.root, handle, as_json=False)
-    await asyncio.to_thread(run_forget, home.root, ada, as_json=False)
+    await asyncio.to_thread(run_forget, home.root, ada, as_json=False, yes=True)
     assert places_that_hold(home.root, ada, WORDS) == []
     assert rows_of(home, "SELECT author_did FROM pending_notifications") == [bob]
     assert rows_of(home, "SELECT kind FROM intents WHERE kind = 'reply'") == ["reply"]
@@ -79,7 +79,7 @@ async def test_in_one_thread_what_the_other_said_and_was_answered_stays(
             await life.app.scheduler.run_guarded("heartbeat")
             await life.app.scheduler.run_guarded("sessions")
     assert len(places_that_hold(home.memory, OTHER_WORDS)) > 0
-    await asyncio.to_thread(run_forget, home.root, ada, as_json=False)
+    await asyncio.to_thread(run_forget, home.root, ada, as_json=False, yes=True)
     assert places_that_hold(home.root, ada, "ada.test", WORDS, "Tin is louder") == []
     assert rows_of(home, "SELECT json_extract(payload, '$.text') FROM pending_notifications") == [
         f"@rowan.test {OTHER_WORDS}: do doors open inwards?"

@@ -155,7 +155,7 @@ async def test_no_name_and_no_handle_takes_anything_of_others_along(
     assert len(rows["intents"]) > 1
     assert len(rows["session_messages"]) > 3
     writes_under_all_names(home, names)
-    await asyncio.to_thread(run_forget, home.root, MALLORY, as_json=False)
+    await asyncio.to_thread(run_forget, home.root, MALLORY, as_json=False, yes=True)
     after = rows_of(home)
     assert {table: len(found) for table, found in after.items()} == {table: len(found) for table, found in rows.items()}
     assert after == rows

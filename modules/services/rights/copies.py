@@ -17,40 +17,53 @@ def archived_without(data: bytes, person: Person) -> tuple[bytes | None, list[st
     text = _unpacked(data)
     if text is None:
         return data, []
-    try:
-        kept, media = kept_lines(text, person)
-    except (ValueError, KeyError, RecursionError):
-        return None, []
+    kept, media = kept_lines(text, person)
     return (_packed(kept) if kept else None), media
 
 
 def exported_without(data: bytes, trace: Trace) -> bytes | None:
-    """Return a copy of memory without what rests on the person's words; None where it cannot be read."""
+    """Return a copy of memory without what rests on the person's words; None where it cannot be unpacked."""
     text = _unpacked(data)
     if text is None:
         return None
+    lines = [(line, _read(line)) for line in split_lines(text)]
+    gone = {fields.get("id") for _, fields in lines if fields and _is_theirs(fields, trace)}
+    kept = "".join(_kept(line, fields, gone, trace.person) for line, fields in lines)
+    return data if kept == text else _packed(kept)
+
+
+def _kept(line: str, fields: dict[str, Any] | None, gone: set[Any], person: Person) -> str:
+    """Return what stays of a line; one that cannot be read goes where it holds the DID."""
+    if fields is None:
+        return "" if person.holds_did(line) else line
+    if fields.get("record") == "memory" and fields.get("id") in gone:
+        return ""
+    after = _without(fields, gone, person)
+    return line if after == fields else f"{json.dumps(after, separators=(',', ':'))}\n"
+
+
+def _read(line: str) -> dict[str, Any] | None:
     try:
-        lines = [json.loads(line) for line in split_lines(text)]
+        fields = json.loads(line)
     except (ValueError, RecursionError):
         return None
-    gone = {line["id"] for line in lines if _is_theirs(line, trace)}
-    kept = [_without(line, gone, trace.person) for line in lines if line.get("id") not in gone]
-    said = "".join(f"{json.dumps(line, ensure_ascii=False, separators=(',', ':'))}\n" for line in kept)
-    return data if kept == lines else _packed(said)
+    return fields if isinstance(fields, dict) else None
 
 
 def _is_theirs(line: dict[str, Any], trace: Trace) -> bool:
     if line.get("record") != "memory":
         return False
-    return trace.person.did in line.get("dids", ()) or f"{line['subject']}\n{line['body']}" in trace.copies
+    dids = line.get("dids")
+    is_tied = isinstance(dids, list) and trace.person.did in dids
+    return is_tied or f"{line.get('subject')}\n{line.get('body')}" in trace.copies
 
 
-def _without(line: dict[str, Any], gone: set[int], person: Person) -> dict[str, Any]:
+def _without(line: dict[str, Any], gone: set[Any], person: Person) -> dict[str, Any]:
     """Return a line that nothing of the person's is needed for: what one of theirs had replaced stays replaced."""
     after = dict(line)
-    if after.get("superseded_by") in gone:
-        after["superseded_by"] = after["id"]
-    if "source" in after:
+    if after.get("superseded_by") is not None and after["superseded_by"] in gone:
+        after["superseded_by"] = after.get("id")
+    if isinstance(after.get("source"), str):
         after["source"] = person.without_did(after["source"])
     return after
 

@@ -2,10 +2,11 @@
 
 | file | how it is tied | what goes |
 |---|---|---|
-| records in JSON | the account stands in an entry, or in the address of what it is about | the entry, or the field |
+| records in JSON | a field that names an account, or the address of what the entry is about | the entry |
 | queued commitments and the log of pictures, JSON lines | the same, line by line | the line |
+| entries of others in them | an address of theirs, or the account in words | the address, or the account |
 | a day of memory | an entry is a memory that was theirs | the entry |
-| what is told at the start, and logs | the account, its handle after an @, or words of what was theirs | the line |
+| what is told at the start, and logs | the account, its handle after an @, or what we said to it | the line |
 | the status | it is written anew within seconds | the names |
 
 No other file is changed: what names the person there is told to the owner.
@@ -37,8 +38,15 @@ _LINES = re.compile(r"(?:pending_commitments|post_log)\.jsonl(?:\.\d+)?|post_log
 _VIEWS = re.compile(r"\.memory/(?:boot-context[\w.-]*\.md|logs/[^/]+\.log)")
 _DAYS = re.compile(r"workspace/memory/[^/]+\.md")
 _STATUS = ".memory/status.json"
+_ACCOUNTS = ("did", "blueskyDid", "authorDid", "author_did")
+"""The fields that say whose an entry is."""
 _ADDRESSES = ("uri", "rootUri", "sourceThreadUri")
 """The fields whose address an entry is about."""
+_PLACES = frozenset(
+    {"contexts", "contestedBy", "discoveredInThread", "sourceThreadUri", "identityUri", "parent_uri", "root_uri"}
+)
+"""The fields with accounts and addresses that an entry can do without."""
+_HALF = re.compile("[\ud800-\udc7f\udd00-\udfff]")
 _ENTRY = re.compile(r"^(?=- )", re.MULTILINE)
 _GONE = object()
 
@@ -82,32 +90,61 @@ def _is_record(path: str) -> bool:
 
 
 def _lines_left(text: str, person: Person) -> Iterator[str]:
+    """Return the lines that stay; one that cannot be read goes where it holds the DID."""
     for line in split_lines(text):
         if not person.holds_did(line):
             yield line
-        elif (left := _left(json.loads(line), person)) is not _GONE:
-            yield json.dumps(left, ensure_ascii=False) + "\n"
+            continue
+        try:
+            value = json.loads(line)
+        except (ValueError, RecursionError):
+            continue
+        if (left := _left(value, person)) is not _GONE:
+            yield _json(left) + "\n"
 
 
 def _left(value: Any, person: Person) -> Any:  # noqa: ANN401 - whatever JSON holds
-    """Return what JSON holds without what is the person's; `_GONE` where all of it is."""
+    """Return what JSON holds without what is the person's; `_GONE` where all of it is.
+
+    In what is of others the words that hold the account stay, with somebody in its place.
+    """
     match value:
         case dict():
-            about = (value.get(name) for name in _ADDRESSES)
-            if (
-                _was_met_in_their_posts(value, person)
-                or person.did in value.values()
-                or any(is_by(one, person) for one in about)
-            ):
+            if _is_entry_of(value, person):
                 return _GONE
-            inside = {key: _left(item, person) for key, item in value.items() if not person.holds_did(key)}
+            inside = {
+                person.without_did(key): _without_places(item, person) if key in _PLACES else _left(item, person)
+                for key, item in value.items()
+                if not _is_of(key, person)
+            }
             return {key: item for key, item in inside.items() if item is not _GONE}
         case list():
             return [left for item in value if (left := _left(item, person)) is not _GONE]
         case str():
-            return _GONE if person.holds_did(value) else value
+            return person.redacted(value) if person.holds_did(value) else value
         case _:
             return value
+
+
+def _without_places(value: Any, person: Person) -> Any:  # noqa: ANN401 - whatever JSON holds
+    if isinstance(value, list):
+        return [_left(item, person) for item in value if not _is_of(item, person)]
+    return _GONE if _is_of(value, person) else _left(value, person)
+
+
+def _is_entry_of(entry: dict[str, Any], person: Person) -> bool:
+    """Return whether an entry is the person's; what the owner asked for in their thread is the owner's."""
+    params = entry.get("params")
+    if isinstance(params, dict) and (params.get("hostRequest") or params.get("hostWish")):
+        return False
+    is_about = any(is_by(entry.get(name), person) for name in _ADDRESSES)
+    return (
+        is_about or any(entry.get(name) == person.did for name in _ACCOUNTS) or _was_met_in_their_posts(entry, person)
+    )
+
+
+def _is_of(value: object, person: Person) -> bool:
+    return value == person.did or is_by(value, person)
 
 
 def _was_met_in_their_posts(entry: dict[str, Any], person: Person) -> bool:
@@ -146,4 +183,10 @@ def _label(label: str, text: str) -> bool:
 
 
 def _dumped(text: str, before: object, after: object) -> str:
-    return text if before == after else json.dumps(after, ensure_ascii=False, indent=2) + "\n"
+    return text if before == after else _json(after, indent=2) + "\n"
+
+
+def _json(value: object, indent: int | None = None) -> str:
+    """Return JSON in which half a surrogate pair, which has no UTF-8, stands as an escape."""
+    text = json.dumps(value, ensure_ascii=False, indent=indent)
+    return _HALF.sub(lambda half: f"\\u{ord(half[0]):04x}", text)

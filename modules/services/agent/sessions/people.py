@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 import sqlite3
 from collections.abc import Iterator
+from typing import Any
 
 from common.person import Held, Person, Trace
 
@@ -35,7 +36,7 @@ def archives_of(connection: sqlite3.Connection, did: str) -> dict[str, bool]:
 def media_of(connection: sqlite3.Connection, did: str) -> list[str]:
     """Return the keys of the pictures in what an account wrote."""
     query = f"SELECT content FROM session_messages WHERE {_THEIRS}"  # noqa: S608 - a constant
-    return [key for row in connection.execute(query, {"did": did}) for key in pictures_in(json.loads(row["content"]))]
+    return [key for row in connection.execute(query, {"did": did}) for key in pictures_in(_read(row["content"]))]
 
 
 def pictures_in(fields: object) -> Iterator[str]:
@@ -46,21 +47,33 @@ def pictures_in(fields: object) -> Iterator[str]:
             yield block["r2Key"]
 
 
+def _read(text: str) -> dict[str, Any]:
+    """Return the JSON object that stands there; an empty one where none can be read."""
+    try:
+        value = json.loads(text)
+    except (ValueError, RecursionError):
+        return {}
+    return value if isinstance(value, dict) else {}
+
+
 def kept_lines(text: str, person: Person) -> tuple[str, list[str]]:
     """Return the lines of an archive that are not the person's, and the keys of the pictures in those that are.
 
-    An archive of an earlier version is not marked: there a post begins with the handle of its author.
+    An archive of an earlier version is not marked: there a post begins with the handle of its author. A line that
+    cannot be read is theirs where it holds the DID.
     """
     kept: list[str] = []
     media: list[str] = []
     are_theirs = False
-    lines = [(line, json.loads(line)) for line in text.split("\n") if line]
+    lines = [(line, _read(line)) for line in text.split("\n") if line]
     is_marked = any("dids" in fields for _, fields in lines)
     for line, fields in lines:
-        if is_marked:
+        if not fields:
+            are_theirs = person.holds_did(line)
+        elif is_marked:
             are_theirs = person.is_in(fields.get("dids", ""))
-        elif fields["role"] == "user":
-            begins = json.dumps(fields["content"], ensure_ascii=False).lstrip('[{"tyexco: ,')
+        elif fields.get("role") == "user":
+            begins = json.dumps(fields.get("content"), ensure_ascii=False).lstrip('[{"tyexco: ,')
             are_theirs = any(begins.lower().startswith((f"@{one}:", f"@{one} (")) for one in person.handles)
         if are_theirs:
             media += pictures_in(fields)
@@ -119,7 +132,7 @@ class SessionPeople:
 
     def _untie(self, connection: sqlite3.Connection, row: sqlite3.Row, person: Person) -> None:
         """Leave of an archive what is of others; what was noted beside it told of all who were in it."""
-        distilled = json.loads(row["distilled"])
+        distilled = _read(row["distilled"])
         if person.is_in(row["dids"]):
             distilled |= {"summary": "", "message": "", "memories": []}
         connection.execute(

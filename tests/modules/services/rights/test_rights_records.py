@@ -7,16 +7,15 @@ import json
 
 import pytest
 
-from common.person import Person, Trace
+from common.person import SOMEBODY_DID, Person, Trace
 from modules.services.agent.sessions.people import kept_lines
-from modules.services.rights.copies import exported_without
+from modules.services.rights.copies import archived_without, exported_without
 from modules.services.rights.records import is_known, without
 
 QUILLON = "did:plc:quillon"
 PERSON = Person(QUILLON, ("quillon.test",), ("Curiosity", "relationships"))
 TRACE = Trace(
     PERSON,
-    words=frozenset({"The seventh weir hums at night."}),
     copies=frozenset({"weir\nIt hums.", "Ann\nSo\nit is."}),
 )
 
@@ -29,7 +28,11 @@ TRACE = Trace(
             "one\nto @quillon.test\n did:plc:quillon\nthe curiosity of my.quillon.test, did:plc:quillonia\n",
             "one\nthe curiosity of my.quillon.test, did:plc:quillonia\n",
         ),
-        (".memory/logs/a.log", "Queued: The seventh weir hums at night.\ntwo\n", "two\n"),
+        (
+            ".memory/logs/a.log",
+            "Paused by the owner: The seventh weir hums at night.\nQueued, did%3aplc%3aquillon: Rain\n",
+            "Paused by the owner: The seventh weir hums at night.\n",
+        ),
         (
             "workspace/memory/2026-01-05.md",
             (
@@ -42,6 +45,15 @@ TRACE = Trace(
             ".memory/pending_commitments.jsonl",
             '{"sourceThreadUri": "at://did:plc:quillon/x/1"}\n{"description": "ask @quillon.test"}\n',
             '{"description": "ask @quillon.test"}\n',
+        ),
+        (
+            ".memory/pending_commitments.jsonl",
+            (
+                '{"sourceThreadUri": "at://did:plc:quillon/x/1", "id": "to'
+                '\n{"sourceThreadUri": "at://did:plc:quillon/x/1"}\n{"id": "torn\n'
+                '{"id": "c", "sourceThreadUri": "at://did:plc:quillon/x/2", "params": {"hostRequest": true}}\n'
+            ),
+            '{"id": "torn\n{"id": "c", "params": {"hostRequest": true}}\n',
         ),
     ],
 )
@@ -67,6 +79,28 @@ def test_records_are_a_persons_by_their_account_and_by_no_name() -> None:
         "reflection": {"pendingInsights": [{"about": "@sam.test"}]},
         "workspaces": {"a/b": {"discoveredAt": "2026"}},
     }
+
+
+def test_what_others_call_themselves_or_say_takes_none_of_their_entries_along() -> None:
+    sam = {"did": "did:plc:sam", "handle": "sam.test", "displayName": QUILLON, "interactions": [{"uri": "at://x/1"}]}
+    peers = {
+        "sam": {"blueskyDid": "did:plc:sam", "contestedBy": [QUILLON], "note": f"{QUILLON}: -"},
+        "gone": {"blueskyDid": QUILLON},
+    }
+    before = json.dumps({"relationships": {"did:plc:sam": sam, QUILLON: {"did": QUILLON}}, "peers": peers})
+    after = without(".memory/relationships.json", before, TRACE)
+    assert QUILLON not in after
+    told = json.loads(after)
+    assert set(told["relationships"]) == {"did:plc:sam"}
+    assert told["relationships"]["did:plc:sam"] == sam | {"displayName": SOMEBODY_DID}
+    assert set(told["peers"]) == {"sam"}
+    assert told["peers"]["sam"]["contestedBy"] == []
+
+
+def test_half_a_surrogate_pair_in_a_record_stays_as_it_is() -> None:
+    before = json.dumps({"relationships": {QUILLON: {"did": QUILLON}}, "rest": "\ud800"})
+    after = without(".memory/relationships.json", before, TRACE)
+    assert json.loads(after.encode(errors="surrogateescape")) == {"relationships": {}, "rest": "\ud800"}
 
 
 @pytest.mark.parametrize(
@@ -104,3 +138,21 @@ def test_of_a_copy_of_memory_goes_what_rests_on_their_words_and_what_it_replaced
         lines[1] | {"superseded_by": 1},
     ]
     assert exported_without(data, Trace(Person("did:plc:nobody", (), ("Rain.",)))) == data
+
+
+def test_a_line_that_cannot_be_read_takes_no_line_of_others_along() -> None:
+    torn, other = f'{{"content": "{QUILLON} to', '{"body": "Rain, it says'
+    lines = (
+        json.dumps({"record": "memory", "id": 1, "subject": "weir", "body": "It hums."}),
+        torn,
+        json.dumps({"record": "memory", "id": 2, "subject": "slate", "body": "It is loud."}),
+        other,
+    )
+    kept = f"{lines[2]}\n{lines[3]}\n"
+    after = exported_without(gzip.compress("".join(f"{line}\n" for line in lines).encode()), TRACE)
+    assert after is not None
+    assert gzip.decompress(after).decode() == kept
+    said = json.dumps({"role": "user", "content": "@sam.test: Rain?", "dids": "did:plc:sam"})
+    archived, _ = archived_without(gzip.compress(f"{torn}\n{said}\n{other}\n".encode()), PERSON)
+    assert archived is not None
+    assert gzip.decompress(archived).decode() == f"{said}\n{other}\n"
