@@ -20,7 +20,7 @@ from modules.runtime.database.database import Database
 from modules.runtime.home import Home, HomeLock
 from modules.runtime.journal.journal import Journal
 from modules.runtime.journal.types import Entry
-from modules.services.outbox import store
+from modules.services.outbox import feed_keys
 from soul.terminal.output import write_lines
 
 PAUSE_S = 0.5
@@ -124,7 +124,7 @@ async def _forget(settings: Settings, home: Home, clock: Clock, deleted: Deleted
         return
     database = await Database.beside(home.database)
     try:
-        await database.run(lambda connection: store.forget_feed(connection, deleted.left))
+        await database.run(lambda connection: feed_keys.forget_but(connection, deleted.left))
         journal = Journal(database, SilentConsole(), clock, Redactor(settings.secrets))
         summary = f"The owner had {deleted.count} post{'' if deleted.count == 1 else 's'} deleted"
         await journal.record(Entry("life", "owner", summary, line="social"))

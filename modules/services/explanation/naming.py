@@ -17,7 +17,7 @@ from modules.runtime.journal import rows
 from modules.services.explanation.story import Unknown
 from modules.services.inbox import messages, received
 from modules.services.inbox.messages import MESSAGES
-from modules.services.outbox import store
+from modules.services.outbox import feed_keys, store
 
 _LINK = re.compile(r"https?://[^/?#]+/profile/([^/?#]+)/post/([\w.~:-]+)", re.IGNORECASE)
 _URI = re.compile(r"at://([^/?#]+)/([\w.-]+)/([\w.~:-]+)")
@@ -137,7 +137,7 @@ def _by_handle(connection: sqlite3.Connection, named: Named) -> str | Unknown:
 
 
 def _unseen(connection: sqlite3.Connection, uri: str, made: datetime | None) -> str:
-    if store.feed_shows(connection, uri):
+    if feed_keys.shows(connection, uri):
         return f"{uri} stands in its own feed, but no act of its outbox made it, or the records of that are gone"
     since = rows.kept_since(connection)
     if since and (made is None or iso(made) < since):

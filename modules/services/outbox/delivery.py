@@ -22,7 +22,7 @@ from common.result import ApiResult, Err, ErrKind
 from modules.runtime.database.database import Database
 from modules.runtime.journal.journal import Journal
 from modules.runtime.journal.types import Entry
-from modules.services.outbox import audit, policy, store
+from modules.services.outbox import audit, feed_keys, policy, store
 from modules.services.outbox.bodies import IntentKind
 from modules.services.outbox.rechecks import Rechecks
 from modules.services.outbox.types import (
@@ -301,7 +301,7 @@ class Delivery:
                 store.mark_undone(connection, intent.target)
             if intent.state == "done" and intent.dedup_key:
                 pair = (intent.dedup_key, intent.result_uri or "")
-                store.add_feed_keys(connection, [pair], self._clock.now())
+                feed_keys.remember(connection, [pair], self._clock.now())
             return intent, entry
 
         return await self._journal.record_with(move)

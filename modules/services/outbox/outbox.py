@@ -18,7 +18,7 @@ from common.text.strings import dedup_key
 from modules.runtime.database.database import Database
 from modules.runtime.journal.journal import Journal
 from modules.runtime.journal.types import Entry
-from modules.services.outbox import approval, audit, policy, store
+from modules.services.outbox import approval, audit, feed_keys, policy, store
 from modules.services.outbox.bodies import IntentKind
 from modules.services.outbox.delivery import Delivery, named
 from modules.services.outbox.types import (
@@ -180,7 +180,7 @@ class Outbox:
         own = f"at://{self._own_did()}/"
         keys = [(dedup_key(text), uri) for uri, text in items if uri.startswith(own) and text.strip()]
         now = self._clock.now()
-        return await self._database.run(lambda connection: store.add_feed_keys(connection, reversed(keys), now))
+        return await self._database.run(lambda connection: feed_keys.remember(connection, reversed(keys), now))
 
     async def get(self, intent_id: str) -> Intent | None:
         """Return an intent by its id, or None."""

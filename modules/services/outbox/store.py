@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import json
 import sqlite3
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable
 from datetime import datetime, timedelta
 
 from common.clock import iso, parse_iso
@@ -18,6 +18,7 @@ from modules.services.outbox.bodies import (
     ThreadgateBody,
     parse_body,
 )
+from modules.services.outbox.feed_keys import in_feed
 from modules.services.outbox.types import (
     ACTIVE_STATES,
     REPEATABLE,
@@ -27,8 +28,6 @@ from modules.services.outbox.types import (
     ProposedAction,
     StoredBefore,
 )
-
-FEED_KEYS_MAX = 5000
 
 _FIELDS = tuple(field.name for field in dataclasses.fields(Intent))
 _COLUMNS = ", ".join(_FIELDS)
@@ -349,34 +348,6 @@ def active_since(connection: sqlite3.Connection, kind: IntentKind, moment: datet
     """How many living intents of a kind were accepted at `moment` or later."""
     query = f"SELECT count(*) FROM intents WHERE kind = ? AND created_at >= ? AND {_ACTIVE}"  # noqa: S608 - a constant
     return int(connection.execute(query, (kind, iso(moment))).fetchone()[0])
-
-
-def in_feed(connection: sqlite3.Connection, key: str) -> bool:
-    """Whether the feed already shows these words."""
-    return connection.execute("SELECT 1 FROM feed_keys WHERE key = ?", (key,)).fetchone() is not None
-
-
-def feed_shows(connection: sqlite3.Connection, uri: str) -> bool:
-    """Whether our own feed showed this record."""
-    return connection.execute("SELECT 1 FROM feed_keys WHERE uri = ?", (uri,)).fetchone() is not None
-
-
-def forget_feed(connection: sqlite3.Connection, still_shown: Sequence[str]) -> None:
-    """Forget what our own feed showed, but for the posts that it still shows."""
-    query = "DELETE FROM feed_keys WHERE uri NOT IN (SELECT value FROM json_each(?))"
-    connection.execute(query, (json.dumps(still_shown),))
-
-
-def add_feed_keys(connection: sqlite3.Connection, keys: Iterable[tuple[str, str]], at: datetime) -> int:
-    """Remember `(key, uri)` pairs, oldest first, and forget the oldest above the cap; returns how many were new."""
-    before = connection.total_changes
-    connection.executemany("INSERT OR IGNORE INTO feed_keys VALUES (?, ?, ?)", [(*pair, iso(at)) for pair in keys])
-    added = connection.total_changes - before
-    connection.execute(
-        "DELETE FROM feed_keys WHERE rowid <= (SELECT rowid FROM feed_keys ORDER BY rowid DESC LIMIT 1 OFFSET ?)",
-        (FEED_KEYS_MAX,),
-    )
-    return added
 
 
 def unique_created_at(connection: sqlite3.Connection, now: datetime) -> datetime:
