@@ -37,6 +37,7 @@ FOR_ANYONE = {
 LEAVES_NO_ACT = {"graceful_exit", "stay_silent", "memory_save"}
 THE_OWNERS_OWN_WORDS = {
     "mute_account",
+    "bluesky_unschedule_post",  # takes back what waits; nothing leaves
     "profile_update",
     "complete_commissioning",
     "web_browse_images",
