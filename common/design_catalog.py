@@ -71,9 +71,9 @@ def get_random_browse_url(source: DesignSource, rng: random.Random) -> str:
 
 def read_design_sources(bullets: Iterable[str], soul_md: str = "") -> tuple[DesignSource, ...]:
     """Return the sources of a list with one `Name — url` a line; lines without an address are passed over."""
-    vouched = {found.rstrip(_URL_EDGES) for found in _ADDRESS.findall(soul_md)}
+    named = {found.rstrip(_URL_EDGES) for found in _ADDRESS.findall(soul_md)}
     found = [source for bullet in bullets if (source := _source(bullet)) is not None][:_MOST_SOURCES]
-    return tuple(replace(source, is_owners=source.url in vouched) for source in found)
+    return tuple(replace(source, is_owners=source.url in named) for source in found)
 
 
 def speaks_of_design(text: str) -> bool:

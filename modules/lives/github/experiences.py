@@ -10,13 +10,13 @@ a crash in between lets the same be told once more.
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 from typing import TypeVar
 
 from adapters.github.client import GitHub
-from adapters.github.types import Repo
+from adapters.github.types import Account, Repo
 from common.clock import Clock, iso, parse_iso
 from common.constants import MINUTE_MS
 from common.errors import BudgetExceeded, Transient
@@ -39,6 +39,7 @@ from modules.services.outbox.github_bodies import IssueCommentBody, OnGitHub, Re
 from modules.services.outbox.outbox import Outbox
 from modules.services.outbox.senders.github import repo_of
 from modules.services.outbox.types import Intent
+from modules.services.workspaces.trust import Right, TrustedAccounts, WorkspaceTrust
 
 T = TypeVar("T")
 
@@ -61,24 +62,11 @@ _INTERVAL_MS = 10 * MINUTE_MS
 _LOOKED_BACK = timedelta(days=2)
 _LOOKED_AT = 50
 _AT_A_TIME = 3
-
-
-@dataclass(frozen=True, slots=True)
-class KnownLogins:
-    """Whose words count for what on GitHub, by login in lower case."""
-
-    login: str
-    owner: str
-    peers: Callable[[], Collection[str]]
-
-    def provenance_of(self, author: str) -> Provenance:
-        """Whose words those of an account are."""
-        name = author.lower()
-        if name == self.login.lower():
-            return Provenance.SELF
-        if self.owner and name == self.owner.lower():
-            return Provenance.OWNER
-        return Provenance.PEER if name in {peer.lower() for peer in self.peers()} else Provenance.STRANGER
+_PROVENANCE: dict[Right | None, Provenance] = {
+    "us": Provenance.SELF,
+    "owner": Provenance.OWNER,
+    "peer": Provenance.PEER,
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,7 +107,7 @@ class GitHubExperienceLoop(Loop):
     database: Database
     journal: Journal
     clock: Clock
-    accounts: KnownLogins
+    trust: WorkspaceTrust
     speed: float = 1.0
 
     @property
@@ -194,10 +182,14 @@ class GitHubExperienceLoop(Loop):
         said = await self._thread(one.repo, one.number) if one.number else []
         if one.number and not said:
             return []
-        lines = [*said, (self.github.login, one.own)]
-        return [self._row(one, place, author, text) for place, (author, text) in enumerate(lines) if text.strip()]
+        people = await self.trust.people()
+        rows = [_row(one, place, author, people, text) for place, (author, text) in enumerate(said) if text.strip()]
+        if one.own.strip():
+            message = Message("assistant", one.own)
+            rows.append(Row(one.key, len(said), message.role, message, 0, Provenance.SELF, one.at))
+        return rows
 
-    async def _thread(self, repo: Repo, number: int) -> list[tuple[str, str]]:
+    async def _thread(self, repo: Repo, number: int) -> list[tuple[Account, str]]:
         async with self.github.burst():
             issue = await self.github.get_issue(repo, number)
             if isinstance(issue, Err):
@@ -205,14 +197,15 @@ class GitHubExperienceLoop(Loop):
             comments = await self.github.list_comments(repo, number)
         if isinstance(comments, Err):
             return _nothing_if_gone(comments)
-        last = [(one.author, one.body) for one in comments.data][-MOST_COMMENTS:]
-        return [(issue.data.author, f"{issue.data.title}\n{issue.data.body}"), *last]
+        last = [(one.account, one.body) for one in comments.data][-MOST_COMMENTS:]
+        return [(issue.data.account, f"{issue.data.title}\n{issue.data.body}"), *last]
 
-    def _row(self, one: Happening, place: int, author: str, text: str) -> Row:
-        provenance = self.accounts.provenance_of(author)
-        is_own = provenance is Provenance.SELF
-        message = Message("assistant" if is_own else "user", text if is_own else f"@{author}: {text}")
-        return Row(one.key, place, message.role, message, 0, provenance, one.at)
+
+def _row(one: Happening, place: int, author: Account, people: TrustedAccounts, text: str) -> Row:
+    provenance = _PROVENANCE.get(people.why(author), Provenance.STRANGER)
+    is_own = provenance is Provenance.SELF
+    message = Message("assistant" if is_own else "user", text if is_own else f"@{author.login}: {text}")
+    return Row(one.key, place, message.role, message, 0, provenance, one.at)
 
 
 def _done(intent: Intent) -> Happening | None:

@@ -12,7 +12,7 @@ from operator import itemgetter
 from adapters.atproto.types import Actor
 from adapters.github.client import GitHub
 from adapters.github.errors import has_moved
-from adapters.github.types import Repo
+from adapters.github.types import Account, Repo
 from common.clock import iso
 from common.errors import BudgetExceeded, Fatal, Transient
 from common.result import Err
@@ -24,6 +24,7 @@ from modules.lives.github.policy import (
     is_closed_on_leaving,
     is_program,
     may_reenter,
+    peers_beside,
 )
 from modules.lives.github.respond import LOOP, ThreadResponder
 from modules.lives.github.review import PullReviewer
@@ -58,6 +59,7 @@ from modules.services.own_feed.expressions import NoteInsight
 from modules.services.plans.standing import is_planned
 from modules.services.repository_rules.admission import ForeignRepositories
 from modules.services.workspaces.sentinel import is_marked_finished
+from modules.services.workspaces.trust import TrustedAccounts, WorkspaceTrust
 
 MOST_TRIES = 3
 
@@ -93,8 +95,7 @@ class ThreadHandler:
         foreign: ForeignRepositories,
         turns: PersonTurns,
         journal: Journal,
-        owner: Callable[[], str],
-        peers: Callable[[], Collection[str]],
+        trust: WorkspaceTrust,
         watched: Callable[[], Collection[str]],
         note_insight: NoteInsight,
         speed: float,
@@ -107,8 +108,7 @@ class ThreadHandler:
         self._foreign = foreign
         self._turns = turns
         self._journal = journal
-        self._owner = owner
-        self._peers = peers
+        self._trust = trust
         self._watched = watched
         self._note_insight = note_insight
         self._speed = speed
@@ -180,7 +180,8 @@ class ThreadHandler:
         thread = await self._read(waiting)
         if isinstance(thread, IssueDisposition):
             return thread
-        known = Known(self._github.login, self._owner(), self._peers())
+        people = await self._trust.people()
+        known = Known(self._github.login, people, peers_beside(thread, people))
         is_review = self._is_in_workspace(waiting) and await self._reviewer.is_asked(waiting, thread)
         decision = self._judged(waiting, thread, known, is_review=is_review)
         self._state.note(waiting.key, Read(thread, known.login, is_to_be_answered=decision.responds))
@@ -245,7 +246,7 @@ class ThreadHandler:
         self, waiting: WaitingThread, thread: IssueThread, known: Known, decision: ResponseDecision, *, is_review: bool
     ) -> IssueDisposition:
         who = caller(thread, known.login)
-        importance = self._importance(waiting, who, known)
+        importance = self._importance(waiting, who, known.people)
         if importance != "owner" and (wait := await self._begin_turn(waiting, who, importance)):
             return IssueDisposition("later", full(wait[0]), decision.code, retry_in_s=wait[1])
         hold = ""
@@ -265,10 +266,11 @@ class ThreadHandler:
         return disposition
 
     async def _begin_turn(
-        self, waiting: WaitingThread, who: str, importance: Importance
+        self, waiting: WaitingThread, who: Account, importance: Importance
     ) -> tuple[EtiquetteRule, float] | None:
         """Count a turn for whoever calls and for the repository; return which limit it must wait for, and how long."""
-        actor, repo = Actor(f"github:{who.lower()}", who, is_bot=is_program(who)), f"repository:{waiting.repo.lower()}"
+        actor = Actor(f"github:{who.id}", who.login, is_bot=is_program(who.login))
+        repo = f"repository:{waiting.repo.lower()}"
         is_stranger = importance == "stranger"
         limits = {actor.did: TURNS_OF_STRANGERS if is_stranger else TURNS_OF_PEERS, repo: (TURNS_PER_REPOSITORY,)}
         if is_stranger:
@@ -300,10 +302,10 @@ class ThreadHandler:
     def _is_in_workspace(self, waiting: WaitingThread) -> bool:
         return waiting.repo.lower() in self._watched()
 
-    def _importance(self, waiting: WaitingThread, who: str, known: Known) -> Importance:
-        if waiting.source == "bluesky_url_owner" or (known.owner and who.lower() == known.owner.lower()):
+    def _importance(self, waiting: WaitingThread, who: Account, people: TrustedAccounts) -> Importance:
+        if waiting.source == "bluesky_url_owner" or people.is_owner(who):
             return "owner"
-        return "mention" if who.lower() in {peer.lower() for peer in known.peers} else "stranger"
+        return "mention" if people.is_program(who) else "stranger"
 
     async def _tell(self, waiting: WaitingThread, disposition: IssueDisposition) -> None:
         """Write to the journal what became of it. That it has to wait is told once, however often it is looked at."""

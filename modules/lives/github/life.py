@@ -9,7 +9,7 @@ from adapters.github.client import GitHub
 from common.clock import Clock
 from common.constants import SECOND_MS
 from common.settings import Settings
-from modules.lives.github.experiences import GitHubExperienceLoop, KnownLogins
+from modules.lives.github.experiences import GitHubExperienceLoop
 from modules.lives.github.handle import ThreadHandler
 from modules.lives.github.loop import GITHUB_AWARENESS_INTERVAL_MS, GitHubAwarenessLoop
 from modules.lives.github.perceive import GitHubPerceiver
@@ -113,17 +113,9 @@ class GitHubLife:
             database=services.database,
             journal=services.journal,
             clock=services.clock,
-            accounts=KnownLogins(services.github.login, settings.owner_github_username, self._peers),
+            trust=services.trust,
             speed=settings.soul_speed,
         )
-
-    def _owner(self) -> str:
-        """The owner's login, "" where somebody else answers to it now."""
-        login = self._services.settings.owner_github_username
-        return "" if self._services.pinned_names.has_passed_on("github", login) else login
-
-    def _peers(self) -> list[str]:
-        return [account.login for account in self._services.peer_registry.get_listed_accounts()]
 
     def _handler(self) -> ThreadHandler:
         services, turn_services = self._services, self._turn_services
@@ -156,8 +148,7 @@ class GitHubLife:
             foreign=services.foreign,
             turns=PersonTurns(services.clock, speed, journal=services.journal, loop=LOOP, about="a thread on GitHub"),
             journal=services.journal,
-            owner=self._owner,
-            peers=self._peers,
+            trust=services.trust,
             watched=services.workspaces.names,
             note_insight=services.relationships.note_insight,
             speed=speed,

@@ -5,13 +5,14 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Iterable, Sequence
 
-from adapters.github.types import Comment
+from adapters.github.types import Account, Comment
 from common.clock import parse_iso
 from common.text.github_text import mentioned_logins
 from common.text.strings import normalize_post_text
 from modules.lives.github.types import IssueThread, Known, ResponseCode, ResponseDecision, ThreadOptions, Urgency
 from modules.services.inbox.threads import WaitingThread
 from modules.services.workspaces.sentinel import FINISHED_LABEL
+from modules.services.workspaces.trust import TrustedAccounts
 
 MOST_REENTRIES = 1
 """So often a thread that we left is entered again because somebody other than the owner mentions us there."""
@@ -41,6 +42,13 @@ def strip_self_mention(text: str, login: str) -> str:
     """Return a text in which our own account is named without being mentioned."""
     own = rf"(?<![A-Za-z0-9_])@({re.escape(login)})(?![A-Za-z0-9-])"
     return re.sub(own, r"\1", text, flags=re.IGNORECASE) if login else text
+
+
+def peers_beside(thread: IssueThread, people: TrustedAccounts) -> tuple[str, ...]:
+    """Return the logins of our peers, but for those that are somebody else's in a thread."""
+    there = [thread.issue.account, *(one.account for one in thread.comments)]
+    taken = {one.login.lower() for one in there if one not in people.peers}
+    return tuple(sorted(one.login for one in people.peers if one.login.lower() not in taken))
 
 
 def get_effective_peers(thread: IssueThread, login: str, peers: Collection[str]) -> tuple[str, ...]:
@@ -175,10 +183,10 @@ def is_closed_on_leaving(thread: IssueThread, known: Known) -> bool:
     """
     issue = thread.issue
     is_plain = not issue.is_pull_request and not {label.lower() for label in issue.labels} & _KEPT_OPEN
-    if not is_plain or not thread.is_open or issue.author.lower() == known.owner.lower():
+    if not is_plain or not thread.is_open or known.people.is_owner(issue.account):
         return False
-    last = thread.comments[-1].author if thread.comments else issue.author
-    return last.lower() in _names(known.peers) | {known.login.lower()}
+    last = thread.comments[-1].account if thread.comments else issue.account
+    return known.people.is_program(last)
 
 
 def in_order(threads: Iterable[WaitingThread]) -> list[WaitingThread]:
@@ -198,11 +206,11 @@ def is_program(login: str) -> bool:
     return login.lower().endswith(_APP)
 
 
-def caller(thread: IssueThread, login: str) -> str:
-    """Return the login of whoever calls for an answer: who mentioned us last, else who wrote last, else the author."""
+def caller(thread: IssueThread, login: str) -> Account:
+    """Return whoever calls for an answer: who mentioned us last, else who wrote last, else the author."""
     later = thread.later_than(login)
-    mentioning = [one.author for one in later if mentions(one.body, login)]
-    return (mentioning or [one.author for one in later] or [thread.issue.author])[-1]
+    mentioning = [one.account for one in later if mentions(one.body, login)]
+    return (mentioning or [one.account for one in later] or [thread.issue.account])[-1]
 
 
 def repeats_own(text: str, thread: IssueThread, login: str) -> bool:

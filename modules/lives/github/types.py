@@ -10,6 +10,7 @@ from typing import Literal
 from adapters.github.types import Comment, Issue, ReviewEvent
 from modules.services.inbox.threads import WaitingThread
 from modules.services.outbox.github_bodies import IssueCommentBody, ReactionBody, ReviewBody
+from modules.services.workspaces.trust import TrustedAccounts
 
 Urgency = Literal["high", "medium", "low", "none"]
 
@@ -184,8 +185,8 @@ class IssueDisposition:
 
 @dataclass(frozen=True, slots=True)
 class Known:
-    """Who takes part, as far as it is known: our login, the owner's ("" if none is set), and those of our peers."""
+    """Who takes part, as far as it is known: our login, whose words count, and the logins of peers of ours."""
 
     login: str
-    owner: str = ""
+    people: TrustedAccounts
     peers: Collection[str] = ()

@@ -5,11 +5,14 @@ All tables survive a crash; times are ISO-8601 UTC with milliseconds, so that th
 
 from __future__ import annotations
 
-from modules.runtime.database.schema_counts import COUNTS_OF_THE_FORGOTTEN
-from modules.runtime.database.schema_github import GITHUB_THREADS, REPOSITORY_VERDICTS
-from modules.runtime.database.schema_people import TIED_PEOPLE
-from modules.runtime.database.schema_plans import TASK_LEASES
-from modules.runtime.database.schema_schedule import SCHEDULED_ACTS
+from modules.runtime.database.schema_steps import (
+    COUNTS_OF_THE_FORGOTTEN,
+    GITHUB_THREADS,
+    REPOSITORY_VERDICTS,
+    SCHEDULED_ACTS,
+    TASK_LEASES,
+    TIED_PEOPLE,
+)
 
 _FIRST = """
 CREATE TABLE intents (

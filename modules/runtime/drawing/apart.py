@@ -11,7 +11,7 @@ from typing import Annotated, Literal
 from pydantic import BaseModel, Field, ValidationError
 
 from common.result import ApiResult, Err, Ok
-from modules.runtime.drawing.draw import MOST_BYTES, UPLOAD_MAX_SIDE, Picture, Purpose
+from modules.runtime.drawing.draw import MOST_BYTES, UPLOAD_MAX_SIDE, DrawnPicture, Purpose
 
 _WORKER = "modules.runtime.drawing.worker"
 _ROOT = Path(__file__).resolve().parents[3]
@@ -36,7 +36,7 @@ class PictureDrawer:
     def __init__(self) -> None:
         self._alone = asyncio.Lock()
 
-    async def draw(self, data: bytes, purpose: Purpose) -> ApiResult[Picture]:
+    async def draw(self, data: bytes, purpose: Purpose) -> ApiResult[DrawnPicture]:
         """Return a picture drawn anew, or why it cannot be: an `Err` of kind `invalid`."""
         if len(data) > MOST_BYTES:
             return Err("the picture has too many bytes", "invalid")
@@ -44,7 +44,7 @@ class PictureDrawer:
             return await asyncio.to_thread(_drawn, data, purpose)
 
 
-def _drawn(data: bytes, purpose: Purpose) -> ApiResult[Picture]:
+def _drawn(data: bytes, purpose: Purpose) -> ApiResult[DrawnPicture]:
     line = [sys.executable, "-m", _WORKER, purpose]
     try:
         ran = subprocess.run(  # noqa: S603 - our own program; nothing of the line is anybody's words
@@ -55,7 +55,7 @@ def _drawn(data: bytes, purpose: Purpose) -> ApiResult[Picture]:
     return _picture(ran.stdout) if ran.returncode == 0 else _TOO_MUCH
 
 
-def _picture(said: bytes) -> ApiResult[Picture]:
+def _picture(said: bytes) -> ApiResult[DrawnPicture]:
     line, _, data = said.partition(b"\n")
     try:
         if not data:
@@ -63,4 +63,4 @@ def _picture(said: bytes) -> ApiResult[Picture]:
         told = _Told.model_validate_json(line)
     except ValidationError:
         return Err("it is no picture that can be read", "invalid")
-    return Ok(Picture(data, told.mime, told.width, told.height))
+    return Ok(DrawnPicture(data, told.mime, told.width, told.height))

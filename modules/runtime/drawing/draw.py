@@ -12,7 +12,6 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
 from common.result import ApiResult, Err, Ok
-from modules.runtime.drawing.color import in_srgb
 
 if TYPE_CHECKING:
     from PIL import Image
@@ -36,11 +35,12 @@ _JPEG_QUALITY = 95
 _WEBP_QUALITY = 90
 _OPAQUE = 255
 _FLAT_COLORS = 256
+_PROFILE_MAX_BYTES = 4 * 1024 * 1024
 _WITH_PROFILE = frozenset({"CMYK", "L"})
 
 
 @dataclass(frozen=True, slots=True)
-class Picture:
+class DrawnPicture:
     """A picture that was drawn anew: JPEG, or PNG or WebP where that keeps more of it. Sizes are in pixels."""
 
     data: bytes
@@ -49,7 +49,7 @@ class Picture:
     height: int
 
 
-def for_model(data: bytes) -> ApiResult[Picture]:
+def for_model(data: bytes) -> ApiResult[DrawnPicture]:
     """Return the first frame as a model may see it: JPEG, or PNG where it is transparent.
 
     Returns an `Err` of kind `invalid` for what is no picture, or is too large to be opened.
@@ -59,13 +59,13 @@ def for_model(data: bytes) -> ApiResult[Picture]:
         return bare
     drawn = bare.data
     if drawn.mode == "RGBA":
-        return Ok(Picture(_saved(drawn, "PNG"), "image/png", *drawn.size))
-    return Ok(Picture(_saved(drawn, "JPEG", quality=_MODEL_QUALITY), "image/jpeg", *drawn.size))
+        return Ok(DrawnPicture(_saved(drawn, "PNG"), "image/png", *drawn.size))
+    return Ok(DrawnPicture(_saved(drawn, "JPEG", quality=_MODEL_QUALITY), "image/jpeg", *drawn.size))
 
 
 def for_upload(
     data: bytes, max_side: int = UPLOAD_MAX_SIDE, max_file_size: int = UPLOAD_MAX_BYTES
-) -> ApiResult[Picture]:
+) -> ApiResult[DrawnPicture]:
     """Return the first frame within the limits of the network, never enlarged.
 
     Where it has too many bytes, a drawing of few colors is written without a loss as PNG with a palette, or as WebP,
@@ -83,11 +83,11 @@ def for_upload(
         drawn = whole if size == whole.size else whole.resize(size, Image.Resampling.LANCZOS)
         for mime, written in _encoded(drawn):
             if len(written) <= max_file_size:
-                return Ok(Picture(written, mime, *size))
+                return Ok(DrawnPicture(written, mime, *size))
     return Err(f"the picture does not fit into {max_file_size} bytes", "invalid")
 
 
-FOR: Mapping[Purpose, Callable[[bytes], ApiResult[Picture]]] = {"model": for_model, "upload": for_upload}
+FOR: Mapping[Purpose, Callable[[bytes], ApiResult[DrawnPicture]]] = {"model": for_model, "upload": for_upload}
 
 
 def _first_frame(data: bytes, max_side: int) -> ApiResult[Image.Image]:
@@ -136,6 +136,25 @@ def _bare(opened: Image.Image, max_side: int) -> Image.Image:
     if transparent and plain.getchannel("A").getextrema() == (_OPAQUE, _OPAQUE):
         plain = plain.convert("RGB")
     return Image.frombytes(plain.mode, plain.size, plain.tobytes())
+
+
+def in_srgb(picture: Image.Image, profile: object, mode: Literal["RGB", "RGBA"]) -> Image.Image:
+    """Return the picture in `mode` and sRGB; without a profile that can be used its numbers are taken to be sRGB."""
+    if isinstance(profile, bytes) and len(profile) <= _PROFILE_MAX_BYTES:
+        from PIL import ImageCms  # noqa: PLC0415 - most lives meet no picture for hours
+
+        try:
+            found = ImageCms.profileToProfile(
+                picture,
+                ImageCms.ImageCmsProfile(io.BytesIO(profile)),
+                ImageCms.createProfile("sRGB"),
+                outputMode=mode,
+            )
+        except (ImageCms.PyCMSError, OSError, ValueError):
+            found = None
+        if found is not None:
+            return found
+    return picture if picture.mode == mode else picture.convert(mode)
 
 
 def _encoded(drawn: Image.Image) -> Iterator[tuple[str, bytes]]:

@@ -18,7 +18,7 @@ from adapters.storage.types import StoredObject
 from common.clock import Clock, iso
 from common.result import ApiResult, Err, Ok
 from modules.runtime.drawing.apart import PictureDrawer
-from modules.runtime.drawing.draw import Picture
+from modules.runtime.drawing.draw import DrawnPicture
 
 MEDIA_MAX_BYTES = 25 * 1024 * 1024
 MEDIA_CACHE_BYTES = 50 * 1024 * 1024
@@ -83,7 +83,7 @@ class Media:
             del self._recent[key]
         return await self._storage.delete_all(prefix)
 
-    async def picture(self, data: bytes) -> ApiResult[Picture]:
+    async def picture(self, data: bytes) -> ApiResult[DrawnPicture]:
         """A picture drawn anew for a model, or why it cannot be."""
         return await self._drawer.draw(data, "model")
 

@@ -20,7 +20,7 @@ from common.clock import Clock
 from common.files import read_bounded, write_atomic
 from common.result import ApiResult, Err, Ok
 from modules.runtime.drawing.apart import PictureDrawer
-from modules.runtime.drawing.draw import Picture
+from modules.runtime.drawing.draw import DrawnPicture
 from modules.services.outbox.bodies import AttachedPicture, PictureSource
 
 SOURCE_MAX_BYTES = 10 * 1024 * 1024
@@ -87,7 +87,7 @@ class PictureFiles:
                     deleted += 1
         return deleted
 
-    async def _keep(self, drawn: Picture, alt: str, why: str, source: PictureSource) -> AttachedPicture:
+    async def _keep(self, drawn: DrawnPicture, alt: str, why: str, source: PictureSource) -> AttachedPicture:
         name = hashlib.sha256(drawn.data).hexdigest()
         await asyncio.to_thread(self._write, self._waiting(name), drawn.data)
         return AttachedPicture(

@@ -102,6 +102,12 @@ class WorkspaceTrust:
         self._owner_asked_s = -READ_AGAIN_S
         self._pushers: dict[str, tuple[float, frozenset[Account] | None]] = {}
 
+    async def people(self) -> TrustedAccounts:
+        """Return who counts wherever it is: we, the owner, and the peers whom the owner listed."""
+        us, owner = await self._our_account(), await self._owners_account()
+        known = None if isinstance(owner, Err) else owner.data
+        return TrustedAccounts(us or Account(0, self._github.login), known, frozenset(self._peers()))
+
     async def accounts(self, repo: Repo) -> TrustedAccounts:
         """Return who counts in a workspace; the repository is asked anew once a quarter of an hour.
 

@@ -19,7 +19,7 @@ from common.wording import number
 from modules.runtime.console import Console
 from modules.runtime.llm.messages import convert_tools
 from modules.runtime.llm.types import ToolSpec
-from modules.services.agent.prompt.window import MOST_CHARS_PER_TOKEN, Window, is_short
+from modules.services.agent.prompt.window import MOST_CHARS_PER_TOKEN, PromptWindow, is_short
 
 START_RATIO = float(CHARS_PER_TOKEN)
 LEAST_RATIO, MOST_RATIO = 2.5, MOST_CHARS_PER_TOKEN
@@ -48,7 +48,7 @@ class Estimator:
         self._path = path
         self._model = model
         self._console = console
-        self._windows: defaultdict[str, Window] = defaultdict(Window)
+        self._windows: defaultdict[str, PromptWindow] = defaultdict(PromptWindow)
         loaded = load_state(path, {}, migrate=keep)
         self.notice = loaded.notice
         self._settled = _ratios(loaded.data.get("ratios"))

@@ -24,7 +24,7 @@ def is_short(chars: int, tokens: int) -> bool:
 
 
 @dataclass(slots=True)
-class Window:
+class PromptWindow:
     """Of one model: the bills seen, and how many tokens its service keeps, None while nothing tells of a limit."""
 
     tokens: int | None = None

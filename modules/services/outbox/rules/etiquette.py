@@ -59,9 +59,8 @@ class Etiquette:
         return self._world.circle().is_stranger(did)
 
     def is_peer(self, actor: Actor) -> bool:
-        """Whether somebody is a peer, listed by the owner or found."""
-        circle = self._world.circle()
-        return any(circle.is_peer(who) for who in (actor.did, actor.handle.lower()))
+        """Whether somebody is a peer, listed by the owner or found, by handle only where no account is known."""
+        return self._world.circle().is_peer(actor.did or actor.handle.lower())
 
     def is_listed_peer(self, did: str) -> bool:
         """Whether an account is that of a peer whom the owner listed."""

@@ -2,25 +2,31 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import get_args
 
 import pytest
 
+from adapters.github.types import Account
 from modules.lives.github import policy
 from modules.lives.github.policy import (
     analyze_issue_thread,
     caller,
     get_effective_peers,
     in_order,
+    is_closed_on_leaving,
     may_reenter,
     mentions,
     opens_with_introduction,
+    peers_beside,
     repeats_own,
     strip_self_mention,
 )
-from modules.lives.github.types import IssueThread, ResponseCode, ThreadOptions, Urgency
+from modules.lives.github.types import IssueThread, Known, ResponseCode, ThreadOptions, Urgency
 from modules.services.inbox.threads import WaitingThread
+from modules.services.workspaces.trust import TrustedAccounts
 from tests.modules.lives.github.threads import ME, at, thread
+from tests.trusting import account
 
 PEERS = ("juno", "Vesper")
 NONE, OWNER = ThreadOptions(), ThreadOptions(is_owner_request=True)
@@ -142,9 +148,9 @@ def test_what_we_said_in_the_thread_is_not_said_again() -> None:
 
 
 def test_who_calls_is_who_mentioned_us_last_or_who_wrote_last_or_the_author() -> None:
-    assert caller(thread(("ada", f"@{ME}"), ("bea", "hm")), ME) == "ada"
-    assert caller(thread(("ada", f"@{ME}"), OWN, ("bea", "hm")), ME) == "bea"
-    assert caller(thread(body=f"@{ME}"), ME) == "kit"
+    assert caller(thread(("ada", f"@{ME}"), ("bea", "hm")), ME).login == "ada"
+    assert caller(thread(("ada", f"@{ME}"), OWN, ("bea", "hm")), ME).login == "bea"
+    assert caller(thread(body=f"@{ME}"), ME).login == "kit"
 
 
 @pytest.mark.parametrize(
@@ -174,3 +180,15 @@ def test_what_the_owner_shows_us_comes_first_then_mentions_then_the_rest() -> No
         WaitingThread("acme/site", 4, "issue", "bluesky_url_owner", at(2)),
     ]
     assert [one.number for one in in_order(rows)] == [4, 3, 1, 2]
+
+
+def test_a_login_that_is_somebody_else_s_now_is_neither_the_owners_nor_a_peers() -> None:
+    """Who took over a login is a person like any other: their issue is closed, and their words are no program's."""
+    before, peer = Account(1, "kit"), Account(2, "juno")
+    people = TrustedAccounts(account(ME), before, frozenset({peer, account("vesper")}))
+    found = thread(OWN, ("juno", "Still waiting."))
+    assert peers_beside(found, people) == ("vesper",)
+    assert not is_closed_on_leaving(found, Known(ME, people))
+    found = thread(("juno", "Hm."), OWN)
+    assert is_closed_on_leaving(found, Known(ME, people))
+    assert not is_closed_on_leaving(found, Known(ME, replace(people, owner=account("kit"))))

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from modules.runtime.database.database import Database
 from modules.runtime.database.schema import MIGRATIONS
-from modules.runtime.database.schema_people import TIED_PEOPLE
+from modules.runtime.database.schema_steps import TIED_PEOPLE
 
 ADA, BOB, CLEO = "did:plc:ada", "did:plc:bob", "did:plc:cleo"
 THREAD = f"at://{CLEO}/app.bsky.feed.post/1"

@@ -14,7 +14,14 @@ from hypothesis import strategies as st
 from PIL import Image
 
 from common.result import Err, Ok
-from modules.runtime.drawing.draw import MOST_BYTES, UPLOAD_MAX_BYTES, UPLOAD_MAX_SIDE, Picture, for_model, for_upload
+from modules.runtime.drawing.draw import (
+    MOST_BYTES,
+    UPLOAD_MAX_BYTES,
+    UPLOAD_MAX_SIDE,
+    DrawnPicture,
+    for_model,
+    for_upload,
+)
 from tests.exploration import examples
 from town.gallery.pictures import NAMES, picture
 
@@ -29,13 +36,13 @@ def noise(mode: str, width: int, height: int) -> Image.Image:
     return Image.frombytes(mode, (width, height), random.Random(1).randbytes(width * height * len(mode)))
 
 
-def processed(data: bytes, **limits: int) -> Picture:
+def processed(data: bytes, **limits: int) -> DrawnPicture:
     result = for_upload(data, **limits)
     assert isinstance(result, Ok), result
     return result.data
 
 
-def opened(image: Picture) -> Image.Image:
+def opened(image: DrawnPicture) -> Image.Image:
     return Image.open(io.BytesIO(image.data))
 
 
@@ -151,7 +158,7 @@ def image(mode: str = "RGB", size: tuple[int, int] = (40, 20), form: str = "PNG"
     return out.getvalue()
 
 
-def drawn_for_model(data: bytes) -> Picture:
+def drawn_for_model(data: bytes) -> DrawnPicture:
     result = for_model(data)
     assert isinstance(result, Ok)
     with Image.open(io.BytesIO(result.data.data)) as opened:

@@ -110,6 +110,8 @@ async def test_a_login_that_somebody_else_took_over_has_no_rights(workspace: Wor
     await workspace.clock.advance(READ_AGAIN_S)
     assert await workspace.counted(trust, "owner", "owner-2", "kit", "kit-2") == [False, True, False, True]
     assert old == workspace.account("owner-2")
+    everywhere = await trust.people()
+    assert (everywhere.is_owner(old), everywhere.is_owner(workspace.account("owner"))) == (True, False)
     assert workspace.names.has_passed_on("github", "owner")
     assert len(workspace.told) == 1
 

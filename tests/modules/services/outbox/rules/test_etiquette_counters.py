@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from adapters.atproto.types import Actor
 from common.person import Person, Trace
 from modules.runtime.database.functions import know_person
 from modules.services.outbox.bodies import DeleteBody, RecordRef, ReplyBody
@@ -19,6 +20,7 @@ from modules.services.outbox.types import ProposedAction, Verdict
 from tests.modules.services.outbox.rules.etiquette_outbox import (
     OWN,
     OWNER,
+    PEER,
     EtiquetteOutbox,
     like,
     open_etiquette_outbox,
@@ -166,6 +168,13 @@ async def test_owner_and_peers_are_no_strangers(etiquette_outbox: EtiquetteOutbo
     assert not await etiquette_outbox.answer(await etiquette_outbox.receive("one-more"))
     for name in ("owner", "peer"):
         assert await etiquette_outbox.answer(await etiquette_outbox.receive(name))
+
+
+async def test_a_handle_makes_nobody_a_peer_whose_account_is_another(etiquette_outbox: EtiquetteOutbox) -> None:
+    etiquette = etiquette_outbox.etiquette
+    assert etiquette.is_peer(Actor("", "peer.example"))
+    assert etiquette.is_peer(Actor(PEER, "renamed.example"))
+    assert not etiquette.is_peer(Actor("did:plc:somebody", "peer.example"))
 
 
 async def approved_late(etiquette_outbox: EtiquetteOutbox, count: int) -> None:

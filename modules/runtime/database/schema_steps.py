@@ -1,6 +1,60 @@
-"""To which accounts rows are tied: by this, and by nothing else, a row is somebody's."""
+"""The later steps of `schema.py`, by what they are about; like all of these never edited once released."""
 
 from __future__ import annotations
+
+GITHUB_THREADS = """
+CREATE TABLE github_threads (
+    repo TEXT NOT NULL COLLATE NOCASE,
+    number INTEGER NOT NULL,
+    source TEXT NOT NULL,
+    kind TEXT NOT NULL CHECK (kind IN ('issue', 'pull')),
+    at TEXT NOT NULL,
+    reason TEXT NOT NULL,
+    notice TEXT NOT NULL,
+    uri TEXT NOT NULL,
+    received_at TEXT NOT NULL,
+    state TEXT NOT NULL CHECK (state IN ('pending', 'handled', 'dropped')),
+    outcome TEXT NOT NULL DEFAULT '',
+    PRIMARY KEY (repo, number, source)
+) STRICT;
+CREATE INDEX github_threads_waiting ON github_threads (received_at) WHERE state = 'pending';
+"""
+
+REPOSITORY_VERDICTS = """
+CREATE TABLE repository_verdicts (
+    repo TEXT PRIMARY KEY COLLATE NOCASE,
+    code TEXT NOT NULL,
+    path TEXT NOT NULL,
+    at TEXT NOT NULL
+) STRICT;
+"""
+
+TASK_LEASES = """
+CREATE TABLE task_leases (
+    key TEXT PRIMARY KEY,
+    owner TEXT NOT NULL,
+    repo TEXT NOT NULL,
+    issue INTEGER NOT NULL,
+    number INTEGER NOT NULL,
+    soul TEXT NOT NULL,
+    stage TEXT NOT NULL CHECK (stage IN ('claiming', 'held', 'ending')),
+    epoch INTEGER NOT NULL,
+    has_lock INTEGER NOT NULL,
+    since TEXT NOT NULL,
+    renewed_at TEXT NOT NULL,
+    until TEXT NOT NULL,
+    comment_id INTEGER
+) STRICT;
+
+CREATE TABLE seen_locks (
+    branch TEXT PRIMARY KEY,
+    first_seen TEXT NOT NULL
+) STRICT;
+"""
+
+COUNTS_OF_THE_FORGOTTEN = """
+ALTER TABLE other_writes ADD COLUMN who TEXT NOT NULL DEFAULT '';
+"""
 
 # NOTE(self): a conversation in a thread has the root of the thread in its key, and a post in it begins with `@handle`.
 TIED_PEOPLE = """
@@ -33,4 +87,9 @@ UPDATE archives SET dids = coalesce((SELECT group_concat(did, ' ') FROM
 UPDATE memories SET dids = coalesce((SELECT group_concat(did, ' ') FROM
     (SELECT DISTINCT did FROM writers WHERE key = source ORDER BY did)), '');
 DROP TABLE writers;
+"""
+
+SCHEDULED_ACTS = """
+ALTER TABLE intents ADD COLUMN scheduled_for TEXT;
+ALTER TABLE intents ADD COLUMN own_words INTEGER NOT NULL DEFAULT 0;
 """
