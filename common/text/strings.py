@@ -8,7 +8,7 @@ import unicodedata
 
 _URL = re.compile(r"https?://\S+")
 _BARE_URL = re.compile(r"(?<![\w@.-])(?:[a-z0-9](?:[a-z0-9-]*[a-z0-9])?\.)+[a-z]{2,}/\S*", re.IGNORECASE)
-_HANDLE = re.compile(r"@[\w.-]+")
+_HANDLE = re.compile(r"@[A-Za-z0-9_](?:[A-Za-z0-9_.-]*[A-Za-z0-9_])?")
 _SPACE = re.compile(r"\s+")
 _QUOTES = str.maketrans(dict.fromkeys("‘’‚‛′", "'") | dict.fromkeys("“”„‟″", '"'))  # noqa: RUF001 - the signs meant
 _SLUG_SIGNS = str.maketrans(
@@ -74,14 +74,19 @@ def normalized_title(title: str) -> str:
 
 
 def dedup_key(text: str, media_id: str | None = None) -> str:
-    """The key by which two outgoing texts count as the same: prose, links and media, hashed (hex SHA-256).
+    """The key by which two outgoing texts count as the same: prose, handles, links and media, hashed (hex SHA-256).
 
-    Texts that differ only in their link or image are different. A text that is only a handle is itself.
+    Texts that differ only in whom they name, in their link or in their image are different.
     """
     links = sorted({_canonical(match) for match in _URL.findall(text) + _BARE_URL.findall(_URL.sub(" ", text))})
-    parts = [_prose(text), *links, *([media_id] if media_id else [])]
+    parts = [_prose(text), *handles(text), *links, *([media_id] if media_id else [])]
     material = "\n".join(part for part in parts if part) or text.strip()
     return hashlib.sha256(material.encode(errors="replace")).hexdigest()
+
+
+def handles(text: str) -> tuple[str, ...]:
+    """Return whom `text` names: each `@handle` once, in lower case and in order of the alphabet, links apart."""
+    return tuple(sorted({match.lower() for match in _HANDLE.findall(_URL.sub(" ", text))}))
 
 
 def _prose(text: str) -> str:

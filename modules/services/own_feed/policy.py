@@ -12,7 +12,7 @@ from typing import Literal
 from adapters.atproto.types import FeedItem, Post
 from common.clock import parse_iso_or_none
 from common.text.closings import is_low_value_closing, only_acknowledges
-from common.text.strings import dedup_key
+from common.text.strings import dedup_key, handles
 
 MOST_DELETIONS = 10
 
@@ -51,7 +51,7 @@ def plan_deletions(posts: Sequence[Post]) -> list[Deletion]:
 
 
 def plan_duplicate_deletions(posts: Iterable[Post]) -> list[Deletion]:
-    """All but the oldest of those with the same words, links and attachments, below one post or outside of all threads.
+    """All but the oldest with the same words, handles, links and attachments, below one post or outside of all threads.
 
     The same words below two posts are no duplicates: two people who ask the same may get the same. Posts with neither
     words nor attachments are left alone.
@@ -61,11 +61,14 @@ def plan_duplicate_deletions(posts: Iterable[Post]) -> list[Deletion]:
 
 
 def plan_closing_deletions(posts: Iterable[Post]) -> list[Deletion]:
-    """All but the oldest of our replies in one thread that only thank, agree or take leave, without link or picture."""
+    """All but the oldest of our replies in one thread that only thank, agree or take leave, and name the same people.
+
+    Those with a link or a picture stay.
+    """
     closings = (
         post for post in posts if post.reply and not post.links and not post.embed_digest and _only_closes(post.text)
     )
-    return _all_but_the_oldest(closings, lambda post: post.root_uri, "thank-you-chain")
+    return _all_but_the_oldest(closings, lambda post: (post.root_uri, handles(post.text)), "thank-you-chain")
 
 
 def _only_closes(text: str) -> bool:

@@ -69,7 +69,7 @@ def test_for_comparison_only_prose_counts(text: str, prose: str) -> None:
         ("Hello  World", "hello world"),
         ("look https://example.com/a", "look  https://www.example.com/a/"),
         ("look https://example.com/a.", "look https://example.com/a"),
-        ("hello @ada.example.social", "hello @bob.example.social"),
+        ("hello @Ada.example.social!", "Hello  @ada.example.social!"),
         ("see example.com/a", "see https://example.com/a"),
     ],
 )
@@ -84,6 +84,8 @@ def test_texts_that_say_the_same_have_the_same_key(one: str, other: str) -> None
         ("https://example.com/1", "https://example.com/2"),
         ("done: github.com/o/r/1", "done: github.com/o/r/2"),
         ("@ada.example.social", "@bob.example.social"),
+        ("Welcome @ada.example.social to the weir", "Welcome @bob.example.social to the weir"),
+        ("hello", "hello @ada.example.social"),
         ("a" * 250, "a" * 200 + "b" * 50),
         ("yes", "no"),
     ],

@@ -60,7 +60,7 @@ async def test_a_refusal_is_a_row_and_a_line_with_its_reason(running_outbox: Run
 async def test_the_same_words_within_five_minutes_are_a_near_duplicate(running_outbox: RunningOutbox) -> None:
     await running_outbox.outbox.submit(reply(A, "Look at https://x.example/1"))
     await running_outbox.clock.advance(42)
-    refused = await running_outbox.outbox.submit(post("@ada.example  LOOK at https://x.example/1"))
+    refused = await running_outbox.outbox.submit(post("  LOOK at https://x.example/1"))
     assert refused.reason == "Near-duplicate of post sent 42s ago"
 
 

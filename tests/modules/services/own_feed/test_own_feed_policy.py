@@ -43,6 +43,8 @@ def test_the_oldest_of_several_duplicates_stays_whatever_others_made_of_the_newe
     ("first", "second"),
     [
         (mine("Read https://a.example/1", 1), mine("Read https://a.example/2", 2)),
+        (mine("Welcome @alice.test, good to have you here!", 1), mine("Welcome @bob.test, good to have you here!", 2)),
+        (mine("Thank you, @alice.test!", 1, TALK), mine("Thank you, @bob.test!", 2, TALK)),
         (mine("Yes, the old one.", 1, TALK), mine("Yes, the old one.", 2, OTHER)),
         (mine("Yes, the old one.", 1), mine("Yes, the old one.", 2, TALK)),
         (replace(mine("Look.", 1), embed_digest="aa"), replace(mine("Look.", 2), embed_digest="bb")),
