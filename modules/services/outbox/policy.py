@@ -10,7 +10,9 @@ import zlib
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
+from typing import Literal
 
+from adapters.atproto.records import FOLLOW, parse_at_uri
 from adapters.atproto.tid import tid_for
 from common.clock import iso, parse_iso
 from common.constants import HOUR_MS, MINUTE_MS
@@ -65,8 +67,10 @@ _STRICTEST_FIRST: tuple[tuple[AdviceCode, Instead], ...] = (
     ("other_words", "other words"),
 )
 
-Acts = Mapping[IntentKind, datetime]
-"""When each kind last left, or set out to."""
+Lane = IntentKind | Literal["unfollow"]
+"""What has a pace of its own: a kind, or of the deletions those of our follows."""
+Acts = Mapping[Lane, datetime]
+"""When something last left in each lane, or set out to."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,19 +95,25 @@ def expires_at(kind: IntentKind, now: datetime) -> datetime:
     return now + timedelta(milliseconds=_EXPIRY_MS.get(kind, REPLY_EXPIRY_MS))
 
 
-def cooldown_s(kind: IntentKind, pacing: Pacing) -> float:
-    """Seconds between two acts of this kind's lane."""
-    match kind:
+def lane_of(kind: IntentKind, target: str) -> Lane:
+    """Return the lane in which an act of a kind on `target` leaves."""
+    record = parse_at_uri(target) if kind == "delete" else None
+    return "unfollow" if record and record.collection == FOLLOW else kind
+
+
+def cooldown_s(lane: Lane, pacing: Pacing) -> float:
+    """Seconds between two acts of a lane."""
+    match lane:
         case "post":
             return pacing.post_s
         case "reply":
             return pacing.reply_s
         case "like" | "repost":
             return pacing.like_s
-        case "follow":
+        case "follow" | "unfollow":
             return pacing.follow_s
         case _:
-            return pacing.extra.get(kind, 0.0)
+            return pacing.extra.get(lane, 0.0)
 
 
 def wait_s(
@@ -119,20 +129,21 @@ def wait_s(
 
     Urgent intents only take a breath, and what does not go to Bluesky has but its own lane. Those that were already
     old when they were set free (`started`: this process woke, or a gate opened) keep their distance from the last act
-    of their kind, urgent or not: a queue that was asleep wakes slowly.
+    of their lane, urgent or not: a queue that was asleep wakes slowly.
     """
     waits = [0.0]
+    lane = lane_of(intent.kind, intent.target)
     if is_backlog(intent, started):
-        waits.append(_left(acts.get(intent.kind), BACKLOG_SPACING_MS / 1000, now))
+        waits.append(_left(acts.get(lane), BACKLOG_SPACING_MS / 1000, now))
     to_bluesky = intent.kind not in UNMETERED_KINDS
-    last = max((at for kind, at in acts.items() if kind not in UNMETERED_KINDS), default=None)
+    last = max((at for other, at in acts.items() if other not in UNMETERED_KINDS), default=None)
     longer = 1 + pacing.spread * zlib.crc32(intent.id.encode()) / 2**32
     if to_bluesky:
         waits.append(_left(last, pacing.breath_s * longer, now))
     if not intent.urgent:
-        lane: tuple[IntentKind, ...] = ("like", "repost") if intent.kind in {"like", "repost"} else (intent.kind,)
-        last_in_lane = max((acts[kind] for kind in lane if kind in acts), default=None)
-        waits.append(_left(last_in_lane, cooldown_s(intent.kind, pacing) * longer, now))
+        shared: tuple[Lane, ...] = ("like", "repost") if lane in {"like", "repost"} else (lane,)
+        last_in_lane = max((acts[other] for other in shared if other in acts), default=None)
+        waits.append(_left(last_in_lane, cooldown_s(lane, pacing) * longer, now))
         if to_bluesky:
             waits.append(_left(last, pacing.action_s * longer, now))
             if 0 < pacing.per_tick <= len(departures):

@@ -19,6 +19,7 @@ from modules.services.outbox.bodies import (
     parse_body,
 )
 from modules.services.outbox.feed_keys import in_feed
+from modules.services.outbox.policy import Lane, lane_of
 from modules.services.outbox.types import (
     ACTIVE_STATES,
     REPEATABLE,
@@ -316,15 +317,22 @@ def with_picture(connection: sqlite3.Connection, sha256: str) -> Intent | None:
     return next(iter(_select(connection, holds, f'"sha256":"{sha256}"', limit=1)), None)
 
 
-def last_acts(connection: sqlite3.Connection, now: datetime) -> dict[IntentKind, datetime]:
-    """When each kind set out in the last day. What lies ahead, because the clock was set back, does not count."""
+def last_acts(connection: sqlite3.Connection, now: datetime) -> dict[Lane, datetime]:
+    """When something set out in each lane in the last day. What lies ahead, because the clock was set back, is not.
+
+    Only of deletions it matters what they are of.
+    """
     # NOTE(self): the plus keeps SQLite from looking by state: nearly all that was ever sent is done.
     rows = connection.execute(
-        "SELECT kind, max(sent_at) FROM intents"
-        " WHERE sent_at BETWEEN ? AND ? AND +state IN ('sending', 'done') GROUP BY kind",
+        "SELECT kind, iif(kind = 'delete', target, '') AS of, max(sent_at) FROM intents"
+        " WHERE sent_at BETWEEN ? AND ? AND +state IN ('sending', 'done') GROUP BY kind, of",
         (iso(now - timedelta(days=1)), iso(now)),
     )
-    return {row[0]: parse_iso(row[1]) for row in rows}
+    latest: dict[Lane, datetime] = {}
+    for kind, target, sent_at in rows:
+        lane, moment = lane_of(kind, target), parse_iso(sent_at)
+        latest[lane] = max(moment, latest.get(lane, moment))
+    return latest
 
 
 def last_departures(connection: sqlite3.Connection, now: datetime, most: int) -> list[datetime]:

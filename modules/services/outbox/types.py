@@ -339,6 +339,7 @@ class Pacing:
     """Seconds that must lie between acts: of the same lane, and between any two.
 
     Attributes:
+        follow_s: between two follows, and between two unfollows.
         extra: the lanes of kinds that have none of their own.
         breath_s: between any two acts on Bluesky, also where one is urgent.
         tick_s: a span in which at most `per_tick` acts leave for Bluesky, urgent ones besides; 0 acts: no limit.

@@ -64,7 +64,7 @@ def intent(
     )
 
 
-def choose(pending: list[Intent], acts: dict[IntentKind, datetime]) -> policy.Choice:
+def choose(pending: list[Intent], acts: dict[policy.Lane, datetime]) -> policy.Choice:
     return policy.choose(pending, lambda one: policy.wait_s(one, acts=acts, pacing=PACING, now=NOW, started=NOW))
 
 
@@ -100,7 +100,7 @@ def test_each_lane_has_its_own_cooldown(kind: IntentKind, seconds: float) -> Non
     ],
 )
 def test_the_longest_of_the_violated_cooldowns_counts(
-    kind: IntentKind, acts: dict[IntentKind, float], wait: float, *, urgent: bool
+    kind: IntentKind, acts: dict[policy.Lane, float], wait: float, *, urgent: bool
 ) -> None:
     moments = {one: ago(seconds) for one, seconds in acts.items()}
     found = policy.wait_s(intent(kind, urgent=urgent), acts=moments, pacing=PACING, now=NOW, started=NOW)
@@ -110,10 +110,10 @@ def test_the_longest_of_the_violated_cooldowns_counts(
 @pytest.mark.parametrize("urgent", [True, False])
 def test_what_was_old_at_the_start_keeps_two_minutes_between_acts_of_its_kind(*, urgent: bool) -> None:
     old = intent("reply", age_s=BACKLOG_AGE_MS / 1000 + 1, urgent=urgent)
-    acts: dict[IntentKind, datetime] = {"reply": ago(61)}
+    acts: dict[policy.Lane, datetime] = {"reply": ago(61)}
     found = policy.wait_s(old, acts=acts, pacing=PACING, now=NOW, started=NOW)
     assert found == BACKLOG_SPACING_MS / 1000 - 61
-    other: dict[IntentKind, datetime] = {"like": ago(61)}
+    other: dict[policy.Lane, datetime] = {"like": ago(61)}
     assert policy.wait_s(old, acts=other, pacing=PACING, now=NOW, started=NOW) == 0
 
 
@@ -151,7 +151,7 @@ def test_a_backlog_comes_after_what_is_new_and_its_newest_first() -> None:
 
 
 def test_who_must_wait_lets_the_next_go_and_the_shortest_wait_is_told() -> None:
-    acts: dict[IntentKind, datetime] = {"reply": ago(20)}
+    acts: dict[policy.Lane, datetime] = {"reply": ago(20)}
     answer, words = intent("reply"), intent("post")
     assert choose([answer, words], acts).intent == words
     acts["post"] = ago(20)
@@ -252,7 +252,7 @@ def test_doing_it_again_is_refused_with_where_it_stands() -> None:
     acts=st.dictionaries(st.sampled_from(KINDS), st.floats(0, 10**5)),
 )
 def test_after_the_wait_that_was_told_the_act_may_leave(
-    kind: IntentKind, age_s: float, acts: dict[IntentKind, float], *, urgent: bool
+    kind: IntentKind, age_s: float, acts: dict[policy.Lane, float], *, urgent: bool
 ) -> None:
     one = intent(kind, age_s=age_s, urgent=urgent)
     moments = {other: ago(seconds) for other, seconds in acts.items()}

@@ -12,9 +12,9 @@ import pytest
 
 from common.clock import parse_iso
 from common.pace import Pace
-from modules.services.outbox.bodies import FollowBody
+from modules.services.outbox.bodies import DeleteBody, FollowBody
 from modules.services.outbox.types import ACTS_PER_TICK, Pacing, ProposedAction
-from tests.modules.services.outbox.running_outbox import RunningOutbox, like, open_running_outbox, post, reply
+from tests.modules.services.outbox.running_outbox import DID, RunningOutbox, like, open_running_outbox, post, reply
 
 TICK_S = 45
 
@@ -47,6 +47,21 @@ async def test_like_reply_and_follow_never_leave_within_one_breath(paced: Runnin
     follow = ProposedAction(FollowBody(did="did:plc:ada"))
     moments = await departures(paced, like(thread(1)), reply(thread(1), "Tin."), follow, post("Slate."))
     assert all(later - earlier >= timedelta(seconds=10) for earlier, later in pairwise(moments))
+
+
+async def test_an_hour_lies_between_two_unfollows_also_across_a_restart(paced: RunningOutbox) -> None:
+    follows = [f"at://{DID}/app.bsky.graph.follow/{number}" for number in range(3)]
+    for uri in follows:
+        assert (await paced.outbox.submit(ProposedAction(DeleteBody(uri=uri)))).accepted
+    await paced.outbox.deliver_due()
+    await paced.restart()
+    moments = await departures(paced, ProposedAction(DeleteBody(uri=f"at://{DID}/app.bsky.feed.post/1")))
+    left = [parse_iso(intent.sent_at) for intent in await paced.outbox.recent(4) if intent.sent_at]
+    post_gone = moments[0]
+    unfollowed = sorted(moment for moment in left if moment != post_gone)
+    assert len(unfollowed) == len(follows)
+    assert post_gone - unfollowed[0] < timedelta(minutes=1)
+    assert all(later - earlier >= timedelta(hours=1) for earlier, later in pairwise(unfollowed))
 
 
 async def test_even_answers_to_the_owner_leave_with_a_breath_between_them(paced: RunningOutbox) -> None:
