@@ -30,7 +30,7 @@ _ERROR_CHARS = 300
 _MOST_NAMES = 10
 _DID = re.compile(r"\bdid:[a-z]+:[\w.%:-]*[\w-]")
 _HANDLE = re.compile(
-    r"(?<![a-z0-9_.-])(?:[a-z0-9-]{1,63}\.){1,8}[a-z][a-z0-9-]{0,62}(?![a-z0-9_-])", re.IGNORECASE | re.ASCII
+    r"(?<![a-z0-9_.-])(?:[a-z0-9-]{1,63}\.){1,8}[a-z][a-z0-9-]{0,62}(?![a-z0-9_-]|\.[a-z0-9])", re.IGNORECASE | re.ASCII
 )
 
 

@@ -15,23 +15,34 @@ from common.text.graphemes import grapheme_len
 _LABEL = r"[A-Za-z0-9](?:[A-Za-z0-9-]{0,61}[A-Za-z0-9])?"
 _LAST_LABEL = r"[A-Za-z](?:[A-Za-z0-9-]{0,61}[A-Za-z0-9])?"
 _HANDLE = rf"(?:{_LABEL}\.)+{_LAST_LABEL}"
-_OPENS = r"(?<![^\s(])"
-_CLOSES = r"(?=\Z|[\s).,!?;:\-])"
-# NOTE(self): where a writer ends a link: at a quote, a bracket or a full stop of any script, or before the next link.
-_ENDS = r"\s<>\"\]{}|`\u200b-\u200f\u2060\ufeff\u2018-\u201f\u00ab\u00bb\u2039\u203a\u2014\u2015\u2026"
-_ENDS += r"\u3001-\u3003\u3008-\u3011\u3014-\u301f"
-_ENDS += r"\uff01\uff08\uff09\uff0c\uff0e\uff1a\uff1b\uff1f\uff3b\uff3d\uff5b\uff5d\uff61-\uff64"
-_URL_BODY = rf"(?:(?![,;]+https?://)[^{_ENDS}])+"
+# NOTE(self): scripts written without spaces, and Korean, which joins particles to a word: a name may stand in them.
+_UNSPACED = r"\p{Han}\p{Hiragana}\p{Katakana}ーｰ\u30fb\p{Bopomofo}\p{Hangul}\p{Thai}\p{Lao}\p{Khmer}\p{Myanmar}"
+_BRACKETS = r"\u2018-\u201f\u00ab\u00bb\u2039\u203a\u2014\u2015\u2026\u3000-\u3003\u3008-\u3011\u3014-\u301f"
+_BRACKETS += r"\uff01\uff08\uff09\uff0c\uff0e\uff1a\uff1b\uff1f\uff3b\uff3d\uff5b\uff5d\uff5e\uff61-\uff64"
+_OPENS = rf"(?<![^\s({_BRACKETS}{_UNSPACED}])"
+_CLOSES = rf"(?=\Z|[\s).,!?;:\-{_BRACKETS}])"
+_HANDLE_CLOSES = rf"(?![^\W{_UNSPACED}]|[.-][A-Za-z0-9])"
+# NOTE(self): where a writer ends a link: at a quote, a bracket or a full stop of any script, or before the next link;
+# and where a script without spaces goes on after a Latin letter, a figure or the host. Where it begins a
+# part of an address it belongs there, Hiragana right after the host apart.
+_ENDS = rf"\s<>\"\]{{}}|`\u200b-\u200f\u2060\ufeff{_BRACKETS}"
+_BEGUN = rf"(?:(?<=[/=_#&?+:(-])|(?<=[{_UNSPACED}]))[{_UNSPACED}]"
+_NOT_NEXT = r"(?![,;]+https?://)"
+_URL_HOST = rf"(?:{_NOT_NEXT}(?:[^/?#{_ENDS}{_UNSPACED}]|{_BEGUN}|(?<=\.)[{_UNSPACED}]))+"
+_URL_PATH = rf"[/?#](?:(?!\p{{Hiragana}})(?:{_NOT_NEXT}(?:[^{_ENDS}{_UNSPACED}]|{_BEGUN}))+)?"
+_BEFORE_URL = rf"(?<![^\P{{L}}{_UNSPACED}]|\p{{N}})"
 
 # Project pages that people name without a scheme, by top-level domain.
 _BARE_HOSTS = {"com": ("github", "gitlab", "npmjs"), "org": ("bitbucket", "pypi"), "io": ("crates",)}
 _BARE_HOST = "|".join(rf"(?:{'|'.join(names)})\.{tld}" for tld, names in _BARE_HOSTS.items())
 
-_URL = regex.compile(rf"(?<![\p{{L}}\p{{N}}])https?://{_URL_BODY}", regex.IGNORECASE)
-_BARE_URL = regex.compile(rf"(?<![\p{{L}}\p{{N}}@./:=&?#%+-])(?:{_BARE_HOST})/{_URL_BODY}", regex.IGNORECASE)
-_MENTION = regex.compile(rf"{_OPENS}@({_HANDLE})(?!\w)")
+_URL = regex.compile(rf"{_BEFORE_URL}https?://(?:{_URL_HOST})?(?:{_URL_PATH})?", regex.IGNORECASE)
+_BARE_URL = regex.compile(rf"{_BEFORE_URL}(?<![@./:=&?#%+-])(?:{_BARE_HOST}){_URL_PATH}", regex.IGNORECASE)
+_MENTION = regex.compile(rf"{_OPENS}@((?>{_HANDLE})){_HANDLE_CLOSES}")
 _CASHTAG = regex.compile(rf"{_OPENS}\$([A-Z]{{1,6}}){_CLOSES}")
-_HASHTAG = regex.compile(rf"{_OPENS}#(\p{{L}}(?:[\p{{L}}\p{{M}}\p{{N}}_-]*[\p{{L}}\p{{M}}\p{{N}}_])?){_CLOSES}")
+_HASHTAG = regex.compile(
+    rf"{_OPENS}[#\uff03](\p{{L}}(?:[\p{{L}}\p{{M}}\p{{N}}_\u30fb-]*[\p{{L}}\p{{M}}\p{{N}}_])?){_CLOSES}"
+)
 _POST_URL = regex.compile(
     rf"(?:https?://)?(?:www\.)?bsky\.app/profile/({_HANDLE}|did:[a-z]+:[A-Za-z0-9._:%-]+)"
     r"/post/([A-Za-z0-9._:~-]{1,512})/?(?:[?#].*)?",

@@ -14,7 +14,7 @@ from common.text.lookalikes import shape
 _MOST_CHARS = 4_000
 _HIDDEN = re.compile("[\u00ad\u180e\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff\U000e0000-\U000e007f]")
 _BLANKS = re.compile(r"\s+")
-_HANDLE = re.compile(r"@[\w.:-]{1,253}")
+_HANDLE = re.compile(r"@[A-Za-z0-9_.:-]{1,253}")
 _QUOTES = "\"'`\u201c\u201d\u201e\u2018\u201a\u00ab\u00bb"
 _MARKS = r"[*_~>#]{0,4}"
 _ASKING = r"(?:(?:can|could|will) you|would you (?:please|kindly))"

@@ -141,6 +141,41 @@ def test_hashtags_begin_with_a_letter_of_any_script(text: str, values: list[str]
 
 
 @pytest.mark.parametrize(
+    ("text", "values"),
+    [
+        ("@alice.bsky.socialさん、こんにちは", ["@alice.bsky.social"]),
+        ("こんにちは@alice.bsky.socialさん", ["@alice.bsky.social"]),
+        ("\uff08@alice.bsky.social\uff09と@bob.testの話", ["@alice.bsky.social", "@bob.test"]),
+        ("谢谢@alice.bsky.social\uff0c很好", ["@alice.bsky.social"]),
+        ("@alice.bsky.social님 안녕하세요", ["@alice.bsky.social"]),
+        ("สวัสดี@alice.bsky.socialครับ", ["@alice.bsky.social"]),
+        ("@alice.bsky.socialé", []),
+        ("@alice.bsky.4you", []),
+        ("「#設計」、#東京。と\uff03京都\uff01", ["#設計", "#東京", "#京都"]),
+        ("今日は#トム・クルーズ の話", ["#トム・クルーズ"]),
+        ("#서울\uff0c#부산", ["#서울", "#부산"]),
+        ("株は$ABC、$DEF。", ["$ABC", "$DEF"]),
+        ("https://example.org/aを見て", ["https://example.org/a"]),
+        ("https://example.orgをご覧ください", ["https://example.org"]),
+        ("https://example.org/をご覧ください", ["https://example.org/"]),
+        ("これhttps://example.org/a?b=1です", ["https://example.org/a?b=1"]),
+        ("https://example.com/path입니다", ["https://example.com/path"]),
+        ("请看https://example.com/a。谢谢", ["https://example.com/a"]),
+        ("リポジトリはgithub.com/o/rです", ["github.com/o/r"]),
+        ("https://a.example/x・https://b.example/y", ["https://a.example/x", "https://b.example/y"]),
+        ("https://ja.wikipedia.org/wiki/東京_(曖昧さ回避)", ["https://ja.wikipedia.org/wiki/東京_(曖昧さ回避)"]),
+        ("https://ja.wikipedia.org/wiki/ひらがな", ["https://ja.wikipedia.org/wiki/ひらがな"]),
+        ("https://www.日本語.jp/道?q=駅", ["https://www.日本語.jp/道?q=駅"]),
+    ],
+)
+def test_names_links_and_tags_end_where_a_script_without_spaces_goes_on(text: str, values: list[str]) -> None:
+    known = dict.fromkeys(("alice.bsky.social", "alice.bsky", "bob.test"), "did:plc:a")
+    raw, facets = text.encode(), build_facets(text, known)
+    shown = [raw[one["index"]["byteStart"] : one["index"]["byteEnd"]].decode() for one in facets]
+    assert [one.replace("\uff03", "#") for one in shown] == values
+
+
+@pytest.mark.parametrize(
     ("url", "parts"),
     [
         ("https://bsky.app/profile/alice.test/post/3kabc", ("alice.test", "3kabc")),

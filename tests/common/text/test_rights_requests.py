@@ -19,6 +19,7 @@ from common.text.rights_requests import also_asks_for_no_reply, may_be_rights_re
         "stop",
         "ลืมฉันเถอะ",
         "დამივიწყე",
+        "@rowan.test私のデータを削除してください",
     ],
 )
 def test_it_sees_through_case_accents_width_and_scripts_that_it_has_no_words_of(text: str) -> None:
