@@ -6,7 +6,10 @@ words, so that the owner can see whom the address leads to.
 
 from __future__ import annotations
 
+import re
+from codecs import BOM_UTF8
 from collections.abc import AsyncIterable, AsyncIterator, Mapping
+from dataclasses import dataclass, field
 from typing import Any
 
 from common.lenient_json import parse
@@ -18,7 +21,9 @@ END: Chunk = {"object": "done"}
 
 _MOST_BYTES = 32 * 2**20
 _WORDS_SHOWN = 200
-_FIELDS = (b"event", b"id", b"retry")
+_DONE = b"[DONE]"
+_FIELDS = (b"id", b"retry")
+_LINE_END = re.compile(rb"\r\n|\n|\r")
 
 
 class BrokenStream(ConnectionError):
@@ -51,38 +56,89 @@ async def chunks(body: AsyncIterable[bytes], *, is_stream: bool) -> AsyncIterato
         ValueError: an event holds no JSON.
 
     """
-    whole, event, streamed, ended = bytearray(), b"", is_stream, False
-    async for line in _lines(body):
-        name, _, data = line.partition(b":")
-        data = data.strip()
-        if name == b"data":
-            streamed = True
-            if data.startswith(b"[DONE]") and not ended:
-                ended = True
-                yield END
-            elif data and not ended:
-                yield _object(parse(data), is_error=event == b"error")
-        elif name == b"event" and not whole:
-            event = data
-        elif not line:
-            event = b""
-        elif not streamed and name and name not in _FIELDS:
-            whole += line + b"\n"
+    whole, streamed, ended = bytearray(), is_stream, False
+    async for found in _events(body):
+        if ended:
+            continue
+        if isinstance(found, bytes):
+            whole += b"" if streamed else found + b"\n"
+            continue
+        streamed = True
+        if found.is_end:
+            ended = True
+            yield END
+        elif found.has_data:
+            yield found.read()
     if not streamed:
         yield _whole(bytes(whole))
 
 
+@dataclass(slots=True)
+class _Event:
+    """An event of a stream as far as it came: its name, and its lines of data."""
+
+    name: bytes = b""
+    data: list[bytes] = field(default_factory=list)
+
+    @property
+    def has_data(self) -> bool:
+        return any(line.strip() for line in self.data)
+
+    @property
+    def is_end(self) -> bool:
+        return bool(self.data) and self.data[-1].lstrip().startswith(_DONE)
+
+    def is_whole_before(self, line: bytes) -> bool:
+        """Return whether `line` begins another event: some services leave out the empty line between two.
+
+        In one JSON text nothing opens right after an object that ends.
+        """
+        return self.has_data and self.data[-1].rstrip().endswith(b"}") and line.lstrip().startswith((b"{", _DONE))
+
+    def read(self) -> Chunk:
+        return _object(parse(b"\n".join(self.data)), is_error=self.name.strip() == b"error")
+
+
+async def _events(body: AsyncIterable[bytes]) -> AsyncIterator[_Event | bytes]:
+    """Yield the events that hold data, and each line that is no part of an event stream."""
+    event = _Event()
+    async for line in _lines(body):
+        name, _, value = line.partition(b":")
+        value = value.removeprefix(b" ")
+        if name == b"data":
+            if event.is_whole_before(value):
+                yield event
+                event = _Event()
+            event.data.append(value)
+        elif name == b"event":
+            event.name = value
+        elif line and name and name not in _FIELDS:
+            yield line
+        if event.data and (not line or event.is_end):
+            yield event
+        if not line or event.is_end:
+            event = _Event()
+    if event.data:
+        yield event
+
+
 async def _lines(body: AsyncIterable[bytes]) -> AsyncIterator[bytes]:
-    rest, size = b"", 0
+    """Yield the lines, which end with CR, LF or both; a byte order mark before the first one is left out."""
+    line, size, is_first, after_return = bytearray(), 0, True, False
     async for piece in body:
         size += len(piece)
         if size > _MOST_BYTES:
             raise BrokenStream("the answer does not end")
-        *lines, rest = (rest + piece).split(b"\n")
-        for line in lines:
-            yield line.rstrip(b"\r")
-    if rest:
-        yield rest.rstrip(b"\r")
+        if not piece:
+            continue
+        first, *more = _LINE_END.split(piece[1:] if after_return and piece.startswith(b"\n") else piece)
+        after_return = piece.endswith(b"\r")
+        line += first
+        for begun in more:
+            yield bytes(line.removeprefix(BOM_UTF8) if is_first else line)
+            line, is_first = bytearray(begun), False
+    if line:
+        yield bytes(line.removeprefix(BOM_UTF8) if is_first else line)
 
 
 def _whole(body: bytes) -> Chunk:
