@@ -9,6 +9,7 @@ import re
 from collections.abc import Iterable, Iterator
 
 from adapters.atproto.types import FeedItem, Post
+from common.text.github_text import own_words
 from common.text.graphemes import fit_post_text, truncate_graphemes
 
 IDENTITY_POST_MARKER = "🔗—"
@@ -40,8 +41,13 @@ def tells_username(text: str, username: str) -> bool:
 
 
 def names_did(shown: str, did: str) -> bool:
-    """Whether a page that somebody made on GitHub names a DID."""
-    return re.search(rf"(?<![\w.:-]){re.escape(did)}(?![\w:-]|\.\w)", shown) is not None
+    """Return whether a page on GitHub says that its account is `did` on Bluesky.
+
+    It says so on a line that holds nothing else: the DID or the address of its profile, after `Bluesky:` or alone.
+    Who is mentioned, quoted or shown as an example is somebody else.
+    """
+    line = re.compile(rf"(?:bluesky:\s*)?(?:at://|https?://[\w.-]+/profile/)?{re.escape(did)}/?", re.IGNORECASE)
+    return did in shown and any(line.fullmatch(one.strip()) for part in own_words(shown) for one in part.split("\n"))
 
 
 def build_identity_post_text(username: str, sentence: str) -> str:

@@ -163,8 +163,7 @@ class PeerScanner:
         page = await self._github.get_user(claim.username)
         if isinstance(page, Err):
             return Ok(None) if page.kind in _GONE else page
-        shown = f"{page.data.website} {page.data.bio}"
-        if not names_did(shown, claim.did):
+        if not (names_did(page.data.website, claim.did) or names_did(page.data.bio, claim.did)):
             profile = await self._github.contents.read(Repo(claim.username, claim.username), _PROFILE)
             if isinstance(profile, Err) and profile.kind not in _GONE:
                 return profile

@@ -93,13 +93,21 @@ def test_another_name_is_none(name: str) -> None:
     ("shown", "named"),
     [
         ("https://bsky.app/profile/did:plc:ada", True),
-        ("I am did:plc:ada on Bluesky.", True),
+        ("Bluesky: https://bsky.app/profile/did:plc:ada", True),
         ("did:plc:ada", True),
+        ("# Ada\n\nI build small things.\n\n- **Bluesky:** did:plc:ada\n", True),
+        ("Ada\nbluesky: <https://bsky.app/profile/did:plc:ada>\nbuilds", True),
+        ("My friend did:plc:ada is on Bluesky.", False),
+        ("Thanks to https://bsky.app/profile/did:plc:ada for the idea", False),
+        ("> Bluesky: did:plc:ada", False),
+        ("So that others find you, write:\n\n```\nBluesky: did:plc:ada\n```\n", False),
+        ("<!-- Bluesky: did:plc:ada -->", False),
+        ("https://bsky.app/profile/did:plc:ada/post/3kabc", False),
         ("did:plc:adam", False),
         ("did:plc:ada:lovelace", False),
         ("https://bsky.app/profile/ada.example", False),
         ("", False),
     ],
 )
-def test_a_page_names_a_did_only_whole(shown: str, named: bool) -> None:  # noqa: FBT001 - a table
+def test_a_page_names_a_did_only_on_a_line_of_its_own(shown: str, named: bool) -> None:  # noqa: FBT001 - a table
     assert names_did(shown, "did:plc:ada") is named
