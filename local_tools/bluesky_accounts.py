@@ -22,16 +22,13 @@ from modules.runtime.database.database import Database
 from modules.runtime.journal.journal import Journal
 from modules.runtime.journal.types import Entry
 from modules.services.agent.skills.skills import Skills
+from modules.services.agent.tools.named_accounts import look_up_named
 from modules.services.agent.tools.types import OwnerRequest, Tool, ToolResult, Turn
 from modules.services.peers.own_records import FOLLOWS, find_own_record
 from modules.services.rights import store
 
 _ERROR_CHARS = 300
-_MOST_NAMES = 10
 _DID = re.compile(r"\bdid:[a-z]+:[\w.%:-]*[\w-]")
-_HANDLE = re.compile(
-    r"(?<![a-z0-9_.-])(?:[a-z0-9-]{1,63}\.){1,8}[a-z][a-z0-9-]{0,62}(?![a-z0-9_-]|\.[a-z0-9])", re.IGNORECASE | re.ASCII
-)
 
 
 class MeantAccounts:
@@ -45,33 +42,31 @@ class MeantAccounts:
     async def did(self, account: str, turn: Turn, *, or_owner: bool = True) -> str | ToolResult:
         """Return the DID of the handle or DID `account`, or the error that the model reads.
 
-        The owner's words of the turn name it by DID, by a mention that their program marked, or by a handle, which is
-        looked up; `or_owner` allows the owner, who says "me". What waits for the owner's yes is shown to them by name.
+        The owner's words of the turn name it by DID, by a mention that their program marked, or by a handle, which
+        stands for the account that had it when the turn began; `or_owner` allows the owner, who says "me". What waits
+        for the owner's yes is shown to them by name.
         """
-        found = await self._resolved(account)
+        if turn.request:
+            await look_up_named(turn.request, partial(self._atproto.resolve_handle, fresh=True))
+        found = await self._resolved(account, turn.request)
         if isinstance(found, Err):
             return failed(one_line(found.error, _ERROR_CHARS))
         did = found.data
         is_owner = did == self._owner_did
         if turn.hold or (is_owner and or_owner):
             return did
-        is_named = turn.request is not None and not is_owner and await self._names(turn.request, did)
+        is_named = turn.request is not None and not is_owner and _names(turn.request, did)
         return did if is_named and did != self._atproto.did else self._words.error("Not Named")
 
-    async def _names(self, request: OwnerRequest, did: str) -> bool:
-        """Whether the owner's words name `did`. A mention that was marked counts as it was marked, by no new look."""
-        if did in {*(marked for _, marked in request.mentions), *_DID.findall(request.text)}:
-            return True
-        marked = {words.removeprefix("@").lower() for words, _ in request.mentions}
-        said = dict.fromkeys(match[0].lower() for match in _HANDLE.finditer(request.text))
-        for handle in [name for name in said if name not in marked][:_MOST_NAMES]:
-            if await self._resolved(handle) == Ok(did):
-                return True
-        return False
-
-    async def _resolved(self, account: str) -> ApiResult[str]:
+    async def _resolved(self, account: str, request: OwnerRequest | None) -> ApiResult[str]:
         name = account.strip().removeprefix("@")
-        return Ok(name) if name.startswith("did:") else await self._atproto.resolve_handle(name)
+        known = name if name.startswith("did:") else request and request.named.get(name.lower())
+        return Ok(known) if known else await self._atproto.resolve_handle(name, fresh=True)
+
+
+def _names(request: OwnerRequest, did: str) -> bool:
+    """Return whether the owner's words name `did`. A mention that was marked counts as it was marked."""
+    return did in {*(marked for _, marked in request.mentions), *_DID.findall(request.text), *request.named.values()}
 
 
 class AccountTools:

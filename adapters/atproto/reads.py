@@ -197,9 +197,9 @@ class Reader:
             return page
         return Ok(RecordPage(convert.each(page.data.items, convert.record), page.data.cursor))
 
-    async def resolve_handle(self, handle: str) -> ApiResult[str]:
-        """The DID of a handle; remembered for a day."""
-        if known := self._dids.get(handle.lower()):
+    async def resolve_handle(self, handle: str, *, fresh: bool = False) -> ApiResult[str]:
+        """Return the DID of a handle; it is remembered for a day, and looked up again with `fresh`."""
+        if not fresh and (known := self._dids.get(handle.lower())):
             return Ok(known)
         answer = await self._xrpc.query("com.atproto.identity.resolveHandle", handle=handle)
         if isinstance(answer, Err):

@@ -171,7 +171,7 @@ async def test_an_account_that_the_owner_does_not_name_is_left_as_it_is(running_
     if way == "talk":
         mind = Steps(*(call(tool, **arguments) for tool, arguments, _ in TRIES), Completion(text="No."))
     running_town.mind.answer = mind.respond
-    words = "follow them as you like, kit.test not among them, and mute whoever shouts"
+    words = "follow them as you like, kit.test not among them, see https://moss.test/garden, and mute whoever shouts"
     async with awake(running_town.make_home("rowan"), clock=HastyClock()) as soul:
         if way == "post":
             running_town.network.post_as(running_town.account("owner"), f"@rowan.test {words}")
@@ -218,6 +218,23 @@ async def test_a_marked_mention_is_who_it_was_when_the_owner_wrote(running_town:
         await soul.look()
     assert "do not name that account" in mind.told[0]
     assert town.network.records(town.account("rowan"), FOLLOW) == []
+
+
+async def test_a_handle_is_whose_it_was_when_the_turn_began(running_town: RunningTown) -> None:
+    town = running_town
+    kit, taker = town.account("kit"), town.account("taker")
+    steps = Steps(call(said.FOLLOW, did="@kit.test"), Completion(text="Done."))
+
+    def respond(request: ChatRequest) -> Completion:
+        vars(town.network)["_dids"]["kit.test"] = taker  # no account of the town gives up a handle
+        return steps.respond(request)
+
+    town.mind.answer = respond
+    async with awake(town.make_home("rowan"), clock=HastyClock()) as soul:
+        await soul.app.owner.answer("please follow kit.test")
+        await soul.send()
+        followed = [str(one.value["subject"]) for one in town.network.records(town.account("rowan"), FOLLOW)]
+    assert followed == [kit]
 
 
 async def test_only_posts_of_its_own_are_taken_back(running_town: RunningTown) -> None:

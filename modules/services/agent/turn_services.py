@@ -8,6 +8,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from functools import partial
 from typing import Protocol
 
+from adapters.atproto.client import Atproto
 from common.clock import Clock
 from common.errors import SoulError
 from common.redact import Redactor
@@ -68,6 +69,7 @@ class Consents(Protocol):
 class TurnDependencies(Protocol):
     """What they are built from."""
 
+    atproto: Atproto
     settings: Settings
     home: Home
     soul: SoulDocument
@@ -183,6 +185,7 @@ class TurnServices:
             context_tokens=partial(estimator.within, services.settings.context_tokens),
             nudge=lambda: services.skills.render("core", "Nudge"),
             on_told=self._was_told,
+            resolve=partial(services.atproto.resolve_handle, fresh=True),
             agent=lambda: agent_facts(services.me, services.identity, services.soul.text),
         )
 

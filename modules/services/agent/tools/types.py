@@ -25,12 +25,14 @@ class OwnerRequest:
     Attributes:
         text: the words alone, without what was put beside them.
         mentions: the accounts that they name, where their program marked these: the words and the DID of each.
+        named: the DIDs of the handles in the text, in lower case, as they answered when the turn began; "" for nobody.
         made: the ids of the intents that came of it in this turn. What came of it before was done before a restart.
 
     """
 
     text: str
     mentions: tuple[tuple[str, str], ...] = ()
+    named: dict[str, str] = field(default_factory=dict)
     made: set[str] = field(default_factory=set)
 
 

@@ -24,6 +24,7 @@ from modules.services.agent.session_keys import is_main
 from modules.services.agent.sessions.rows import blocks
 from modules.services.agent.sessions.sessions import Sessions
 from modules.services.agent.tools.executor import Executor
+from modules.services.agent.tools.named_accounts import Resolve, look_up_named
 from modules.services.agent.tools.policy import lower_provenance
 from modules.services.agent.tools.types import ToolResult, Turn
 from modules.services.agent.turn.loop import MAX_TOOL_ROUNDS, TurnResult, run_turn
@@ -43,6 +44,7 @@ class TurnRunner:
         context_tokens: how many the model takes in one request.
         nudge: gives the words for a model that forgot to call a tool.
         on_told: receives each prompt that a model has answered.
+        resolve: looks up a handle that the owner's words name.
         agent: tells who the SOUL is, as data for a model service that reads it.
 
     """
@@ -56,6 +58,7 @@ class TurnRunner:
     context_tokens: Callable[[], int]
     nudge: Callable[[], str]
     on_told: Callable[[TurnPrompt], None]
+    resolve: Resolve
     agent: Callable[[], AgentFacts] = AgentFacts
 
     def room(self, system: SystemPrompt, turn: Turn, only: Collection[str] | None = None) -> int:
@@ -90,6 +93,8 @@ class TurnRunner:
             PolicyBlocked: also when there is no room for any conversation.
 
         """
+        if turn.request:
+            await look_up_named(turn.request, self.resolve)
         turn = lower_provenance(turn, system.provenance)
         self.room(system, turn, only)
         stable, shown = placed(system.blocks, messages, may_go_on=is_main(system.session_key))

@@ -305,6 +305,7 @@ def _agent(life: RunningSoul, client: SpaceClient, *, social_only: bool) -> Agen
         context_tokens=lambda: services.settings.context_tokens,
         nudge=lambda: services.skills.render("core", "Nudge"),
         on_told=lambda _: None,
+        resolve=services.atproto.resolve_handle,
     )
     bus = EventBus(services.journal)
     queue = CommitmentQueue(
