@@ -56,20 +56,14 @@ class App:
         self.stages = Stages()
         self._born_s = services.clock.monotonic()
         self.status_report = StatusReport(
-            database=services.database,
-            journal=services.journal,
-            outbox=services.outbox,
-            atproto=services.atproto,
+            services,
             pending=lives.bluesky_state.pending,
             conversations=lives.bluesky_state.conversations,
             expression=lives.bluesky.expression,
-            clock=services.clock,
             model_budget=services.budget.report,
             standing=services.control.standing,
             cached_share=lambda: services.gateway.cache.share,
             prompt_notes=lambda: lives.turn_services.prompter.squeezed,
-            room=services.integrations.room,
-            github=services.integrations.github,
             live_commitments=lives.queue.live,
         )
         self.control_watch = lives.bluesky.control_watch

@@ -73,6 +73,7 @@ _FIELDS: Mapping[str, _Fits] = {
     "promptNotes": _list_of(_text),
     "lastDecision": _or_nothing(_record(at=_text, summary=_text, reason=_text)),
     "decisions": _list_of(_record(at=_text, summary=_text, reason=_text)),
+    "troubles": _list_of(_record(service=_text, what=_text, until=_or_nothing(_text))),
     "loops": _list_of(_record(name=_text, nextAt=_or_nothing(_text), lastOutcome=_text)),
     "room": _or_nothing(_record(status=_text, url=_text, peers=_list_of(_text))),
     "commitments": _list_of(_record(what=_text, type=_text, status=_text)),

@@ -3,30 +3,25 @@
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any
 
-from adapters.atproto.client import Atproto
-from adapters.github.client import GitHub
-from adapters.space.client import SpaceClient
-from common.clock import Clock, iso, local, parse_iso
+from common.clock import iso, local, parse_iso
 from modules.lives.bluesky.conversations import Conversations
 from modules.lives.bluesky.expression import Expression
 from modules.lives.bluesky.state import PendingPosts
 from modules.runtime.budget.types import Amount, Report
 from modules.runtime.control import Standing
-from modules.runtime.database.database import Database
 from modules.runtime.journal import rows as journal_rows
-from modules.runtime.journal.journal import Journal
 from modules.services.agent.sessions import owner_inbox
 from modules.services.commitments.naming import title_of
 from modules.services.commitments.types import QueuedCommitment
 from modules.services.outbox import store
 from modules.services.outbox.bodies import IntentKind
-from modules.services.outbox.outbox import Outbox
 from modules.services.outbox.types import Intent
+from soul.composition.services import Services
 
 _DECISIONS_SHOWN = 10
 _COUNTED: tuple[IntentKind, ...] = ("post", "reply", "like")
@@ -42,27 +37,23 @@ class StatusReport:
     is still to be done.
     """
 
-    database: Database
-    journal: Journal
-    outbox: Outbox
-    atproto: Atproto
+    services: Services
     pending: PendingPosts
     conversations: Conversations
     expression: Expression
-    clock: Clock
     model_budget: Callable[[], Awaitable[Report]]
     standing: Callable[[], Standing]
     cached_share: Callable[[], float | None]
     prompt_notes: Callable[[], Sequence[str]]
-    room: SpaceClient
-    github: GitHub
     live_commitments: Callable[[], Sequence[QueuedCommitment]]
 
     async def gather(self) -> dict[str, Any]:
         """The fields of the status file that come from the services, in its camelCase."""
-        counts = await self.database.run(_count)
-        budget = self.atproto.rate_limit_status()
-        rate = self.github.rate if self.github.configured else None
+        services = self.services
+        atproto, github, room = services.atproto, services.github, services.integrations.room
+        counts = await services.database.run(_count)
+        budget = atproto.rate_limit_status()
+        rate = github.rate if github.configured else None
         report = await self.model_budget()
         standing = self.standing()
         go_on, concluded = self.conversations.counts()
@@ -73,11 +64,11 @@ class StatusReport:
                 "reason": stored.entry.reason,
                 "triggerUri": stored.entry.trigger_uri,
             }
-            for stored in reversed(await self.journal.recent(_DECISIONS_SHOWN, kinds=["decision"]))
+            for stored in reversed(await services.journal.recent(_DECISIONS_SHOWN, kinds=["decision"]))
         ]
         return {
-            "handle": self.atproto.handle,
-            "did": self.atproto.did,
+            "handle": atproto.handle,
+            "did": atproto.did,
             "lastDecision": decisions[-1] if decisions else None,
             "decisions": decisions,
             "counts": {"posts": counts[0], "replies": counts[1], "likes": counts[2], "silences": counts[3]},
@@ -88,6 +79,7 @@ class StatusReport:
             "nextExpressionAt": iso(self.expression.next_at) if self.expression.next_at else None,
             "nextExpressionSource": self.expression.next_source,
             "budget": {"remaining": budget.remaining, "limit": budget.limit, "resetAt": budget.reset_at},
+            "troubles": self._troubles(report),
             "modelBudget": self._spent(report),
             "cachedShare": self.cached_share(),
             "promptNotes": list(self.prompt_notes()),
@@ -96,8 +88,8 @@ class StatusReport:
                 "safeMode": standing.safe_mode,
                 "reasons": list(standing.reasons),
             },
-            "drafts": [_draft(intent) for intent in await self.outbox.held()],
-            "room": {"status": self.room.status, "url": self.room.url, "peers": list(self.room.peers())},
+            "drafts": [_draft(intent) for intent in await services.outbox.held()],
+            "room": {"status": room.status, "url": room.url, "peers": list(room.peers())},
             "github": {"remaining": rate.remaining, "limit": rate.limit, "resetAt": rate.reset_at} if rate else None,
             "commitments": [
                 {
@@ -111,12 +103,30 @@ class StatusReport:
             ],
         }
 
+    def _troubles(self, report: Report) -> list[dict[str, Any]]:
+        """What the SOUL waits for: a service that is left alone or fails, and tokens; `until` where it is known."""
+        now = self.services.clock.now()
+        waits = {"Bluesky": self.services.atproto.back_off(), "GitHub": self.services.github.back_off()}
+        left_alone = {name: wait for name, wait in waits.items() if wait}
+        troubles: list[dict[str, Any]] = [
+            {"service": name, "what": wait.reason, "until": iso(now + timedelta(seconds=wait.seconds))}
+            for name, wait in left_alone.items()
+        ]
+        for one in self.services.health.degraded():
+            if one.service not in left_alone:
+                what = f"{one.service} fails again and again"
+                troubles.append({"service": one.service, "what": what, "until": None})
+        if report.step == "listen":
+            until = iso(now + timedelta(seconds=report.resets_in_s))
+            troubles.append({"service": "model", "what": "today's budget for the model is used up", "until": until})
+        return troubles
+
     def _spent(self, report: Report) -> dict[str, Any]:
         return {
             "step": report.step,
             "tokens": _amount(report.tokens),
             "usd": _amount(report.usd) if report.usd else None,
-            "resetsAt": iso(self.clock.now() + timedelta(seconds=report.resets_in_s)),
+            "resetsAt": iso(self.services.clock.now() + timedelta(seconds=report.resets_in_s)),
         }
 
 
@@ -134,8 +144,16 @@ def status_line(facts: dict[str, Any], timezone: str = "") -> str:
         f"{_requests(budget)}; "
         f"tokens of today {tokens['used']:,.0f} of {tokens['cap']:,.0f}; {_company(facts['room'])}"
         f"; {len(facts['commitments'])} open commitments"
-        + "".join(f"; {reason}" for reason in facts["standing"]["reasons"])
+        + "".join(f"; {reason}" for reason in (*troubles_told(facts, timezone), *facts["standing"]["reasons"]))
     )
+
+
+def troubles_told(status: Mapping[str, Any], timezone: str = "") -> list[str]:
+    """The troubles of a status in words, each with the moment until which it lasts, if that is known."""
+    return [
+        f"{one['what']}, until {local(parse_iso(one['until']), timezone):%H:%M:%S}" if one["until"] else one["what"]
+        for one in status.get("troubles", ())
+    ]
 
 
 def _planned(at: str | None, timezone: str) -> str:

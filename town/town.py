@@ -95,7 +95,7 @@ async def open_town(
         mind: who answers for the residents' model.
         residents: who lives here.
         clock: the network's time.
-        speed: how much faster than the world the fastest resident lives; the network's limits are so much wider.
+        speed: how much faster than the world the fastest resident lives; the limits of its services are so much wider.
 
     Raises:
         ConfigError: the port is taken.
@@ -129,7 +129,8 @@ async def open_town(
         github, repo = works.network, works.square
         room = await stack.enter_async_context(open_room(homes / _ROOM_FOLDER, time, known, Known(VISITOR, "You")))
         gallery_url = await stack.enter_async_context(serve(gallery_app(time)))
-        github_url = await stack.enter_async_context(serve(github_app(github, meter=Meter(time, writes=Writes()))))
+        meter = Meter(time, writes=Writes(), speed=speed)
+        github_url = await stack.enter_async_context(serve(github_app(github, meter=meter)))
         page = page_app(
             PageSource(
                 network,

@@ -28,7 +28,7 @@ from adapters.atproto.types import (
     ThreadNode,
     UnreadableErr,
 )
-from adapters.web.rate_limit import RateLimitStatus
+from adapters.web.rate_limit import BackOff, RateLimitStatus
 from common.clock import Clock
 from common.result import ApiResult, Err, Ok
 
@@ -234,6 +234,10 @@ class Reader:
     def rate_limit_status(self) -> RateLimitStatus:
         """The request budget as the last answer told it."""
         return self._xrpc.budget.status
+
+    def back_off(self) -> BackOff | None:
+        """How long and why nothing is sent; None while requests may leave."""
+        return self._xrpc.budget.back_off()
 
     def server_time_skew(self) -> float | None:
         """Seconds that our clock is ahead of the service's, by its last answer; None before the first."""

@@ -36,7 +36,7 @@ from adapters.github.types import (
     TokenRights,
 )
 from adapters.web.failures import Failure
-from adapters.web.rate_limit import RateLimitStatus
+from adapters.web.rate_limit import BackOff, RateLimitStatus
 from adapters.web.spacing import RequestGate
 from common.clock import Clock
 from common.constants import GITHUB_MIN_SPACING_MS
@@ -129,6 +129,10 @@ class GitHub:
     def rate(self) -> RateLimitStatus:
         """What is left of the hour's requests, as far as we know."""
         return self._gate.budget.status
+
+    def back_off(self) -> BackOff | None:
+        """How long and why nothing is sent; None while requests may leave."""
+        return self._gate.budget.back_off()
 
     @property
     def enough_for_loops(self) -> bool:

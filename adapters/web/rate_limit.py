@@ -29,6 +29,14 @@ class RateLimitStatus:
 
 
 @dataclass(frozen=True, slots=True)
+class BackOff:
+    """That a service is to be left alone, for so many seconds, and why."""
+
+    seconds: float
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
 class RateLimitRules:
     """How one service tells its request budget.
 
@@ -108,20 +116,24 @@ class RequestBudget:
         """Let nothing leave for so many seconds: the service asked to be left alone."""
         self._held_until = max(self._held_until, self._clock.monotonic() + seconds)
 
-    def refusal(self) -> Err | None:
-        """Return why the next request must not leave, None if it may."""
+    def back_off(self) -> BackOff | None:
+        """Return how long and why nothing is sent, None while requests may leave."""
         status, service = self.status, self._rules.service
         held_s = self._held_until - self._clock.monotonic()
         window_s = status.reset_at - self._clock.now().timestamp()
         if held_s > 0:
-            wait, message = held_s, f"{service} asked us to wait; nothing is sent for {held_s:.0f} s"
-        elif window_s > 0 and status.remaining < self._rules.reserve(status.limit):
-            left = f"{status.remaining} of {status.limit}"
-            wait, message = window_s, f"{service}'s request budget is low ({left}), skipping for {window_s:.0f} s"
-        else:
+            return BackOff(held_s, f"{service} asked us to wait")
+        if window_s > 0 and status.remaining < self._rules.reserve(status.limit):
+            return BackOff(window_s, f"{service}'s request budget is low ({status.remaining} of {status.limit})")
+        return None
+
+    def refusal(self) -> Err | None:
+        """Return why the next request must not leave, None if it may."""
+        if (wait := self.back_off()) is None:
             return None
+        message = f"{wait.reason}; nothing is sent for {wait.seconds:.0f} s"
         logger.warning(message)
-        return Err(message, kind="transient", status=_UNAVAILABLE, retry_after=wait)
+        return Err(message, kind="transient", status=_UNAVAILABLE, retry_after=wait.seconds)
 
 
 def _whole(headers: Mapping[str, str], name: str, default: int) -> int:

@@ -17,7 +17,7 @@ from modules.runtime.database.file import reading
 from modules.runtime.home import Home, lock_holder
 from modules.services.outbox.waiting import waits_for_owner
 from soul.status_file import fitting
-from soul.terminal.output import write_json, write_lines
+from soul.terminal.output import printable, write_json, write_lines
 from soul.terminal.wording import doing, loop_name, moment, told_line
 
 
@@ -64,10 +64,10 @@ def read_status(home: Home) -> dict[str, Any]:
 
 def status_lines(name: str, status: dict[str, Any], timezone: str = "") -> list[str]:
     """The same for a terminal, the most important first; times are those of `timezone`, or of this machine."""
-    return [_headline(name, status), *_left_out(status), *_owner_control(status), *_life(status, timezone)]
+    return [_headline(name, status, timezone), *_left_out(status), *_owner_control(status), *_life(status, timezone)]
 
 
-def _headline(name: str, status: dict[str, Any]) -> str:
+def _headline(name: str, status: dict[str, Any], timezone: str) -> str:
     who = f"{name} (@{status['handle']})" if status.get("handle") else name
     if "counts" not in status:
         state = "waking up" if status["awake"] else "not awake, and has not lived here yet"
@@ -77,7 +77,19 @@ def _headline(name: str, status: dict[str, Any]) -> str:
         state = "not awake"
     if reasons := status["standing"]["reasons"]:
         return f"{who} is {state}; {'; '.join(reasons)}: nothing public leaves until `soul resume`"
+    if troubles := _troubles(status, timezone):
+        return f"{who} is {state}; {'; '.join(troubles)}"
     return f"{who} is {state}" + (" and idle" if state == "awake" else "")
+
+
+def _troubles(status: dict[str, Any], timezone: str) -> list[str]:
+    """What a SOUL that is awake waits for; times of an older day are told with their date."""
+    if not status["awake"]:
+        return []
+    return [
+        printable(one["what"]) + (f", until {moment(one['until'], timezone)}" if one["until"] else "")
+        for one in status.get("troubles", ())
+    ]
 
 
 def _life(status: dict[str, Any], timezone: str) -> list[str]:

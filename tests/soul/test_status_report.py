@@ -13,6 +13,7 @@ from modules.services.outbox.bodies import PostBody
 from modules.services.outbox.types import ProposedAction
 from soul.status_report import StatusReport, status_line
 from tests.running_town import RunningSoul, RunningTown, awake
+from town.atproto.faults import Fault
 
 
 def tended(life: RunningSoul, control: Control, *, usd: float | None) -> StatusReport:
@@ -62,6 +63,20 @@ async def test_budget_signs_and_drafts_are_told_in_the_status_file(running_town:
     assert "1 waiting for the owner's yes" in spoken
     assert "tokens of today 0 of 1,000" in spoken
     assert spoken.endswith("paused by the owner: holiday")
+
+
+async def test_while_a_service_is_left_alone_the_status_says_so_and_until_when(running_town: RunningTown) -> None:
+    home = running_town.make_home("rowan")
+    async with awake(home, clock=SystemClock()) as life:
+        report = life.app.status_report
+        assert (await report.gather())["troubles"] == []
+        running_town.faults.arm(Fault("rate_limited", "*", times=9, seconds=900))
+        await life.app.scheduler.run_guarded("awareness")
+        facts = await report.gather()
+    (trouble,) = facts["troubles"]
+    assert trouble["service"] == "Bluesky"
+    assert parse_iso(trouble["until"]) > SystemClock().now()
+    assert trouble["what"] in status_line(facts)
 
 
 async def test_a_heartbeat_tells_the_mode_the_age_the_next_look_and_what_is_going_on(running_town: RunningTown) -> None:

@@ -17,6 +17,8 @@ from town.atproto.network import Network
 from town.atproto.service import atproto_app
 from town.atproto.sessions import Tokens
 from town.atproto.values import XrpcError
+from town.github.limits import Meter as GitHubMeter
+from town.github.limits import Writes
 from town.serving import serve
 
 Member = Callable[[str], str]
@@ -60,6 +62,15 @@ async def test_limits_can_be_chosen(network: Network, member: Member) -> None:
     async with serve(app) as url, httpx.AsyncClient(base_url=url, headers=headers, verify=NO_TLS) as http:
         answers = [await http.post("/xrpc/com.atproto.repo.deleteRecord", json=body) for _ in range(3)]
     assert [answer.status_code for answer in answers] == [200, 200, 429]
+
+
+def test_who_lives_faster_has_so_many_times_the_requests_and_changes_of_both_services() -> None:
+    fast = Limits().at_speed(360)
+    assert (fast.everything.points, fast.everything.seconds) == (3000 * 360, 300)
+    clock = FakeClock()
+    meter = GitHubMeter(clock, known=5, writes=Writes(in_a_minute=2, in_an_hour=3), speed=2)
+    assert meter.count("ada", "").limit == 10
+    assert [meter.write_wait("ada") > 0 for _ in range(5)] == [False] * 4 + [True]
 
 
 async def test_an_access_token_expires_after_two_hours(town: Town, member: Member) -> None:

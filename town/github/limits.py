@@ -47,19 +47,26 @@ class Writes:
     in_a_minute: int = 80
     in_an_hour: int = 500
 
+    def at_speed(self, speed: float) -> Writes:
+        """The limits of accounts that live `speed` times as fast: so many times the changes, in the same windows."""
+        return Writes(max(1, round(self.in_a_minute * speed)), max(1, round(self.in_an_hour * speed)))
+
 
 class Meter:
     """Counts requests in windows of an hour that begin with their first one. Lives in memory.
 
-    Changes are limited besides only where `writes` says how.
+    Changes are limited besides only where `writes` says how. Who lives `speed` times as fast has so many times the
+    requests and changes.
     """
 
-    def __init__(self, clock: Clock, *, known: int = 5000, unknown: int = 60, writes: Writes | None = None) -> None:
+    def __init__(
+        self, clock: Clock, *, known: int = 5000, unknown: int = 60, writes: Writes | None = None, speed: float = 1.0
+    ) -> None:
         self._clock = clock
-        self._writes = writes
+        self._writes = writes.at_speed(speed) if writes else None
         self._written: dict[str, deque[float]] = {}
-        self._known = known
-        self._unknown = unknown
+        self._known = max(1, round(known * speed))
+        self._unknown = max(1, round(unknown * speed))
         self._windows: dict[str, tuple[int, int]] = {}
 
     def count(self, login: str, address: str) -> Standing:

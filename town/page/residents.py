@@ -27,6 +27,7 @@ _SHOWN: Mapping[str, type] = {
     "pendingNotifications": int,
     "pendingIntents": int,
     "nextExpressionAt": str,
+    "troubles": list,
     "budget": dict,
     "modelBudget": dict,
     "standing": dict,

@@ -47,6 +47,18 @@ def test_a_pause_stands_in_the_first_line_instead_of_idle() -> None:
     )
 
 
+def test_who_backs_off_is_not_called_idle() -> None:
+    troubles = [
+        {"service": "Bluesky", "what": "Bluesky asked us to wait", "until": "2026-01-05T12:01:28.000Z"},
+        {"service": "model", "what": "model fails again and again", "until": None},
+    ]
+    awake = {"awake": True, "pid": 7, "mode": "idle", "loops": [], "troubles": troubles}
+    first = status_lines("rowan", _CALM | awake, "UTC")[0]
+    said = "Bluesky asked us to wait, until 2026-01-05 12:01; model fails again and again"
+    assert first == f"rowan (@rowan.test) is awake; {said}"
+    assert "Bluesky" not in status_lines("rowan", _CALM | awake | {"awake": False}, "UTC")[0]
+
+
 @pytest.mark.parametrize(
     ("mode", "said"), [("idle", "awake and idle"), ("owner", "awake, thinking about what you said")]
 )

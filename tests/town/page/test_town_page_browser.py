@@ -155,8 +155,14 @@ async def test_the_residents_show_what_they_do_and_why(page: Page, square: Squar
     decision = {"at": iso(now), "summary": "Replied to @you.test", "reason": "they asked", "triggerUri": uri}
     square.status("maren", nextExpressionAt=iso(now + timedelta(seconds=95)), decisions=[decision])
     square.status("tobias", mode="awareness")
+    resting = {"service": "Bluesky", "what": "Bluesky asked us to wait", "until": iso(now + timedelta(seconds=95))}
+    square.status("odile", nextExpressionAt=iso(now + timedelta(seconds=35)), troubles=[resting])
     await expect(page.locator("#people .doing")).to_have_text(
-        [re.compile(r"Listening, next thought in 1:\d\d$"), "Reading what reached it", "Not awake"]
+        [
+            re.compile(r"Listening, next thought in 1:\d\d$"),
+            "Reading what reached it",
+            re.compile(r"Waits: Bluesky asked us to wait, goes on in 1:\d\d$"),
+        ]
     )
     card = page.locator(".person").first
     await expect(card).not_to_have_attribute("open", "")

@@ -101,10 +101,19 @@ function coming({ life }) {
     .filter(([, at]) => at).sort((a, b) => Date.parse(a[1]) - Date.parse(b[1]));
 }
 
+// What keeps it from acting, with the time that is left of it; "" if nothing does.
+function waits({ troubles = [] }) {
+  const [{ what, wait } = {}] = troubles.map((one) => ({ what: one.what, wait: one.until ? until(one.until) : "" }))
+    .filter((one) => one.wait !== "now");
+  return what ? `Waits: ${what}${wait ? `, goes on in ${wait}` : ""}` : "";
+}
+
 function say(person) {
   if (!person.awake) return "Not awake";
   const { mode } = person.life;
   if (badge(person)) return "Only listening";
+  const trouble = waits(person.life);
+  if (trouble) return trouble;
   if (mode && mode !== "idle") return DOING.get(mode) ?? `Busy: ${mode}`;
   const thought = person.life.nextExpressionAt;
   if (!thought) return "Listening";
