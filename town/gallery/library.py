@@ -66,6 +66,7 @@ class Channel:
 
 _HARBOUR = User(11, "harbour-archive", "The Harbour Archive")
 _PRESS = User(12, "print-shop", "The Print Shop")
+_KITCHEN = User(13, "kitchen-door", "The Kitchen Door")
 
 _TIDE = Block(
     5001,
@@ -104,11 +105,23 @@ _NOTE = Block(5007, "Text", "On tables", _HARBOUR, content="A table of tides is 
 _LINK = Block(
     5008, "Link", "How to read a sign", _PRESS, source="https://signs.example/read", source_title="How to read a sign"
 )
+_LEAVES = Block(
+    5009,
+    "Image",
+    "Pressed leaves",
+    _KITCHEN,
+    picture="pressed-leaves.png",
+    description="One for each month in which something grew.",
+    source="https://kitchen.example/garden/leaves",
+    source_title="Leaves of one year",
+)
+_JARS = Block(5010, "Image", "Ten jars", _KITCHEN, picture="jar-shelf.png", description="The last of them is a gift.")
 
 CHANNELS = (
     Channel(901, "tides-and-lights", "Tides and lights", _HARBOUR, (_TIDE, _LIGHTHOUSE, _NOTE, _WINDOW), "By the sea."),
-    Channel(902, "signs-and-surfaces", "Signs and surfaces", _PRESS, (_SIGNS, _SLATES, _LOOM, _LINK, _WINDOW)),
+    Channel(902, "signs-and-surfaces", "Signs and surfaces", _PRESS, (_SIGNS, _SLATES, _LOOM, _LINK)),
     Channel(903, "unsorted", "Unsorted", _PRESS, (_LOOM, _NOTE)),
+    Channel(904, "garden-and-shelf", "Garden and shelf", _KITCHEN, (_LEAVES, _JARS)),
 )
 BY_SLUG: Mapping[str, Channel] = {channel.slug: channel for channel in CHANNELS}
 BLOCKS: Mapping[int, Block] = {block.id: block for channel in CHANNELS for block in channel.blocks}

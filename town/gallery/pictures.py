@@ -82,6 +82,30 @@ def _loom() -> Image.Image:
     return picture
 
 
+def _leaves() -> Image.Image:
+    """Pressed leaves on the pages of a garden diary."""
+    picture = Image.new("RGB", (1000, 800), "#f7f3e6")
+    draw = ImageDraw.Draw(picture)
+    for number in range(12):
+        left, top = 60 + number % 4 * 230, 50 + number // 4 * 240
+        wide = 110 + number % 3 * 30
+        draw.ellipse((left, top, left + wide, top + 190), fill=("#5b7b4b", "#8a9a5b", "#b08d3e")[number % 3])
+        draw.line((left + wide // 2, top, left + wide // 2, top + 220), fill="#4a3f2a", width=5)
+    return picture
+
+
+def _jars() -> Image.Image:
+    """Jars on two shelves, filled to different heights."""
+    picture = Image.new("RGB", (1100, 900), "#e8e2d4")
+    draw = ImageDraw.Draw(picture)
+    for number in range(10):
+        left, bottom = 70 + number % 5 * 200, 420 + number // 5 * 420
+        draw.rectangle((left, bottom - 300, left + 150, bottom), fill="#fdfaf3", outline="#8d7f66", width=6)
+        draw.rectangle((left + 8, bottom - 60 - 23 * number, left + 142, bottom - 6), fill=(150 + 9 * number, 70, 50))
+        draw.rectangle((20, bottom, 1080, bottom + 24), fill="#6b4f35")
+    return picture
+
+
 _DRAWN: Mapping[str, Callable[[], Image.Image]] = {
     "tide-table.png": _tide,
     "painted-signs.png": _signs,
@@ -89,6 +113,8 @@ _DRAWN: Mapping[str, Callable[[], Image.Image]] = {
     "wet-slates.png": _slates,
     "lighthouse.jpg": _lighthouse,
     "threads.png": _loom,
+    "pressed-leaves.png": _leaves,
+    "jar-shelf.png": _jars,
 }
 NAMES = tuple(_DRAWN)
 

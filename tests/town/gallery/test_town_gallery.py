@@ -13,8 +13,10 @@ from PIL import Image
 from common.clock import FakeClock
 from tests.loopback import NO_TLS
 from tests.patience import HANG_S
+from town.gallery.library import BY_SLUG
 from town.gallery.pictures import NAMES, SIZES
 from town.gallery.service import Fault, Faults, gallery_app
+from town.residents import RESIDENTS
 from town.serving import serve
 
 
@@ -38,7 +40,7 @@ async def test_channels_are_found_by_their_words_page_by_page(gallery: httpx.Asy
     found = (await gallery.get("/v2/search/channels", params={"q": "threads", "per": 1})).json()
     assert (found["length"], found["total_pages"], found["current_page"], found["per"]) == (2, 2, 1, 1)
     assert [(one["slug"], one["length"], one["user"]["slug"]) for one in found["channels"]] == [
-        ("signs-and-surfaces", 5, "print-shop")
+        ("signs-and-surfaces", 4, "print-shop")
     ]
     second = (await gallery.get("/v2/search/channels", params={"q": "threads", "per": 1, "page": 2})).json()
     assert [one["slug"] for one in second["channels"]] == ["unsorted"]
@@ -142,3 +144,17 @@ async def test_a_hanging_gallery_answers_late(gallery: httpx.AsyncClient, faults
     with pytest.raises(httpx.ReadTimeout):
         await gallery.get("/v2/blocks/5001", timeout=httpx.Timeout(HANG_S, read=0.2))
     assert (await gallery.get("/v2/blocks/5001")).status_code == 200
+
+
+def test_each_resident_has_pictures_of_its_own_to_show() -> None:
+    shown = [
+        [
+            block.picture
+            for name in re.findall(r"are\.na/[\w-]+/([\w-]+)", resident.self_md)
+            for block in BY_SLUG[name].blocks
+        ]
+        for resident in RESIDENTS
+    ]
+    pictures = [picture for of_one in shown for picture in of_one if picture]
+    assert all(any(of_one) for of_one in shown)
+    assert len(pictures) == len(set(pictures))

@@ -82,7 +82,7 @@ async def test_of_a_page_only_pictures_with_words_are_chosen(sharing: Sharing) -
 
 async def test_what_waits_in_a_post_is_not_chosen(sharing: Sharing) -> None:
     async with choosing(sharing, FakeClock()) as chooser:
-        for _ in range(4):
+        for _ in range(3):
             chosen = ok(await chooser.choose(SIGNS, why="a test"))
             body = PostBody(text=f"About {chosen.title}.", pictures=(chosen.picture,))
             assert (await sharing.outbox.submit(ProposedAction(body, cause_id="a test"))).accepted
