@@ -95,7 +95,8 @@ class GitHubTools:
         subject = _reviewed(turn)
         text = strip_self_mention(clean(args.body).strip(), subject.login)
         approves = args.event == "APPROVE"
-        problem = "No Approval" if approves and not subject.may_approve else ""
+        problem = "" if subject.may_judge or args.event == "COMMENT" else "No Verdict"
+        problem = problem or ("No Approval" if approves and not subject.may_approve else "")
         if not problem and (text or not approves):
             problem = self._problem(text, subject)
         sent_back = self._sent_back(problem, text, subject)

@@ -266,7 +266,7 @@ def _of_pull(one: PullRequest) -> dict[str, Any]:
         "author": one.author,
         "head": one.head.ref,
         "base": one.base.ref,
-        "requested_reviewers": list(one.requested_reviewers),
+        "requested_reviewers": [reviewer.login for reviewer in one.requested_reviewers],
         "html_url": one.html_url,
         "updated_at": one.updated_at,
     }

@@ -151,7 +151,7 @@ class PullRequest:
     """A pull request.
 
     Attributes:
-        requested_reviewers: the logins of those whose review is awaited.
+        requested_reviewers: those whose review is awaited.
         mergeable: None while GitHub still computes it, and in lists, which do not tell it.
         additions: lines; as `deletions` and `changed_files` None in lists.
         merge_commit_sha: the commit that it became, "" before.
@@ -171,7 +171,7 @@ class PullRequest:
     draft: bool = False
     merged_at: str | None = None
     closed_at: str | None = None
-    requested_reviewers: tuple[str, ...] = ()
+    requested_reviewers: tuple[Account, ...] = ()
     labels: tuple[str, ...] = ()
     assignees: tuple[str, ...] = ()
     mergeable: bool | None = None

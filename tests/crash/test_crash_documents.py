@@ -100,4 +100,4 @@ async def _check(github: GitHub, repo: Repo) -> None:
     head = ok(await github.refs.commit(repo, pull.head.sha))
     (own,) = head.parents
     assert ok(await github.refs.commit(repo, own)).parents == (main,)
-    assert pull.requested_reviewers == ("bea",)
+    assert [one.login for one in pull.requested_reviewers] == ["bea"]

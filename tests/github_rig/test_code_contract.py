@@ -110,7 +110,8 @@ async def _pull_requests(ada: GitHub, bea: GitHub) -> None:
         err(await ada.pulls.create(REPO, title="Beans", body="", head="soul/1-beans", base="main")).kind == "conflict"
     )
     ok(await ada.pulls.update(REPO, made.number, title="More beans", body="Closes #9"))
-    assert ok(await ada.pulls.request_reviewers(REPO, made.number, ["bea"])).requested_reviewers == ("bea",)
+    (asked,) = ok(await ada.pulls.request_reviewers(REPO, made.number, ["bea"])).requested_reviewers
+    assert (asked.login, asked.id > 0) == ("bea", True)
     assert err(await ada.pulls.create_review(REPO, made.number, event="APPROVE")).status == 422
     ok(await bea.pulls.create_review(REPO, made.number, event="COMMENT", body="Near the wall?"))
     ok(await bea.pulls.create_review(REPO, made.number, event="APPROVE", commit_id=made.head.sha))

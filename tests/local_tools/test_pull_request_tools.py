@@ -52,7 +52,7 @@ def review(author: str, state: ReviewState, commit: str = HEAD) -> Review:
         (PULL, [review("stranger", "APPROVED")], "No Approval"),
         (PULL, [review("kit", "APPROVED"), review("ada", "CHANGES_REQUESTED")], "Changes Requested"),
         (PULL, [review("kit", "APPROVED"), review("stranger", "CHANGES_REQUESTED")], ""),
-        (replace(PULL, requested_reviewers=("ada",)), [review("kit", "APPROVED")], "Review Awaited"),
+        (replace(PULL, requested_reviewers=(account("ada"),)), [review("kit", "APPROVED")], "Review Awaited"),
         (replace(PULL, mergeable=None), [review("kit", "APPROVED")], "Not Mergeable"),
         (replace(PULL, mergeable=False), [review("kit", "APPROVED")], "Not Mergeable"),
         (replace(PULL, draft=True), [review("kit", "APPROVED")], "Draft"),

@@ -1,7 +1,8 @@
-"""A SOUL that is asked to review a pull request in a workspace reads its changes, and reviews each commit once."""
+"""A SOUL that is asked to review a pull request reads its changes, and reviews each commit once."""
 
 from __future__ import annotations
 
+import json
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
@@ -13,12 +14,11 @@ from adapters.github.types import Repo
 from tests.adapters.results import ok
 from tests.loopback import to_loopback
 from tests.running_town import RunningSoul, RunningTown, awake, call
-from tests.scenarios.github_talk import CLOCK, Place, acts, look, open_place
+from tests.scenarios.github_talk import CLOCK, RULES, Place, acts, look, open_place
 from tests.town.github_place import needs_git
 from town.github.values import StoredPull
 from town.model.types import ChatRequest, Completion
 
-SITE = Repo("owner", "site")
 SEEN = "SCENARIOS.md names a gate that squeaks, and not how one hears it: I would say from how far."
 CHANGED = "A visitor can open the gate and hears it squeak."
 REVIEW = "github_submit_review"
@@ -26,9 +26,10 @@ REVIEW = "github_submit_review"
 
 @dataclass
 class Asking:
-    """A workspace with a pull request of `author`, for which `rowan` was asked for a review."""
+    """A repository with a pull request of `author`, for which `rowan` was asked for a review."""
 
     place: Place
+    site: Repo
     author: GitHub
     number: int
     requests: list[ChatRequest]
@@ -44,17 +45,18 @@ class Asking:
     async def write(self, text: str) -> None:
         """Put another commit on the branch."""
         name = "SCENARIOS.md"
-        ok(await self.author.contents.write(SITE, name, text, message="Tell", branch="tell", sha=await self._sha()))
+        sha = await self._sha()
+        ok(await self.author.contents.write(self.site, name, text, message="Tell", branch="tell", sha=sha))
 
     async def _sha(self) -> str:
-        return ok(await self.author.contents.read(SITE, "SCENARIOS.md", ref="tell")).sha
+        return ok(await self.author.contents.read(self.site, "SCENARIOS.md", ref="tell")).sha
 
     async def ask(self) -> None:
-        ok(await self.author.pulls.request_reviewers(SITE, self.number, ["rowan"]))
+        ok(await self.author.pulls.request_reviewers(self.site, self.number, ["rowan"]))
 
 
-def reviewing(*events: str) -> tuple[Callable[[ChatRequest], Completion], list[ChatRequest]]:
-    """Reviews with these events, one after the other; comments nowhere."""
+def reviewing(*events: str, rule: str) -> tuple[Callable[[ChatRequest], Completion], list[ChatRequest]]:
+    """Reviews with these events, one after the other; comments nowhere; finds `rule` in files."""
     given, asked = iter(events), []
 
     def respond(request: ChatRequest) -> Completion:
@@ -62,19 +64,22 @@ def reviewing(*events: str) -> tuple[Callable[[ChatRequest], Completion], list[C
         if REVIEW in names:
             asked.append(request)
             return call(REVIEW, event=next(given), body=SEEN)
+        if RULES in request.messages[0].text:
+            return Completion(text=json.dumps({"rule": rule}))
         return call("stay_silent", reason="nothing to add") if "stay_silent" in names else Completion(text="[]")
 
     return respond, asked
 
 
 @asynccontextmanager
-async def asking(town: RunningTown, *events: str, author: str = "kit") -> AsyncIterator[Asking]:
-    async with open_place(town, "owner") as place:
-        town.mind.answer, asked = reviewing(*events)
+async def asking(
+    town: RunningTown, *events: str, author: str = "kit", place_of: str = "owner", rule: str = "none"
+) -> AsyncIterator[Asking]:
+    async with open_place(town, place_of) as place:
+        town.mind.answer, asked = reviewing(*events, rule=rule)
         account = place.network.find(author) or place.network.create_account(author)
-        owner = place.network.find("owner")
-        assert owner
-        place.repo.collaborators.add(author)
+        owner = place.repo.owner
+        place.repo.collaborators |= {author, "rowan"}
         first, second = (
             GitHub(
                 api_url=place.url,
@@ -86,20 +91,21 @@ async def asking(town: RunningTown, *events: str, author: str = "kit") -> AsyncI
             )
             for one in (account, owner)
         )
-        begun = ok(await second.contents.write(SITE, "README.md", "# It\n", message="Begin"))
-        ok(await second.refs.create(SITE, "tell", begun.commit_sha))
-        ok(await second.contents.write(SITE, "SCENARIOS.md", CHANGED, message="Tell", branch="tell"))
-        made = ok(await first.pulls.create(SITE, title="Scenarios", body="Part of #1", head="tell", base="main"))
-        ok(await second.pulls.request_reviewers(SITE, made.number, ["rowan"]))
+        site = Repo(owner.login, "site")
+        begun = ok(await second.contents.write(site, "README.md", "# It\n\nMind its rules.\n", message="Begin"))
+        ok(await second.refs.create(site, "tell", begun.commit_sha))
+        ok(await second.contents.write(site, "SCENARIOS.md", CHANGED, message="Tell", branch="tell"))
+        made = ok(await first.pulls.create(site, title="Scenarios", body="Part of #1", head="tell", base="main"))
+        ok(await second.pulls.request_reviewers(site, made.number, ["rowan"]))
         if author == "stranger":
             place.repo.collaborators.discard(author)
-        yield Asking(place, second, made.number, asked)
+        yield Asking(place, site, second, made.number, asked)
         await first.aclose()
         await second.aclose()
 
 
 async def look_as_watcher(soul: RunningSoul) -> None:
-    soul.app.services.workspaces.watch(SITE)
+    soul.app.services.workspaces.watch(Repo("owner", "site"))
     await look(soul)
 
 
@@ -108,7 +114,7 @@ async def test_a_requested_review_is_given_once_for_each_commit_by_what_was_chan
     async with asking(running_town, "COMMENT", "APPROVE") as asked, awake(asked.place.home(), clock=CLOCK) as soul:
         await look_as_watcher(soul)
         assert asked.reviews == [("rowan", "COMMENTED", SEEN)]
-        assert await acts(soul) == [("reviewed", "workspace-review")]
+        assert await acts(soul) == [("reviewed", "review-requested")]
         assert CHANGED in asked.requests[0].messages[-1].text
         await asked.write(CHANGED + " From the road.")
         await asked.ask()
@@ -133,11 +139,42 @@ async def test_where_a_stranger_took_part_no_approval_leaves(running_town: Runni
 
 @needs_git
 @pytest.mark.parametrize(("author", "is_watched"), [("stranger", True), ("kit", False)])
-async def test_no_review_is_given_to_a_stranger_or_where_no_workspace_is_watched(
+async def test_a_stranger_and_a_place_that_is_no_workspace_get_words_on_each_commit_and_no_verdict(
     running_town: RunningTown, author: str, *, is_watched: bool
 ) -> None:
-    asked_by = asking(running_town, "COMMENT", author=author)
+    asked_by = asking(running_town, "APPROVE", "COMMENT", "REQUEST_CHANGES", "COMMENT", author=author)
     async with asked_by as asked, awake(asked.place.home(), clock=CLOCK) as soul:
-        await (look_as_watcher if is_watched else look)(soul)
+        look_now = look_as_watcher if is_watched else look
+        await look_now(soul)
+        assert asked.reviews == [("rowan", "COMMENTED", SEEN)]
+        assert await acts(soul) == [("reviewed", "review-requested")]
+        assert CHANGED in asked.requests[0].messages[-1].text
+        await asked.write(CHANGED + " From the road.")
+        await asked.ask()
+        await look_now(soul)
+        assert [state for _, state, _ in asked.reviews] == ["COMMENTED", "COMMENTED"]
+        assert asked.pull.reviews[1].commit == asked.pull.head
+
+
+@needs_git
+async def test_a_review_asked_for_below_a_comment_of_our_own_is_given(running_town: RunningTown) -> None:
+    async with asking(running_town, "COMMENT") as asked, awake(asked.place.home(), clock=CLOCK) as soul:
+        rowan = asked.place.network.find("rowan")
+        assert rowan
+        asked.place.network.write_comment(asked.place.repo, asked.pull.issue, rowan, "I shall read it.")
+        await look(soul)
+        assert asked.reviews == [("rowan", "COMMENTED", SEEN)]
+
+
+@needs_git
+@pytest.mark.parametrize(("rule", "held", "act"), [("forbidden", 0, "silent"), ("conditions", 1, "reviewed")])
+async def test_a_review_asked_for_in_a_repository_of_a_stranger_is_held_to_its_rules(
+    running_town: RunningTown, rule: str, held: int, act: str
+) -> None:
+    asked_by = asking(running_town, "COMMENT", place_of="stranger", rule=rule)
+    async with asked_by as asked, awake(asked.place.home(), clock=CLOCK) as soul:
+        asked.place.repo.collaborators.discard("rowan")
+        await look(soul)
+        assert [one.kind for one in await soul.app.services.outbox.held()] == ["review"] * held
+        assert [one for one, _ in await acts(soul)] == [act]
         assert asked.reviews == []
-        assert await acts(soul) == [("silent", "not-addressed")]

@@ -12,7 +12,7 @@ from operator import itemgetter
 from adapters.atproto.types import Actor
 from adapters.github.client import GitHub
 from adapters.github.errors import has_moved
-from adapters.github.types import Account, Repo
+from adapters.github.types import Account, PullRequest, Repo
 from common.clock import iso
 from common.errors import BudgetExceeded, Fatal, Transient
 from common.result import Err
@@ -182,12 +182,15 @@ class ThreadHandler:
             return thread
         people = await self._trust.people()
         known = Known(self._github.login, people, peers_beside(thread, people))
-        is_review = self._is_in_workspace(waiting) and await self._reviewer.is_asked(waiting, thread)
-        decision = self._judged(waiting, thread, known, is_review=is_review)
+        asked = await self._reviewer.requested(waiting, thread, people.us)
+        pull = asked if isinstance(asked, PullRequest) else None
+        decision = self._judged(waiting, thread, known, is_review_requested=pull is not None)
+        if isinstance(asked, ResponseCode) and decision.code is ResponseCode.NOT_ADDRESSED:
+            decision = decision_of(asked)
         self._state.note(waiting.key, Read(thread, known.login, is_to_be_answered=decision.responds))
         if not decision.responds:
             return IssueDisposition("silent", decision.reason, decision.code)
-        return await self._answer(waiting, thread, known, decision, is_review=is_review)
+        return await self._answer(waiting, thread, known, decision, pull)
 
     async def _unsent(self, waiting: WaitingThread) -> Intent | None:
         """A comment of ours for the same thread that was accepted and does not stand there yet."""
@@ -223,29 +226,35 @@ class ThreadHandler:
         return IssueDisposition("dropped", f"the repository is {place} now, and is looked at anew there")
 
     def _judged(
-        self, waiting: WaitingThread, thread: IssueThread, known: Known, *, is_review: bool
+        self, waiting: WaitingThread, thread: IssueThread, known: Known, *, is_review_requested: bool
     ) -> ResponseDecision:
         if is_marked_finished(thread.issue):
             return decision_of(ResponseCode.FINISHED)
         by_owner = waiting.source == "bluesky_url_owner"
         is_workspace_issue = self._is_in_workspace(waiting) and not thread.issue.is_pull_request
         options = ThreadOptions(
-            is_owner_request=by_owner, is_workspace_review=is_review, is_workspace_issue=is_workspace_issue
+            is_owner_request=by_owner, is_review_requested=is_review_requested, is_workspace_issue=is_workspace_issue
         )
         decision = analyze_issue_thread(thread, known.login, options, known.peers)
         record = self._state.known(waiting.key)
         if not decision.responds or record is None or record.state != "concluded":
             return decision
         left_at = iso(record.concluded_at) if record.concluded_at else None
-        if not may_reenter(thread, known.login, left_at, record.reengagement_count, is_owner_request=by_owner):
+        if not may_reenter(thread, known.login, left_at, record.reengagement_count, options):
             return decision_of(ResponseCode.CONCLUDED)
         self._state.note(waiting.key, Reentered(by_owner=by_owner))
         return decision
 
     async def _answer(
-        self, waiting: WaitingThread, thread: IssueThread, known: Known, decision: ResponseDecision, *, is_review: bool
+        self,
+        waiting: WaitingThread,
+        thread: IssueThread,
+        known: Known,
+        decision: ResponseDecision,
+        pull: PullRequest | None,
     ) -> IssueDisposition:
-        who = caller(thread, known.login)
+        """Answer a thread; with `pull` by a review of it, which counts as a turn of its author."""
+        who = pull.account if pull else caller(thread, known.login)
         importance = self._importance(waiting, who, known.people)
         if importance != "owner" and (wait := await self._begin_turn(waiting, who, importance)):
             return IssueDisposition("later", full(wait[0]), decision.code, retry_in_s=wait[1])
@@ -256,8 +265,17 @@ class ThreadHandler:
                 unwelcome = decision_of(ResponseCode.UNWELCOME)
                 return IssueDisposition("silent", f"{unwelcome.reason}: {verdict.reason}", unwelcome.code)
             hold = verdict.reason if verdict.welcome == "unclear" else ""
-        if is_review:
-            return await self._reviewer.review(waiting, thread, known, decision, importance)
+        if pull:
+            return await self._reviewer.review(
+                waiting,
+                thread,
+                known,
+                decision,
+                pull,
+                hold=hold,
+                importance=importance,
+                in_workspace=self._is_in_workspace(waiting),
+            )
         disposition = await self._responder.answer_thread(
             waiting, thread, known, decision, hold=hold, importance=importance
         )

@@ -24,7 +24,7 @@ _MANY = 3
 _CROWD = 2
 _INTRODUCTION_CHARS = 160
 _URGENCY: dict[Urgency, int] = {"high": 0, "medium": 1, "low": 2, "none": 3}
-_BY_REASON: dict[str, Urgency] = {"mention": "medium", "assign": "medium"}
+_BY_REASON: dict[str, Urgency] = {"mention": "medium", "assign": "medium", "review_requested": "medium"}
 _APP = "[bot]"
 _INTRODUCES = re.compile(
     r"(?:(?:hi|hello|hey|greetings)\b[^\w\n]{0,3}(?:(?:there|all|everyone|everybody|folks|team)\b[^\w\n]{0,3})?)?"
@@ -96,6 +96,8 @@ def _first_row(
     own, later = thread.by(login), thread.later_than(login)
     if not thread.is_open:
         return ResponseCode.CLOSED, "none"
+    if options.is_review_requested:
+        return ResponseCode.REVIEW_REQUESTED, "medium"
     if own and not later:
         return ResponseCode.OWN_LAST, "none"
     if options.is_owner_request:
@@ -130,8 +132,6 @@ def _row_without_own(
         effective = _names(get_effective_peers(thread, login, peers))
         crowded = sum(one.author.lower() in effective for one in thread.comments) >= _CROWD
         return ResponseCode.MENTIONED_IN_BODY, "low" if crowded else "high"
-    if options.is_workspace_review:
-        return ResponseCode.WORKSPACE_REVIEW, "low"
     if options.is_workspace_issue:
         return ResponseCode.WORKSPACE_ISSUE, "low"
     return ResponseCode.NOT_ADDRESSED, "none"
@@ -149,7 +149,7 @@ _REASONS: dict[ResponseCode, str] = {
     ResponseCode.NEW_COMMENTS: "{count} comments since ours",
     ResponseCode.MENTIONED: "a comment mentions us",
     ResponseCode.MENTIONED_IN_BODY: "its first text mentions us",
-    ResponseCode.WORKSPACE_REVIEW: "a pull request in our workspace",
+    ResponseCode.REVIEW_REQUESTED: "our review is asked for",
     ResponseCode.WORKSPACE_ISSUE: "an issue in our workspace",
     ResponseCode.NOT_ADDRESSED: "nobody addresses us",
     ResponseCode.REVIEW_NOT_AWAITED: "our review is not awaited any more",
@@ -163,17 +163,17 @@ def decision_of(code: ResponseCode) -> ResponseDecision:
 
 
 def may_reenter(
-    thread: IssueThread, login: str, concluded_at: str | None, reentries: int, *, is_owner_request: bool
+    thread: IssueThread, login: str, concluded_at: str | None, reentries: int, options: ThreadOptions
 ) -> bool:
     """Return whether a thread that we left may be entered again.
 
-    The owner may always call us back; others by a mention written after we left, once.
+    The owner may always call us back; others by a mention written after we left, or by asking for our review, once.
     """
-    if is_owner_request or concluded_at is None:
+    if options.is_owner_request or concluded_at is None:
         return True
     left_at = parse_iso(concluded_at)
     since = [one for one in thread.later_than(login) if parse_iso(one.created_at) > left_at]
-    return reentries < MOST_REENTRIES and _any_mentions(since, login)
+    return reentries < MOST_REENTRIES and (options.is_review_requested or _any_mentions(since, login))
 
 
 def is_closed_on_leaving(thread: IssueThread, known: Known) -> bool:

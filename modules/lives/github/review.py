@@ -1,6 +1,7 @@
-"""Lets the model review a pull request of a workspace by its changes, where a SOUL was asked to: once for each commit.
+"""Lets the model review a pull request by its changes, where its review was asked for: once for each commit.
 
-Nothing is run for it. What it reads is framed as data, and whether it may approve follows from who wrote that.
+Nothing is run for it. What it reads is framed as data. A verdict is given only in a workspace and on the work of those
+whose words count there, an approval only where nobody else took part; everybody else gets words.
 """
 
 from __future__ import annotations
@@ -9,13 +10,13 @@ import random
 from dataclasses import dataclass
 
 from adapters.github.client import GitHub
-from adapters.github.types import PullRequest, Repo
+from adapters.github.types import Account, PullRequest, Repo
 from common.clock import Clock, local, spoken
 from common.errors import Transient
 from common.provenance import Provenance
 from common.result import Err
 from common.text.untrusted import one_line
-from modules.lives.github.policy import decision_of, get_effective_peers
+from modules.lives.github.policy import get_effective_peers
 from modules.lives.github.respond import LOOP, disposition_of, facts_of
 from modules.lives.github.review_policy import MOST_FILES, ShownChanges, changes_of, may_approve
 from modules.lives.github.thread_text import format_thread_for_context
@@ -26,6 +27,7 @@ from modules.lives.github.types import (
     ResponseCode,
     ResponseDecision,
     ReviewTurn,
+    review_part,
 )
 from modules.runtime.llm.types import Importance, Message
 from modules.services.agent.framing import Framer
@@ -34,20 +36,22 @@ from modules.services.agent.prompt.prompter import Prompter
 from modules.services.agent.skills.skills import Skills
 from modules.services.agent.tools.types import Turn
 from modules.services.agent.turn.runner import TurnRunner
-from modules.services.inbox.threads import WaitingThread
+from modules.services.inbox.threads import ThreadSource, WaitingThread
 from modules.services.outbox.outbox import Outbox
 from modules.services.outbox.types import ACTIVE_STATES
-from modules.services.workspaces.trust import WorkspaceTrust
+from modules.services.workspaces.trust import TrustedAccounts, WorkspaceTrust
 
 REVIEW_SKILL = "pr-review"
 REVIEW_TOOLS = ("github_submit_review", "github_stay_silent")
 
 _TITLE_CHARS = 200
+_ASKING: frozenset[ThreadSource] = frozenset({"github_notification", "workspace_pr_review"})
+_VERDICTS = ("May Approve", "May Not Approve", "No Verdict")
 
 
 @dataclass(frozen=True, slots=True)
 class PullReviewer:
-    """Reads a pull request, and asks the model. `trust` tells whose requests are met, and whose words count."""
+    """Reads a pull request, and asks the model. `trust` tells who we are, and whose words count in a workspace."""
 
     me: Me
     prompter: Prompter
@@ -59,11 +63,24 @@ class PullReviewer:
     clock: Clock
     rng: random.Random
 
-    async def is_asked(self, waiting: WaitingThread, thread: IssueThread) -> bool:
-        """Whether a pull request is to be reviewed: its author, who is not we, is one whose words count there."""
-        if waiting.source != "workspace_pr_review" or not thread.issue.is_pull_request:
-            return False
-        return (await self.trust.accounts(_repo_of(waiting))).covers_besides_us(thread.issue.account)
+    async def requested(
+        self, waiting: WaitingThread, thread: IssueThread, us: Account
+    ) -> PullRequest | ResponseCode | None:
+        """Return the pull request for which our review is awaited, or why it is not; None where nobody speaks of one.
+
+        Raises `Transient` while GitHub cannot be read.
+        """
+        if not thread.issue.is_pull_request or not thread.is_open or waiting.source not in _ASKING:
+            return None
+        pull = await self.github.pulls.get(_repo_of(waiting), waiting.number)
+        if isinstance(pull, Err):
+            raise Transient(pull.error, retry_after=pull.retry_after)
+        if not us.id:
+            raise Transient("our own account on GitHub cannot be read")
+        if us not in pull.data.requested_reviewers:
+            return ResponseCode.REVIEW_NOT_AWAITED if waiting.reason == "review_requested" else None
+        before = await self.outbox.by_target("review", review_part(waiting, pull.data.head.sha))
+        return ResponseCode.REVIEW_GIVEN if any(one.state in ACTIVE_STATES for one in before) else pull.data
 
     async def review(
         self,
@@ -71,9 +88,13 @@ class PullReviewer:
         thread: IssueThread,
         known: Known,
         decision: ResponseDecision,
+        pull: PullRequest,
+        *,
+        hold: str,
         importance: Importance,
+        in_workspace: bool,
     ) -> IssueDisposition:
-        """Return what the model chose, or why it is not asked.
+        """Return what the model chose; `hold` is why its review must wait for the owner's yes, "" if it need not.
 
         Raises:
             BudgetExceeded: there is no budget for the author.
@@ -81,34 +102,28 @@ class PullReviewer:
 
         """
         repo = _repo_of(waiting)
-        async with self.github.burst():
-            pull = await self.github.pulls.get(repo, waiting.number)
-            if isinstance(pull, Err):
-                raise Transient(pull.error, retry_after=pull.retry_after)
-            files = await self.github.pulls.files(repo, waiting.number, limit=MOST_FILES)
-            if isinstance(files, Err):
-                raise Transient(files.error, retry_after=files.retry_after)
-        if known.login.lower() not in {one.lower() for one in pull.data.requested_reviewers}:
-            return _silent(ResponseCode.REVIEW_NOT_AWAITED)
-        changes = changes_of(files.data, pull.data.changed_files or len(files.data))
-        trusted = await self.trust.accounts(repo)
+        files = await self.github.pulls.files(repo, waiting.number, limit=MOST_FILES)
+        if isinstance(files, Err):
+            raise Transient(files.error, retry_after=files.retry_after)
+        changes = changes_of(files.data, pull.changed_files or len(files.data))
+        trusted = await self.trust.accounts(repo) if in_workspace else TrustedAccounts(known.people.us)
+        may_judge = trusted.covers_besides_us(pull.account)
         subject = ReviewTurn(
             waiting,
             thread,
             known.login,
-            told=self._approval(may=True) + self._approval(may=False),
-            head_sha=pull.data.head.sha,
-            may_approve=may_approve(pull.data, thread, changes, known.login, trusted.covers),
+            hold=hold,
+            told="".join(self.skills.section(REVIEW_SKILL, name) for name in _VERDICTS),
+            head_sha=pull.head.sha,
+            may_judge=may_judge,
+            may_approve=may_judge and may_approve(pull, thread, changes, known.login, trusted.covers),
         )
-        before = await self.outbox.by_target("review", subject.part)
-        if any(one.state in ACTIVE_STATES for one in before):
-            return _silent(ResponseCode.REVIEW_GIVEN)
         system = await self.prompter.prompt(
             skill=REVIEW_SKILL,
             variables={"repo": waiting.repo, "number": str(waiting.number), "github_username": known.login},
             audience="bluesky",
             session_key=f"github:{waiting.key}",
-            query=f"{pull.data.title}\n{pull.data.body}",
+            query=f"{pull.title}\n{pull.body}",
             now=self.clock.now(),
             least=Provenance.STRANGER,
         )
@@ -121,7 +136,7 @@ class PullReviewer:
                 importance=importance,
             ),
             system=system,
-            messages=(Message("user", self._words(thread, known, pull.data, changes, subject)),),
+            messages=(Message("user", self._words(thread, known, pull, changes, subject)),),
             purpose=REVIEW_SKILL,
             tool_choice="required",
             only=REVIEW_TOOLS,
@@ -154,18 +169,17 @@ class PullReviewer:
             diff=framed("reading", f"@{pull.author}", changes.text),
             left_out=self.skills.render(REVIEW_SKILL, "Left Out", count=changes.left_out) if changes.left_out else "",
             comments=framed("conversation", "several", text.comments) if text.comments else nothing,
-            approval=self._approval(may=subject.may_approve),
+            approval=self.skills.section(REVIEW_SKILL, _verdict(subject)),
         )
 
-    def _approval(self, *, may: bool) -> str:
-        return self.skills.section(REVIEW_SKILL, "May Approve" if may else "May Not Approve")
+
+def _verdict(subject: ReviewTurn) -> str:
+    """The section that says which verdict may be given."""
+    if subject.may_approve:
+        return "May Approve"
+    return "May Not Approve" if subject.may_judge else "No Verdict"
 
 
 def _repo_of(waiting: WaitingThread) -> Repo:
     owner, _, name = waiting.repo.partition("/")
     return Repo(owner, name)
-
-
-def _silent(code: ResponseCode) -> IssueDisposition:
-    decision = decision_of(code)
-    return IssueDisposition("silent", decision.reason, decision.code)

@@ -29,7 +29,7 @@ class ResponseCode(StrEnum):
     NEW_COMMENTS = "new-comments"
     MENTIONED = "mentioned"
     MENTIONED_IN_BODY = "mentioned-in-body"
-    WORKSPACE_REVIEW = "workspace-review"
+    REVIEW_REQUESTED = "review-requested"
     WORKSPACE_ISSUE = "workspace-issue"
     NOT_ADDRESSED = "not-addressed"
     REVIEW_NOT_AWAITED = "review-not-awaited"
@@ -56,13 +56,13 @@ class ThreadOptions:
 
     Attributes:
         is_owner_request: the owner showed it to us.
-        is_workspace_review: it is a pull request of a workspace of ours, to be reviewed.
+        is_review_requested: it is a pull request for which our review is asked by name, and not given yet.
         is_workspace_issue: it is an issue of a workspace of ours.
 
     """
 
     is_owner_request: bool = False
-    is_workspace_review: bool = False
+    is_review_requested: bool = False
     is_workspace_issue: bool = False
 
 
@@ -143,21 +143,25 @@ class IssueTurn:
 
 @dataclass(frozen=True, slots=True)
 class ReviewTurn(IssueTurn):
-    """What a turn about a pull request may touch: one review of the commit `head_sha`, or none."""
+    """What a turn about a pull request may touch: one review of the commit `head_sha`, or none.
+
+    Without `may_judge` that is words alone: neither an approval nor a request for changes.
+    """
 
     head_sha: str = ""
+    may_judge: bool = False
     may_approve: bool = False
 
     @property
     def part(self) -> str:
         """The name under which the outbox lets no second review of that commit leave."""
-        return f"review:{self.waiting.key}@{self.head_sha}"
+        return review_part(self.waiting, self.head_sha)
 
     def review(self, event: ReviewEvent, text: str) -> ReviewBody:
         """Return the review with these words."""
         about = f"{event.lower().replace('_', ' ')} {self.waiting.key}"
         return ReviewBody(
-            source="workspace",
+            source="workspace" if self.may_judge else "github",
             repo=self.waiting.repo,
             number=self.thread.issue.number,
             event=event,
@@ -166,6 +170,11 @@ class ReviewTurn(IssueTurn):
             about=about,
             text=f"{about}\n\n{text}".strip(),
         )
+
+
+def review_part(waiting: WaitingThread, head_sha: str) -> str:
+    """Return the name of our review of one commit of a pull request in the outbox."""
+    return f"review:{waiting.key}@{head_sha}"
 
 
 IssueAct = Literal["commented", "reviewed", "left", "silent", "later", "dropped", "undecided"]

@@ -44,7 +44,8 @@ async def test_a_pull_request_is_opened_read_changed_and_merged(server: Scripted
     made = ok(await ada.pulls.create(REPO, title="Beans\n", body="x" * 70_000, head="soul/1-beans", base="main"))
     assert (made.number, made.author, made.draft, made.merged, made.body) == (7, "ada", True, False, "")
     assert (made.head.ref, made.head.sha, made.head.repo, made.base.ref) == ("soul/1-beans", SHA, "ada/garden", "main")
-    assert (made.requested_reviewers, made.labels, made.assignees) == (("bea",), ("plan",), ("ada",))
+    asked = [(one.login, one.id) for one in made.requested_reviewers]
+    assert (asked, made.labels, made.assignees) == ([("bea", PERSON["id"])], ("plan",), ("ada",))
     assert (made.mergeable, made.additions, made.merge_commit_sha) == (None, None, "")
     read = ok(await ada.pulls.get(REPO, 7))
     assert (read.additions, read.deletions, read.changed_files) == (3, 1, 2)
@@ -130,7 +131,8 @@ async def test_a_review_needs_words_but_for_an_approval(server: Scripted, ada: G
 async def test_reviewers_are_asked_and_the_pull_request_comes_back(server: Scripted, ada: GitHub) -> None:
     assert err(await ada.pulls.request_reviewers(REPO, 7, [])).kind == "invalid"
     server.will(pull_json(), 201)
-    assert ok(await ada.pulls.request_reviewers(REPO, 7, ["bea"])).requested_reviewers == ("bea",)
+    (asked,) = ok(await ada.pulls.request_reviewers(REPO, 7, ["bea"])).requested_reviewers
+    assert asked.login == "bea"
     assert (server.lines, server.asked[0].body) == ([f"POST {AT}/pulls/7/requested_reviewers"], {"reviewers": ["bea"]})
 
 

@@ -83,6 +83,7 @@ WORK_CONTRACTS: Mapping[str, Mapping[str, frozenset[str]]] = {
         "Left Out": frozenset({"count"}),
         "May Approve": _NONE,
         "May Not Approve": _NONE,
+        "No Verdict": _NONE,
     },
     "plans": {
         "Verification": _NONE,

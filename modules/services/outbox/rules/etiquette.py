@@ -19,7 +19,14 @@ from modules.services.inbox import messages, received, threads
 from modules.services.inbox.received import Notice
 from modules.services.outbox import store
 from modules.services.outbox.bodies import DirectMessageBody, IntentBody, RecordRef, ReplyBody
-from modules.services.outbox.github_bodies import CREATING, ContentsBody, IssueCommentBody, OnGitHub, ReactionBody
+from modules.services.outbox.github_bodies import (
+    CREATING,
+    ContentsBody,
+    IssueCommentBody,
+    OnGitHub,
+    ReactionBody,
+    ReviewBody,
+)
 from modules.services.outbox.rules import counts, policy, rules
 from modules.services.outbox.rules.types import EtiquetteRule, ReplyAdvice, World
 from modules.services.outbox.types import NON_BLUESKY_KINDS, Intent, ProposedAction, Verdict, Wait
@@ -168,8 +175,13 @@ class _Look:
         return body.repo.lower() in self._world.watched()
 
     def _answers_on_github(self, body: IntentBody) -> bool:
-        """Whether it is a comment or a reaction in a thread to which something led us, and belongs to no commitment."""
-        if not isinstance(body, IssueCommentBody | ReactionBody) or body.source != "github" or body.commitment_id:
+        """Whether it is a comment, a reaction or a review without a verdict in a thread to which something led us.
+
+        What belongs to a commitment is none.
+        """
+        if not isinstance(body, IssueCommentBody | ReactionBody | ReviewBody) or body.source != "github":
+            return False
+        if body.commitment_id or (isinstance(body, ReviewBody) and body.event != "COMMENT"):
             return False
         return threads.leads_to(self._rows, body.repo, body.number)
 

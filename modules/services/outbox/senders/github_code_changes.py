@@ -98,7 +98,8 @@ class CodeChangeSender(ChangeSender[CodeChange]):
             return read
         pull = read.data
         if isinstance(body, ReviewRequestBody):
-            return Ok(sent(pull) if folded(body.reviewers) <= folded(pull.requested_reviewers) else None)
+            asked = folded(one.login for one in pull.requested_reviewers)
+            return Ok(sent(pull) if folded(body.reviewers) <= asked else None)
         if pull.merged:
             return Ok(Sent(pull.html_url, pull.merge_commit_sha))
         if pull.state == "closed":

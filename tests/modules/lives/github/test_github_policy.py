@@ -30,7 +30,7 @@ from tests.trusting import account
 
 PEERS = ("juno", "Vesper")
 NONE, OWNER = ThreadOptions(), ThreadOptions(is_owner_request=True)
-REVIEW, WORKSPACE = ThreadOptions(is_workspace_review=True), ThreadOptions(is_workspace_issue=True)
+REVIEW, WORKSPACE = ThreadOptions(is_review_requested=True), ThreadOptions(is_workspace_issue=True)
 OWN, MORE = (ME, "The narrow one."), ("kit", "Which of them?")
 PEER, ASKED = ("juno", "I think so too."), ("kit", f"@{ME} which of them?")
 CODE = ResponseCode
@@ -59,7 +59,8 @@ TABLE: list[tuple[str, IssueThread, ThreadOptions, tuple[str, ...], ResponseCode
     ("mentioned too long ago", thread(ASKED, *[MORE] * 5), NONE, (), CODE.NOT_ADDRESSED, "none"),
     ("mentioned in the first text", thread(body=f"@{ME} look"), NONE, (), CODE.MENTIONED_IN_BODY, "high"),
     ("mentioned there, and peers spoke", thread(PEER, PEER, body=f"@{ME}"), NONE, PEERS, CODE.MENTIONED_IN_BODY, "low"),
-    ("a review in our workspace", thread(is_pull_request=True), REVIEW, (), CODE.WORKSPACE_REVIEW, "low"),
+    ("our review is asked for", thread(is_pull_request=True), REVIEW, (), CODE.REVIEW_REQUESTED, "medium"),
+    ("our review, below our own comment", thread(MORE, OWN), REVIEW, PEERS, CODE.REVIEW_REQUESTED, "medium"),
     ("an issue of our workspace", thread(MORE), WORKSPACE, (), CODE.WORKSPACE_ISSUE, "low"),
     ("nobody addresses us", thread(MORE), NONE, PEERS, CODE.NOT_ADDRESSED, "none"),
     ("the name of somebody else", thread(("kit", f"@{ME}-two look")), NONE, (), CODE.NOT_ADDRESSED, "none"),
@@ -167,9 +168,11 @@ def test_a_thread_that_we_left_is_entered_again_for_the_owner_or_once_for_a_ment
     said: list[tuple[str, str]], reentries: int, *, by_owner: bool, may: bool
 ) -> None:
     found = thread(*said)
-    assert may_reenter(found, ME, at(1), reentries, is_owner_request=by_owner) is may
-    assert may_reenter(found, ME, at(2), reentries, is_owner_request=by_owner) is by_owner
-    assert may_reenter(found, ME, None, reentries, is_owner_request=by_owner)
+    options = OWNER if by_owner else NONE
+    assert may_reenter(found, ME, at(1), reentries, options) is may
+    assert may_reenter(found, ME, at(2), reentries, options) is by_owner
+    assert may_reenter(found, ME, None, reentries, options)
+    assert may_reenter(found, ME, at(2), reentries, REVIEW) is (reentries == 0)
 
 
 def test_what_the_owner_shows_us_comes_first_then_mentions_then_the_rest() -> None:

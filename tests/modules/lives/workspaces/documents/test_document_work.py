@@ -43,7 +43,7 @@ async def test_a_document_is_offered_as_a_pull_request_and_peers_are_asked_to_re
     assert (pull.head.ref, pull.base.ref) == (BRANCH, "main")
     assert f'Part of #{workplace.issue}, "Water by bed": {PLAN.goal}' in pull.body
     assert "- `SCENARIOS.md`" in pull.body
-    assert pull.requested_reviewers == ("bea",)
+    assert [one.login for one in pull.requested_reviewers] == ["bea"]
     assert await workplace.text("SCENARIOS.md", BRANCH) == DOCUMENT
     assert await workplace.work.do(held) == result
     assert len(await workplace.pulls()) == 1
