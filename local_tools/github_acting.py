@@ -13,13 +13,21 @@ from common.provenance import Provenance
 from common.settings import Settings
 from common.text.strings import normalized_title
 from common.text.untrusted import clean_value, one_line
+from local_tools.bluesky_turns import has_own_words, is_by_owner
 from local_tools.words import ToolWords
 from modules.lives.bluesky.types import MadeThing, ThreadTurn
 from modules.lives.github.types import IssueTurn
 from modules.services.agent.framing import Framer
 from modules.services.agent.skills.skills import Skills
 from modules.services.agent.tools.types import ToolResult, Turn
-from modules.services.outbox.github_bodies import GitHubBody, IssueBody
+from modules.services.outbox.github_bodies import (
+    GitHubBody,
+    IssueBody,
+    IssueCommentBody,
+    IssueUpdateBody,
+    PullRequestBody,
+    ReviewBody,
+)
 from modules.services.outbox.outbox import Outbox
 from modules.services.outbox.types import ACTIVE_STATES, Intent, ProposedAction
 from modules.services.voice_phrases.store import VoicePhrases
@@ -129,9 +137,16 @@ class GitHubActing:
                 break
         if intent is None:
             hold = turn.hold or (turn.subject.hold if isinstance(turn.subject, IssueTurn) else "")
-            by_owner = turn.provenance is Provenance.OWNER
-            urgent = turn.importance == "owner"
-            action = ProposedAction(body, target, cause_id=turn.cause_id, urgent=urgent, by_owner=by_owner, hold=hold)
+            words = _words(body)
+            action = ProposedAction(
+                body,
+                target,
+                cause_id=turn.cause_id,
+                urgent=turn.importance == "owner",
+                by_owner=is_by_owner(turn),
+                own_words=bool(words) and has_own_words(words, turn),
+                hold=hold,
+            )
             submitted = await outbox.submit(action)
             if not submitted.accepted:
                 return self.words.error("Refused", reason=one_line(submitted.reason, _REASON_CHARS))
@@ -141,12 +156,12 @@ class GitHubActing:
         return intent
 
     async def _opened_before(self, body: GitHubBody, turn: Turn) -> Intent | None:
-        """Return the issue that came of the same request before a restart, maybe by another title."""
-        if turn.request is None or not turn.cause_id or not isinstance(body, IssueBody):
+        """Return the issue or comment that came of the same request before a restart, maybe in other words."""
+        if turn.request is None or not turn.cause_id or not isinstance(body, IssueBody | IssueCommentBody):
             return None
         for one in await self.services.outbox.by_cause(turn.cause_id):
-            is_same = isinstance(one.body, IssueBody) and one.body.repo == body.repo and one.state in ACTIVE_STATES
-            if is_same and one.id not in turn.request.made:
+            is_active = one.state in ACTIVE_STATES and one.id not in turn.request.made
+            if is_active and _place(one.body) == _place(body):
                 return one
         return None
 
@@ -170,3 +185,17 @@ class GitHubActing:
     def unread(self, error: str) -> ToolResult:
         """Return that GitHub could not be read, and why."""
         return self.words.error("Unread", reason=one_line(error, _REASON_CHARS))
+
+
+def _words(body: GitHubBody) -> str:
+    """The words that others read of an act; "" where it has none."""
+    if isinstance(body, IssueCommentBody | ReviewBody):
+        return body.body
+    return body.body or body.title if isinstance(body, IssueBody | IssueUpdateBody | PullRequestBody) else ""
+
+
+def _place(body: object) -> tuple[str, str, int] | None:
+    """Where a new issue or a comment stands: its kind, repository and thread (0 for a new one); None for other acts."""
+    if isinstance(body, IssueBody):
+        return body.kind, body.repo.lower(), 0
+    return (body.kind, body.repo.lower(), body.number) if isinstance(body, IssueCommentBody) else None

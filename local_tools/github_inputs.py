@@ -59,6 +59,14 @@ class PullInput(InRepository):
     pull_number: int = Field(ge=1)
 
 
+class ThreadCommentInput(InRepository):
+    """A comment on an issue or a pull request, which its address names, or its number and repository."""
+
+    body: str
+    url: str = ""
+    number: int = Field(default=0, ge=0)
+
+
 class PullCommentInput(PullInput):
     """A comment on it."""
 

@@ -11,6 +11,7 @@ from dataclasses import replace
 from functools import partial
 from typing import Protocol
 
+from adapters.github.parse_url import parse_github_url
 from adapters.github.types import Account, PullRequest, Repo, Review
 from common.provenance import Provenance
 from common.result import ApiResult, Err, Ok
@@ -21,7 +22,9 @@ from local_tools.github_inputs import (
     PullCreateInput,
     PullMergeInput,
     PullReviewInput,
+    ThreadCommentInput,
 )
+from modules.lives.bluesky.types import MadeThing
 from modules.services.agent.tools.types import Tool, ToolResult, Turn
 from modules.services.outbox.github_bodies import (
     IssueCommentBody,
@@ -57,12 +60,20 @@ class PullRequestTools:
         self._registry = registry
         self.words = acting.words
 
-    async def comment(self, args: PullCommentInput, turn: Turn) -> ToolResult:
+    async def comment_on_pull(self, args: PullCommentInput, turn: Turn) -> ToolResult:
+        named = ThreadCommentInput(owner=args.owner, repo=args.repo, number=args.pull_number, body=args.body)
+        return await self.comment(named, turn)
+
+    async def comment(self, args: ThreadCommentInput, turn: Turn) -> ToolResult:
         """Comment on a pull request or on an issue: GitHub keeps the comments of both in one place."""
-        repo = self._acting.place(args.owner, args.repo, turn)
+        address = parse_github_url(args.url)
+        number, text = args.number or (address.number if address else 0), _text(args.body)
+        if (args.url and (address is None or address.type == "discussion" or number != address.number)) or not number:
+            return self.words.error("No Thread")
+        named = (address.owner, address.repo) if address else (args.owner, args.repo)
+        repo = self._acting.place(*named, turn)
         if isinstance(repo, ToolResult):
             return repo
-        number, text = args.pull_number, _text(args.body)
         read = await self._github.get_issue(repo, number)
         if isinstance(read, Err):
             return self._acting.unread(read.error)
@@ -71,7 +82,10 @@ class PullRequestTools:
         about = f"comment on {repo.full_name}#{number}"
         body = IssueCommentBody(repo=repo.full_name, number=number, body=text, text=text, about=about)
         sent = await self._acting.send(body, f"{number} {body_digest(text)}", turn)
-        return sent if isinstance(sent, ToolResult) else self._told(sent.result_uri)
+        if isinstance(sent, ToolResult):
+            return sent
+        told = {"success": True, "url": sent.result_uri}
+        return self._acting.made(MadeThing("comment_made", sent.result_uri or ""), told, turn)
 
     async def review(self, args: PullReviewInput, turn: Turn) -> ToolResult:
         found = await self._found(args, turn)
@@ -217,7 +231,8 @@ def pull_request_tools(services: PullToolServices) -> Sequence[Tool]:
     tools, owner = PullRequestTools(acting, services.peer_registry), Provenance.OWNER
     act = partial(acting.words.tool, capability="github", needs=owner, holdable=True, fits=acting.serves)
     made = (
-        act("github_create_pr_comment", PullCommentInput, handler=tools.comment),
+        act("github_comment", ThreadCommentInput, handler=tools.comment, fits=acting.serves_post),
+        act("github_create_pr_comment", PullCommentInput, handler=tools.comment_on_pull),
         act("github_review_pr", PullReviewInput, handler=tools.review),
         act("github_create_pr", PullCreateInput, handler=tools.create),
         act("github_merge_pr", PullMergeInput, handler=tools.merge),

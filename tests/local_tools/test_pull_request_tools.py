@@ -154,10 +154,18 @@ async def test_the_owner_has_it_comment_on_an_issue_once(site: Site) -> None:
     working, kit = site.working, site.working.github.network.find("kit")
     assert kit
     issue = working.github.network.open_issue(site.repo, kit, title="It squeaks", body="Who oils it?")
-    for _ in range(2):
-        told = await working.done("github_create_pr_comment", pull_number=issue.number, body="I do.")
+    address = f"https://github.com/{SITE.full_name}/issues/{issue.number}"
+    ways = (
+        {"url": address},
+        {"owner": SITE.owner, "repo": SITE.name, "number": issue.number},
+        {"number": issue.number},
+    )
+    for way in ways:
+        told = await working.done("github_comment", body="I do.", **way)
         assert told["url"].endswith(f"#issuecomment-{issue.comments[0].id}")
     assert [one.body.splitlines()[0] for one in issue.comments] == ["I do."]
-    held = await working.use("github_create_pr_comment", MIXED, pull_number=issue.number, body="Or you.")
+    held = await working.use("github_comment", MIXED, url=address, body="Or you.")
     assert "until your owner agrees" in held.content
     assert len(issue.comments) == 1
+    for way in ({}, {"url": f"https://github.com/{SITE.full_name}"}, {"url": address, "number": issue.number + 1}):
+        assert (await working.use("github_comment", body="I do.", **way)).is_error, way

@@ -271,6 +271,33 @@ async def test_an_issue_that_a_post_asks_for_is_opened_once_and_its_link_is_told
     assert f"{town_github.url}/acme/site/issues/1" in answer
 
 
+@pytest.mark.parametrize(
+    ("approval", "given", "leaves"), [("off", False, 1), ("drafts", False, 0), ("drafts", True, 1)]
+)
+async def test_a_comment_that_a_post_asks_for_is_shown_first_where_drafts_are_on_and_its_words_are_not_given(
+    running_town: RunningTown, town_github: TownGitHub, approval: str, *, given: bool, leaves: int
+) -> None:
+    home = town_github.make_home(SOUL_APPROVAL=approval)
+    kit, words = town_github.network.create_account("kit"), "It stops at noon."
+    issue = town_github.network.open_issue(town_github.repo, kit, title="The clock stops", body="When?")
+    mind = Steps(
+        call("github_comment", url="https://github.com/acme/site/issues/1", body=words),
+        call("bluesky_reply", text="Noon it is, on the church tower."),
+    )
+    running_town.mind.answer = mind.respond
+    asked = f": {words}" if given else " when it stops"
+    running_town.network.post_as(
+        running_town.account("owner"), f"@rowan.test please comment on https://github.com/acme/site/issues/1{asked}"
+    )
+    async with awake(home, clock=HastyClock()) as soul, soul.sending():
+        await soul.look()
+        held = [one.kind for one in await soul.app.services.outbox.held()]
+    assert [one.body.partition("\n")[0] for one in issue.comments] == [words] * leaves
+    assert ("issue_comment" in held) == (not leaves)
+    if approval == "off":
+        assert f"#issuecomment-{issue.comments[0].id}" in running_town.texts("rowan")[0]
+
+
 async def test_in_private_the_model_may_decline(running_town: RunningTown) -> None:
     running_town.mind.answer = lambda _: Completion(text="Understood, not a word of fog.")
     async with awake(running_town.make_home("rowan"), clock=HastyClock()) as soul:

@@ -30,7 +30,7 @@ _PICTURE_DEADLINE_S = 20.0
 OWNER_TOOLS = (
     *("bluesky_post", "bluesky_post_limited", "bluesky_limit_replies", "bluesky_delete_post", "bluesky_repost"),
     *("bluesky_schedule_post", "bluesky_unschedule_post", "bluesky_follow", "bluesky_unfollow", "mute_account"),
-    *("workspace_create", "plan_create", "create_memo", "github_create_issue"),
+    *("workspace_create", "plan_create", "create_memo", "github_create_issue", "github_comment"),
 )
 """What the owner may also have it do by a public post. They tell nothing but what they made, or found in its place."""
 _SKILL = "bluesky-response"

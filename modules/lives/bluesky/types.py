@@ -122,7 +122,7 @@ class Published:
     problem: Problem | None = None
 
 
-ResultKind = Literal["workspace_made", "plan_made", "plan_extended", "issue_made"]
+ResultKind = Literal["workspace_made", "plan_made", "plan_extended", "issue_made", "comment_made"]
 
 
 @dataclass(frozen=True, slots=True)

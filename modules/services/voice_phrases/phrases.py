@@ -53,6 +53,7 @@ FORMS: Mapping[str, PhraseForm] = {
     "bluesky.workspace_made": _optional("url", SHORT_CHARS),
     "bluesky.plan_made": _optional("url", SHORT_CHARS),
     "bluesky.issue_made": _optional("url", SHORT_CHARS),
+    "bluesky.comment_made": _optional("url", SHORT_CHARS),
     "bluesky.plan_extended": _optional("tasks url", SHORT_CHARS),
     "bluesky.plan_complete": _optional("url", SHORT_CHARS),
     "task_claim": _form("number title", SHORT_CHARS),

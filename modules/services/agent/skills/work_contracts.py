@@ -41,9 +41,21 @@ _REPOSITORY_TOOLS = (
         "github_follow_user",
     ),
 )
-_PULL_REQUEST_TOOLS = ("github_create_pr_comment", "github_review_pr", "github_create_pr", "github_merge_pr")
+_PULL_REQUEST_TOOLS = (
+    *("github_comment", "github_create_pr_comment", "github_review_pr", "github_create_pr", "github_merge_pr"),
+)
 _PULL_REQUEST_ANSWERS = (
-    *("Held", "On Its Way", "No Repository", "No Words", "No Branch", "Own Pull Request", "Not Ours", "Closed"),
+    *(
+        "Held",
+        "On Its Way",
+        "No Repository",
+        "No Thread",
+        "No Words",
+        "No Branch",
+        "Own Pull Request",
+        "Not Ours",
+        "Closed",
+    ),
     *("Draft", "Changes Requested", "No Approval", "Review Awaited", "Not Mergeable"),
 )
 _REPOSITORY_ANSWERS = (
