@@ -33,12 +33,11 @@ from local_tools.bluesky_turns import (
     bare_account,
     data_of,
     fitted,
-    has_own_words,
     is_by_owner,
     is_urgent,
     may_end_without_words,
     may_stay_silent,
-    once_for,
+    order_of,
     post_problem,
     telling_of,
     thread_of,
@@ -122,13 +121,8 @@ class BlueskyTools:
                 text = whole
         published = await self._publisher.post(
             shown.credited(text) if shown else text,
+            order_of(text, turn, hold=shown.hold if shown else ""),
             pictures=(shown.described(alt_text),) if shown else (),
-            once=once_for(turn),
-            cause_id=turn.cause_id or turn.loop,
-            urgent=is_urgent(turn),
-            by_owner=is_by_owner(turn),
-            own_words=has_own_words(text, turn),
-            hold=turn.hold or (shown.hold if shown else ""),
         )
         return self.answered(published, "posted", ends=isinstance(subject, ExpressionTurn))
 

@@ -14,7 +14,7 @@ from common.provenance import Provenance
 from common.text.graphemes import grapheme_len, leading_sentences
 from common.text.strings import is_given_in
 from local_tools.words import ToolWords
-from modules.lives.bluesky.types import Act, ExpressionTurn, Published, ThreadTurn
+from modules.lives.bluesky.types import Act, ExpressionTurn, PostOrder, Published, ThreadTurn
 from modules.services.agent.tools.types import Tool, ToolResult, Turn
 from modules.services.commitments.writer import contains_promise
 from modules.services.peers.identity_post import tells_username
@@ -68,11 +68,6 @@ def is_urgent(turn: Turn) -> bool:
     return turn.provenance is Provenance.OWNER or (isinstance(turn.subject, ThreadTurn) and turn.subject.is_owner)
 
 
-def once_for(turn: Turn) -> str:
-    """Return the name under which a post that answers a request in public is said once; "" for any other post."""
-    return f"request:{turn.cause_id}" if isinstance(turn.subject, ThreadTurn) else ""
-
-
 def is_by_owner(turn: Turn) -> bool:
     """Return whether only the owner takes part in it."""
     return turn.provenance is Provenance.OWNER
@@ -81,6 +76,21 @@ def is_by_owner(turn: Turn) -> bool:
 def has_own_words(text: str, turn: Turn) -> bool:
     """Return whether the owner asked for a post and did not give its words."""
     return is_by_owner(turn) and not (turn.request and is_given_in(text, turn.request.text))
+
+
+def order_of(text: str, turn: Turn, *, hold: str = "") -> PostOrder:
+    """Return the terms under which a post with this text leaves; `hold` is why it must wait, beside the turn's reason.
+
+    What answers a request in public is said only once.
+    """
+    return PostOrder(
+        cause_id=turn.cause_id or turn.loop,
+        once=f"request:{turn.cause_id}" if isinstance(turn.subject, ThreadTurn) else "",
+        urgent=is_urgent(turn),
+        by_owner=is_by_owner(turn),
+        own_words=has_own_words(text, turn),
+        hold=turn.hold or hold,
+    )
 
 
 def post_problem(text: str, turn: Turn) -> Literal["Post Not Sent", "Post Itself"] | None:

@@ -25,7 +25,7 @@ from common.result import Err
 from common.text.graphemes import fit_post_text, grapheme_len, truncate_graphemes
 from common.text.untrusted import clean, one_line
 from local_tools.bluesky import BlueskyTools
-from local_tools.bluesky_turns import has_own_words, is_by_owner, is_urgent
+from local_tools.bluesky_turns import order_of
 from local_tools.picture_inputs import (
     ArenaChannelInput,
     ArenaPostInput,
@@ -200,26 +200,18 @@ class PictureTools:
         return self.words.error("No Such Picture") if isinstance(found, Err) else found.data
 
     async def _publish(self, text: str, picture: AttachedPicture, uri: str, cid: str, turn: Turn) -> Published:
-        cause, by_owner, urgent = turn.cause_id or turn.loop, is_by_owner(turn), is_urgent(turn)
+        order = order_of(text, turn)
         if not uri:
-            return await self._publisher.post(
-                text,
-                pictures=(picture,),
-                cause_id=cause,
-                urgent=urgent,
-                by_owner=by_owner,
-                own_words=has_own_words(text, turn),
-                hold=turn.hold,
-            )
+            return await self._publisher.post(text, order, pictures=(picture,))
         return await self._publisher.reply(
             text,
             StrongRef(uri, cid),
             root=None,
             pictures=(picture,),
-            cause_id=cause,
-            urgent=urgent,
-            by_owner=by_owner,
-            hold=turn.hold,
+            cause_id=order.cause_id,
+            urgent=order.urgent,
+            by_owner=order.by_owner,
+            hold=order.hold,
         )
 
     async def _entry(self, post: str) -> Json | None:

@@ -9,10 +9,8 @@ from pydantic import BaseModel, Field
 from local_tools.bluesky import BlueskyTools
 from local_tools.bluesky_inputs import OwnPostInput
 from local_tools.bluesky_turns import (
-    has_own_words,
     is_by_owner,
-    is_urgent,
-    once_for,
+    order_of,
     request_tool,
 )
 from local_tools.words import ToolWords
@@ -72,16 +70,7 @@ class ReplyLimitTools:
         replies = allowed_replies(args.who)
         if replies == "Unclear Audience":
             return self._words.error(replies)
-        published = await self._publisher.post(
-            args.text,
-            replies=replies,
-            once=once_for(turn),
-            cause_id=turn.cause_id or turn.loop,
-            urgent=is_urgent(turn),
-            by_owner=is_by_owner(turn),
-            own_words=has_own_words(args.text, turn),
-            hold=turn.hold,
-        )
+        published = await self._publisher.post(args.text, order_of(args.text, turn), replies=replies)
         return self._on_bluesky.answered(published, "posted", ends=False)
 
 

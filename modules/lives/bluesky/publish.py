@@ -19,7 +19,7 @@ from common.text.closings import is_low_value_closing, only_acknowledges
 from common.text.graphemes import grapheme_len, leading_sentences
 from common.text.untrusted import clean
 from modules.lives.bluesky.conversations import Conversations
-from modules.lives.bluesky.types import Problem, Published
+from modules.lives.bluesky.types import PostOrder, Problem, Published
 from modules.runtime.journal.journal import Journal
 from modules.runtime.journal.types import Entry
 from modules.services.agent.identity.self_mechanics import SocialMechanics
@@ -74,38 +74,31 @@ class Publisher:
     async def post(
         self,
         text: str,
+        order: PostOrder,
         *,
         pictures: Sequence[AttachedPicture] = (),
         replies: AllowedReplies | Literal["as usual"] = "as usual",
-        once: str = "",
-        cause_id: str,
-        urgent: bool = False,
-        by_owner: bool = False,
-        own_words: bool = False,
-        hold: str = "",
         scheduled_for: datetime | None = None,
     ) -> Published:
         """A post of our own, with pictures that were made ready (`Pictures.attach`).
 
-        `replies`: who may reply to it; "as usual" is what our account chose on Bluesky for all its posts.
-        With `once` it is said only once under that name, in whatever words. `own_words`: the owner asked for it and
-        did not give its words. It leaves at `scheduled_for`, or else as soon as it may.
+        `replies`: who may reply to it; "as usual" is what our account chose on Bluesky for all its posts. It leaves at
+        `scheduled_for`, or else as soon as it may.
         """
         text = clean(text)
         if problem := text_problem(text):
             return refused(problem)
         gate: dict[str, AllowedReplies] = {} if replies == "as usual" else {"replies": replies}
-        body, media = PostBody(text=text, **_attached(pictures), **gate), _media_id(pictures)
         return await self._submit(
             ProposedAction(
-                body,
-                media_id=media,
-                once=once,
-                cause_id=cause_id,
-                urgent=urgent,
-                by_owner=by_owner,
-                own_words=own_words,
-                hold=hold,
+                PostBody(text=text, **_attached(pictures), **gate),
+                media_id=_media_id(pictures),
+                once=order.once,
+                cause_id=order.cause_id,
+                urgent=order.urgent,
+                by_owner=order.by_owner,
+                own_words=order.own_words,
+                hold=order.hold,
                 scheduled_for=scheduled_for,
             )
         )

@@ -122,6 +122,28 @@ class Published:
     problem: Problem | None = None
 
 
+@dataclass(frozen=True, slots=True)
+class PostOrder:
+    """Who wants a post, and under which terms it leaves.
+
+    Attributes:
+        cause_id: what caused it: the uri of a notification, or a name such as `expression`.
+        once: the name under which it is said only once, in whatever words; "" where the words decide.
+        urgent: sent ahead of the pace.
+        by_owner: the owner asked for it, in a turn that held nobody else's words.
+        own_words: the owner asked for it and did not give its words.
+        hold: why it must wait for the owner's yes; "" if it need not.
+
+    """
+
+    cause_id: str
+    once: str = ""
+    urgent: bool = False
+    by_owner: bool = False
+    own_words: bool = False
+    hold: str = ""
+
+
 ResultKind = Literal["workspace_made", "plan_made", "plan_extended", "issue_made", "comment_made"]
 
 
