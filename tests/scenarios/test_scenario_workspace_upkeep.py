@@ -12,6 +12,8 @@ import pytest
 from adapters.github.types import Repo
 from modules.lives.workspaces.loop import PLAN_AWARENESS
 from modules.services.inbox import threads
+from modules.services.plans.claims import Comment as PlanComment
+from modules.services.plans.claims import claims_on
 from modules.services.plans.render import generate_plan_markdown
 from modules.services.plans.types import Plan, Task
 from tests.running_town import RunningSoul, RunningTown, awake
@@ -185,6 +187,28 @@ async def test_an_open_issue_waits_for_each_soul_and_gets_its_author(
         waiting = await life.app.services.database.run(threads.waiting)
         assert [(one.number, one.source) for one in waiting] == [(issue.number, "workspace_issue")]
     assert not plan.assignees
+
+
+async def test_what_nobody_understands_of_a_plan_is_said_there_once(
+    souls: list[RunningSoul], workspace: Workspace
+) -> None:
+    kit, network = workspace.account("kit"), workspace.github.network
+    plan, strangers = workspace.plan("kit", FRESH), workspace.plan("kit", replace(FRESH, title="Of a stranger"))
+    unclear = (plan.body or "").replace("**Status:** pending", "**Status:** claimed by the wind, @wren", 1)
+    network.change_issue(workspace.repo, plan, kit, body=unclear)
+    network.change_issue(workspace.repo, strangers, kit, body=unclear)
+    strangers.author = workspace.account("mallory")
+    await look(souls, 3)
+    assert len(workspace.said(plan)) == 1
+    assert "> Task 1: Status: claimed by the wind, @\u200bwren" in workspace.said(plan)[0]
+    assert not claims_on([PlanComment(1, "rowan", plan.comments[0].body, souls[0].app.services.clock.now())], 1)
+    assert not workspace.said(strangers)
+    more = unclear.replace("**Dependencies:** none", "**Dependencies:** the tide", 1)
+    network.change_issue(workspace.repo, plan, kit, body=more)
+    await look(souls, 3)
+    assert len(workspace.said(plan)) == 2
+    assert "the tide" in workspace.said(plan)[1]
+    assert "the wind" not in workspace.said(plan)[1]
 
 
 async def test_no_plan_is_said_to_be_complete_where_github_would_not_let_us_close_it(

@@ -162,7 +162,7 @@ class UndoableTasks:
 
     def _undoable(self, found: FoundPlan) -> list[Task]:
         left = (task for task in found.plan.tasks if task.assignee is None and task.status != "completed")
-        return [task for task in left if not any(work.can_do(task) for work in self.works)]
+        return [task for task in left if not task.unclear and not any(work.can_do(task) for work in self.works)]
 
     async def _tell(self, found: FoundPlan, tasks: Sequence[Task]) -> None:
         names = ", ".join(task.name for task in tasks)

@@ -9,9 +9,17 @@ from common.result import Err
 from modules.lives.workspaces.thread_news import PLAN_COMPLETE
 from modules.lives.workspaces.types import FoundPlan, Place, PlanKey, Poll, PolledWorkspace, StepResult
 from modules.lives.workspaces.upkeep_acts import SOURCE, UpkeepActs
-from modules.lives.workspaces.upkeep_policy import Duplicate, duplicates_among, label_change, task_lines
+from modules.lives.workspaces.upkeep_policy import (
+    Duplicate,
+    duplicates_among,
+    label_change,
+    quoted_lines,
+    task_lines,
+    unread_mark,
+    unread_marks,
+)
 from modules.services.agent.skills.skills import Skills
-from modules.services.outbox.github_bodies import CommentDeletionBody
+from modules.services.outbox.github_bodies import CommentDeletionBody, IssueCommentBody
 from modules.services.plans.types import PlanLabel
 from modules.services.plans.words import issues_taken_up
 from modules.services.voice_phrases.store import Phrase
@@ -21,6 +29,8 @@ from modules.services.workspaces.trust import TrustedAccounts, WorkspaceTrust
 
 MOST_DELETED = 5
 """How many comments are deleted on one plan in one cycle."""
+MOST_UNREAD = 20
+"""How much of what could not be read one comment tells."""
 
 
 @dataclass(slots=True)
@@ -133,6 +143,62 @@ class PlanStanding:
             for number in issues_taken_up(plan.plan, self.skills)
         ]
         return all(ended)
+
+
+@dataclass(slots=True)
+class UnreadPlans:
+    """Says on a plan what of it could not be read, which nobody claims because of that: each thing once.
+
+    What was said stands in marks of the comments, so that it is once for all SOULs, and after a restart too.
+    """
+
+    name = "unread-plans"
+    place = Place.DUPLICATE_COMMENTS
+    acts = True
+    sees_finished = False
+
+    upkeep: UpkeepActs
+    github: GitHub
+    trust: WorkspaceTrust
+    acting: ActingTurns
+    phrase: Phrase
+    _told: dict[PlanKey, tuple[str, ...]] = field(default_factory=dict, init=False)
+
+    async def run(self, poll: Poll) -> StepResult:
+        self._told = {plan.key: self._told.get(plan.key, ()) for plan in poll.plans}
+        told = 0
+        for plan in poll.plans:
+            if plan.plan.warnings != self._told[plan.key] and self._is_ours(plan):
+                told += await self._tell(plan)
+        return StepResult(note=f"{told} plan{'' if told == 1 else 's'} not read in full" if told else "")
+
+    def _is_ours(self, plan: FoundPlan) -> bool:
+        return self.acting.may_act(f"{plan.repo.full_name.lower()}#{plan.number}/unread")
+
+    async def _tell(self, plan: FoundPlan) -> bool:
+        trusted = await self.trust.accounts(plan.repo)
+        if not trusted.covers(plan.issue.account):
+            return False
+        comments = await self.github.list_comments(plan.repo, plan.number)
+        if isinstance(comments, Err):
+            return False
+        told = {mark for one in comments.data if trusted.covers(one.account) for mark in unread_marks(one.body)}
+        lines = {unread_mark(line): line for line in plan.plan.warnings}
+        left = [(mark, line) for mark, line in lines.items() if mark not in told][:MOST_UNREAD]
+        if not left:
+            self._told[plan.key] = plan.plan.warnings
+            return False
+        text = self.phrase("github.plan_unread", lines=quoted_lines([line for _, line in left]))
+        marks = ",".join(mark for mark, _ in left)
+        body = IssueCommentBody(
+            source=SOURCE,
+            repo=plan.repo.full_name,
+            number=plan.number,
+            body=f"{text}\n\n<!-- soul:unread={marks} -->",
+            text=text,
+            about=f"comment on {plan.repo.full_name}#{plan.number}",
+        )
+        return await self.upkeep.propose(body, f"unread-{unread_mark(marks)}", plan.number)
 
 
 @dataclass(slots=True)

@@ -8,7 +8,7 @@ from adapters.github.client import GitHub
 from common.clock import Clock
 from common.settings import Settings
 from modules.lives.workspaces.issue_upkeep import OpenIssues, RestingIssues
-from modules.lives.workspaces.plan_upkeep import DuplicateComments, DuplicatePlans, PlanStanding
+from modules.lives.workspaces.plan_upkeep import DuplicateComments, DuplicatePlans, PlanStanding, UnreadPlans
 from modules.lives.workspaces.registering import PlanPeers
 from modules.lives.workspaces.types import Step
 from modules.lives.workspaces.upkeep_acts import UpkeepActs
@@ -55,6 +55,7 @@ def upkeep_steps(services: UpkeepServices, trust: WorkspaceTrust, acting: Acting
         PlanPeers(registry, trust),
         DuplicatePlans(upkeep, trust, acting, phrase, services.skills),
         DuplicateComments(upkeep, github),
+        UnreadPlans(upkeep, github, trust, acting, phrase),
         PlanStanding(upkeep, trust, acting, phrase, services.skills),
         OpenIssues(upkeep, trust, acting, services.database, github.login),
         RestingIssues(upkeep, github, trust, acting, phrase, settings.soul_speed),

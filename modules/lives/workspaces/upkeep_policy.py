@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import hashlib
+import re
 from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -30,6 +32,7 @@ _MOST_CARRIED = 30
 _TITLE_CHARS = 120
 _SUPERSEDED = f"{PLAN_LABEL}:superseded"
 _NO_MENTION = "@\u200b"
+_UNREAD = re.compile(r"<!-- soul:unread=([0-9a-f,]{1,400}) -->")
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,6 +80,25 @@ def task_lines(tasks: Sequence[Task]) -> str:
     """Return tasks as a list in Markdown, a line each, in which nobody is mentioned and no mark for machines stands."""
     titles = (one_line(task.title.replace("<!--", ""), _TITLE_CHARS).replace("@", _NO_MENTION) for task in tasks)
     return "\n".join(f"- [ ] {title}" for title in titles)
+
+
+def quoted_lines(lines: Sequence[str]) -> str:
+    """Return lines as a quotation in Markdown, in which nobody is mentioned and no mark for machines stands.
+
+    What is quoted is no claim on a task, whatever it says.
+    """
+    texts = (one_line(line.replace("<!--", ""), _TITLE_CHARS).replace("@", _NO_MENTION) for line in lines)
+    return "\n>\n".join(f"> {text}" for text in texts)
+
+
+def unread_mark(line: str) -> str:
+    """Return what tells one thing that could not be read from others."""
+    return hashlib.sha256(line.encode()).hexdigest()[:12]
+
+
+def unread_marks(comment: str) -> list[str]:
+    """Return the marks of all that a comment tells could not be read."""
+    return [mark for found in _UNREAD.finditer(comment) for mark in found[1].split(",")]
 
 
 def label_change(labels: Sequence[str], status: PlanLabel) -> tuple[tuple[str, ...], tuple[str, ...]] | None:

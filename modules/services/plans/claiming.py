@@ -34,7 +34,7 @@ from modules.services.plans.claim_types import (
 )
 from modules.services.plans.claims import GRACE, LEASE, Claim, claim_contenders, decide_claim
 from modules.services.plans.tasks import get_claimable_tasks
-from modules.services.plans.types import ACTIVE_TASKS, Expected, Plan, Task, TaskChange
+from modules.services.plans.types import ACTIVE_TASKS, UNDONE_TASKS, Expected, Plan, Task, TaskChange
 
 CONSENSUS_S = 5.0
 CONTEST_S = 3.0
@@ -99,7 +99,7 @@ def step_down(state: ClaimState) -> tuple[Action, ...]:
     if state.comment_id is not None:
         actions.append(EndClaim(state.comment_id))
     if state.has_written:
-        actions.append(ResetLine(TaskChange("pending", ""), Expected(frozenset({state.me}))))
+        actions.append(ResetLine(TaskChange("pending", ""), Expected(frozenset({state.me}), UNDONE_TASKS)))
     if state.is_assigned and not state.is_busy:
         actions.append(UnassignSelf())
     if state.has_lock:
@@ -154,7 +154,7 @@ def _locked(state: ClaimState, code: str) -> Step:
 
 
 def _write(state: ClaimState) -> Step:
-    free = Expected(frozenset({"", state.me}), frozenset({"pending", "blocked", *ACTIVE_TASKS}))
+    free = Expected(frozenset({"", state.me}), UNDONE_TASKS)
     write = WriteLine(TaskChange("claimed", state.me), free)
     return replace(state, stage="writing", is_assigned=True, has_written=True), (AssignSelf(), write)
 

@@ -1,7 +1,7 @@
 """Which tasks a task waits for, as people and models write it: "Task 1, Task 3", "Tasks 1-3", titles, "none". Pure.
 
-What names no task of the plan, the task itself, or one that waits for it in turn, is dropped with a warning: it would
-block the task for ever.
+A task that is not in the plan, the task itself, or one that waits for it in turn, is dropped with a warning: it would
+block the task for ever. Words that name no task leave it open what the task waits for: it is unclear, with a warning.
 """
 
 from __future__ import annotations
@@ -19,14 +19,16 @@ _MOST_FOUND = 5_000
 _SHORTEST_PART = 2
 
 _NONE = re.compile(r"(?:none|nothing|n/a|no dependencies)(?![\w-])|[-\u2013\u2014]?$", re.IGNORECASE)
-_REFERENCE = re.compile(
-    r"(?:tasks?[ \t#-]*([0-9]{1,9})|([0-9]{1,9})(?=$|[ \t]*[-\u2013\u2014(]|[ \t]+(?:to|through)[ \t]))"
-    r"(?![0-9])(?:[ \t]*(?:[-\u2013\u2014]|to(?![a-z])|through)[ \t]*(?:task[ \t-]*)?([0-9]{1,9})(?![\w.]))?",
-    re.IGNORECASE,
+_TO = r"[ \t]{0,8}(?:[-\u2013\u2014]|to(?![a-z])|through)[ \t]{0,8}(?:tasks?[ \t-]{0,8})?#?([0-9]{1,9})(?![\w.])"
+_NAMED = re.compile(rf"(?<![\w/])(?:tasks?[ \t#-]{{0,8}}|#)([0-9]{{1,9}})(?![0-9])(?:{_TO})?", re.IGNORECASE)
+_NUMBER = re.compile(
+    rf"()([0-9]{{1,9}})(?=$|[ \t]{{0,8}}[-\u2013\u2014(]|[ \t]{{1,8}}(?:to|through)[ \t])(?:{_TO})?", re.IGNORECASE
 )
+_NOTE = re.compile(r"\([^()]{0,300}\)")
 _NUMBERED = re.compile(r"(?:task[ -]?)?[0-9]{1,9}", re.IGNORECASE)
 _COMMAS = re.compile(r"[,;]")
 _ANDS = re.compile(r"&|(?<=\s)and(?=\s)", re.IGNORECASE)
+_SLASHES = re.compile(r"[/+|]")
 _SIGNS = " \t*_`\"'.[]"
 
 
@@ -38,7 +40,14 @@ def resolve_dependencies(tasks: Sequence[Task]) -> tuple[tuple[Task, ...], tuple
     resolver = _Resolver(tasks)
     needs = {task.number: resolver.numbers(task) for task in tasks}
     needs = dict(_without_cycles(needs, resolver.warnings))
-    resolved = (replace(task, dependencies=tuple(f"Task {one}" for one in needs[task.number])) for task in tasks)
+    resolved = (
+        replace(
+            task,
+            dependencies=tuple(f"Task {one}" for one in needs[task.number]),
+            unclear=task.unclear or task.number in resolver.unclear,
+        )
+        for task in tasks
+    )
     return tuple(resolved), tuple(resolver.warnings)
 
 
@@ -47,6 +56,7 @@ class _Resolver:
 
     def __init__(self, tasks: Sequence[Task]) -> None:
         self.warnings: list[str] = []
+        self.unclear: set[int] = set()
         self._numbers = sorted(task.number for task in tasks)
         self._known = frozenset(self._numbers)
         longest_first = sorted(tasks, key=lambda task: -len(task.title))
@@ -63,6 +73,7 @@ class _Resolver:
                 self._found += 1
                 if self._found > _MOST_FOUND:
                     self.warnings.append(f"{task.name} and those after it wait for more than can be read")
+                    self.unclear.add(task.number)
                     return list(kept)
                 if found == task.number:
                     self.warnings.append(f"{task.name} waits for itself")
@@ -72,35 +83,66 @@ class _Resolver:
 
     def _all(self, text: str, task: Task) -> Iterator[int]:
         plain = text.strip(_SIGNS)
-        if _NONE.match(plain):
+        if _NONE.match(plain) and not _NAMED.search(plain):
             return
         if number := self._titled(plain):
             yield number
             return
-        for piece in [one.strip(_SIGNS) for one in _COMMAS.split(text)][:_MOST_PIECES]:
-            if piece:
-                yield from self._piece(piece, task)
+        pieces = [piece for one in _COMMAS.split(text) if (piece := one.strip(_SIGNS))]
+        for piece in pieces[:_MOST_PIECES]:
+            yield from self._piece(piece, task)
+        if len(pieces) > _MOST_PIECES:
+            self._is_unclear(task, pieces[_MOST_PIECES])
 
     def _piece(self, piece: str, task: Task) -> Iterator[int]:
         """A reference, a title, or several of these with "and" between them."""
         if number := self._titled(piece):
             yield number
             return
-        for part in [one.strip(_SIGNS) for one in _ANDS.split(piece)][:_MOST_PIECES]:
-            if not part:
-                continue
-            if named := _REFERENCE.match(part):
-                yield from self._referred(named, part, task)
-            elif number := self._titled(part) or self._nearest(part):
-                yield number
-            else:
-                self.warnings.append(f"{task.name} waits for {part[:80]!r}, which no task is called")
+        parts = [part for one in _ANDS.split(piece) if (part := one.strip(_SIGNS))]
+        for part in parts[:_MOST_PIECES]:
+            yield from self._part(part, task)
+        if len(parts) > _MOST_PIECES:
+            self._is_unclear(task, parts[_MOST_PIECES])
 
-    def _referred(self, named: re.Match[str], part: str, task: Task) -> Iterator[int]:
-        first = int(named[1] or named[2])
-        last = int(named[3] or first)
+    def _part(self, part: str, task: Task) -> Iterator[int]:
+        """References with other words around them, a title, or several of these with a slash between them."""
+        if number := self._titled(part):
+            yield number
+        elif named := _NUMBER.match(part):
+            yield from self._referred(named[2], named[3], part[named.end() :], task)
+        elif named_all := list(_NAMED.finditer(part)):
+            # NOTE(self): "#12" is the task of this number, or else an issue; nor is "Tasks 2..3" read in full.
+            is_issue = any(one[0].startswith("#") and int(one[1]) not in self._known for one in named_all)
+            if is_issue or any(map(str.isdigit, _NOTE.sub("", _NAMED.sub("", part)))):
+                self._is_unclear(task, part)
+                return
+            for named in named_all:
+                yield from self._referred(named[1], named[2], "", task)
+        elif number := self._nearest(part):
+            yield number
+        else:
+            found = [self._among_slashes(one.strip(_SIGNS)) for one in _SLASHES.split(part)]
+            yield from (number for number in found if number)
+            if not all(found):
+                self._is_unclear(task, part)
+
+    def _among_slashes(self, text: str) -> int | None:
+        """The task of this number or title, where others stand beside it."""
+        return int(text) if text.isascii() and text.isdigit() and int(text) in self._known else self._titled(text)
+
+    def _is_unclear(self, task: Task, part: str) -> None:
+        self.unclear.add(task.number)
+        self.warnings.append(f"{task.name} waits for {part[:80]!r}, which no task is called")
+
+    def _referred(self, first_text: str, last_text: str | None, behind: str, task: Task) -> Iterator[int]:
+        first = int(first_text)
+        last = int(last_text or first)
+        told = f"{task.name} waits for {first_text}{f'-{last_text}' if last_text else ''}"
+        if any(map(str.isdigit, _NOTE.sub("", behind))):
+            self._is_unclear(task, f"{first_text}{behind}")
         if not {first, last} <= self._known:
-            self.warnings.append(f"{task.name} waits for {part[:80]!r}, and not all of it is in the plan")
+            self.warnings.append(f"{told}, and not all of it is in the plan")
         yield from self._numbers[bisect_left(self._numbers, first) : bisect_right(self._numbers, last)]
 
     def _titled(self, text: str) -> int | None:
@@ -116,7 +158,7 @@ class _Resolver:
             self._compared += 1
             if self._compared > _MOST_COMPARED:
                 return None
-            if words in title or title in words:
+            if words in title or (len(title) >= _SHORTEST_PART and title in words):
                 return number
         return None
 

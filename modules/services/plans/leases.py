@@ -16,7 +16,7 @@ from modules.services.plans.claim_types import (
     UnassignSelf,
 )
 from modules.services.plans.claims import GRACE, LEASE, RENEWED_AFTER
-from modules.services.plans.types import ACTIVE_TASKS, Expected, Task, TaskChange
+from modules.services.plans.types import ACTIVE_TASKS, UNDONE_TASKS, Expected, Task, TaskChange
 
 LeaseStage = Literal["claiming", "held", "ending"]
 LeaseCode = Literal["keep", "renew", "restore", "lost", "over"]
@@ -83,7 +83,7 @@ def release_actions(lease: Lease, *, status: Literal["pending", "blocked", "comp
     The line is changed only where it still names us. The lock goes last: until then nobody takes a task half free.
     """
     actions: list[Action] = [] if lease.comment_id is None else [EndClaim(lease.comment_id)]
-    actions.append(ResetLine(TaskChange(status, ""), Expected(frozenset({lease.soul}))))
+    actions.append(ResetLine(TaskChange(status, ""), Expected(frozenset({lease.soul}), UNDONE_TASKS)))
     actions += [] if busy else [UnassignSelf()]
     return [*actions, DeleteLock(lease.epoch)] if lease.has_lock else actions
 

@@ -16,25 +16,36 @@ from common.text.markdown import in_code
 Section = Literal["goal", "context", "tasks", "verification"]
 
 _LINE = re.compile(r"[^\n]*\n|[^\n]+")
-_SECTION = re.compile(r" {0,3}##[ \t]+(goal|context|tasks|verification)", re.IGNORECASE)
+_SECTION = re.compile(r" {0,3}##[ \t]+[^\w\n]{0,8}(goal|context|tasks|verification)", re.IGNORECASE)
 _HEADING = re.compile(r" {0,3}##(?:[ \t]|$)")
 _TASK = re.compile(
-    r" {0,3}###[ \t]+task[ \t]+#?([0-9]{1,9})[ \t]*(?::|[-\u2013\u2014](?=[ \t]))[ \t]*(\S.*)", re.IGNORECASE
+    r" {0,3}#{2,3}[ \t]+(?P<before>(?:[^\w\n]|\[x\]){0,12}?)(?P<mark>[*_]{1,3})?"
+    r"task[ \t#*_-]{0,8}(?P<number>[0-9]{1,9})(?:[*_]{1,3})?(?!\.?\w)[ \t]{0,8}"
+    r"(?:[:\uff1a.)]|[-\u2013\u2014](?=[ \t]))?(?P<title>.*)",
+    re.IGNORECASE,
 )
+_LIKE_TASK = re.compile(r" {0,3}#{2,3}[ \t]+[^\w\n]{0,12}task(?![a-rt-z])", re.IGNORECASE)
 _ESCAPED = re.compile(r"( {0,3})\\(\\*(?:##|```|~~~).*)")
-_IN_TASK = re.compile(r" {0,3}(?:##(?:[ \t]|$)|###[ \t]+task[ \t])", re.IGNORECASE)
-_IN_CONTEXT = re.compile(r" {0,3}(?:##[ \t]+(?:goal|context|tasks|verification)|###[ \t]+task[ \t])", re.IGNORECASE)
-_ALONE = re.compile(r" {0,3}(?:##(?:[ \t]|$)|###[ \t]+task[ \t]|```|~~~)", re.IGNORECASE)
+_A_TASK = r"#{2,3}[ \t]+[\W_]{0,12}(?:x\])?[\W_]{0,12}task"
+_IN_TASK = re.compile(rf" {{0,3}}(?:##(?:[ \t]|$)|{_A_TASK})", re.IGNORECASE)
+_IN_CONTEXT = re.compile(
+    rf" {{0,3}}(?:##[ \t]+[^\w\n]{{0,8}}(?:goal|context|tasks|verification)|{_A_TASK})", re.IGNORECASE
+)
+_ALONE = re.compile(rf" {{0,3}}(?:##(?:[ \t]|$)|{_A_TASK}|```|~~~)", re.IGNORECASE)
 
 
 @dataclass(slots=True)
 class TaskBlock:
-    """The lines of one task: `heading` is the index of its heading, `end` that of the first line that is another's."""
+    """The lines of one task: `heading` is the index of its heading, `end` that of the first line that is another's.
+
+    `before` is what stands before the name of the task in its heading, such as a mark that it is done.
+    """
 
     number: int
     title: str
     heading: int
     end: int
+    before: str = ""
 
 
 @dataclass(slots=True)
@@ -43,7 +54,7 @@ class Scan:
 
     `texts` are the lines without their ends, `code` tells which belong to a code block, `sections` have the indices of
     their lines, and `tasks` are in the order of the body. `repeated` are headings with the number of an earlier task,
-    `outside` headings of tasks that stand in another section.
+    `outside` headings of tasks that stand in another section, `unread` those among the tasks without a number.
     """
 
     lines: list[str]
@@ -53,6 +64,7 @@ class Scan:
     tasks: list[TaskBlock] = field(default_factory=list)
     repeated: list[int] = field(default_factory=list)
     outside: list[int] = field(default_factory=list)
+    unread: list[int] = field(default_factory=list)
 
 
 def scan(body: str) -> Scan:
@@ -79,11 +91,13 @@ class _Reader:
         found, text = self._found, self._found.texts[place]
         if found.code[place]:
             self._keep(place)
+        elif heading := _TASK.match(text):
+            self._begin(place, heading)
         elif _HEADING.match(text):
             self._enter(place, _SECTION.match(text))
-        elif heading := _TASK.match(text):
-            self._begin(place, int(heading[1]), heading[2].strip())
         else:
+            if self._section == "tasks" and _LIKE_TASK.match(text):
+                found.unread.append(place)
             self._keep(place)
 
     def _enter(self, place: int, known: re.Match[str] | None) -> None:
@@ -97,12 +111,14 @@ class _Reader:
             if section:
                 self._found.sections.setdefault(section, [])
 
-    def _begin(self, place: int, number: int, title: str) -> None:
+    def _begin(self, place: int, heading: re.Match[str]) -> None:
         if self._section != "tasks":
             self._found.outside.append(place)
             self._keep(place)
             return
-        self._task = TaskBlock(number, title, place, place + 1)
+        number, title, mark = int(heading["number"]), heading["title"].strip(), heading["mark"] or ""
+        title = title.removesuffix("~~" if "~~" in heading["before"] else mark).strip() or f"Task {number}"
+        self._task = TaskBlock(number, title, place, place + 1, heading["before"])
         if number in self._numbers:
             self._found.repeated.append(place)
         else:

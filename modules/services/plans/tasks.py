@@ -16,13 +16,15 @@ _STATUS_LABELS = frozenset(f"{PLAN_LABEL}:{status}" for status in get_args(PlanL
 def get_claimable_tasks(plan: Plan) -> list[Task]:
     """Return the tasks that nobody has and that wait for nothing, in the order of the plan.
 
-    A task on which somebody is said to work, but nobody in particular, counts as pending.
+    A task on which somebody is said to work, but nobody in particular, counts as pending; one that is unclear is
+    nobody's to take.
     """
     completed = {task.name for task in plan.tasks if task.status == "completed"}
     return [
         task
         for task in plan.tasks
         if task.assignee is None
+        and not task.unclear
         and (task.status in _CLAIMABLE or task.status in ACTIVE_TASKS)
         and completed.issuperset(task.dependencies)
     ]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Literal
 
 TaskStatus = Literal["pending", "claimed", "in_progress", "completed", "blocked"]
@@ -11,13 +11,16 @@ PlanLabel = Literal["active", "complete", "blocked", "superseded"]
 
 ACTIVE_TASKS: frozenset[TaskStatus] = frozenset({"claimed", "in_progress"})
 """The statuses in which somebody works on a task."""
+UNDONE_TASKS: frozenset[TaskStatus] = ACTIVE_TASKS | {"pending", "blocked"}
+"""All statuses of a task that is still to be done."""
 
 
 @dataclass(frozen=True, slots=True)
 class Task:
     """One task of a plan.
 
-    `assignee` is a login without `@`, or None. `dependencies` are `Task N`, as in the plan; `files` are paths.
+    `assignee` is a login without `@`, or None. `dependencies` are `Task N`, as in the plan; `files` are paths. A task
+    is `unclear` where something of it could not be read that decides whether it is free: then nobody may claim it.
     """
 
     number: int
@@ -28,6 +31,7 @@ class Task:
     dependencies: tuple[str, ...] = ()
     files: tuple[str, ...] = ()
     description: str = ""
+    unclear: bool = field(default=False, compare=False)
 
     @property
     def id(self) -> str:
@@ -45,7 +49,7 @@ class Plan:
     """A plan.
 
     An item of `verification` that was read begins with `✓ ` where it is done and with `○ ` where it is not; one without
-    either is not done. `warnings` tell what in the text could not be taken as it stands.
+    either is not done. `warnings` tell what in the text could not be taken as it stands, a line each.
     """
 
     title: str

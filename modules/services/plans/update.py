@@ -6,10 +6,10 @@ a value stays too. A line that is missing is put under the heading.
 
 from __future__ import annotations
 
-from modules.services.plans.fields import assignee_text, read_assignee, write_assignee, write_status
+from modules.services.plans.fields import assignee_text, write_assignee, write_status
 from modules.services.plans.lines import Scan, scan
-from modules.services.plans.parse import Header, read_header, status_of
-from modules.services.plans.types import BodyUpdate, Expected, TaskChange, TaskStatus
+from modules.services.plans.parse import Header, read_header
+from modules.services.plans.types import BodyUpdate, Expected, TaskChange
 
 
 def update_task_in_plan_body(
@@ -21,14 +21,13 @@ def update_task_in_plan_body(
     if block is None:
         return BodyUpdate(body, "missing")
     header = read_header(found, block)
-    status, assignee = status_of(header), read_assignee(header.texts.get("assignee", ""))
-    if expected and not _is_as(expected, status, assignee):
+    if expected and not _is_as(expected, header):
         return BodyUpdate(body, "conflict")
     missing = []
     if change.status is not None:
         for place in header.lines.get("status", ()):
             _replace(found, place, write_status(found.texts[place], change.status))
-        if "status" not in header.lines and status != change.status:
+        if "status" not in header.lines and header.status != change.status:
             missing.append(f"**Status:** {change.status}")
     if change.assignee is not None:
         for place in header.lines.get("assignee", ()):
@@ -40,11 +39,11 @@ def update_task_in_plan_body(
     return BodyUpdate(changed, "same" if changed == body else "changed")
 
 
-def _is_as(expected: Expected, status: TaskStatus, assignee: str | None) -> bool:
+def _is_as(expected: Expected, header: Header) -> bool:
+    """Whether a task is as expected; what cannot be read is as nobody expects it."""
     names = None if expected.assignees is None else {one.lower() for one in expected.assignees}
-    return (names is None or (assignee or "").lower() in names) and (
-        expected.statuses is None or status in expected.statuses
-    )
+    is_theirs = names is None or (not header.has_unclear_assignee and (header.assignee or "").lower() in names)
+    return is_theirs and (expected.statuses is None or header.status in expected.statuses)
 
 
 def _under(header: Header, heading: int, missing: list[str]) -> int:

@@ -71,6 +71,7 @@ FORMS: Mapping[str, PhraseForm] = {
     "github.pr_closed": _optional("reason"),
     "github.plan_superseded": _optional("url"),
     "github.plan_carried_over": _optional("url tasks"),
+    "github.plan_unread": _optional("lines"),
     "github.plan_synthesized": _optional("url", SHORT_CHARS),
     "github.quality_loop": _optional(),
     "github.issue_done": _optional("url"),

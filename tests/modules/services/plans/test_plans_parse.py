@@ -6,6 +6,7 @@ import pytest
 
 from modules.services.plans.fields import read_assignee, read_status
 from modules.services.plans.parse import parse_plan
+from modules.services.plans.tasks import get_claimable_tasks
 from modules.services.plans.types import Plan, Task, TaskStatus
 from tests.cpu_time import takes_less
 from tests.modules.services.plans.plan_values import BODY, PLAN
@@ -60,6 +61,19 @@ def test_line_ends_of_another_system_change_nothing() -> None:
         ("Open", "pending"),
         ("unclaimed", "pending"),
         ("`blocked`", "blocked"),
+        ("✅ completed", "completed"),
+        (":white_check_mark:", "completed"),
+        ("[done](https://github.com/acme/site/pull/5)", "completed"),
+        ("~~pending~~ done by @sh-marvin", "completed"),
+        ("(done)", "completed"),
+        ("merged in #12", "completed"),
+        ("🚧 in progress", "in_progress"),
+        ("in progress since Monday", "in_progress"),
+        ("⏳ **Pending**", "pending"),
+        *(
+            (text, None)
+            for text in ("cancelled", "erledigt", "done?", "❌ done", "✅ pending", "open, but needs design")
+        ),
         ("complete rewrite needed", None),
         ("undone", None),
         ("after lunch", None),
@@ -129,6 +143,82 @@ def test_dependencies_in_the_words_of_people(text: str, needs: tuple[int, ...]) 
 def test_what_would_block_a_task_for_ever_is_dropped_with_a_warning(text: str, needs: tuple[int, ...]) -> None:
     assert _needs(text)[0] == tuple(f"Task {number}" for number in needs)
     assert _needs(text)[1] > 0
+
+
+@pytest.mark.parametrize(
+    ("text", "needs"),
+    [
+        ("Task 1 / Task 2", (1, 2)),
+        ("1/2", (1, 2)),
+        ("Task 1 + Task 3", (1, 3)),
+        ("#1", (1,)),
+        ("#1-#3", (1, 2, 3)),
+        ("after Task 1", (1,)),
+        ("needs #1 and task-2 first", (1, 2)),
+        ("none until Task 2", (2,)),
+        ("depends on Task 1 (the 3 imports)", (1,)),
+    ],
+)
+def test_dependencies_as_people_write_them_in_passing(text: str, needs: tuple[int, ...]) -> None:
+    assert _needs(text) == (tuple(f"Task {number}" for number in needs), 0)
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        *(f"**Status:** {text}" for text in ("cancelled", "pending review", "erledigt", "on hold", "done?", "❌ done")),
+        *(f"**Status:** {text}" for text in ("🚧 in progress", "claimed by @bob", "In Progress (Anna)")),
+        *(f"**Assignee:** {text}" for text in ("太郎", "@李雷", "Ünal", "Анна", "🦊")),
+        *(f"**Dependencies:** {text}" for text in ("the board's blessing", "TBD", "#12", "Tasks 2..3")),
+        "**Files:**\n- `README.md`\n- whatever the parser needs",
+        "| Status | done |",
+        "> **Assignee:** @bob",
+        "Words before it.\n**Status:** completed",
+        "| Dependencies | Task 2 |",
+    ],
+)
+def test_what_is_not_understood_is_nobodys_to_claim_and_is_named(fields: str) -> None:
+    plan = _plan(f"### Task 1: Read\n{fields}\n\n### Task 2: Draw\n\n### Task 3: Ship")
+    assert [task.number for task in get_claimable_tasks(plan)] == [2, 3]
+    assert [line.partition(":")[0][:6] for line in plan.warnings] == ["Task 1"]
+
+
+@pytest.mark.parametrize("heading", ["### ✅ Task 1: a", "### ~~Task 1: a~~\n**Status:** pending", "### [x] Task 1: a"])
+def test_a_heading_that_says_otherwise_frees_no_task(heading: str) -> None:
+    plan = _plan(heading)
+    assert plan.tasks[0].title == "a"
+    assert not get_claimable_tasks(plan)
+
+
+@pytest.mark.parametrize(
+    "heading",
+    [
+        "### **Task 1: a**",
+        "### Task **1**: a",
+        "### __Task 1: a__",
+        "## Task 1: a",
+        "### 📝 Task #1 - a",
+        "### Task 1. a",
+    ],
+)
+def test_the_heading_of_a_task_as_people_write_it(heading: str) -> None:
+    plan = _plan(f"{heading}\nStatus: done\n\n### Task 2: b\n")
+    assert plan.tasks == (Task(1, "a", "completed"), Task(2, "b"))
+
+
+def test_a_heading_without_a_number_is_named() -> None:
+    assert _plan("### Task One: a\n**Status:** done").warnings
+
+
+def test_fields_in_plain_text_and_files_without_backticks() -> None:
+    plan = _plan(
+        "### Task 1: a\nStatus: In Progress\n- Assignee: @bob\n**Priority:** high\nDepends on: Task 2\nFiles:\n"
+        "- src/a.ts\n- **src/b.ts** (new)\n* [ ] [c.ts](src/c.ts)\n\nWrite it.\n\n### Task 2: b\nFiles: a.py and b.py"
+    )
+    files = ("src/a.ts", "src/b.ts", "c.ts")
+    first = Task(1, "a", "in_progress", "bob", None, ("Task 2",), files, "**Priority:** high\nWrite it.")
+    assert plan.tasks == (first, Task(2, "b", files=("a.py", "b.py")))
+    assert not plan.warnings
 
 
 def test_tasks_that_wait_for_each_other_do_not_wait_for_ever() -> None:
@@ -204,6 +294,12 @@ def test_the_status_of_a_plan_follows_from_its_tasks(statuses: tuple[TaskStatus,
         ("### Task 1: a\n**Assignee:** ", ". "),
         ("### Task 1: a\n**Files:** ", "`"),
         ("### Task 1: a\n", "- `a`\n"),
+        ("### Task 1: a\n**Files:**\n", "- a.ts\n"),
+        ("### Task 1: a\n**Status:** done ", "@a-"),
+        ("### Task 1: a\n**Status:** ", "~~[x]("),
+        ("### Task 1: a\n**Dependencies:** ", "#1/"),
+        ("### Task 1: a\n", "> status "),
+        ("### ", "[x] "),
         ("### Task 1", " "),
         ("", "\\"),
     ],

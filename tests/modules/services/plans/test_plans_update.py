@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 
 from modules.services.plans.parse import parse_plan
-from modules.services.plans.types import Expected, TaskChange
+from modules.services.plans.types import UNDONE_TASKS, Expected, TaskChange
 from modules.services.plans.update import update_task_in_plan_body
 from tests.exploration import examples
 from tests.modules.services.plans.hand_edits import (
@@ -106,6 +106,13 @@ def test_a_task_is_changed_only_where_it_is_as_expected(expected: Expected, code
     found = update_task_in_plan_body(BODY, 3, TaskChange("blocked", ""), expected)
     assert found.code == code
     assert (found.body == BODY) == (code == "conflict")
+
+
+@pytest.mark.parametrize("lines", ["**Status:** cancelled", "**Status:** pending\n**Assignee:** 太郎"])
+def test_what_cannot_be_read_is_as_nobody_expects_it(lines: str) -> None:
+    body = _task(lines)
+    free = Expected(frozenset({"", "sh-marvin"}), UNDONE_TASKS)
+    assert update_task_in_plan_body(body, 1, CLAIM, free).code == "conflict"
 
 
 @given(edited_plans(), changes)
