@@ -163,6 +163,7 @@ class App:
             lives.turn_services.session_loop(),
             *lives.bluesky.loops(is_settled=lambda: stages.has_reached(Stage.SETTLED)),
             lives.commitments,
+            lives.work,
             lives.space.loop,
             *(build_histories_loop(services), *lives.github.loops()),
             *workspace_loops(services, services.integrations),

@@ -28,6 +28,7 @@ from modules.services.peers.loop import open_peers
 from modules.services.pinned_names.store import FILE as PINNED_NAMES
 from modules.services.pinned_names.store import PinnedNames
 from modules.services.voice_phrases.store import VoicePhrases
+from modules.services.work.table import WorkTable
 from modules.services.workspaces.watched import WatchedWorkspaces
 
 
@@ -63,6 +64,7 @@ class BaseServices:
         self.control = Control(home.memory)
         self.health = ServiceHealth(clock, console=self.console, timezone=settings.soul_timezone)
         self.attention = Attention()
+        self.work = WorkTable(self.database, clock)
         self.identity = Identity(home=home, agent_name=settings.agent_name)
         self.relationships = Relationships(home.memory / "relationships.json", clock)
         self.peer_registry, self.peer_histories = open_peers(home.memory, settings, clock, self.pinned_names)

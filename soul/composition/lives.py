@@ -27,6 +27,7 @@ from modules.services.presence.stream import StreamWatch
 from modules.services.presence.subscriptions import ActivitySubscriptions
 from modules.services.rights.build import build_person_requests
 from modules.services.voice_phrases.regenerate import keep_to_the_voice
+from modules.services.work.loop import build_work_loop
 from soul.composition.services import Services
 
 
@@ -63,6 +64,7 @@ class Lives:
         announcements = Announcements(services, self.turn_services.prompter, services.relationships.note_insight)
         announce_what_is_kept(services, announcements)
         keep_to_the_voice(services)
+        self.work = build_work_loop(services, handlers=(), perceivers=())
         self.stream = StreamWatch(services)
         self.owner_follow = OwnerFollow(services)
         self.subscriptions = ActivitySubscriptions(services)

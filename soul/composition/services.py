@@ -3,15 +3,10 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Callable
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
 
-import httpx
-
-from adapters.atproto.client import Atproto
 from adapters.atproto.public import public_repos
 from adapters.web.client import WebClient
 from adapters.web.transport import http_transport_factory
@@ -28,7 +23,7 @@ from modules.runtime.llm.build import open_gateway
 from modules.services.agent.identity.keeper import SelfKeeper
 from modules.services.agent.knowledge import Knowledge, open_stores
 from modules.services.moderation.moderation import Moderation
-from modules.services.outbox.account import AccountContext
+from modules.services.outbox.account import AccountContext, open_atproto
 from modules.services.outbox.gates.feed_pace import FeedPaceGate
 from modules.services.outbox.gates.pause import PauseGate
 from modules.services.outbox.outbox import Outbox
@@ -67,7 +62,7 @@ class Services(BaseServices):
         self.web = WebClient(to_bluesky())
         self.stack.push_async_callback(self.web.aclose)
         self.repos = public_repos(self.web, clock=clock, home_url=settings.home_service_url())
-        self.atproto = self._open_atproto(to_bluesky)
+        self.atproto = open_atproto(self, to_bluesky)
         self.pictures = open_pictures(settings, home.memory, clock=clock, journal=journal, stack=self.stack)
         self.account = AccountContext(
             atproto=self.atproto, journal=journal, peers=settings.soul_peers, names=self.pinned_names
@@ -101,23 +96,6 @@ class Services(BaseServices):
         self.self_keeper = SelfKeeper(
             home=home, clock=clock, journal=journal, redactor=self.redactor, publish=self.events.publish
         )
-
-    def _open_atproto(self, transport: Callable[[], httpx.AsyncBaseTransport]) -> Atproto:
-        settings = self.settings
-        atproto = Atproto(
-            service_url=settings.atproto_service_url,
-            identifier=settings.agent_bluesky_username,
-            password=settings.agent_bluesky_password.get_secret_value(),
-            session_path=self.home.session,
-            clock=self.clock,
-            min_spacing_s=self.pace.atproto_spacing_ms / 1000,
-            languages=settings.post_languages,
-            write_block_reason=self.control.write_block_reason,
-            on_response=partial(self.health.note, "Bluesky"),
-            transport=transport,
-        )
-        self.stack.push_async_callback(atproto.aclose)
-        return atproto
 
     def _build_world(self) -> World:
         settings = self.settings

@@ -45,6 +45,7 @@ OWNERS = {
     "session_messages": "modules/services/agent/sessions",
     "sessions": "modules/services/agent/sessions",
     "task_leases": "modules/services/plans",
+    "work": "modules/services/work",
 }
 
 WITHOUT_PEOPLE = {"budget_days", "feed_keys", "model_calls", "repository_verdicts", "seen_locks", "task_leases"}

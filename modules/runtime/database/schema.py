@@ -12,6 +12,7 @@ from modules.runtime.database.schema_steps import (
     SCHEDULED_ACTS,
     TASK_LEASES,
     TIED_PEOPLE,
+    WORK,
 )
 
 _FIRST = """
@@ -376,4 +377,5 @@ MIGRATIONS = (
     COUNTS_OF_THE_FORGOTTEN,
     TIED_PEOPLE,
     SCHEDULED_ACTS,
+    WORK,
 )

@@ -93,3 +93,22 @@ SCHEDULED_ACTS = """
 ALTER TABLE intents ADD COLUMN scheduled_for TEXT;
 ALTER TABLE intents ADD COLUMN own_words INTEGER NOT NULL DEFAULT 0;
 """
+
+WORK = """
+CREATE TABLE work (
+    id INTEGER PRIMARY KEY AUTOINCREMENT,
+    kind TEXT NOT NULL,
+    key TEXT NOT NULL,
+    payload TEXT NOT NULL,
+    author TEXT NOT NULL,
+    importance TEXT NOT NULL,
+    not_before TEXT NOT NULL,
+    attempts INTEGER NOT NULL DEFAULT 0,
+    state TEXT NOT NULL DEFAULT 'pending' CHECK (state IN ('pending', 'done', 'dropped')),
+    outcome TEXT NOT NULL DEFAULT '',
+    cause_id TEXT NOT NULL,
+    created_at TEXT NOT NULL,
+    UNIQUE (kind, key)
+) STRICT;
+CREATE INDEX work_waiting ON work (not_before) WHERE state = 'pending';
+"""

@@ -9,18 +9,28 @@ from __future__ import annotations
 
 import sqlite3
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from contextlib import AsyncExitStack
 from datetime import datetime
+from functools import partial
+from typing import Protocol
+
+import httpx
 
 from adapters.atproto.client import Atproto
 from adapters.atproto.types import Actor
 from common.clock import Clock, local, parse_iso, parse_iso_or_none
 from common.errors import Auth, ConfigError, Fatal, Transient
+from common.pace import Pace
 from common.result import Err
+from common.settings import Settings
+from modules.runtime.control import Control
 from modules.runtime.database import marks
 from modules.runtime.database.database import Database
+from modules.runtime.home import Home
 from modules.runtime.journal.journal import Journal
 from modules.runtime.journal.types import Entry
+from modules.runtime.service_health import ServiceHealth
 from modules.services.outbox import store
 from modules.services.outbox.types import NON_BLUESKY_KINDS, Intent, IntentState
 from modules.services.pinned_names.store import PinnedNames
@@ -71,6 +81,37 @@ class AccountContext:
 
     async def _warn(self, summary: str) -> None:
         await self._journal.record(Entry("life", "start", summary, line="warn"))
+
+
+class AccountServices(Protocol):
+    """What the client of the account is built from; `stack` closes it."""
+
+    settings: Settings
+    home: Home
+    clock: Clock
+    pace: Pace
+    control: Control
+    health: ServiceHealth
+    stack: AsyncExitStack
+
+
+def open_atproto(services: AccountServices, transport: Callable[[], httpx.AsyncBaseTransport]) -> Atproto:
+    """Return the client of our account, which is not logged in yet."""
+    settings = services.settings
+    atproto = Atproto(
+        service_url=settings.atproto_service_url,
+        identifier=settings.agent_bluesky_username,
+        password=settings.agent_bluesky_password.get_secret_value(),
+        session_path=services.home.session,
+        clock=services.clock,
+        min_spacing_s=services.pace.atproto_spacing_ms / 1000,
+        languages=settings.post_languages,
+        write_block_reason=services.control.write_block_reason,
+        on_response=partial(services.health.note, "Bluesky"),
+        transport=transport,
+    )
+    services.stack.push_async_callback(atproto.aclose)
+    return atproto
 
 
 async def log_in(atproto: Atproto, journal: Journal, clock: Clock, *, username: str) -> Actor:

@@ -15,6 +15,7 @@ from modules.services.agent.memory.people import MemoryPeople
 from modules.services.agent.sessions.people import SessionPeople
 from modules.services.inbox.people import InboxPeople
 from modules.services.outbox.people import OutboxPeople
+from modules.services.work.people import WorkPeople
 
 
 class Holder(Protocol):
@@ -73,6 +74,7 @@ _MUTED = "SELECT since FROM muted_people WHERE did = ?"
 HOLDERS: tuple[Holder, ...] = (
     InboxPeople(),
     OutboxPeople(),
+    WorkPeople(),
     SessionPeople(),
     MemoryPeople(),
     RightsPeople(),

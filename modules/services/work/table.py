@@ -1,0 +1,112 @@
+"""The rows of work in `soul.db`. A row waits (`pending`) until it is settled, so that kill -9 loses none."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Literal
+
+from common.clock import Clock, iso
+from modules.runtime.database.database import Database
+from modules.services.work.types import NewWork, WorkItem
+
+KEPT = timedelta(days=90)
+
+_COLUMNS = "id, kind, key, payload, author, importance, not_before, attempts, state, outcome, cause_id, created_at"
+# NOTE(self): the owner first; then each person in turn, the oldest row of each before anybody's second one.
+_DUE = f"""
+SELECT {_COLUMNS} FROM (
+    SELECT *, row_number() OVER (PARTITION BY author ORDER BY created_at, id) AS turn FROM work
+    WHERE state = 'pending' AND not_before <= ? AND kind IN (SELECT value FROM json_each(?))
+) ORDER BY importance <> 'owner', turn, created_at, id
+"""  # noqa: S608 - a constant
+
+
+@dataclass(slots=True)
+class WorkTable:
+    """Adds, reads and settles rows; each call is one transaction."""
+
+    database: Database
+    clock: Clock
+
+    async def add(self, *new: NewWork) -> int:
+        """Add what is not known yet, by kind and key, settled or not; return how many rows are new."""
+        now = iso(self.clock.now())
+        return await self.database.run(lambda connection: add(connection, new, now))
+
+    async def due(self, kinds: Collection[str]) -> list[WorkItem]:
+        """Return the waiting rows of these kinds whose time has come, in the order of handling."""
+        now, names = iso(self.clock.now()), json.dumps(sorted(kinds))
+        return await self.database.run(lambda connection: _items(connection, _DUE, (now, names)))
+
+    async def get(self, kind: str, key: str) -> WorkItem | None:
+        """Return one row, settled or not."""
+        query = f"SELECT {_COLUMNS} FROM work WHERE kind = ? AND key = ?"  # noqa: S608 - a constant
+        found = await self.database.run(lambda connection: _items(connection, query, (kind, key)))
+        return found[0] if found else None
+
+    async def newest(self, kind: str, limit: int, *, key_prefix: str = "") -> list[WorkItem]:
+        """Return the newest rows of a kind whose key begins with `key_prefix`, settled or not."""
+        query = (
+            f"SELECT {_COLUMNS} FROM work WHERE kind = ? AND substr(key, 1, ?) = ?"  # noqa: S608 - a constant
+            " ORDER BY created_at DESC, id DESC LIMIT ?"
+        )
+        values = (kind, len(key_prefix), key_prefix, limit)
+        return await self.database.run(lambda connection: _items(connection, query, values))
+
+    async def next_due(self, kinds: Collection[str]) -> datetime | None:
+        """Return when the next waiting row of these kinds is due, if it is not yet."""
+        query = (
+            "SELECT min(not_before) FROM work WHERE state = 'pending' AND not_before > ?"
+            " AND kind IN (SELECT value FROM json_each(?))"
+        )
+        values = (iso(self.clock.now()), json.dumps(sorted(kinds)))
+        found = await self.database.run(lambda connection: connection.execute(query, values).fetchone()[0])
+        return datetime.fromisoformat(found) if found else None
+
+    async def put_off(self, item: WorkItem, seconds: float, *, counts: bool) -> None:
+        """Let a row wait for at least `seconds`; `counts`: as one more failed try."""
+        until = iso(self.clock.now() + timedelta(seconds=max(seconds, 0.0)))
+        statement = "UPDATE work SET not_before = ?, attempts = attempts + ? WHERE id = ? AND state = 'pending'"
+        await self.database.run(lambda connection: connection.execute(statement, (until, int(counts), item.id)))
+
+    async def settle(self, item: WorkItem, state: Literal["done", "dropped"], outcome: str) -> None:
+        """Record what became of a row, and forget those settled long ago."""
+        before = iso(self.clock.now() - KEPT)
+
+        def write(connection: sqlite3.Connection) -> None:
+            connection.execute("UPDATE work SET state = ?, outcome = ? WHERE id = ?", (state, outcome, item.id))
+            connection.execute("DELETE FROM work WHERE state <> 'pending' AND created_at < ?", (before,))
+
+        await self.database.run(write)
+
+
+def add(connection: sqlite3.Connection, new: Sequence[NewWork], now: str) -> int:
+    """Add what is not known yet, as a step of a caller's transaction; return how many rows are new."""
+    before = connection.total_changes
+    connection.executemany(
+        "INSERT OR IGNORE INTO work (kind, key, payload, author, importance, not_before, cause_id, created_at)"
+        " VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
+        [
+            (
+                one.kind,
+                one.key,
+                json.dumps(dict(one.payload), ensure_ascii=False),
+                one.author,
+                one.importance,
+                iso(one.not_before) if one.not_before else "",
+                one.cause_id or f"{one.kind}:{one.key}",
+                now,
+            )
+            for one in new
+        ],
+    )
+    return connection.total_changes - before
+
+
+def _items(connection: sqlite3.Connection, query: str, values: Sequence[object]) -> list[WorkItem]:
+    rows = connection.execute(query, values)
+    return [WorkItem(**{**dict(row), "payload": json.loads(row["payload"])}) for row in rows]

@@ -1,0 +1,124 @@
+"""What a row of work is, what handles one kind of it, and what became of it."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any, Literal, Protocol
+
+from modules.runtime.llm.types import Importance
+from modules.services.outbox.types import Intent
+
+Act = Literal["done", "silent", "dropped", "later", "undecided"]
+"""`later` and `undecided` leave the row waiting; only `undecided` counts as a try."""
+
+MOST_TRIES = 5
+
+
+@dataclass(frozen=True, slots=True)
+class NewWork:
+    """What is to be done once.
+
+    Attributes:
+        kind: names the handler.
+        key: what happens once within the kind, across restarts: `<name>/<local date>`, `<repo>#<n>`.
+        payload: what the handler must know; JSON.
+        author: DID of whoever caused it; "" if nobody did.
+        importance: for the order of rows and for the budget.
+        not_before: when it is due; None if it is now.
+        cause_id: the cause of its intents in the outbox; "" for `<kind>:<key>`.
+
+    """
+
+    kind: str
+    key: str
+    payload: Mapping[str, Any] = field(default_factory=dict)
+    author: str = ""
+    importance: Importance = "own"
+    not_before: datetime | None = None
+    cause_id: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class WorkItem:
+    """A stored row. `attempts` are the failed tries so far; times are ISO-8601 UTC, `not_before` "" if it is due."""
+
+    id: int
+    kind: str
+    key: str
+    payload: Mapping[str, Any]
+    author: str
+    importance: Importance
+    not_before: str
+    attempts: int
+    state: Literal["pending", "done", "dropped"]
+    outcome: str
+    cause_id: str
+    created_at: str
+
+
+@dataclass(frozen=True, slots=True)
+class Disposition:
+    """What became of an item.
+
+    Attributes:
+        act: whether the row is settled, and how.
+        code: what was decided, for code and counts; stored as the outcome of the row.
+        reason: why, for the owner.
+        retry_in_s: for `later` and `undecided`, seconds until the item is due again; 0 for the loop's own pause.
+        intent_id: of the intent that came of it.
+        held: whether that intent waits for the owner's yes.
+
+    """
+
+    act: Act
+    code: str
+    reason: str = ""
+    retry_in_s: float = 0.0
+    intent_id: str | None = None
+    held: bool = False
+
+    @property
+    def settles(self) -> bool:
+        """Return whether the row is settled."""
+        return self.act not in {"later", "undecided"}
+
+
+class Handler(Protocol):
+    """Handles one kind of work. A handler derives from this class and says only where it differs.
+
+    Attributes:
+        kind: the kind of its rows.
+        most_tries: after so many undecided tries the row is dropped.
+        is_public: rows wait while the SOUL may not act in public.
+
+    """
+
+    kind: str
+    most_tries: int = MOST_TRIES
+    is_public: bool = True
+
+    @abstractmethod
+    async def handle(self, item: WorkItem) -> Disposition:
+        """Handle one item. A crash in the middle leaves it waiting, so each act must be one intent of its cause.
+
+        Raises:
+            BudgetExceeded: there is no budget for it; it waits.
+            Fatal: nothing can be done any more.
+            Transient: the world is briefly unable; it waits, and no try is counted.
+
+        """
+        ...
+
+    async def finish(self, item: WorkItem, accepted: Sequence[Intent]) -> Disposition | None:
+        """Return what becomes of an item whose `accepted` intents were made before a crash; None to handle it again."""
+        first = accepted[0]
+        return Disposition("done", "done-before", "done before the last restart", 0.0, first.id, first.state == "held")
+
+
+class Perceiver(Protocol):
+    """Adds rows for what is new or has come due; called before each look at the table."""
+
+    async def perceive(self) -> None: ...

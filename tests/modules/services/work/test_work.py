@@ -1,0 +1,174 @@
+"""What is to be done once is done once, in order, with a limit of tries, and told once; across restarts and kills."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import AsyncIterator, Awaitable, Callable
+from dataclasses import dataclass, field
+from datetime import timedelta
+from pathlib import Path
+
+import pytest
+
+from common.errors import BudgetExceeded, Transient
+from common.person import Person, Trace
+from modules.runtime.control import Standing
+from modules.runtime.database.functions import know_person
+from modules.runtime.scheduler.attention import Attention
+from modules.services.work.loop import WorkLoop
+from modules.services.work.people import WorkPeople
+from modules.services.work.table import WorkTable
+from modules.services.work.types import Disposition, Handler, NewWork, WorkItem
+from tests.modules.services.outbox.running_outbox import RunningOutbox, open_running_outbox, post
+
+ADA = "did:plc:ada"
+
+
+class Killed(BaseException):
+    """The process ends here."""
+
+
+@dataclass
+class Recording(Handler):
+    """Notes what it is given, and does what the test says."""
+
+    then: Callable[[WorkItem], Awaitable[Disposition]]
+    kind: str = "ritual"
+    most_tries: int = 2
+    seen: list[str] = field(default_factory=list)
+
+    async def handle(self, item: WorkItem) -> Disposition:
+        self.seen.append(item.key)
+        return await self.then(item)
+
+
+async def done(_: WorkItem) -> Disposition:
+    return Disposition("done", "kept", "as agreed")
+
+
+@pytest.fixture
+async def running(tmp_path: Path) -> AsyncIterator[RunningOutbox]:
+    async with open_running_outbox(tmp_path) as outbox:
+        yield outbox
+
+
+def table(running: RunningOutbox) -> WorkTable:
+    return WorkTable(running.database, running.clock)
+
+
+def loop(running: RunningOutbox, handler: Handler, standing: Callable[[], Standing] = Standing) -> WorkLoop:
+    return WorkLoop(
+        table=table(running),
+        handlers=(handler,),
+        perceivers=(),
+        outbox=running.outbox,
+        journal=running.journal,
+        attention=Attention(),
+        clock=running.clock,
+        standing=standing,
+    )
+
+
+async def test_a_key_is_handled_once_however_often_it_is_added_and_told_once(running: RunningOutbox) -> None:
+    handler = Recording(done)
+    assert await table(running).add(NewWork("ritual", "circle/2026-01-05")) == 1
+    for _ in range(2):
+        await loop(running, handler).run()
+        await running.restart()
+        assert await table(running).add(NewWork("ritual", "circle/2026-01-05")) == 0
+    assert handler.seen == ["circle/2026-01-05"]
+    told = [one.entry for one in await running.journal.recent(9) if one.entry.loop == "work"]
+    assert [(one.data["act"], one.data["code"], one.reason) for one in told] == [("done", "kept", "as agreed")]
+
+
+async def test_what_was_accepted_before_a_kill_is_not_done_again(running: RunningOutbox) -> None:
+    async def post_and_die(item: WorkItem) -> Disposition:
+        await running.outbox.submit(post(f"The circle of {item.key} opens."))
+        raise Killed
+
+    await table(running).add(NewWork("ritual", "circle/2026-01-05", cause_id="expression"))
+    handler = Recording(post_and_die)
+    with pytest.raises(Killed):
+        await loop(running, handler).run()
+    await running.restart()
+    await loop(running, handler).run()
+    assert len(handler.seen) == 1
+    assert len(await running.outbox.by_cause("expression")) == 1
+    row = await table(running).get("ritual", "circle/2026-01-05")
+    assert row is not None
+    assert (row.state, row.outcome) == ("done", "done-before")
+
+
+async def test_a_row_that_was_taken_and_not_settled_is_taken_again(running: RunningOutbox) -> None:
+    async def die(_: WorkItem) -> Disposition:
+        raise Killed
+
+    await table(running).add(NewWork("ritual", "circle/2026-01-05"))
+    with pytest.raises(Killed):
+        await loop(running, Recording(die)).run()
+    await running.restart()
+    handler = Recording(done)
+    await loop(running, handler).run()
+    assert handler.seen == ["circle/2026-01-05"]
+
+
+async def test_tries_have_a_limit_and_trouble_of_the_world_counts_as_none(running: RunningOutbox) -> None:
+    async def unable(_: WorkItem) -> Disposition:
+        raise Transient("no network")
+
+    async def without_budget(_: WorkItem) -> Disposition:
+        raise BudgetExceeded("nothing left today", retry_after=7200)
+
+    async def fail(_: WorkItem) -> Disposition:
+        raise ValueError("a bug")
+
+    await table(running).add(NewWork("ritual", "circle/2026-01-05"))
+    handler = Recording(unable)
+    for then in (unable, without_budget, fail, fail, fail):
+        handler.then = then
+        await loop(running, handler).run()
+        await loop(running, handler).run()  # it is not due again at once
+        await running.clock.advance(3601)
+    assert len(handler.seen) == 4
+    row = await table(running).get("ritual", "circle/2026-01-05")
+    assert row is not None
+    assert (row.state, row.outcome) == ("dropped", "failed")
+
+
+async def test_the_owner_goes_first_then_each_person_in_turn_and_nothing_before_its_time(
+    running: RunningOutbox,
+) -> None:
+    soon = running.clock.now() + timedelta(hours=1)
+    await table(running).add(
+        NewWork("ritual", "a1", author=ADA),
+        NewWork("ritual", "a2", author=ADA),
+        NewWork("ritual", "b1", author="did:plc:bob"),
+        NewWork("ritual", "later", not_before=soon),
+        NewWork("ritual", "owner", author="did:plc:owner", importance="owner"),
+    )
+    handler = Recording(done)
+    await loop(running, handler, lambda: Standing(paused=True)).run()
+    assert handler.seen == []
+    await loop(running, handler).run()
+    assert handler.seen == ["owner", "a1", "b1", "a2"]
+    await running.clock.advance(3600)
+    await loop(running, handler).run()
+    assert handler.seen[-1] == "later"
+
+
+async def test_the_work_of_a_forgotten_person_goes_and_others_name_somebody(running: RunningOutbox) -> None:
+    await table(running).add(
+        NewWork("ritual", "hers", author=ADA),
+        NewWork("ritual", f"at://{ADA}/app.bsky.feed.post/1"),
+        NewWork("ritual", "other", {"with": ADA}),
+    )
+    trace = Trace(Person(ADA, ("ada.example",)))
+
+    def forget(connection: sqlite3.Connection) -> int:
+        know_person(connection, trace.person)
+        return WorkPeople().forget(connection, trace)
+
+    assert await running.database.run(forget) == 3
+    left = await table(running).newest("ritual", 9)
+    assert [one.key for one in left] == ["other"]
+    assert ADA not in str(left[0].payload)
