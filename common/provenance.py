@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 from enum import IntEnum
+from typing import Literal
+
+Trust = Literal["stranger", "peer", "self", "owner"]
+"""Whose words something that is kept rests on: the least trusted ones."""
 
 
 class Provenance(IntEnum):

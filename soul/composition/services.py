@@ -22,6 +22,7 @@ from modules.runtime.home import Home, SoulDocument, check_self, ensure_self
 from modules.runtime.llm.build import open_gateway
 from modules.services.agent.identity.keeper import SelfKeeper
 from modules.services.agent.knowledge import Knowledge, open_stores
+from modules.services.experiences.log import ExperienceLog
 from modules.services.moderation.moderation import Moderation
 from modules.services.outbox.account import AccountContext, open_atproto
 from modules.services.outbox.gates.feed_pace import FeedPaceGate
@@ -71,6 +72,7 @@ class Services(BaseServices):
             self.stack.push_async_callback(server.aclose)
         self.people_server = server
         self.preferences = Preferences(self.repos, self.atproto, self.database, clock, self.me.owner_did, server=server)
+        self.experiences = ExperienceLog(self.database, self.preferences, self.redactor, clock)
         self.moderation = Moderation(
             atproto=self.atproto, journal=journal, clock=clock, owner_did=self.me.owner_did, speed=settings.soul_speed
         )

@@ -25,6 +25,7 @@ OWNERS = {
     "budget_days": "modules/runtime/budget",
     "direct_conversations": "modules/services/inbox",
     "direct_messages": "modules/services/inbox",
+    "experiences": "modules/services/experiences",
     "feed_keys": "modules/services/outbox",
     "forgotten_people": "modules/services/rights",
     "github_threads": "modules/services/inbox",

@@ -13,6 +13,7 @@ from common.errors import BudgetExceeded, Fatal, Transient
 from common.result import Err
 from modules.lives.bluesky.case_reader import CaseReader
 from modules.lives.bluesky.conversations import Conversations
+from modules.lives.bluesky.experienced import PostExperiences
 from modules.lives.bluesky.publish import Publisher
 from modules.lives.bluesky.report import Reporter
 from modules.lives.bluesky.respond import Responder
@@ -47,6 +48,7 @@ class Handler:
         attention: taken for one post at a time.
         standing: whether the SOUL may act.
         on_replied: called with each post that was answered, and the id of the intent of the answer.
+        experiences: keeps what each settled post was to the SOUL.
 
     """
 
@@ -66,6 +68,7 @@ class Handler:
         attention: Attention,
         standing: Callable[[], Standing],
         on_replied: Callable[[Pending, str], Awaitable[object]],
+        experiences: PostExperiences,
     ) -> None:
         self._loop = loop
         self._unread = unread
@@ -80,6 +83,7 @@ class Handler:
         self._attention = attention
         self._standing = standing
         self._on_replied = on_replied
+        self._experiences = experiences
         self.is_busy = False
 
     async def handle_batch(self, waiting: Sequence[Pending]) -> int:
@@ -140,6 +144,7 @@ class Handler:
             state: Literal["dropped", "handled"] = "dropped" if disposition.act == "dropped" else "handled"
             await self._pending.settle(item.uris, state, disposition.act)
             self._waits.forget(item.uris)
+            await self._experiences.note(item, disposition)
         elif disposition.act == "later":
             self._waits.let_wait(item.notification.uri, disposition.retry_in_s)
         await self._reporter.tell_disposition(item, disposition)

@@ -17,6 +17,7 @@ from common.pace import Pace
 from common.settings import Settings
 from modules.lives.bluesky.case_reader import CaseReader
 from modules.lives.bluesky.conversations import Conversations
+from modules.lives.bluesky.experienced import PostExperiences
 from modules.lives.bluesky.expression import Expression
 from modules.lives.bluesky.handle import Handler
 from modules.lives.bluesky.loop import (
@@ -50,6 +51,7 @@ from modules.services.agent.knowledge import Knowledge
 from modules.services.agent.skills.skills import Skills
 from modules.services.agent.turn_services import TurnServices
 from modules.services.commitments.replies import ReplyCommitments
+from modules.services.experiences.log import ExperienceLog
 from modules.services.moderation.moderation import Moderation
 from modules.services.outbox.gates.feed_pace import FeedPaceGate
 from modules.services.outbox.outbox import Outbox
@@ -111,6 +113,7 @@ class BlueskyServices(Protocol):
     skills: Skills
     knowledge: Knowledge
     gateway: LLMGateway
+    experiences: ExperienceLog
 
 
 class BlueskyState:
@@ -286,6 +289,7 @@ class BlueskyLife:
             attention=services.attention,
             standing=services.control.standing,
             on_replied=self._note_commitments,
+            experiences=PostExperiences(services.experiences, reader, services.relationships, services.outbox),
         )
 
     def _build_responder(self) -> Responder:

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import timedelta
 from typing import TypeVar
 
@@ -27,13 +27,15 @@ from modules.runtime.database import marks
 from modules.runtime.database.database import Database
 from modules.runtime.journal.journal import Journal
 from modules.runtime.journal.types import Entry, StoredEntry
-from modules.runtime.llm.types import Message
+from modules.runtime.llm.types import Message, Text
 from modules.runtime.scheduler.types import Loop, Outcome
 from modules.services.agent.memory.admission import trust_of
 from modules.services.agent.memory.sqlite_rows import remember
 from modules.services.agent.memory.types import MemoryStore, NewMemory
 from modules.services.agent.sessions.distiller import Distiller
 from modules.services.agent.sessions.types import Row, Session
+from modules.services.experiences.log import ExperienceLog
+from modules.services.experiences.types import ExperienceType, NewExperience
 from modules.services.outbox.bodies import IntentKind
 from modules.services.outbox.github_bodies import IssueCommentBody, OnGitHub, ReactionBody, ReviewBody
 from modules.services.outbox.outbox import Outbox
@@ -56,6 +58,9 @@ EXPERIENCED: tuple[IntentKind, ...] = (
 
 JOURNALLED = {"claim": ("claim-won", "claim-lost"), "workspaces": ("workspace-joined",)}
 """What it meets there, by who records it and the `act` of the entries; their `about` tells one from another."""
+
+_HELPED = frozenset({"issue comment", "reaction", "review"})
+"""What is done for others; the rest is our own work, from which we learn."""
 
 _MARK = "github.experience:"
 _INTERVAL_MS = 10 * MINUTE_MS
@@ -108,6 +113,7 @@ class GitHubExperienceLoop(Loop):
     journal: Journal
     clock: Clock
     trust: WorkspaceTrust
+    experiences: ExperienceLog
     speed: float = 1.0
 
     @property
@@ -146,6 +152,7 @@ class GitHubExperienceLoop(Loop):
             await self._settle(one, ())
             return 0
         provenance = min(row.provenance for row in rows)
+        await self._record(one, rows, provenance)
         session = Session(one.key, f"github:{one.place}".lower(), rows[0].created_at, one.at)
         tags = ("github", one.code)
         told = await self.distiller.distil(session, rows, provenance, remembered_at=one.at, tags=tags)
@@ -159,6 +166,15 @@ class GitHubExperienceLoop(Loop):
         summary = f"What happened at {one.place} is {'remembered' if memories else 'not worth a memory'}"
         await self.journal.record(Entry("life", self.name, summary, line="mem" if memories else None))
         return len(memories)
+
+    async def _record(self, one: Happening, rows: Sequence[Row], provenance: Provenance) -> None:
+        """Write it down as an experience, in our own words alone."""
+        ours = one.own or next((said for row in reversed(rows) if (said := _own_words(row))), "")
+        kind: ExperienceType = "helped_someone" if one.code in _HELPED else "learned_something"
+        new = NewExperience(kind, "github", f"github:{one.key}", f"{one.code} at {one.place}: {ours}")
+        await self.experiences.record(
+            replace(new, uri=f"https://github.com/{one.repo.full_name}", trust=trust_of(provenance))
+        )
 
     async def _settle(self, one: Happening, memories: Sequence[NewMemory]) -> None:
         now, at = self.clock.now(), parse_iso(one.at)
@@ -206,6 +222,13 @@ def _row(one: Happening, place: int, author: Account, people: TrustedAccounts, t
     is_own = provenance is Provenance.SELF
     message = Message("assistant" if is_own else "user", text if is_own else f"@{author.login}: {text}")
     return Row(one.key, place, message.role, message, 0, provenance, one.at)
+
+
+def _own_words(row: Row) -> str:
+    """The text of a row of ours; "" where it is somebody else's."""
+    content = row.message.content
+    texts = [content] if isinstance(content, str) else [one.text for one in content if isinstance(one, Text)]
+    return " ".join(texts) if row.provenance is Provenance.SELF else ""
 
 
 def _done(intent: Intent) -> Happening | None:

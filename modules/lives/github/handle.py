@@ -41,6 +41,8 @@ from modules.lives.github.types import (
 from modules.runtime.journal.journal import Journal
 from modules.runtime.journal.types import Entry
 from modules.runtime.llm.types import Importance
+from modules.services.experiences.log import ExperienceLog
+from modules.services.experiences.types import NewExperience
 from modules.services.inbox.threads import NewThread, WaitingThread
 from modules.services.outbox.bodies import IntentKind
 from modules.services.outbox.github_bodies import IssueCommentBody, IssueUpdateBody
@@ -98,6 +100,7 @@ class ThreadHandler:
         trust: WorkspaceTrust,
         watched: Callable[[], Collection[str]],
         note_insight: NoteInsight,
+        experiences: ExperienceLog,
         speed: float,
     ) -> None:
         self._github = github
@@ -111,6 +114,7 @@ class ThreadHandler:
         self._trust = trust
         self._watched = watched
         self._note_insight = note_insight
+        self._experiences = experiences
         self._speed = speed
         self._tries: dict[str, int] = {}
         self._told_to_wait: set[str] = set()
@@ -142,6 +146,11 @@ class ThreadHandler:
         if disposition.act == "left":
             self._state.note(waiting.key, Left(disposition.reason))
         if disposition.act in {"commented", "reviewed", "left", "silent", "dropped"}:
+            if disposition.act == "silent":
+                silence = NewExperience(
+                    "chose_silence", "github", waiting.cause_id, disposition.reason, uri=waiting.url, trust="stranger"
+                )
+                await self._experiences.record(silence)
             await self._state.settle(waiting, "dropped" if disposition.act == "dropped" else "handled", disposition.act)
             await self._mark_read(waiting)
             self._tries.pop(waiting.cause_id, None)

@@ -27,6 +27,7 @@ from modules.services.agent.identity.identity import Me
 from modules.services.agent.knowledge import Knowledge
 from modules.services.agent.skills.skills import Skills
 from modules.services.agent.turn_services import TurnServices
+from modules.services.experiences.log import ExperienceLog
 from modules.services.outbox.outbox import Outbox
 from modules.services.outbox.rules.waits import PersonTurns, Waits
 from modules.services.peers.accounts import Relationships
@@ -61,6 +62,7 @@ class GitHubServices(Protocol):
     attention: Attention
     control: Control
     foreign: ForeignRepositories
+    experiences: ExperienceLog
 
 
 class GitHubLife:
@@ -114,6 +116,7 @@ class GitHubLife:
             journal=services.journal,
             clock=services.clock,
             trust=services.trust,
+            experiences=services.experiences,
             speed=settings.soul_speed,
         )
 
@@ -151,5 +154,6 @@ class GitHubLife:
             trust=services.trust,
             watched=services.workspaces.names,
             note_insight=services.relationships.note_insight,
+            experiences=services.experiences,
             speed=speed,
         )

@@ -10,6 +10,7 @@ from typing import Literal
 
 from common.clock import Clock
 from common.errors import BudgetExceeded, Fatal, Transient
+from common.provenance import Trust
 from common.text.untrusted import clean
 from modules.lives.messages.others_policy import Standing, is_settled, ready_in_s, verdict_on
 from modules.lives.messages.respond_others import OthersResponder
@@ -18,6 +19,8 @@ from modules.lives.messages.types import Burst, Line, MessageAct, MessageDisposi
 from modules.runtime.journal.journal import Journal
 from modules.runtime.journal.types import Entry
 from modules.runtime.llm.types import Importance
+from modules.services.experiences.log import ExperienceLog
+from modules.services.experiences.types import ExperienceType, NewExperience
 from modules.services.inbox.messages import WaitingMessage
 from modules.services.outbox.bodies import DirectMessageBody
 from modules.services.outbox.outbox import Outbox
@@ -61,6 +64,7 @@ class OthersHandler:
         etiquette: Etiquette,
         preferences: Preferences,
         relationships: Relationships,
+        experiences: ExperienceLog,
         turns: PersonTurns,
         journal: Journal,
         clock: Clock,
@@ -73,6 +77,7 @@ class OthersHandler:
         self._etiquette = etiquette
         self._preferences = preferences
         self._relationships = relationships
+        self._experiences = experiences
         self._turns = turns
         self._journal = journal
         self._clock = clock
@@ -205,6 +210,18 @@ class OthersHandler:
                     self._relationships.record_message(
                         burst.author, key_of(message), message.sent_at, responded=disposition.act == "answered"
                     )
+            await self._experience(burst, disposition)
+
+    async def _experience(self, burst: Burst, disposition: MessageDisposition) -> None:
+        """Keep that they wrote and were answered, or not; what was said stays between us."""
+        if disposition.held or disposition.act not in {"answered", "silent"}:
+            return
+        kind: ExperienceType = "helped_someone" if disposition.act == "answered" else "chose_silence"
+        trust: Trust = "stranger" if self._etiquette.is_stranger(burst.talk.did) else "peer"
+        handle = f"@{burst.talk.handle}"
+        await self._experiences.record(
+            NewExperience(kind, "message", burst.uri, "", burst.talk.did, handle, trust=trust)
+        )
 
     async def _tell(self, burst: Burst, disposition: MessageDisposition) -> None:
         """Write to the journal what became of it. That it has to wait is told once, however often it is looked at."""

@@ -27,6 +27,7 @@ from modules.runtime.scheduler.types import Loop
 from modules.services.agent.identity.identity import Me
 from modules.services.agent.skills.skills import Skills
 from modules.services.agent.turn_services import TurnServices
+from modules.services.experiences.log import ExperienceLog
 from modules.services.outbox.outbox import Outbox
 from modules.services.outbox.rules.etiquette import Etiquette
 from modules.services.outbox.rules.waits import PersonTurns, Waits
@@ -57,6 +58,7 @@ class MessageServices(Protocol):
     relationships: Relationships
     attention: Attention
     control: Control
+    experiences: ExperienceLog
 
 
 def message_loops(
@@ -113,6 +115,7 @@ def _others_loop(
         etiquette=services.etiquette,
         preferences=services.preferences,
         relationships=services.relationships,
+        experiences=services.experiences,
         turns=PersonTurns(clock, speed, journal=services.journal, loop=OTHERS, about="direct messages"),
         journal=services.journal,
         clock=clock,

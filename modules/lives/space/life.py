@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from ipaddress import ip_address
 from typing import Protocol
@@ -25,7 +25,7 @@ from modules.lives.space.perceive import Perceiver
 from modules.lives.space.prompting import PromptWriter
 from modules.lives.space.respond import Responder
 from modules.lives.space.snapshot import SnapshotBuilder
-from modules.lives.space.speak import Experiences, Speaker
+from modules.lives.space.speak import Experience, Experiences, Speaker
 from modules.lives.space.state import Conversation
 from modules.lives.space.types import IntentClassifier
 from modules.lives.space.validator import MessageValidator
@@ -42,6 +42,8 @@ from modules.services.agent.verdicts import Verdicts
 from modules.services.commitments.events import CommitmentKept, CommitmentsReady
 from modules.services.commitments.queue import CommitmentQueue
 from modules.services.commitments.writer import CommitmentWriter
+from modules.services.experiences.log import ExperienceLog
+from modules.services.experiences.types import ExperienceType
 from modules.services.peers.room_identity import IdentityPublisher
 from modules.services.peers.room_members import PeerRelationships
 from modules.services.voice_phrases.store import Phrase, VoicePhrases
@@ -49,7 +51,7 @@ from modules.services.voice_phrases.store import Phrase, VoicePhrases
 CONFIG, RELATIONSHIPS = "space-config.json", "peer_relationships.json"
 
 
-async def no_experience(kind: str, what: str) -> None:
+async def no_experience(kind: ExperienceType, what: str, ours: str = "") -> None:
     """Keep no experience."""
 
 
@@ -68,6 +70,7 @@ class SharedServices(Protocol):
     events: EventBus
     knowledge: Knowledge
     gateway: LLMGateway
+    experiences: ExperienceLog
 
 
 class RoomAccess(Protocol):
@@ -110,7 +113,7 @@ class SpaceServices:
     mute_reason: Callable[[], str]
     session_key: str
     wake_commitments: Callable[[], None] = lambda: None
-    experience: Callable[[str, str], Awaitable[None]] = no_experience
+    experience: Experience = no_experience
     timezone: str = ""
     is_trusted_room: Callable[[], bool] = lambda: True
     first_look: FirstLook | None = None
@@ -151,7 +154,13 @@ def space_services(
         return bool(settings.space_url) or is_on_this_machine(access.room.url)
 
     experiences = Experiences(
-        knowledge.stores.memories, journal, clock, knowledge.room_session, settings.soul_timezone, is_trusted_room
+        knowledge.stores.memories,
+        services.experiences,
+        journal,
+        clock,
+        knowledge.room_session,
+        settings.soul_timezone,
+        is_trusted_room,
     )
     services.events.subscribe(CommitmentKept, experiences.keep_commitment)
     return SpaceServices(

@@ -10,12 +10,12 @@ from __future__ import annotations
 
 import asyncio
 import random
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
 from adapters.space.client import SpaceClient
-from common.clock import Clock, local
+from common.clock import Clock, iso, local
 from common.constants import SECOND_MS
 from common.errors import PolicyBlocked, Transient
 from common.provenance import Provenance
@@ -36,10 +36,12 @@ from modules.lives.space.types import HistoryEntry, Speech
 from modules.lives.space.validator import outdated
 from modules.runtime.journal.journal import Journal
 from modules.runtime.journal.types import Entry
-from modules.services.agent.memory.admission import BODY_LENGTH, Words, admitted
+from modules.services.agent.memory.admission import BODY_LENGTH, Words, admitted, trust_of
 from modules.services.agent.memory.types import MemoryStore, NewMemory
 from modules.services.commitments.events import CommitmentKept
 from modules.services.commitments.naming import title_of
+from modules.services.experiences.log import ExperienceLog
+from modules.services.experiences.types import ExperienceType, NewExperience
 from modules.services.peers.room_members import PeerRelationships
 
 DELIVERY_WAIT_S = 75.0
@@ -48,8 +50,8 @@ _MADE = "it was made already"
 _EXPERIENCE_MESSAGES = 5
 _EXPERIENCE_CHARS = 2000
 
-Experience = Callable[[str, str], Awaitable[None]]
-"""Told of something worth remembering: its kind, and what happened."""
+Experience = Callable[[ExperienceType, str, str], Awaitable[None]]
+"""Told of something worth remembering: its kind, what happened, and which words in it are ours."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -227,10 +229,11 @@ class Speaker:
         told = " | ".join(
             f"{shown(one.name, is_host=one.is_host)}: {one_line(one.content, _EXPERIENCE_CHARS)}" for one in last
         )
+        ours = next((one.content for one in reversed(last) if one.is_me), "")
         peer = next((one for one in reversed(last) if not (one.is_host or one.is_me)), None)
         if peer:
             self.relationships.record_memorable_exchange(peer.name, peer.content)
-        await self.experience("connection_formed", told)
+        await self.experience("saw_perspective" if peer else "connection_formed", told, ours)
         await self.reporter.happened("space_participation", f"{talk.spoken} messages spoken")
 
 
@@ -238,13 +241,17 @@ def _with_commitments(proposed: ProposedMessage, planned: Sequence[PlannedCommit
     return replace(proposed, commitments=tuple(one.commitment for one in planned))
 
 
-_SUBJECTS = {"connection_formed": "A talk in the room", "helped_someone": "A commitment fulfilled"}
+_SUBJECTS: Mapping[ExperienceType, str] = {
+    "connection_formed": "A talk in the room",
+    "saw_perspective": "A talk in the room",
+    "helped_someone": "A commitment fulfilled",
+}
 _IMPORTANCE = 2
 
 
 @dataclass(frozen=True, slots=True)
 class Experiences:
-    """Keeps experiences of the room as memories.
+    """Keeps experiences of the room: as memories, and in the log from which the SOUL learns.
 
     Attributes:
         session_key: of the session that keeps the talk of the room.
@@ -254,17 +261,21 @@ class Experiences:
     """
 
     store: MemoryStore
+    log: ExperienceLog
     journal: Journal
     clock: Clock
     session_key: str
     timezone: str = ""
     is_trusted_room: Callable[[], bool] = lambda: True
 
-    async def keep(self, kind: str, what: str) -> None:
-        """Save an experience; a failure goes to the journal."""
+    async def keep(self, kind: ExperienceType, what: str, ours: str = "") -> None:
+        """Save an experience, of which `ours` are our own words; a failure goes to the journal."""
         now = self.clock.now()
         try:
             whose = Provenance.PEER if self.is_trusted_room() else Provenance.STRANGER
+            if ours:
+                key = f"{self.session_key}/{iso(now)}"
+                await self.log.record(NewExperience(kind, "space", key, ours, trust=trust_of(whose)))
             await self.store.save(
                 experience_of(kind, what, now, Words(whose, whose, self.session_key), self.timezone), now
             )
@@ -278,7 +289,7 @@ class Experiences:
             await self.keep("helped_someone", title_of(event.commitment))
 
 
-def experience_of(kind: str, what: str, now: datetime, words: Words, timezone: str = "") -> NewMemory:
+def experience_of(kind: ExperienceType, what: str, now: datetime, words: Words, timezone: str = "") -> NewMemory:
     """The memory that an experience becomes: an episode of its own, whatever was remembered before."""
     subject = f"{_SUBJECTS.get(kind, kind)}, {local(now, timezone):%Y-%m-%d %H:%M:%S}"
     return admitted(NewMemory("episode", subject, what[:BODY_LENGTH], ("experience", kind), _IMPORTANCE), words)

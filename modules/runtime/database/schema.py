@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from modules.runtime.database.schema_steps import (
     COUNTS_OF_THE_FORGOTTEN,
+    EXPERIENCES,
     GITHUB_THREADS,
     REPOSITORY_VERDICTS,
     SCHEDULED_ACTS,
@@ -378,4 +379,5 @@ MIGRATIONS = (
     TIED_PEOPLE,
     SCHEDULED_ACTS,
     WORK,
+    EXPERIENCES,
 )

@@ -112,3 +112,21 @@ CREATE TABLE work (
 ) STRICT;
 CREATE INDEX work_waiting ON work (not_before) WHERE state = 'pending';
 """
+
+EXPERIENCES = """
+CREATE TABLE experiences (
+    id INTEGER PRIMARY KEY AUTOINCREMENT,
+    at TEXT NOT NULL,
+    type TEXT NOT NULL,
+    source TEXT NOT NULL,
+    key TEXT NOT NULL UNIQUE,
+    about TEXT NOT NULL,
+    did TEXT NOT NULL,
+    person TEXT NOT NULL,
+    uri TEXT NOT NULL,
+    trust TEXT NOT NULL CHECK (trust IN ('stranger', 'peer', 'self', 'owner')),
+    version TEXT NOT NULL DEFAULT ''
+) STRICT;
+CREATE INDEX experiences_open ON experiences (id) WHERE version = '';
+CREATE INDEX experiences_by_person ON experiences (did);
+"""

@@ -48,6 +48,7 @@ from modules.services.agent.turn.facts import agent_facts
 from modules.services.agent.turn.runner import TurnRunner
 from modules.services.agent.wakeup.gathering import WakeupGathering
 from modules.services.agent.wakeup.keeper import WakeupContext, wakeup_file
+from modules.services.experiences.log import ExperienceLog
 from modules.services.outbox.outbox import Outbox
 
 _EXTRACTION = "memory-extraction"
@@ -87,6 +88,7 @@ class TurnDependencies(Protocol):
     outbox: Outbox
     knowledge: Knowledge
     gateway: LLMGateway
+    experiences: ExperienceLog
 
     @property
     def preferences(self) -> Consents: ...
@@ -237,6 +239,7 @@ class TurnServices:
             journal=services.journal,
             clock=services.clock,
             situation=situation,
+            experiences=services.experiences,
         )
 
     def session_loop(self) -> SessionLoop:

@@ -10,6 +10,7 @@ from adapters.github.client import GitHub
 from adapters.github.types import Repo
 from adapters.space.client import SpaceClient
 from common.clock import Clock
+from common.provenance import Trust
 from common.redact import Redactor
 from common.settings import Settings
 from modules.runtime.events import EventBus
@@ -21,13 +22,18 @@ from modules.services.agent.identity.identity import Me
 from modules.services.agent.prompt.prompter import Prompter
 from modules.services.agent.skills.skills import Skills
 from modules.services.commitments.announce import Announcer
+from modules.services.commitments.events import CommitmentKept
 from modules.services.commitments.fulfil import Fulfiller
 from modules.services.commitments.loop import CommitmentLoop
+from modules.services.commitments.naming import title_of
 from modules.services.commitments.plans import PlanMaker
 from modules.services.commitments.presence import Presence
 from modules.services.commitments.queue import CommitmentQueue
 from modules.services.commitments.runner import CommitmentRunner
+from modules.services.commitments.types import QueuedCommitment
 from modules.services.commitments.writer import CommitmentWriter
+from modules.services.experiences.log import ExperienceLog
+from modules.services.experiences.types import NewExperience
 from modules.services.outbox.outbox import Outbox
 from modules.services.outbox.senders.space import SpaceSender
 from modules.services.plans.compose import PlanComposer
@@ -56,6 +62,7 @@ class CommitmentServices(Protocol):
     github: GitHub
     workspaces: WatchedWorkspaces
     social_only: bool
+    experiences: ExperienceLog
 
 
 class RoomAccess(Protocol):
@@ -93,6 +100,18 @@ def build_commitment_writer(services: CommitmentServices, prompter: Prompter) ->
     )
 
 
+async def _remember_kept(services: CommitmentServices, kept: QueuedCommitment) -> None:
+    """Keep as an experience that a commitment was fulfilled; those of a room are kept by the life there."""
+    if kept.source == "space":
+        return
+    uri = kept.source_thread_uri
+    did = uri.removeprefix("at://").partition("/")[0] if uri.startswith("at://") else ""
+    trust: Trust = "owner" if did == services.me.owner_did else "stranger"
+    await services.experiences.record(
+        NewExperience("helped_someone", "commitment", kept.id, title_of(kept), did, uri=uri, trust=trust)
+    )
+
+
 def build_commitment_loop(
     services: CommitmentServices,
     access: RoomAccess,
@@ -103,6 +122,7 @@ def build_commitment_loop(
 ) -> CommitmentLoop:
     """Return the loop that fulfils commitments; those of a room wait half a minute for the room to be known."""
     clock, started = services.clock, services.clock.monotonic()
+    services.events.subscribe(CommitmentKept, lambda event: _remember_kept(services, event.commitment))
     runner = CommitmentRunner(
         queue=queue,
         fulfiller=_build_fulfiller(services),

@@ -13,6 +13,7 @@ from modules.runtime.database.people import MarksPeople
 from modules.runtime.journal.people import JournalPeople
 from modules.services.agent.memory.people import MemoryPeople
 from modules.services.agent.sessions.people import SessionPeople
+from modules.services.experiences.people import ExperiencePeople
 from modules.services.inbox.people import InboxPeople
 from modules.services.outbox.people import OutboxPeople
 from modules.services.work.people import WorkPeople
@@ -75,6 +76,7 @@ HOLDERS: tuple[Holder, ...] = (
     InboxPeople(),
     OutboxPeople(),
     WorkPeople(),
+    ExperiencePeople(),
     SessionPeople(),
     MemoryPeople(),
     RightsPeople(),

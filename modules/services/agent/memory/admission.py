@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from common.provenance import Provenance
-from modules.services.agent.memory.types import KINDS, OWNER_SOURCE, Kind, NewMemory, Trust
+from common.provenance import Provenance, Trust
+from modules.services.agent.memory.types import KINDS, OWNER_SOURCE, Kind, NewMemory
 from modules.services.agent.session_keys import OWNER_SESSION
 
 SUBJECT_LENGTH, BODY_LENGTH, TAG_LENGTH, MOST_TAGS = 200, 4000, 40, 8

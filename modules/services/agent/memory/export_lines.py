@@ -11,9 +11,10 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field, TypeAdapter, 
 
 from common.clock import iso, parse_iso
 from common.errors import SoulError
+from common.provenance import Trust
 from modules.services.agent.memory import policy
 from modules.services.agent.memory.profiles import FIELD_LENGTH, VALUE_LENGTH, Subject
-from modules.services.agent.memory.types import Kind, NewMemory, Trust
+from modules.services.agent.memory.types import Kind, NewMemory
 
 VERSION = 1
 MARKS = ("commissioned_at",)

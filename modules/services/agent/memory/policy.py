@@ -20,7 +20,8 @@ from datetime import datetime
 from typing import get_args
 
 from common.clock import iso
-from modules.services.agent.memory.types import Kind, Memory, NewMemory, Trust
+from common.provenance import Trust
+from modules.services.agent.memory.types import Kind, Memory, NewMemory
 
 ACCUMULATING: frozenset[Kind] = frozenset({"episode", "daily"})
 TRUSTS: tuple[Trust, ...] = get_args(Trust)

@@ -12,9 +12,9 @@ from dataclasses import dataclass
 
 from common.clock import Clock, local, parse_iso
 from common.errors import Transient
-from common.provenance import Provenance
+from common.provenance import Provenance, Trust
 from modules.services.agent.framing import Framer
-from modules.services.agent.memory.types import Memory, MemoryStore, Query, Trust
+from modules.services.agent.memory.types import Memory, MemoryStore, Query
 from modules.services.agent.skills.skills import Skills
 
 RECALL_ENTRIES = 8

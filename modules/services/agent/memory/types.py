@@ -7,10 +7,11 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Literal, Protocol, get_args
 
+from common.provenance import Trust
+
 Kind = Literal["fact", "preference", "person", "lesson", "protocol", "decision", "episode", "curated", "daily"]
 KINDS: tuple[Kind, ...] = get_args(Kind)
 
-Trust = Literal["stranger", "peer", "self", "owner"]
 """Whose words a memory rests on, least trusted first."""
 
 PRIVATE_KINDS: frozenset[Kind] = frozenset({"preference", "curated"})

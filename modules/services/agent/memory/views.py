@@ -11,9 +11,10 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
+from common.provenance import Trust
 from common.text.markdown import Heading, in_code, outline, split_at
 from modules.services.agent.memory import policy
-from modules.services.agent.memory.types import Memory, Trust
+from modules.services.agent.memory.types import Memory
 
 VIEW = "MEMORY.md"
 PREAMBLE = "Before the first heading"

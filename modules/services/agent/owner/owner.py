@@ -33,6 +33,8 @@ from modules.services.agent.skills.skills import Skills
 from modules.services.agent.tools.types import OwnerRequest, Turn
 from modules.services.agent.turn.loop import TurnResult
 from modules.services.agent.turn.runner import TurnRunner
+from modules.services.experiences.log import ExperienceLog
+from modules.services.experiences.types import NewExperience
 
 _SKILL = "owner-communication"
 _FIRST_SKILL = "commissioning"
@@ -69,6 +71,7 @@ class OwnerTalk:
         journal: Journal,
         clock: Clock,
         situation: Callable[[], Awaitable[str]],
+        experiences: ExperienceLog,
     ) -> None:
         self._me = me
         self._prompter = prompter
@@ -82,6 +85,7 @@ class OwnerTalk:
         self._journal = journal
         self._clock = clock
         self._situation = situation
+        self._experiences = experiences
 
     async def receive(self, line: str) -> OwnerMessage:
         """Keep one message; it is on the disk when this returns. Raises `StorageError`."""
@@ -152,6 +156,14 @@ class OwnerTalk:
             return OwnerAnswer(message, failed=error)
         if turn_result.stopped in UNFINISHED and not turn_result.text.strip():
             raise Transient(f"There is no answer yet: {UNFINISHED[turn_result.stopped]}")
+        guidance = NewExperience(
+            "owner_guidance",
+            "message" if message.via else "terminal",
+            f"{OWNER_CAUSE}:{message.id}:{message.received_at}",
+            message.text,
+            trust="owner",
+        )
+        await self._experiences.record(guidance)
         acts = [call.name for call, result in turn_result.calls if not result.is_error]
         await self._journal.record(
             Entry(

@@ -322,7 +322,7 @@ def _agent(life: RunningSoul, client: SpaceClient, *, social_only: bool) -> Agen
         rng=services.rng,
     )
 
-    async def experience(kind: str, what: str) -> None:
+    async def experience(kind: str, what: str, ours: str) -> None:
         experiences.append((kind, what))
 
     space = build_space_life(

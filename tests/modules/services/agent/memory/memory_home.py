@@ -9,13 +9,14 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from common.clock import FakeClock
+from common.provenance import Trust
 from modules.runtime.database.database import Database
 from modules.runtime.database.schema import MIGRATIONS
 from modules.runtime.home import Home
 from modules.services.agent.framing import Framer
 from modules.services.agent.memory.recall import MemoryRenderer
 from modules.services.agent.memory.sqlite_store import SqliteMemories
-from modules.services.agent.memory.types import Kind, NewMemory, Trust
+from modules.services.agent.memory.types import Kind, NewMemory
 from modules.services.agent.memory.view_sync import DayFiles, MemoryFile
 from modules.services.agent.owner_files import LocalOwnerFiles
 from modules.services.agent.skills.contracts import SKILL_CONTRACTS

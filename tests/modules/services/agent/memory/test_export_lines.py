@@ -15,10 +15,11 @@ from typing import Any, cast
 import pytest
 
 from common.errors import SoulError
+from common.provenance import Trust
 from modules.services.agent.memory.export import Restored, Snapshots, snapshot_lines
 from modules.services.agent.memory.export_lines import parse_lines
 from modules.services.agent.memory.profiles import Profile, Profiles
-from modules.services.agent.memory.types import KINDS, NewMemory, Query, Trust
+from modules.services.agent.memory.types import KINDS, NewMemory, Query
 from tests.known_profiles import set_profiles
 from tests.modules.services.agent.memory.memory_home import MemoryHome, open_memory_home
 

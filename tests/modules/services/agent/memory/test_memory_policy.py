@@ -11,8 +11,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from common.clock import iso
+from common.provenance import Trust
 from modules.services.agent.memory import policy
-from modules.services.agent.memory.types import Kind, Memory, NewMemory, Trust
+from modules.services.agent.memory.types import Kind, Memory, NewMemory
 
 NOW = datetime(2026, 1, 5, tzinfo=UTC)
 

@@ -7,7 +7,8 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from modules.services.agent.memory.types import Kind, Memory, MemoryStore, NewMemory, Query, Trust
+from common.provenance import Trust
+from modules.services.agent.memory.types import Kind, Memory, MemoryStore, NewMemory, Query
 
 NOW = datetime(2026, 1, 5, 12, 0, tzinfo=UTC)
 DAY = timedelta(days=1)

@@ -1,0 +1,58 @@
+"""Which experience a handled post leaves: in our own words, or in the owner's; never in anybody else's."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from common.provenance import Trust
+from common.text.closings import asks
+from modules.lives.bluesky.case_reader import CaseReader
+from modules.lives.bluesky.types import Act, Disposition, Pending
+from modules.services.experiences.log import ExperienceLog
+from modules.services.experiences.types import ExperienceType, NewExperience
+from modules.services.outbox.outbox import Outbox
+from modules.services.peers.accounts import Relationships
+
+_GUIDANCE_CHARS, _CONTACT_CHARS, _QUOTE_CHARS = 10, 20, 30
+_SILENT: frozenset[Act] = frozenset({"silent", "concluded", "left", "skipped"})
+
+
+@dataclass(frozen=True, slots=True)
+class PostExperiences:
+    """Writes them to `log`."""
+
+    log: ExperienceLog
+    reader: CaseReader
+    relationships: Relationships
+    outbox: Outbox
+
+    async def note(self, item: Pending, disposition: Disposition) -> None:
+        """Keep what a settled post was to us; a reply that waits for the owner's yes was not given yet."""
+        post, importance = item.notification, self.reader.importance_of(item.notification)
+        if importance == "owner":
+            if len(post.text) > _GUIDANCE_CHARS:
+                await self.log.record(NewExperience("owner_guidance", "bluesky", post.uri, post.text, trust="owner"))
+            return
+        kind = self._type_of(item, disposition)
+        if kind is None or disposition.held:
+            return
+        intent = await self.outbox.get(disposition.intent_id) if disposition.intent_id else None
+        about = disposition.reason if kind == "chose_silence" else intent.body.public_text if intent else ""
+        trust: Trust = "stranger" if importance == "stranger" else "peer"
+        author = post.author
+        await self.log.record(
+            NewExperience(kind, "bluesky", post.uri, about, author.did, f"@{author.handle}", post.uri, trust)
+        )
+
+    def _type_of(self, item: Pending, disposition: Disposition) -> ExperienceType | None:
+        post = item.notification
+        if disposition.act in _SILENT:
+            return "chose_silence"
+        if disposition.act != "replied":
+            return None
+        known = self.relationships.get(post.author.did)
+        if len(post.text) > _CONTACT_CHARS and (known is None or len(known.interactions) <= 1):
+            return "connection_formed"
+        if post.kind == "quote" and len(post.text) > _QUOTE_CHARS:
+            return "idea_resonated"
+        return "helped_someone" if asks(post.text) else "saw_perspective"

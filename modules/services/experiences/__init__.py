@@ -1,0 +1,1 @@
+"""What the SOUL lived through and may learn from, as every life writes it down."""

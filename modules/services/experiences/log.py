@@ -1,0 +1,127 @@
+"""Keeps experiences in `soul.db` until a reflection has taken them up; once for each key, and none of who denies it."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass, fields
+from datetime import timedelta
+from typing import Protocol
+
+from common.clock import Clock, iso
+from common.redact import Redactor
+from common.text.untrusted import clean
+from modules.runtime.database.database import Database
+from modules.services.experiences.types import Experience, NewExperience, TimeSpan
+
+MOST_OPEN = 50
+KEPT = timedelta(days=30)
+
+_SAME = timedelta(hours=24)
+_MOST_CHARS = 2_000
+_ROW = "id, at, type, source, key, about, did, person, uri, trust"
+_PEOPLE_PREFIX = "did:"
+
+
+class Choices(Protocol):
+    """What a person allows."""
+
+    @property
+    def inference(self) -> str: ...
+
+
+class Consents(Protocol):
+    """What people allow to be done with what they wrote, and who is forgotten."""
+
+    async def of(self, dids: Iterable[str], /) -> Mapping[str, Choices]: ...
+
+    async def forgotten(self, dids: Iterable[str], /) -> frozenset[str]: ...
+
+
+@dataclass(slots=True)
+class ExperienceLog:
+    """The experiences of one SOUL."""
+
+    database: Database
+    consents: Consents
+    redactor: Redactor
+    clock: Clock
+
+    async def record(self, new: NewExperience) -> bool:
+        """Keep an experience; return whether it is new.
+
+        None is kept of a person who denies inference, whose choice could not be read, or who is forgotten. What is the
+        same as another of the last 24 hours is left out, but for the owner's guidance.
+        """
+        if not await self._may_keep(new):
+            return False
+        now = self.clock.now()
+        about = self.redactor.text(" ".join(clean(new.about).split()))[:_MOST_CHARS]
+
+        def write(connection: sqlite3.Connection) -> bool:
+            if new.type != "owner_guidance" and _is_repeated(connection, new, about, iso(now - _SAME)):
+                return False
+            cursor = connection.execute(
+                f"INSERT OR IGNORE INTO experiences ({_ROW}) VALUES (NULL, ?, ?, ?, ?, ?, ?, ?, ?, ?)",  # noqa: S608 - a constant
+                (iso(now), new.type, new.source, new.key, about, new.did, new.person, new.uri, new.trust),
+            )
+            _trim(connection)
+            connection.execute("DELETE FROM experiences WHERE version <> '' AND at < ?", (iso(now - KEPT),))
+            return cursor.rowcount > 0
+
+        return await self.database.run(write)
+
+    async def open(self) -> list[Experience]:
+        """Return what no reflection has taken up yet, the oldest first."""
+        query = f"SELECT {_ROW} FROM experiences WHERE version = '' ORDER BY id"  # noqa: S608 - a constant
+        return await self.database.run(lambda connection: _read(connection, query))
+
+    async def find(self, ids: Collection[int]) -> list[Experience]:
+        """Return those with these numbers that are still kept."""
+        marks = ", ".join("?" for _ in ids)
+        query = f"SELECT {_ROW} FROM experiences WHERE id IN ({marks}) ORDER BY id"  # noqa: S608 - a constant
+        return await self.database.run(lambda connection: _read(connection, query, *ids))
+
+    async def integrate(self, ids: Collection[int], version: str) -> None:
+        """These were before the SOUL when it changed SELF.md; `version` names the change."""
+        marks = ", ".join("?" for _ in ids)
+        statement = f"UPDATE experiences SET version = ? WHERE version = '' AND id IN ({marks})"  # noqa: S608 - a constant
+        await self.database.run(lambda connection: connection.execute(statement, (version, *ids)))
+
+    async def newest_id(self) -> int:
+        """Return the number of the newest open experience; 0 if there is none."""
+        query = "SELECT coalesce(max(id), 0) FROM experiences WHERE version = ''"
+        return int(await self.database.run(lambda connection: connection.execute(query).fetchone()[0]))
+
+    async def time_span(self) -> TimeSpan:
+        """Return how many experiences there ever were, and when the first one that is kept was."""
+        query = "SELECT coalesce(max(id), 0), coalesce(min(at), '') FROM experiences"
+        total, first_at = await self.database.run(lambda connection: connection.execute(query).fetchone())
+        return TimeSpan(total, first_at)
+
+    async def _may_keep(self, new: NewExperience) -> bool:
+        if new.trust in {"self", "owner"} or not new.did.startswith(_PEOPLE_PREFIX):
+            return True
+        if await self.consents.forgotten([new.did]):
+            return False
+        preference = (await self.consents.of([new.did])).get(new.did)
+        return preference is not None and preference.inference != "deny"
+
+
+def _is_repeated(connection: sqlite3.Connection, new: NewExperience, about: str, since: str) -> bool:
+    query = "SELECT 1 FROM experiences WHERE type = ? AND lower(about) = lower(?) AND did = ? AND at > ? LIMIT 1"
+    return connection.execute(query, (new.type, about, new.did, since)).fetchone() is not None
+
+
+def _trim(connection: sqlite3.Connection) -> None:
+    """Of more open ones than may be kept the oldest go, the owner's guidance last."""
+    connection.execute(
+        "DELETE FROM experiences WHERE id IN (SELECT id FROM experiences WHERE version = ''"
+        " ORDER BY type = 'owner_guidance' DESC, id DESC LIMIT -1 OFFSET ?)",
+        (MOST_OPEN,),
+    )
+
+
+def _read(connection: sqlite3.Connection, query: str, *values: object) -> list[Experience]:
+    names = [one.name for one in fields(Experience)]
+    return [Experience(**{name: row[name] for name in names}) for row in connection.execute(query, values)]

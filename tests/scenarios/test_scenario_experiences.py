@@ -1,0 +1,61 @@
+"""What a SOUL lived through is kept once, wherever it happened: in its own words or its owner's, in nobody else's."""
+
+from __future__ import annotations
+
+from modules.services.experiences.types import Experience, NewExperience
+from modules.services.rights.policy import PREFERENCE
+from tests.running_town import RunningSoul, RunningTown, awake, replying
+
+SLATE = "Slate, because it remembers the rain. Which would you pick, tin or slate?"
+PROMISE = "Short posts with more questions in them, from today on. Thank you for telling me so plainly."
+QUESTION = "@rowan.test zephyr quibble: which roof is loudest in a storm?"
+GUIDANCE = "@rowan.test Write shorter posts from now on, and ask more questions."
+
+
+async def experienced(soul: RunningSoul) -> dict[str, Experience]:
+    return {one.key: one for one in await soul.app.services.experiences.open()}
+
+
+async def test_posts_and_the_owner_leave_experiences_and_who_denies_inference_none(running_town: RunningTown) -> None:
+    town, home = running_town, running_town.make_home("rowan")
+    town.mind.answer = lambda request: replying(SLATE if "zephyr" in request.messages[-1].text else PROMISE)(request)
+    ada, carol, owner = town.account("ada"), town.account("carol"), town.account("owner")
+    town.network.put(carol, PREFERENCE, "self", {"$type": PREFERENCE, "preferences": {"inference": {"allow": False}}})
+    async with awake(home) as soul:
+        asked = town.network.post_as(ada, QUESTION)[0]
+        town.network.post_as(carol, "@rowan.test which roof do you like best, and why is that?")
+        told = town.network.post_as(owner, GUIDANCE)[0]
+        await soul.look()
+        await soul.app.owner.answer("Please look at lichens this week.")
+        found = await experienced(soul)
+        hers, owners = found.pop(asked), found.pop(told)
+        assert (hers.type, hers.source, hers.did, hers.trust) == ("connection_formed", "bluesky", ada, "stranger")
+        assert hers.about == SLATE
+        assert (owners.type, owners.about, owners.trust) == ("owner_guidance", GUIDANCE, "owner")
+        (said,) = found.values()
+        assert (said.type, said.source, said.about) == (
+            "owner_guidance",
+            "terminal",
+            "Please look at lichens this week.",
+        )
+        assert not any("zephyr" in one.about for one in (hers, owners, said))
+    async with awake(home) as soul:
+        await soul.look()
+        assert len(await experienced(soul)) == 3
+
+
+async def test_the_same_again_is_left_out_and_the_owners_guidance_goes_last(running_town: RunningTown) -> None:
+    async with awake(running_town.make_home("rowan")) as soul:
+        log = soul.app.services.experiences
+        guidance = [NewExperience("owner_guidance", "terminal", f"o{n}", "Be kind.", trust="owner") for n in range(3)]
+        silence = [NewExperience("chose_silence", "bluesky", f"s{n}", "It was thanks.") for n in range(5)]
+        assert [await log.record(one) for one in guidance] == [True, True, True]
+        assert [await log.record(one) for one in silence] == [True, False, False, False, False]
+        for number in range(60):
+            await log.record(NewExperience("learned_something", "github", f"l{number}", f"Task {number} is merged."))
+        kept = await log.open()
+        assert len(kept) == 50
+        assert {one.key for one in kept if one.type == "owner_guidance"} == {"o0", "o1", "o2"}
+        assert kept[-1].key == "l59"
+        await log.integrate([one.id for one in kept[:10]], "20260101T000000000Z")
+        assert len(await log.open()) == 40
