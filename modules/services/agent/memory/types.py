@@ -12,8 +12,6 @@ from common.provenance import Trust
 Kind = Literal["fact", "preference", "person", "lesson", "protocol", "decision", "episode", "curated", "daily"]
 KINDS: tuple[Kind, ...] = get_args(Kind)
 
-"""Whose words a memory rests on, least trusted first."""
-
 PRIVATE_KINDS: frozenset[Kind] = frozenset({"preference", "curated"})
 OWNER_SOURCE, ROOM_SOURCE = "owner:", "space:"
 PRIVATE_SOURCES = (OWNER_SOURCE, ROOM_SOURCE)
