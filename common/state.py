@@ -65,7 +65,7 @@ def load_state(
     except FileNotFoundError:
         return Loaded(dict(default))
     except _Unreadable as problem:
-        return Loaded(dict(default), f"{path.name} {problem}; {set_aside(path)}")
+        return Loaded(dict(default), f"{path.name} {problem}; {set_aside(path)}, starting afresh")
     if check_version(data):
         return Loaded(_without_stamp(data))
     kept = migrate(_without_stamp(data)) if migrate else None
@@ -133,4 +133,4 @@ def set_aside(path: Path) -> str:
         path.replace(aside)
     except OSError as error:
         return f"and could not be set aside ({error})"
-    return f"kept as {aside.name}, starting afresh"
+    return f"kept as {aside.name}"

@@ -137,8 +137,9 @@ def carry_out_requests(
 
 
 def forget_who_is_due(settings: Settings, home: Home) -> None:
-    """Carry out the requests that are due before a life begins, and tell of those that fail: it begins all the same."""
+    """Carry out the requests that are due before a life begins, and tell of what fails: it begins all the same."""
     console = PlainConsole(SystemClock(), timezone=settings.soul_timezone)
+    write_lines(*ForgetRequests(home.memory).set_unreadable_aside())
     try:
         carry_out_requests(settings, home, console=console)
     except Transient as error:

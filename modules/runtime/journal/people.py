@@ -15,6 +15,13 @@ _THEIRS = """(dids = :did OR (instr(trigger_uri, :part) AND holds_did(trigger_ur
     OR (instr(data, :did) AND json_field(data, 'did') = :did))"""
 
 
+def naming(connection: sqlite3.Connection) -> list[str]:
+    """Return how many entries name the person and are tied to nobody: those of version 0.1.0 list handles alone."""
+    named = "named(summary, reason, author, data)"
+    count = connection.execute(f"SELECT count(*) FROM journal WHERE dids = '' AND {named}").fetchone()[0]  # noqa: S608 - a constant
+    return [f"{count} {'entry' if count == 1 else 'entries'} of the journal"] if count else []
+
+
 class JournalPeople:
     """The entries about what a person wrote, or about an act towards them; in others they become somebody."""
 

@@ -69,9 +69,9 @@ class Cooldowns:
         except OSError as error:
             if error.errno != errno.EFBIG:
                 raise StorageError(f"Cannot read {self._path}: {error.strerror or error}") from error
-            self.notice = f"{FILE} cannot be read ({error.strerror}); {set_aside(self._path)}"
+            self.notice = f"{FILE} cannot be read ({error.strerror}); {set_aside(self._path)}, starting afresh"
             return []
         except ValidationError:
-            self.notice = f"{FILE} is not a list of cooldowns; {set_aside(self._path)}"
+            self.notice = f"{FILE} is not a list of cooldowns; {set_aside(self._path)}, starting afresh"
             return []
         return [RepoCooldown(one.owner, one.repo, one.cooldown_until, one.reason) for one in items]

@@ -67,7 +67,7 @@ def read_commitments(path: Path) -> Read:
     try:
         found, unread = _parsed(path)
     except _TooLargeError as problem:
-        return Read((), f"{path.name} {problem}; {set_aside(path)}")
+        return Read((), f"{path.name} {problem}; {set_aside(path)}, starting afresh")
     if not unread:
         return Read(tuple(found.values()))
     aside = path.with_name(f"{path.name}.corrupt-{time.time_ns()}")

@@ -26,6 +26,7 @@ from modules.runtime.database import marks
 from modules.runtime.database.database import Database
 from modules.runtime.database.functions import know_person
 from modules.runtime.home import Home
+from modules.runtime.journal.people import naming as journal_naming
 from modules.services.agent.identity.history import History
 from modules.services.agent.identity.keeper import SelfKeeper
 from modules.services.agent.memory.people import naming as memories_naming
@@ -200,7 +201,8 @@ class Forgetting:
 
     def _named_rows(self, connection: sqlite3.Connection, person: Person) -> list[str]:
         know_person(connection, person)
-        return [f"soul.db: {place}" for place in (*memories_naming(connection), *talks_naming(connection))]
+        places = (*memories_naming(connection), *talks_naming(connection), *journal_naming(connection))
+        return [f"soul.db: {place}" for place in places]
 
     def _changes(self, trace: Trace) -> Iterator[tuple[Path, str]]:
         """Return the files that are not as they are to be without the person, each with its text without them."""

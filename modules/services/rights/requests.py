@@ -13,13 +13,18 @@ from datetime import datetime, timedelta
 from pathlib import Path
 
 from common.clock import iso, parse_iso
-from common.files import write_atomic
+from common.constants import STATE_MAX_BYTES
+from common.files import read_bounded, write_atomic
+from common.state import set_aside
+from common.text.untrusted import one_line
 
 FORGET_AFTER = timedelta(minutes=5)
 FORGET_EVERY = timedelta(minutes=15)
 """A forgetting begins at the next of these moments, so that many requests end few lives."""
 FORGET_AGAIN_AFTER = timedelta(hours=24)
 """What somebody says after they were forgotten is deleted so much later, however often they ask."""
+
+_REASON_CHARS = 100
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,16 +53,27 @@ class ForgetRequests:
         write_atomic(self._folder / request.name, f"{text}\n", mode=0o600)
 
     def all(self) -> list[ForgetRequest]:
-        """Return all of them, in the order of their names."""
-        return [_read(path) for path in sorted(self._folder.glob("*.json"))]
+        """Return those that can be read, in the order of their names."""
+        found = (_read(path) for path in sorted(self._folder.glob("*.json")))
+        return [one for one in found if isinstance(one, ForgetRequest)]
+
+    def set_unreadable_aside(self) -> list[str]:
+        """Rename the files that hold no request, and return a line for the owner about each."""
+        told: list[str] = []
+        for path in sorted(self._folder.glob("*.json")):
+            why = _read(path)
+            if isinstance(why, str):
+                what = f"{path.name} is no request to forget somebody that can be read ({why}); {set_aside(path)}"
+                told.append(f"{what}. Whom it was about is forgotten with `soul forget WHO`.")
+        return told
 
     def due(self, now: datetime) -> list[ForgetRequest]:
         """Return those whose moment has come."""
         return [request for request in self.all() if request.not_before <= now]
 
     def done(self, request: ForgetRequest) -> None:
-        """Delete what a kill may have left half-written, and then the request."""
-        for torn in self._folder.glob(".*"):
+        """Delete what is half-written or put aside of the same person, and then the request."""
+        for torn in (*self._folder.glob(".*"), *self._folder.glob(f"{request.name}.*")):
             torn.unlink()
         (self._folder / request.name).unlink(missing_ok=True)
 
@@ -74,8 +90,12 @@ def forget_at(now: datetime, last: datetime | None = None, speed: float = 1.0) -
     return datetime.fromtimestamp((earliest // every + 1) * every, now.tzinfo)
 
 
-def _read(path: Path) -> ForgetRequest:
-    """Read a request; one of version 0.2.0 also holds what was found by names then, which is left aside."""
-    data = json.loads(path.read_text(encoding="utf-8"))
-    did = data["did"] if "did" in data else data["person"]["did"]
-    return ForgetRequest(did, parse_iso(data["not_before"]))
+def _read(path: Path) -> ForgetRequest | str:
+    """Return a request, or why there is none; one of version 0.2.0 also holds what was found by names then."""
+    try:
+        data = json.loads(read_bounded(path, STATE_MAX_BYTES).decode())
+        did = data["did"] if "did" in data else data["person"]["did"]
+        not_before = parse_iso(data["not_before"])
+    except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
+        return one_line(f"{type(error).__name__}: {error}", _REASON_CHARS)
+    return ForgetRequest(did, not_before) if isinstance(did, str) and did.startswith("did:") else "it names no account"

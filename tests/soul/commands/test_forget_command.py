@@ -102,6 +102,11 @@ async def test_after_a_forget_no_byte_of_the_home_tells_of_the_person(
     needles = (did, WORDS)
     before = places_that_hold(home.root, *needles)
     assert len(before) > 10
+    with closing(sqlite3.connect(home.database)) as connection, connection:
+        connection.execute(
+            "INSERT INTO journal (at, kind, loop, summary, reason, data, dids)"
+            " VALUES ('2026-01-05', 'life', 'awareness', '2 to look at: @quillon.test, @sam.test', '', '{}', '')"
+        )
     await asyncio.to_thread(run_know, home.root, "@quillon.test", as_json=True)
     known = json.loads(capsys.readouterr().out)
     assert known["person"]["did"] == did
@@ -111,6 +116,7 @@ async def test_after_a_forget_no_byte_of_the_home_tells_of_the_person(
     assert places_that_hold(home.root, *needles) == []
     told = capsys.readouterr().out
     assert "Still named in soul.db: message 1 of yours, which is yours to change" in told
+    assert "Still named in soul.db: 1 entry of the journal, which is yours to change" in told
     assert "Still named in .memory/soul.db.corrupt-1 (line 1), which is yours to change" in told
     assert "quillon" not in told
     async with awake(home) as life:
@@ -211,9 +217,11 @@ async def test_one_that_cannot_be_forgotten_keeps_no_other_and_no_start(
             "CREATE TRIGGER refuses BEFORE DELETE ON muted_people"
             f" WHEN old.did = '{first}' BEGIN SELECT RAISE(ABORT, '{first} is kept'); END"
         )
+    (home.memory / "forget" / "0123.json").write_text('{"did": "did:pl')
     await asyncio.to_thread(forget_who_is_due, settings, home)
     assert [one.did for one in requests.all()] == [first]
-    (told,) = capsys.readouterr().out.splitlines()
+    unread, told = capsys.readouterr().out.splitlines()
+    assert "0123.json" in unread
     assert "IntegrityError" in told
     assert first not in told
     with closing(sqlite3.connect(home.database)) as connection, connection:
