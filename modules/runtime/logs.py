@@ -85,6 +85,7 @@ def logging_to(folder: Path, *, clock: Clock, redactor: Redactor) -> Iterator[No
         return dict(redactor.value(dict(event)))
 
     shared: list[Any] = [
+        structlog.contextvars.merge_contextvars,
         structlog.stdlib.add_log_level,
         structlog.stdlib.add_logger_name,
         structlog.processors.TimeStamper(fmt="iso", utc=True, key="timestamp"),

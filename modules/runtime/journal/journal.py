@@ -12,6 +12,8 @@ from collections.abc import Callable, Collection
 from datetime import datetime, timedelta
 from typing import Any, TypeVar
 
+import structlog
+
 from common.clock import Clock, iso
 from common.constants import LOG_MAX_DAYS
 from common.person import tied
@@ -142,7 +144,10 @@ class Journal:
 
     def _show_line(self, clean: Entry) -> None:
         if clean.line is not None:
-            self._console.line(clean.line, clean.summary, clean.reason)
+            # NOTE(self): the log says by these whom a line tells of, so that it goes when they are forgotten.
+            about = {"trigger": clean.trigger_uri, "intent": clean.intent_id, "dids": list(clean.dids)}
+            with structlog.contextvars.bound_contextvars(**{name: value for name, value in about.items() if value}):
+                self._console.line(clean.line, clean.summary, clean.reason)
 
     def _clean(self, entry: Entry) -> Entry:
         fields = {field.name: getattr(entry, field.name) for field in dataclasses.fields(entry)}

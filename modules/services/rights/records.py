@@ -6,7 +6,7 @@
 | queued commitments and the log of pictures, JSON lines | the same, line by line | the line |
 | entries of others in them | an address of theirs, or the account in words | the address, or the account |
 | a day of memory | an entry is a memory that was theirs | the entry |
-| what is told at the start, and logs | the account, its handle after an @, or what we said to it | the line |
+| what is told at the start, and logs | the account, our act, its handle after an @, what we said to it | the line |
 | the status | it is written anew within seconds | the names |
 
 No other file is changed: what names the person there is told to the owner.
@@ -174,6 +174,15 @@ def _flat(text: str) -> str:
 
 
 def _shows(part: str, trace: Trace) -> bool:
+    """Return whether a line tells of the person: by the ids that a line of the log holds, and by what stands in it."""
+    try:
+        value = json.loads(part) if part.startswith("{") else None
+    except (ValueError, RecursionError):
+        value = None
+    if isinstance(value, dict) and (
+        str(value.get("intent")) in trace.intents or str(value.get("trigger")) in trace.posts
+    ):
+        return True
     labels = (f"@{handle}" for handle in trace.person.handles)
     return trace.person.holds_did(part) or trace.tells(part) or any(_label(label, part) for label in labels)
 

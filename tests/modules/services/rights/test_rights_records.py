@@ -4,11 +4,24 @@ from __future__ import annotations
 
 import gzip
 import json
+from pathlib import Path
 
 import pytest
 
+from common.clock import FakeClock
 from common.person import SOMEBODY_DID, Person, Trace
+from common.provenance import Provenance
+from common.redact import Redactor
+from modules.runtime.console import SilentConsole
+from modules.runtime.database.database import Database
+from modules.runtime.database.schema import MIGRATIONS
+from modules.runtime.journal.journal import Journal
+from modules.runtime.journal.types import Entry
+from modules.runtime.llm.types import ToolCall
+from modules.runtime.logs import LoggedConsole, logging_to
 from modules.services.agent.sessions.people import kept_lines
+from modules.services.agent.tools.call_log import log_call
+from modules.services.agent.tools.types import ToolResult, Turn
 from modules.services.rights.copies import archived_without, exported_without
 from modules.services.rights.records import is_known, without
 
@@ -60,6 +73,27 @@ TRACE = Trace(
 def test_lines_and_entries_that_are_a_persons_go(path: str, before: str, after: str) -> None:
     assert is_known(path)
     assert without(path, before, TRACE) == after
+
+
+async def test_a_line_of_the_log_tells_by_ids_of_whom_it_is(tmp_path: Path) -> None:
+    clock, redactor, intent, message = FakeClock(), Redactor(), "0" * 8, "message:talk/1"
+    database = await Database.open(tmp_path / "soul.db", MIGRATIONS)
+    with logging_to(tmp_path / "logs", clock=clock, redactor=redactor):
+        journal = Journal(database, LoggedConsole(SilentConsole()), clock, redactor)
+        await journal.record(Entry("act", "outbox", "Sent reply: Tin.", intent_id=intent))
+        await journal.record(Entry("decision", "messages", "Answered: Tin.", trigger_uri=message))
+        await journal.record(Entry("life", "peers", "Linked @somebody: Tin.", dids=(QUILLON, "did:plc:sam")))
+        await journal.record(Entry("act", "outbox", "Sent post: Tin.", intent_id="1" * 8))
+        log_call(
+            ToolCall("1", "bluesky_reply", {"text": "Tin."}),
+            ToolResult("{}", data={"intent_id": intent}),
+            Turn("awareness", Provenance.STRANGER),
+        )
+    await database.close()
+    (path,) = (tmp_path / "logs").iterdir()
+    trace = Trace(PERSON, intents=frozenset({intent}), posts=frozenset({message}))
+    left = [json.loads(line) for line in without(f".memory/logs/{path.name}", path.read_text(), trace).splitlines()]
+    assert [line["event"] for line in left if "Tin." in json.dumps(line)] == ["Sent post: Tin."]
 
 
 def test_records_are_a_persons_by_their_account_and_by_no_name() -> None:
