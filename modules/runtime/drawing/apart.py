@@ -40,19 +40,51 @@ class PictureDrawer:
         """Return a picture drawn anew, or why it cannot be: an `Err` of kind `invalid`."""
         if len(data) > MOST_BYTES:
             return Err("the picture has too many bytes", "invalid")
-        async with self._alone:
-            return await asyncio.to_thread(_drawn, data, purpose)
+        await self._alone.acquire()
+        drawing = _Drawing(data, purpose)
+        work = asyncio.ensure_future(asyncio.to_thread(drawing.run))
+        # NOTE(self): where our caller is cancelled the process runs for a moment still, and the next one waits for it.
+        work.add_done_callback(self._ended)
+        try:
+            return await asyncio.shield(work)
+        finally:
+            drawing.end()
+
+    def _ended(self, work: asyncio.Future[ApiResult[DrawnPicture]]) -> None:
+        self._alone.release()
+        if not work.cancelled():
+            work.exception()  # what nobody waits for any more is told to nobody
 
 
-def _drawn(data: bytes, purpose: Purpose) -> ApiResult[DrawnPicture]:
-    line = [sys.executable, "-m", _WORKER, purpose]
-    try:
-        ran = subprocess.run(  # noqa: S603 - our own program; nothing of the line is anybody's words
-            line, input=data, capture_output=True, cwd=_ROOT, env={}, timeout=_DEADLINE_S, check=False
-        )
-    except subprocess.TimeoutExpired:
-        return _TOO_MUCH
-    return _picture(ran.stdout) if ran.returncode == 0 else _TOO_MUCH
+class _Drawing:
+    """One process that draws one picture; `end` ends it from another thread."""
+
+    def __init__(self, data: bytes, purpose: Purpose) -> None:
+        self._data = data
+        self._purpose = purpose
+        self._process: subprocess.Popen[bytes] | None = None
+        self._is_over = False
+
+    def run(self) -> ApiResult[DrawnPicture]:
+        """Return what it drew; its process is gone then."""
+        line = [sys.executable, "-m", _WORKER, self._purpose]
+        pipe = subprocess.PIPE
+        with subprocess.Popen(line, stdin=pipe, stdout=pipe, stderr=pipe, cwd=_ROOT, env={}) as process:  # noqa: S603 - our own program; nothing of the line is anybody's words
+            self._process = process
+            if self._is_over:
+                process.kill()
+            try:
+                said, _ = process.communicate(self._data, timeout=_DEADLINE_S)
+            except subprocess.TimeoutExpired:
+                process.kill()
+                return _TOO_MUCH
+        return _picture(said) if process.returncode == 0 else _TOO_MUCH
+
+    def end(self) -> None:
+        """Kill the process if it runs, or as soon as it does."""
+        self._is_over = True
+        if self._process is not None:
+            self._process.kill()
 
 
 def _picture(said: bytes) -> ApiResult[DrawnPicture]:

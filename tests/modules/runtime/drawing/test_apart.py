@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import io
 import struct
 import subprocess
@@ -15,6 +16,7 @@ from PIL import Image
 from common.result import Err, Ok
 from modules.runtime.drawing.apart import PictureDrawer
 from modules.runtime.drawing.draw import MOST_PIXELS
+from tests.patience import until
 from tests.project import ROOT
 from town.gallery.pictures import NAMES, picture
 
@@ -93,3 +95,20 @@ async def test_what_is_no_picture_is_refused(data: bytes) -> None:
     result = await PictureDrawer().draw(data, "model")
     assert isinstance(result, Err)
     assert result.kind == "invalid"
+
+
+def workers() -> set[str]:
+    """The processes that this one started and that did not end yet."""
+    return {pid for path in Path("/proc/self/task").glob("*/children") for pid in path.read_text().split()}
+
+
+async def test_a_drawing_that_is_given_up_ends_before_the_next_begins() -> None:
+    drawer, before = PictureDrawer(), workers()
+    most = int(MOST_PIXELS**0.5)
+    given_up = asyncio.create_task(drawer.draw(flat(most, "WEBP", "RGBA"), "upload"))
+    await until(lambda: bool(workers() - before))
+    large = workers() - before
+    given_up.cancel()
+    await asyncio.gather(given_up, return_exceptions=True)
+    assert isinstance(await drawer.draw(flat(8, "PNG"), "upload"), Ok)
+    assert not workers() & large
