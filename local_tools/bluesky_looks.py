@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Awaitable, Callable, Collection, Iterable
+from dataclasses import replace
 
 from adapters.atproto.client import Atproto
-from adapters.atproto.types import Actor, FeedItem, Page
+from adapters.atproto.types import Actor, Page, Post
 from common.result import ApiResult, Err
 from common.text.untrusted import one_line
 from local_tools.bluesky_inputs import ActorInput, ActorListInput, LimitInput
 from local_tools.bluesky_turns import may_look_up
 from local_tools.words import ToolWords, failed
+from modules.lives.bluesky.thread import shown_under
 from modules.services.agent.tools.types import ToolResult, Turn
 from modules.services.moderation.moderation import Moderation
 from modules.services.rights.policy import may_stand_in_prompt
@@ -42,8 +44,10 @@ class BlueskyLooks:
         if isinstance(page, Err):
             return self._read(page)
         seen = [item for item in page.data.items if not self._moderation.why_unseen(item.post)]
-        shown = await self._allowed(item.post.author for item in seen)
-        return self._read([_brief(item) for item in seen if item.post.author.did in shown])
+        quoted = [item.post.quoted for item in seen if item.post.quoted]
+        shown = await self._allowed(post.author for post in (*(item.post for item in seen), *quoted))
+        readable = {one.uri for one in quoted if one.author.did in shown and not self._moderation.why_unseen(one)}
+        return self._read([self._brief(item.post, readable) for item in seen if item.post.author.did in shown])
 
     async def notifications(self, args: LimitInput, turn: Turn) -> ToolResult:
         page = await self._atproto.get_notifications(limit=args.limit)
@@ -98,19 +102,21 @@ class BlueskyLooks:
             return failed(one_line(result.error, _ERROR_LENGTH))
         return self._framed(result)
 
+    def _brief(self, post: Post, readable: Collection[str]) -> dict[str, object]:
+        """A post in few words; `readable` are the quoted ones that may be shown."""
+        quoted = post.quoted if post.quoted and post.quoted.uri in readable else None
+        beside = shown_under(replace(post, quoted=quoted), self._atproto.did, whole=True)
+        return {
+            "uri": post.uri,
+            "cid": post.cid,
+            **_named(post.author),
+            "text": post.text,
+            **({"beside": beside} if beside else {}),
+            "likes": post.like_count,
+            "replies": post.reply_count,
+            "indexed_at": post.indexed_at,
+        }
+
 
 def _named(author: Actor) -> dict[str, object]:
     return {"author": author.handle, "author_did": author.did}
-
-
-def _brief(item: FeedItem) -> dict[str, object]:
-    post = item.post
-    return {
-        "uri": post.uri,
-        "cid": post.cid,
-        **_named(post.author),
-        "text": post.text,
-        "likes": post.like_count,
-        "replies": post.reply_count,
-        "indexed_at": post.indexed_at,
-    }

@@ -16,6 +16,7 @@ from adapters.atproto.types import (
     Actor,
     Barrier,
     Blob,
+    Card,
     FeedItem,
     Notification,
     Picture,
@@ -37,6 +38,7 @@ BOT_LABEL = "bot"
 MOST_PICTURES = 4
 MAX_DISPLAY_NAME_CHARS = 640
 MAX_ALT_CHARS = 2_000
+MAX_CARD_TITLE_CHARS, MAX_CARD_CHARS = 300, 1_000
 _MAX_NAME_CHARS = 8_192
 _MAX_LINK_CHARS = 2_048
 _MAX_LINKS = 32
@@ -44,7 +46,8 @@ _MAX_LABELS = 64
 _MAX_TAGS = 64
 _MAX_COUNT = 2**53
 _IMAGES = "app.bsky.embed.images"
-_MEDIA = (_IMAGES, "app.bsky.embed.video", "app.bsky.embed.gallery")
+_VIDEO = "app.bsky.embed.video"
+_MEDIA = (_IMAGES, _VIDEO, "app.bsky.embed.gallery")
 
 
 def text_of(source: Json, key: str) -> str:
@@ -150,7 +153,10 @@ def post(view: Json) -> Post | None:
         has_media=any(text_of(embed, "$type") in _MEDIA for embed in _embeds(record)),
         pictures=_pictures(record, view),
         embed_digest=_digest(object_of(record, "embed"), or_else=ref.cid),
-        quoted_uri=_quoted_uri(object_of(record, "embed")),
+        quoted_uri=(quoted_uri := _quoted_uri(object_of(record, "embed"))),
+        quoted=_quoted(_quoted_view(view), quoted_uri),
+        video_alt=_video_alt(record),
+        card=_card(record) or _card_of_record(_quoted_view(view)),
         tags=_tags(record),
         labels=(*items_of(view, "labels", _label), *items_of(object_of(view, "author"), "labels", _label))[
             :_MAX_LABELS
@@ -291,6 +297,11 @@ def _picture(uploaded: Json, shown: Json) -> Picture:
     return Picture(alt, text_of(shown, "fullsize"), file.cid, file.mime_type, file.size)
 
 
+def _video_alt(record: Json) -> str:
+    alts = (prose_of(embed, "alt", MAX_ALT_CHARS) for embed in _embeds(record) if text_of(embed, "$type") == _VIDEO)
+    return next(alts, "")
+
+
 def _images(source: Json, kind: str) -> list[Json]:
     return next((objects_of(embed, "images") for embed in _embeds(source) if text_of(embed, "$type") == kind), [])
 
@@ -308,6 +319,40 @@ def _quoted_uri(embed: Json) -> str:
     """The uri of the record that an embed quotes, alone or beside media; "" if it quotes none."""
     quoted = object_of(embed, "record")
     return text_of(quoted, "uri") or text_of(object_of(quoted, "record"), "uri")
+
+
+def _quoted_view(view: Json) -> Json:
+    """What the service shows of the record that a post quotes, alone or beside media; {} if it quotes none."""
+    shown = object_of(object_of(view, "embed"), "record")
+    return object_of(shown, "record") or shown
+
+
+def _quoted(shown: Json, uri: str) -> Post | None:
+    """The post at `uri` that is quoted, without what it quotes itself; None where it is gone, blocked or no post."""
+    if not uri or text_of(shown, "uri") != uri or not object_of(shown, "author"):
+        return None
+    embed = next(iter(objects_of(shown, "embeds")), {})
+    # NOTE(self): without the record that it quotes in turn, so that no depth of quotes is followed.
+    media = {key: value for key, value in (object_of(embed, "media") or embed).items() if key != "record"}
+    quoted = post({**shown, "record": object_of(shown, "value"), "embed": media})
+    return quoted if quoted and quoted.uri.startswith(f"at://{quoted.author.did}/") else None
+
+
+def _card(record: Json) -> Card | None:
+    """The page that is shown under a post, as its author's program described it; None without a title."""
+    shown = next((card for embed in _embeds(record) if (card := object_of(embed, "external"))), {})
+    return _described(shown, text_of(shown, "uri"), ("title",))
+
+
+def _card_of_record(shown: Json) -> Card | None:
+    """The feed, list or starter pack that a post quotes."""
+    named = shown if text_of(shown, "name") or text_of(shown, "displayName") else object_of(shown, "record")
+    return _described(named, text_of(shown, "uri"), ("displayName", "name")) if "author" not in shown else None
+
+
+def _described(shown: Json, uri: str, titles: Iterable[str]) -> Card | None:
+    title = next((said for key in titles if (said := prose_of(shown, key, MAX_CARD_TITLE_CHARS))), "")
+    return Card(uri, title, prose_of(shown, "description", MAX_CARD_CHARS)) if title else None
 
 
 def _embeds(record: Json) -> tuple[Json, Json]:

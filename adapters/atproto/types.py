@@ -97,13 +97,23 @@ class Picture:
 
 
 @dataclass(frozen=True, slots=True)
+class Card:
+    """A page that a post links to, or a feed or list that it quotes, as it is shown under the post."""
+
+    uri: str
+    title: str
+    description: str = ""
+
+
+@dataclass(frozen=True, slots=True)
 class Post:
     """A post.
 
     `created_at` and `indexed_at` are ISO-8601; `links` holds facet and embed URLs in full. `embed_digest` is the
     SHA-256 of what is attached, in hex: equal only where the same is attached in the same way, "" where nothing is.
-    `quoted_uri` is the record that it quotes, "" where it quotes none. `tags` are its hashtags, without the sign, and
-    `labels` what it and its author are called.
+    `quoted_uri` is the record that it quotes, "" where it quotes none, and `quoted` that record where it is a post that
+    is there to be read; what that one quotes is left out. `card` is the page shown under it, and `video_alt` says what
+    its video shows. `tags` are its hashtags, without the sign, and `labels` what it and its author are called.
     """
 
     uri: str
@@ -121,6 +131,9 @@ class Post:
     pictures: tuple[Picture, ...] = ()
     embed_digest: str = ""
     quoted_uri: str = ""
+    quoted: Post | None = None
+    video_alt: str = ""
+    card: Card | None = None
     tags: tuple[str, ...] = ()
     labels: tuple[PostLabel, ...] = ()
 
@@ -229,15 +242,6 @@ class Image:
     alt: str
     width: int | None = None
     height: int | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class Card:
-    """A page that a post links to, as it is shown under the post."""
-
-    uri: str
-    title: str
-    description: str = ""
 
 
 @dataclass(frozen=True, slots=True)

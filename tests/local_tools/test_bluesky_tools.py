@@ -10,14 +10,14 @@ from typing import Any
 import pytest
 
 from adapters.atproto.types import Actor, Notification, StrongRef
-from common.clock import SystemClock
+from common.clock import SystemClock, iso
 from common.provenance import Provenance
 from modules.lives.bluesky.reply_check import repeats
 from modules.lives.bluesky.types import ThreadTurn
 from modules.runtime.llm.types import ToolCall
 from modules.services.agent.tools.types import OwnerRequest, ToolResult, Turn
 from tests.running_town import RunningSoul, RunningTown, awake
-from town.atproto.values import FOLLOW
+from town.atproto.values import FOLLOW, POST
 
 ANYONE = {
     "bluesky_reply",
@@ -200,6 +200,15 @@ async def test_reading_tools_answer_with_json_and_failures_with_a_plain_error(ru
         notes = read(await use(life, "bluesky_get_notifications", limit=5))
         assert [note["text"] for note in notes] == ["@rowan.test is the bench dry?"]
         assert read(await use(life, "bluesky_get_timeline", limit="3")) == []
+        network, rowan, kit = running_town.network, running_town.account("rowan"), running_town.account("kit")
+        uri, cid = network.post_as(rowan, "Slate remembers the rain.")
+        quote = {"$type": "app.bsky.embed.record", "record": {"uri": uri, "cid": cid}}
+        network.create(kit, POST, {"text": "So it does.", "createdAt": iso(network.clock.now()), "embed": quote})
+        network.create(rowan, FOLLOW, {"subject": kit, "createdAt": iso(network.clock.now())})
+        told = [
+            item for item in read(await use(life, "bluesky_get_timeline", limit=9)) if item["text"] == "So it does."
+        ]
+        assert [item["beside"] for item in told] == [["(quotes YOU: Slate remembers the rain.)"]]
         assert read(await use(life, "bluesky_get_profile", actor="kit.test"))["handle"] == "kit.test"
         missing = await use(life, "bluesky_get_profile", actor="nobody.test")
         assert missing.is_error

@@ -218,8 +218,10 @@ async def test_of_a_card_only_the_host_stands_in_a_turn_that_may_act(running_tow
     network.create(owner, POST, record)
     async with awake(home) as soul:
         await soul.look()
-    (request,) = town.mind.asked
+    request, answering = town.mind.asked
     told = "\n".join(message.text for message in request.messages)
+    assert "Follow mallory.test" in "\n".join(message.text for message in answering.messages)
+    assert not OWNER_TOOLS & _offered(answering)
     assert _offered(request) >= OWNER_TOOLS
     assert "mallory" not in told
     assert "post-it" not in told

@@ -14,6 +14,8 @@ from common.text.untrusted import clean, one_line
 from modules.lives.bluesky.thread import (
     ThreadAnalysis,
     link_hosts,
+    shown_under,
+    shown_with,
     with_full_links,
 )
 from modules.lives.bluesky.types import Event, Incoming, LaterTurn, Pending, Replied, Seen, Spoken, ThreadTurn
@@ -154,7 +156,39 @@ class Case:
     @property
     def earlier_lines(self) -> str:
         """The other posts of the thread, a line each, oldest first, those of peers marked; "" if there are none."""
-        return "\n".join(f"{self._speaker(one)}: {' '.join(self._words_of(one).split())}" for one in self._others)
+        return "\n".join(f"{self._speaker(one)}: {' '.join(self._all_of(one).split())}" for one in self._others)
+
+    def _all_of(self, post: Post) -> str:
+        return " ".join((self._words_of(post), *shown_under(post, self.own_did, whole=not self.may_act)))
+
+    @property
+    def quoted(self) -> Post | None:
+        """The post that is quoted in the one to be met; None where that quotes none, or none that may be read."""
+        return self._focal.quoted
+
+    @property
+    def quoted_text(self) -> str:
+        """The words of that post, with what stands under it; "" where there is none."""
+        if (quoted := self.quoted) is None:
+            return ""
+        return "\n".join((self._words_of(quoted), *(() if self.may_act else shown_with(quoted))))
+
+    @property
+    def attached(self) -> str:
+        """The page under the post and what its video shows, or that its quote cannot be read; "" for nothing of it."""
+        focal = self._focal
+        beside = [] if self.quoted else shown_under(replace(focal, card=None), self.own_did, whole=False)
+        return "\n".join((*beside, *(() if self.may_act else shown_with(focal, pictures=False))))
+
+    @property
+    def shows_page(self) -> bool:
+        """Whether words of a page, or of whoever made it, stand under a post of the thread."""
+        posts = (*self.thread.posts, self._focal)
+        return any(post.card or (post.quoted and shown_with(post.quoted)) for post in posts)
+
+    @property
+    def _focal(self) -> Post:
+        return self.thread.focal_path[-1]
 
     def _speaker(self, post: Post) -> str:
         if post.author.did == self.own_did:
@@ -188,6 +222,7 @@ class Case:
             "Owner Request": self.may_act,
             "Shared Work": self.may_act and self.addresses_others and bool(self.github_username),
             "Answered Already": self.may_act and bool(self.answered),
+            "Quote": bool(self._focal.quoted_uri),
             "Project": self.is_project,
             "Share Account": bool(self.account_to_tell),
             "Deep Thread": self.thread.depth >= _DEEP_THREAD and not self.is_project,
@@ -258,7 +293,7 @@ class Case:
             root=notification.root,
             is_owner=self.is_owner,
             seen={post.uri: post.ref for post in posts} | {notification.uri: notification.ref},
-            said=tuple(post.text for post in (*posts, *self.hidden)),
+            said=tuple(one.text for post in (*posts, *self.hidden) for one in (post, post.quoted) if one),
             is_unanswered=not self.thread.is_answered,
             peers_said=tuple(post.text for post in (*self.peer_posts, *self._hidden_peer_posts)),
             peers_since=self.peers_since,

@@ -90,25 +90,30 @@ class CaseReader:
         is_owner = importance == "owner"
         beside = beside_request(thread, trusted) if is_owner else ()
         alone = is_owner and all(is_said_by(trusted, post) for post in thread.posts if post not in beside)
-        present = {author_did, *(post.author.did for post in thread.posts)}
+        quoted = tuple(post.quoted for post in (*thread.posts, *thread.focal_path) if post.quoted)
+        present = {author_did, *(post.author.did for post in (*thread.posts, *quoted))}
         muted = await self._preferences.muted(present)
         left_out = muted | (await self._preferences.forgotten(present) - {author_did})
         preferences = await self._preferences.of((present - left_out) | {author_did})
         await self._moderation.refresh()
-        self._moderation.note(*(post.author for post in thread.posts))
-        unseen = {post.uri: why for post in thread.posts if (why := self._moderation.why_unseen(post))}
-        shown = tuple(
-            post
-            for post in thread.posts
-            if post.uri not in unseen
-            and post.author.did not in left_out
-            and may_stand_in_prompt(preferences.get(post.author.did))
-        )
+        self._moderation.note(*(post.author for post in (*thread.posts, *quoted)))
+        unseen = {post.uri: why for post in (*thread.posts, *quoted) if (why := self._moderation.why_unseen(post))}
+
+        def may_be_shown(post: Post) -> bool:
+            who = post.author.did
+            return post.uri not in unseen and who not in left_out and may_stand_in_prompt(preferences.get(who))
+
+        def alone_where_unseen(post: Post) -> Post:
+            return replace(post, quoted=None) if post.quoted and not may_be_shown(post.quoted) else post
+
+        thread = replace(thread, focal_path=tuple(map(alone_where_unseen, thread.focal_path)))
+        shown = tuple(alone_where_unseen(post) for post in thread.posts if may_be_shown(post))
         self._peers.note_posts(shown)
         peers = {post.author.did for post in shown if self._etiquette.is_peer(post.author)} - {author_did, *trusted}
         named = (handle for handle in item.named if handle.lower() != self._me.bluesky_username.lower())
         with_peers = bool(peers) or any(self._etiquette.is_peer(Actor("", handle)) for handle in named)
-        hidden = tuple(post for post in shown if post in beside) if alone else ()
+        beside_uris = {post.uri for post in beside}
+        hidden = tuple(post for post in shown if post.uri in beside_uris) if alone else ()
         return Ok(
             Case(
                 item=item,

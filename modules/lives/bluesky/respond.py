@@ -69,19 +69,20 @@ class Responder:
     async def respond_to(self, post_case: Case) -> Disposition:
         """Return what the model chose; its reason is "" where the model gave none.
 
-        Where only the owner speaks it may act. Where others wrote beside the post, or a picture may be shown, an answer
-        in words alone is thought of in a turn of its own, which has these and no acts.
+        Where only the owner speaks it may act. Where others wrote beside the post, a page is shown, or a picture may
+        be, an answer in words alone is thought of in a turn of its own, which has these and no acts.
 
         Raises:
             BudgetExceeded: there is no budget for the author of the post.
             Transient: the model is briefly unable.
 
         """
-        if post_case.may_act and (post_case.hidden or post_case.may_show_picture):
+        has_more = bool(post_case.hidden) or post_case.shows_page
+        if post_case.may_act and (has_more or post_case.may_show_picture):
             chosen = await self._respond(post_case, None, answers=False)
             if chosen.act != "unheard":
                 return chosen
-        whole = post_case.heard_whole if post_case.hidden else post_case
+        whole = post_case.heard_whole if has_more else post_case
         offered = await self._offered(whole)
         return await self._respond(whole.heard_whole if offered else whole, offered, answers=True)
 
@@ -153,6 +154,11 @@ class Responder:
         said["post"] = framer.frame("post", author=post_case.author_name, uri=post.uri, text=post_case.text)
         if hosts := post_case.link_hosts:
             said["post"] += "\n" + framer.frame("links", author="several", uri=post.uri, text=hosts)
+        if quoted := post_case.quoted:
+            author = "YOU" if quoted.author.did == post_case.own_did else f"@{quoted.author.handle}"
+            said["post"] += "\n" + framer.frame("quoted", author=author, uri=quoted.uri, text=post_case.quoted_text)
+        if attached := post_case.attached:
+            said["post"] += "\n" + framer.frame("attached", author=post_case.author_name, uri=post.uri, text=attached)
         if earlier := post_case.earlier_lines:
             said["conversation"] = framer.frame("conversation", author="several", uri=post.root.uri, text=earlier)
         figures = post_case.figures

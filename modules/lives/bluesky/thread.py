@@ -14,6 +14,7 @@ from adapters.atproto.types import Notification, Post, ThreadNode
 from common.clock import parse_iso_or_none
 from common.text.closings import asks, content_words, without_handles
 from common.text.strings import straighten
+from common.text.untrusted import one_line
 
 THREAD_MAX_POSTS = 40
 
@@ -22,6 +23,7 @@ Pattern = Literal["none", "repetitive-acknowledgments", "potential-acknowledgmen
 
 _WINDOW = 4
 _MOST_LINKS, _LINK_CHARS = 4, 300
+_TITLE_CHARS, _SHOWN_CHARS = 150, 400
 _SUBSTANCE_WORDS = 25
 _HIGH_GRATITUDE, _HIGH_RESTATEMENT, _MEDIUM_GRATITUDE, _LOW_HITS = 0.6, 0.5, 0.5, 3
 
@@ -128,6 +130,29 @@ def with_full_links(post: Post | Notification) -> str:
     """The text of a post with the addresses behind it that the text does not show in full, at most four."""
     told = _untold_links(post)
     return f"{post.text}\n(links: {' '.join(told)})" if told else post.text
+
+
+def shown_under(post: Post, own_did: str, *, whole: bool) -> list[str]:
+    """Return what a post shows beside its own words, a line each; without `whole` only what it quotes."""
+    quotes = bool(post.quoted_uri) and (post.quoted is not None or post.card is None)
+    return [*([f"(quotes {quoted_words(post, own_did)})"] if quotes else []), *(shown_with(post) if whole else [])]
+
+
+def quoted_words(post: Post, own_did: str) -> str:
+    """Return whose words a post quotes, and these on one line; what cannot be read is told."""
+    quoted = post.quoted
+    if quoted is None:
+        return "something that cannot be read"
+    author = "YOU" if quoted.author.did == own_did else f"@{quoted.author.handle}"
+    return f"{author}: {one_line(quoted.text, _SHOWN_CHARS)}"
+
+
+def shown_with(post: Post, *, pictures: bool = True) -> list[str]:
+    """Return the page that stands under a post, and what its pictures and its video show, a line each."""
+    said = [one_line(post.card.title, _TITLE_CHARS), one_line(post.card.description, _SHOWN_CHARS)] if post.card else []
+    page = " \u2014 ".join(filter(None, said))
+    shown = [("page", page), *(("picture", one.alt) for one in post.pictures if pictures), ("video", post.video_alt)]
+    return [f"({kind}: {words})" for kind, text in shown if (words := one_line(text, _TITLE_CHARS + _SHOWN_CHARS))]
 
 
 def link_hosts(post: Post | Notification) -> str:

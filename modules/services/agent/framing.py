@@ -19,7 +19,7 @@ class Framer:
         self._boundary = f"{rng.getrandbits(48):012x}"
 
     def frame(self, kind: str, *, author: str, uri: str, text: str) -> str:
-        """Return a block of kind `post`, `links`, `conversation`, `message` or `reading`.
+        """Return a block of kind `post`, `quoted`, `attached`, `links`, `conversation`, `message` or `reading`.
 
         `author` and `uri` stand between quotes: what is in them can close neither the quotes nor the tag.
         """

@@ -251,3 +251,33 @@ def test_a_profile_tells_when_the_account_was_made_if_it_is_known() -> None:
     assert told
     assert untold
     assert (told.created_at, untold.created_at) == ("2026-01-05T12:00:00.000Z", "")
+
+
+def quoting(uri: str, **shown: Any) -> dict[str, Any]:
+    embed = {"$type": "app.bsky.embed.record", "record": {"uri": uri, "cid": "c"}}
+    return {**view(embed=embed), "embed": {"$type": "app.bsky.embed.record#view", "record": {"uri": uri, **shown}}}
+
+
+def test_the_post_that_is_quoted_is_read_one_deep_and_only_where_it_is_what_it_says() -> None:
+    uri = f"at://{ALICE['did']}/app.bsky.feed.post/1"
+    deeper = {"$type": "app.bsky.embed.record#view", "record": {"uri": uri, "author": ALICE, "cid": "c", "value": {}}}
+    value = {"text": "Slate.", "embed": {"$type": "app.bsky.embed.record", "record": {"uri": uri, "cid": "c"}}}
+    shown = {"cid": "c", "author": ALICE, "value": value, "embeds": [deeper]}
+    quoted = posted(quoting(uri, **shown)).quoted
+    assert quoted is not None
+    assert (quoted.text, quoted.quoted_uri, quoted.quoted) == ("Slate.", uri, None)
+    other = posted(quoting("at://did:plc:other/app.bsky.feed.post/1", **shown)).quoted
+    assert other is None
+    assert posted(quoting(uri, notFound=True)).quoted is None
+
+
+def test_a_card_and_a_quoted_feed_have_a_title_and_a_description_within_bounds() -> None:
+    page = {"uri": "https://b.example", "title": "t" * 9_000, "description": "d" * 9_000}
+    card = posted(view(embed={"$type": "app.bsky.embed.external", "external": page})).card
+    assert card is not None
+    assert (len(card.title), len(card.description)) == (300, 1_000)
+    feed = posted(quoting("at://did:plc:f/app.bsky.feed.generator/1", displayName="Rain", description="Wet.")).card
+    assert feed is not None
+    assert (feed.title, feed.description) == ("Rain", "Wet.")
+    video = {"$type": "app.bsky.embed.video", "alt": "a weir at night"}
+    assert posted(view(embed=video)).video_alt == "a weir at night"
