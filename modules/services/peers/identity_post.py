@@ -17,9 +17,20 @@ _RESERVED = frozenset({"orgs", "features", "topics", "explore", "settings", "spo
 _NAME = r"[a-zA-Z0-9](?:-?[a-zA-Z0-9]){0,38}"
 _USERNAME = re.compile(_NAME)
 _MARKED = re.compile(rf"\s*{IDENTITY_POST_MARKER}`({_NAME})`")
-_TICKED = re.compile(rf"`({_NAME})`(?=.{{0,80}}\bon github\b)", re.IGNORECASE | re.DOTALL)
-_PROFILE = re.compile(rf"(?<![\w./-])(?:https?://)?(?:www\.)?github\.com/({_NAME})(?=[\s),]|\.(?!\w)|$)", re.IGNORECASE)
-_SPOKEN = re.compile(rf"\bI(?:['\u2019]m| am) @?({_NAME}) on github\b", re.IGNORECASE)
+_TICKED = re.compile(
+    rf"`({_NAME})`(?=.{{0,80}}(?<!\bnot )(?<!n't )(?<!n\u2019t )\bon github\b)", re.IGNORECASE | re.DOTALL
+)
+_PROFILE = re.compile(
+    rf"(?<![\w./-])(?:https?://)?(?:www\.)?github\.com/({_NAME})"
+    r"(?=/?(?:[?#][^\s\u2026]*)?(?:[\s),;:!]|\.(?![\w.])|$))",
+    re.IGNORECASE,
+)
+_ADVERBS = (
+    "not|never|also|too|now|still|already|back|only|just|here|currently|always|mostly|often|rarely|usually|really"
+    "|actually|sometimes|active|new"
+)
+"""What stands between "I am" and "on GitHub" in English and is no name there."""
+_SPOKEN = re.compile(rf"\bI(?:['\u2019]m| am) @?(?!(?:{_ADVERBS})\b(?!-))({_NAME}) on github\b", re.IGNORECASE)
 _IN_ORDER = (_TICKED, _PROFILE, _SPOKEN)
 
 
@@ -59,7 +70,7 @@ def extract_github_username_from_text(text: str) -> str | None:
     """The GitHub username that a text claims for its author, as it is written there; None if it claims none.
 
     Looked for in this order: behind the marker of an identity post; in backticks before "on GitHub"; a link to an
-    account, not to a repository; "I'm NAME on GitHub".
+    account or to a tab of its page, not to a repository, and not one that was cut off; "I'm NAME on GitHub".
     """
     return next(_names_in(text), None)
 
