@@ -38,6 +38,7 @@ _ALIASES = {
     "issue": "issue_number",
     "number": "issue_number",
 }
+_TYPE_ALIASES = tuple(alias for alias, name in _ALIASES.items() if name == "type")
 _REPO = re.compile(
     r"(?:https?://)?(?:www\.)?(?:github\.com/)?([A-Za-z0-9](?:[A-Za-z0-9-]*[A-Za-z0-9])?)/([\w.-]+?)(?:\.git)?/?"
 )
@@ -121,7 +122,11 @@ class ExtractedCommitment(BaseModel):
     @model_validator(mode="before")
     @classmethod
     def _spelt(cls, value: object) -> object:
-        return brought_home(_FOUND_SCHEMA, value) if isinstance(value, Mapping) else value
+        if not isinstance(value, Mapping):
+            return value
+        sent = brought_home(_FOUND_SCHEMA, named(value, [*cls.model_fields, *_TYPE_ALIASES]))
+        kind = next((sent[alias] for alias in _TYPE_ALIASES if alias in sent), None)
+        return sent if kind is None or "type" in sent else brought_home(_FOUND_SCHEMA, {**sent, "type": kind})
 
     @field_validator("params", mode="before")
     @classmethod

@@ -25,6 +25,7 @@ from common.schemas import (
     Dropped,
     ExtractedCommitment,
     in_words,
+    normalize_commitment_fields,
     validate_commitments,
 )
 from common.text.graphemes import fit_post_text
@@ -250,7 +251,7 @@ def as_commitments(
 
 
 def _raw(one: ExtractedCommitment) -> dict[str, Any]:
-    return {"title": clean(one.description), **one.params, "type": one.type}
+    return {"title": clean(one.description), **normalize_commitment_fields(one.params), "type": one.type}
 
 
 def _placed(commitment: Commitment, repo: str) -> Commitment:

@@ -295,3 +295,11 @@ async def test_where_no_words_can_be_found_it_is_done_all_the_same(
     assert await soul_in_town.outbox.by_target("reply", ours) == []
     assert [one.status for one in soul_in_town.queue.all()] == ["completed"]
     assert any("not announced" in line for line in soul_in_town.told())
+
+
+@pytest.mark.parametrize("name", ["Type", "commitment_type", "commitmentType", "Action"])
+def test_what_was_promised_is_read_in_every_spelling(name: str) -> None:
+    said = {"Description": "File it", name: "CREATE ISSUE", "Params": {"Title": "Slate"}, "Confidence": "High"}
+    (found,) = read_extracted(json.dumps([said])).found
+    (kept,) = as_commitments([found]).valid
+    assert (kept.type, kept.title, found.confidence) == ("create_issue", "Slate", "high")
