@@ -143,6 +143,10 @@ class GitHub:
         """`async with github.burst():` calls inside follow each other at once, and nothing comes between."""
         return self._gate.spacing.burst()
 
+    async def pause(self, seconds: float) -> None:
+        """Let time pass; within a burst other requests may leave meanwhile, and the burst goes on after them."""
+        await self._gate.spacing.pause(seconds)
+
     async def create_issue(
         self, repo: Repo, title: str, body: str, *, labels: Sequence[str] = (), assignees: Sequence[str] = ()
     ) -> ApiResult[Issue]:

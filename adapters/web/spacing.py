@@ -24,6 +24,7 @@ class Permit:
         self._burst = burst
         self._begun = False
         self.open = True
+        """Whether it is held: not before a burst goes on after a pause, nor after its end."""
 
     async def wait(self) -> None:
         """Wait until the next request may go out; within a burst only the first one waits."""
@@ -35,6 +36,10 @@ class Permit:
         self._begun = True
         self._spacing.sent()
 
+    def begin_anew(self) -> None:
+        """Let the next request wait as the first one did."""
+        self._begun = False
+
 
 class RequestSpacing:
     """Hands out permits in the order asked for. `spacing_s` is the least time between two requests, in seconds."""
@@ -44,6 +49,7 @@ class RequestSpacing:
         self._spacing_s = spacing_s
         self._lock = asyncio.Lock()
         self._not_before = 0.0
+        self._sent = 0
         self._burst: ContextVar[Permit | None] = ContextVar("burst", default=None)
 
     @asynccontextmanager
@@ -63,14 +69,30 @@ class RequestSpacing:
         if held and held.open:
             yield
             return
-        async with self._lock:
-            permit = Permit(self, burst=True)
-            token = self._burst.set(permit)
-            try:
-                yield
-            finally:
-                permit.open = False
-                self._burst.reset(token)
+        await self._lock.acquire()
+        permit = Permit(self, burst=True)
+        token = self._burst.set(permit)
+        try:
+            yield
+        finally:
+            is_held, permit.open = permit.open, False
+            self._burst.reset(token)
+            if is_held:
+                self._lock.release()
+
+    async def pause(self, seconds: float) -> None:
+        """Let time pass. A burst lets others' requests leave meanwhile, and goes on once its turn comes again."""
+        permit, sent = self._burst.get(), self._sent
+        if permit is None or not permit.open:
+            await self._clock.sleep(seconds)
+            return
+        permit.open = False
+        self._lock.release()
+        await self._clock.sleep(seconds)
+        await self._lock.acquire()
+        permit.open = True
+        if self._sent != sent:
+            permit.begin_anew()
 
     async def until_due(self) -> None:
         """Wait until the spacing since the request before has passed."""
@@ -79,6 +101,7 @@ class RequestSpacing:
 
     def sent(self) -> None:
         """Note that a request goes out now."""
+        self._sent += 1
         self._not_before = self._clock.monotonic() + self._spacing_s
 
     def defer(self, seconds: float) -> None:

@@ -80,7 +80,7 @@ class ClaimRequests:
             case PostClaim(claim=claim):
                 return await self._post_claim(lease, claim, reading)
             case Wait(seconds=seconds):
-                await self._clock.sleep(seconds)
+                await self._github.pause(seconds)
                 return action
             case AssignSelf():
                 await self._github.add_assignees(repo_of(lease), lease.issue, [lease.soul])

@@ -58,7 +58,7 @@ class Claimer:
         return [one for one in await self._all() if one.stage == "held"]
 
     async def claim(self, repo: Repo, issue: int, number: int) -> ClaimOutcome:
-        """Claim a task. It takes ten seconds or more, and all requests of it follow each other without other pauses."""
+        """Claim a task. It takes ten seconds or more; while it waits, other requests to GitHub leave."""
         async with self._changing:
             return await self._claim(repo, issue, number)
 

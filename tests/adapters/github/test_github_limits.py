@@ -71,6 +71,53 @@ async def test_a_burst_is_not_spaced_inside_and_nothing_comes_between(town: GitH
 
 
 @on_one_loop
+async def test_while_a_burst_pauses_others_requests_leave_and_it_goes_on_after_them(town: GitHubTown) -> None:
+    ada = town.client(spacing_s=5)
+
+    async def read_wait_and_read(others: int) -> None:
+        async with ada.burst():
+            ok(await ada.get_user("ada"))
+            await ada.pause(12)
+            assert len(town.seen) == 1 + others
+            ok(await ada.get_user("ada"))
+            ok(await ada.get_user("ada"))
+
+    calls = (read_wait_and_read(2), ada.get_repository(REPO), ada.get_repository(REPO))
+    await while_time_passes(town.clock, asyncio.gather(*calls))
+    *before, last = gaps(town)
+    assert (min(before), last) == (5, 0)
+    town.seen.clear()
+    await town.clock.advance(5)
+    await while_time_passes(town.clock, read_wait_and_read(0))
+    assert gaps(town) == [12, 0]
+
+
+@on_one_loop
+async def test_a_burst_that_is_ended_while_it_pauses_takes_nothing_from_who_came_between(town: GitHubTown) -> None:
+    ada, begun, go_on = town.client(spacing_s=5), asyncio.Event(), asyncio.Event()
+
+    async def pausing() -> None:
+        async with ada.burst():
+            await ada.pause(60)
+
+    async def between() -> None:
+        async with ada.burst():
+            begun.set()
+            await go_on.wait()
+            ok(await ada.get_repository(REPO))
+
+    first, second = asyncio.create_task(pausing()), asyncio.create_task(between())
+    await begun.wait()
+    first.cancel()
+    await asyncio.gather(first, return_exceptions=True)
+    last = asyncio.create_task(ada.get_user("ada"))
+    await asyncio.sleep(0)
+    go_on.set()
+    await while_time_passes(town.clock, asyncio.gather(second, last))
+    assert [request.split("?")[0].split("/")[1] for request in town.requests] == ["repos", "users"]
+
+
+@on_one_loop
 async def test_what_a_burst_started_is_spaced_again_once_the_burst_is_over(town: GitHubTown) -> None:
     ada = town.client(spacing_s=5)
     over = asyncio.Event()

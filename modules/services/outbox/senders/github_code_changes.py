@@ -98,7 +98,7 @@ class CodeChangeSender(ChangeSender[CodeChange]):
             return read
         pull = read.data
         if isinstance(body, ReviewRequestBody):
-            asked = folded(one.login for one in pull.requested_reviewers)
+            asked = folded(tuple(one.login for one in pull.requested_reviewers))
             return Ok(sent(pull) if folded(body.reviewers) <= asked else None)
         if pull.merged:
             return Ok(Sent(pull.html_url, pull.merge_commit_sha))
