@@ -20,6 +20,7 @@ from modules.lives.workspaces.types import (
     TaskWork,
     WorkResult,
 )
+from modules.runtime.console import LineKind
 from modules.runtime.journal.journal import Journal
 from modules.runtime.journal.types import Entry
 from modules.services.outbox.rules.waits import Waits
@@ -43,7 +44,7 @@ What is put off again waits twice as long as before, up to half an hour.
 _LONGEST_PAUSE_S = 3_600.0
 _EVERY_TASK = ""
 _ENDINGS: dict[type[WorkResult], tuple[str, TaskEventName, Ending]] = {
-    Opened: ("github.task_complete", "completed", "opened"),
+    Opened: ("github.task_opened", "opened", "opened"),
     Blocked: ("github.task_blocked", "blocked", "blocked"),
     Failed: ("github.task_failed", "failed", "blocked"),
 }
@@ -88,19 +89,27 @@ class Execution:
             return StepResult()
         result = await self._work_on(lease, found, task, work)
         summary = f"{task.name} of {found.repo.full_name}#{found.number}: {type(result).__name__.lower()}"
-        await self._journal.record(
-            Entry("life", "task", summary, line="done" if isinstance(result, Opened) else "warn", reason=_why(result))
-        )
+        told = self._told(result)
+        reason = f"{told} ({_why(result)})" if isinstance(result, Blocked | Failed) else told
+        line: LineKind = "done" if isinstance(result, Opened) else "warn"
+        await self._journal.record(Entry("life", "task", summary, line=line, reason=reason))
         if isinstance(result, Deferred):
             self._put_off(lease, result)
         if isinstance(result, Lost | Deferred):
             await self._claimer.release(lease, "pending")
             return StepResult(note=summary)
         phrase, event, ending = _ENDINGS[type(result)]
-        told = self._phrase(f"task_problem.{result.problem}") if isinstance(result, Blocked | Failed) else _why(result)
         await self._report(lease, task, phrase, event, told)
         await self._claimer.release(lease, ending)
         return StepResult(runs_again=True, note=summary)
+
+    def _told(self, result: WorkResult) -> str:
+        """What anybody may be told of it, in words: what is wrong, with which file, and what that lacks."""
+        if not isinstance(result, Blocked | Failed):
+            return _why(result)
+        words = [self._phrase(f"task_problem.{result.problem}")]
+        words += [self._phrase(f"document_problem.{result.lacks}")] if result.lacks else []
+        return f"{f'`{result.about}`: ' if result.about else ''}{' '.join(words)}"
 
     def _put_off(self, lease: Lease, result: Deferred) -> None:
         key = claim_key(lease.owner, lease.repo, lease.issue, lease.number)

@@ -76,17 +76,27 @@ class SweepStep:
         return swept
 
     async def _report(self, found: FoundPlan, dead: DeadClaim, place: str) -> None:
-        """Tell it in the journal, and on the plan where a task was taken from somebody."""
+        """Tell it in the journal, and on the plan: that the task is done, or that it was taken from somebody."""
         why = "its pull request was merged" if dead.code == "completed" else f"the claim of {dead.holder} has ended"
         summary = f"{dead.task.name} of {found.repo.full_name}#{found.number} {dead.code}: {why}"
         await self._journal.record(Entry("life", self.name, summary, line="info"))
+        epoch = max(dead.epoch, 1)
         if dead.code == "completed":
+            await self._comments.say(
+                found.repo,
+                found.number,
+                "github.task_complete",
+                TaskEvent(dead.task.number, "completed", epoch),
+                f"task-complete:{place}:{dead.epoch}",
+                title=dead.task.title,
+                details=dead.pull,
+            )
             return
         await self._comments.say(
             found.repo,
             found.number,
             "github.task_timeout",
-            TaskEvent(dead.task.number, "timeout", max(dead.epoch, 1)),
+            TaskEvent(dead.task.number, "timeout", epoch),
             f"task-timeout:{place}:{dead.epoch}",
             title=dead.task.title,
             status=dead.task.status,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Collection
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from enum import IntEnum
 from typing import Literal, Protocol
@@ -202,18 +202,26 @@ TaskProblem = Literal[
 
 @dataclass(frozen=True, slots=True)
 class Blocked:
-    """The task cannot be done as things stand. `detail` is for the owner alone."""
+    """The task cannot be done as things stand, because of the file `about` if it names one.
+
+    `lacks` is what is wrong with a document, as the phrase `document_problem.…` tells it. `detail` is for the owner
+    alone.
+    """
 
     problem: TaskProblem
     detail: str = ""
+    about: str = field(default="", compare=False)
+    lacks: str = field(default="", compare=False)
 
 
 @dataclass(frozen=True, slots=True)
 class Failed:
-    """The work went wrong. `detail` is for the owner alone. After three failures a task is left alone."""
+    """The work went wrong; its fields are those of `Blocked`. After three failures a task is left alone."""
 
     problem: TaskProblem
     detail: str = ""
+    about: str = field(default="", compare=False)
+    lacks: str = field(default="", compare=False)
 
 
 @dataclass(frozen=True, slots=True)

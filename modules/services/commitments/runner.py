@@ -31,6 +31,8 @@ _TITLE_CHARS = 80
 _SAID_CHARS = 300
 _ANNOUNCE_TRIES = 3
 _TRACE_CHARS = 4_000
+_BROKEN = "something went wrong while it was being done"
+"""What a room hears of an error of ours, which stands in the journal."""
 
 
 class CommitmentRunner:
@@ -165,7 +167,7 @@ class CommitmentRunner:
             trace = "".join(traceback.format_exception(error))[-_TRACE_CHARS:]
             reason = f"{type(error).__name__}: {error}"
             await self._tell(commitment, "error", "Fulfilling a commitment failed", reason, line="error", trace=trace)
-            await self._failed(commitment, Progress("failed", reason))
+            await self._failed(commitment, Progress("failed", _BROKEN))
 
     async def _settle(self, commitment: QueuedCommitment, progress: Progress) -> None:
         self._held.discard(commitment.id)

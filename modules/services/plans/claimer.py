@@ -157,7 +157,7 @@ class Claimer:
         if reading is None:
             return
         number = lease.number
-        keeps_line = ending == "opened" or number in reading.open_pulls | reading.merged
+        keeps_line = ending == "opened" or number in reading.open_pulls | reading.merged.keys()
         is_busy = reading.plan is not None and works_elsewhere(reading.plan, number, lease.soul)
         found = reading.claim_comment(number, lease.epoch, lease.soul)
         own = replace(lease, comment_id=lease.comment_id or found, has_lock=lease.epoch > 0)

@@ -16,7 +16,7 @@ from common.json_lines import split_lines
 MAX_TASK_RETRIES = 3
 """After so many failures a task is left alone."""
 
-TaskEventName = Literal["claimed", "failed", "blocked", "timeout", "reset", "completed", "abandoned"]
+TaskEventName = Literal["claimed", "opened", "failed", "blocked", "timeout", "reset", "completed", "abandoned"]
 
 _NAMES: Mapping[object, TaskEventName] = {name: name for name in get_args(TaskEventName)}
 _FAILURES = frozenset({"failed", "blocked", "timeout"})

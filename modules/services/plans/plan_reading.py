@@ -40,7 +40,7 @@ class PlanReading:
         locks: by the number of a task the epochs of its locks, each with the time since when we have seen it; None
             where the repository has no branches.
         open_pulls: the numbers of the tasks with an open pull request for this plan, by somebody whose words count.
-        merged: the numbers of the tasks with such a one that was merged.
+        merged: by the number of a task the address of such a one that was merged.
 
     """
 
@@ -50,7 +50,7 @@ class PlanReading:
     comments: tuple[StoredComment, ...]
     locks: Mapping[int, Mapping[int, datetime]] | None
     open_pulls: frozenset[int]
-    merged: frozenset[int]
+    merged: Mapping[int, str]
 
     def snapshot(self, number: int) -> Snapshot:
         """Return what of it is about one task."""
@@ -121,7 +121,7 @@ class PlanReader:
                 comments=tuple(one for one in comments.data if trusted.covers(one.account)),
                 locks=await self._locks(repo, refs.data) if isinstance(refs, Ok) else None,
                 open_pulls=_tasks(one for one in offered if one.state == "open"),
-                merged=_tasks(one for one in offered if one.merged),
+                merged=_merged(one for one in offered if one.merged),
             )
         )
 
@@ -133,6 +133,11 @@ class PlanReader:
         for ref, (_, task, epoch) in found:
             locks.setdefault(task, {})[epoch] = since[names[ref]]
         return locks
+
+
+def _merged(pulls: Iterable[PullRequest]) -> Mapping[int, str]:
+    numbered = ((parse_task_branch(one.head.ref), one.html_url) for one in pulls)
+    return {number: url for number, url in numbered if number is not None}
 
 
 def _tasks(pulls: Iterable[PullRequest]) -> frozenset[int]:

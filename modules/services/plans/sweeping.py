@@ -21,13 +21,15 @@ from modules.services.plans.types import Expected, Plan, Task, TaskChange
 class DeadClaim:
     """A task of which the claim by `holder` has ended ("" where nobody's name stands there), at this epoch.
 
-    `code` tells what the task becomes: `completed` where its pull request was merged, else `freed`.
+    `code` tells what the task becomes: `completed` where its pull request, at the address `pull`, was merged, else
+    `freed`.
     """
 
     task: Task
     code: Literal["completed", "freed"]
     holder: str
     epoch: int
+    pull: str = ""
 
 
 def may_hold_dead_claims(plan: Plan, held: Collection[int]) -> bool:
@@ -42,10 +44,10 @@ def find_dead_claims(reading: PlanReading, held: Collection[int] = ()) -> list[D
     """Return the tasks whose holder is gone or done, but those that we hold ourselves. Pure."""
     found: list[DeadClaim] = []
     for task in reading.plan.tasks if reading.plan else ():
-        snapshot, is_merged = reading.snapshot(task.number), task.number in reading.merged
+        snapshot, pull = reading.snapshot(task.number), reading.merged.get(task.number, "")
         holder = dead_holder(snapshot, task.number)
-        if task.number not in held and (holder or (is_merged and task.status == "blocked" and not task.assignee)):
-            found.append(DeadClaim(task, "completed" if is_merged else "freed", holder, snapshot.epoch))
+        if task.number not in held and (holder or (pull and task.status == "blocked" and not task.assignee)):
+            found.append(DeadClaim(task, "completed" if pull else "freed", holder, snapshot.epoch, pull))
     return found
 
 

@@ -45,6 +45,10 @@ def _optional(placeholders: str = "", most: int = LONG_CHARS, *tokens: str) -> P
 
 
 _TASK = "**task {{number}}"
+_DOCUMENT_PROBLEMS = (
+    *("empty", "too_long", "cut_off", "no_headings", "open_code", "markup", "repeats", "gap", "link"),
+    *("instructions", "goal", "unchanged", "secret"),
+)
 FORMS: Mapping[str, PhraseForm] = {
     "fulfillment.create_issue": _form("url", SHORT_CHARS),
     "fulfillment.create_plan": _form("url", SHORT_CHARS),
@@ -59,6 +63,7 @@ FORMS: Mapping[str, PhraseForm] = {
     "task_claim": _form("number title", SHORT_CHARS),
     "github.task_claim": _form("number title"),
     "github.task_complete": _form("number title details"),
+    "github.task_opened": _optional("number title details"),
     "github.task_blocked": _form("number title details", LONG_CHARS, _TASK, "blocked"),
     "github.task_failed": _form("number title details", LONG_CHARS, _TASK, "failed"),
     "github.plan_complete": _form(),
@@ -91,6 +96,7 @@ FORMS: Mapping[str, PhraseForm] = {
     "task_problem.not_allowed": _optional(),
     "task_problem.needs_owner": _optional(),
     "task_problem.not_sent": _optional(),
+    **{f"document_problem.{problem}": _optional() for problem in _DOCUMENT_PROBLEMS},
     "github.pull_request": _optional("number title issue plan goal count files", LONG_CHARS, "part of #{{issue}}"),
     "github.request": _optional("request"),
     "github.request_talk": _optional("talk"),
@@ -103,6 +109,7 @@ VOICED: tuple[tuple[str, ...], ...] = (
     (*(key for key in FORMS if key.startswith(("fulfillment.", "space."))), "task_claim", "github.plan_synthesized"),
     tuple(key for key in FORMS if key.startswith("github.task_")),
     tuple(key for key in FORMS if key.startswith("task_problem.")),
+    tuple(key for key in FORMS if key.startswith("document_problem.")),
     (
         "github.plan_complete",
         "github.workspace_finished",

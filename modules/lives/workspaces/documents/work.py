@@ -158,10 +158,11 @@ class DocumentWork(TaskWork):
             return
         read = await self.github.contents.read(acts.repo, path, ref=branch, max_chars=MOST_CHARS)
         if isinstance(read, Err) and read.kind == "invalid":
-            raise _Ended(Blocked("document_unreadable", read.error))
+            raise _Ended(Blocked("document_unreadable", read.error, about=path))
         before = None if isinstance(read, Err) and read.kind == "not_found" else _read(read)
         if before is not None and before.truncated:
-            raise _Ended(Blocked("document_too_long", f"{path} has more than {MOST_CHARS:,} characters"))
+            detail = f"{path} has more than {MOST_CHARS:,} characters"
+            raise _Ended(Blocked("document_too_long", detail, about=path))
         text, sha = (before.text, before.sha) if before else ("", "")
         files = await self._files(acts, branch)
         found = acts.held.found
@@ -169,7 +170,8 @@ class DocumentWork(TaskWork):
         async with self.attention.take(NAME):
             written = await self.writer.write(request)
         if not written.text:
-            raise _Ended(Failed("document_unfit", f"{path}: {written.problem}"))
+            lacks = (written.problem or "").lower().replace(" ", "_")
+            raise _Ended(Failed("document_unfit", f"{path}: {written.problem}", about=path, lacks=lacks))
         await self._done(acts, acts.document(path, written.text, branch=branch, sha=sha))
 
     async def _files(self, acts: DocumentActs, branch: str) -> tuple[str, ...]:

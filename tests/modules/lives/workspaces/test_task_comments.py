@@ -10,6 +10,7 @@ from adapters.github.types import Repo
 from common.redact import Redactor
 from modules.lives.workspaces.task_comments import TaskComments
 from modules.lives.workspaces.types import TaskProblem
+from modules.services.agent.skills.work_contracts import DocumentProblem
 from modules.services.outbox.rules.rules import GITHUB_CREATIONS_OF_OTHERS
 from modules.services.outbox.types import ProposedAction
 from modules.services.plans.events import TaskEvent
@@ -54,4 +55,7 @@ async def test_a_comment_that_the_limits_put_off_until_it_expired_was_not_said_a
 def test_each_reason_why_a_task_was_not_done_has_words_of_its_own() -> None:
     assert {f"task_problem.{one}" for one in get_args(TaskProblem)} == {
         key for key in FORMS if key.startswith("task_problem.")
+    }
+    assert {f"document_problem.{one.lower().replace(' ', '_')}" for one in get_args(DocumentProblem)} == {
+        key for key in FORMS if key.startswith("document_problem.")
     }

@@ -147,11 +147,11 @@ async def test_a_document_task_is_claimed_first_and_stays_ours_while_its_pull_re
         (won,) = await journal.with_act("claim", "claim-won", clock.now() - timedelta(hours=1), clock.now())
         assert (won.entry.data["repo"], won.entry.data["about"]) == (SITE.full_name, f"{SITE.full_name}#1/task-2@1")
         assert await site.task(2) == ("in_progress", "rowan")
-        claimed, completed = await site.comments()
+        claimed, opened = await site.comments()
         assert "Task 2: Create SCENARIOS.md" in claimed
-        assert '"event":"completed"' in completed
-        assert "@everybody" not in completed
-        assert count_task_failures([completed], 2) == 0
+        assert '"event":"opened"' in opened
+        assert "@everybody" not in opened
+        assert count_task_failures([opened], 2) == 0
         assert ok(await github.refs.matching(SITE, "soul/")) == ()
         await site.cycle(work)
         assert work.asked == [2]

@@ -8,6 +8,7 @@ from tests.adapters.results import ok
 from tests.modules.lives.workspaces.documents.workplace import DOCUMENT
 from tests.modules.lives.workspaces.test_workspaces_claim import SITE, site_with_plan
 from tests.running_town import RunningTown
+from tests.shipped_skills import phrase
 from tests.town.github_place import needs_git
 from tests.town_github import TownGitHub
 from town.model.types import Completion
@@ -33,6 +34,27 @@ async def test_a_claimed_document_is_offered_told_of_on_the_plan_and_kept_until_
         read = await site.services.github.contents.read(SITE, "SCENARIOS.md", ref=pull.head.ref)
         assert ok(read).text == DOCUMENT
         assert await site.task(2) == ("in_progress", "rowan")
-        assert any("Completed" in comment and pull.html_url in comment for comment in await site.comments())
+        told = (await site.comments())[-1]
+        assert pull.html_url in told
+        assert ("Completed" in told, "complete" in told, '"event":"opened"' in told) == (False, False, True)
         assert (await site.cycle(work)).notes == ()
         assert len(ok(await site.services.github.pulls.list(SITE, state="all"))) == 1
+        ok(await site.services.github.pulls.merge(SITE, pull.number))
+        site.clock.ahead += 600
+        await site.cycle(work)
+        await site.cycle(work)
+        assert await site.task(2) == ("completed", None)
+        (told,) = [one for one in await site.comments() if '"event":"completed"' in one]
+        assert "Completed" in told
+        assert pull.html_url in told
+
+
+async def test_what_is_wrong_with_a_document_that_cannot_be_offered_is_told_in_words(
+    running_town: RunningTown, town_github: TownGitHub
+) -> None:
+    running_town.mind.answer = lambda _: Completion(text="# Scenarios")
+    async with site_with_plan(town_github, PLAN) as site:
+        await site.cycle(build_document_work(site.services, site.services.trust))
+        told = (await site.comments())[-1].partition("<!--")[0]
+        assert all(words in told for words in ("`SCENARIOS.md`", phrase("document_problem.empty")))
+        assert not any(code in told for code in ("Empty", "document_unfit", "Failed("))
