@@ -30,6 +30,7 @@ from modules.runtime.version_check import VersionLoop
 from modules.services.outbox.account import log_in, settle_account
 from modules.services.peers.github_account import warn_of_account
 from modules.services.peers.histories_loop import build_histories_loop
+from modules.services.presence.home_lease import HomeLeaseLoop
 from soul.composition.lives import Lives
 from soul.composition.services import Services, build_services
 from soul.owner_messages import PhoneCommands, loops_for_messages, no_commands
@@ -88,16 +89,18 @@ class App:
         services.events.subscribe(LoopsChanged, lambda _: self.status.changed())
         services.events.subscribe(StandingChecked, lambda _: self.stages.reach(Stage.CHECKED))
 
-    async def wake(self) -> None:
+    async def wake(self, *, take_over: bool = False) -> None:
         """Go through all stages of a start, one after the other. Raises as `log_in`."""
-        await self.log_in()
+        await self.log_in(take_over=take_over)
         await self.scheduler.run_guarded(self.control_watch.name)
+        self.stages.reach(Stage.CHECKED)
         await self._settle()
 
-    async def log_in(self) -> None:
+    async def log_in(self, *, take_over: bool = False) -> None:
         """Make ready what lies on this machine, and log in.
 
-        Raises `Auth`, or `Fatal` (also where the home is another account's); waits out what is only briefly down.
+        Raises `Auth`, or `Fatal` (also where the home is another account's, or another copy of it lives); waits out
+        what is only briefly down.
         """
         services, journal, clock = self.services, self.services.journal, self.services.clock
         await self.control_watch.tell()
@@ -107,6 +110,7 @@ class App:
         await self.lives.turn_services.wakeup_context.read()
         account = await log_in(services.atproto, journal, clock, username=services.me.bluesky_username)
         await settle_account(services.database, journal, clock, account=account, timezone=services.me.timezone)
+        await services.lease.begin(take_over=take_over)
         self.stages.reach(Stage.LOGGED_IN)
 
     async def run(self, ended: asyncio.Event) -> None:
@@ -138,6 +142,7 @@ class App:
         for end in ends:
             if isinstance(end, Exception):
                 raise end
+        await self.services.lease.give_back()
         await lives.turn_services.leave_notes()
         await self.services.journal.record(Entry("life", "stop", "Stopped; nothing accepted is lost", line="sys"))
 
@@ -158,6 +163,7 @@ class App:
         return [
             IdentityWatchLoop(services.soul, services.home),
             self.control_watch,
+            HomeLeaseLoop(services.lease),
             OutboxLoop(services.pace, services.outbox, ready=lambda: stages.has_reached(Stage.CHECKED)),
             HeartbeatLoop(services.journal, self._pulse, chores),
             lives.turn_services.session_loop(),

@@ -89,12 +89,15 @@ def run(
     flush_all: Annotated[
         bool, typer.Option("--flush-all", help="Forget everything under .memory first, then live on.")
     ] = False,
+    take_over: Annotated[
+        bool, typer.Option("--take-over", help="Let another copy of this home stop, and live in its place.")
+    ] = False,
 ) -> None:
     """Let the SOUL live until Ctrl-C."""
     with loading():
         from soul.commands.run import run_life  # noqa: PLC0415 - only this command needs it
 
-    run_life(home, social_only=social_only, flush_all=flush_all)
+    run_life(home, social_only=social_only, flush_all=flush_all, take_over=take_over)
 
 
 @app.command(cls=Command)

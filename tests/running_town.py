@@ -215,7 +215,9 @@ class RunningSoul:
 
 
 @asynccontextmanager
-async def awake(home: Home, *, clock: Clock | None = None, **more: Any) -> AsyncIterator[RunningSoul]:
+async def awake(
+    home: Home, *, clock: Clock | None = None, take_over: bool = False, **more: Any
+) -> AsyncIterator[RunningSoul]:
     """The SOUL of `home`, logged in; its loops are run by the test. Without a `clock`, what it waits for comes soon."""
     console = SilentConsole()
     async with open_soul(
@@ -226,7 +228,7 @@ async def awake(home: Home, *, clock: Clock | None = None, **more: Any) -> Async
         rng=random.Random(1),
         **{"phone_commands": phone_commands, **more},
     ) as app:
-        await app.wake()
+        await app.wake(take_over=take_over)
         yield RunningSoul(app, console)
 
 

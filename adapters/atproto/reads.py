@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from contextlib import AbstractAsyncContextManager
 from dataclasses import replace
 from typing import TYPE_CHECKING, TypeVar
 
@@ -234,6 +235,10 @@ class Reader:
     def rate_limit_status(self) -> RateLimitStatus:
         """The request budget as the last answer told it."""
         return self._xrpc.budget.status
+
+    def burst(self) -> AbstractAsyncContextManager[None]:
+        """`async with atproto.burst():` calls inside follow each other at once, and nothing comes between."""
+        return self._xrpc.burst()
 
     def back_off(self) -> BackOff | None:
         """How long and why nothing is sent; None while requests may leave."""

@@ -142,11 +142,12 @@ class Writer(Reader):
         return answer if isinstance(answer, Err) else Ok(None)
 
     async def put_own_record(
-        self, collection: str, record: records.WireRecord, *, swap: str | None
+        self, collection: str, record: records.WireRecord, *, swap: str | None, is_public: bool = True
     ) -> ApiResult[StrongRef]:
         """Replace our record `self` of `collection`, if it still is the one whose cid is `swap` (None: there is none).
 
-        If it is another by now the `Err` is a `ServiceErr` named `InvalidSwap`.
+        If it is another by now the `Err` is a `ServiceErr` named `InvalidSwap`. What is not `is_public` says nothing to
+        people, and is never held back.
         """
         body = {
             "repo": self.did,
@@ -155,7 +156,7 @@ class Writer(Reader):
             "record": {"$type": collection, **record},
             "swapRecord": swap,
         }
-        return await self._put_body(body)
+        return await self._put_body(body, is_public=is_public)
 
     async def upload_blob(self, data: bytes, mime: str) -> ApiResult[Blob]:
         """Upload a file; it lives only if a record refers to it within minutes."""
@@ -196,8 +197,8 @@ class Writer(Reader):
         key = rkey or self._tids.next(self._clock.now())
         return await self._put_body({"repo": self.did, "collection": collection, "rkey": key, "record": record})
 
-    async def _put_body(self, body: records.WireRecord) -> ApiResult[StrongRef]:
-        answer = await self._xrpc.procedure("com.atproto.repo.putRecord", body, write=True)
+    async def _put_body(self, body: records.WireRecord, *, is_public: bool = True) -> ApiResult[StrongRef]:
+        answer = await self._xrpc.procedure("com.atproto.repo.putRecord", body, write=True, is_public=is_public)
         if isinstance(answer, Err):
             return answer
         ref = convert.strong_ref(answer.data)

@@ -67,6 +67,7 @@ class Xrpc:
             on_response=on_response,
         )
         self.budget = gate.budget
+        self.burst = gate.spacing.burst
         auth_request = TimedRequest(
             read_timeout_s=read_timeout_s,
             transport=transport(),

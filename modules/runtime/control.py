@@ -1,5 +1,7 @@
 """May the SOUL act in public? Three signs say no, each a small file under `.memory/` whose content is the reason.
 
+Besides, one process may be held back while another copy of its home may live; that is kept in memory only.
+
 `PAUSE` is the owner's own, by command or by `touch`; `PAUSE_BY_RECORD` is what was last read in the owner's Bluesky
 repo; `SAFE_MODE` was set at a start that followed too soon on others. They are looked at anew each time, so that any
 process can give a sign and take it away, at once. A sign that cannot be read counts: when in doubt, nothing leaves.
@@ -24,15 +26,19 @@ _MEANING = {
 
 @dataclass(frozen=True, slots=True)
 class Standing:
-    """Whether the SOUL may act in public, and what speaks against it, in words."""
+    """Whether the SOUL may act in public, and what speaks against it, in words.
+
+    `held_back`: this process may not act at all, also not towards its owner.
+    """
 
     paused: bool = False
     safe_mode: bool = False
     reasons: tuple[str, ...] = ()
+    held_back: bool = False
 
     @property
     def may_act(self) -> bool:
-        return not self.paused and not self.safe_mode
+        return not self.paused and not self.safe_mode and not self.held_back
 
     def fields(self) -> dict[str, object]:
         """Return the same for programs, in the camelCase of the status file."""
@@ -47,13 +53,21 @@ class Control:
 
     def __init__(self, memory: Path) -> None:
         self._memory = memory
+        self._held_back = ""
+
+    def hold_back(self, reason: str) -> None:
+        """Let nothing leave from this process, not even to the owner, as long as there is a reason; "" ends it."""
+        self._held_back = reason
 
     def standing(self) -> Standing:
         """How things stand now."""
         signs = {name: reason for name in _MEANING if (reason := self._sign(name)) is not None}
         reasons = tuple(f"{_MEANING[name]}: {reason}" if reason else _MEANING[name] for name, reason in signs.items())
         return Standing(
-            paused=bool({PAUSE, PAUSE_BY_RECORD} & set(signs)), safe_mode=SAFE_MODE in signs, reasons=reasons
+            paused=bool({PAUSE, PAUSE_BY_RECORD} & set(signs)),
+            safe_mode=SAFE_MODE in signs,
+            reasons=(self._held_back, *reasons) if self._held_back else reasons,
+            held_back=bool(self._held_back),
         )
 
     def pause(self, reason: str = "") -> None:

@@ -27,7 +27,7 @@ _READ_S = 60.0
 
 @dataclass(frozen=True, slots=True)
 class StandingChecked(Event):
-    """Published after each check, beginning with the login, of whether the SOUL may act."""
+    """Published after each check, beginning with the login, of whether the SOUL may act; not while it is held back."""
 
 
 @dataclass(slots=True)
@@ -36,7 +36,8 @@ class ControlLoop(Loop):
 
     A record of `COLLECTION` in the repo of `owner_did` pauses: under our own did as key, or under `all` for every
     SOUL of that owner. `own_did` is "" before the login. `when_free` is called on each look that finds nothing against
-    acting, once we are logged in. `StandingChecked` is published after each look since then, whatever came of it.
+    acting, once we are logged in. `StandingChecked` is published after each look since then, whatever came of it,
+    unless this process is held back.
     """
 
     name = "control"
@@ -65,7 +66,7 @@ class ControlLoop(Loop):
         try:
             return await self._look()
         finally:
-            if logged_in:
+            if logged_in and not self.control.standing().held_back:
                 self.publish(StandingChecked())
 
     async def _look(self) -> Outcome:
@@ -108,6 +109,9 @@ def _reason(record: Record) -> str:
 
 def _news(standing: Standing) -> Entry:
     reason = str(standing)
+    if standing.held_back:
+        summary = "Nothing leaves from here for now"
+        return Entry("life", "control", summary, line="warn", reason=reason, data={"act": "held_back"})
     if standing.safe_mode:
         summary = "SAFE MODE: I only listen, and nothing public leaves, until /resume, `soul resume` or a calm start"
         return Entry("life", "control", summary, line="error", reason=reason, data={"act": "safe_mode"})

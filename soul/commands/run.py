@@ -40,13 +40,14 @@ _LAST_LINES_S = 1.0
 _AT_THE_MACHINE = ("quit", "later")
 _OTHERWISE_BY_MESSAGE = '"yes" or "no" answers what I tell you that waits; anything else is said to the SOUL.'
 _ROOM_MIB = 16
-_FLUSH = "--flush-all"
+_ONCE = {"--flush-all", "--take-over"}
+"""What is meant for one start, and not for the one that begins anew by itself."""
 _LEAST_LIFE_S = 45.0
 _LOOK_S = 5.0
 
 
-def run_life(root: Path, *, social_only: bool, flush_all: bool) -> None:
-    """Live. Raises `Fatal` with a remedy."""
+def run_life(root: Path, *, social_only: bool, flush_all: bool, take_over: bool = False) -> None:
+    """Live; with `take_over` in place of another copy of the home. Raises `Fatal` with a remedy."""
     refuse_unknown_keys(root)
     settings = load_settings(root)
     home = Home.at(root, settings.memory_dir)
@@ -57,7 +58,7 @@ def run_life(root: Path, *, social_only: bool, flush_all: bool) -> None:
     out = None if sys.stdout.isatty() else Outlet(sys.stdout)
     starts_anew = False
     try:
-        starts_anew = asyncio.run(_live(settings, home, out, social_only=social_only))
+        starts_anew = asyncio.run(_live(settings, home, out, social_only=social_only, take_over=take_over))
     except DiskFull as error:
         remedy = f"Free {_ROOM_MIB} MiB and start again; what was accepted is kept."
         raise DiskFull(f"The disk is full: there is no room under {home.memory}", remedy=remedy) from error
@@ -66,7 +67,7 @@ def run_life(root: Path, *, social_only: bool, flush_all: bool) -> None:
             out.finish(_LAST_LINES_S)
     if starts_anew:
         # NOTE(self): what is to be forgotten may also be in memory; the same process begins again without it.
-        os.execv(sys.executable, [sys.executable, *(word for word in sys.orig_argv[1:] if word != _FLUSH)])  # noqa: S606
+        os.execv(sys.executable, [sys.executable, *(word for word in sys.orig_argv[1:] if word not in _ONCE)])  # noqa: S606
 
 
 def flush(home: Home, settings: Settings) -> None:
@@ -96,7 +97,7 @@ def _is_memory(home: Home) -> bool:
     return any(path.name in known for path in home.memory.iterdir())
 
 
-async def _live(settings: Settings, home: Home, out: Outlet | None, *, social_only: bool) -> bool:
+async def _live(settings: Settings, home: Home, out: Outlet | None, *, social_only: bool, take_over: bool) -> bool:
     """Live until the end; return whether to start anew, because somebody is to be forgotten."""
     clock = SystemClock()
     terminal = PlainConsole(clock, timezone=settings.soul_timezone, file=out)
@@ -120,7 +121,7 @@ async def _live(settings: Settings, home: Home, out: Outlet | None, *, social_on
         watching = _watch_requests(ForgetRequests(home.memory), ended, clock, settings.soul_speed)
         watch = asyncio.create_task(watching, name="forget-requests")
         try:
-            await _until(ended, app, terminal)
+            await _until(ended, app, terminal, take_over=take_over)
         finally:
             watch.cancel()
             (found,) = await asyncio.gather(watch, return_exceptions=True)
@@ -140,20 +141,20 @@ async def _watch_requests(requests: ForgetRequests, ended: asyncio.Event, clock:
     return True
 
 
-async def _until(ended: asyncio.Event, app: App, terminal: PlainConsole) -> None:
+async def _until(ended: asyncio.Event, app: App, terminal: PlainConsole, *, take_over: bool) -> None:
     """Live until `ended`. The owner's lines are taken at once, and answered after the login."""
     talk = asyncio.create_task(_talk(app, terminal, ended), name="owner")
     try:
-        if await _logs_in(app, ended):
+        if await _logs_in(app, ended, take_over=take_over):
             await app.run(ended)
     finally:
         talk.cancel()
         await asyncio.gather(talk, return_exceptions=True)
 
 
-async def _logs_in(app: App, ended: asyncio.Event) -> bool:
+async def _logs_in(app: App, ended: asyncio.Event, *, take_over: bool) -> bool:
     """Whether it logged in before `ended`. Raises what kept it from that, or what must end the process meanwhile."""
-    login = asyncio.create_task(app.log_in(), name="login")
+    login = asyncio.create_task(app.log_in(take_over=take_over), name="login")
     doomed = asyncio.create_task(app.scheduler.doomed(), name="until-doomed")
     stopped = asyncio.create_task(ended.wait(), name="until-ended")
     try:

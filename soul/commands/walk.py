@@ -48,6 +48,7 @@ async def _walk(settings: Settings, home: Home, *, social_only: bool) -> bool:
         for name, step in _STEPS.items():
             console.line("act", name)
             succeeded &= await _take(app, name, step, console)
+        await app.services.lease.give_back()
     return succeeded
 
 

@@ -37,6 +37,7 @@ from modules.services.outbox.senders.cards import LinkCards
 from modules.services.outbox.types import Pacing
 from modules.services.pictures.pictures import open_pictures
 from modules.services.plans.lease_gate import lease_gate
+from modules.services.presence.home_lease import open_lease
 from modules.services.repository_rules.build import foreign_repositories
 from modules.services.rights.forgetting import open_people_server
 from modules.services.rights.mute import mute_gate, mute_rule
@@ -64,6 +65,7 @@ class Services(BaseServices):
         self.stack.push_async_callback(self.web.aclose)
         self.repos = public_repos(self.web, clock=clock, home_url=settings.home_service_url())
         self.atproto = open_atproto(self, to_bluesky)
+        self.lease = open_lease(self)
         self.pictures = open_pictures(settings, home.memory, clock=clock, journal=journal, stack=self.stack)
         self.account = AccountContext(
             atproto=self.atproto, journal=journal, peers=settings.soul_peers, names=self.pinned_names
@@ -78,13 +80,8 @@ class Services(BaseServices):
         )
         self.integrations = Integrations(self)
         self.github = self.integrations.github
-        self.trust = WorkspaceTrust(
-            self.github,
-            settings.owner_github_username,
-            self.peer_registry.get_listed_accounts,
-            clock,
-            self.pinned_names,
-        )
+        listed, names = self.peer_registry.get_listed_accounts, self.pinned_names
+        self.trust = WorkspaceTrust(self.github, settings.owner_github_username, listed, clock, names)
         world = self._build_world()
         self.etiquette = Etiquette(world=world, database=self.database, clock=clock, speed=settings.soul_speed)
         self.feed_pace = FeedPaceGate(self.pace.post_cooldown_s)
@@ -143,6 +140,7 @@ class Services(BaseServices):
             ),
             at_departure=(approval.at_departure,),
             own_did=lambda: self.atproto.did,
+            confirm=self.lease.confirm,
             prepared=self.moderation.prepared,
         )
 

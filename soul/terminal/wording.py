@@ -37,6 +37,7 @@ _LOOPS = {
     "heartbeat": "takes stock",
     "identity-watch": "checks SOUL.md",
     "control": "checks for a pause",
+    "home-lease": "checks that no copy of it lives elsewhere",
     "sessions": "archives talks",
     "commitment-fulfillment": "fulfils its commitments",
     "space-participation": "follows the room",

@@ -5,6 +5,8 @@ from __future__ import annotations
 import asyncio
 import json
 import random
+import shutil
+import signal
 import sqlite3
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -209,3 +211,21 @@ async def test_rights_that_a_token_lacks_and_an_account_that_is_shared_are_told_
             )
     missing = [reason for _, _, reason in console.lines if "the token lacks the scope" in reason]
     assert ["user:follow" in reason and "settings/tokens/new" in reason for reason in missing] == [True]
+
+
+@pytest.mark.slow
+async def test_a_copy_stops_with_one_line_while_the_first_lives_and_begins_at_once_when_it_ended(
+    running_town: RunningTown,
+) -> None:
+    home = running_town.make_home("rowan")
+    async with started("run", "--home", str(home.root)) as first:
+        await until(first, "Awake")
+        copied = Path(shutil.copytree(home.root, home.root.with_name("copy"), symlinks=True))
+        ended = await soul("run", "--home", str(copied))
+        one_clear_line(ended, code=1)
+        assert "@rowan.test" in ended.complaints[0]
+        assert "--take-over" in ended.remedies[0]
+        first.send_signal(signal.SIGINT)
+        await first.wait()
+    async with started("run", "--home", str(copied)) as second:
+        await until(second, "Awake")

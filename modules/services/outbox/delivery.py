@@ -11,7 +11,7 @@ from __future__ import annotations
 import asyncio
 import sqlite3
 from collections import Counter
-from collections.abc import Awaitable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import TypeVar
@@ -65,6 +65,7 @@ class Delivery:
         pacing: Pacing,
         gates: Sequence[Gate],
         at_departure: Sequence[DepartureRule],
+        confirm: Callable[[], Awaitable[str]],
         sender_deadline_s: float,
     ) -> None:
         self._database = database
@@ -74,6 +75,8 @@ class Delivery:
         self._pacing = pacing
         self._gates = gates
         self._at_departure = at_departure
+        self._confirm = confirm
+        self._is_unconfirmed = False
         self._deadline_s = sender_deadline_s
         self._started = clock.now()
         self._delivery_lock = asyncio.Lock()
@@ -98,14 +101,14 @@ class Delivery:
 
         """
         tally: Counter[IntentState] = Counter()
-        put_off = False
+        put_off = self._is_unconfirmed = False
         while not put_off and (moved := await self._step()) is not None:
             tally[moved.state] += 1
             put_off = moved.state in {"pending", "sending"}
         async with self._delivery_lock:
             await self._rechecks.run_due()
         next_in_s = await self._database.run(self._next_in_s)
-        if put_off and next_in_s is not None:
+        if (put_off or self._is_unconfirmed) and next_in_s is not None:
             next_in_s = max(next_in_s, policy.RETRY_BASE_S)
         return DeliveryReport(tally["done"], tally["failed"], tally["expired"], int(put_off), next_in_s)
 
@@ -119,7 +122,12 @@ class Delivery:
             intent, hold = await self._database.run(lambda connection: self._pick(connection, now))
             while self._untold:
                 await self._journal.record(self._untold.pop(0))
-            return await self._move(intent, now, hold) if intent else None
+            if intent is None:
+                return None
+            if await self._confirm():
+                self._is_unconfirmed = True
+                return None
+            return await self._move(intent, now, hold)
 
     def _pick(self, connection: sqlite3.Connection, now: datetime) -> tuple[Intent | None, str]:
         """Whose turn it is, and why it must wait for the owner's yes instead of leaving, or ""."""

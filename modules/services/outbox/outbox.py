@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import sqlite3
 import uuid
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from datetime import datetime, timedelta
 
 from common.clock import Clock
@@ -48,10 +48,15 @@ def _as_it_is(action: ProposedAction) -> ProposedAction:
     return action
 
 
+async def _confirmed() -> str:
+    return ""
+
+
 class Outbox:
     """Admits proposed actions, stores them as intents, and sends each exactly once, at its pace.
 
-    `prepared` fills in what an action leaves open, before any rule looks at it.
+    `prepared` fills in what an action leaves open, before any rule looks at it. `confirm` is awaited before each
+    departure, and returns why nothing may leave now, "" if it may.
     """
 
     def __init__(
@@ -68,6 +73,7 @@ class Outbox:
         at_departure: Sequence[DepartureRule] = (),
         own_did: Callable[[], str],
         prepared: Callable[[ProposedAction], ProposedAction] = _as_it_is,
+        confirm: Callable[[], Awaitable[str]] = _confirmed,
         sender_deadline_s: float = SENDER_DEADLINE_S,
     ) -> None:
         self._database = database
@@ -85,6 +91,7 @@ class Outbox:
             pacing=pacing,
             gates=gates,
             at_departure=at_departure,
+            confirm=confirm,
             sender_deadline_s=sender_deadline_s,
         )
         self._work = asyncio.Event()

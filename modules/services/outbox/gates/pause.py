@@ -21,7 +21,7 @@ class PauseGate:
     owner_did: str = ""
 
     def __call__(self, _connection: sqlite3.Connection, intent: Intent, _now: datetime, /) -> Wait | None:
-        if isinstance(intent.body, DirectMessageBody) and intent.body.to == self.owner_did:
-            return None
         standing = self.control.standing()
+        if not standing.held_back and isinstance(intent.body, DirectMessageBody) and intent.body.to == self.owner_did:
+            return None
         return None if standing.may_act else Wait(str(standing), _ASK_AGAIN_S)

@@ -1,0 +1,249 @@
+"""Lets one copy of a home act: a lease with an epoch, in a record of the account's own repository.
+
+A copy that is started while another lives says so and stops, or takes over when it was told to. Whoever finds that the
+lease is somebody else's stops for good. Nothing leaves unless a look found our epoch within the last minute
+(`confirm`), so whoever takes over waits a little longer than that before its own first act.
+
+Where the record cannot be read, the life goes on and nothing leaves until it can. A service that refuses such records
+leaves copies unnoticed, which is told once.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from typing import Protocol
+
+from adapters.atproto.client import Atproto
+from adapters.atproto.types import Record
+from common.clock import Clock, iso
+from common.errors import HomeLocked
+from common.result import Err
+from modules.runtime.control import Control
+from modules.runtime.database.database import Database
+from modules.runtime.home import Home
+from modules.runtime.journal.journal import Journal
+from modules.runtime.journal.types import Entry
+from modules.runtime.scheduler.types import Loop, Outcome
+from modules.services.outbox.rules.counts import note
+from modules.services.outbox.rules.rules import COST_UPDATE
+from modules.services.presence.lease_policy import (
+    CONFIRMED_S,
+    LEASE,
+    LEASE_S,
+    RENEW_AFTER_S,
+    TAKE_OVER_S,
+    HomeIdentity,
+    Lease,
+    LeaseStanding,
+    identity_of,
+    next_lease,
+    read_lease,
+    renewed,
+    standing_of,
+    where,
+)
+
+_UNREAD = "whether another copy of this home lives could not be looked up"
+_BEGIN_S, _GIVE_BACK_S = 10.0, 5.0
+_COMMAND = "soul run --take-over"
+
+
+@dataclass(slots=True, eq=False)
+class HomeLease:
+    """The lease of one life. `identity` is asked after the login."""
+
+    atproto: Atproto
+    database: Database
+    journal: Journal
+    control: Control
+    clock: Clock
+    identity: Callable[[], HomeIdentity]
+    _lease: Lease | None = field(default=None, init=False)
+    _cid: str = field(default="", init=False)
+    _attempted: Lease | None = field(default=None, init=False)
+    _looked_at: float = field(default=float("-inf"), init=False)
+    _written_at: float = field(default=float("-inf"), init=False)
+    _acts_from: float = field(default=float("-inf"), init=False)
+    _lost: HomeLocked | None = field(default=None, init=False)
+    _take_over: bool = field(default=False, init=False)
+    _refused: bool = field(default=False, init=False)
+    _told: str = field(default="", init=False)
+    _lock: asyncio.Lock = field(default_factory=asyncio.Lock, init=False)
+
+    async def confirm(self) -> str:
+        """Return why nothing may leave now, "" if it may; looks again where the last look is too old.
+
+        Raises `HomeLocked` where another copy lives.
+        """
+        if self._lost or self.clock.monotonic() - self._looked_at >= CONFIRMED_S:
+            await self.look()
+        is_old = self.clock.monotonic() - self._looked_at >= CONFIRMED_S and not self._refused
+        return self._reason() or (_UNREAD if is_old else "")
+
+    async def begin(self, *, take_over: bool = False) -> None:
+        """Look for the first time; a network that keeps it waiting keeps nobody from talking with the SOUL.
+
+        With `take_over` the lease is taken from a copy that lives, also where that can be done only later. Raises as
+        `look`.
+        """
+        self._take_over = take_over
+        self.control.hold_back(_UNREAD)
+        try:
+            async with asyncio.timeout(_BEGIN_S):
+                await self.look()
+        except TimeoutError:
+            await self._tell_trouble(Err(f"no answer within {_BEGIN_S:g} s", "transient"))
+
+    async def look(self) -> None:
+        """Take the lease, or see that it is still ours, and renew it in time. Raises `HomeLocked` where it is not."""
+        async with self._lock:
+            if self._lost:
+                raise self._lost
+            if not self._refused:
+                async with self.atproto.burst():
+                    await self._look()
+            self.control.hold_back(self._reason())
+
+    async def give_back(self) -> None:
+        """Let another copy begin at once. Where that fails, it may begin when the lease ends by itself."""
+        if self._lease is None or self._lost or not self._cid:
+            return
+        ended = Lease(self._lease.epoch, self._lease.holder, None)
+        with suppress(TimeoutError):  # it ends by itself then
+            async with asyncio.timeout(_GIVE_BACK_S), self._lock, self.atproto.burst():
+                self._lease = None
+                await self.atproto.put_own_record(LEASE, ended.record(), swap=self._cid, is_public=False)
+
+    def _reason(self) -> str:
+        if self._refused:
+            return ""
+        if self._lost:
+            return str(self._lost)
+        if self._lease is None or self.clock.monotonic() - self._written_at >= LEASE_S:
+            return _UNREAD
+        wait_s = self._acts_from - self.clock.monotonic()
+        return f"another copy of this home is given {wait_s:.0f} s more to stop" if wait_s > 0 else ""
+
+    async def _look(self) -> None:
+        asked_at = self.clock.monotonic()
+        read = await self.atproto.get_record(f"at://{self.atproto.did}/{LEASE}/self")
+        if isinstance(read, Err):
+            await self._tell_trouble(read)
+            return
+        found = read.data
+        if found is not None and self._attempted and read_lease(found.value).token == self._attempted.token:
+            self._hold(self._attempted, found.cid)  # our own write, whose answer was lost
+        if self._lease is None:
+            await self._take(found, asked_at)
+        elif found is not None and found.cid != self._cid:
+            await self._lose(read_lease(found.value))
+        elif found is None or self.clock.monotonic() - self._written_at >= RENEW_AFTER_S:
+            await self._write(renewed(self._lease, self._now()), found, asked_at)
+        else:
+            self._looked_at = asked_at
+
+    async def _take(self, found: Record | None, asked_at: float) -> None:
+        me, now = self.identity(), self._now()
+        before = read_lease(found.value) if found else None
+        standing = standing_of(before, me, now)
+        if before is not None and standing == "held" and not self._take_over:
+            self._lost = HomeLocked(
+                f"Another copy of this home lives as @{self.atproto.handle} {where(before, me)}",
+                remedy=f"Stop that one, or let it stop by itself with `{_COMMAND}` here. "
+                f"One that was killed counts as alive until {iso(before.until or now)}.",
+            )
+            raise self._lost
+        if await self._write(next_lease(before, me, now), found, asked_at) and before is not None:
+            await self._tell_taken(before, standing)
+
+    async def _write(self, lease: Lease, before: Record | None, asked_at: float) -> bool:
+        self._attempted = lease
+        now = self.clock.now()
+        await self.database.run(lambda connection: note(connection, now, "lease", points=COST_UPDATE.limit))
+        swap = before.cid if before else None
+        written = await self.atproto.put_own_record(LEASE, lease.record(), swap=swap, is_public=False)
+        if isinstance(written, Err):
+            await self._tell_trouble(written)
+            return False
+        self._hold(lease, written.data.cid)
+        self._looked_at, self._written_at, self._told = asked_at, asked_at, ""
+        return True
+
+    def _hold(self, lease: Lease, cid: str) -> None:
+        self._lease, self._cid, self._attempted = lease, cid, None
+
+    async def _lose(self, found: Lease) -> None:
+        self._lost = HomeLocked(
+            f"Another copy of this home took over @{self.atproto.handle} {where(found, self.identity())}:"
+            " this one stops, and nothing more leaves from here",
+            remedy=f"If this one is to live on instead: stop the other, or run `{_COMMAND}` here.",
+        )
+        self.control.hold_back(str(self._lost))
+        raise self._lost
+
+    async def _tell_taken(self, before: Lease, standing: LeaseStanding) -> None:
+        if standing in {"held", "after reboot"}:
+            self._acts_from = self.clock.monotonic() + TAKE_OVER_S
+        if standing == "held":
+            summary = (
+                f"Took over from the copy {where(before, self.identity())}; nothing leaves for {TAKE_OVER_S:.0f} s"
+            )
+            await self.journal.record(Entry("life", "start", summary, line="warn"))
+
+    async def _tell_trouble(self, error: Err) -> None:
+        """Tell of a failure once; a record that the service refuses for good keeps nobody from living."""
+        if error.kind == "invalid" and getattr(error, "name", "") != "InvalidSwap":
+            self._refused = True
+            summary = "The service takes no record of where this home lives: a second copy would not be noticed"
+        else:
+            summary = f"{_UNREAD[0].upper()}{_UNREAD[1:]}; nothing leaves until it can"
+        if summary != self._told:
+            self._told = summary
+            await self.journal.record(Entry("error", "start", summary, line="warn", reason=error.error))
+
+    def _now(self) -> datetime:
+        """The time of the service, by which all copies judge."""
+        return self.clock.now() - timedelta(seconds=self.atproto.server_time_skew() or 0.0)
+
+
+class LeaseServices(Protocol):
+    """What a lease is built from."""
+
+    home: Home
+    atproto: Atproto
+    database: Database
+    journal: Journal
+    control: Control
+    clock: Clock
+
+
+def open_lease(services: LeaseServices) -> HomeLease:
+    """Return the lease of this life; nothing is looked up yet."""
+    memory, atproto = services.home.memory, services.atproto
+    return HomeLease(
+        atproto,
+        services.database,
+        services.journal,
+        services.control,
+        services.clock,
+        lambda: identity_of(memory, atproto.did),
+    )
+
+
+@dataclass(slots=True)
+class HomeLeaseLoop(Loop):
+    """Looks in time for the outbox to send, and ends the life where another copy took over."""
+
+    name = "home-lease"
+    interval_ms = CONFIRMED_S * 1000 / 2
+    jitter = 0.0
+
+    lease: HomeLease
+
+    async def run(self) -> Outcome:
+        await self.lease.look()
+        return Outcome(ran=True, reason=await self.lease.confirm() or "this copy of the home is the one that lives")

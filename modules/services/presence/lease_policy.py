@@ -1,0 +1,107 @@
+"""Which copy of a home may live, as the record of the lease in the account's own repository says. Pure."""
+
+from __future__ import annotations
+
+import hashlib
+import uuid
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from pathlib import Path
+from typing import Any, Literal
+
+from common.clock import iso, parse_iso_or_none
+
+LEASE = "town.soul.home.lease"
+"""The collection; the record's key is `self`."""
+LEASE_S = 900.0
+RENEW_AFTER_S = 300.0
+CONFIRMED_S = 60.0
+"""So long a look holds: nothing leaves later than that after it."""
+TAKE_OVER_S = 90.0
+"""So long whoever takes over acts not: by then the other has looked, or sends nothing more without a look."""
+
+_MACHINE_ID, _BOOT_ID = Path("/etc/machine-id"), Path("/proc/sys/kernel/random/boot_id")
+
+LeaseStanding = Literal["free", "ours", "after reboot", "held"]
+
+
+@dataclass(frozen=True, slots=True)
+class HomeIdentity:
+    """Where a home lives, as hashes that tell nobody anything else: which machine, which boot of it, which folder."""
+
+    machine: str
+    boot: str
+    home: str
+
+
+@dataclass(frozen=True, slots=True)
+class Lease:
+    """Who lives in the account: the `epoch` grows by one with each life; `until` is None where it was given back."""
+
+    epoch: int
+    holder: HomeIdentity
+    until: datetime | None
+    token: str = ""
+
+    def record(self) -> dict[str, object]:
+        """Return it as it stands in the repository."""
+        holder = {"machine": self.holder.machine, "boot": self.holder.boot, "home": self.holder.home}
+        until = {"until": iso(self.until)} if self.until else {}
+        return {"epoch": self.epoch, **holder, **until, "token": self.token}
+
+
+def identity_of(folder: Path, did: str) -> HomeIdentity:
+    """Return who we are: the folder is known by machine, path and inode, so a copy of it is another."""
+    machine, boot = _content(_MACHINE_ID), _content(_BOOT_ID)
+    return HomeIdentity(
+        machine=_hash(did, machine),
+        boot=_hash(did, machine, boot),
+        home=_hash(did, machine, str(folder.resolve()), str(folder.stat().st_ino)),
+    )
+
+
+def read_lease(value: Mapping[str, Any]) -> Lease:
+    """Return what a record says; what cannot be read in it holds nobody back."""
+    epoch = value.get("epoch")
+    holder = HomeIdentity(*(str(value.get(name, "")) for name in ("machine", "boot", "home")))
+    whole = epoch if isinstance(epoch, int) and not isinstance(epoch, bool) and epoch > 0 else 0
+    return Lease(whole, holder, parse_iso_or_none(value.get("until")), str(value.get("token", "")))
+
+
+def standing_of(found: Lease | None, me: HomeIdentity, now: datetime) -> LeaseStanding:
+    """Return what a lease means for us; `ours` also after a kill, since the folder's lock is ours.
+
+    After a reboot the same folder may also be that of a cloned machine, which is still running elsewhere.
+    """
+    if found is None or found.until is None:
+        return "free"
+    if found.holder.home == me.home:
+        return "ours" if found.holder.boot == me.boot else "after reboot"
+    return "held" if found.until > now else "free"
+
+
+def next_lease(found: Lease | None, me: HomeIdentity, now: datetime) -> Lease:
+    """Return the lease by which we take the place of `found`."""
+    return renewed(Lease((found.epoch if found else 0) + 1, me, None), now)
+
+
+def renewed(lease: Lease, now: datetime) -> Lease:
+    """Return the same lease from now on, with a token by which we know our own write again."""
+    return Lease(lease.epoch, lease.holder, now + timedelta(seconds=LEASE_S), uuid.uuid4().hex)
+
+
+def where(found: Lease, me: HomeIdentity) -> str:
+    """Return where the holder of a lease is, as far as it can be told."""
+    return "on this machine" if found.holder.machine == me.machine else "on another machine"
+
+
+def _content(path: Path) -> str:
+    try:
+        return path.read_text(encoding="utf-8").strip()
+    except OSError:
+        return ""  # where the system has no such file, the folder alone tells homes apart
+
+
+def _hash(*parts: str) -> str:
+    return hashlib.sha256("\n".join(parts).encode()).hexdigest()[:32]
