@@ -195,8 +195,35 @@ class QuestionFacts:
     kind: Literal["question"] = "question"
 
 
+@dataclass(frozen=True, slots=True)
+class ExperienceFact:
+    """An experience: its name and type, the account of the other person and their trust, and our own words."""
+
+    name: str
+    type: str
+    did: str = ""
+    trust: str = "self"
+    about: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class ReflectionFacts:
+    """A look back on these experiences, oldest first."""
+
+    experiences: tuple[ExperienceFact, ...] = ()
+    kind: Literal["reflection"] = "reflection"
+
+
 About: TypeAlias = (
-    PostFacts | MessageFacts | IssueFacts | ExpressionFacts | OwnerFacts | RoomFacts | MemoryFacts | QuestionFacts
+    ReflectionFacts
+    | PostFacts
+    | MessageFacts
+    | IssueFacts
+    | ExpressionFacts
+    | OwnerFacts
+    | RoomFacts
+    | MemoryFacts
+    | QuestionFacts
 )
 """What a turn is about; `kind` tells which."""
 

@@ -25,6 +25,7 @@ _PURPOSES = {
     "peer-awareness": "words about itself and its peers",
     "plan-synthesis": "making plans",
     "pr-review": "reviewing pull requests",
+    "reflection": "looking back on what it lived through",
     "repository-rules": "reading the rules of repositories",
     "rights-answer": "answering people about their own data",
     "rights-request": "understanding requests about people's own data",

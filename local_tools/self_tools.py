@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from pydantic import BaseModel
+from pydantic import BaseModel, Field
 
 from common.provenance import Provenance
 from local_tools.words import OWN_TOOLS, ToolWords
+from modules.lives.growth.policy import objection
+from modules.lives.growth.types import ReflectionTurn
 from modules.runtime.home import Home, read_self
 from modules.services.agent.identity.entries import what_moved
 from modules.services.agent.identity.keeper import SelfKeeper
@@ -26,6 +28,8 @@ class SelfUpdateInput(BaseModel):
     content: str
     reason: str
     section: str = ""
+    experiences: list[str] = Field(default_factory=list)
+    drops: list[str] = Field(default_factory=list)
 
 
 class SelfTools:
@@ -40,9 +44,20 @@ class SelfTools:
         return ToolResult(read_self(self._home) or self.words.answer("Self Empty"))
 
     async def update(self, args: SelfUpdateInput, turn: Turn) -> ToolResult:
-        cites = (turn.cause_id,) if turn.cause_id else ()
+        cites: tuple[str, ...] = (turn.cause_id,) if turn.cause_id else ()
+        if isinstance(turn.subject, ReflectionTurn):
+            cited = turn.subject.cited(args.experiences)
+            if problem := objection(read_self(self._home), args.content, cited):
+                return self.words.error(problem)
+            cites += tuple(one.name for one in cited)
         change = await self._keeper.change(
-            args.content, reason=args.reason, by="soul", cites=cites, hold=turn.hold, section=args.section
+            args.content,
+            reason=args.reason,
+            by="soul",
+            cites=cites,
+            hold=turn.hold,
+            section=args.section,
+            drops=args.drops if isinstance(turn.subject, ReflectionTurn) else None,
         )
         data = {"act": f"self {change.status}", "reason": change.reason, "version": change.version}
         match change.status:

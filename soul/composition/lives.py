@@ -10,6 +10,8 @@ from local_tools.skill_tools import skill_tools
 from local_tools.space_tool import space_tools
 from modules.lives.bluesky.life import BlueskyLife, BlueskyState
 from modules.lives.github.life import GitHubLife
+from modules.lives.growth.life import build_growth_life
+from modules.lives.growth.types import Reflected
 from modules.lives.space.life import build_space_life, space_services
 from modules.services.agent.attention_list import AttentionList, waiting_drafts
 from modules.services.agent.identity.keeper import SelfChanged
@@ -64,7 +66,8 @@ class Lives:
         announcements = Announcements(services, self.turn_services.prompter, services.relationships.note_insight)
         announce_what_is_kept(services, announcements)
         keep_to_the_voice(services)
-        self.work = build_work_loop(services, handlers=(), perceivers=())
+        growth = build_growth_life(services, self.turn_services, self.bluesky.expressions)
+        self.work = build_work_loop(services, (growth.handler,), (growth.perceiver,))
         self.stream = StreamWatch(services)
         self.owner_follow = OwnerFollow(services)
         self.subscriptions = ActivitySubscriptions(services)
@@ -72,6 +75,7 @@ class Lives:
         events.subscribe(CommitmentAbandoned, lambda event: self.space.participation.given_up(event.commitment))
         events.subscribe(RoomJoined, lambda _: self.space.identity_publisher.introduce())
         events.subscribe(SelfChanged, lambda _: self.space.identity_publisher.introduce())
+        events.subscribe(Reflected, lambda event: self.space.identity_publisher.reflected(event.text))
         events.subscribe(SelfChanged, lambda _: services.relationships.integrate_insights())
 
 

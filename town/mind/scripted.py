@@ -18,12 +18,14 @@ from common.facts import (
     OwnerFacts,
     PostFacts,
     QuestionFacts,
+    ReflectionFacts,
     RoomFacts,
 )
 from town.mind.answering import answer_issue, answer_message, answer_owner, answer_post
 from town.mind.bank import load_bank
 from town.mind.posts import express
 from town.mind.questions import answer_question
+from town.mind.reflecting import reflect
 from town.mind.remembering import remember
 from town.mind.room import take_part
 from town.mind.turn import Turn
@@ -39,6 +41,7 @@ TABLE: Mapping[type[object], Callable[[Turn, Any], Completion]] = {
     RoomFacts: take_part,
     MemoryFacts: remember,
     QuestionFacts: answer_question,
+    ReflectionFacts: reflect,
 }
 """What answers each kind of turn: from the turn and what it is about."""
 

@@ -149,7 +149,7 @@ class BlueskyLife:
         self._state = state
         self._turn_services = turn_services
         self._replies = replies
-        self._expressions = Expressions(
+        self.expressions = Expressions(
             services.home.memory / "expressions.json", services.clock, services.relationships.note_insight
         )
         self.discovery = PeerDiscovery(
@@ -163,7 +163,7 @@ class BlueskyLife:
         self.control_watch = self._build_control_watch()
         self.tidying = self._build_tidying()
         kept = (services.relationships, services.peer_registry, services.workspaces, state.conversations)
-        files = (*kept, services.pinned_names, self.expression, self._expressions, self._own_identity)
+        files = (*kept, services.pinned_names, self.expression, self.expressions, self._own_identity)
         self.notices = tuple(file.notice for file in files)
 
     def _build_picture_chooser(self) -> PictureChooser:
@@ -184,7 +184,7 @@ class BlueskyLife:
         return Expression(
             me=services.me,
             path=services.home.memory / "expression_schedule.json",
-            expressions=self._expressions,
+            expressions=self.expressions,
             atproto=services.atproto,
             outbox=services.outbox,
             identity=services.identity,
@@ -204,7 +204,7 @@ class BlueskyLife:
         """Return what counts how its posts were answered, and what reads and prunes its own feed."""
         services, atproto, journal = self._services, self._services.atproto, self._services.journal
         note, speed = services.relationships.note_insight, services.settings.soul_speed
-        watch = EngagementWatch(self._expressions, atproto, journal, services.clock, note, speed)
+        watch = EngagementWatch(self.expressions, atproto, journal, services.clock, note, speed)
         pruner = Pruner(services.outbox, journal, services.control.standing)
         return watch, OwnFeed(atproto, services.outbox, pruner, services.feed_pace)
 

@@ -233,7 +233,7 @@ class Speaker:
         peer = next((one for one in reversed(last) if not (one.is_host or one.is_me)), None)
         if peer:
             self.relationships.record_memorable_exchange(peer.name, peer.content)
-        await self.experience("saw_perspective" if peer else "connection_formed", told, ours)
+        await self.experience("connection_formed", told, ours)
         await self.reporter.happened("space_participation", f"{talk.spoken} messages spoken")
 
 
@@ -243,7 +243,6 @@ def _with_commitments(proposed: ProposedMessage, planned: Sequence[PlannedCommit
 
 _SUBJECTS: Mapping[ExperienceType, str] = {
     "connection_formed": "A talk in the room",
-    "saw_perspective": "A talk in the room",
     "helped_someone": "A commitment fulfilled",
 }
 _IMPORTANCE = 2

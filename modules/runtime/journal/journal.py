@@ -101,6 +101,16 @@ class Journal:
         values = (iso(since), iso(until), loop, act)
         return await self._database.run(lambda connection: [_stored(row) for row in connection.execute(query, values)])
 
+    async def counts(self, since: datetime) -> list[tuple[str, str, str, int]]:
+        """Return how many entries there were since then, by kind, loop and the `act` of their data ("" for none)."""
+        query = (
+            "SELECT kind, loop, coalesce(json_extract(data, '$.act'), '') AS act, count(*) FROM journal"
+            " WHERE at >= ? AND kind IN ('error', 'decision') GROUP BY kind, loop, act"
+        )
+        return await self._database.run(
+            lambda connection: [tuple(row) for row in connection.execute(query, (iso(since),))]
+        )
+
     async def prune(
         self, *, max_days: float = LOG_MAX_DAYS, max_entries: int = MAX_ENTRIES, max_bytes: int = MAX_BYTES
     ) -> int:

@@ -90,7 +90,7 @@ class WorkLoop(Loop):
                 waiting += 1
                 continue
             try:
-                async with self.attention.take(f"{self.name}:{item.kind}"):
+                async with self.attention.take(item.kind):
                     disposition = await self._handle(handler, item)
             except BudgetExceeded as error:
                 short_of_budget.add(item.importance)

@@ -21,6 +21,7 @@ WORDS = Words(BANK, facts("odile", None), random.Random(1), text=TEXT, situation
 MORE = dict.fromkeys(
     (
         "handle",
+        "about",
         "Ask",
         "other",
         "theirs",

@@ -30,6 +30,7 @@ from modules.runtime.home import Home
 from modules.services.agent.identity.types import Held, Version
 
 HISTORY_KEPT = 50
+LOOKED_BACK = 20
 LOCK_WAIT_S = 10.0
 
 _PRIVATE = 0o600
@@ -155,6 +156,14 @@ class History:
             return read_bounded(self._text(version.name), SELF_MAX_BYTES)
         except OSError as error:
             raise storage_error(self._text(version.name), error) from error
+
+    def taken_back(self) -> frozenset[str]:
+        """Return the lines that the owner took out of SELF.md with changes of their own, and that are still out."""
+        versions = self.versions()[: LOOKED_BACK + 1]
+        lines = [frozenset(self.read(one).decode(errors="replace").splitlines()) for one in versions]
+        steps = zip(versions, lines, lines[1:], strict=False)
+        gone = frozenset[str]().union(*(before - after for one, after, before in steps if one.by == "owner"))
+        return frozenset(line for line in gone - (lines[0] if lines else frozenset()) if line.strip())
 
     def held(self) -> Held | None:
         """The change that waits for the owner."""

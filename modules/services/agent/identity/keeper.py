@@ -59,7 +59,15 @@ class SelfKeeper:
             await self._journal.record(entries.found(found))
 
     async def change(
-        self, content: str, *, reason: str, by: Author, cites: Sequence[str] = (), hold: str = "", section: str = ""
+        self,
+        content: str,
+        *,
+        reason: str,
+        by: Author,
+        cites: Sequence[str] = (),
+        hold: str = "",
+        section: str = "",
+        drops: Sequence[str] | None = None,
     ) -> Change:
         """Make `content` the whole of SELF.md, or hold it for the owner, or refuse it; never raises for policy.
 
@@ -70,6 +78,7 @@ class SelfKeeper:
             cites: what it grew from.
             hold: why it must wait for the owner's yes, whatever it says.
             section: the heading of the one section that changes; "" for the whole.
+            drops: headings of sections that may go, where any other that `content` lacks is put back; None: any may go.
 
         Raises:
             StorageError: the disk is full or refuses; SELF.md is then as it was.
@@ -79,7 +88,7 @@ class SelfKeeper:
         proposed = ProposedSelf(content, self._redactor.text(reason.strip()), by, tuple(cites), hold)
 
         def admit() -> Change:
-            return self._admit(replace(proposed, content=self._whole(content, section)))
+            return self._admit(replace(proposed, content=self._whole(content, section, drops)))
 
         return await self._tell(proposed, await self._alone(admit))
 
@@ -144,9 +153,12 @@ class SelfKeeper:
         content = (await self._alone(lambda: self._history.read(version))).decode(errors="surrogateescape")
         return await self.change(content, reason=f"back to {version.name}", by="owner")
 
-    def _whole(self, content: str, section: str) -> str:
+    def _whole(self, content: str, section: str, drops: Sequence[str] | None) -> str:
+        before = self._history.current().decode(errors="replace") if content.strip() else ""
         if section.strip() and content.strip():
-            return policy.with_section(self._history.current().decode(errors="replace"), section, content)
+            return policy.with_section(before, section, content)
+        if drops is not None and content.strip():
+            content = policy.with_sections_kept(before, content, drops)
         return content if content.endswith("\n") else content + "\n"
 
     def _admit(self, proposed: ProposedSelf) -> Change:
@@ -156,7 +168,7 @@ class SelfKeeper:
             return Change("refused", refused)
         if proposed.content.encode() == old:
             return Change("unchanged", "it says so already")
-        if proposed.by != "owner" and (why := proposed.hold or policy.hold_reason(before, proposed.content)):
+        if proposed.by != "owner" and (why := proposed.hold or self._hold_reason(before, proposed)):
             return self._hold(proposed, why)
         now = self._clock.now()
         by_hand = self._history.notice(now)
@@ -168,6 +180,13 @@ class SelfKeeper:
             self._history.erase(lines_lost(before, proposed.content))
         appeared, vanished = policy.sections_moved(before, proposed.content)
         return Change("changed", proposed.reason, version.name, appeared, vanished, by_hand.name if by_hand else "")
+
+    def _hold_reason(self, before: str, proposed: ProposedSelf) -> str:
+        """Why the owner must say yes first: too much would go, or what they took out would come back."""
+        added = frozenset(proposed.content.splitlines()) - frozenset(before.splitlines())
+        if not proposed.erases and added & self._history.taken_back():
+            return "it writes again what the owner took out"
+        return policy.hold_reason(before, proposed.content)
 
     def _hold(self, proposed: ProposedSelf, why: str) -> Change:
         waiting = self._history.held()

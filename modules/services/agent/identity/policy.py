@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import re
 from collections import Counter
+from collections.abc import Collection
 from dataclasses import dataclass
 
 from common.constants import SELF_MAX_BYTES
 from common.redact import Redactor
-from common.text.markdown import outline, without_headings
+from common.text.markdown import outline, split_sections, without_headings
 from common.text.strings import straighten
 from modules.services.agent.identity.self_document import extract_from_self
 
@@ -68,6 +69,18 @@ def with_section(text: str, heading: str, body: str) -> str:
         rules = [number for number in range(found, end) if lines[number].strip() == "---"]
         lines[found + 1 : rules[-1] if rules else end] = ["", *new, ""]
     return "\n".join(lines).strip() + "\n"
+
+
+def with_sections_kept(old: str, new: str, drops: Collection[str]) -> str:
+    """Return `new` with each section of `old` that it lacks, but for those whose headings are in `drops`."""
+    may_go = {_plain(heading).casefold() for heading in drops}
+    there = {_title_of(section) for section in split_sections(new)[1]}
+    lost = [one for one in split_sections(old)[1] if _title_of(one) not in there | may_go]
+    return "\n\n".join([new.rstrip(), *(section.strip() for section in lost)]) + "\n" if lost else new
+
+
+def _title_of(section: str) -> str:
+    return _plain(section.partition("\n")[0]).casefold()
 
 
 def loss(old: str, new: str) -> Loss:

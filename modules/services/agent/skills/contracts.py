@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from modules.services.agent.skills.own_contracts import OWN_CONTRACTS
 from modules.services.agent.skills.work_contracts import WORK_CONTRACTS
 
 _NONE: frozenset[str] = frozenset()
 _CONTACT: frozenset[str] = frozenset({"contact"})
 
 SKILL_CONTRACTS: Mapping[str, Mapping[str, frozenset[str]]] = {
+    **OWN_CONTRACTS,
     **WORK_CONTRACTS,
     "core": {
         "Ground Rules": frozenset(),
@@ -193,45 +195,6 @@ SKILL_CONTRACTS: Mapping[str, Mapping[str, frozenset[str]]] = {
         "Answers / Refused": frozenset({"tool", "problem"}),
         "Answers / Failed": frozenset({"tool", "problem"}),
         "Answers / Replied Already": _NONE,
-    },
-    "own-tools": {
-        **{
-            f"Descriptions / {tool}": _NONE
-            for tool in (
-                "memory_search",
-                "memory_history",
-                "memory_save",
-                "profile_update",
-                "complete_commissioning",
-                "self_read",
-                "self_update",
-                "skill_load",
-                "space_decide",
-            )
-        },
-        "Answers / Not Remembered": frozenset({"kinds"}),
-        "Answers / Memory Form": frozenset({"most"}),
-        "Answers / Remembered": _NONE,
-        "Answers / Remembered As": frozenset({"number"}),
-        "Answers / Day Form": frozenset({"given"}),
-        "Answers / Nothing Found": _NONE,
-        "Answers / No Memory": frozenset({"number"}),
-        "Answers / Own Session": _NONE,
-        "Answers / Profile Not Changed": frozenset({"reason"}),
-        "Answers / Profile Changed": frozenset({"field"}),
-        "Answers / First Talk Over": _NONE,
-        "Answers / Tell First": _NONE,
-        "Answers / Ask First": _NONE,
-        "Answers / Noted First Talk": _NONE,
-        "Answers / Self Empty": _NONE,
-        "Answers / Self Changed": frozenset({"moved"}),
-        "Answers / Self Held": frozenset({"reason"}),
-        "Answers / Self Not Changed": frozenset({"reason"}),
-        "Answers / No Skill": frozenset({"names"}),
-        "Answers / No Message": _NONE,
-        "Answers / Example Repeated": _NONE,
-        "Answers / Question Repeated": _NONE,
-        "Answers / Noted": _NONE,
     },
     "bluesky-pictures": {
         "Picture": frozenset({"description"}),

@@ -1,0 +1,61 @@
+"""Adds a row of work when a reflection is due: one a slot, numbered within the local day."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from common.clock import Clock, local, parse_iso
+from modules.lives.growth.policy import Earlier, Moment, why_due
+from modules.lives.growth.types import KIND
+from modules.services.experiences.log import ExperienceLog
+from modules.services.work.table import WorkTable
+from modules.services.work.types import NewWork, WorkItem
+
+
+@dataclass(frozen=True, slots=True)
+class ReflectionPerceiver:
+    """Looks whether one is due. `events` counts what was significant since SELF.md last changed."""
+
+    table: WorkTable
+    experiences: ExperienceLog
+    events: Callable[[], int]
+    clock: Clock
+    timezone: str = ""
+    keeps_hours: bool = True
+    speed: float = 1.0
+
+    async def perceive(self) -> None:
+        """Add a row if one is due and none waits."""
+        newest = await self.table.newest(KIND, 1)
+        last = newest[0] if newest else None
+        if last is not None and last.state == "pending":
+            return
+        moment = Moment(
+            local(self.clock.now(), self.timezone),
+            await self.experiences.newest_id(),
+            self.events(),
+            _earlier(last) if last else None,
+            keeps_hours=self.keeps_hours,
+            speed=self.speed,
+        )
+        if why := why_due(moment):
+            await add_reflection(self.table, self.clock, self.timezone, why, seen=moment.newest, events=moment.events)
+
+
+async def add_reflection(
+    table: WorkTable, clock: Clock, timezone: str, why: str, *, seen: int = 0, events: int = 0, forced: bool = False
+) -> str:
+    """Add a row for the next slot of the local day, unless one waits; return the key of the row that waits."""
+    newest = await table.newest(KIND, 1)
+    if newest and newest[0].state == "pending":
+        return newest[0].key
+    day = f"{local(clock.now(), timezone):%Y-%m-%d}"
+    key = f"{day}/{len(await table.newest(KIND, 1_000, key_prefix=f'{day}/')) + 1}"
+    payload = {"why": why, "seen": seen, "events": events, "forced": forced}
+    await table.add(NewWork(KIND, key, payload, importance="owner" if forced else "own"))
+    return key
+
+
+def _earlier(item: WorkItem) -> Earlier:
+    return Earlier(parse_iso(item.created_at), int(item.payload.get("seen", 0)), int(item.payload.get("events", 0)))

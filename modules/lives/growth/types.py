@@ -1,0 +1,33 @@
+"""What this life hands around."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Literal
+
+from modules.runtime.events import Event
+from modules.services.experiences.types import Experience
+
+KIND = "reflection"
+
+Objection = Literal["Needs Experience", "One Source", "Gives Orders"]
+"""Why a change of SELF.md is refused: a subsection of `Answers` in the skill `own-tools`."""
+
+
+@dataclass(frozen=True, slots=True)
+class ReflectionTurn:
+    """What a turn of reflection may cite: the experiences that it was shown, by name."""
+
+    experiences: Mapping[str, Experience]
+
+    def cited(self, names: Iterable[str]) -> tuple[Experience, ...]:
+        """Return those of these that it was shown."""
+        return tuple(self.experiences[name] for name in dict.fromkeys(names) if name in self.experiences)
+
+
+@dataclass(frozen=True, slots=True)
+class Reflected(Event):
+    """SELF.md was changed by a reflection; `text` is what the SOUL says of it."""
+
+    text: str

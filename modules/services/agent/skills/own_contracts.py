@@ -1,0 +1,72 @@
+"""Which sections the code asks of the skills for what is the SOUL's own: its tools, and reflection."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import get_args
+
+from modules.services.experiences.types import ExperienceType
+
+_NONE: frozenset[str] = frozenset()
+
+OWN_CONTRACTS: Mapping[str, Mapping[str, frozenset[str]]] = {
+    "own-tools": {
+        **{
+            f"Descriptions / {tool}": _NONE
+            for tool in (
+                "memory_search",
+                "memory_history",
+                "memory_save",
+                "profile_update",
+                "complete_commissioning",
+                "self_read",
+                "self_update",
+                "skill_load",
+                "space_decide",
+            )
+        },
+        "Answers / Not Remembered": frozenset({"kinds"}),
+        "Answers / Memory Form": frozenset({"most"}),
+        "Answers / Remembered": _NONE,
+        "Answers / Remembered As": frozenset({"number"}),
+        "Answers / Day Form": frozenset({"given"}),
+        "Answers / Nothing Found": _NONE,
+        "Answers / No Memory": frozenset({"number"}),
+        "Answers / Own Session": _NONE,
+        "Answers / Profile Not Changed": frozenset({"reason"}),
+        "Answers / Profile Changed": frozenset({"field"}),
+        "Answers / First Talk Over": _NONE,
+        "Answers / Tell First": _NONE,
+        "Answers / Ask First": _NONE,
+        "Answers / Noted First Talk": _NONE,
+        "Answers / Self Empty": _NONE,
+        "Answers / Self Changed": frozenset({"moved"}),
+        "Answers / Needs Experience": _NONE,
+        "Answers / One Source": _NONE,
+        "Answers / Gives Orders": _NONE,
+        "Answers / Self Held": frozenset({"reason"}),
+        "Answers / Self Not Changed": frozenset({"reason"}),
+        "Answers / No Skill": frozenset({"names"}),
+        "Answers / No Message": _NONE,
+        "Answers / Example Repeated": _NONE,
+        "Answers / Question Repeated": _NONE,
+        "Answers / Noted": _NONE,
+    },
+    "reflection": {
+        "System Prompt": _NONE,
+        "User Message Template": frozenset(
+            {
+                *("today", "since", "experiences", "insights", "relationships", "engagement", "trouble"),
+                *("changes", "taken_back"),
+            }
+        ),
+        "Since": frozenset({"days", "total"}),
+        **{f"Kinds / {kind}": _NONE for kind in get_args(ExperienceType)},
+        "Experience": frozenset({"name", "where", "who", "about"}),
+        "Experience Of Stranger": frozenset({"name", "where", "number"}),
+        "Nothing": _NONE,
+        "Owner Took Back": frozenset({"lines"}),
+        "Trouble": frozenset({"what", "count"}),
+        "Nudge": _NONE,
+    },
+}
