@@ -11,6 +11,7 @@ from typing import Literal
 from common import constants as c
 from common.constants import HOUR_MS, MINUTE_MS
 from common.text.strings import straighten
+from modules.services.agent.identity.self_schedule import RitualSchedule, parse_ritual_schedule
 
 DEFAULT_MAX_REPLIES_BEFORE_EXIT = 4
 DEFAULT_MAX_THREAD_DEPTH = 12
@@ -47,7 +48,11 @@ _ANSWER = re.compile(r"(?:always\s+)?(?:answer|reply|respond|answered|yes)\b")
 
 _ITEM = r"(?P<indent>\s*+)(?:[-*+]|\d{1,3}[.)])\s{1,9}(?:\[[ xX]\]\s{1,9})?"
 _ENTRY = re.compile(rf"{_ITEM}(?P<bold>\*\*|__)(?P<name>.+?)(?P=bold)(?![*_]):?(?P<rest>.*)")
-_PLAIN_ENTRY = re.compile(rf"{_ITEM}[^\[(]{{1,200}}\[(?P<schedule>[^\]]{{1,200}})\]\s{{1,9}}\(")
+_PLAIN_ENTRY = re.compile(rf"{_ITEM}(?P<name>[^\[(]{{1,200}})(?P<rest>\[(?P<schedule>[^\]]{{1,200}})\]\s{{1,9}}\(.*)")
+_BARE_ENTRY = re.compile(
+    r"(?P<indent>\s*+)(?:#{3,6}\s{1,9})?(?P<name>\*\*[^*\[(]{1,200}\*\*|(?<=\s)[^\s*\[(][^\[(]{0,199})"
+    r"(?P<rest>:?\s{0,9}\[(?P<schedule>[^\]]{1,200})\]\s{1,9}\(.*)"
+)
 _TERMS = re.compile(
     r"\[(?P<schedule>[^\[\]]{1,200})\]\W{0,20}?\((?P<workspace>[^()\s]{1,300})\)\s{0,9}[:—–-]*\s*(?P<more>.*)"  # noqa: RUF001
 )
@@ -59,6 +64,10 @@ _NO_EMPHASIS = str.maketrans("", "", "*`")
 _SHOWN_CHARS = 80
 _SHOWN_WARNINGS = 20
 _UNREAD = "SELF.md, Daily Rituals: “{}” is not understood; a ritual is - **Name** [schedule] (workspace)"
+_UNTIMED = (
+    "SELF.md, Daily Rituals: “{}” never opens: [{}] is not understood; write daily, weekdays, weekends or days of the"
+    " week, and a time by day such as 09:00 if it has one"
+)
 _DETAIL = re.compile(r"\s*+(?:(?:[-*+]|\d{1,3}[.)])\s+)?\**(participants|role):?\**:?\s*(.*)", re.IGNORECASE)
 _ROLES = re.compile(r"[,;/&+]|\b(?:and|or|then)\b", re.IGNORECASE)
 _INITIATOR = re.compile(r"\W*(?:(?:both|main|the|an?)\s{1,9}){0,3}(?:co-)?initiators?\b", re.IGNORECASE)
@@ -97,6 +106,11 @@ class DailyRitual:
     participants: tuple[str, ...] = ()
     role: Literal["initiator", "participant"] = "participant"
     description: str = ""
+
+    @property
+    def when(self) -> RitualSchedule | None:
+        """The days and the time of day that `schedule` names; None where it is not understood."""
+        return parse_ritual_schedule(self.schedule)
 
 
 def parse_time_to_ms(text: str) -> int:
@@ -150,15 +164,19 @@ def read_rituals(section: str) -> tuple[tuple[DailyRitual, ...], tuple[str, ...]
     """The rituals, and one line for each of the first entries that look like one and are not read as one.
 
     A ritual is an entry `- **Name** [schedule] (workspace)` with the lines under it; incomplete entries are left out.
-    Any list will do: `-`, `*`, `+`, numbers, tasks, indented or not.
+    Any list will do: `-`, `*`, `+`, numbers, tasks, indented or not. Where the schedule is understood, the name
+    need not be bold, and a bold name or a heading needs no list.
     """
     entries: list[tuple[DailyRitual, list[str]]] = []
     unread: list[str] = []
     open_entry, indent = False, 0
     for line in filter(None, section.splitlines()):
         entry = None if _DETAIL.fullmatch(line) else _ENTRY.match(line)
-        ritual = _ritual(entry["name"], entry["rest"]) if entry else None
-        item = entry or _PLAIN_ENTRY.match(line)
+        plain = None if entry else _PLAIN_ENTRY.match(line) or _BARE_ENTRY.fullmatch(line)
+        item = entry or plain
+        ritual = _ritual(item["name"], item["rest"]) if item else None
+        if plain and ritual and ritual.when is None:
+            ritual = None
         beside = item is not None and not (open_entry and len(item["indent"]) > indent)
         if item and ritual:
             entries.append((ritual, []))
@@ -173,6 +191,9 @@ def read_rituals(section: str) -> tuple[tuple[DailyRitual, ...], tuple[str, ...]
         elif open_entry and line.strip():
             entries[-1][1].append(line)
     warnings = [_UNREAD.format(line.strip()[:_SHOWN_CHARS]) for line in unread]
+    warnings += [
+        _UNTIMED.format(one.name[:_SHOWN_CHARS], one.schedule[:_SHOWN_CHARS]) for one, _ in entries if one.when is None
+    ]
     return tuple(_with_lines(ritual, lines) for ritual, lines in entries), few(warnings)
 
 

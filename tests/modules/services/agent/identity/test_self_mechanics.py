@@ -196,8 +196,9 @@ def test_rituals_are_read_one_by_one() -> None:
     [
         "- **Paper** [daily]",
         "- **Paper** (www-paper)",
-        "- Paper [daily] (www-paper)",
-        "**Paper** [daily] (www-paper)",
+        "- Paper [daily]",
+        "- Paper [when it rains] (www-paper)",
+        "Paper [daily] (www-paper)",
         "- **Paper** (www-paper) [daily]",
     ],
 )
@@ -229,6 +230,10 @@ def test_an_incomplete_entry_is_no_ritual(line: str) -> None:
         ("+ **Paper** [daily] (www-paper)", "Paper"),
         ("  - **Paper** [daily] (www-paper)", "Paper"),
         ("- **Paper** [guide](https://example.org/g) [daily] (www-paper)", "Paper"),
+        ("- Paper [daily] (www-paper)", "Paper"),
+        ("* Morning paper: [ Daily ] (www-paper)", "Morning paper"),
+        ("**Paper** [daily] (www-paper)", "Paper"),
+        ("### Paper [daily] (www-paper)", "Paper"),
     ],
 )
 def test_brackets_links_and_emphasis_cost_no_ritual(line: str, name: str) -> None:
@@ -262,7 +267,7 @@ def test_an_entry_that_cannot_be_read_is_told() -> None:
     lost = (
         "- **Paper** [daily]",
         "- **Walk** (www-walk)",
-        "- Tea [daily] (www-tea)",
+        "- Tea [daily at dawn] (www-tea)",
         "- **Bread** (www-bread) [daily]",
     )
     told = read_rituals("\n".join(lost))[1]
@@ -278,7 +283,7 @@ def test_an_entry_of_any_list_that_cannot_be_read_is_told(item: str) -> None:
         "     - **Where** (the long table)",
         f"{item.format(2)} **Walk** [daily]",
         "     - with boots",
-        f"{item.format(3)} Tea [daily] (www-tea)",
+        f"{item.format(3)} Tea [daily, if ever] (www-tea)",
     ]
     (paper,), told = read_rituals("\n".join(lines))
     assert (paper.name, paper.description) == ("Paper", "- **Where** (the long table)")
