@@ -41,6 +41,8 @@ class PostFacts:
         pictures: how many pictures of the post the model is shown.
         offered: the title of the picture that a reply may show; "" if there is none.
         account: the agent's name on GitHub, which a reply is to tell; "" where it need not.
+        ritual: the name of the ritual that it opens; "" where it opens none.
+        part: the agent's part in that thread, for example `critic`.
 
     """
 
@@ -56,6 +58,8 @@ class PostFacts:
     pictures: int = 0
     offered: str = ""
     account: str = field(default="", repr=False)
+    ritual: str = ""
+    part: str = ""
     kind: Literal["post"] = "post"
 
 

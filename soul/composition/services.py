@@ -42,6 +42,8 @@ from modules.services.repository_rules.build import foreign_repositories
 from modules.services.rights.forgetting import open_people_server
 from modules.services.rights.mute import mute_gate, mute_rule
 from modules.services.rights.preferences import Preferences
+from modules.services.rituals.rituals import Rituals
+from modules.services.rituals.store import RitualRuns
 from modules.services.workspaces.own import OwnWorkspace
 from modules.services.workspaces.trust import WorkspaceTrust
 from soul.composition.base import BaseServices
@@ -92,6 +94,7 @@ class Services(BaseServices):
         self.foreign = foreign_repositories(self, world)
         self.outbox = self._build_outbox(ApprovalRule(settings.soul_approval, world.circle))
         self.own_workspace = OwnWorkspace(self)
+        self.rituals = Rituals(self, RitualRuns(self.database))
         self.self_keeper = SelfKeeper(
             home=home, clock=clock, journal=journal, redactor=self.redactor, publish=self.events.publish
         )

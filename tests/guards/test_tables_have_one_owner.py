@@ -42,6 +42,7 @@ OWNERS = {
     "pending_notifications": "modules/services/inbox",
     "profiles": "modules/services/agent/memory",
     "repository_verdicts": "modules/services/repository_rules",
+    "ritual_runs": "modules/services/rituals",
     "seen_locks": "modules/services/plans",
     "session_messages": "modules/services/agent/sessions",
     "sessions": "modules/services/agent/sessions",

@@ -24,6 +24,7 @@ from modules.services.outbox.rules.types import ReplyAdvice
 from modules.services.peers.accounts import Relationship
 from modules.services.peers.identity_post import tells_username
 from modules.services.rights.types import Preference
+from modules.services.rituals.types import RitualThread
 
 _DEEP_THREAD = 10
 _MANY_REPLIES = 3
@@ -58,6 +59,7 @@ class Case:
         peers_since: reads what peers wrote right under the post at a uri; None where no peer is named or wrote.
         later: which of the peers whom the owner names go before us with work that all share; None where none does.
         shares_work: whether it is known that the post asks for such work.
+        ritual: the ritual in whose thread the post stands; None elsewhere.
 
     """
 
@@ -82,6 +84,7 @@ class Case:
     peers_since: Callable[[str], Awaitable[list[Post]]] | None = None
     later: LaterTurn | None = None
     shares_work: bool = False
+    ritual: RitualThread | None = None
 
     @property
     def notification(self) -> Notification:
@@ -117,6 +120,14 @@ class Case:
     def addresses_others(self) -> bool:
         """Whether the post names somebody beside us."""
         return self.item.names_several
+
+    @property
+    def keeps_ritual_quiet(self) -> bool:
+        """Whether it is a program's post in a ritual that needs no answer: each answers the opening, and that once."""
+        if self.ritual is None or not self.incoming.is_automated:
+            return False
+        is_opening = self.notification.uri == self.ritual.run.thread_uri
+        return not is_opening or self.thread.agent_reply_count > 0
 
     @property
     def events(self) -> tuple[Event, ...]:
@@ -274,6 +285,8 @@ class Case:
             several_addressed=self.addresses_others,
             trust=self.provenance.name.lower(),
             account=self.account_to_tell,
+            ritual=self.ritual.ritual.name if self.ritual else "",
+            part=self.ritual.part if self.ritual else "",
         )
 
     @property

@@ -26,6 +26,7 @@ from modules.services.peers.accounts import Relationships
 from modules.services.peers.discovery import PeerDiscovery
 from modules.services.rights.policy import may_stand_in_prompt
 from modules.services.rights.preferences import Preferences
+from modules.services.rituals.rituals import Rituals
 from modules.services.workspaces.watched import WatchedWorkspaces
 
 THREAD_DEPTH = 6
@@ -46,7 +47,9 @@ class CaseReader:
         peers: PeerDiscovery,
         workspaces: WatchedWorkspaces,
         others: OthersFirst,
+        rituals: Rituals,
     ) -> None:
+        self._rituals = rituals
         self._others = others
         self._me = me
         self._atproto = atproto
@@ -137,6 +140,7 @@ class CaseReader:
                 peers_since=self._peers_since if with_peers else None,
                 later=self._others.later(item, answered) if is_owner else None,
                 shares_work=self._others.is_shared(notification.uri),
+                ritual=await self._rituals.thread_of(notification),
             )
         )
 

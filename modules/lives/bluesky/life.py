@@ -77,6 +77,7 @@ from modules.services.rights.answering import PersonRequests
 from modules.services.rights.forgotten import ForgottenPeople
 from modules.services.rights.preferences import Preferences
 from modules.services.rights.requests import ForgetRequests
+from modules.services.rituals.rituals import Rituals
 from modules.services.workspaces.watched import WatchedWorkspaces
 
 
@@ -114,6 +115,7 @@ class BlueskyServices(Protocol):
     knowledge: Knowledge
     gateway: LLMGateway
     experiences: ExperienceLog
+    rituals: Rituals
 
 
 class BlueskyState:
@@ -222,6 +224,7 @@ class BlueskyLife:
             peers=self.discovery,
             workspaces=services.workspaces,
             others=others,
+            rituals=services.rituals,
         )
         speed = AWARENESS_INTERVAL_MS / pace.awareness_ms
         turns = PersonTurns(services.clock, speed, journal=services.journal, loop=AWARENESS)

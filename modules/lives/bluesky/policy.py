@@ -140,6 +140,8 @@ def plan_case(post_case: Case, judged: ConversationDecision) -> Plan:
         return Plan("skip", post_case.unseen)
     screening = _screen(post_case.notification, is_owner=is_owner)
     plan = plan_for(judged, screening, post_case.thread, post_case.advice, is_owner=is_owner)
+    if plan.code in {"answer", "later"} and (ritual := post_case.ritual) and post_case.keeps_ritual_quiet:
+        return Plan("like" if ritual.is_ours else "skip", "in a ritual each answers the opening once")
     if plan.code == "answer" and post_case.shares_work and (later := post_case.later):
         return Plan("later", later.reason, retry_in_s=later.look_again_s)
     return _against_preferences(post_case) or plan if plan.code == "answer" else plan

@@ -169,6 +169,7 @@ class Responder:
             "author": post.author.handle,
             "uri": post.uri,
             "cid": post.cid,
+            "ritual": post_case.ritual.context if post_case.ritual else "",
         }
         if offered:
             said["picture"] = self._skills.render("shared-picture", "For a Reply", picture=said["picture"]).strip()
@@ -179,7 +180,7 @@ class Responder:
         templates = [self._skills.section(_SKILL, name) for name in _OWN_SECTIONS]
         others = (("core", "Ground Rules"), ("shared-picture", "For a Reply"), ("bluesky-tools", "Done"))
         templates += [self._skills.section(*one) for one in others]
-        told = [about["relationship"], about["notes"], bare]
+        told = [about["relationship"], about["notes"], about["ritual"], bare]
         return _Words(message, scaffold_of(templates, told))
 
 

@@ -10,6 +10,7 @@ from modules.runtime.database.schema_steps import (
     EXPERIENCES,
     GITHUB_THREADS,
     REPOSITORY_VERDICTS,
+    RITUAL_RUNS,
     SCHEDULED_ACTS,
     TASK_LEASES,
     TIED_PEOPLE,
@@ -380,4 +381,5 @@ MIGRATIONS = (
     SCHEDULED_ACTS,
     WORK,
     EXPERIENCES,
+    RITUAL_RUNS,
 )

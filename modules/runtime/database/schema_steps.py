@@ -130,3 +130,19 @@ CREATE TABLE experiences (
 CREATE INDEX experiences_open ON experiences (id) WHERE version = '';
 CREATE INDEX experiences_by_person ON experiences (did);
 """
+
+RITUAL_RUNS = """
+CREATE TABLE ritual_runs (
+    key TEXT NOT NULL,
+    day TEXT NOT NULL,
+    name TEXT NOT NULL,
+    role TEXT NOT NULL CHECK (role IN ('initiator', 'participant')),
+    thread_uri TEXT NOT NULL,
+    opener TEXT NOT NULL,
+    artefact_url TEXT NOT NULL DEFAULT '',
+    note TEXT NOT NULL DEFAULT '',
+    took_part TEXT NOT NULL DEFAULT '[]',
+    PRIMARY KEY (key, day)
+) STRICT;
+CREATE INDEX ritual_runs_by_thread ON ritual_runs (thread_uri);
+"""

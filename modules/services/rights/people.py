@@ -16,6 +16,7 @@ from modules.services.agent.sessions.people import SessionPeople
 from modules.services.experiences.people import ExperiencePeople
 from modules.services.inbox.people import InboxPeople
 from modules.services.outbox.people import OutboxPeople
+from modules.services.rituals.people import RitualPeople
 from modules.services.work.people import WorkPeople
 
 
@@ -82,4 +83,5 @@ HOLDERS: tuple[Holder, ...] = (
     RightsPeople(),
     JournalPeople(),
     MarksPeople(),
+    RitualPeople(),
 )

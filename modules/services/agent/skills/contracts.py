@@ -40,6 +40,7 @@ SKILL_CONTRACTS: Mapping[str, Mapping[str, frozenset[str]]] = {
                 "post",
                 "picture",
                 "notes",
+                "ritual",
             }
         ),
         "Relationship": frozenset({"interactions", "sentiment"}),

@@ -22,6 +22,11 @@ DocumentProblem = Literal[
 ]
 """What may be wrong with a document that a model wrote: a subsection of `Problems` in the skill `task-document`."""
 
+OpeningProblem = Literal["Empty", "Too Long", "Unnamed", "Others Named", "Uninvited", "No Question", "Said Before"]
+"""What may be wrong with the opening post of a ritual: a subsection of `Problems` in the skill `ritual-initiation`."""
+MemoProblem = Literal["Empty", "No Title", "Repeats"]
+"""What may be wrong with the memo of a ritual: a subsection of `Problems` in the skill `ritual-memo`."""
+
 _NONE: frozenset[str] = frozenset()
 _PLAN_PAGES = [
     f"{page} {kind} / {part}"
@@ -65,6 +70,37 @@ _REPOSITORY_ANSWERS = (
 _THREAD_TOOLS = ("github_create_issue_comment", "github_graceful_exit", "github_stay_silent", "github_submit_review")
 
 WORK_CONTRACTS: Mapping[str, Mapping[str, frozenset[str]]] = {
+    "ritual-context": {
+        "Ritual Thread Context": frozenset(
+            {
+                *("ritual_name", "ritual_description", "participants", "workspace", "today", "day_of_week"),
+                *("recent_history", "role", "role_guidance"),
+            }
+        ),
+        **{f"Role Guidance / {part}": _NONE for part in ("analyst", "critic", "observer")},
+        "Earlier Run": frozenset({"date", "note", "url"}),
+        "No Earlier Run": _NONE,
+    },
+    "ritual-initiation": {
+        "System Prompt": frozenset(
+            {"ritual_name", "ritual_description", "participants", "workspace", "bluesky_username"}
+        ),
+        "User Message Template": frozenset(
+            {"ritual_name", "today", "day_of_week", "recent_history", "self_context", "owner_said"}
+        ),
+        "Owner Said": frozenset({"comments"}),
+        "Tool": _NONE,
+        "Once More": frozenset({"problem", "most"}),
+        **{f"Problems / {problem}": _NONE for problem in get_args(OpeningProblem)},
+    },
+    "ritual-memo": {
+        "System Prompt": frozenset({"ritual_name", "ritual_description", "workspace", "role", "role_guidance"}),
+        "User Message Template": frozenset({"today", "day_of_week", "recent_history", "said", "standing"}),
+        "Standing": frozenset({"memo"}),
+        "Tool": _NONE,
+        "Once More": frozenset({"problem"}),
+        **{f"Problems / {problem}": _NONE for problem in get_args(MemoProblem)},
+    },
     "commitments": {
         "System Prompt": frozenset({"bluesky_username"}),
         "Announcement Message": frozenset({"said", "what"}),

@@ -1,0 +1,108 @@
+"""Rules on rituals: parts, recognition, what an opening must be, and how a memo is found again. Pure."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Collection, Sequence
+
+from adapters.atproto.richtext import detect_mentions
+from adapters.github.types import Repo
+from common.constants import PORTABLE_MAX_GRAPHEMES
+from common.text.graphemes import grapheme_len
+from common.text.strings import create_slug
+from common.text.untrusted import one_line
+from modules.services.agent.identity.self_mechanics import DailyRitual
+from modules.services.agent.skills.work_contracts import MemoProblem, OpeningProblem
+from modules.services.rituals.types import Part, RitualRun
+
+RITUAL_HISTORY_MAX = 30
+RITUAL_RECOGNITION_RUNS = 7
+RITUAL_PROMPT_RUNS = 5
+RITUAL_NOTE_CHARS = 200
+MOST_PARTICIPANTS = 6
+
+_PARTS: tuple[Part, ...] = ("analyst", "critic", "observer")
+_HANDLE = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9-]{0,62})(?:\.[A-Za-z0-9][A-Za-z0-9-]{0,62}){1,8}")
+_WORDS = re.compile(r"\W+")
+_LEAST_MEMO_CHARS = 40
+_TITLE_CHARS = 120
+
+
+def ritual_role(agent_name: str, thread_uri: str) -> Part:
+    """Return the part that falls to an agent in the thread under a root; all agents reckon it alike."""
+    digest = hashlib.sha256(f"{agent_name}{thread_uri}".encode()).hexdigest()
+    return _PARTS[int(digest[:8], 16) % len(_PARTS)]
+
+
+def ritual_key(name: str) -> str:
+    """Return what identifies a ritual, however its name is written."""
+    return create_slug(name)
+
+
+def handles_of(ritual: DailyRitual, *, without: str = "") -> list[str]:
+    """Return the handles among a ritual's participants, in lower case, without our own."""
+    found = (match[0].lower() for one in ritual.participants for match in _HANDLE.finditer(one))
+    return [handle for handle in dict.fromkeys(found) if handle != without.lower()]
+
+
+def names_ritual(text: str, ritual: DailyRitual) -> bool:
+    """Whether a text names the ritual, or the workspace that it is about, in whole words."""
+    said = f" {_plain(text)} "
+    workspace = ritual.workspace.rpartition("/")[2]
+    return any(bare and f" {bare} " in said for bare in map(_plain, (ritual.name, workspace)))
+
+
+def workspace_of(ritual: DailyRitual, watched: Collection[Repo]) -> Repo | None:
+    """Return the watched workspace that a ritual names, with or without its owner; None where none or several fit."""
+    owner, _, name = ritual.workspace.lower().rpartition("/")
+    fitting = [one for one in watched if one.name.lower() == name and owner in {"", one.owner.lower()}]
+    return fitting[0] if len(fitting) == 1 else None
+
+
+def opening_problem(
+    text: str, ritual: DailyRitual, invited: Sequence[str], earlier: Sequence[str]
+) -> OpeningProblem | None:
+    """Return what is wrong with an opening post, or None.
+
+    It names the ritual, those invited and nobody else, asks one question, and says none of the `earlier` texts again.
+    """
+    mentioned = {span.value.lower() for span in detect_mentions(text)}
+    checks: tuple[tuple[bool, OpeningProblem], ...] = (
+        (not text.strip(), "Empty"),
+        (grapheme_len(text) > PORTABLE_MAX_GRAPHEMES, "Too Long"),
+        (not names_ritual(text, ritual), "Unnamed"),
+        (not mentioned <= set(invited), "Others Named"),
+        (not set(invited) <= mentioned, "Uninvited"),
+        (text.count("?") != 1, "No Question"),
+        (any(_plain(text) == _plain(one) for one in earlier), "Said Before"),
+    )
+    return next((problem for applies, problem in checks if applies), None)
+
+
+def memo_problem(title: str, body: str, said: Sequence[str]) -> MemoProblem | None:
+    """Return what is wrong with a memo, or None; `said` is what stands in the thread already."""
+    if not title.strip():
+        return "No Title"
+    if len(body.strip()) < _LEAST_MEMO_CHARS:
+        return "Empty"
+    return "Repeats" if any(_plain(body) == _plain(one) for one in said) else None
+
+
+def memo_title(run: RitualRun, title: str) -> str:
+    """Return the title of a run's memo."""
+    return f"{run.name}, {run.day.isoformat()}: {one_line(title, _TITLE_CHARS)}"
+
+
+def memo_mark(thread_uri: str) -> str:
+    """Return the mark in the body of a memo by which all who take part find it; no reader sees it."""
+    return f"<!-- soul:ritual={thread_uri} -->"
+
+
+def note_of(text: str) -> str:
+    """Return the note of a run: the beginning of what was said."""
+    return one_line(text, RITUAL_NOTE_CHARS)
+
+
+def _plain(text: str) -> str:
+    return _WORDS.sub(" ", text.casefold()).strip()

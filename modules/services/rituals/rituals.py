@@ -1,0 +1,149 @@
+"""Which rituals SELF.md names, which threads are theirs, and who may be invited.
+
+A thread becomes one only by the post that opens it: from the owner or an account that SELF.md lists, addressed to us,
+naming the ritual or its workspace. Each ritual has one thread a local date; any further one is ordinary talk.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import date, datetime
+from typing import Protocol
+
+from adapters.atproto.client import Atproto
+from adapters.atproto.types import Actor, Notification
+from common.clock import Clock, local
+from common.result import Ok
+from modules.services.agent.identity.identity import Identity, Me
+from modules.services.agent.identity.self_mechanics import DailyRitual
+from modules.services.agent.skills.skills import Skills
+from modules.services.outbox.rules.etiquette import Etiquette
+from modules.services.pinned_names.store import PinnedNames
+from modules.services.rituals.policy import (
+    MOST_PARTICIPANTS,
+    RITUAL_HISTORY_MAX,
+    RITUAL_PROMPT_RUNS,
+    RITUAL_RECOGNITION_RUNS,
+    handles_of,
+    names_ritual,
+    ritual_key,
+    ritual_role,
+)
+from modules.services.rituals.store import RitualRuns
+from modules.services.rituals.types import RitualRun, RitualThread
+
+CONTEXT_SKILL = "ritual-context"
+
+
+class RitualServices(Protocol):
+    """What they are built from."""
+
+    me: Me
+    identity: Identity
+    etiquette: Etiquette
+    pinned_names: PinnedNames
+    atproto: Atproto
+    skills: Skills
+    clock: Clock
+
+
+@dataclass(frozen=True, slots=True)
+class Invitations:
+    """Whom an opening may name, as handles, and whom SELF.md lists without their having agreed."""
+
+    invited: tuple[str, ...]
+    left_out: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Rituals:
+    """Reads SELF.md afresh each time; `runs` is what is kept."""
+
+    services: RitualServices
+    runs: RitualRuns
+
+    def now(self) -> datetime:
+        """Return the local moment: the one calendar of all rituals."""
+        return local(self.services.clock.now(), self.services.me.timezone)
+
+    def listed(self) -> dict[str, DailyRitual]:
+        """Return the rituals of SELF.md by their keys; the first of a name counts."""
+        found: dict[str, DailyRitual] = {}
+        for ritual in self.services.identity.extract().daily_rituals:
+            found.setdefault(ritual_key(ritual.name), ritual)
+        return found
+
+    async def thread_of(self, notification: Notification) -> RitualThread | None:
+        """Return the ritual whose thread a post stands in; None for other talk. The first look registers a thread."""
+        run = await self.runs.of_thread(notification.root.uri) or await self._opened_by(notification)
+        ritual = self.listed().get(run.key) if run else None
+        if run is None or ritual is None:
+            return None
+        recent = await self.runs.latest(run.key, RITUAL_RECOGNITION_RUNS)
+        if all(one.day != run.day for one in recent):
+            return None
+        part = ritual_role(self.services.me.agent_name, run.thread_uri)
+        return RitualThread(ritual, run, part, self._context(ritual, run, part, recent))
+
+    async def invitations(self, ritual: DailyRitual) -> Invitations:
+        """Return whom an opening may name: the owner, peers, and who took part in an earlier run."""
+        services, key = self.services, ritual_key(ritual.name)
+        agreed = {did for run in await self.runs.latest(key, RITUAL_HISTORY_MAX) for did in run.took_part}
+        invited, left_out = list[str](), list[str]()
+        for handle in handles_of(ritual, without=services.me.bluesky_username):
+            known = handle == services.me.owner_handle.lower() or services.etiquette.is_peer(Actor("", handle))
+            may = known or await self._did_of(handle) in agreed
+            (invited if may and len(invited) < MOST_PARTICIPANTS else left_out).append(handle)
+        return Invitations(tuple(invited), tuple(left_out))
+
+    def history(self, runs: Sequence[RitualRun], *, before: date) -> str:
+        """Return the newest runs before a date, a line each, as the model is told of them."""
+        services, lines = self.services, list[str]()
+        for run in [one for one in runs if one.day < before][:RITUAL_PROMPT_RUNS]:
+            told = {"date": f"{run.day:%A} {run.day.isoformat()}", "note": run.note, "url": run.artefact_url}
+            lines.append(services.skills.render(CONTEXT_SKILL, "Earlier Run", **told).strip())
+        return "\n".join(lines) or services.skills.section(CONTEXT_SKILL, "No Earlier Run").strip()
+
+    async def _opened_by(self, notification: Notification) -> RitualRun | None:
+        """Register the thread that a post opens for a ritual of SELF.md, if it does."""
+        services, author = self.services, notification.author
+        is_addressed = notification.kind == "mention" and notification.uri == notification.root.uri
+        if not is_addressed or author.did == services.atproto.did:
+            return None
+        for key, ritual in self.listed().items():
+            if names_ritual(notification.text, ritual) and await self._may_open(author, ritual):
+                day = self.now().date()
+                run = RitualRun(key, day, ritual.name, "participant", notification.uri, author.did)
+                stands = await self.runs.add(run)
+                return stands if stands.thread_uri == run.thread_uri else None
+        return None
+
+    async def _may_open(self, author: Actor, ritual: DailyRitual) -> bool:
+        """Whether it is the owner, or the account for which a listed handle stood when it was first seen."""
+        if author.did == self.services.me.owner_did:
+            return True
+        handle = author.handle.lower()
+        if handle not in handles_of(ritual):
+            return False
+        return await self.services.pinned_names.check("bluesky", handle, author.did)
+
+    async def _did_of(self, handle: str) -> str:
+        resolved = await self.services.atproto.resolve_handle(handle)
+        return resolved.data if isinstance(resolved, Ok) else ""
+
+    def _context(self, ritual: DailyRitual, run: RitualRun, part: str, runs: Sequence[RitualRun]) -> str:
+        skills = self.services.skills
+        return skills.render(
+            CONTEXT_SKILL,
+            "Ritual Thread Context",
+            ritual_name=ritual.name,
+            ritual_description=ritual.description,
+            participants=", ".join(ritual.participants),
+            workspace=ritual.workspace,
+            today=run.day.isoformat(),
+            day_of_week=f"{run.day:%A}",
+            recent_history=self.history(runs, before=run.day),
+            role=part,
+            role_guidance=skills.subsection(CONTEXT_SKILL, "Role Guidance", part).strip(),
+        ).strip()

@@ -1,0 +1,61 @@
+"""What the rooms around rituals hand each other."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import date
+from typing import Literal
+
+from modules.services.agent.identity.self_mechanics import DailyRitual
+
+Part = Literal["analyst", "critic", "observer"]
+"""What an agent does in one thread of a ritual; another thread may give it another part."""
+RunRole = Literal["initiator", "participant"]
+
+
+@dataclass(frozen=True, slots=True)
+class RitualRun:
+    """One run of a ritual on one local date.
+
+    Attributes:
+        key: identifies the ritual: its name as a slug.
+        day: the local date.
+        name: the ritual's name, as SELF.md had it then.
+        role: whether we opened it.
+        thread_uri: its opening post.
+        opener: DID of who opened it.
+        artefact_url: our memo, or our comment on the memo of the day; "" if there is none.
+        note: the beginning of what we said: of the memo, else of the post.
+        took_part: DIDs of the others who answered in the thread.
+
+    """
+
+    key: str
+    day: date
+    name: str
+    role: RunRole
+    thread_uri: str
+    opener: str
+    artefact_url: str = ""
+    note: str = ""
+    took_part: tuple[str, ...] = ()
+
+    @property
+    def id(self) -> str:
+        """What is unique of a run: `<key>/<local date>`."""
+        return f"{self.key}/{self.day.isoformat()}"
+
+
+@dataclass(frozen=True, slots=True)
+class RitualThread:
+    """The thread of a run as an answer needs it: the ritual as SELF.md has it now, and our part in this thread."""
+
+    ritual: DailyRitual
+    run: RitualRun
+    part: Part
+    context: str = ""
+
+    @property
+    def is_ours(self) -> bool:
+        """Whether we opened it."""
+        return self.run.role == "initiator"

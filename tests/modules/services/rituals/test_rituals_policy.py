@@ -1,0 +1,93 @@
+"""The rules on rituals: parts that all reckon alike, recognition, and what an opening and a memo must be."""
+
+from __future__ import annotations
+
+from collections import Counter
+from datetime import date
+
+import pytest
+
+from adapters.github.types import Repo
+from modules.services.agent.identity.self_mechanics import DailyRitual
+from modules.services.agent.skills.work_contracts import OpeningProblem
+from modules.services.rituals.policy import (
+    handles_of,
+    memo_problem,
+    memo_title,
+    names_ritual,
+    opening_problem,
+    ritual_key,
+    ritual_role,
+    workspace_of,
+)
+from modules.services.rituals.types import RitualRun
+
+ROOT = "at://did:plc:abc/app.bsky.feed.post/1"
+RITUAL = DailyRitual("Harbour watch", "daily", "www-lil-intdev-quay", ("@kit.test", "Ada (@Ada.Test)", "@me.test"))
+INVITED = ("kit.test", "ada.test")
+GOOD = "Harbour watch: the gauge is high. @kit.test @ada.test what moved first?"
+
+
+def test_a_part_falls_to_each_agent_by_its_name_and_the_thread() -> None:
+    assert [ritual_role(name, ROOT) for name in ("marvin", "rebecca", "peterben")] == ["analyst", "analyst", "critic"]
+    shares = Counter(ritual_role("marvin", f"at://did:plc:abc/app.bsky.feed.post/{number}") for number in range(300))
+    assert set(shares) == {"analyst", "critic", "observer"}
+    assert min(shares.values()) > 60
+
+
+def test_participants_are_read_by_their_handles() -> None:
+    assert handles_of(RITUAL, without="Me.test") == ["kit.test", "ada.test"]
+    assert ritual_key("  Harbour *Watch*") == ritual_key("Harbour watch")
+
+
+@pytest.mark.parametrize(
+    ("text", "names"),
+    [
+        ("HARBOUR-watch, day two", True),
+        ("about www-lil-intdev-quay today", True),
+        ("https://github.com/acme/www-lil-intdev-quay", True),
+        ("Harbour watching is fun", False),
+        ("the quay", False),
+    ],
+)
+def test_a_text_names_a_ritual_by_its_name_or_its_workspace(text: str, names: bool) -> None:  # noqa: FBT001
+    assert names_ritual(text, RITUAL) is names
+
+
+def test_a_workspace_is_one_that_is_watched_and_only_one() -> None:
+    quay, other = Repo("acme", "www-lil-intdev-Quay"), Repo("elsewhere", "www-lil-intdev-quay")
+    assert workspace_of(RITUAL, [quay]) == quay
+    assert workspace_of(RITUAL, [quay, other]) is None
+    assert workspace_of(DailyRitual("X", "daily", "acme/www-lil-intdev-quay"), [quay, other]) == quay
+    assert workspace_of(RITUAL, []) is None
+
+
+@pytest.mark.parametrize(
+    ("text", "problem"),
+    [
+        (GOOD, None),
+        (" ", "Empty"),
+        (f"{GOOD} {'x' * 300}", "Too Long"),
+        (GOOD.replace("Harbour watch", "Look"), "Unnamed"),
+        (f"{GOOD} @eve.test", "Others Named"),
+        (GOOD.replace("@ada.test ", ""), "Uninvited"),
+        (GOOD.replace("?", "."), "No Question"),
+        (f"{GOOD} And then?", "No Question"),
+    ],
+)
+def test_an_opening_names_those_invited_and_asks_one_question(text: str, problem: OpeningProblem | None) -> None:
+    assert opening_problem(text, RITUAL, INVITED, ["Another day. What then?"]) == problem
+
+
+def test_an_opening_says_nothing_twice() -> None:
+    assert opening_problem(GOOD, RITUAL, INVITED, [GOOD.upper()]) == "Said Before"
+
+
+def test_a_memo_says_something_of_its_own() -> None:
+    body = "**Pick:** the cracks under the ivy. **Why:** both grew."
+    assert memo_problem("The wall", body, ["Something else"]) is None
+    assert memo_problem(" ", body, []) == "No Title"
+    assert memo_problem("The wall", "Yes.", []) == "Empty"
+    assert memo_problem("The wall", body, [body.lower()]) == "Repeats"
+    run = RitualRun("harbour-watch", date(2026, 11, 27), "Harbour watch", "participant", ROOT, "did:plc:abc")
+    assert memo_title(run, "The\nwall") == "Harbour watch, 2026-11-27: The wall"
