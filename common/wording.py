@@ -29,6 +29,8 @@ _PURPOSES = {
     "repository-rules": "reading the rules of repositories",
     "rights-answer": "answering people about their own data",
     "rights-request": "understanding requests about people's own data",
+    "ritual-initiation": "opening rituals",
+    "ritual-memo": "writing down what came of rituals",
     "space-action": "acts in the room",
     "space-judgement": "judging words with one small question",
     "space-participation": "talk in the room",

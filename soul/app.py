@@ -67,7 +67,7 @@ class App:
             prompt_notes=lambda: lives.turn_services.prompter.squeezed,
             live_commitments=lives.queue.live,
         )
-        self.control_watch = lives.bluesky.control_watch
+        self.control_watch = lives.control_watch
         self.scheduler = Scheduler(
             self._loops(phone_commands),
             agent_name=services.me.agent_name,

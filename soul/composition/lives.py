@@ -12,7 +12,9 @@ from modules.lives.bluesky.life import BlueskyLife, BlueskyState
 from modules.lives.github.life import GitHubLife
 from modules.lives.growth.life import build_growth_life
 from modules.lives.growth.types import Reflected
+from modules.lives.rituals.life import RitualLife
 from modules.lives.space.life import build_space_life, space_services
+from modules.runtime.control_watch import ControlLoop
 from modules.services.agent.attention_list import AttentionList, waiting_drafts
 from modules.services.agent.identity.keeper import SelfChanged
 from modules.services.agent.tools.registry import Registry
@@ -24,7 +26,9 @@ from modules.services.commitments.replies import ReplyCommitments
 from modules.services.own_feed.announcement import Announcements, announce_what_is_kept
 from modules.services.peers.histories_told import build_histories_told
 from modules.services.peers.room_identity import RoomJoined
+from modules.services.presence.disclosure import Disclosure
 from modules.services.presence.owner_follow import OwnerFollow
+from modules.services.presence.policy import message_policy_of, operator_of
 from modules.services.presence.stream import StreamWatch
 from modules.services.presence.subscriptions import ActivitySubscriptions
 from modules.services.rights.build import build_person_requests
@@ -67,7 +71,11 @@ class Lives:
         announce_what_is_kept(services, announcements)
         keep_to_the_voice(services)
         growth = build_growth_life(services, self.turn_services, self.bluesky.expressions)
-        self.work = build_work_loop(services, (growth.handler,), (growth.perceiver,))
+        self.rituals = RitualLife(services, self.turn_services.prompter)
+        self.work = build_work_loop(
+            services, (growth.handler, *self.rituals.handlers), (growth.perceiver, self.rituals.perceiver)
+        )
+        self.control_watch = build_control_watch(services)
         self.stream = StreamWatch(services)
         self.owner_follow = OwnerFollow(services)
         self.subscriptions = ActivitySubscriptions(services)
@@ -99,3 +107,28 @@ def build_registry(services: Services, state: BlueskyState) -> Registry:
     on_network = (*all_bluesky_tools(services, state), *all_github_tools(services))
     tools = (*on_network, *own_notes, *known, *space_tools(services.skills))
     return Registry(tools, social_only=services.social_only)
+
+
+def build_control_watch(services: Services) -> ControlLoop:
+    """Return the loop that looks whether the SOUL may act; while it may, its account says what it is."""
+    disclosure = Disclosure(
+        atproto=services.atproto,
+        database=services.database,
+        journal=services.journal,
+        clock=services.clock,
+        label=services.settings.soul_bot_label,
+        operator=operator_of(services.settings),
+        contact_line=services.skills.section("voice-phrases", "Profile Line"),
+        message_policy=message_policy_of(services.settings),
+    )
+    return ControlLoop(
+        control=services.control,
+        repos=services.repos,
+        journal=services.journal,
+        clock=services.clock,
+        owner_did=services.me.owner_did,
+        own_did=lambda: services.atproto.did,
+        when_free=disclosure.ensure_once,
+        publish=services.events.publish,
+        speed=services.settings.soul_speed,
+    )

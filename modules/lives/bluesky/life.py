@@ -38,7 +38,6 @@ from modules.lives.bluesky.state import PendingPosts, Tidying
 from modules.lives.bluesky.types import Pending
 from modules.lives.bluesky.unread import Unread
 from modules.runtime.control import Control
-from modules.runtime.control_watch import ControlLoop
 from modules.runtime.database.database import Database
 from modules.runtime.events import EventBus
 from modules.runtime.home import Home, SoulDocument
@@ -71,8 +70,6 @@ from modules.services.peers.registry import PeerRegistry
 from modules.services.pictures.choosing import PictureChooser
 from modules.services.pictures.pictures import Pictures as SharedPictures
 from modules.services.pinned_names.store import PinnedNames
-from modules.services.presence.disclosure import Disclosure
-from modules.services.presence.policy import message_policy_of, operator_of
 from modules.services.rights.answering import PersonRequests
 from modules.services.rights.forgotten import ForgottenPeople
 from modules.services.rights.preferences import Preferences
@@ -162,7 +159,6 @@ class BlueskyLife:
         self.expression = self._build_expression()
         self._watch, self._own_feed = self._build_own_feed()
         self.awareness = self._build_awareness()
-        self.control_watch = self._build_control_watch()
         self.tidying = self._build_tidying()
         kept = (services.relationships, services.peer_registry, services.workspaces, state.conversations)
         files = (*kept, services.pinned_names, self.expression, self.expressions, self._own_identity)
@@ -319,31 +315,6 @@ class BlueskyLife:
             pictures=pictures,
             chooser=self._chooser,
             journal=services.journal,
-        )
-
-    def _build_control_watch(self) -> ControlLoop:
-        """Return the loop that looks whether the SOUL may act; while it may, its account says what it is."""
-        services = self._services
-        disclosure = Disclosure(
-            atproto=services.atproto,
-            database=services.database,
-            journal=services.journal,
-            clock=services.clock,
-            label=services.settings.soul_bot_label,
-            operator=operator_of(services.settings),
-            contact_line=services.skills.section("voice-phrases", "Profile Line"),
-            message_policy=message_policy_of(services.settings),
-        )
-        return ControlLoop(
-            control=services.control,
-            repos=services.repos,
-            journal=services.journal,
-            clock=services.clock,
-            owner_did=services.me.owner_did,
-            own_did=lambda: services.atproto.did,
-            when_free=disclosure.ensure_once,
-            publish=services.events.publish,
-            speed=services.settings.soul_speed,
         )
 
     def _build_tidying(self) -> Tidying:

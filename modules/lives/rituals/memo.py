@@ -1,0 +1,185 @@
+"""Writes down what we take from a run: the memo of the day in the ritual's workspace, or a comment where one stands."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from datetime import date
+from typing import Literal
+
+from adapters.atproto.client import Atproto
+from adapters.atproto.types import Post, ThreadNode
+from adapters.github.client import GitHub
+from adapters.github.types import Issue, Repo
+from common.errors import Transient
+from common.result import Err
+from common.text.untrusted import one_line
+from modules.lives.rituals.writing import Memo, MemoRequest, RitualWriter
+from modules.services.commitments.acts import MEMO
+from modules.services.commitments.naming import web_url
+from modules.services.commitments.texts import comment_body, without_mentions
+from modules.services.outbox.github_bodies import IssueBody, IssueCommentBody
+from modules.services.outbox.outbox import Outbox
+from modules.services.outbox.types import Intent, ProposedAction
+from modules.services.rights.policy import may_stand_in_prompt
+from modules.services.rights.preferences import Preferences
+from modules.services.rituals.policy import (
+    RITUAL_PROMPT_RUNS,
+    memo_mark,
+    memo_title,
+    note_of,
+    ritual_role,
+    workspace_of,
+)
+from modules.services.rituals.rituals import Rituals
+from modules.services.rituals.types import RitualRun, RitualThread
+from modules.services.work.types import Disposition, Handler, WorkItem
+from modules.services.workspaces.trust import WorkspaceTrust
+from modules.services.workspaces.watched import WatchedWorkspaces
+
+MEMO_KIND = "ritual-memo"
+_MOST_TRIES = 3
+_LOOK_AGAIN_S, _HELD_AGAIN_S = 60.0, 3600.0
+_THREAD_DEPTH, _POST_CHARS, _MOST_POSTS = 6, 400, 40
+_SOURCE: Literal["workspace"] = "workspace"
+
+
+@dataclass
+class MemoHandler(Handler):
+    """Handles a row for each run in which we said something.
+
+    Attributes:
+        rituals: which there are, and what came of them.
+        writer: asks the model.
+        outbox: takes the memo.
+        atproto: reads the thread.
+        github: reads the workspace.
+        trust: says whose memo counts there.
+        workspaces: those that are watched.
+        preferences: whose posts may stand in a prompt.
+        agent_name: our name, from which our part follows.
+
+    """
+
+    kind = MEMO_KIND
+    most_tries = _MOST_TRIES
+
+    rituals: Rituals
+    writer: RitualWriter
+    outbox: Outbox
+    atproto: Atproto
+    github: GitHub
+    trust: WorkspaceTrust
+    workspaces: WatchedWorkspaces
+    preferences: Preferences
+    agent_name: str
+
+    async def handle(self, item: WorkItem) -> Disposition:
+        run = await self._run(item)
+        ritual = self.rituals.listed().get(run.key) if run else None
+        if run is None or ritual is None:
+            return Disposition("dropped", "gone", "the ritual or its run is gone")
+        repo = workspace_of(ritual, [Repo(one.owner, one.repo) for one in self.workspaces.all()])
+        if repo is None:
+            return Disposition("silent", "no-workspace", f"no workspace {ritual.workspace} is watched")
+        if any(one.rejected for one in await self.outbox.by_cause(item.cause_id)):
+            return Disposition("silent", "rejected", "the owner did not want it written")
+        standing = await self._standing(repo, run)
+        memo = await self._written(RitualThread(ritual, run, ritual_role(self.agent_name, run.thread_uri)), standing)
+        if memo is None:
+            return Disposition("undecided", "no-words", "the model found nothing to write that fits")
+        body = _comment(repo, standing, memo) if standing else _issue(repo, run, memo)
+        submitted = await self.outbox.submit(ProposedAction(body, part=item.cause_id, cause_id=item.cause_id))
+        if not submitted.accepted:
+            return Disposition("undecided", "refused", submitted.reason)
+        return _on_its_way(submitted.intent)
+
+    async def finish(self, item: WorkItem, accepted: Sequence[Intent]) -> Disposition:
+        """Keep where the artefact stands, once it does."""
+        intent, run = accepted[0], await self._run(item)
+        if intent.state != "done":
+            return _on_its_way(intent)
+        if run and isinstance(body := intent.body, IssueBody | IssueCommentBody):
+            title = body.title if isinstance(body, IssueBody) else ""
+            note = note_of(f"{title} — {body.body}" if title else body.body)
+            await self.rituals.runs.note_artefact(run, intent.result_uri or "", note)
+        return Disposition("done", "written", intent.result_uri or "", 0.0, intent.id)
+
+    async def _run(self, item: WorkItem) -> RitualRun | None:
+        return await self.rituals.runs.of_day(str(item.payload["ritual"]), date.fromisoformat(item.payload["day"]))
+
+    async def _written(self, thread: RitualThread, standing: Issue | None) -> Memo | None:
+        """Return the memo that the model writes of a thread; None where it finds no words. Raises `SoulError`."""
+        run = thread.run
+        posts = await self._thread(run)
+        others = {one.author.did for one in posts if one.author.did != self.atproto.did and one.uri != run.thread_uri}
+        await self.rituals.runs.note_took_part(run, sorted(others))
+        history = self.rituals.history(await self.rituals.runs.latest(run.key, RITUAL_PROMPT_RUNS), before=run.day)
+        said = [self._line(post) for post in await self._shown(posts)]
+        return await self.writer.memo(MemoRequest(thread, history, said, standing.body if standing else ""))
+
+    async def _thread(self, run: RitualRun) -> list[Post]:
+        """Return the posts of a thread, its opening first; none where it is gone. Raises `Transient`."""
+        read = await self.atproto.get_post_thread(run.thread_uri, _THREAD_DEPTH, 0)
+        if isinstance(read, Err):
+            if read.kind == "not_found":
+                return []
+            raise Transient(f"the thread of {run.name}: {read.error}", retry_after=read.retry_after)
+        return sorted(_posts(read.data), key=lambda post: (post.uri != run.thread_uri, post.created_at))[:_MOST_POSTS]
+
+    async def _shown(self, posts: Iterable[Post]) -> list[Post]:
+        """Return the posts whose authors allow that they stand in a prompt, and whom the owner did not mute."""
+        posts = list(posts)
+        dids = {post.author.did for post in posts} - {self.atproto.did}
+        left_out = await self.preferences.muted(dids) | await self.preferences.forgotten(dids)
+        allowed = await self.preferences.of(dids - left_out)
+        may = {did for did, preference in allowed.items() if may_stand_in_prompt(preference)} | {self.atproto.did}
+        return [post for post in posts if post.author.did in may]
+
+    def _line(self, post: Post) -> str:
+        who = "YOU" if post.author.did == self.atproto.did else f"@{post.author.handle}"
+        return f"{who}: {one_line(post.text, _POST_CHARS)}"
+
+    async def _standing(self, repo: Repo, run: RitualRun) -> Issue | None:
+        """Return the memo of a run that somebody whose words count there wrote first. Raises `Transient`."""
+        found = await self.github.list_issues(repo, labels=(MEMO,))
+        if isinstance(found, Err):
+            raise Transient(f"{repo.full_name}: {found.error}", retry_after=found.retry_after)
+        accounts, mark = await self.trust.accounts(repo), memo_mark(run.thread_uri)
+        memos = [one for one in found.data if mark in one.body and accounts.covers(one.account)]
+        return min(memos, key=lambda one: one.number, default=None)
+
+
+def _on_its_way(intent: Intent) -> Disposition:
+    is_held = intent.state == "held"
+    return Disposition("later", "on-its-way", "", _HELD_AGAIN_S if is_held else _LOOK_AGAIN_S, intent.id, held=is_held)
+
+
+def _issue(repo: Repo, run: RitualRun, memo: Memo) -> IssueBody:
+    title = without_mentions(memo_title(run, memo.title))
+    link = f"\n\n---\n\n{web_url(run.thread_uri)}\n\n{memo_mark(run.thread_uri)}"
+    about = f"{repo.full_name}: {title}"
+    text = comment_body(memo.body)
+    return IssueBody(
+        source=_SOURCE,
+        repo=repo.full_name,
+        title=title,
+        body=text + link,
+        labels=(MEMO,),
+        about=about,
+        text=f"{about}\n\n{text}",
+    )
+
+
+def _comment(repo: Repo, standing: Issue, memo: Memo) -> IssueCommentBody:
+    place, text = f"{repo.full_name}#{standing.number}", comment_body(f"**{memo.title}**\n\n{memo.body}")
+    about = f"{place}: {one_line(memo.title, _POST_CHARS)}"
+    return IssueCommentBody(
+        source=_SOURCE, repo=repo.full_name, number=standing.number, body=text, about=about, text=f"{place}\n\n{text}"
+    )
+
+
+def _posts(node: ThreadNode) -> Iterator[Post]:
+    yield node.post
+    for reply in node.replies:
+        yield from _posts(reply)

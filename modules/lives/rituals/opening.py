@@ -1,0 +1,125 @@
+"""Opens a ritual: one post a local date, with a view of its own, those invited by name, and one question."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import date
+
+from adapters.atproto.client import Atproto
+from adapters.github.client import GitHub
+from adapters.github.parse_url import parse_github_url
+from common.constants import MINUTE_MS, SECOND_MS
+from common.result import Err
+from common.text.untrusted import one_line
+from modules.lives.rituals.writing import OpeningRequest, RitualWriter
+from modules.services.agent.identity.self_mechanics import DailyRitual
+from modules.services.outbox.bodies import PostBody
+from modules.services.outbox.outbox import Outbox
+from modules.services.outbox.senders.bluesky import record_uri
+from modules.services.outbox.types import Intent, ProposedAction
+from modules.services.rituals.policy import RITUAL_PROMPT_RUNS, note_of
+from modules.services.rituals.rituals import Rituals
+from modules.services.rituals.types import RitualRun
+from modules.services.work.types import Disposition, Handler, WorkItem
+from modules.services.workspaces.trust import WorkspaceTrust
+
+OPENING_KIND = "ritual"
+MOST_OPENING_TRIES = 2
+OPENING_AGAIN_S = 30 * MINUTE_MS / SECOND_MS
+
+_MOST_OWNER_LINES, _OWNER_CHARS = 3, 300
+
+
+def opening_cause(key: str, day: date) -> str:
+    """Return the cause of the opening post of a ritual on a local date, by which the outbox knows it."""
+    return f"{OPENING_KIND}:{key}/{day.isoformat()}"
+
+
+@dataclass
+class OpeningHandler(Handler):
+    """Handles a row for each ritual and local date.
+
+    Attributes:
+        rituals: which there are, and what came of them.
+        writer: asks the model.
+        outbox: takes the post.
+        atproto: says who we are.
+        github: reads what the owner said to earlier memos.
+        trust: says which account is the owner's.
+        keep_hours: off where days are shortened.
+
+    """
+
+    kind = OPENING_KIND
+    most_tries = MOST_OPENING_TRIES
+
+    rituals: Rituals
+    writer: RitualWriter
+    outbox: Outbox
+    atproto: Atproto
+    github: GitHub
+    trust: WorkspaceTrust
+    keep_hours: bool
+
+    async def handle(self, item: WorkItem) -> Disposition:
+        key, day = str(item.payload["ritual"]), date.fromisoformat(item.payload["day"])
+        ritual = self.rituals.listed().get(key)
+        if ritual is None:
+            return Disposition("dropped", "gone", "SELF.md names it no longer")
+        if why_not := await self._why_not(ritual, key, day, by_hand=bool(item.payload.get("by_hand"))):
+            return why_not
+        invitations = await self.rituals.invitations(ritual)
+        if invitations.left_out and not invitations.invited:
+            who = ", ".join(f"@{handle}" for handle in invitations.left_out)
+            return Disposition("silent", "nobody-agreed", f"{who}: neither the owner, nor peers, nor took part before")
+        run = RitualRun(key, day, ritual.name, "initiator", "", self.atproto.did)
+        text = await self.writer.opening(await self._request(ritual, run, invitations.invited))
+        if not text:
+            return Disposition("undecided", "no-words", "the model found no words that fit", OPENING_AGAIN_S)
+        action = ProposedAction(PostBody(text=text), once=opening_cause(key, day), cause_id=item.cause_id)
+        submitted = await self.outbox.submit(action)
+        if not submitted.accepted:
+            return Disposition("undecided", "refused", submitted.reason, OPENING_AGAIN_S)
+        return await self._opened(run, submitted.intent)
+
+    async def finish(self, item: WorkItem, accepted: Sequence[Intent]) -> Disposition:
+        """Keep the run of a post that was accepted before a crash."""
+        key, day = str(item.payload["ritual"]), date.fromisoformat(item.payload["day"])
+        ritual = self.rituals.listed().get(key)
+        run = RitualRun(key, day, ritual.name if ritual else key, "initiator", "", self.atproto.did)
+        return await self._opened(run, accepted[0])
+
+    async def _opened(self, run: RitualRun, intent: Intent) -> Disposition:
+        uri, note = record_uri(self.atproto.did, intent), note_of(intent.body.public_text)
+        await self.rituals.runs.add(RitualRun(run.key, run.day, run.name, run.role, uri, run.opener, note=note))
+        return Disposition("done", "opened", uri, intent_id=intent.id, held=intent.state == "held")
+
+    async def _why_not(self, ritual: DailyRitual, key: str, day: date, *, by_hand: bool) -> Disposition | None:
+        """Return why a ritual is not opened any more on that day; None where it is."""
+        schedule, now = ritual.when, self.rituals.now()
+        is_open = schedule is not None and (not self.keep_hours or schedule.is_open(now))
+        if day != now.date() or not (by_hand or is_open):
+            return Disposition("dropped", "day-over", f"its time on {day.isoformat()} is over")
+        if await self.rituals.runs.of_day(key, day):
+            return Disposition("silent", "runs-already", "somebody else opened it today")
+        return None
+
+    async def _request(self, ritual: DailyRitual, run: RitualRun, invited: Sequence[str]) -> OpeningRequest:
+        runs = await self.rituals.runs.latest(run.key, RITUAL_PROMPT_RUNS)
+        causes = [opening_cause(one.key, one.day) for one in runs if one.role == "initiator"]
+        said = [intent.body.public_text for cause in causes for intent in await self.outbox.by_cause(cause)]
+        history = self.rituals.history(runs, before=run.day)
+        return OpeningRequest(ritual, run, invited, history, tuple(filter(None, said)), await self._owner_said(runs))
+
+    async def _owner_said(self, runs: Sequence[RitualRun]) -> list[str]:
+        """Return what the owner said to our newest artefact since it was written; nothing where that cannot be read."""
+        newest = next((run for run in runs if run.artefact_url), None)
+        place = parse_github_url(newest.artefact_url) if newest else None
+        if newest is None or place is None:
+            return []
+        comments, people = await self.github.list_comments(place.place, place.number), await self.trust.people()
+        if isinstance(comments, Err):
+            return []
+        theirs = [one.body for one in comments.data if people.is_owner(one.account)]
+        return [one_line(text, _OWNER_CHARS) for text in theirs[-_MOST_OWNER_LINES:]]

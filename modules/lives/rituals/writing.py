@@ -1,0 +1,235 @@
+"""Has the model write the opening post of a ritual and its memo; a first try with a fault is sent back once."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Protocol, TypeVar
+
+from common.clock import Clock, iso
+from common.constants import PORTABLE_MAX_GRAPHEMES
+from common.facts import QuestionFacts, TurnFacts
+from common.provenance import Provenance
+from common.text.graphemes import grapheme_len
+from common.text.untrusted import clean
+from modules.runtime.home import SoulDocument
+from modules.runtime.llm.gateway import LLMGateway
+from modules.runtime.llm.types import Message, NamedTool, ToolSpec
+from modules.services.agent.framing import Framer
+from modules.services.agent.identity.identity import Identity, Me
+from modules.services.agent.identity.self_mechanics import DailyRitual
+from modules.services.agent.prompt.prompter import Prompter
+from modules.services.agent.prompt.types import SystemPrompt
+from modules.services.agent.skills.skills import Skills
+from modules.services.agent.turn.facts import agent_facts
+from modules.services.rituals.policy import memo_problem, opening_problem
+from modules.services.rituals.rituals import CONTEXT_SKILL
+from modules.services.rituals.types import RitualRun, RitualThread
+
+OPENING_SKILL = "ritual-initiation"
+MEMO_SKILL = "ritual-memo"
+
+_TOKENS = 1_200
+_TRIES = 2
+_OPENING = {"type": "object", "properties": {"text": {"type": "string"}}, "required": ["text"]}
+_MEMO = {
+    "type": "object",
+    "properties": {"title": {"type": "string"}, "body": {"type": "string"}},
+    "required": ["title", "body"],
+}
+_BODY_CHARS = 20_000
+_W = TypeVar("_W")
+
+
+@dataclass(frozen=True, slots=True)
+class OpeningRequest:
+    """An opening post that is to be written.
+
+    Attributes:
+        run: the run that it opens; its thread is not known yet.
+        invited: the handles that it names.
+        history: the earlier runs, a line each.
+        earlier: the texts of earlier openings.
+        owner_said: what the owner said to what came of them, a line each.
+
+    """
+
+    ritual: DailyRitual
+    run: RitualRun
+    invited: Sequence[str]
+    history: str
+    earlier: Sequence[str]
+    owner_said: Sequence[str]
+
+
+@dataclass(frozen=True, slots=True)
+class MemoRequest:
+    """A memo that is to be written: `said` is the thread, a line each post; `standing` the memo of the day, or ""."""
+
+    thread: RitualThread
+    history: str
+    said: Sequence[str]
+    standing: str
+
+
+@dataclass(frozen=True, slots=True)
+class Memo:
+    """What the model wrote."""
+
+    title: str
+    body: str
+
+
+@dataclass(frozen=True, slots=True)
+class _Question:
+    """What the model is asked, and the same as facts."""
+
+    skill: str
+    system: SystemPrompt
+    asked: str
+    fields: Mapping[str, tuple[str, ...]]
+
+
+class WritingServices(Protocol):
+    """What it is written with."""
+
+    me: Me
+    identity: Identity
+    soul: SoulDocument
+    gateway: LLMGateway
+    skills: Skills
+    clock: Clock
+    rng: random.Random
+
+
+@dataclass(frozen=True, slots=True)
+class RitualWriter:
+    """Asks the model; `prompter` tells it who it is."""
+
+    services: WritingServices
+    prompter: Prompter
+
+    async def opening(self, request: OpeningRequest) -> str:
+        """Return an opening post that can be sent; "" where the second try was no better. Raises `SoulError`."""
+        skills, ritual, run = self.services.skills, request.ritual, request.run
+        comments = "\n".join(f"- {line}" for line in request.owner_said)
+        asked = skills.render(
+            OPENING_SKILL,
+            "User Message Template",
+            ritual_name=ritual.name,
+            today=run.day.isoformat(),
+            day_of_week=f"{run.day:%A}",
+            recent_history=request.history,
+            self_context=self.services.identity.extract().raw_sections.get("dailyRituals", ""),
+            owner_said=skills.render(OPENING_SKILL, "Owner Said", comments=comments) if comments else "",
+        )
+        variables = {
+            "ritual_name": ritual.name,
+            "ritual_description": ritual.description,
+            "participants": ", ".join(f"@{handle}" for handle in request.invited),
+            "workspace": ritual.workspace,
+            "bluesky_username": self.services.me.bluesky_username,
+        }
+        fields = {
+            "ritual": (ritual.name,),
+            "invited": tuple(request.invited),
+            "earlier": tuple(request.earlier),
+            "owner": tuple(request.owner_said),
+        }
+
+        def judge(written: Mapping[str, str]) -> tuple[str, str]:
+            text = _with_invited(written.get("text", ""), request.invited)
+            return text, opening_problem(text, ritual, request.invited, request.earlier) or ""
+
+        system = await self._system(OPENING_SKILL, variables, Provenance.SELF)
+        tool = ToolSpec("open_ritual", skills.section(OPENING_SKILL, "Tool"), _OPENING)
+        return await self._write(_Question(OPENING_SKILL, system, asked, fields), tool, judge) or ""
+
+    async def memo(self, request: MemoRequest) -> Memo | None:
+        """Return a memo that can be kept; None where the second try was no better. Raises `SoulError`."""
+        skills, thread = self.services.skills, request.thread
+        ritual, run = thread.ritual, thread.run
+        framer = Framer(skills, self.services.rng)
+        standing = framer.frame("reading", author="several", uri=run.thread_uri, text=request.standing)
+        asked = skills.render(
+            MEMO_SKILL,
+            "User Message Template",
+            today=run.day.isoformat(),
+            day_of_week=f"{run.day:%A}",
+            recent_history=request.history,
+            said=framer.frame("conversation", author="several", uri=run.thread_uri, text="\n".join(request.said)),
+            standing=skills.render(MEMO_SKILL, "Standing", memo=standing) if request.standing else "",
+        )
+        variables = {
+            "ritual_name": ritual.name,
+            "ritual_description": ritual.description,
+            "workspace": ritual.workspace,
+            "role": thread.part,
+            "role_guidance": skills.subsection(CONTEXT_SKILL, "Role Guidance", thread.part).strip(),
+        }
+        fields = {
+            "ritual": (ritual.name,),
+            "part": (thread.part,),
+            "said": tuple(request.said),
+            "standing": (request.standing,) if request.standing else (),
+        }
+
+        def judge(written: Mapping[str, str]) -> tuple[Memo, str]:
+            memo = Memo(written.get("title", ""), written.get("body", "")[:_BODY_CHARS])
+            return memo, memo_problem(memo.title, memo.body, (*request.said, request.standing)) or ""
+
+        system = await self._system(MEMO_SKILL, variables, Provenance.STRANGER)
+        tool = ToolSpec("write_memo", skills.section(MEMO_SKILL, "Tool"), _MEMO)
+        return await self._write(_Question(MEMO_SKILL, system, asked, fields), tool, judge)
+
+    async def _write(
+        self, question: _Question, tool: ToolSpec, judge: Callable[[Mapping[str, str]], tuple[_W, str]]
+    ) -> _W | None:
+        """Return what the model wrote and `judge` finds no problem with; None where two tries have one."""
+        services, skill, asked = self.services, question.skill, question.asked
+        messages = [Message("user", asked)]
+        for _ in range(_TRIES):
+            result = await services.gateway.chat_with_tools(
+                messages,
+                system=question.system.blocks,
+                tools=[tool],
+                tool_choice=NamedTool(tool.name),
+                max_tokens=_TOKENS,
+                purpose=skill,
+                importance="own",
+                facts=TurnFacts(
+                    QuestionFacts(skill, question.fields),
+                    agent_facts(services.me, services.identity, services.soul.text),
+                    iso(services.clock.now()),
+                ),
+            )
+            called = next((call for call in result.tool_calls if call.name == tool.name and not call.malformed), None)
+            told = {name: clean(str(value)).strip() for name, value in called.input.items()} if called else {}
+            written, problem = judge(told)
+            if not problem:
+                return written
+            more = {"most": str(PORTABLE_MAX_GRAPHEMES)} if skill == OPENING_SKILL else {}
+            said = services.skills.subsection(skill, "Problems", problem).strip()
+            again = services.skills.render(skill, "Once More", problem=said, **more)
+            draft = "\n\n".join(told.values()) or "-"
+            messages = [Message("user", asked), Message("assistant", draft), Message("user", again)]
+        return None
+
+    async def _system(self, skill: str, variables: Mapping[str, str], least: Provenance) -> SystemPrompt:
+        return await self.prompter.prompt(
+            skill=skill,
+            variables=variables,
+            audience="bluesky",
+            session_key=skill,
+            now=self.services.clock.now(),
+            least=least,
+            bare=True,
+        )
+
+
+def _with_invited(text: str, invited: Sequence[str]) -> str:
+    """Return a post in which all who are invited are named, where the names still fit."""
+    missing = [handle for handle in invited if f"@{handle}" not in text.lower()]
+    named = " ".join([text, *(f"@{handle}" for handle in missing)]).strip()
+    return named if text and grapheme_len(named) <= PORTABLE_MAX_GRAPHEMES else text

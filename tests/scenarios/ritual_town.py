@@ -1,0 +1,295 @@
+"""A town whose SOULs keep a ritual: a network, GitHub with a workspace, one clock for all, lives that can be killed."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from collections.abc import AsyncIterator, Callable
+from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+from adapters.github.types import Repo
+from common.facts import PostFacts, QuestionFacts
+from common.files import write_atomic
+from modules.runtime.console import SilentConsole
+from modules.runtime.home import Home
+from modules.services.rituals.policy import ritual_role
+from soul.app import App, open_soul
+from soul.commands.run import phone_commands
+from tests.running_town import KEY, PASSWORD, Mind, call, settings_of, write_home
+from tests.striding_clock import StridingClock
+from town.atproto.network import Network
+from town.atproto.service import atproto_app
+from town.atproto.values import Event
+from town.github.network import GitHubNetwork
+from town.github.service import github_app
+from town.github.values import Event as GitHubEvent
+from town.github.values import StoredIssue, StoredRepo
+from town.model.service import model_app
+from town.model.types import ChatRequest, Completion
+from town.serving import serve
+
+MONDAY = datetime(2026, 1, 5, 8, 50, tzinfo=UTC)
+QUAY = Repo("acme", "www-lil-intdev-quay")
+RITUAL = "Harbour watch"
+KEY_OF_RITUAL = "harbour-watch"
+OLD = timedelta(days=40)
+
+_VIEWS = {
+    "rowan": "The mole gauge runs twelve centimetres over the table, and the wind was calm.",
+    "wren": "Look at the slack: the stream turned forty minutes late on both sides of the bar.",
+    "linden": "Nobody checked the zero of the staff since the repair in October, so I doubt the twelve.",
+    "hazel": "Two loggers disagree by a constant, which smells of a settled pile and no weather at all.",
+}
+
+
+@dataclass
+class RitualTown:
+    """The world, and who lives in it."""
+
+    root: Path
+    clock: StridingClock
+    network: Network
+    github: GitHubNetwork
+    repo: StoredRepo
+    mind: Mind
+    urls: dict[str, str]
+    names: tuple[str, ...]
+    souls: dict[str, RitualSoul] = field(default_factory=dict)
+
+    def account(self, name: str) -> str:
+        """The did of `name`.test, made on first use."""
+        found = self.network.find(f"{name}.test")
+        return found.did if found else self.network.create_account(f"{name}.test", PASSWORD, display_name=name).did
+
+    def threads(self) -> list[tuple[str, list[tuple[str, str]]]]:
+        """Each opening post, oldest first, with the answers in its thread: who, and what."""
+        posts = list(reversed(self.network.posts(10_000)))
+        openings = [post for post in posts if post.reply is None and RITUAL in post.text]
+        return [
+            (
+                opening.text,
+                [
+                    (one.author.handle.removesuffix(".test"), one.text)
+                    for one in posts
+                    if one.reply and one.reply.root.uri == opening.uri
+                ],
+            )
+            for opening in openings
+        ]
+
+    def openings(self) -> list[str]:
+        """The addresses of the opening posts, oldest first."""
+        return [one.uri for one in reversed(self.network.posts(10_000)) if one.reply is None and RITUAL in one.text]
+
+    def parts(self, uri: str) -> dict[str, str]:
+        """The part of each in a thread, as anybody can reckon it."""
+        return {name: ritual_role(name, uri) for name in self.names}
+
+    @property
+    def memos(self) -> list[StoredIssue]:
+        """The memos, oldest first."""
+        return [one for one in self.repo.issues.values() if one and "memo" in {label.name for label in one.labels}]
+
+    def authors_of(self, memo: StoredIssue) -> list[str]:
+        """Who wrote a memo, and who commented on it, in that order."""
+        return [memo.author.login, *(one.author.login for one in memo.comments)]
+
+    async def live(self, minutes: float, *, step_s: float = 300.0) -> None:
+        """Let so many minutes pass; every `step_s` each does what is due."""
+        for _ in range(round(minutes * 60 / step_s)):
+            for soul in self.souls.values():
+                await soul.step()
+            self.clock.stride(step_s)
+
+    def sleep_until(self, moment: datetime) -> None:
+        """Let the night pass."""
+        self.clock.stride((moment - self.clock.now()).total_seconds())
+
+
+class RitualSoul:
+    """One of them; `kills` says at which request to the model, or at which post of its own, its process ends."""
+
+    def __init__(self, town: RitualTown, home: Home, name: str, *, social_only: bool = False) -> None:
+        self.name, self.home = name, home
+        self.kill_at: Callable[[object], bool] | None = None
+        self.killed = 0
+        self._town, self._social_only = town, social_only
+        self._stack, self._app = AsyncExitStack(), None
+        self._running: asyncio.Task[None] | None = None
+        self._starts = 0
+
+    _app: App | None
+
+    @property
+    def app(self) -> App:
+        assert self._app, f"{self.name} is not awake"
+        return self._app
+
+    async def wake(self) -> None:
+        """Start the program in its home."""
+        self._starts += 1
+        self._app = await self._stack.enter_async_context(
+            open_soul(
+                settings_of(self.home),
+                self.home,
+                console=SilentConsole(),
+                clock=self._town.clock,
+                rng=random.Random(f"{self.name}:{self._starts}"),
+                social_only=self._social_only,
+                phone_commands=phone_commands,
+            )
+        )
+        await self._app.wake()
+        self._app.services.workspaces.watch(QUAY)
+
+    async def end(self) -> None:
+        """Give up the home, whatever was under way."""
+        self._app = None
+        await self._stack.aclose()
+
+    def met(self, event: object) -> None:
+        """Something happened that may be the moment at which the process ends."""
+        if self.kill_at and self._running and self.kill_at(event):
+            self.kill_at = None
+            self._running.cancel()
+
+    async def step(self) -> None:
+        """Do what is due; a process that is killed meanwhile is started again."""
+        self._running = asyncio.create_task(self._step())
+        try:
+            await self._running
+        except asyncio.CancelledError:
+            self.killed += 1
+            await self.end()
+            await self.wake()
+        finally:
+            self._running = None
+
+    async def _step(self) -> None:
+        for loop in ("work", "awareness", "outbox"):
+            await self.app.scheduler.run_guarded(loop)
+            self.met(f"after {loop}")
+            await asyncio.sleep(0)
+        while (await self.app.services.outbox.counts()).get("pending"):
+            report = await self.app.services.outbox.deliver_due()
+            if report.next_in_s is None or report.next_in_s > 1800:
+                break
+            self._town.clock.stride(max(report.next_in_s, 1.0))
+
+
+def think(request: ChatRequest) -> Completion:
+    """Opens with a number of its own, answers an opening, and writes memos that take up what was said."""
+    about, names = request.facts.about, {offer.name for offer in request.offers}
+    name = request.facts.agent.handle.removesuffix(".test")
+    if isinstance(about, QuestionFacts) and "open_ritual" in names:
+        count = len(about.fields["earlier"]) + 1
+        named = " ".join(f"@{handle}" for handle in about.fields["invited"])
+        owner = "".join(f" The owner says: {line}" for line in about.fields["owner"])
+        earlier = f" I thought {_number(count - 1)}, and no longer do." if count > 1 else ""
+        text = (
+            f"{RITUAL}, entry {_number(count)}: the gauge is {count} cm high.{earlier}{owner} {named} what moved first?"
+        )
+        return call("open_ritual", text=text)
+    if isinstance(about, QuestionFacts) and "write_memo" in names:
+        (part,), said = about.fields["part"], about.fields["said"]
+        body = f"As {part}: of {len(said)} posts I keep the first. {_VIEWS[name]}"
+        return call("write_memo", title=f"What {name} keeps", body=body)
+    if isinstance(about, PostFacts) and about.ritual and "bluesky_reply" in names:
+        day = about.text.partition("entry ")[2].partition(":")[0]
+        return call("bluesky_reply", text=f"{_VIEWS[name]} That is my reading of entry {day}, as {about.part}.")
+    if "bluesky_like" in names and request.force:
+        return call("bluesky_like", reason="it says it all")
+    return Completion(text="Noted.")
+
+
+def _number(count: int) -> str:
+    words = ("none", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "eleven")
+    return words[count]
+
+
+@asynccontextmanager
+async def open_ritual_town(
+    root: Path, names: tuple[str, ...], *, social_only: frozenset[str] = frozenset()
+) -> AsyncIterator[RitualTown]:
+    """All of them awake on a Monday, ten minutes before nine; the first opens."""
+    clock = StridingClock(MONDAY - OLD)
+    network, github = Network(clock=clock), GitHubNetwork(clock=clock, git_folder=root / "git")
+    tokens = {name: github.create_account(name).token for name in (*names, "owner")}
+    organisation = github.create_account("acme", kind="Organization")
+    repo = github.create_repo(organisation, QUAY.name, collaborators=list(names))
+    souls: dict[str, RitualSoul] = {}
+    mind = Mind(think)
+
+    async def notice(request: ChatRequest) -> None:
+        name = request.facts.agent.handle.removesuffix(".test")
+        if name in souls:
+            souls[name].met(request)
+        await asyncio.sleep(0)
+
+    mind.ponder = notice
+    async with AsyncExitStack() as stack:
+        urls = {
+            "bluesky": await stack.enter_async_context(serve(atproto_app(network))),
+            "model": await stack.enter_async_context(serve(model_app(mind, api_key=KEY))),
+            "github": await stack.enter_async_context(serve(github_app(github))),
+        }
+        town = RitualTown(root, clock, network, github, repo, mind, urls, names, souls)
+        for name in (*names, "owner"):
+            town.account(name)
+        clock.stride(OLD.total_seconds())
+        for name in names:
+            home = _home(town, name, tokens[name], opens=name == names[0])
+            souls[name] = RitualSoul(town, home, name, social_only=name in social_only)
+        network.subscribe(lambda event: _posted(town, event))
+        github.subscribe(lambda event: _wrote(town, event))
+        try:
+            for soul in souls.values():
+                await soul.wake()
+            yield town
+        finally:
+            for soul in souls.values():
+                await soul.end()
+
+
+def _posted(town: RitualTown, event: Event) -> None:
+    for name, soul in town.souls.items():
+        if event.did == town.account(name):
+            soul.met(event)
+
+
+def _wrote(town: RitualTown, event: GitHubEvent) -> None:
+    if event.by in town.souls:
+        town.souls[event.by].met(event)
+
+
+def _home(town: RitualTown, name: str, token: str, *, opens: bool) -> Home:
+    others = [f"{other}.test" for other in town.names if other != name]
+    home = write_home(
+        town.root / name,
+        name,
+        OWNER_BLUESKY_SOCIAL_HANDLE_DID=town.account("owner"),
+        ATPROTO_SERVICE_URL=town.urls["bluesky"],
+        AI_GATEWAY_BASE_URL=f"{town.urls['model']}/v1",
+        AI_GATEWAY_FACTS="on",
+        AGENT_GITHUB_USERNAME=name,
+        AGENT_GITHUB_TOKEN=token,
+        OWNER_GITHUB_USERNAME="owner",
+        GITHUB_API_URL=town.urls["github"],
+        WORKSPACE_ORG="acme",
+        SOUL_PEERS=",".join(others),
+        SOUL_ALLOW_PRIVATE_NET="on",
+        SOUL_SPEED="1",
+        SOUL_TIMEZONE="UTC",
+    )
+    role = "initiator" if opens else "participant"
+    people = ", ".join(f"@{other}.test" for other in town.names)
+    write_atomic(
+        home.self_md,
+        f"# {name.title()}\n\nI'm {name.title()}, an AI agent who reads gauges.\n\n## Daily Rituals\n\n"
+        f"- **{RITUAL}** [weekdays 09:00] ({QUAY.name})\n  Participants: {people}\n  Role: {role}\n"
+        "  We read the gauges of the quay, and say which one lies.\n",
+    )
+    return home

@@ -1,0 +1,111 @@
+"""A daily ritual: one thread a day, each answers it once in a part of its own, and what was thought stands in memos."""
+
+from __future__ import annotations
+
+import sys
+from collections import Counter
+from collections.abc import Callable
+from datetime import timedelta
+from pathlib import Path
+
+import pytest
+
+from tests.scenarios.ritual_town import MONDAY, open_ritual_town
+from town.atproto.values import Event
+from town.github.values import Event as GitHubEvent
+from town.model.types import ChatRequest
+
+WEEK = (0, 1, 2, 3, 4, 7, 8, 9, 10, 11)
+"""The days after Monday on which it is held; the two between are a weekend."""
+
+
+def asks(tool: str) -> Callable[[object], bool]:
+    """The model is asked for this."""
+    return lambda event: isinstance(event, ChatRequest) and tool in {offer.name for offer in event.offers}
+
+
+def posts(event: object) -> bool:
+    """A post of its own arrived, and nobody told it so yet."""
+    return isinstance(event, Event) and event.kind == "created" and event.collection == "app.bsky.feed.post"
+
+
+def writes(kind: str) -> Callable[[object], bool]:
+    """A memo or a comment of its own arrived on GitHub, and nobody told it so yet."""
+    return lambda event: isinstance(event, GitHubEvent) and event.kind == kind
+
+
+def step(name: str) -> Callable[[object], bool]:
+    """A loop came to its end."""
+    return lambda event: event == f"after {name}"
+
+
+KILLS: tuple[tuple[str, Callable[[object], bool]], ...] = (
+    ("rowan", asks("open_ritual")),
+    ("rowan", posts),
+    ("wren", asks("bluesky_reply")),
+    ("linden", posts),
+    ("hazel", asks("write_memo")),
+    ("wren", writes("issue_opened")),
+    ("rowan", asks("write_memo")),
+    ("rowan", step("work")),
+    ("linden", step("awareness")),
+    ("hazel", writes("comment_written")),
+)
+"""Who is killed on each day, and when."""
+
+
+async def test_a_day_has_one_thread_that_each_answers_once_and_ends_with_the_memos(tmp_path: Path) -> None:
+    async with open_ritual_town(tmp_path, ("rowan", "wren", "linden")) as town:
+        await town.live(5)
+        assert town.threads() == []
+        await town.live(120, step_s=600)
+        ((opening, answers),) = town.threads()
+        assert "@wren.test" in opening
+        assert sorted(who for who, _ in answers) == ["linden", "wren"]
+        (uri,) = town.openings()
+        parts = town.parts(uri)
+        assert all(f"as {parts[who]}" in text for who, text in answers)
+        (memo,) = town.memos
+        assert sorted(town.authors_of(memo)) == ["linden", "rowan", "wren"]
+        before = len(town.network.posts(1000)), len(memo.comments)
+        await town.live(240, step_s=3600)
+        assert (len(town.network.posts(1000)), len(memo.comments)) == before
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(900)
+async def test_ten_weekdays_with_a_kill_on_each_have_ten_threads_and_nothing_twice(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    names = ("rowan", "wren", "linden", "hazel")
+    async with open_ritual_town(tmp_path, names) as town:
+        for day, (victim, kill_at) in zip(WEEK, KILLS, strict=True):
+            town.sleep_until(MONDAY + timedelta(days=day))
+            town.souls[victim].kill_at = kill_at
+            await town.live(150, step_s=600)
+            assert town.souls[victim].killed == sum(one == victim for one, _ in KILLS[: WEEK.index(day) + 1]), day
+            if day == WEEK[-2]:
+                owner = town.github.find("owner")
+                assert owner
+                town.github.write_comment(town.repo, town.memos[-1], owner, "The staff was replaced in May.")
+            if day == WEEK[4]:
+                town.sleep_until(MONDAY + timedelta(days=day + 1))
+                await town.live(180, step_s=3600)
+        threads = town.threads()
+        assert len(threads) == len(WEEK)
+        said = [text for _, answers in threads for _, text in answers]
+        assert [sorted(who for who, _ in answers) for _, answers in threads] == [sorted(names[1:])] * len(WEEK)
+        assert len({*said, *(opening for opening, _ in threads)}) == len(said) + len(WEEK)
+        for uri, (_, answers) in zip(town.openings(), threads, strict=True):
+            parts = town.parts(uri)
+            assert [f"as {parts[who]}." in text for who, text in answers] == [True] * len(answers)
+        assert "no longer do" in threads[-1][0]
+        assert "The staff was replaced in May." in threads[-1][0]
+        by_day = Counter(memo.title.partition(":")[0] for memo in town.memos)
+        written = [sorted(set(town.authors_of(memo)) - {"owner"}) for memo in town.memos]
+        assert (len(by_day), set(by_day.values())) == (len(WEEK), {1})
+        assert written == [sorted(names)] * len(WEEK)
+        doubled = [memo.title for memo in town.memos if max(Counter(town.authors_of(memo)).values()) > 1]
+        assert doubled == []
+    with capfd.disabled():
+        sys.stdout.write(f"\n{len(threads)} threads, {len(said)} answers, {len(WEEK)} kills\n")
