@@ -29,6 +29,19 @@ def test_no_life_begins_with_an_unknown_key(home: Home, capsys: pytest.CaptureFi
     assert not home.memory.exists()
 
 
+def test_no_life_begins_with_a_misspelt_setting_in_the_environment(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    home = write_home(tmp_path / "rowan", "rowan", ATPROTO_SERVICE_URL="http://127.0.0.1:9")
+    monkeypatch.setenv("SOUL_APROVAL", "drafts")
+    monkeypatch.setenv("SOUL_NAME_OF_ANOTHER_PROGRAM", "1")
+    assert cli.run(["run", "--home", str(home.root)]) == 1
+    said = capsys.readouterr().err
+    assert "SOUL_APROVAL is no setting; did you mean SOUL_APPROVAL?" in said
+    assert "ANOTHER_PROGRAM" not in said
+    assert not home.memory.exists()
+
+
 @pytest.mark.parametrize("more", [(), ("--security",)])
 def test_doctor_names_it_beside_all_else(home: Home, capsys: pytest.CaptureFixture[str], more: tuple[str, ...]) -> None:
     assert cli.run(["doctor", "--home", str(home.root), "--json", *more]) == 1

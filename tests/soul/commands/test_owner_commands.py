@@ -237,6 +237,30 @@ async def test_the_terminal_takes_the_beginning_of_an_id_without_a_list(running_
         assert [(one.id, one.state) for one in await outbox.recent(1)] == [(held.id, "pending")]
 
 
+async def test_only_one_name_at_a_time_and_only_whom_the_owner_was_told_of_is_trusted(
+    running_town: RunningTown,
+) -> None:
+    async with awake(running_town.make_home("rowan")) as life:
+        names, typed = life.app.services.pinned_names, terminal_of(life)
+        for account in ("1", "2"):
+            await names.check("github", "bob", account)
+        for account in ("did:plc:bob", "did:plc:eve"):
+            await names.check("bluesky", "bob", account)
+        (several,) = await typed.answer("/trust bob")
+        assert "github:bob" in several
+        assert "bluesky:bob" in several
+        await names.check("github", "bob", "3")
+        (another,) = await typed.answer("/trust github:bob")
+        assert "nothing is accepted" in another
+        assert (names.get("github", "bob"), names.get("bluesky", "bob")) == ("1", "did:plc:bob")
+        assert any("github:bob is somebody else now (3)" in line for _, line, _ in life.console.lines)
+        await typed.answer("/trust github:bob")
+        await typed.answer("/trust bob")
+        assert (names.get("github", "bob"), names.get("bluesky", "bob")) == ("3", "did:plc:eve")
+        (none,) = await typed.answer("/trust bob")
+        assert "No change of bob waits" in none
+
+
 @asynccontextmanager
 async def at_the_terminal(home: Home) -> AsyncIterator[asyncio.subprocess.Process]:
     async with started("run", "--home", str(home.root), stdin=asyncio.subprocess.PIPE) as process:
