@@ -9,10 +9,18 @@ from town.github.call import Answer, Call, Handler
 from town.github.values import Json, Refusal, StoredIssue, StoredRepo
 
 _SCORE = {"score": 1.0}
+_PEOPLE = frozenset({"author", "assignee", "commenter"})
+_NOBODY = (
+    "The listed users cannot be searched either because the users do not exist"
+    " or you do not have permission to view the users."
+)
 
 
 async def _issues(call: Call) -> Answer:
     words, given = _query(call)
+    if any(name in _PEOPLE and call.network.find(value) is None for name, value in given):
+        why = {"message": _NOBODY, "resource": "Search", "field": "q", "code": "invalid"}
+        raise Refusal(422, "Validation Failed", (why,))
     found = [
         (repo, issue)
         for repo in _seen(call)

@@ -9,7 +9,7 @@ from common.result import ApiResult, Err, Ok
 from modules.lives.workspaces.types import FoundPlan, Poll, PolledWorkspace
 from modules.services.plans.parse import parse_plan
 from modules.services.plans.tasks import PLAN_LABEL
-from modules.services.workspaces.trust import MOST_PEOPLE, WorkspaceTrust
+from modules.services.workspaces.trust import MOST_PEOPLE, WorkspaceTrust, has_nobody
 from modules.services.workspaces.watched import WatchedWorkspaces
 
 MOST_ISSUES = 100
@@ -69,6 +69,8 @@ class WorkspacePerceiver:
         for person in [accounts.us, *accounts.others()][:MOST_PEOPLE]:
             written = await self._github.list_issues(repo, creator=person.login, limit=MOST_ISSUES)
             if isinstance(written, Err):
+                if has_nobody(written):
+                    continue
                 return written
             found |= {one.number: one for one in written.data}
         return Ok(tuple(found[number] for number in sorted(found, reverse=True)))

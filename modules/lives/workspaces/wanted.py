@@ -15,7 +15,7 @@ from modules.lives.workspaces.upkeep_policy import is_work
 from modules.runtime.journal.journal import Journal
 from modules.runtime.journal.types import Entry
 from modules.services.plans.work_request import MOST_COMMENTS, WorkRequestReader
-from modules.services.workspaces.trust import MOST_PEOPLE, TrustedAccounts
+from modules.services.workspaces.trust import MOST_PEOPLE, TrustedAccounts, has_nobody
 
 WORK_LABEL = "work"
 """By this label somebody whose words count makes an issue of somebody else work."""
@@ -67,6 +67,8 @@ class WantedIssues:
         for person in accounts.others()[:MOST_PEOPLE]:
             commented = await self.github.search.issues(f"{place} commenter:{person.login}")
             if isinstance(commented, Err):
+                if has_nobody(commented):
+                    continue
                 return commented
             found |= {one.number: one for one in commented.data if is_work(one)}
         return Ok([found[number] for number in sorted(found)])

@@ -73,6 +73,14 @@ class TrustedAccounts:
         return bool(self.us.id) and (author == self.us or self.us in self.pushers)
 
 
+def has_nobody(answer: Err) -> bool:
+    """Return whether a search by the login of an account was refused because nobody has that login any more.
+
+    Nothing is found under it then. Who counts is told by id, so whoever takes the login is a stranger.
+    """
+    return answer.kind == "invalid"
+
+
 class WorkspaceTrust:
     """Knows which accounts count in each workspace.
 
