@@ -136,7 +136,7 @@ def account(found: dict[str, Any]) -> Account:
 def labelling(found: dict[str, Any]) -> Labelling:
     """That a label was put on an issue, or taken away."""
     by = account(found["actor"]) if found.get("actor") else Account(0, GHOST)
-    return Labelling(text(found["label"]["name"]), by, found["event"] == "labeled")
+    return Labelling(text(found["label"]["name"]), by, found["event"] == "labeled", text(found["created_at"]))
 
 
 def organization(found: dict[str, Any]) -> Organization:

@@ -126,11 +126,12 @@ class Comment:
 
 @dataclass(frozen=True, slots=True)
 class Labelling:
-    """That an account put a label on an issue (`is_added`), or took it away."""
+    """That an account put a label on an issue (`is_added`), or took it away; `at` is when, ISO-8601."""
 
     label: str
     by: Account
     is_added: bool
+    at: str
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,11 +5,15 @@ Nothing that we did ourselves makes the words of a stranger count, and neither d
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from datetime import datetime
+from typing import TypeAlias
 
 from adapters.github.client import GitHub
 from adapters.github.types import Issue, Repo
+from common.clock import parse_iso
 from common.result import ApiResult, Err, Ok
 from modules.lives.workspaces.upkeep_policy import is_work
 from modules.runtime.journal.journal import Journal
@@ -23,6 +27,20 @@ MOST_ASKED_OF = 30
 """So many issues of strangers are looked at for one plan."""
 
 _LOOP = "plan-synthesis"
+_Key: TypeAlias = tuple[str, int]
+
+
+@dataclass(slots=True)
+class _Version:
+    """How an issue reads: a hash of that, and since when at the latest; None where it was never seen to change."""
+
+    text_hash: str
+    changed_at: datetime | None = None
+    is_told: bool = False
+
+    def is_later_than(self, moment: str) -> bool:
+        """Return whether what was agreed to at that moment may have read otherwise."""
+        return self.changed_at is not None and parse_iso(moment) < self.changed_at
 
 
 @dataclass(slots=True)
@@ -32,7 +50,8 @@ class WantedIssues:
     github: GitHub
     reader: WorkRequestReader
     journal: Journal
-    _judged: dict[tuple[str, int], tuple[tuple[tuple[int, str], ...], bool]] = field(default_factory=dict, init=False)
+    _judged: dict[_Key, tuple[tuple[tuple[int, str], ...], bool]] = field(default_factory=dict, init=False)
+    _versions: dict[_Key, _Version] = field(default_factory=dict, init=False)
 
     async def of(self, repo: Repo, work: Sequence[Issue], accounts: TrustedAccounts) -> ApiResult[list[Issue]]:
         """Return those of the issues that may go into a plan.
@@ -49,8 +68,9 @@ class WantedIssues:
         if isinstance(touched, Err):
             return touched
         numbers = {one.number for one in touched.data}
+        versions = {one.number: self._version_of(repo, one) for one in strangers}
         for one in [each for each in strangers if each.number in numbers][:MOST_ASKED_OF]:
-            asked = await self._is_asked_for(repo, one, accounts)
+            asked = await self._is_asked_for(repo, one, accounts, versions[one.number])
             if isinstance(asked, Err):
                 return asked
             if asked.data:
@@ -73,19 +93,35 @@ class WantedIssues:
             found |= {one.number: one for one in commented.data if is_work(one)}
         return Ok([found[number] for number in sorted(found)])
 
-    async def _is_asked_for(self, repo: Repo, issue: Issue, accounts: TrustedAccounts) -> ApiResult[bool]:
+    def _version_of(self, repo: Repo, issue: Issue) -> _Version:
+        """Return how an issue reads now, and since when at the latest."""
+        key, words = (repo.full_name.lower(), issue.number), f"{issue.title}\n{issue.body}"
+        text_hash = hashlib.sha256(words.encode(errors="replace")).hexdigest()
+        known = self._versions.get(key)
+        if known is None or known.text_hash != text_hash:
+            # NOTE(self): GitHub tells no edits of a text: what differs from the last look was edited by `updated_at`.
+            known = self._versions[key] = _Version(text_hash, parse_iso(issue.updated_at) if known else None)
+        return known
+
+    async def _is_asked_for(
+        self, repo: Repo, issue: Issue, accounts: TrustedAccounts, version: _Version
+    ) -> ApiResult[bool]:
         if WORK_LABEL in {label.lower() for label in issue.labels}:
             told = await self.github.labellings(repo, issue.number)
             if isinstance(told, Err):
                 return told
             last = next((one for one in reversed(told.data) if one.label.lower() == WORK_LABEL and one.is_added), None)
-            if last and accounts.covers_besides_us(last.by):
+            if last and accounts.covers_besides_us(last.by) and not version.is_later_than(last.at):
                 await self._tell(repo, issue, f"@{last.by.login} gave it the label {WORK_LABEL}")
                 return Ok(data=True)
         comments = await self.github.list_comments(repo, issue.number)
         if isinstance(comments, Err):
             return comments
-        said = [one for one in comments.data if accounts.covers_besides_us(one.account)][-MOST_COMMENTS:]
+        counting = [one for one in comments.data if accounts.covers_besides_us(one.account)]
+        said = [one for one in counting if not version.is_later_than(one.updated_at)][-MOST_COMMENTS:]
+        if not said and version.changed_at and not version.is_told:
+            version.is_told = True
+            await self._tell_edited(repo, issue)
         key, words = (repo.full_name.lower(), issue.number), tuple((one.id, one.body) for one in said)
         known = self._judged.get(key)
         if known and known[0] == words:
@@ -95,6 +131,12 @@ class WantedIssues:
         if request:
             await self._tell(repo, issue, f"@{said[request.comment].author} said: “{request.quote}”")
         return Ok(request is not None)
+
+    async def _tell_edited(self, repo: Repo, issue: Issue) -> None:
+        summary = f"{repo.full_name}#{issue.number} by @{issue.author} waits for a new yes"
+        reason = "it was edited after the last word on it by somebody whose words count"
+        entry = Entry("decision", _LOOP, summary, line="info", reason=reason, trigger_uri=issue.html_url)
+        await self.journal.record(entry)
 
     async def _tell(self, repo: Repo, issue: Issue, why: str) -> None:
         summary = f"{repo.full_name}#{issue.number} by @{issue.author} may go into a plan"
