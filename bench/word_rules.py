@@ -6,15 +6,17 @@ Usage: `python bench/word_rules.py [--split dev|held-out] [--failures]`
 the others are only measured (`held-out`). `--failures` lists what is decided wrong on `dev`; of the held-out
 third nothing but the figures is shown. Ends with exit code 1 where a rule is below `FLOORS`.
 
-What is expected is a yes or a no (a closing, a question, an echo), or the addresses that the text holds. Where an echo
-is in doubt a judge decides (`common/text/echo_doubt.py`): such cases are counted as asked, not as found or missed;
-`tests/model/test_real_model_verdicts.py` asks a small real model about them.
+What is expected is a yes or a no (a closing, a question, an echo), or the addresses that the text holds. What is not
+plainly a closing is read by a model, here by the town's scripted mind, which likes or answers: both together are
+measured. Where an echo is in doubt a judge decides (`common/text/echo_doubt.py`): such cases are counted as asked, not
+as found or missed; `tests/model/test_real_model_verdicts.py` asks a small real model about them.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
+import random
 import sys
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
@@ -27,12 +29,16 @@ sys.path.insert(0, str(ROOT))
 from adapters.atproto.richtext import detect_urls
 from adapters.atproto.types import Actor, Notification
 from adapters.github.parse_url import extract_github_urls
+from common.facts import PostFacts, SaidLine
 from common.json_lines import split_lines
 from common.text.closings import asks
 from common.text.echo_doubt import doubtful_echo
 from modules.lives.bluesky.policy import should_respond_to
 from modules.lives.bluesky.reply_check import Scaffold, reply_problem
+from town.mind.bank import load_bank
+from town.mind.choosing import choose
 
+BANK = load_bank()
 CASES = ROOT / "tests" / "data" / "word_rules.jsonl"
 Split = Literal["dev", "held-out"]
 FLOORS: Mapping[Split, float] = {"dev": 0.97, "held-out": 0.93}
@@ -56,7 +62,7 @@ class Case:
 
 @dataclass(frozen=True, slots=True)
 class Score:
-    """How a rule did: found and right, found and wrong, missed; `asked` is what it leaves to a judge."""
+    """How a rule did: found and right, found and wrong, missed; `asked` is what it leaves to a judge or a reader."""
 
     cases: int
     right: int
@@ -76,6 +82,21 @@ class Score:
 
 
 def _closing(case: Case) -> Found:
+    """Whether a reply to ours is only liked: unread, or, of a closing, by the town's mind, which reads what is left.
+
+    What says something must be read. What its reader then makes of it is no matter of this rule.
+    """
+    return _yes(said=is_liked_unread(case) or (bool(case.expect) and _is_liked_when_read(case)))
+
+
+def _is_liked_when_read(case: Case) -> bool:
+    thread = (SaidLine("", "Slate remembers the rain."),)
+    post = PostFacts(uri="", cid="", author="them.test", text=case.text, notification_kind="reply", thread=thread)
+    return choose(post, "us.test", BANK, random.Random(1)).act in {"like", "exit"}
+
+
+def is_liked_unread(case: Case) -> bool:
+    """Whether the rule alone takes a text for a closing, so that no model reads it."""
     post = Notification(
         uri="at://did:plc:them/app.bsky.feed.post/1",
         cid="c",
@@ -85,7 +106,7 @@ def _closing(case: Case) -> Found:
         created_at="2026-01-01T00:00:00Z",
         indexed_at="2026-01-01T00:00:00Z",
     )
-    return _yes(said=should_respond_to(post, "did:plc:owner").deserves_like)
+    return should_respond_to(post, "did:plc:owner").deserves_like
 
 
 def _echo(case: Case) -> Found:
@@ -120,13 +141,14 @@ def score(cases: Iterable[Case]) -> Score:
     """Count over `cases`, address by address where a case holds several."""
     every = list(cases)
     kept = [case for case in every if not is_asked(case)]
+    read = sum(case.rule == "closing" and bool(case.expect) and not is_liked_unread(case) for case in every)
     found = [(RULES[case.rule](case), case.expect) for case in kept]
     return Score(
         len(every),
         right=sum(len(said & expect) for said, expect in found),
         wrong=sum(len(said - expect) for said, expect in found),
         missed=sum(len(expect - said) for said, expect in found),
-        asked=len(every) - len(kept),
+        asked=len(every) - len(kept) + read,
     )
 
 
@@ -167,7 +189,7 @@ def main() -> int:
             _tell(
                 f"{rule:9} {split:9} {figures.cases:4} cases ({hard} hard)"
                 f"  precision {figures.precision:.3f}  recall {figures.recall:.3f}"
-                f"{f'  {figures.asked} left to the judge' if figures.asked else ''}"
+                f"{f'  {figures.asked} left to a model' if figures.asked else ''}"
             )
             if options.failures and split == "dev":
                 for case in of_rule:

@@ -15,7 +15,7 @@ from adapters.atproto.client import Atproto
 from adapters.atproto.types import Notification, StrongRef
 from common.constants import PORTABLE_MAX_GRAPHEMES, POST_MAX_BYTES
 from common.result import Err
-from common.text.closings import is_low_value_closing, only_acknowledges
+from common.text.closings import only_acknowledges
 from common.text.graphemes import grapheme_len, leading_sentences
 from common.text.untrusted import clean
 from modules.lives.bluesky.conversations import Conversations
@@ -135,7 +135,7 @@ class Publisher:
         refs = {"parent": RecordRef(uri=parent.uri, cid=parent.cid), "root": RecordRef(uri=root.uri, cid=root.cid)}
         body, media = ReplyBody(text=text, **refs, **_attached(pictures)), _media_id(pictures)
         draft = ProposedAction(body, media_id=media, cause_id=cause_id, urgent=urgent, by_owner=by_owner, hold=hold)
-        if self.has_spoken(root) and (is_low_value_closing(text) or only_acknowledges(text)):
+        if self.has_spoken(root) and only_acknowledges(text):
             why = "we already spoke in this thread and the draft only closes it"
             return await self._like_instead(SELF_CHECK, draft, parent, root, why)
         submitted = await self._outbox.submit(draft)

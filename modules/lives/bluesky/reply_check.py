@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from common.text.closings import content_words, is_low_value_closing, only_acknowledges
+from common.text.closings import content_words, only_acknowledges
 from common.text.echo import find_said_already, find_semantic_echo, find_semantic_echo_ensemble
 from common.text.personhood import claims_to_be_a_person
 from common.text.polarity import contradicts, spell_denials
@@ -127,7 +127,7 @@ def reply_problem(
         return "repeats"
     if _is_unfinished(text):
         return "unfinished"
-    if not may_thank and (is_low_value_closing(text) or only_acknowledges(text)):
+    if not may_thank and only_acknowledges(text):
         return "thanks"
     return "peers" if peers_said and not is_new and _adds_nothing(text, peers_said) else None
 

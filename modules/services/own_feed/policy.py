@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections import defaultdict
 from collections.abc import Callable, Hashable, Iterable, Sequence
 from dataclasses import dataclass, replace
@@ -11,12 +10,10 @@ from typing import Literal
 
 from adapters.atproto.types import FeedItem, Post
 from common.clock import parse_iso_or_none
-from common.text.closings import is_low_value_closing, only_acknowledges
+from common.text.closings import only_acknowledges
 from common.text.strings import dedup_key, handles
 
 MOST_DELETIONS = 10
-
-_OBJECTS = re.compile(r"\b(?:actually|although|but|except|however|instead|though|wrong|yet)\b", re.IGNORECASE)
 
 Repeats = Literal["duplicate", "thank-you-chain"]
 
@@ -66,14 +63,11 @@ def plan_closing_deletions(posts: Iterable[Post]) -> list[Deletion]:
     Those with a link or a picture stay.
     """
     closings = (
-        post for post in posts if post.reply and not post.links and not post.embed_digest and _only_closes(post.text)
+        post
+        for post in posts
+        if post.reply and not post.links and not post.embed_digest and only_acknowledges(post.text)
     )
     return _all_but_the_oldest(closings, lambda post: (post.root_uri, handles(post.text)), "thank-you-chain")
-
-
-def _only_closes(text: str) -> bool:
-    """Whether nothing is lost with these words. An objection after thanks is more than thanks."""
-    return only_acknowledges(text) or (is_low_value_closing(text) and _OBJECTS.search(text) is None)
 
 
 def _said(post: Post) -> Hashable:

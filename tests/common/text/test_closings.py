@@ -16,147 +16,67 @@ from common.text.closings import (
 )
 from tests.cpu_time import cpu_s
 
-STARTERS = [
-    "thanks",
-    "thank you",
-    "thx",
-    "ty",
-    "appreciate",
-    "perfect",
-    "sounds good",
-    "sounds great",
-    "great",
-    "awesome",
-    "wonderful",
-    "excellent",
-    "amazing",
-    "totally",
-    "deal",
-    "love it",
-    "all good",
-    "makes sense",
-    "aligned",
-    "nice",
-    "yep",
-    "agreed",
-    "absolutely",
-    "definitely",
-    "exactly",
-    "for sure",
-    "likewise",
-    "same here",
-    "will do",
-    "on it",
-    "right on",
-    "looking forward",
-    "excited to",
-    "excited about",
-]
-INTENTS = [
-    "I'll stop here for tonight",
-    "I'm stopping here",
-    "leaving it here",
-    "closing on my side",
-    "closing the loop",
-    "closing this now",
-    "see you on the issue",
-    "see you in the repo",
-    "let's keep the rest in the thread",
-    "lets keep the rest in GitHub",
-    "let’s keep the rest in the issue",  # noqa: RUF001 - as phones write it
-    "tag me when it is up",
-    "tag @ada.example.social on the issue",
-    "just tag us in the first draft",
-    "I'll wait for the first PR",
-    "don't loop",
-    "don't keep loop",
-    "we don't keep looping",
-    "really looking forward",
-    "can't wait",
-    "cant wait",
-]
-
-
-@pytest.mark.parametrize("starter", STARTERS)
-@pytest.mark.parametrize("form", ["{}", "{}!", "{}.", "{}, friend", "{} 🙏", "  {}", "@ada.example.social {}", "🙏 {}"])
-def test_a_polite_opening_with_nothing_behind_it_is_a_closing(starter: str, form: str) -> None:
-    assert is_low_value_closing(form.format(starter))
-    assert is_low_value_closing(form.format(starter).upper())
-
-
-@pytest.mark.parametrize("intent", INTENTS)
-def test_taking_leave_is_a_closing(intent: str) -> None:
-    assert is_low_value_closing(intent)
-
 
 @pytest.mark.parametrize(
     "text",
     [
-        "Thanks so much everyone, this was great. I'll wait for the PR and stop here so we don't keep looping on it!",
-        "Perfect, sounds good to me. Looking forward to it, see you on the issue when it's ready. Closing on my end.",
-        "Thank you both, appreciate the patience. Leaving it here for tonight, closing the loop, see you in the repo",
+        *(
+            "thanks",
+            "Thank you so much!",
+            "thx 🙏",
+            "ty",
+            "I appreciate it",
+            "PERFECT",
+            "sounds good",
+            "Love it.",
+            "deal",
+        ),
+        *("all good", "makes sense", "nice", "yep", "Agreed, absolutely!", "likewise", "same here", "will do", "on it"),
+        *("@ada.example.social looking forward", "Great point, thank you for sharing!", "Danke schön!", "ありがとう!"),
+        *("I'll stop here so we do not loop", "I'm stopping here", "leaving it here", "closing on my side"),
+        *("closing the loop", "see you on the issue", "see you in the repo", "let's keep the rest in the thread"),
+        *(
+            "tag me when it is up",
+            "I'll wait for the first PR",
+            "we don't keep looping",
+            "can't wait",
+            "Good night all",
+        ),
+        "Thanks everyone, this was great. I'll wait for the PR and stop here so we don't keep looping on it!",
     ],
 )
-def test_a_long_goodbye_is_still_a_goodbye(text: str) -> None:
-    assert 80 <= len(text) <= 150
+def test_thanks_praise_and_farewells_with_nothing_else_left_of_them_are_closings(text: str) -> None:
     assert is_low_value_closing(text)
-
-
-@pytest.mark.parametrize("starter", [*STARTERS, *INTENTS])
-def test_a_question_or_code_is_never_a_closing(starter: str) -> None:
-    assert not is_low_value_closing(f"{starter}, but why?")
-    assert not is_low_value_closing(f"{starter}\n```\nprint(1)\n```")
+    assert not is_low_value_closing(f"{text}, but why?")
+    assert not is_low_value_closing(f"{text}\n```\nprint(1)\n```")
 
 
 @pytest.mark.parametrize(
     "text",
     [
-        "Types are a contract you can read.",
-        "Dealing with rust is half of restoring a bicycle.",
-        "Nicely put, though the tide tables disagree.",
-        "Greatness is mostly maintenance.",
-        "Tying knots with one hand takes a winter.",
-        "Great-circle routes look bent on a flat map.",
-        "Deal's off: the well is dry.",
-        "The price tag was still on the chair.",
-        "",
-        "   ",
-        "Rivers remember their old beds.",
-        "🙂",
-    ],
-)
-def test_a_word_that_only_begins_like_thanks_is_no_closing(text: str) -> None:
-    assert not is_low_value_closing(text)
-
-
-@pytest.mark.parametrize(
-    "text",
-    [
-        # words that carry something
-        "Great towns grew where rivers silted, traders stored grain, guilds taxed salt, pilots read tides, kings left",
-        # a list
-        "Great. Two things:\n- the hinge\n- the latch",
-        "Nice. First:\n1. the hinge",
-        # code
-        "Great, `make test` passes",
-        # a figure with its unit
-        "Nice, the kiln held 1180 °C",
-        "Agreed, it took 40 ms",
-        "Great, 12% less",
-        "Perfect, 3.5 km",
-        # long, and no farewell in it
+        *("Good morning @bot.example.social", "I have a question for you", "comment on this", "Great question for you"),
+        *("Types are a contract you can read.", "Greatness is mostly maintenance.", "Deal's off: the well is dry."),
+        *("Great, `make test` passes", "Agreed, it took 40 ms", "Great. Two things:\n- the hinge\n- the latch"),
+        *(
+            "Thanks, but no: the link is dead",
+            "thanks for the link https://example.org/a",
+            "Definitely not.",
+            "No thanks.",
+        ),
+        *(
+            "Thank you for nothing.",
+            "Yes, I agree.",
+            "Danke, Schiefer ist leiser.",
+            "ありがとう、でも違います",
+            "",
+            "  ",
+            "🙂",
+        ),
         "Great " + "and so on " * 20,
-        # a farewell somewhere in a long thought condemns nothing
-        "Looking forward: pumps, valves, roofs, pipes, lids, jars, doors, lamps, wires, ovens, mugs, taps, fans, rugs",
     ],
 )
-def test_a_polite_opening_with_substance_behind_it_is_no_closing(text: str) -> None:
+def test_whatever_else_is_said_is_left_to_a_model(text: str) -> None:
     assert not is_low_value_closing(text)
-
-
-def test_a_hundred_percent_is_applause_and_not_a_figure() -> None:
-    assert is_low_value_closing("Agreed 100%!")
-    assert is_low_value_closing("Totally, 100 %")
 
 
 @pytest.mark.parametrize("text", ["👍", "👍👍", " ❤️ ", "❤", "🇩🇪", "1️⃣", "👨‍👩‍👧‍👦 👍🏽", "💯", "🙏\n🙏"])
@@ -209,7 +129,6 @@ def test_hostile_text_is_judged_quickly(hostile: str) -> None:
     "text",
     [
         "thanks, that is enough for today",
-        "Thank you all, that\u2019s all.",
         "That's enough, thanks",
         "good night everyone",
         "let's call it a day",
@@ -242,60 +161,14 @@ def test_words_that_leave_a_talk_open(text: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "text",
-    [
-        "I agree.",
-        "Interesting!",
-        "Noted.",
-        "That's a great question!",
-        "❤️",
-        "Danke!",
-        "So true!",
-        "Well said.",
-        "Good question!",
-        "🙏",
-        "Merci beaucoup !\n    ",
-        "I appreciate your message.",
-        "ありがとう!",
-        "@kit.test thank you 🙏",
-        "What a thoughtful question!",
-        "Vielen Dank!",
-        "Gute Frage!",
-        "…\n    ",
-        "¡Muchas gracias!",
-        "I love this.",
-        "Thanks for asking!",
-        "Danke schön!",
-        "That\u2019s so true.",
-        "C'est très intéressant !",
-    ],
+    "text", ["Interesting!", "That's a great question!", "❤️", "…\n", "@kit.test merci beaucoup 🙏"]
 )
-def test_what_only_acknowledges_is_known_in_several_languages(text: str) -> None:
+def test_words_and_signs_that_only_acknowledge_are_known(text: str) -> None:
     assert only_acknowledges(text)
 
 
 @pytest.mark.parametrize(
-    "text",
-    [
-        "Yes.",
-        "Tin.",
-        "No, never.",
-        "42",
-        "Slate, by far.",
-        "Danke, Schiefer ist leiser.",
-        "Yes, I agree.",
-        "Good question: tin.",
-        "Not so good.\n    ",
-        "Thanks, tin.",
-        "4️⃣",
-        "I do.",
-        "Interesting?",
-        "Ja, danke.",
-        "The first one, thanks",
-        "Oui, merci",
-        "石板。",
-        "It is so true of rain.",
-    ],
+    "text", ["Yes.", "Tin.", "42", "4️⃣", "?", "Good question: tin.", "Thanks, tin.", "Interesting?", "I do.", "石板。"]
 )
 def test_a_short_answer_is_no_acknowledgement(text: str) -> None:
     assert not only_acknowledges(text)

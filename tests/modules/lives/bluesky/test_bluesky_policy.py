@@ -36,7 +36,7 @@ def test_the_owner_is_always_answered(kind: str, text: str) -> None:
         ("reply", "42", True, "direct engagement"),
         ("reply", "100", False, "low-value acknowledgment"),
         ("reply", "Great—", False, "closing or acknowledgment message"),
-        ("reply", "Thanks, that was kind of you.", False, "closing or acknowledgment message"),
+        ("reply", "Thanks, that was lovely.", False, "closing or acknowledgment message"),
         ("reply", "Great, is it open?", True, "question asked"),
         ("reply", "Rivers never forget.", True, "direct engagement"),
         ("mention", "Look at this.", True, "direct engagement"),

@@ -20,7 +20,7 @@ from modules.services.own_feed.policy import (
 from tests.modules.lives.bluesky.bluesky_values import ME, actor, at, post
 
 TALK, OTHER = post("ada", "A talk about weirs.", key="talk"), post("bob", "Another talk.", key="other")
-THANKS = "Perfect, thank you! Stopping here, see you on Monday, and thanks again to all of you for this."
+THANKS = "Perfect, thank you! Stopping here, see you on Monday, and thanks again to all of you."
 
 
 def mine(text: str, number: int, parent: Post | None = None) -> Post:
