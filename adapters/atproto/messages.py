@@ -154,9 +154,9 @@ class Messenger(Writer):
             return Err("so many messages came since that not all could be read", kind="transient")
         return Ok(found)
 
-    async def mark_read(self, conversation_id: str, message_id: str | None = None) -> ApiResult[None]:
-        """Mark a conversation as read up to a message; None: up to its end. Nobody else sees it."""
-        body = {"convoId": conversation_id} | ({"messageId": message_id} if message_id else {})
+    async def mark_read(self, conversation_id: str) -> ApiResult[None]:
+        """Mark a conversation as read up to its end. Nobody else sees it."""
+        body = {"convoId": conversation_id}
         answer = await self._call(lambda: self._xrpc.procedure(f"{_CONVO}updateRead", body, write=False))
         return answer if isinstance(answer, Err) else Ok(None)
 

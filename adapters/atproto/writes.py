@@ -166,9 +166,9 @@ class Writer(Reader):
         blob = convert.blob(convert.object_of(answer.data, "blob"))
         return Ok(blob) if blob else Err("the upload's answer lacks the content hash", kind="transient")
 
-    async def update_seen_notifications(self, seen_at: datetime | None = None) -> ApiResult[None]:
-        """Mark the notifications up to `seen_at` (default: now) as seen."""
-        body = {"seenAt": iso(seen_at or self._clock.now())}
+    async def update_seen_notifications(self) -> ApiResult[None]:
+        """Mark all notifications up to now as seen."""
+        body = {"seenAt": iso(self._clock.now())}
         answer = await self._xrpc.procedure("app.bsky.notification.updateSeen", body, write=False)
         return answer if isinstance(answer, Err) else Ok(None)
 

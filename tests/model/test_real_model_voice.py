@@ -107,13 +107,13 @@ async def test_an_announcement_holds_the_link_of_the_work_and_no_other_and_comes
         announcements = Announcements(services, soul.app.lives.turn_services.prompter, lambda *_, **__: None)
         for number, title in enumerate(WORK, 1):
             work = AnnouncementContext(f"https://github.com/acme/site/issues/{number}", title, "acme/site")
-            accepted = await announcements.announce_if_worthy(work, "issue")
+            accepted = await announcements.announce_if_worthy(work)
             intents = await services.outbox.by_cause(work.url)
             assert len(intents) == accepted
             for intent in intents:
                 assert problem_of(intent.body.preview, work.url) is None
                 print(intent.body.preview)
-                assert not await announcements.announce_if_worthy(work, "issue")
+                assert not await announcements.announce_if_worthy(work)
         for stored in reversed(await services.journal.recent(100)):
             if stored.entry.loop == ANNOUNCEMENT:
                 print(stored.entry.summary, "|", stored.entry.reason)

@@ -14,11 +14,9 @@ from common.facts import QuestionFacts
 from modules.services.commitments.events import CommitmentKept
 from modules.services.commitments.policy import FOUND_ROOM
 from modules.services.commitments.types import QueuedCommitment
-from modules.services.outbox.bodies import ReplyBody
 from modules.services.own_feed.announcement import (
     ANNOUNCEMENT,
     AnnouncementContext,
-    Announcements,
     announceable,
     problem_of,
 )
@@ -219,27 +217,6 @@ async def test_the_link_is_put_behind_a_draft_without_one(place: Place) -> None:
         place.editor.drafts = ["Clocks that stop at midnight tell of time zones."]
         await _receive(life, _kept())
     assert place.announced() == [f"Clocks that stop at midnight tell of time zones. {URL}"]
-
-
-async def test_in_a_thread_it_stands_below_our_own_last_post_there(place: Place) -> None:
-    town = place.town
-    rowan, kit = town.account("rowan"), town.account("kit")
-    async with place.soul() as life:
-        root, _ = town.network.post_as(kit, "@rowan.test the clock stops at midnight")
-        ours, _ = town.network.post_as(rowan, "I will look at it.", reply_to_uri=root)
-        town.network.post_as(kit, "good", reply_to_uri=ours)
-        services = life.app.services
-        prompter = life.app.lives.turn_services.prompter
-        announcements = Announcements(services, prompter, services.relationships.note_insight)
-        assert await announcements.announce_if_worthy(WORK, "pr", root)
-        (reply,) = await services.outbox.by_cause(URL)
-        assert isinstance(reply.body, ReplyBody)
-        assert (reply.body.parent.uri, reply.body.root.uri) == (ours, root)
-        other = replace(WORK, url=f"{URL}0")
-        place.editor.drafts = [f"One more about clocks, out in the open: {URL}0"]
-        assert await announcements.announce_if_worthy(other, "pr", f"at://{kit}/app.bsky.feed.post/gone")
-        (post,) = await services.outbox.by_cause(other.url)
-        assert post.kind == "post"
 
 
 def test_only_an_issue_that_was_not_told_of_on_bluesky_is_for_strangers() -> None:

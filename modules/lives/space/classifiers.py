@@ -237,7 +237,6 @@ def judge_wanted(
     echo: EnsembleEchoResult,
     *,
     partners: int,
-    commitments: int = 0,
     names: Collection[str] = (),
 ) -> JudgeWanted:
     """Whether `message` should be judged.
@@ -247,13 +246,11 @@ def judge_wanted(
         answers: what agents, we among them, have said since the host last spoke, oldest first.
         echo: what the comparison of words found.
         partners: how many messages it was compared with.
-        commitments: how many are made with it.
         names: who is in the room.
 
     """
     near = echo.score >= ECHO_JUDGE_BORDERLINE_LOW and echo.novelty < ECHO_JUDGE_NOVELTY_HIGH
     refusals = (
-        (commitments > 0, "it makes a commitment"),
         (echo.is_echo, "it is an echo already"),
         (partners < _FEWEST_ANSWERS, "too little was said to repeat"),
         (not near and len(answers) < _FEWEST_ANSWERS, "few have answered the host yet"),

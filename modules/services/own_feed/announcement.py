@@ -8,13 +8,10 @@ from __future__ import annotations
 
 import random
 import re
-from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Literal, Protocol
 
-from adapters.atproto.client import Atproto
 from adapters.atproto.richtext import detect_urls
-from adapters.atproto.types import Post, ThreadNode
 from adapters.github.client import GitHub
 from adapters.github.types import Repo
 from common.clock import Clock, iso
@@ -22,7 +19,7 @@ from common.constants import PORTABLE_MAX_GRAPHEMES
 from common.errors import Fatal, SoulError
 from common.facts import QuestionFacts, TurnFacts
 from common.provenance import Provenance
-from common.result import Err, Ok
+from common.result import Err
 from common.settings import Settings
 from common.text.graphemes import grapheme_len
 from common.text.untrusted import clean, one_line
@@ -45,7 +42,7 @@ from modules.services.commitments.events import CommitmentKept
 from modules.services.commitments.naming import extract_fulfillment_url, resolve_repo, title_of
 from modules.services.commitments.policy import FOUND_ROOM
 from modules.services.commitments.types import QueuedCommitment
-from modules.services.outbox.bodies import PostBody, RecordRef, ReplyBody
+from modules.services.outbox.bodies import PostBody
 from modules.services.outbox.outbox import Outbox
 from modules.services.outbox.types import ProposedAction, Submitted
 from modules.services.own_feed.expressions import NoteInsight
@@ -53,13 +50,11 @@ from modules.services.own_feed.upkeep import is_upkeep
 
 ANNOUNCEMENT = "announcement"
 SKILL = "github-announcement"
-WorkKind = Literal["pr", "issue"]
 Problem = Literal["Too Long", "Without Link", "Other Link", "Markup"]
 """What is wrong with a draft: a subsection of `Once More` in the skill."""
 
 _TOKENS = 300
 _TITLE_CHARS = 300
-_THREAD_DEPTH = 100
 _EDGES = " \n\"'`\u201c\u201d"
 _MARKUP = ("**", "](", "```", "[Link]", "[Reading]", "\n#")
 _YES = re.compile(r"\W*yes\b", re.IGNORECASE)
@@ -81,7 +76,6 @@ class AnnouncementServices(Protocol):
     me: Me
     identity: Identity
     soul: SoulDocument
-    atproto: Atproto
     github: GitHub
     outbox: Outbox
     gateway: LLMGateway
@@ -115,18 +109,17 @@ class Announcements:
     prompter: Prompter
     note_insight: NoteInsight
 
-    async def announce_if_worthy(self, context: AnnouncementContext, kind: WorkKind, thread: str | None = None) -> bool:
+    async def announce_if_worthy(self, context: AnnouncementContext) -> bool:
         """Announce work of ours once, if it is public and worth it; return whether the outbox accepted a post.
 
-        With `thread` (the `at://` uri of a post) it is a reply to our own last post there, if that can be read. Why
-        nothing is announced is told by the journal.
+        Why nothing is announced is told by the journal.
 
         Raises:
             Fatal: the process must end.
 
         """
         try:
-            submitted = await self._announce(context, kind, thread)
+            submitted = await self._announce(context)
             if isinstance(submitted, str):
                 await self._tell(context, "Not announced", submitted)
                 return False
@@ -144,28 +137,27 @@ class Announcements:
             return False
         return True
 
-    async def _announce(self, context: AnnouncementContext, kind: WorkKind, thread: str | None) -> Submitted | str:
+    async def _announce(self, context: AnnouncementContext) -> Submitted | str:
         """What the outbox says of the announcement, or why none was proposed. Raises `SoulError`."""
         services = self.services
         if is_upkeep(context.title, context.labels):
             return "it is upkeep, as its title or its labels show"
         if hindrance := services.control.write_block_reason() or await self._why_not_public(context.repo):
             return hindrance
-        ours = await self._our_last_post(thread) if thread else None
         async with services.attention.take(ANNOUNCEMENT):
             earlier = await services.outbox.by_cause(context.url)
             if any(one.state != "blocked" or one.rejected for one in earlier):
                 return "it was announced before"
             system = await self._system()
             shown = self._shown(context)
-            asked = services.skills.render(SKILL, "Announcement Decision", context=shown, announcement_type=kind)
+            asked = services.skills.render(SKILL, "Announcement Decision", context=shown)
             answer = await self._ask(system, [Message("user", asked)], "announcement-decision", context)
             if _YES.match(answer) is None:
                 return "the model does not find it worth a post"
             text = await self._compose(system, shown, context)
             if not text:
                 return "the model found no words that fit"
-            return await services.outbox.submit(ProposedAction(_body(text, ours), cause_id=context.url))
+            return await services.outbox.submit(ProposedAction(PostBody(text=text), cause_id=context.url))
 
     async def _why_not_public(self, repo: str) -> str:
         owner, _, name = repo.partition("/")
@@ -173,14 +165,6 @@ class Announcements:
         if isinstance(read, Err):
             return f"whether the repository is public cannot be read: {read.error}"
         return "the repository is private" if read.data.private else ""
-
-    async def _our_last_post(self, uri: str) -> Post | None:
-        """Our own newest post above and below the post `uri`; None where there is none, or it cannot be read."""
-        read = await self.services.atproto.get_post_thread(uri, depth=_THREAD_DEPTH)
-        if not isinstance(read, Ok):
-            return None
-        own = (post for post in _posts(read.data) if post.author.did == self.services.atproto.did)
-        return max(own, key=lambda post: post.created_at, default=None)
 
     async def _system(self) -> SystemPrompt:
         return await self.prompter.prompt(
@@ -260,7 +244,7 @@ def announce_what_is_kept(services: KeptServices, announcements: Announcements) 
 
     async def announce(event: CommitmentKept) -> None:
         if work := announceable(event.commitment):
-            await announcements.announce_if_worthy(work, "issue")
+            await announcements.announce_if_worthy(work)
 
     if services.settings.soul_announce:
         services.events.subscribe(CommitmentKept, announce)
@@ -290,24 +274,3 @@ def problem_of(text: str, url: str) -> Problem | None:
     if any(mark in text for mark in _MARKUP):
         return "Markup"
     return "Too Long" if grapheme_len(text) > PORTABLE_MAX_GRAPHEMES else None
-
-
-def _body(text: str, ours: Post | None) -> PostBody | ReplyBody:
-    if ours is None:
-        return PostBody(text=text)
-    root = ours.reply.root if ours.reply else ours.ref
-    parent = RecordRef(uri=ours.uri, cid=ours.cid)
-    return ReplyBody(text=text, parent=parent, root=RecordRef(uri=root.uri, cid=root.cid))
-
-
-def _posts(node: ThreadNode) -> Iterator[Post]:
-    """The posts above `node`, its own, and all below it."""
-    above = node.parent
-    while above is not None:
-        yield above.post
-        above = above.parent
-    below = [node]
-    while below:
-        one = below.pop()
-        yield one.post
-        below += one.replies

@@ -75,8 +75,8 @@ CALLS: list[Compared] = [
     (
         "updateRead",
         {"convo": CONVO},
-        lambda alice: alice.mark_read("c", "m"),
-        lambda convo: convo.update_read({"convoId": "c", "messageId": "m"}),
+        lambda alice: alice.mark_read("c"),
+        lambda convo: convo.update_read({"convoId": "c"}),
     ),
 ]
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from datetime import timedelta
-
 import pytest
 
 from adapters.atproto.client import Atproto
@@ -63,7 +61,8 @@ async def test_notifications_can_be_narrowed_and_marked_as_seen(town: AtprotoTow
     assert sorted(notification.kind for notification in everything.notifications) == ["like", "mention"]
     (like,) = ok(await alice.get_notifications(reasons=["like"])).notifications
     assert (like.reason_subject, like.is_read) == (post.uri, False)
-    ok(await alice.update_seen_notifications(town.clock.now() + timedelta(seconds=1)))
+    await town.clock.advance(1)
+    ok(await alice.update_seen_notifications())
     seen = ok(await alice.get_notifications(limit=1))
     assert seen.notifications[0].is_read
     assert seen.seen_at

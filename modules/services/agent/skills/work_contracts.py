@@ -226,7 +226,7 @@ WORK_CONTRACTS: Mapping[str, Mapping[str, frozenset[str]]] = {
     "github-announcement": {
         "System Prompt": frozenset({"bluesky_username"}),
         "Context": frozenset({"title", "repo", "url"}),
-        "Announcement Decision": frozenset({"context", "announcement_type"}),
+        "Announcement Decision": frozenset({"context"}),
         "Bluesky Post": frozenset({"context"}),
         "Once More": frozenset({"problem", "url", "most"}),
         "Problems / Too Long": _NONE,

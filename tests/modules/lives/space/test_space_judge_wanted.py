@@ -27,22 +27,21 @@ def test_one_more_answer_to_the_same_words_is_judged_though_it_shares_no_word() 
 
 
 @pytest.mark.parametrize(
-    ("message", "answers", "echo", "partners", "commitments", "reason"),
+    ("message", "answers", "echo", "partners", "reason"),
     [
-        (MESSAGE, ANSWERS, NEAR, 2, 1, "it makes a commitment"),
-        (MESSAGE, ANSWERS, ECHO, 2, 0, "it is an echo already"),
-        (MESSAGE, ANSWERS[:1], NEAR, 1, 0, "too little was said to repeat"),
-        (MESSAGE, ANSWERS[:1], FAR, 5, 0, "few have answered the host yet"),
-        ("Rebecca, how would you keep the rats out of it in winter?*", ANSWERS, FAR, 2, 0, "it asks something"),
-        ("Yes, more air.", ANSWERS, FAR, 2, 0, "it is too short for a point"),
-        (f"{MESSAGE} I measured 61.5 degrees.", ANSWERS, FAR, 2, 0, "it brings a new figure, link or name of code"),
+        (MESSAGE, ANSWERS, ECHO, 2, "it is an echo already"),
+        (MESSAGE, ANSWERS[:1], NEAR, 1, "too little was said to repeat"),
+        (MESSAGE, ANSWERS[:1], FAR, 5, "few have answered the host yet"),
+        ("Rebecca, how would you keep the rats out of it in winter?*", ANSWERS, FAR, 2, "it asks something"),
+        ("Yes, more air.", ANSWERS, FAR, 2, "it is too short for a point"),
+        (f"{MESSAGE} I measured 61.5 degrees.", ANSWERS, FAR, 2, "it brings a new figure, link or name of code"),
     ],
-    ids=["promise", "echo", "lonely", "early", "question", "short", "fact"],
+    ids=["echo", "lonely", "early", "question", "short", "fact"],
 )
-def test_a_judge_is_spared_where_none_is_needed(  # noqa: PLR0917 - one column each
-    message: str, answers: tuple[str, ...], echo: EnsembleEchoResult, partners: int, commitments: int, reason: str
+def test_a_judge_is_spared_where_none_is_needed(
+    message: str, answers: tuple[str, ...], echo: EnsembleEchoResult, partners: int, reason: str
 ) -> None:
-    wanted = judge_wanted(message, answers, echo, partners=partners, commitments=commitments)
+    wanted = judge_wanted(message, answers, echo, partners=partners)
     assert (wanted.should, wanted.reason) == (False, reason)
 
 
