@@ -32,7 +32,7 @@ async def test_the_rules_at_admission_are_told_with_value_and_limit(explained_ho
             "a key",
             "The rule on strangers in an hour wants your yes: addressed to a stranger (7 of 6)",
             f"What that rule is for: {STRANGERS.explanation}",
-            "The rule on secrets blocks it: a key (sk-…)",
+            "The rule on secrets in its words blocks it: a key (sk-…)",
             "Rules that let it pass: points (12 of 4,000); who asked for it, loops (they mentioned it)",
         ),
     )
