@@ -78,7 +78,7 @@ class PullReviewer:
         if not us.id:
             raise Transient("our own account on GitHub cannot be read")
         if us not in pull.data.requested_reviewers:
-            return ResponseCode.REVIEW_NOT_AWAITED if waiting.reason == "review_requested" else None
+            return ResponseCode.REVIEW_NOT_AWAITED if waiting.source == "workspace_pr_review" else None
         before = await self.outbox.by_target("review", review_part(waiting, pull.data.head.sha))
         return ResponseCode.REVIEW_GIVEN if any(one.state in ACTIVE_STATES for one in before) else pull.data
 
