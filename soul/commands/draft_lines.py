@@ -11,7 +11,6 @@ from typing import Any
 
 from common.clock import local, parse_iso
 from common.errors import NotWaiting
-from modules.runtime.control import Standing
 from modules.services.explanation.handles import known_handles, with_handles
 from modules.services.inbox import received
 from modules.services.outbox.audit import SHORT_ID_CHARS
@@ -69,18 +68,6 @@ def meant(given: str, shown: Sequence[str]) -> str:
     if not 1 <= int(given) <= len(shown):
         raise NotWaiting(f"No draft was shown under number {given}", remedy="`soul drafts` (or /drafts) numbers them.")
     return shown[int(given) - 1]
-
-
-def leaving(approved: Sequence[Intent], standing: Standing, timezone: str, *, is_awake: bool) -> str:
-    """When what was approved leaves."""
-    later = [one.scheduled_for for one in approved if one.waits_for_its_moment and one.scheduled_for]
-    if later and standing.may_act:
-        return f"It leaves by itself on {_time(max(later), timezone)}"
-    if not standing.may_act:
-        return f"It leaves after `soul resume`: {standing}"
-    if not is_awake:
-        return "Nobody is awake: it leaves after the next `soul run`, unless it has lost its sense by then"
-    return "It leaves in its turn, mostly within a minute; `soul why ID` tells how it went"
 
 
 def full_lines(draft: Draft, now: datetime, timezone: str) -> list[str]:

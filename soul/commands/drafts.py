@@ -22,9 +22,10 @@ from modules.runtime.database.file import reading
 from modules.runtime.home import Home, lock_holder
 from modules.runtime.journal.journal import Journal
 from modules.services.outbox import approval
+from modules.services.outbox.leaving import leaving
 from modules.services.outbox.types import Intent
 from soul.commands.at_hand import at_hand
-from soul.commands.draft_lines import Draft, as_json, full_lines, leaving, meant, numbered_lines, with_answered
+from soul.commands.draft_lines import Draft, as_json, full_lines, meant, numbered_lines, with_answered
 from soul.commands.options import DraftAction
 from soul.terminal.output import write_json, write_lines
 

@@ -22,10 +22,11 @@ from modules.services.agent.onboarding import Onboarding
 from modules.services.agent.owner.owner import OwnerTalk
 from modules.services.explanation import why
 from modules.services.outbox.approval import waiting
+from modules.services.outbox.leaving import leaving
 from modules.services.outbox.outbox import Outbox
 from modules.services.own_feed.reply_limits import Audience, LimitProblem, ReplyLimits
 from modules.services.pinned_names.store import PinnedNames
-from soul.commands.draft_lines import leaving, meant, numbered_lines, with_answered
+from soul.commands.draft_lines import meant, numbered_lines, with_answered
 from soul.commands.pause import pause, resume, resumed_lines
 from soul.commands.status import look, status_lines
 from soul.terminal.commands import OTHERWISE, Command, Commands

@@ -21,6 +21,7 @@ from common.redact import Redactor
 from modules.lives.messages.respond import MessageResponder
 from modules.lives.messages.state import MessageState
 from modules.runtime.console import SilentConsole
+from modules.runtime.control import Standing
 from modules.runtime.database.schema import MIGRATIONS
 from modules.runtime.journal.journal import Journal
 from modules.services.outbox.outbox import Outbox
@@ -72,6 +73,8 @@ async def live(path: Path, die_at: int, *, inside: bool) -> None:
         journal=journal,
         clock=clock,
         owner_did=OWNER,
+        standing=Standing,
+        timezone="UTC",
         speed=1.0,
     )
     database.count, database.die_at, database.die_inside = 0, die_at, inside

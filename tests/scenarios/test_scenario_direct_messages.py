@@ -132,7 +132,9 @@ async def test_a_draft_is_told_once_and_leaves_with_a_yes(running_town: RunningT
         await look(soul)
         phone.says(f"no {3 - int(tin)} not today")
         await look(soul)
-        assert phone.answers[1:] == ["Approved: 1", "Rejected: 1"]
+        approved, rejected = (text.splitlines() for text in phone.answers[1:])
+        assert (approved[0], len(approved), rejected) == ("Approved: 1", 2, ["Rejected: 1"])
+        assert "leaves" in approved[1]
         assert running_town.texts("rebecca") == ["Tin sings."]
         assert await soul.app.services.outbox.held() == []
         assert running_town.mind.asked == []

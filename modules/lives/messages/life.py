@@ -76,6 +76,8 @@ def message_loops(
         journal=services.journal,
         clock=services.clock,
         owner_did=owner_did,
+        standing=services.control.standing,
+        timezone=services.settings.soul_timezone,
         speed=services.settings.soul_speed,
     )
     perceiver = MessagePerceiver(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
 from datetime import timedelta
 
 from common.clock import Clock
@@ -19,10 +20,12 @@ from modules.lives.messages.policy import (
 )
 from modules.lives.messages.state import MessageState
 from modules.lives.messages.types import DraftAnswer, OwnerHandler, key_of
+from modules.runtime.control import Standing
 from modules.runtime.journal.journal import Journal
 from modules.runtime.journal.types import Entry
 from modules.services.inbox.messages import WaitingMessage
 from modules.services.outbox.bodies import DirectMessageBody
+from modules.services.outbox.leaving import leaving
 from modules.services.outbox.outbox import Outbox
 from modules.services.outbox.types import Intent, ProposedAction
 from modules.services.rights.left import FORGOT, left_in, places_text
@@ -58,6 +61,8 @@ class MessageResponder:
         journal: Journal,
         clock: Clock,
         owner_did: str,
+        standing: Callable[[], Standing],
+        timezone: str,
         speed: float,
     ) -> None:
         self._state = state
@@ -66,6 +71,8 @@ class MessageResponder:
         self._journal = journal
         self._clock = clock
         self._owner_did = owner_did
+        self._standing = standing
+        self._timezone = timezone
         self._tell_again_s = _TELL_AGAIN_S / speed
         self._told_at = float("-inf")
         self._looked_for_forgotten = False
@@ -181,17 +188,19 @@ class MessageResponder:
         if not answer.ids:
             return 'Which of them? "yes 1", "no 2" or "yes all" says it; /drafts lists what waits.'
         problems: list[str] = []
+        approved: list[Intent] = []
         for draft_id in answer.ids:
             try:
                 if answer.is_yes:
-                    await self._outbox.approve(draft_id)
+                    approved.append(await self._outbox.approve(draft_id))
                 else:
                     await self._outbox.reject(draft_id, answer.reason)
             except NotWaiting as problem:
                 problems.append(str(problem))
         done = len(answer.ids) - len(problems)
         verb = "Approved" if answer.is_yes else "Rejected"
-        return "\n".join([*([f"{verb}: {done}"] if done else []), *problems])
+        when = [leaving(approved, self._standing(), self._timezone, is_awake=True)] if approved else []
+        return "\n".join([*([f"{verb}: {done}"] if done else []), *when, *problems])
 
     async def _say(self, message: WaitingMessage, text: str) -> None:
         """Propose an answer, in as many parts as it needs; a part that was proposed before is not proposed again."""
