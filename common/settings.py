@@ -178,6 +178,7 @@ class Settings(RoomSettings):
     agent_name: str = Field(min_length=1)
     owner_bluesky_social_handle: Handle
     owner_bluesky_social_handle_did: Did
+    owner_is_visitor: bool = False
 
     agent_bluesky_username: Handle
     agent_bluesky_password: SecretStr = Field(min_length=1)

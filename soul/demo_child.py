@@ -20,7 +20,8 @@ _GRACE_S = 10.0
 
 def end_with(pipe: int, *, grace_s: float = _GRACE_S) -> None:
     """Ask this process to end once nobody holds the other end of `pipe`; end it for good `grace_s` seconds later."""
-    os.set_inheritable(pipe, False)  # noqa: FBT003 - it takes no keyword
+    # NOTE(self): the pipe stays inheritable: a life that starts anew, to forget somebody, replaces this program and
+    # watches it again. What a life starts itself inherits nothing.
     threading.Thread(target=_watch, args=(pipe, grace_s), name="parent watch", daemon=True).start()
 
 

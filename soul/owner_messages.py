@@ -9,9 +9,11 @@ from typing import Any
 from common.errors import SoulError
 from modules.lives.messages.life import MessageServices, message_loops
 from modules.runtime.scheduler.types import Loop
+from modules.services.agent.identity.identity import Me
 from modules.services.agent.owner.owner import OwnerTalk
 from modules.services.agent.turn_services import TurnServices
 from modules.services.rights.answering import PersonRequests
+from modules.services.rights.types import Addressed
 from soul.terminal.commands import Commands
 
 PhoneCommands = Callable[[Any], Commands]
@@ -24,9 +26,16 @@ def no_commands(_: object) -> Commands:
 
 
 class OwnerMessages:
-    """Answers what the owner writes; `owner` and `commands` are asked once the SOUL is put together."""
+    """Answers what the owner writes; `owner` and `commands` are asked once the SOUL is put together.
 
-    def __init__(self, owner: Callable[[], OwnerTalk], commands: Callable[[], Commands]) -> None:
+    What they ask about their own data goes to `requests` first.
+    """
+
+    def __init__(
+        self, me: Me, requests: PersonRequests, owner: Callable[[], OwnerTalk], commands: Callable[[], Commands]
+    ) -> None:
+        self._me = me
+        self._requests = requests
         self._owner = owner
         self._build_commands = commands
 
@@ -45,6 +54,10 @@ class OwnerMessages:
 
     async def answer(self, key: str, text: str) -> str:
         """The SOUL's answer, or why there will be none. Raises as `OwnerTalk.answer_via`."""
+        asked = Addressed(key, self._me.owner_did, self._me.owner_handle, text, "owner")
+        requested = await self._requests.carry_out(asked)
+        if requested and requested.code == "answer":
+            return requested.text
         answer = await self._owner().answer_via(key, text)
         if answer.failed is None:
             return answer.text
@@ -63,4 +76,4 @@ def loops_for_messages(
     commands: Callable[[], Commands],
 ) -> list[Loop]:
     """Return the loops that read and answer what the owner and others write; the last two as in `OwnerMessages`."""
-    return message_loops(services, turn_services, requests, OwnerMessages(owner, commands))
+    return message_loops(services, turn_services, requests, OwnerMessages(services.me, requests, owner, commands))

@@ -117,6 +117,7 @@ def make_home(root: Path, resident: Resident, town: Town, speed: float, tokens_p
         "AGENT_NAME": resident.name,
         "OWNER_BLUESKY_SOCIAL_HANDLE": town.owner.handle,
         "OWNER_BLUESKY_SOCIAL_HANDLE_DID": town.owner.did,
+        "OWNER_IS_VISITOR": "on",
         "AGENT_BLUESKY_USERNAME": account.handle,
         "AGENT_BLUESKY_PASSWORD": account.password,
         "ATPROTO_SERVICE_URL": town.atproto_url,

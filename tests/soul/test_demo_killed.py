@@ -38,6 +38,28 @@ async def test_a_child_ends_when_the_other_end_of_its_pipe_is_gone(deaf: str, co
     assert await process.wait() == code
 
 
+async def test_a_child_that_starts_anew_in_its_place_still_watches(tmp_path: Path) -> None:
+    watched, held = os.pipe()
+    anew = "import os; again = [sys.executable, '-c', open(sys.argv[2]).read(), sys.argv[1], sys.argv[2], 'again']; "
+    ready = f"{anew}print(len(sys.argv), flush=True); len(sys.argv) == 4 or os.execv(sys.executable, again); "
+    script = tmp_path / "child.py"
+    script.write_text(_WAITS.format(0.1, f"{ready}time.sleep(600)"))
+    process = await asyncio.create_subprocess_exec(
+        sys.executable,
+        "-c",
+        script.read_text(),
+        str(watched),
+        str(script),
+        pass_fds=(watched,),
+        stdout=asyncio.subprocess.PIPE,
+    )
+    assert process.stdout
+    assert [await process.stdout.readline() for _ in range(2)] == [b"3\n", b"4\n"]
+    os.close(held)
+    os.close(watched)
+    assert await process.wait() == -signal.SIGTERM
+
+
 @pytest.mark.slow
 @pytest.mark.timeout(180)
 async def test_a_killed_demo_leaves_no_children(tmp_path: Path) -> None:

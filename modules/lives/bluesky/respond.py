@@ -107,9 +107,7 @@ class Responder:
             request=OwnerRequest(notification.text, notification.mentions) if post_case.may_act else None,
         )
         post, told = (_message(text, pictures) for text in (post_case.post_line, words.told))
-        session_id = await self._sessions.add_once(
-            key, post, turn.provenance, did="" if post_case.is_owner else notification.author.did
-        )
+        session_id = await self._sessions.add_once(key, post, turn.provenance, did=notification.author.did)
         system = await self._prompter.prompt(
             skill=_SKILL,
             variables={"bluesky_username": self._me.bluesky_username, "owner_handle": self._me.owner_handle},

@@ -44,6 +44,8 @@ _TURN, _NONE = "request-turn", "no-request"
 _REMEMBERED = timedelta(days=7)
 _MOST_READ = 2_000
 _PUBLIC_STORES = ("received posts", "acts", "conversations", "memories", "rights", "journal", "store", "files")
+_TOLD_TO_OWNER: frozenset[RequestKind] = frozenset({"know", "forget", "why"})
+"""What an owner who asks is told, with the command that does it; the rest of their words are orders, for a turn."""
 _SUMMARIES: dict[RequestKind, str] = {
     "know": "@{} asked what is known of them",
     "forget": "@{} asked to be forgotten",
@@ -67,6 +69,7 @@ class PersonRequests:
         database: who is muted, and who asked for no reply.
         journal: counts the turns, and tells what was asked.
         clock: the time.
+        owner_is_visitor: whether the owner's account is one that visitors use: they are answered as anybody.
         speed: at 10, all spans of time are a tenth as long.
 
     """
@@ -84,6 +87,7 @@ class PersonRequests:
         database: Database,
         journal: Journal,
         clock: Clock,
+        owner_is_visitor: bool = False,
         speed: float = 1.0,
     ) -> None:
         self._preferences = preferences
@@ -96,16 +100,19 @@ class PersonRequests:
         self._database = database
         self._journal = journal
         self._clock = clock
+        self._owner_is_visitor = owner_is_visitor
         self._speed = speed
         self._read: LRUCache[str, Reading] = LRUCache(_MOST_READ)
         self._is_recalled = False
 
     async def carry_out(self, asked: Addressed) -> RequestOutcome | None:
-        """Do what somebody asks about their own data; None if they ask for nothing of the kind, or the owner speaks.
+        """Do what somebody asks about their own data; None if they ask for nothing of the kind.
 
-        Where they ask for nothing and asked for no reply before, nothing is said (`silent`).
+        The owner is told what there is and which command does it; nothing is done. Where others ask for nothing and
+        asked for no reply before, nothing is said (`silent`).
 
-        Each post is read by the model once, also across a restart, and not beyond the limits of `REQUESTS`.
+        Each post is read by the model once, also across a restart, and not beyond the limits of `REQUESTS` (but for the
+        owner's).
 
         Raises:
             BudgetExceeded: there is no budget for whoever wrote it.
@@ -113,23 +120,24 @@ class PersonRequests:
             Transient: the model or the store is briefly unable.
 
         """
-        if asked.importance == "owner":
-            return None
         if not may_be_rights_request(asked.text):
-            return await self._no_request(asked.did)
+            return await self._no_request(asked)
         await self._recall()
         reading = self._read.get(asked.uri)
         if reading is None:
-            waits = [(await self._wait_s(rule, asked.did), rule) for rule in REQUESTS]
-            wait_s, rule = max(waits, key=itemgetter(0))
-            if wait_s:
-                reason = f"{rule.name}: {rule.limit:g} turns are enough for now"
-                return RequestOutcome("later", reason=reason, retry_in_s=wait_s)
-            await self._begin_turn(asked)
+            if asked.importance != "owner":
+                waits = [(await self._wait_s(rule, asked.did), rule) for rule in REQUESTS]
+                wait_s, rule = max(waits, key=itemgetter(0))
+                if wait_s:
+                    reason = f"{rule.name}: {rule.limit:g} turns are enough for now"
+                    return RequestOutcome("later", reason=reason, retry_in_s=wait_s)
+                await self._begin_turn(asked)
             reading = await self._reading(asked)
             self._read[asked.uri] = reading = await self._noted(asked, reading)
         if reading.kind is None:
-            return await self._no_request(asked.did)
+            return await self._no_request(asked)
+        if self._is_owners(asked):
+            return await self._tell_owner(asked, reading.kind, reading.language)
         return await self._answer(asked, reading.kind, reading.language)
 
     async def _reading(self, asked: Addressed) -> Reading | None:
@@ -165,7 +173,24 @@ class PersonRequests:
         await self._journal.record(replace(entry, trigger_uri=asked.uri, author=asked.handle))
         return reading or Reading()
 
-    async def _no_request(self, did: str) -> RequestOutcome | None:
+    def _is_owners(self, asked: Addressed) -> bool:
+        return asked.importance == "owner" and not self._owner_is_visitor
+
+    async def _tell_owner(self, asked: Addressed, kind: RequestKind, language: str) -> RequestOutcome | None:
+        """Tell the owner what there is, and the command that shows it or does it: a post of theirs deletes nothing."""
+        if kind not in _TOLD_TO_OWNER:
+            return None
+        commands = {"know": f"soul know {asked.handle}", "forget": "soul run --flush-all"}
+        command = commands.get(kind, f"soul why {asked.answers or asked.uri}")
+        facts = [] if kind == "forget" else list(await self._do(asked, kind))
+        facts.append(self._skills.render(SKILL, "Facts", f"owner {kind}", command=command))
+        text = await self._voice.tell_owner(facts, command, language)
+        return RequestOutcome("answer", "know", text, reason=f"the owner asked about their own data ({kind})")
+
+    async def _no_request(self, asked: Addressed) -> RequestOutcome | None:
+        if self._is_owners(asked):
+            return None
+        did = asked.did
         wants_none = await self._database.run(partial(store.no_reply_among, dids=[did]))
         return RequestOutcome("silent", reason="the author asked for no reply") if wants_none else None
 

@@ -78,5 +78,6 @@ def build_person_requests(services: RightsServices, prompter: Prompter) -> Perso
         database=services.database,
         journal=services.journal,
         clock=clock,
+        owner_is_visitor=settings.owner_is_visitor,
         speed=settings.soul_speed,
     )

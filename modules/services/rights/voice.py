@@ -54,18 +54,30 @@ class RightsVoice:
 
         """
         variables = {"facts": "\n".join(f"- {fact}" for fact in facts), "language": language, "contact": self.contact}
-        try:
-            said = await self._ask(kind, self.skills.render(SKILL, "Ask", kind, **variables), facts, importance)
-        except (BudgetExceeded, Fatal):
-            raise
-        except SoulError:
-            said = ""
+        said = await self._ask(kind, self.skills.render(SKILL, "Ask", kind, **variables), facts, importance)
         if text := fitting_answer(said, facts if kind == "know" else (), contact=self.contact):
             return text
         plain = self.skills.render(SKILL, "Plain", kind, **variables | {"facts": "; ".join(facts)})
         return fit_post_text(one_line(plain, _MOST_CHARS))
 
-    async def _ask(self, kind: RequestKind, asked: str, facts: Sequence[str], importance: Importance) -> str:
+    async def tell_owner(self, facts: Sequence[str], command: str, language: str) -> str:
+        """Return the answer to the owner, with the `command` in it word for word. Raises as `say`."""
+        asked = self.skills.render(
+            SKILL, "Ask", "owner", facts="\n".join(f"- {fact}" for fact in facts), language=language, command=command
+        )
+        text = fitting_answer(await self._ask("owner", asked, facts, "owner"), facts, contact=command)
+        return text if command in text else fit_post_text(one_line(f"{'; '.join(facts)}.", _MOST_CHARS))
+
+    async def _ask(self, kind: str, asked: str, facts: Sequence[str], importance: Importance) -> str:
+        """Return what the model says; "" if it has no words now."""
+        try:
+            return await self._sentence(kind, asked, facts, importance)
+        except (BudgetExceeded, Fatal):
+            raise
+        except SoulError:
+            return ""
+
+    async def _sentence(self, kind: str, asked: str, facts: Sequence[str], importance: Importance) -> str:
         about = QuestionFacts(f"{SKILL}: {kind}", {"facts": tuple(facts)})
         return await ask_for_sentence(
             SentenceQuestion(asked, _TOOL, "Tool", about, _TOKENS, importance),

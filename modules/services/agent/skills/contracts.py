@@ -339,6 +339,8 @@ SKILL_CONTRACTS: Mapping[str, Mapping[str, frozenset[str]]] = {
         },
         **{f"Facts / {fact}": _NONE for fact in ("asked", "mention", "reply", "quote", "message", "no reply")},
         "Facts / weighed": frozenset({"reason"}),
+        **{f"Facts / owner {kind}": frozenset({"command"}) for kind in ("know", "forget", "why")},
+        "Ask / owner": frozenset({"facts", "language", "command"}),
         **{
             f"{section} / {kind}": frozenset({"facts", "language", "contact"})
             for section in ("Ask", "Plain")
