@@ -212,9 +212,10 @@ class ExperienceFact:
 
 @dataclass(frozen=True, slots=True)
 class ReflectionFacts:
-    """A look back on these experiences, oldest first."""
+    """A look back on these experiences, oldest first; `sections` are those of SELF.md as they stand, by part."""
 
     experiences: tuple[ExperienceFact, ...] = ()
+    sections: Mapping[str, str] = field(default_factory=dict)
     kind: Literal["reflection"] = "reflection"
 
 

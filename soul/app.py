@@ -66,6 +66,7 @@ class App:
             cached_share=lambda: services.gateway.cache.share,
             prompt_notes=lambda: lives.turn_services.prompter.squeezed,
             live_commitments=lives.queue.live,
+            growth=lives.growth.report.gather,
         )
         self.control_watch = lives.control_watch
         self.scheduler = Scheduler(

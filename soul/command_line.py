@@ -254,6 +254,14 @@ def prompt(
     run_prompt(home, audience.value, as_json=json, text=text, about=about)
 
 
+@app.command(cls=Command)
+def reflect(*, home: Home = Path()) -> None:
+    """Let the SOUL look back on what it lived through, now or when it wakes."""
+    from soul.commands.reflect import run_reflect  # noqa: PLC0415 - only this command needs it
+
+    run_reflect(home)
+
+
 @own.command("log", cls=Command)
 def self_log(*, home: Home = Path(), json: Json = False) -> None:
     """Every version that is kept, newest first."""
@@ -272,6 +280,25 @@ def self_diff(
     from soul.commands.self_ import run_self_diff  # noqa: PLC0415 - only this command needs it
 
     run_self_diff(home, version)
+
+
+@own.command("show", cls=Command)
+def self_show(
+    version: Annotated[str, typer.Argument(metavar="VERSION", help="Which version.")], *, home: Home = Path()
+) -> None:
+    """One version, with its reason and what it grew from."""
+    from soul.commands.self_ import run_self_show  # noqa: PLC0415 - only this command needs it
+
+    run_self_show(home, version)
+
+
+@own.command("check", cls=Command)
+def self_check(*, home: Home = Path()) -> None:
+    """What is read in SELF.md, and what is not understood."""
+    from soul.commands.self_ import run_self_check  # noqa: PLC0415 - only this command needs it
+
+    if not run_self_check(home):
+        raise typer.Exit(1)
 
 
 @own.command("rollback", cls=Command)

@@ -76,5 +76,10 @@ _FIELDS: Mapping[str, _Fits] = {
     "troubles": _list_of(_record(service=_text, what=_text, until=_or_nothing(_text))),
     "loops": _list_of(_record(name=_text, nextAt=_or_nothing(_text), lastOutcome=_text)),
     "room": _or_nothing(_record(status=_text, url=_text, peers=_list_of(_text))),
+    "growth": _record(
+        open=_count,
+        changes=_list_of(_record(at=_text, version=_text, reason=_text, learned=_text, diff=_list_of(_text))),
+        friction=_list_of(_record(category=_text, loop=_text, count=_count)),
+    ),
     "commitments": _list_of(_record(what=_text, type=_text, status=_text)),
 }

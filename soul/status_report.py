@@ -34,7 +34,7 @@ class StatusReport:
 
     `model_budget` and `standing` say how the day's budget and the signs against acting stand, `cached_share` how much
     of its input the model service had kept, `prompt_notes` what had no room in a prompt, `live_commitments` what
-    is still to be done.
+    is still to be done, `growth` how SELF.md changed of late and what goes wrong again and again.
     """
 
     services: Services
@@ -46,6 +46,7 @@ class StatusReport:
     cached_share: Callable[[], float | None]
     prompt_notes: Callable[[], Sequence[str]]
     live_commitments: Callable[[], Sequence[QueuedCommitment]]
+    growth: Callable[[], Awaitable[dict[str, Any]]]
 
     async def gather(self) -> dict[str, Any]:
         """The fields of the status file that come from the services, in its camelCase."""
@@ -90,6 +91,7 @@ class StatusReport:
             },
             "drafts": [_draft(intent) for intent in await services.outbox.held()],
             "room": {"status": room.status, "url": room.url, "peers": list(room.peers())},
+            "growth": await self.growth(),
             "github": {"remaining": rate.remaining, "limit": rate.limit, "resetAt": rate.reset_at} if rate else None,
             "commitments": [
                 {

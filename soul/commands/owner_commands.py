@@ -26,8 +26,10 @@ from modules.services.outbox.leaving import leaving
 from modules.services.outbox.outbox import Outbox
 from modules.services.own_feed.reply_limits import Audience, LimitProblem, ReplyLimits
 from modules.services.pinned_names.store import PinnedNames
+from modules.services.work.table import WorkTable
 from soul.commands.draft_lines import meant, numbered_lines, with_answered
 from soul.commands.pause import pause, resume, resumed_lines
+from soul.commands.reflect import outcome_lines, reflect_now
 from soul.commands.status import look, status_lines
 from soul.terminal.commands import OTHERWISE, Command, Commands
 
@@ -56,6 +58,7 @@ class OwnerCommands:
         onboarding: Onboarding,
         reply_limits: ReplyLimits,
         names: PinnedNames,
+        work: WorkTable,
         ended: asyncio.Event,
     ) -> None:
         self._settings = settings
@@ -68,6 +71,7 @@ class OwnerCommands:
         self._onboarding = onboarding
         self._reply_limits = reply_limits
         self._names = names
+        self._work = work
         self._ended = ended
         self._shown: list[str] = []  # ids of the drafts in the last list, in its order
 
@@ -99,6 +103,12 @@ class OwnerCommands:
                 begins="Ending this conversation, and keeping what matters of it …",
             ),
             Command("later", "not the first talk now; it waits for the next start", self.later),
+            Command(
+                "reflect",
+                "look back on what it lived through, now",
+                self.reflect,
+                begins="Looking back on what it lived through …",
+            ),
             Command("self", "how SELF.md changed", self.self_history),
             Command("quit", "end this life; nothing accepted is lost", self.quit),
         ]
@@ -180,6 +190,11 @@ class OwnerCommands:
     async def later(self, _: str) -> Sequence[str]:
         self._onboarding.postpone()
         return ["The first talk waits for the next start"]
+
+    async def reflect(self, _: str) -> Sequence[str]:
+        key = await reflect_now(self._work, self._clock, self._settings.soul_timezone)
+        await self._scheduler.run_guarded("work")
+        return await outcome_lines(self._work, key)
 
     async def self_history(self, _: str) -> Sequence[str]:
         return await asyncio.to_thread(_history_lines, self._home)

@@ -191,6 +191,7 @@ def _commands_of(app: App, ended: asyncio.Event) -> OwnerCommands:
         onboarding=services.knowledge.onboarding,
         reply_limits=app.lives.bluesky_state.reply_limits,
         names=services.pinned_names,
+        work=services.work,
         ended=ended,
     )
 

@@ -7,24 +7,30 @@ from __future__ import annotations
 
 import asyncio
 import difflib
+import re
 import sys
 from collections.abc import Awaitable, Callable
 from dataclasses import asdict
 from pathlib import Path
 from typing import TypeVar
 
-from common.clock import SystemClock
+from common.clock import SystemClock, span
+from common.constants import SECOND_MS
 from common.errors import NotWaiting, SoulError
 from common.redact import Redactor
 from common.settings import Settings
+from modules.lives.growth.report import because
 from modules.runtime.console import SilentConsole
 from modules.runtime.database.database import Database
-from modules.runtime.home import Home
+from modules.runtime.database.file import reading
+from modules.runtime.home import Home, read_self
 from modules.runtime.journal.journal import Journal
 from modules.services.agent.identity.entries import what_moved
 from modules.services.agent.identity.history import History, sha256
 from modules.services.agent.identity.keeper import SelfKeeper
+from modules.services.agent.identity.self_document import extract_from_self
 from modules.services.agent.identity.types import Change, Held, Version
+from modules.services.experiences.log import named
 from soul.commands.at_hand import at_hand
 from soul.terminal.output import Colour, write_json, write_line, write_lines
 from soul.terminal.wording import moment
@@ -32,6 +38,8 @@ from soul.terminal.wording import moment
 T = TypeVar("T")
 
 _COLOURS: dict[str, Colour] = {"+": "green", "-": "red", "@": "cyan"}
+_EXPERIENCE = re.compile(r"e\d+")
+_QUOTED = re.compile("“([^”]+)”")
 _UNCHANGED = "SELF.md has not changed yet"
 _SEE_LOG = "`soul self log` shows them."
 _SEE_HELD = "`soul self held` shows what waits."
@@ -53,8 +61,73 @@ def run_self_log(root: Path, *, as_json: bool) -> None:
     for version in versions:
         mark = "*" if version.sha256 == now else " "
         when = moment(version.at, settings.soul_timezone) if version.at else "?"
-        cites = f" ({', '.join(version.cites)})" if version.cites else ""
-        write_lines(f"{mark} {version.name}  {when:<16}  {version.by:<5}  {version.reason}{cites}")
+        write_lines(f"{mark} {version.name}  {when:<16}  {version.by:<5}  {version.reason}{_plain_cites(version)}")
+        write_lines(*_grew_from(home, version))
+
+
+def run_self_show(root: Path, version: str) -> None:
+    """Print one version: who wrote it, why, what it grew from, and its text. Raises `SoulError`."""
+    settings, home = at_hand(root)
+    with History(home).alone() as history:
+        found = _found(history, version)
+        text = history.read(found).decode(errors="replace")
+    when = moment(found.at, settings.soul_timezone) if found.at else "?"
+    write_lines(f"{found.name}  {when}  {found.by}  {found.reason}{_plain_cites(found)}", *_grew_from(home, found), "")
+    write_lines(*text.splitlines())
+
+
+def run_self_check(root: Path) -> bool:
+    """Print what the program reads in SELF.md and what it does not understand, with its line; return whether all is."""
+    home = at_hand(root)[1]
+    text = read_self(home)
+    me = extract_from_self(text)
+    mechanics = me.social_mechanics
+    write_lines(
+        f"Voice: {me.voice.splitlines()[0] if me.voice else 'nothing'}",
+        (
+            f"Social Mechanics: leaves after {mechanics.max_replies_before_exit} replies, at depth "
+            f"{mechanics.max_thread_depth}, after {span(mechanics.silence_threshold_ms / SECOND_MS)} of silence, or "
+            f"{span(mechanics.no_response_timeout_ms / SECOND_MS)} without an answer"
+        ),
+        *(f"Daily Rituals: {one.name} [{one.schedule}] ({one.workspace})" for one in me.daily_rituals),
+        f"Interests: {', '.join((*me.explorations, *me.current_focus)) or 'nothing'}",
+    )
+    for warning in me.warnings:
+        write_lines(f"{_place_of(warning, text)}{warning}", to=sys.stderr)
+    return not me.warnings
+
+
+def _place_of(warning: str, text: str) -> str:
+    """The line of SELF.md that a warning quotes, as `line N: `; "" where none holds it."""
+    quoted = _QUOTED.findall(warning)
+    lines = (number for number, line in enumerate(text.splitlines(), 1) if all(part in line for part in quoted))
+    number = next(lines, 0) if quoted else 0
+    return f"line {number}: " if number else ""
+
+
+def _plain_cites(version: Version) -> str:
+    """What a version cites beside experiences."""
+    plain = [cite for cite in version.cites if not _EXPERIENCE.fullmatch(cite)]
+    return f" ({', '.join(plain)})" if plain else ""
+
+
+def _grew_from(home: Home, version: Version) -> list[str]:
+    """A line for each experience behind a version that is still kept."""
+    names = [cite for cite in version.cites if _EXPERIENCE.fullmatch(cite)]
+    if not names:
+        return []
+    try:
+        with reading(home.database) as connection:
+            found = named(connection, names)
+    except SoulError:
+        return []
+    told = map(because, found)
+    return [
+        f"      {one['name']}: {one['type'].replace('_', ' ')}"
+        + (f", {one['who']}" if one["who"] else "")
+        + (f": {one['about']}" if one["about"] else "")
+        for one in told
+    ]
 
 
 def run_self_diff(root: Path, version: str = "") -> None:

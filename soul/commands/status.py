@@ -20,6 +20,8 @@ from soul.status_file import fitting
 from soul.terminal.output import printable, write_json, write_lines
 from soul.terminal.wording import doing, loop_name, moment, told_line
 
+_TROUBLES_SHOWN = 3
+
 
 def run_status(root: Path, *, as_json: bool) -> None:
     """Print it. Raises `ConfigError` when there is no home."""
@@ -111,6 +113,7 @@ def _life(status: dict[str, Any], timezone: str) -> list[str]:
     if status.get("cachedShare") is not None:
         lines.append(f"  {status['cachedShare']:.0%} of what the model was sent lately was found in its cache")
     lines += [f"  no room in the prompt: {part_note(note)}" for note in status.get("promptNotes", ())]
+    lines += _growth(status.get("growth"))
     if last:
         what = f"{told_line(last['summary'])} ({told_reason(last['reason'])})"
         lines.append(f"  last decision at {moment(last['at'], timezone)}: {what}")
@@ -150,6 +153,13 @@ def _room(status: dict[str, Any]) -> list[str]:
         lines.append(f"  in the room {room['url']}" + (f" with {names}" if names else ", alone"))
     lines += [f"  commitment: {one_line(one['what'])} ({one['type']}, {one['status']})" for one in commitments]
     return lines
+
+
+def _growth(growth: dict[str, Any] | None) -> list[str]:
+    """Return lines for what goes wrong again and again; none for what an older version did not write."""
+    troubles = growth["friction"][:_TROUBLES_SHOWN] if growth else []
+    told = ", ".join(f"{one['category']} in {loop_name(one['loop'])} ({one['count']})" for one in troubles)
+    return [f"  trouble within a week: {told}"] if told else []
 
 
 def _owner_control(status: dict[str, Any]) -> list[str]:

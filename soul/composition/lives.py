@@ -70,10 +70,10 @@ class Lives:
         announcements = Announcements(services, self.turn_services.prompter, services.relationships.note_insight)
         announce_what_is_kept(services, announcements)
         keep_to_the_voice(services)
-        growth = build_growth_life(services, self.turn_services, self.bluesky.expressions)
+        self.growth = build_growth_life(services, self.turn_services, self.bluesky.expressions)
         self.rituals = RitualLife(services, self.turn_services.prompter)
         self.work = build_work_loop(
-            services, (growth.handler, *self.rituals.handlers), (growth.perceiver, self.rituals.perceiver)
+            services, (self.growth.handler, *self.rituals.handlers), (self.growth.perceiver, self.rituals.perceiver)
         )
         self.control_watch = build_control_watch(services)
         self.stream = StreamWatch(services)

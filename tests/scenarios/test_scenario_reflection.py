@@ -14,7 +14,9 @@ from modules.runtime.home import Home, read_self
 from modules.services.agent.identity.history import History
 from modules.services.agent.identity.types import Version
 from modules.services.experiences.types import NewExperience
-from soul.commands.self_ import run_self_rollback
+from soul.commands.reflect import run_reflect
+from soul.commands.run import owner_commands
+from soul.commands.self_ import run_self_check, run_self_log, run_self_rollback, run_self_show
 from tests.hasty_clock import HastyClock
 from tests.running_town import RunningSoul, RunningTown, awake, call
 from town.model.types import ChatRequest, Completion
@@ -219,3 +221,38 @@ async def test_a_failure_waits_half_an_hour_and_what_the_owner_undid_waits_for_t
         assert await reflect(soul) == "done held"
         assert "One thing at a time." not in read_self(home)
     assert any("Do not write them again" in one.text for one in reflections(running_town)[-1].messages)
+
+
+async def test_the_owner_asks_for_one_and_sees_why_each_change_was_made(
+    running_town: RunningTown, capsys: pytest.CaptureFixture[str]
+) -> None:
+    home, clock = home_of(running_town), at_noon()
+    clock.ahead += 13 * HOUR_S
+    running_town.mind.answer = growing("One thing at a time.", named)
+    async with awake(home, clock=clock) as soul:
+        await lives_through(soul, told("o1", "Ask about one thing at a time."))
+        (line,) = await owner_commands(soul.app, asyncio.Event()).answer("/reflect")
+        assert "SELF.md is changed" in line
+        growth = (await soul.app.status_report.gather())["growth"]
+        assert growth["changes"][0]["diff"] == ["+- One thing at a time."]
+        assert growth["changes"][0]["learned"] == LEARNED
+        assert [one["about"] for one in growth["changes"][0]["because"]] == ["Ask about one thing at a time."]
+        running_town.mind.answer = lambda _: Completion(text="Nothing of it lasts.")
+        await asyncio.to_thread(run_reflect, home.root)
+        assert await reflect(soul) == "done unchanged"
+    capsys.readouterr()
+    await asyncio.to_thread(run_self_log, home.root, as_json=False)
+    assert "e1: owner guidance: Ask about one thing at a time." in capsys.readouterr().out
+    await asyncio.to_thread(run_self_show, home.root, versions(home)[0].name)
+    assert "- One thing at a time." in capsys.readouterr().out
+
+
+async def test_what_is_not_understood_in_self_md_is_told_with_its_line(
+    running_town: RunningTown, capsys: pytest.CaptureFixture[str]
+) -> None:
+    home = home_of(running_town)
+    home.self_md.write_text(f"{BEGUN}\n## Social Mechanics\n\n| Signal | Value |\n|---|---|\n| Thread depth | soon |\n")
+    assert not run_self_check(home.root)
+    told = capsys.readouterr()
+    assert "Voice: Plain, warm, never in a hurry." in told.out
+    assert "line 17: " in told.err

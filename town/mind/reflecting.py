@@ -12,7 +12,7 @@ from town.model.types import Completion, ToolUse
 
 _TOOL = "self_update"
 _SECTION, _PART = "Recent Learnings", "learnings"
-_MOST_LINES, _MOST_CHARS = 8, 140
+_MOST_CHARS = 160
 _SENTENCE = re.compile(r"(?<=[.!?])\s+")
 _NAMED = re.compile(r"@\S+|https?://\S+")
 
@@ -25,12 +25,14 @@ def reflect(turn: Turn, about: ReflectionFacts) -> Completion:
     cited = _grounds(about.experiences)
     if not cited:
         return Completion(words.line("reflected", "nothing"))
-    learnt = _learnt(words, cited)
     day = turn.facts.at[:10]
-    lines = [*turn.facts.agent.self_lines.get(_PART, ()), f"{day}: {learnt}" if day else learnt][-_MOST_LINES:]
+    learned = _learned(words, cited)
+    text = about.sections.get(_PART, "").strip()
+    if learned in text:
+        return Completion(words.line("reflected", "nothing"))
     given = {
         "section": _SECTION,
-        "content": "\n".join(f"- {line}" for line in lines),
+        "content": f"{text}\n- {day}: {learned}".strip() if day else f"{text}\n- {learned}".strip(),
         "reason": words.line("reflected", "reason", cited[0].trust),
         "experiences": [one.name for one in cited],
     }
@@ -46,11 +48,19 @@ def _grounds(experiences: Sequence[ExperienceFact]) -> list[ExperienceFact]:
     return list(by_person.values())[-2:] if len(by_person) > 1 else []
 
 
-def _learnt(words: Words, cited: Sequence[ExperienceFact]) -> str:
-    """One sentence: what the owner said in our words, what we said ourselves, or what the talks had in common."""
-    told = next((one for one in cited if one.about), None)
-    if told is None:
+def _learned(words: Words, cited: Sequence[ExperienceFact]) -> str:
+    """One sentence: what the owner said, the idea that the talks came near, or the longest thing that we said."""
+    said = " ".join(one.about for one in cited)
+    if cited[0].trust == "owner":
+        return words.line("reflected", "heard", about=_short(said))
+    if not said:
         return words.line("reflected", "talks")
-    plain = _NAMED.sub("", told.about).strip()
-    sentence = _SENTENCE.split(" ".join(plain.split()))[0][:_MOST_CHARS].rstrip(" .")
-    return words.line("reflected", "heard" if told.trust == "owner" else "said", about=sentence)
+    idea = words.match(said, words.own_fields)
+    return words.line("reflected", "said", about=_short(idea.say if idea else said))
+
+
+def _short(text: str) -> str:
+    """The longest sentence of a text that fits, without names and addresses."""
+    plain = " ".join(_NAMED.sub("", text).split())
+    sentences = [one for one in _SENTENCE.split(plain) if len(one) <= _MOST_CHARS] or [plain[:_MOST_CHARS]]
+    return max(sentences, key=len).rstrip(" .?!")

@@ -32,6 +32,7 @@ _SHOWN: Mapping[str, type] = {
     "modelBudget": dict,
     "standing": dict,
     "drafts": list,
+    "growth": dict,
 }
 """The fields of a status file that people may see, and what each must be; entries of lists are objects."""
 

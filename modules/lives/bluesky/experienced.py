@@ -7,14 +7,13 @@ from dataclasses import dataclass
 from common.provenance import Trust
 from common.text.closings import asks
 from modules.lives.bluesky.case_reader import CaseReader
-from modules.lives.bluesky.types import Act, Disposition, Pending
+from modules.lives.bluesky.types import Disposition, Pending
 from modules.services.experiences.log import ExperienceLog
 from modules.services.experiences.types import ExperienceType, NewExperience
 from modules.services.outbox.outbox import Outbox
 from modules.services.peers.accounts import Relationships
 
 _GUIDANCE_CHARS, _CONTACT_CHARS, _QUOTE_CHARS = 10, 20, 30
-_SILENT: frozenset[Act] = frozenset({"silent", "concluded", "left", "skipped"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +45,8 @@ class PostExperiences:
 
     def _type_of(self, item: Pending, disposition: Disposition) -> ExperienceType | None:
         post = item.notification
-        if disposition.act in _SILENT:
+        if disposition.act == "left" or (disposition.act == "silent" and not disposition.intent_id):
+            # NOTE(self): what a rule kept back was no choice.
             return "chose_silence"
         if disposition.act != "replied":
             return None

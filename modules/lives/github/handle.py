@@ -146,11 +146,6 @@ class ThreadHandler:
         if disposition.act == "left":
             self._state.note(waiting.key, Left(disposition.reason))
         if disposition.act in {"commented", "reviewed", "left", "silent", "dropped"}:
-            if disposition.act == "silent":
-                silence = NewExperience(
-                    "chose_silence", "github", waiting.cause_id, disposition.reason, uri=waiting.url, trust="stranger"
-                )
-                await self._experiences.record(silence)
             await self._state.settle(waiting, "dropped" if disposition.act == "dropped" else "handled", disposition.act)
             await self._mark_read(waiting)
             self._tries.pop(waiting.cause_id, None)
@@ -288,6 +283,10 @@ class ThreadHandler:
         disposition = await self._responder.answer_thread(
             waiting, thread, known, decision, hold=hold, importance=importance
         )
+        if disposition.act == "silent":
+            key, why = waiting.cause_id, disposition.reason
+            silence = NewExperience("chose_silence", "github", key, why, uri=waiting.url, trust="stranger")
+            await self._experiences.record(silence)
         if disposition.act == "left" and not disposition.held and self._is_in_workspace(waiting):
             await self._close_left(waiting, thread, known)
         return disposition

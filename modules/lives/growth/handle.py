@@ -7,7 +7,7 @@ experiences that were there when the row was made count as taken up.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 
@@ -16,6 +16,7 @@ from common.facts import ExperienceFact, ReflectionFacts
 from common.provenance import Provenance
 from modules.lives.growth.materials import SKILL, Materials, diff_lines
 from modules.lives.growth.policy import MOST_TRIES, RETRY_S, is_night
+from modules.lives.growth.report import REFLECTED
 from modules.lives.growth.types import KIND, Reflected, ReflectionTurn
 from modules.runtime.events import Publish
 from modules.runtime.home import Home
@@ -23,6 +24,7 @@ from modules.runtime.journal.journal import Journal
 from modules.runtime.journal.types import Entry
 from modules.runtime.llm.types import Message
 from modules.services.agent.identity.history import History
+from modules.services.agent.identity.identity import Identity
 from modules.services.agent.identity.types import Version
 from modules.services.agent.prompt.prompter import Prompter
 from modules.services.agent.skills.skills import Skills
@@ -63,6 +65,7 @@ class ReflectionHandler(Handler):
     prompter: Prompter
     turn_runner: TurnRunner
     skills: Skills
+    identity: Identity
     journal: Journal
     publish: Publish
     clock: Clock
@@ -114,7 +117,7 @@ class ReflectionHandler(Handler):
             purpose=SKILL,
             max_rounds=MOST_ROUNDS,
             only=_TOOLS,
-            about=_facts(gathered),
+            about=_facts(gathered, self.identity.extract().raw_sections),
         )
 
     async def _conclude(self, item: WorkItem, gathered: Sequence[Experience], thought: _Thought) -> Disposition:
@@ -134,7 +137,7 @@ class ReflectionHandler(Handler):
         cites = {name for version, _ in versions[:-1] for name in version.cites}
         cited = [one for one in gathered if one.name in cites]
         data = {
-            "act": "reflected",
+            "act": REFLECTED,
             "version": newest[0].name,
             "experiences": [one.name for one in cited],
             "diff": diff_lines(before[1], newest[1]),
@@ -163,11 +166,12 @@ class ReflectionHandler(Handler):
             return [(one, history.read(one).decode(errors="replace")) for one in chosen]
 
 
-def _facts(gathered: Sequence[Experience]) -> ReflectionFacts:
+def _facts(gathered: Sequence[Experience], sections: Mapping[str, str]) -> ReflectionFacts:
     """The experiences as data; of a stranger's no word."""
     return ReflectionFacts(
         tuple(
             ExperienceFact(one.name, one.type, one.did, one.trust, "" if one.trust == "stranger" else one.about)
             for one in gathered
-        )
+        ),
+        sections,
     )

@@ -10,9 +10,11 @@ from common.settings import Settings
 from modules.lives.growth.handle import ReflectionHandler
 from modules.lives.growth.materials import Materials
 from modules.lives.growth.perceive import ReflectionPerceiver
+from modules.lives.growth.report import GrowthReport
 from modules.runtime.events import EventBus
 from modules.runtime.home import Home
 from modules.runtime.journal.journal import Journal
+from modules.services.agent.identity.identity import Identity
 from modules.services.agent.skills.skills import Skills
 from modules.services.agent.turn_services import TurnServices
 from modules.services.experiences.friction import FrictionReport
@@ -31,6 +33,7 @@ class GrowthServices(Protocol):
     journal: Journal
     skills: Skills
     events: EventBus
+    identity: Identity
     relationships: Relationships
     experiences: ExperienceLog
     work: WorkTable
@@ -38,23 +41,25 @@ class GrowthServices(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class GrowthLife:
-    """What the loop of work runs for it."""
+    """What the loop of work runs for it, and what the owner is shown."""
 
     handler: ReflectionHandler
     perceiver: ReflectionPerceiver
+    report: GrowthReport
 
 
 def build_growth_life(services: GrowthServices, turn_services: TurnServices, expressions: Expressions) -> GrowthLife:
     """Return the life; `expressions` are its own posts."""
     settings, clock, timezone = services.settings, services.clock, services.settings.soul_timezone
     keeps_hours = settings.soul_speed == 1
+    friction = FrictionReport(services.journal, clock)
     materials = Materials(
         services.home,
         services.skills,
         services.experiences,
         services.relationships,
         expressions,
-        FrictionReport(services.journal, clock),
+        friction,
         clock,
         timezone,
     )
@@ -65,6 +70,7 @@ def build_growth_life(services: GrowthServices, turn_services: TurnServices, exp
         prompter=turn_services.prompter,
         turn_runner=turn_services.turn_runner,
         skills=services.skills,
+        identity=services.identity,
         journal=services.journal,
         publish=services.events.publish,
         clock=clock,
@@ -80,4 +86,5 @@ def build_growth_life(services: GrowthServices, turn_services: TurnServices, exp
         keeps_hours,
         settings.soul_speed,
     )
-    return GrowthLife(handler, perceiver)
+    report = GrowthReport(services.journal, services.experiences, friction, clock)
+    return GrowthLife(handler, perceiver, report)

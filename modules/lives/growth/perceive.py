@@ -46,9 +46,14 @@ class ReflectionPerceiver:
 async def add_reflection(
     table: WorkTable, clock: Clock, timezone: str, why: str, *, seen: int = 0, events: int = 0, forced: bool = False
 ) -> str:
-    """Add a row for the next slot of the local day, unless one waits; return the key of the row that waits."""
+    """Add a row for the next slot of the local day; return the key of the row that waits.
+
+    Where one waits already none is added; at the owner's word that one is due at once.
+    """
     newest = await table.newest(KIND, 1)
     if newest and newest[0].state == "pending":
+        if forced:
+            await table.hasten(newest[0], {**newest[0].payload, "forced": True})
         return newest[0].key
     day = f"{local(clock.now(), timezone):%Y-%m-%d}"
     key = f"{day}/{len(await table.newest(KIND, 1_000, key_prefix=f'{day}/')) + 1}"

@@ -76,11 +76,9 @@ class ExperienceLog:
         query = f"SELECT {_ROW} FROM experiences WHERE version = '' ORDER BY id"  # noqa: S608 - a constant
         return await self.database.run(lambda connection: _read(connection, query))
 
-    async def find(self, ids: Collection[int]) -> list[Experience]:
-        """Return those with these numbers that are still kept."""
-        marks = ", ".join("?" for _ in ids)
-        query = f"SELECT {_ROW} FROM experiences WHERE id IN ({marks}) ORDER BY id"  # noqa: S608 - a constant
-        return await self.database.run(lambda connection: _read(connection, query, *ids))
+    async def named(self, names: Collection[str]) -> list[Experience]:
+        """Return those that changes of SELF.md cite by these names and that are still kept."""
+        return await self.database.run(lambda connection: named(connection, names))
 
     async def integrate(self, ids: Collection[int], version: str) -> None:
         """These were before the SOUL when it changed SELF.md; `version` names the change."""
@@ -106,6 +104,14 @@ class ExperienceLog:
             return False
         preference = (await self.consents.of([new.did])).get(new.did)
         return preference is not None and preference.inference != "deny"
+
+
+def named(connection: sqlite3.Connection, names: Collection[str]) -> list[Experience]:
+    """Return the experiences of these names, as a step of a caller's transaction."""
+    ids = [int(name[1:]) for name in names if name[:1] == "e" and name[1:].isdecimal()]
+    marks = ", ".join("?" for _ in ids)
+    query = f"SELECT {_ROW} FROM experiences WHERE id IN ({marks}) ORDER BY id"  # noqa: S608 - a constant
+    return _read(connection, query, *ids)
 
 
 def _is_repeated(connection: sqlite3.Connection, new: NewExperience, about: str, since: str) -> bool:

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import json
 import sqlite3
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import Literal
+from typing import Any, Literal
 
 from common.clock import Clock, iso
 from modules.runtime.database.database import Database
@@ -52,7 +52,7 @@ class WorkTable:
         """Return the newest rows of a kind whose key begins with `key_prefix`, settled or not."""
         query = (
             f"SELECT {_COLUMNS} FROM work WHERE kind = ? AND substr(key, 1, ?) = ?"  # noqa: S608 - a constant
-            " ORDER BY created_at DESC, id DESC LIMIT ?"
+            " ORDER BY id DESC LIMIT ?"
         )
         values = (kind, len(key_prefix), key_prefix, limit)
         return await self.database.run(lambda connection: _items(connection, query, values))
@@ -72,6 +72,12 @@ class WorkTable:
         until = iso(self.clock.now() + timedelta(seconds=max(seconds, 0.0)))
         statement = "UPDATE work SET not_before = ?, attempts = attempts + ? WHERE id = ? AND state = 'pending'"
         await self.database.run(lambda connection: connection.execute(statement, (until, int(counts), item.id)))
+
+    async def hasten(self, item: WorkItem, payload: Mapping[str, Any]) -> None:
+        """Make a waiting row due now, with another payload."""
+        statement = "UPDATE work SET not_before = '', payload = ? WHERE id = ? AND state = 'pending'"
+        values = (json.dumps(dict(payload), ensure_ascii=False), item.id)
+        await self.database.run(lambda connection: connection.execute(statement, values))
 
     async def settle(self, item: WorkItem, state: Literal["done", "dropped"], outcome: str) -> None:
         """Record what became of a row, and forget those settled long ago."""

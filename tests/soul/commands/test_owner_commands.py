@@ -191,6 +191,7 @@ def terminal_of(life: RunningSoul) -> Commands:
         onboarding=services.knowledge.onboarding,
         reply_limits=life.app.lives.bluesky_state.reply_limits,
         names=services.pinned_names,
+        work=services.work,
         ended=asyncio.Event(),
     ).all()
 

@@ -3,6 +3,7 @@
 import { setAvatars, setText } from "./dom.js";
 import { Drafts } from "./drafts.js";
 import { Feed } from "./feed.js";
+import { Growing } from "./growing.js";
 import { People } from "./people.js";
 import { Places } from "./places.js";
 import { Room } from "./room.js";
@@ -32,6 +33,7 @@ if (town.room) {
 }
 const helpers = { point: (uri) => feed.point(uri), author: (uri) => feed.author(uri), news: (text) => setText(news, text) };
 const people = new People(document.getElementById("people"), helpers);
+const growing = new Growing(document.getElementById("growing-selves"));
 const drafts = new Drafts(document.getElementById("drafts"), helpers);
 const write = postBox({ label: "Say something as you", hint: "Ask them something, or tell them what you saw today.", replyTo: null, names });
 document.getElementById("write").append(write.form);
@@ -67,7 +69,7 @@ on("people", (told) => {
   const before = residents.length;
   residents = told;
   if (residents.length !== before) write.refresh();
-}, (told) => people.show(told), (told) => drafts.show(told), (told) => feed.tick(told));
+}, (told) => people.show(told), (told) => drafts.show(told), (told) => growing.show(told), (told) => feed.tick(told));
 on("room", (rows) => room?.show(rows));
 on("work", (told) => work?.show(told));
 on("present", (present) => room?.showPresent(present));

@@ -1,0 +1,53 @@
+"""`soul reflect` and `/reflect`: a look back at the owner's word, at whatever hour."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from pathlib import Path
+
+from common.clock import Clock, SystemClock
+from modules.lives.growth.perceive import add_reflection
+from modules.lives.growth.types import KIND
+from modules.runtime.database.database import Database
+from modules.runtime.home import Home, lock_holder
+from modules.services.work.table import WorkTable
+from soul.commands.at_hand import at_hand
+from soul.terminal.output import write_lines
+
+_WHY = "the owner asked for it"
+_OUTCOMES = {
+    "changed": "SELF.md is changed; `soul self diff` shows how, and `soul self log` why",
+    "held": "A change of SELF.md waits for your yes: `soul self held`",
+    "unchanged": "It found nothing that lasts; SELF.md is as it was",
+}
+
+
+def run_reflect(root: Path) -> None:
+    """Leave a row of work for the SOUL, and say when it is taken up. Raises `ConfigError` before the first life."""
+    settings, home = at_hand(root)
+    asyncio.run(_leave(home, settings.soul_timezone))
+    is_awake = lock_holder(home) is not None
+    write_lines("It looks back within a minute" if is_awake else "It looks back when it wakes")
+
+
+async def reflect_now(table: WorkTable, clock: Clock, timezone: str) -> str:
+    """Leave the row; return its key."""
+    return await add_reflection(table, clock, timezone, _WHY, forced=True)
+
+
+async def outcome_lines(table: WorkTable, key: str) -> Sequence[str]:
+    """Return what became of it."""
+    item = await table.get(KIND, key)
+    if item is None or item.state == "pending":
+        return ["It has not looked back yet; it tries again within half an hour, and the journal says why"]
+    return [_OUTCOMES.get(item.outcome, f"It looked back: {item.outcome}")]
+
+
+async def _leave(home: Home, timezone: str) -> None:
+    database = await Database.beside(home.database)
+    try:
+        clock = SystemClock()
+        await reflect_now(WorkTable(database, clock), clock, timezone)
+    finally:
+        await database.close()
