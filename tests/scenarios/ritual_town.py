@@ -11,6 +11,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 from adapters.github.types import Repo
+from common.clock import parse_iso
 from common.facts import PostFacts, QuestionFacts
 from common.files import write_atomic
 from modules.runtime.console import SilentConsole
@@ -43,6 +44,19 @@ _VIEWS = {
     "linden": "Nobody checked the zero of the staff since the repair in October, so I doubt the twelve.",
     "hazel": "Two loggers disagree by a constant, which smells of a settled pile and no weather at all.",
 }
+_SEEN = (
+    "the ferry's wake reached the staff",
+    "the mole gauge stood high in a dead calm",
+    "two loggers differ by a hand",
+    "the barometer fell before noon",
+    "weed hides the lower marks",
+    "spring tide came a day early",
+    "somebody moved the float",
+    "the paper chart shows a gap at dawn",
+    "ice pinned the needle for an hour",
+    "the river ran brown and fast",
+    "a gull sits on the sensor",
+)
 
 
 @dataclass
@@ -185,17 +199,16 @@ def think(request: ChatRequest) -> Completion:
     about, names = request.facts.about, {offer.name for offer in request.offers}
     name = request.facts.agent.handle.removesuffix(".test")
     if isinstance(about, QuestionFacts) and "open_ritual" in names:
-        count = len(about.fields["earlier"]) + 1
+        count = (parse_iso(request.facts.at).date() - MONDAY.date()).days + 1
         named = " ".join(f"@{handle}" for handle in about.fields["invited"])
         owner = "".join(f" The owner says: {line}" for line in about.fields["owner"])
-        earlier = f" I thought {_number(count - 1)}, and no longer do." if count > 1 else ""
-        text = (
-            f"{RITUAL}, entry {_number(count)}: the gauge is {count} cm high.{earlier}{owner} {named} what moved first?"
-        )
-        return call("open_ritual", text=text)
+        seen = _SEEN[count % len(_SEEN)]
+        earlier = f" Last time I held that {_SEEN[(count - 1) % len(_SEEN)]}; I no longer do." if count > 1 else ""
+        said = f"{RITUAL}, entry {_number(count)}: {seen}.{earlier}{owner}"
+        return call("open_ritual", text=f"{said} {named} what moved first?")
     if isinstance(about, QuestionFacts) and "write_memo" in names:
-        (part,), said = about.fields["part"], about.fields["said"]
-        body = f"As {part}: of {len(said)} posts I keep the first. {_VIEWS[name]}"
+        (part,), heard = about.fields["part"], about.fields["said"]
+        body = f"As {part}: of {len(heard)} posts I keep the first. {_VIEWS[name]}"
         return call("write_memo", title=f"What {name} keeps", body=body)
     if isinstance(about, PostFacts) and about.ritual and "bluesky_reply" in names:
         day = about.text.partition("entry ")[2].partition(":")[0]
@@ -206,7 +219,7 @@ def think(request: ChatRequest) -> Completion:
 
 
 def _number(count: int) -> str:
-    words = ("none", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "eleven")
+    words = ("none", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "eleven", "twelve")
     return words[count]
 
 

@@ -23,6 +23,7 @@ from modules.services.agent.tools.types import OwnerRequest, Turn
 from modules.services.agent.turn.loop import TurnResult
 from modules.services.agent.turn.runner import TurnRunner
 from modules.services.pictures.choosing import ChosenPicture, PictureChooser
+from modules.services.rituals.rituals import CONTEXT_SKILL
 
 _RESPONSE_TOOLS = ("bluesky_reply", "bluesky_like", "graceful_exit", "stay_silent")
 _REPLY_WITH_PICTURE = "bluesky_reply_picture"
@@ -174,11 +175,13 @@ class Responder:
         theirs = {"conversation": self._skills.section(_SKILL, "No Conversation"), "picture": "", **said}
         today = spoken(local(self._clock.now(), self._me.timezone))
         message = self._skills.render(_SKILL, _TEMPLATE, **about, **theirs, today=today)
-        bare = self._skills.render(_SKILL, _TEMPLATE, **about, **dict.fromkeys((*theirs, "today"), ""))
+        # NOTE(self): what we said in earlier runs of a ritual stands in its context, and may be taken up again.
+        bare = self._skills.render(_SKILL, _TEMPLATE, **(about | dict.fromkeys((*theirs, "today", "ritual"), "")))
         templates = [self._skills.section(_SKILL, name) for name in _OWN_SECTIONS]
-        others = (("core", "Ground Rules"), ("shared-picture", "For a Reply"), ("bluesky-tools", "Done"))
+        others = [("core", "Ground Rules"), ("shared-picture", "For a Reply"), ("bluesky-tools", "Done")]
+        others += [(CONTEXT_SKILL, name) for name in ("Ritual Thread Context", "Role Guidance")]
         templates += [self._skills.section(*one) for one in others]
-        told = [about["relationship"], about["notes"], about["ritual"], bare]
+        told = [about["relationship"], about["notes"], bare]
         return _Words(message, scaffold_of(templates, told))
 
 

@@ -10,13 +10,13 @@ from adapters.atproto.client import Atproto
 from adapters.github.client import GitHub
 from common.settings import Settings
 from modules.lives.rituals.memo import MemoHandler
-from modules.lives.rituals.opening import OPENING_KIND, OpeningHandler
+from modules.lives.rituals.opening import OpeningHandler
 from modules.lives.rituals.perceive import RitualPerceiver, new_opening
 from modules.lives.rituals.writing import RitualWriter, WritingServices
 from modules.services.agent.prompt.prompter import Prompter
 from modules.services.outbox.outbox import Outbox
 from modules.services.rights.preferences import Preferences
-from modules.services.rituals.policy import ritual_key
+from modules.services.rituals.policy import OPENING_KIND, ritual_key
 from modules.services.rituals.rituals import Rituals
 from modules.services.work.table import WorkTable
 from modules.services.work.types import Handler

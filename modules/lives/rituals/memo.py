@@ -24,6 +24,7 @@ from modules.services.outbox.types import Intent, ProposedAction
 from modules.services.rights.policy import may_stand_in_prompt
 from modules.services.rights.preferences import Preferences
 from modules.services.rituals.policy import (
+    MEMO_KIND,
     RITUAL_PROMPT_RUNS,
     memo_mark,
     memo_title,
@@ -37,7 +38,6 @@ from modules.services.work.types import Disposition, Handler, WorkItem
 from modules.services.workspaces.trust import WorkspaceTrust
 from modules.services.workspaces.watched import WatchedWorkspaces
 
-MEMO_KIND = "ritual-memo"
 _MOST_TRIES = 3
 _LOOK_AGAIN_S, _HELD_AGAIN_S = 60.0, 3600.0
 _THREAD_DEPTH, _POST_CHARS, _MOST_POSTS = 6, 400, 40

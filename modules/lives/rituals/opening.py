@@ -8,32 +8,33 @@ from datetime import date
 
 from adapters.atproto.client import Atproto
 from adapters.github.client import GitHub
-from adapters.github.parse_url import parse_github_url
+from adapters.github.types import Repo
 from common.constants import MINUTE_MS, SECOND_MS
 from common.result import Err
 from common.text.untrusted import one_line
 from modules.lives.rituals.writing import OpeningRequest, RitualWriter
 from modules.services.agent.identity.self_mechanics import DailyRitual
 from modules.services.outbox.bodies import PostBody
+from modules.services.outbox.github_bodies import IssueBody, IssueCommentBody
 from modules.services.outbox.outbox import Outbox
 from modules.services.outbox.senders.bluesky import record_uri
 from modules.services.outbox.types import Intent, ProposedAction
-from modules.services.rituals.policy import RITUAL_PROMPT_RUNS, note_of
+from modules.services.rituals.policy import (
+    OPENING_KIND,
+    RITUAL_PROMPT_RUNS,
+    memo_cause,
+    note_of,
+    opening_cause,
+)
 from modules.services.rituals.rituals import Rituals
 from modules.services.rituals.types import RitualRun
 from modules.services.work.types import Disposition, Handler, WorkItem
 from modules.services.workspaces.trust import WorkspaceTrust
 
-OPENING_KIND = "ritual"
 MOST_OPENING_TRIES = 2
 OPENING_AGAIN_S = 30 * MINUTE_MS / SECOND_MS
 
 _MOST_OWNER_LINES, _OWNER_CHARS = 3, 300
-
-
-def opening_cause(key: str, day: date) -> str:
-    """Return the cause of the opening post of a ritual on a local date, by which the outbox knows it."""
-    return f"{OPENING_KIND}:{key}/{day.isoformat()}"
 
 
 @dataclass
@@ -114,12 +115,21 @@ class OpeningHandler(Handler):
 
     async def _owner_said(self, runs: Sequence[RitualRun]) -> list[str]:
         """Return what the owner said to our newest artefact since it was written; nothing where that cannot be read."""
-        newest = next((run for run in runs if run.artefact_url), None)
-        place = parse_github_url(newest.artefact_url) if newest else None
-        if newest is None or place is None:
+        place = next(filter(None, [await self._place_of(run) for run in runs if run.artefact_url]), None)
+        if place is None:
             return []
-        comments, people = await self.github.list_comments(place.place, place.number), await self.trust.people()
+        comments, people = await self.github.list_comments(*place), await self.trust.people()
         if isinstance(comments, Err):
             return []
         theirs = [one.body for one in comments.data if people.is_owner(one.account)]
         return [one_line(text, _OWNER_CHARS) for text in theirs[-_MOST_OWNER_LINES:]]
+
+    async def _place_of(self, run: RitualRun) -> tuple[Repo, int] | None:
+        """Return the issue in which our artefact of a run stands."""
+        for intent in await self.outbox.by_cause(memo_cause(run.key, run.day)):
+            body = intent.body
+            if intent.state == "done" and isinstance(body, IssueBody | IssueCommentBody):
+                owner, _, name = body.repo.partition("/")
+                number = body.number if isinstance(body, IssueCommentBody) else int(intent.result_cid or 0)
+                return Repo(owner, name), number
+        return None

@@ -8,13 +8,11 @@ from datetime import date, datetime, timedelta
 
 from common.clock import Clock, parse_iso
 from common.constants import HOUR_MS, MINUTE_MS
-from modules.lives.rituals.memo import MEMO_KIND
-from modules.lives.rituals.opening import OPENING_KIND, opening_cause
 from modules.runtime.scheduler.policy import peers_before
 from modules.services.agent.identity.self_mechanics import DailyRitual
 from modules.services.outbox.outbox import Outbox
 from modules.services.outbox.types import Intent
-from modules.services.rituals.policy import handles_of, note_of
+from modules.services.rituals.policy import MEMO_KIND, OPENING_KIND, handles_of, note_of, opening_cause
 from modules.services.rituals.rituals import Rituals
 from modules.services.rituals.types import RitualRun
 from modules.services.work.table import WorkTable

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import re
 from collections.abc import Collection, Sequence
+from datetime import date
 
 from adapters.atproto.richtext import detect_mentions
 from adapters.github.types import Repo
@@ -16,6 +17,8 @@ from modules.services.agent.identity.self_mechanics import DailyRitual
 from modules.services.agent.skills.work_contracts import MemoProblem, OpeningProblem
 from modules.services.rituals.types import Part, RitualRun
 
+OPENING_KIND, MEMO_KIND = "ritual", "ritual-memo"
+"""The kinds of work: to open a ritual on a date, and to write down what came of it."""
 RITUAL_HISTORY_MAX = 30
 RITUAL_RECOGNITION_RUNS = 7
 RITUAL_PROMPT_RUNS = 5
@@ -38,6 +41,16 @@ def ritual_role(agent_name: str, thread_uri: str) -> Part:
 def ritual_key(name: str) -> str:
     """Return what identifies a ritual, however its name is written."""
     return create_slug(name)
+
+
+def opening_cause(key: str, day: date) -> str:
+    """Return the cause of the opening post of a ritual on a local date, by which the outbox knows it."""
+    return f"{OPENING_KIND}:{key}/{day.isoformat()}"
+
+
+def memo_cause(key: str, day: date) -> str:
+    """Return the cause of our artefact of a run."""
+    return f"{MEMO_KIND}:{key}/{day.isoformat()}"
 
 
 def handles_of(ritual: DailyRitual, *, without: str = "") -> list[str]:
