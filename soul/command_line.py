@@ -153,6 +153,19 @@ def drafts(
 
 
 @app.command(cls=Command)
+def rituals(
+    *,
+    limit: Annotated[int, typer.Option("--limit", min=1, max=30, help="How many runs of each.")] = 5,
+    home: Home = Path(),
+    json: Json = False,
+) -> None:
+    """Its rituals: when each opens next, who took part in its runs, and what came of them; also while it runs."""
+    from soul.commands.rituals import run_rituals  # noqa: PLC0415 - only this command needs it
+
+    run_rituals(home, limit=limit, as_json=json)
+
+
+@app.command(cls=Command)
 def mute(
     who: options.Muted = "",
     *,

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Collection, Sequence
+from functools import partial
 
 from pydantic import TypeAdapter, ValidationError
 
 from common.clock import Clock
 from common.errors import SoulError
 from common.settings import Settings
+from modules.lives.rituals.life import RitualLife
 from modules.runtime.budget.report import lines as budget_lines
 from modules.runtime.budget.report import report_of
 from modules.runtime.budget.types import Caps
@@ -26,10 +28,12 @@ from modules.services.outbox.leaving import leaving
 from modules.services.outbox.outbox import Outbox
 from modules.services.own_feed.reply_limits import Audience, LimitProblem, ReplyLimits
 from modules.services.pinned_names.store import PinnedNames
+from modules.services.work.loop import WorkLoop
 from modules.services.work.table import WorkTable
 from soul.commands.draft_lines import meant, numbered_lines, with_answered
 from soul.commands.pause import pause, resume, resumed_lines
 from soul.commands.reflect import outcome_lines, reflect_now
+from soul.commands.rituals import started_lines
 from soul.commands.status import look, status_lines
 from soul.terminal.commands import OTHERWISE, Command, Commands
 
@@ -59,8 +63,10 @@ class OwnerCommands:
         reply_limits: ReplyLimits,
         names: PinnedNames,
         work: WorkTable,
+        rituals: RitualLife,
         ended: asyncio.Event,
     ) -> None:
+        self._rituals = rituals
         self._settings = settings
         self._home = home
         self._clock = clock
@@ -95,6 +101,7 @@ class OwnerCommands:
                 self.replies,
             ),
             Command("trust NAME", "accept that this name is somebody else now than when it was first seen", self.trust),
+            Command("ritual NAME", "open a ritual of SELF.md now, unless it was opened today", self.ritual),
             Command("why URL", "the story of a post, an act or a silence", self.why),
             Command(
                 "new",
@@ -175,6 +182,10 @@ class OwnerCommands:
         if isinstance(limited, str):
             raise SoulError(_NO_LIMIT[limited], remedy="/help shows how it is written.")
         return [] if limited.accepted else [f"That cannot be done: {limited.reason}"]
+
+    async def ritual(self, rest: str) -> Sequence[str]:
+        started = await self._rituals.start(_one(rest, "ritual"), partial(self._scheduler.run_guarded, WorkLoop.name))
+        return started_lines(started)
 
     async def why(self, rest: str) -> Sequence[str]:
         return await why.tell(self._database, _one(rest, "why"), self._settings.soul_timezone)

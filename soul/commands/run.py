@@ -192,6 +192,7 @@ def _commands_of(app: App, ended: asyncio.Event) -> OwnerCommands:
         reply_limits=app.lives.bluesky_state.reply_limits,
         names=services.pinned_names,
         work=services.work,
+        rituals=app.lives.rituals,
         ended=ended,
     )
 

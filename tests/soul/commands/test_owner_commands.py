@@ -192,6 +192,7 @@ def terminal_of(life: RunningSoul) -> Commands:
         reply_limits=life.app.lives.bluesky_state.reply_limits,
         names=services.pinned_names,
         work=services.work,
+        rituals=life.app.lives.rituals,
         ended=asyncio.Event(),
     ).all()
 

@@ -1,0 +1,135 @@
+"""`soul rituals`: the rituals of SELF.md, when each opens next, and what came of its runs; the SOUL may be awake."""
+
+from __future__ import annotations
+
+import asyncio
+import sqlite3
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+from common.clock import SystemClock, local
+from modules.lives.rituals.life import Started
+from modules.runtime.database.database import Database
+from modules.runtime.home import Home, read_self
+from modules.services.agent.identity.self_document import extract_from_self
+from modules.services.agent.identity.self_mechanics import DailyRitual
+from modules.services.commitments.naming import web_url
+from modules.services.inbox import received
+from modules.services.rituals import store
+from modules.services.rituals.policy import ritual_key, ritual_role
+from modules.services.rituals.types import RitualRun
+from soul.commands.at_hand import at_hand
+from soul.terminal.output import printable, write_json, write_lines
+
+_NONE = "SELF.md names no ritual; docs/behaviour.md tells how one is written"
+
+
+@dataclass(frozen=True, slots=True)
+class _Kept:
+    """All runs, the newest first; the handles of people; the local moment; and our name."""
+
+    runs: Sequence[RitualRun]
+    names: Mapping[str, str]
+    now: datetime
+    agent_name: str
+
+
+def run_rituals(root: Path, *, limit: int, as_json: bool) -> None:
+    """Print them, each with its newest runs."""
+    settings, home = at_hand(root)
+    listed = {ritual_key(one.name): one for one in reversed(extract_from_self(read_self(home)).daily_rituals)}
+    runs, names = asyncio.run(_kept(home))
+    now = local(SystemClock().now(), settings.soul_timezone)
+    kept = _Kept(runs, names, now, settings.agent_name)
+    facts = [_facts(one, kept, limit) for one in reversed(listed.values())]
+    if as_json:
+        write_json(facts)
+    elif not facts:
+        write_lines(_NONE)
+    for one in [] if as_json else facts:
+        write_lines(*_lines(one))
+
+
+def started_lines(started: Started) -> Sequence[str]:
+    """What the owner is told of a ritual that they started by hand."""
+    name, about = started.name, started.about
+    match started.code:
+        case "unknown":
+            return [f"SELF.md names no ritual {name}" + (f"; it names: {about}" if about else "")]
+        case "runs-already":
+            return [f"{name} was opened today already: {web_url(about) or about}"]
+        case "opened":
+            return [f"{name} is open: {web_url(about) or about}"]
+        case "waits":
+            return [f"{name} could not be opened just now; it is tried again at {about}"]
+        case "not-opened":
+            return [f"{name} was not opened ({about}); `soul why` and the journal tell more"]
+
+
+async def _kept(home: Home) -> tuple[list[RitualRun], dict[str, str]]:
+    """The runs, the newest first, and the handles of those who opened them or took part."""
+    if not home.database.exists():
+        return [], {}
+    database = await Database.beside(home.database)
+    try:
+        return await database.read(_read)
+    finally:
+        await database.close()
+
+
+def _read(connection: sqlite3.Connection) -> tuple[list[RitualRun], dict[str, str]]:
+    runs = store.all_runs(connection)
+    people = {did for run in runs for did in (run.opener, *run.took_part)}
+    return runs, {did: handle for did in people if (handle := received.latest_handle(connection, did))}
+
+
+def _facts(ritual: DailyRitual, kept: _Kept, limit: int) -> dict[str, Any]:
+    own, names = [run for run in kept.runs if run.key == ritual_key(ritual.name)], kept.names
+    return {
+        "name": ritual.name,
+        "schedule": ritual.schedule,
+        "workspace": ritual.workspace,
+        "role": ritual.role,
+        "participants": list(ritual.participants),
+        "next": _next(ritual, own, kept.now),
+        "runs": [
+            {
+                "date": run.day.isoformat(),
+                "openedBy": "us" if run.role == "initiator" else f"@{names.get(run.opener, run.opener)}",
+                "part": ritual_role(kept.agent_name, run.thread_uri),
+                "tookPart": [f"@{names.get(did, did)}" for did in run.took_part],
+                "thread": web_url(run.thread_uri),
+                "artefact": run.artefact_url,
+                "note": run.note,
+            }
+            for run in own[:limit]
+        ],
+    }
+
+
+def _next(ritual: DailyRitual, runs: Sequence[RitualRun], now: datetime) -> str | None:
+    """Return when it opens next, in local time; None where its schedule is not understood."""
+    schedule = ritual.when
+    if schedule is None:
+        return None
+    today = now.date()
+    is_today = schedule.is_on(today) and all(run.day != today for run in runs)
+    day = today if is_today else schedule.next_date(today)
+    return f"{schedule.opens_at(day):%a %Y-%m-%d %H:%M}"
+
+
+def _lines(one: dict[str, Any]) -> Iterator[str]:
+    yield printable(f"{one['name']}  [{one['schedule']}]  {one['workspace']}  ({one['role']})")
+    yield f"  next: {one['next'] or 'never, for its schedule is not understood'}"
+    if one["participants"]:
+        yield printable(f"  with: {', '.join(one['participants'])}")
+    for run in one["runs"]:
+        others = f", with {', '.join(run['tookPart'])}" if run["tookPart"] else ""
+        yield printable(f"  {run['date']}  opened by {run['openedBy']}, as {run['part']}{others}")
+        for link in filter(None, (run["thread"], run["artefact"])):
+            yield f"              {link}"
+        if run["note"]:
+            yield printable(f"              {run['note']}")

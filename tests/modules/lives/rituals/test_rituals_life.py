@@ -1,0 +1,79 @@
+"""What one SOUL does with its rituals: once a day, with those who agreed, at most two tries, never more than asked."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from datetime import timedelta
+from pathlib import Path
+
+import pytest
+
+from common.files import write_atomic
+from soul.commands.rituals import run_rituals, started_lines
+from tests.running_town import call
+from tests.scenarios.ritual_town import MONDAY, QUAY, RITUAL, RitualTown, open_ritual_town, think
+from town.model.types import ChatRequest, Completion
+
+
+async def start(town: RitualTown, name: str) -> str:
+    app = town.souls["rowan"].app
+    started = await app.lives.rituals.start(name, lambda: app.scheduler.run_guarded("work"))
+    assert started_lines(started)
+    return started.code
+
+
+async def test_a_ritual_started_by_hand_is_that_of_the_day(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    async with open_ritual_town(tmp_path, ("rowan",)) as town:
+        assert await start(town, "Garden walk") == "unknown"
+        assert await start(town, "harbour WATCH") == "opened"
+        assert await start(town, RITUAL) == "runs-already"
+        await town.live(40, step_s=1200)
+        assert len(town.openings()) == 1
+        await asyncio.to_thread(run_rituals, town.souls["rowan"].home.root, limit=5, as_json=True)
+        (shown,) = json.loads(capsys.readouterr().out)
+        assert (shown["name"], shown["workspace"], len(shown["runs"])) == (RITUAL, QUAY.name, 1)
+        assert shown["runs"][0]["thread"].endswith(town.openings()[0].rpartition("/")[2])
+
+
+async def test_who_only_talks_takes_part_in_words_and_writes_no_memo(tmp_path: Path) -> None:
+    async with open_ritual_town(tmp_path, ("rowan", "wren"), social_only=frozenset({"wren"})) as town:
+        town.clock.stride(600)
+        await town.live(75, step_s=900)
+        ((_, answers),) = town.threads()
+        assert [who for who, _ in answers] == ["wren"]
+        assert [town.authors_of(memo) for memo in town.memos] == [["rowan"]]
+
+
+async def test_nobody_is_named_who_did_not_agree_and_no_stranger_opens_a_ritual(tmp_path: Path) -> None:
+    async with open_ritual_town(tmp_path, ("rowan",)) as town:
+        home = town.souls["rowan"].home
+        write_atomic(home.self_md, home.self_md.read_text().replace("@rowan.test", "@eve.test, @kit.test"))
+        stranger = town.account("ida")
+        town.network.post_as(stranger, f"@rowan.test {RITUAL} in {QUAY.name}: which gauge lies today?")
+        town.clock.stride(600)
+        await town.live(30, step_s=900)
+        assert town.openings() == [town.network.posts(10)[-1].uri]
+        assert await town.souls["rowan"].app.services.rituals.runs.latest("harbour-watch", 9) == []
+
+
+async def test_two_tries_a_day_are_the_most_and_the_next_day_begins_anew(tmp_path: Path) -> None:
+    tries = 0
+
+    def speechless(request: ChatRequest) -> Completion:
+        nonlocal tries
+        if "open_ritual" in {offer.name for offer in request.offers}:
+            tries += 1
+            return call("open_ritual", text=f"{RITUAL}. Nothing is asked.")
+        return think(request)
+
+    async with open_ritual_town(tmp_path, ("rowan",)) as town:
+        town.mind.answer = speechless
+        town.clock.stride(600)
+        await town.live(180, step_s=1800)
+        asked_twice_each = 4
+        assert (tries, town.openings()) == (asked_twice_each, [])
+        town.sleep_until(MONDAY + timedelta(days=1, minutes=20))
+        town.mind.answer = think
+        await town.live(15, step_s=900)
+        assert len(town.openings()) == 1
