@@ -21,6 +21,7 @@ ASKS = {
     "modules/services/own_feed/announcement.py",
     "modules/services/agent/one_sentence.py",
     "modules/services/agent/verdicts.py",
+    "modules/lives/rituals/writing.py",
     "modules/lives/workspaces/documents/compose.py",
     "modules/services/plans/compose.py",
     "modules/services/plans/missing.py",
