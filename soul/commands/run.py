@@ -15,9 +15,10 @@ from pathlib import Path
 
 from common.clock import Clock, SystemClock, span
 from common.env_keys import refuse_unknown_keys
-from common.errors import ConfigError, DiskFull, Fatal, SoulError
+from common.errors import ConfigError, DiskFull, Fatal, HomeLocked, SoulError
 from common.files import storage_error, write_atomic
 from common.settings import Settings, load_settings
+from modules.runtime.crash_loop import forget_starts
 from modules.runtime.home import Home, HomeLock
 from modules.runtime.scheduler.attention import IDLE
 from modules.runtime.stages import Stage
@@ -147,6 +148,9 @@ async def _until(ended: asyncio.Event, app: App, terminal: PlainConsole, *, take
     try:
         if await _logs_in(app, ended, take_over=take_over):
             await app.run(ended)
+    except HomeLocked:
+        forget_starts(app.services.home.memory)  # it stopped beside another copy, and is in no trouble
+        raise
     finally:
         talk.cancel()
         await asyncio.gather(talk, return_exceptions=True)

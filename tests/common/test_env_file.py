@@ -9,6 +9,8 @@ import pytest
 from common.env_file import given
 from common.errors import ConfigError
 from common.settings import load_settings
+from soul.commands.init import fill_env
+from soul.resources import template
 from tests.common.test_settings import REQUIRED, write_env
 
 
@@ -29,6 +31,14 @@ def test_only_what_is_in_single_quotes_is_taken_to_the_letter(
     monkeypatch.setenv("SOUL_TEST_NAME", "rowan")
     write_env(tmp_path, {"A_VALUE": written})
     assert given(tmp_path).values.get("a_value") == value
+
+
+@pytest.mark.parametrize("password", ["a${HOME}b", "it's ${X}", "\\'", "a\\n#b", ' "c"=\\', "$(id)`id`"])
+def test_what_init_was_told_is_read_back_to_the_letter(tmp_path: Path, password: str) -> None:
+    (tmp_path / ".env").write_text(fill_env(template(".env.example"), {"AGENT_BLUESKY_PASSWORD": password}))
+    found = given(tmp_path)
+    assert found.values["agent_bluesky_password"] == password
+    assert found.problems == ()
 
 
 def test_a_mark_at_the_beginning_hides_no_variable(tmp_path: Path) -> None:

@@ -225,6 +225,7 @@ async def test_a_copy_stops_with_one_line_while_the_first_lives_and_begins_at_on
         one_clear_line(ended, code=1)
         assert "@rowan.test" in ended.complaints[0]
         assert "--take-over" in ended.remedies[0]
+        assert not (copied / ".memory" / "starts.json").exists(), "its starts are no sign of trouble"
         first.send_signal(signal.SIGINT)
         await first.wait()
     async with started("run", "--home", str(copied)) as second:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import platform
 import uuid
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -52,12 +53,13 @@ class Lease:
 
 
 def identity_of(folder: Path, did: str) -> HomeIdentity:
-    """Return who we are: the folder is known by machine, path and inode, so a copy of it is another."""
-    machine, boot = _content(_MACHINE_ID), _content(_BOOT_ID)
+    """Return who we are: the folder is known by machine and path, so a copy of it is another."""
+    # NOTE(self): a container often has no id of a machine; its name then tells one from another.
+    machine, boot = _content(_MACHINE_ID) or platform.node(), _content(_BOOT_ID)
     return HomeIdentity(
         machine=_hash(did, machine),
         boot=_hash(did, machine, boot),
-        home=_hash(did, machine, str(folder.resolve()), str(folder.stat().st_ino)),
+        home=_hash(did, machine, str(folder.resolve())),
     )
 
 
@@ -100,7 +102,7 @@ def _content(path: Path) -> str:
     try:
         return path.read_text(encoding="utf-8").strip()
     except OSError:
-        return ""  # where the system has no such file, the folder alone tells homes apart
+        return ""
 
 
 def _hash(*parts: str) -> str:

@@ -1,4 +1,4 @@
-"""The owner asks about their own data, on Bluesky and by message; so does a visitor who uses the owner's account."""
+"""The owner who asks about their own data is told what there is and which command does it; a visitor is anybody."""
 
 from __future__ import annotations
 
