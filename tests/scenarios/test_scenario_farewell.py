@@ -29,7 +29,7 @@ async def test_a_conversation_is_left_with_one_warm_line_or_with_a_like_and_stay
         await soul.look()
         asked = len(town.mind.asked)
         above = next((post.uri for post in town.network.posts() if post.text == WARM), last)
-        for words in ("Bye!", "Thanks again, see you"):
+        for words in ("Bye!", "Thanks again, see you soon"):
             soul.passes(90)
             above, _ = town.network.post_as(kit, words, reply_to_uri=above)
             await soul.look()
