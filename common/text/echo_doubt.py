@@ -53,7 +53,8 @@ def _may_differ(one: tuple[str, ...], two: tuple[str, ...]) -> bool:
     new, gone = Counter(mine) - Counter(theirs), Counter(theirs) - Counter(mine)
     if len(set(mine) & set(theirs)) < _FEWEST_SHARED:
         return False
-    turns = not new and not gone and _PASSIVE not in {*one, *two} and _exchanges(mine, theirs)
+    passive = (_PASSIVE in one) != (_PASSIVE in two)
+    turns = not new and not gone and (passive or (_PASSIVE not in one and _exchanges(mine, theirs)))
     compares = _COMPARING in one and _COMPARING in two and bool(new or gone)
     denies = sum(word in _DENIALS for word in one) != sum(word in _DENIALS for word in two)
     counts = any(stem[0].isdigit() for stem in (*new, *gone))

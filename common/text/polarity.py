@@ -68,6 +68,7 @@ _PAIRS = frozenset(
     if len(pair.split()) > 1
 )  # fmt: skip
 _FUNCTION_WORDS_WITH_OPPOSITES = frozenset({"more", "most", "all", "in", "out"})
+_ARTICLES = frozenset({"the", "a", "an"})
 _SYMMETRIC = frozenset({"and", "or", "nor", "with", "as", "well", "equals", "is", "are"})
 """Words that may stand between two others that change places, and say the same."""
 _MESSAGES_REMEMBERED = 256
@@ -121,7 +122,7 @@ def contradicts(message: str, other: str) -> bool:
 def swaps_roles(message: str, other: str) -> bool:
     """Whether the only difference is that two parts changed places around a third: who does it to whom, or when.
 
-    A clause that moves to the other end says the same, and so do two things joined by "and".
+    A clause that moves to the other end says the same, and so do two things, or two clauses, joined by "and".
     """
     one, two = (_SWAPPED_WORD.findall(normalize_quotes(text).lower())[:_SWAPPED_WORDS] for text in (message, other))
     if one == two or sorted(one) != sorted(two):
@@ -130,13 +131,14 @@ def swaps_roles(message: str, other: str) -> bool:
     last = next(place for place in range(len(one), 0, -1) if one[place - 1] != two[place - 1])
     one, two = one[first:last], two[first:last]
     size = len(one)
-    for front in range(1, size):
-        for back in range(1, size - front):
-            middle = one[front : size - back]
-            turned = [*one[size - back :], *middle, *one[:front]] == two
-            if turned and not _SYMMETRIC.issuperset(middle):
-                return True
-    return False
+    middles = [
+        one[front : size - back]
+        for front in range(1, size)
+        for back in range(1, size - front)
+        if [*one[size - back :], *one[front : size - back], *one[:front]] == two
+    ]
+    joints = [[word for word in middle if word not in _ARTICLES] for middle in middles]
+    return bool(middles) and not any(joint and _SYMMETRIC.issuperset(joint) for joint in joints)
 
 
 def spell_denials(text: str) -> str:

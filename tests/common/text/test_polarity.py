@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from common.text.echo import find_semantic_echo_ensemble
+from common.text.echo_doubt import doubtful_echo
 from common.text.polarity import contradicts
 
 REVIEWS = "Design reviews feel rushed lately"
@@ -73,6 +74,10 @@ CONTRADICTIONS = [
     ("The queue keeps three copies of each message", "The queue keeps seven copies of each message"),
 ]
 REPETITIONS = [
+    (
+        "The beams carry the roof and the roof protects the beams.",
+        "The roof protects the beams and the beams carry the roof.",
+    ),
     ("One that cannot fail is worse than none", "Worse than none is one that cannot fail"),
     ("Nobody reads a thousand lines with care", "A thousand lines are read with care by nobody"),
     ("Do not verify checksums before rotating backups", "Don't verify checksums before rotating backups"),
@@ -133,3 +138,9 @@ def test_a_short_paraphrase_in_nearly_the_same_words_is_an_echo(said: str, again
 )
 def test_a_short_message_with_another_point_is_none(said: str, other: str) -> None:
     assert not find_semantic_echo_ensemble(other, [REVIEWS, said], [REVIEWS, said]).is_echo
+
+
+def test_roles_that_a_passive_may_have_turned_round_are_in_doubt() -> None:
+    for turned in ("The server is trusted by the client.", "The client trusts the server."):
+        assert doubtful_echo(turned, ["The server trusts the client."])
+    assert not doubtful_echo("Tin is loved by the rain.", ["Tin is by the rain loved."])
