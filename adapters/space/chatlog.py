@@ -25,6 +25,7 @@ SPACE_LOG_ROTATION_MAX_BYTES = 52_428_800
 
 KEPT_PARTS = 5
 _CHUNK_BYTES = 64 * 1024
+_MOST_UNREADABLE = 1_000
 _ID = re.compile(r"[A-Za-z0-9_-]{16,64}")
 _ID_BYTES = 16
 
@@ -110,15 +111,16 @@ class ChatLog:
             self._complain(error)
 
     def get_recent_history(self, limit: int = 200) -> list[LogEntry]:
-        """Returns the last `limit` entries, oldest first; unreadable lines count, but are left out."""
+        """Returns the last `limit` entries, oldest first; up to 1,000 more that cannot be read are passed over."""
+        most = max(limit, 0)
         parts = (self.path, self._part(1))
-        lines = islice(chain.from_iterable(_lines_backwards(part) for part in parts), max(limit, 0))
+        lines = islice(chain.from_iterable(_lines_backwards(part) for part in parts), most + _MOST_UNREADABLE)
+        readable = (entry for line in lines if (entry := _entry(line)) is not None)
         try:
-            entries = [_entry(line) for line in lines]
+            return list(islice(readable, most))[::-1]
         except OSError as error:
             self._complain(error)
             return []
-        return [entry for entry in reversed(entries) if entry is not None]
 
     def close(self) -> None:
         """Closes the file; `append` opens it again."""

@@ -65,7 +65,7 @@ def test_long_lines_of_wide_signs_are_put_together_over_the_seams_of_reading(tmp
     log.close()
 
 
-def test_lines_that_cannot_be_read_count_but_are_left_out(tmp_path: Path) -> None:
+def test_lines_that_cannot_be_read_take_no_place_of_others(tmp_path: Path) -> None:
     log = ChatLog(tmp_path)
     log.append(entry(1))
     log.close()
@@ -74,7 +74,10 @@ def test_lines_that_cannot_be_read_count_but_are_left_out(tmp_path: Path) -> Non
     log.append(entry(2))
     log.close()
     assert contents(log) == ["entry 1", "entry 2"]
-    assert contents(log, 3) == ["entry 2"]
+    assert contents(log, 2) == ["entry 1", "entry 2"]
+    with log.path.open("ab") as file:
+        file.write(b"?\n" * 2_000)
+    assert contents(log, 2) == []
 
 
 def odd_lines() -> list[str]:
