@@ -72,8 +72,6 @@ FORMS: Mapping[str, PhraseForm] = {
     "github.task_abandoned": _optional(
         "number count", LONG_CHARS, "**task {{number}}**", "has failed", "times", "will not be retried"
     ),
-    "github.task_reset": _optional("number title reason"),
-    "github.pr_closed": _optional("reason"),
     "github.plan_superseded": _optional("url"),
     "github.plan_carried_over": _optional("url tasks"),
     "github.plan_unread": _optional("lines"),
@@ -106,14 +104,13 @@ FORMS: Mapping[str, PhraseForm] = {
 
 
 VOICED: tuple[tuple[str, ...], ...] = (
-    (*(key for key in FORMS if key.startswith(("fulfillment.", "space."))), "task_claim", "github.plan_synthesized"),
+    (*(key for key in FORMS if key.startswith(("fulfillment.", "space."))), "task_claim"),
     tuple(key for key in FORMS if key.startswith("github.task_")),
     tuple(key for key in FORMS if key.startswith("task_problem.")),
     tuple(key for key in FORMS if key.startswith("document_problem.")),
     (
         "github.plan_complete",
         "github.workspace_finished",
-        "github.pr_closed",
         "github.plan_superseded",
         "github.issue_done",
         "github.issue_stale_closed",

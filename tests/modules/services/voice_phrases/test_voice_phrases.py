@@ -78,14 +78,14 @@ async def test_the_file_counts_at_once_and_a_broken_one_is_told_of_once(running_
 
 async def test_a_new_voice_in_self_md_gives_new_texts_once(running_town: RunningTown) -> None:
     home = running_town.make_home("rowan", AGENT_GITHUB_USERNAME="sh-rowan")
-    running_town.mind.answer = writing(fulfillment__default=OURS, github__pr_closed="Closed.")
+    running_town.mind.answer = writing(fulfillment__default=OURS, github__plan_superseded="Closed.")
     async with awake(home) as life:
         await becomes(life, VOICE)
         await becomes(life, VOICE, purpose="To listen.")
         assert life.app.services.phrases.phrase("fulfillment.default", url=LINK) == f"It is there, dear: {LINK}"
         (line,) = await told(life)
         assert line.startswith("The voice phrases are written anew")
-        assert line.endswith("as they were: github.pr_closed lacks {{reason}}")
+        assert line.endswith("as they were: github.plan_superseded lacks {{url}}")
     async with awake(home) as life:
         await becomes(life, VOICE, purpose="To rest.")
     assert len(running_town.mind.asked) == len(VOICED)
@@ -94,7 +94,8 @@ async def test_a_new_voice_in_self_md_gives_new_texts_once(running_town: Running
     held = json.loads(home.voice_phrases.read_text(encoding="utf-8"))
     assert held["version"] == 1
     assert held["generatedAt"]
-    assert held["github"]["pr_closed"] == DEFAULTS["github.pr_closed"], "a text that lost its placeholder is refused"
+    kept, default = held["github"]["plan_superseded"], DEFAULTS["github.plan_superseded"]
+    assert kept == default, "a text that lost its placeholder is refused"
 
 
 @pytest.mark.parametrize(
