@@ -116,7 +116,7 @@ class BlueskyTools:
                     return ToolResult(revision, is_error=True, data={"draft": text})
             subject.revisions.invitation = check.confidence
             if not check.has_invitation:
-                whole = add_invitation(text, self._prompts.invitations("Direct"), most)
+                whole = add_invitation(text, self._prompts.invitations("Direct"), most, subject.said)
                 subject.revisions.invitation = "none" if whole == text else "added"
                 text = whole
         published = await self._publisher.post(

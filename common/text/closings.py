@@ -37,7 +37,9 @@ _PRAISE = r"""
     |thoughtful|fascinating|cool|good|fair)\ (?:point|question|answer|reply|message|one|work|job|stuff|idea|put)
   | great | nice | perfect | awesome | wonderful | excellent | amazing | lovely | brilliant | fantastic | interesting
   | beautiful | cool | sounds\ (?:good|great) | makes\ sense | all\ good | love\ (?:it|this|that)
-  | well\ said | spot\ on | congrat(?:s|ulations) | bravo
+  | well\ said | spot\ on
+  | (?:that|it)\ means\ (?:a\ lot|so\ much) | glad\ (?:we\ talked|it\ helps|it\ helped|you\ liked\ it)
+  | congrat(?:s|ulations) | bravo
 """
 _AGREEMENT = r"""
     agreed? | exactly | absolutely | definitely | totally | indeed | likewise | (?:so|very)\ true | same\ here
@@ -53,7 +55,7 @@ _FAREWELL = r"""
   | stop(?:ping)?\ here | closing\ (?:on\ my\ (?:side|end)|the\ loop|this)
   | let'?s\ keep\ the\ rest\ in\ (?:the\ )?\p{L}+
   | tag\ (?:me\ |us\ )?(?:on|in|when)(?:\ \p{L}+){1,3} | wait\ for\ the\ (?:\p{L}+\ )?PRs?
-  | looking\ forward | can'?t\ wait | (?:do\ not|don'?t)\ (?:keep\ )?loop(?:ing)?
+  | looking\ forward(?:\ to\ (?:it|more))? | can'?t\ wait | (?:do\ not|don'?t)\ (?:keep\ )?loop(?:ing)?
   | (?:that's|that\ is)\ (?:all|enough) | enough\ for\ (?:today|now)
   | (?:gotta|(?:have|got|need)\ to|must|should)\ (?:run|go)
 """

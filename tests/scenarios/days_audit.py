@@ -14,12 +14,23 @@ from datetime import datetime, timedelta
 from adapters.atproto.records import FOLLOW, LIKE, POST
 from adapters.atproto.types import Post
 from common.clock import parse_iso
-from modules.lives.bluesky.expression_policy import check_invitation
+from modules.lives.bluesky.expression_policy import ENDINGS_APART, check_invitation
+from modules.services.agent.skills.contracts import SKILL_CONTRACTS
+from modules.services.agent.skills.skills import Skills
 from modules.services.peers.identity_post import IDENTITY_POST_MARKER
 from tests.kept_prompts import KeptPrompt
+from tests.project import ROOT
 from tests.scenarios.days_people import DENIES_LATER, HONOURED_WITHIN, Asked, People
 from tests.scenarios.days_town import DaysSoul, DaysTown
 
+ENDINGS = tuple(
+    line.removeprefix("- ").strip()
+    for line in Skills.load(ROOT / "skills", SKILL_CONTRACTS)
+    .subsection("expression-prompts", "Invitation Prompts", "Direct")
+    .splitlines()
+    if line.startswith("- ")
+)
+"""What is put after a thought that invites nobody."""
 _LAST_ANSWERS = timedelta(hours=8)
 _MOST_ALIKE = 0.6
 _SHARED_BY_ALL = frozenset(["a", "the", "and", "it", "which", "would", "you", "pick", "or"])
@@ -101,9 +112,15 @@ class Days:
         return found
 
     def without_invitation(self) -> list[str]:
-        """Their words, without the source of a picture."""
-        said = (post.text.partition("\n\nSource: ")[0] for name in self.town.souls for post in self.own_posts(name))
-        return [text for text in said if not _invites(text)]
+        """Their words, without the source of a picture, but for those soon after one that was given an invitation."""
+        found = []
+        for name in self.town.souls:
+            said = [post.text.partition("\n\nSource: ")[0] for post in self.own_posts(name)]
+            for place, text in enumerate(said):
+                before = said[max(0, place - ENDINGS_APART) : place]
+                if not _invites(text) and not any(one.rstrip().endswith(ENDINGS) for one in before):
+                    found.append(text)
+        return found
 
     def pictures(self) -> list[Shown]:
         """The pictures of all SOULs' posts and replies, oldest first, with their files on the network."""

@@ -247,11 +247,22 @@ def check_invitation(draft: str) -> InvitationCheck:
     return next((check for applies, check in rules if applies), _NOTHING)
 
 
-def add_invitation(draft: str, invitations: Sequence[str], most: int = PORTABLE_MAX_GRAPHEMES) -> str:
+ENDINGS_APART = 4
+"""So many of our posts after one that was given an invitation are left without."""
+
+
+def add_invitation(
+    draft: str, invitations: Sequence[str], most: int = PORTABLE_MAX_GRAPHEMES, said: Sequence[str] = ()
+) -> str:
     """`draft` with one of `invitations` after it, if one fits `most` characters; else `draft` as it is.
 
-    The same words get the same invitation, so that they still count as said before.
+    None is added where one of the latest of `said`, our posts from the newest on, ends in one: a feed in which every
+    post asks for an answer tires its readers. The same words get the same invitation, so that they still count as said
+    before.
     """
+    endings = tuple(one.strip() for one in invitations)
+    if any(one.rstrip().endswith(endings) for one in said[:ENDINGS_APART]):
+        return draft
     wholes = [f"{draft.rstrip()} {one.strip()}" for one in invitations]
     fitting = [whole for whole in wholes if grapheme_len(whole) <= most]
     return fitting[int(dedup_key(draft), 16) % len(fitting)] if fitting else draft

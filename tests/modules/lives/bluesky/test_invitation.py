@@ -104,3 +104,10 @@ def test_each_invitation_that_may_be_added_invites() -> None:
     offered = Prompts(Skills.load(ROOT / "skills", SKILL_CONTRACTS)).invitations("Direct")
     assert len(offered) >= 5
     assert all(check_invitation(f"Rivers are patient. {one}").has_invitation for one in offered)
+
+
+def test_of_five_thoughts_that_invite_nobody_one_is_given_an_invitation() -> None:
+    said: list[str] = []
+    for number in range(10):
+        said.insert(0, add_invitation(f"Thought {number}.", ["Anyone else?", "How about you?"], said=said))
+    assert [text.endswith("?") for text in reversed(said)] == [number % 5 == 0 for number in range(10)]
