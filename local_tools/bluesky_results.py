@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from common.text.graphemes import fit_post_text, grapheme_len, leading_sentences, truncate_graphemes
 from local_tools.bluesky_turns import add_sentence, told_account
-from modules.lives.bluesky.types import MadeThing, ThreadTurn, tells_link
+from modules.lives.bluesky.types import MadeThing, ThreadTurn
+from modules.services.plans.wishes import tells_link
 from modules.services.voice_phrases.store import Phrase
 
 _WORDS_CHARS = 90

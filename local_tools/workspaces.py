@@ -36,6 +36,7 @@ from modules.services.plans.compose import read_plan
 from modules.services.plans.parse import TITLE_MARK
 from modules.services.plans.standing import standing_plan
 from modules.services.plans.tasks import PLAN_LABEL, plan_labels
+from modules.services.plans.wishes import Wish, wish_mark
 from modules.services.workspaces.own import Creation, WorkspaceRequest
 from modules.services.workspaces.sentinel import FINISHED_LABEL, SENTINEL_PREFIX, SUMMARY_CHARS, sentinel_in
 
@@ -135,7 +136,8 @@ class WorkspaceTools:
         if isinstance(repo, ToolResult):
             return repo
         github = self._services.github
-        stands = await standing_plan(github, repo, self._services.clock.now())
+        wish = _wish(args, turn.subject) if isinstance(turn.subject, ThreadTurn) else None
+        stands = await standing_plan(github, repo, self._services.clock.now(), wish)
         if isinstance(stands, Err):
             return self._acting.unread(stands.error)
         if stands.data and stands.data.state == "open":
@@ -146,7 +148,8 @@ class WorkspaceTools:
         checks = tuple(check for one in args.verification if (check := one_line(one, _TITLE_CHARS)))
         plan = await complete_plan(replace(plan, verification=checks), repo, github, self._services.skills)
         made = issue_of_plan(plan)
-        issue = _issue(repo, made["title"], made["body"], plan_labels((), "active"))
+        body = f"{made['body']}\n\n{wish_mark(wish.uri)}" if wish else made["body"]
+        issue = _issue(repo, made["title"], body, plan_labels((), "active"))
         sent = await self._acting.send(issue, made["title"], turn)
         if isinstance(sent, ToolResult):
             return sent
@@ -237,6 +240,12 @@ def workspace_tools(services: WorkspaceToolServices) -> Sequence[Tool]:
         act("workspace_finish", FinishInput, handler=tools.finish),
     )
     return tuple(replace(tool, time_limit_s=TIME_LIMIT_S) for tool in made)
+
+
+def _wish(args: PlanInput, subject: ThreadTurn) -> Wish:
+    """Return what the post of a turn asks for."""
+    said = (*subject.said, *subject.revisions.peers_since)
+    return Wish(subject.notification.uri, subject.notification.text, args.title, said)
 
 
 def _issue(repo: Repo, title: str, body: str, labels: tuple[str, ...]) -> IssueBody:

@@ -6,8 +6,14 @@ from collections.abc import AsyncIterator
 
 import pytest
 
+from modules.services.outbox.github_bodies import IssueBody
+from modules.services.outbox.types import ProposedAction
 from modules.services.plans.render import generate_plan_markdown
 from modules.services.plans.types import Plan, Task, TaskStatus
+from modules.services.plans.wishes import wish_mark
+from modules.services.rights import store as rights
+from modules.services.rights import tombstones
+from modules.services.rights.policy import PREFERENCE
 from tests.running_town import RunningTown
 from tests.scenarios.workspace_town import SITE, LivingSoul, WorkspaceTown, open_workspace
 from town.github.values import StoredIssue
@@ -70,6 +76,48 @@ async def test_a_finished_plan_is_told_once_by_whoever_closed_it(place: Workspac
         issue.state = "open"
         await living.look(times=3)
     assert len(place.town.texts("rowan")) == 1
+
+
+@pytest.mark.parametrize("left_alone", ["", "muted", "no reply", "forgotten", "denies"])
+async def test_who_asked_for_a_plan_hears_that_it_stands_and_that_it_is_done(
+    place: WorkspaceTown, left_alone: str
+) -> None:
+    place.town.account("rowan")
+    network, asker = place.town.network, place.town.account("wren")
+    root, _ = network.post_as(place.town.account("kit"), "The tides again.")
+    asked, _ = network.post_as(asker, "@rowan.test could you plan a tide table?", reply_to_uri=root)
+    if left_alone == "denies":
+        network.put(asker, PREFERENCE, "self", {"$type": PREFERENCE, "preferences": {"inference": {"allow": False}}})
+    async with place.living() as living:
+        services = living.soul.app.services
+        await living.soul.look()
+        thread(place, living)
+        body = f"{generate_plan_markdown(OPEN)}\n\n{wish_mark(asked)}"
+        issue = IssueBody(
+            repo=SITE.full_name, title="[PLAN] Tides", body=body, labels=("plan",), about="a plan", text=body
+        )
+        submitted = await services.outbox.submit(ProposedAction(issue, "wish", cause_id=asked, by_owner=True))
+        assert submitted.accepted
+        await living.soul.send()
+        now = services.clock.now()
+        match left_alone:
+            case "muted":
+                await services.database.run(lambda rows: rights.mute(rows, asker, now))
+            case "no reply":
+                await services.database.run(lambda rows: rights.want_no_reply(rows, asker, now))
+            case "forgotten":
+                await services.database.run(lambda rows: tombstones.bury(rows, asker, now, muted=False))
+            case _:
+                pass
+        await living.look(after_s=600, times=3)
+        place.completes("kit", 1)
+        await living.look(after_s=60, times=5)
+        assert place.state(1) == "closed"
+    url = f"{place.url}/{SITE.full_name}/issues/1"
+    told = [f"The plan is here: {url}", f"All of the plan is done: {url}"]
+    assert place.town.texts("rowan") == ([] if left_alone else told)
+    own = [one for one in network.posts(9) if one.author.handle == "rowan.test"]
+    assert {one.reply.root.uri for one in own if one.reply} == (set() if left_alone else {root})
 
 
 @pytest.mark.parametrize(("author", "named"), [("eve", True), ("kit", False)])

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -16,6 +15,7 @@ from common.text.closings import asks, content_words, is_low_value_closing
 from common.text.host_intent import requests
 from modules.lives.bluesky.reply_check import Scaffold
 from modules.services.pictures.choosing import ChosenPicture
+from modules.services.plans.wishes import tells_link
 
 CONVERSATION_RETENTION_MS = 7 * DAY_MS
 CONVERSATION_STALE_RETENTION_MS = 30 * DAY_MS
@@ -258,11 +258,6 @@ class ThreadTurn:
         """Whether nothing is left to tell: the plan lacked nothing, and its link stands in the thread already."""
         found = "" if self.revisions.made else self.revisions.found
         return bool(found) and any(tells_link(text, found) for text in (*self.said, *self.revisions.peers_since))
-
-
-def tells_link(text: str, url: str) -> bool:
-    """Return whether the link stands in a text, and not just one that begins so."""
-    return re.search(rf"{re.escape(url)}(?![\w/])", text) is not None
 
 
 @dataclass(frozen=True, slots=True)

@@ -36,6 +36,7 @@ from modules.services.plans.claimer import Claimer
 from modules.services.plans.lease_store import TaskLeases
 from modules.services.plans.plan_reading import PlanReader
 from modules.services.plans.types import Task
+from modules.services.rights.preferences import Preferences
 from modules.services.workspaces.acting import ActingTurns
 from modules.services.workspaces.own import OwnWorkspace
 from modules.services.workspaces.trust import WorkspaceTrust
@@ -54,6 +55,7 @@ class WorkspaceServices(UpkeepServices, PlanningServices, DocumentServices, Prot
     attention: Attention
     own_workspace: OwnWorkspace
     home: Home
+    preferences: Preferences
     redactor: Redactor
     budget: Budget
     etiquette: Etiquette
@@ -127,6 +129,8 @@ def _thread_news(services: WorkspaceServices, trust: WorkspaceTrust) -> ThreadNe
         outbox=services.outbox,
         workspaces=services.workspaces,
         trust=trust,
+        preferences=services.preferences,
+        skills=services.skills,
         login=services.github.login,
         phrase=services.phrases.phrase,
         redactor=services.redactor,

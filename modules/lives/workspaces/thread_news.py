@@ -1,8 +1,10 @@
-"""Tells in the thread on Bluesky in which a workspace was first named what came of it: our claims, and a finished plan.
+"""Tells in threads on Bluesky what came of a workspace: our claims, and plans that were asked for there.
 
-Each is told once, with a link, below our latest words there. A claim is told at the look after it was won, with its
-pull request where that stands by then; one that came to nothing in between is not told. What is to be told is read from
-the plans in each cycle, and what was told stands in the outbox, so that a crash neither hides nor repeats anything.
+A claim is told in the thread in which the workspace was first named, with its pull request where that stands by then.
+Of a plan that somebody asked for in a post its asker is told below that post: that it stands, unless our answer has the
+link, and that it is done. That is two posts at most; claims in it are not told. Each is told once, with a link, below
+our latest words there. What is to be told is read from the plans in each cycle, and what was told stands in the outbox,
+so that a crash neither hides nor repeats anything.
 """
 
 from __future__ import annotations
@@ -12,6 +14,7 @@ from dataclasses import dataclass
 from datetime import timedelta
 
 from adapters.atproto.client import Atproto
+from adapters.atproto.records import parse_at_uri
 from adapters.github.types import Issue, Repo
 from common.clock import Clock, parse_iso_or_none
 from common.redact import Redactor
@@ -22,11 +25,16 @@ from modules.lives.workspaces.task_comments import plain
 from modules.lives.workspaces.types import FoundPlan, Place, Poll, PolledWorkspace, StepResult
 from modules.runtime.journal.journal import Journal
 from modules.runtime.journal.types import Entry
+from modules.services.agent.skills.skills import Skills
 from modules.services.outbox.bodies import RecordRef, ReplyBody
 from modules.services.outbox.github_bodies import IssueUpdateBody
 from modules.services.outbox.outbox import Outbox
 from modules.services.outbox.types import Intent, ProposedAction
 from modules.services.plans.types import ACTIVE_TASKS, Task
+from modules.services.plans.wishes import tells_link, wish_of
+from modules.services.plans.words import issues_taken_up
+from modules.services.rights.policy import may_stand_in_prompt
+from modules.services.rights.preferences import Preferences
 from modules.services.voice_phrases.store import Phrase
 from modules.services.workspaces.trust import WorkspaceTrust
 from modules.services.workspaces.watched import WatchedWorkspaces
@@ -35,6 +43,8 @@ PLAN_COMPLETE = "plan-complete"
 """The key under which `PlanStanding` closes a plan, and says why."""
 
 _TOLD_WITHIN = timedelta(hours=24)
+_ANSWERED_WITHIN = timedelta(minutes=5)
+"""How long an answer that tells of a plan is waited for."""
 _LOOKED_AT = 200
 _TITLE_CHARS = 80
 _UNSENT = frozenset({"pending", "sending", "held"})
@@ -42,11 +52,26 @@ _UNSENT = frozenset({"pending", "sending", "held"})
 
 @dataclass(frozen=True, slots=True)
 class News:
-    """Something to be told of a workspace; `key` names it for good."""
+    """Something to be told of a workspace; `key` names it for good.
+
+    `asked` is the post that asked for it, "" for what is told in the thread of the workspace. What the thread says
+    already, the link `url`, is not told.
+    """
 
     repo: Repo
     key: str
     text: str
+    asked: str = ""
+    url: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class _Place:
+    """Where it is told: the thread that begins with `root`, below `parent`; `told_to` is the DID of who asked."""
+
+    root: RecordRef
+    parent: RecordRef
+    told_to: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,6 +82,8 @@ class ThreadNews:
     outbox: Outbox
     workspaces: WatchedWorkspaces
     trust: WorkspaceTrust
+    preferences: Preferences
+    skills: Skills
     login: str
     phrase: Phrase
     redactor: Redactor
@@ -70,13 +97,14 @@ class ThreadNews:
     async def run(self, poll: Poll) -> StepResult:
         """Tell the next thing in each thread."""
         news = [one for polled in poll.workspaces for one in await self._claims(polled)]
+        news += [one for polled in poll.workspaces for one in await self._standing(polled)]
         news += await self._finished()
         told: set[str] = set()
         for one in news:
             watched = self.workspaces.get(one.repo)
-            root = (watched.discovered_in_thread if watched else None) or ""
-            if root and root not in told and not await self.outbox.by_cause(one.key) and await self._tell(one, root):
-                told.add(root)
+            asked = one.asked or (watched.discovered_in_thread if watched else None) or ""
+            if asked and asked not in told and not await self.outbox.by_cause(one.key) and await self._tell(one, asked):
+                told.add(asked)
         return StepResult(note=f"{len(told)} told in a thread" if told else "")
 
     async def _claims(self, polled: PolledWorkspace) -> list[News]:
@@ -84,7 +112,7 @@ class ThreadNews:
         if not polled.watched.discovered_in_thread or not polled.plans:
             return []
         trusted = await self.trust.accounts(polled.repo)
-        plans = [plan for plan in polled.plans if trusted.covers(plan.issue.account)]
+        plans = [one for one in polled.plans if trusted.covers(one.issue.account) and not wish_of(one.issue.body)]
         return [self._claim(polled, plan, task) for plan in plans for task in _held_by(self.login, plan)]
 
     def _claim(self, polled: PolledWorkspace, plan: FoundPlan, task: Task) -> News:
@@ -94,40 +122,90 @@ class ThreadNews:
         key = f"thread-claim:{plan.repo.full_name.lower()}#{plan.number}/task-{task.number}"
         return News(plan.repo, key, fit_post_text(text, (pull or plan.issue).html_url))
 
+    async def _standing(self, polled: PolledWorkspace) -> list[News]:
+        """The plans that we made lately of what was asked for on Bluesky."""
+        news = []
+        for plan in polled.plans:
+            made = await self.outbox.opened(plan.issue.html_url)
+            sent_at = parse_iso_or_none(made.first_sent_at) if made else None
+            age = self.clock.now() - sent_at if sent_at else _TOLD_WITHIN
+            if made is None or not _ANSWERED_WITHIN <= age < _TOLD_WITHIN:
+                continue
+            url, asked = plan.issue.html_url, _post_in(made.cause_id)
+            phrase = "bluesky.plan_made" if asked else "github.plan_synthesized"
+            asked = asked or await self._asked_for_issues(polled, plan)
+            if asked:
+                key = f"thread-plan:{plan.repo.full_name.lower()}#{plan.number}"
+                news.append(News(plan.repo, key, self.phrase(phrase, url=url), asked, url))
+        return news
+
+    async def _asked_for_issues(self, polled: PolledWorkspace, plan: FoundPlan) -> str:
+        """The post that asked for the first issue that a plan is for, where we opened that; "" for none."""
+        numbers = issues_taken_up(plan.plan, self.skills)
+        urls = {one.number: one.html_url for one in polled.issues}
+        for number in numbers:
+            opened = await self.outbox.opened(urls[number]) if number in urls else None
+            if opened and (asked := _post_in(opened.cause_id)):
+                return asked
+        return ""
+
     async def _finished(self) -> list[News]:
         """The plans that we closed lately because all of their tasks are done."""
-        closed = (one for one in await self.outbox.of_kind("issue_update", _LOOKED_AT) if self._is_finished_plan(one))
-        return [self._end(one.body, one.result_uri or "") for one in closed if isinstance(one.body, IssueUpdateBody)]
+        news = []
+        for one in await self.outbox.of_kind("issue_update", _LOOKED_AT):
+            if isinstance(one.body, IssueUpdateBody) and self._is_finished_plan(one):
+                made = await self.outbox.opened(one.result_uri or "")
+                news.append(self._end(one.body, one.result_uri or "", _post_in(made.cause_id) if made else ""))
+        return news
 
     def _is_finished_plan(self, intent: Intent) -> bool:
         sent_at = parse_iso_or_none(intent.first_sent_at)
         lately = sent_at is not None and self.clock.now() - sent_at < _TOLD_WITHIN
         return lately and intent.state == "done" and intent.target.endswith(f"/{PLAN_COMPLETE}")
 
-    def _end(self, body: IssueUpdateBody, url: str) -> News:
+    def _end(self, body: IssueUpdateBody, url: str, asked: str) -> News:
         owner, _, name = body.repo.partition("/")
         key = f"thread-complete:{body.repo.lower()}#{body.number}"
-        return News(Repo(owner, name), key, self.phrase("bluesky.plan_complete", url=url))
+        return News(Repo(owner, name), key, self.phrase("bluesky.plan_complete", url=url), asked)
 
-    async def _tell(self, news: News, root_uri: str) -> bool:
+    async def _tell(self, news: News, asked: str) -> bool:
         """Hand it to the outbox; return whether it was taken in. Nothing is told while words of ours wait there."""
+        place = await self._place(asked)
+        if place is None or not await self._may_be_told(place.told_to):
+            return False
         ours = [
             one
             for one in await self.outbox.of_kind("reply", _LOOKED_AT)
-            if isinstance(one.body, ReplyBody) and one.body.root.uri == root_uri
+            if isinstance(one.body, ReplyBody) and one.body.root.uri == place.root.uri
         ]
         if any(one.state in _UNSENT for one in ours):
             return False
-        latest = next((one for one in ours if one.state == "done" and one.result_uri and one.result_cid), None)
-        if latest and isinstance(latest.body, ReplyBody):
-            root, parent = latest.body.root, RecordRef(uri=latest.result_uri or "", cid=latest.result_cid or "")
-        elif found := await self._root(root_uri):
-            root = parent = found
-        else:
+        done = [one for one in ours if one.state == "done" and one.result_uri and one.result_cid]
+        if news.url and any(tells_link(one.body.public_text, news.url) for one in done if one.body.public_text):
             return False
-        body = ReplyBody(text=news.text, parent=parent, root=root)
+        latest = next(iter(done), None)
+        parent = RecordRef(uri=latest.result_uri or "", cid=latest.result_cid or "") if latest else place.parent
+        body = ReplyBody(text=news.text, parent=parent, root=place.root, told_to=place.told_to)
         submitted = await self.outbox.submit(ProposedAction(body, once=news.key, cause_id=news.key))
         return submitted.accepted
+
+    async def _may_be_told(self, did: str) -> bool:
+        """Whether somebody may hear of it unasked: who is forgotten, or keeps their posts from AI, hears nothing."""
+        if not did:
+            return False
+        forgotten = await self.preferences.forgotten([did])
+        return did not in forgotten and may_stand_in_prompt((await self.preferences.of([did])).get(did))
+
+    async def _place(self, uri: str) -> _Place | None:
+        """Where the answer to a post hangs; None where the post cannot be read."""
+        at, post = parse_at_uri(uri), await self._root(uri)
+        if at is None or post is None:
+            return None
+        refs = await self.atproto.get_reply_refs(post.uri, post.cid)
+        if isinstance(refs, Err):
+            return None
+        root = RecordRef(uri=refs.data.root.uri, cid=refs.data.root.cid)
+        return _Place(root, post, at.repo)
 
     async def _root(self, uri: str) -> RecordRef | None:
         read = await self.atproto.get_post_thread(uri, 0, 0)
@@ -136,6 +214,11 @@ class ThreadNews:
             await self.journal.record(Entry("error", self.name, summary, line=None, trigger_uri=uri))
             return None
         return RecordRef(uri=read.data.post.uri, cid=read.data.post.cid)
+
+
+def _post_in(cause: str | None) -> str:
+    """The post on Bluesky that caused something, "" for another cause."""
+    return cause if cause and cause.startswith("at://") else ""
 
 
 def _held_by(login: str, plan: FoundPlan) -> Iterator[Task]:

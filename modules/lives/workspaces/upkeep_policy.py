@@ -18,6 +18,7 @@ from modules.services.plans.issues import names_issue
 from modules.services.plans.parse import BODY_MARK, TITLE_MARK
 from modules.services.plans.tasks import PLAN_LABEL, plan_labels
 from modules.services.plans.types import ACTIVE_TASKS, Plan, PlanLabel, Task
+from modules.services.plans.wishes import wish_of
 from modules.services.workspaces.sentinel import FINISHED_LABEL
 from modules.services.workspaces.trust import TrustedAccounts
 
@@ -49,18 +50,19 @@ def duplicates_among(
 ) -> list[Duplicate]:
     """Return which of the open plans of one workspace are needless, the oldest first.
 
-    Plans do the same if they are for the same issue (`issues_of`), or neither is for any. Of those by whom is trusted
-    the one with the most completed and active tasks is kept, the oldest of several. A plan of the owner is never
-    needless.
+    Plans do the same if they are for the same issue (`issues_of`), or neither is for any and both are for the same wish
+    or for none. Of those by whom is trusted the one with the most completed and active tasks is kept, the oldest of
+    several. A plan of the owner is never needless.
     """
-    kept: list[tuple[FoundPlan, frozenset[int]]] = []
+    kept: list[tuple[FoundPlan, frozenset[int], str]] = []
     found: list[Duplicate] = []
     ours = (one for one in plans if trusted.covers(one.issue.account))
     for one in sorted(ours, key=lambda each: (-_begun(each.plan), each.number)):
-        issues = frozenset(issues_of(one.plan))
-        same = next((other for other, theirs in kept if issues & theirs or not issues | theirs), None)
+        issues, wish = frozenset(issues_of(one.plan)), wish_of(one.issue.body)
+        alike = (k for k, theirs, its in kept if issues & theirs or (not issues | theirs and wish == its))
+        same = next(alike, None)
         if same is None:
-            kept.append((one, issues))
+            kept.append((one, issues, wish))
         elif not trusted.is_owner(one.issue.account):
             found.append(Duplicate(one, same, _missing(one.plan, same.plan)))
     return sorted(found, key=lambda each: each.plan.number)

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
+from adapters.atproto.records import parse_at_uri
 from common.errors import Fatal, SoulError
 from modules.runtime.scheduler.attention import Attention
 from modules.services.commitments.acts import announcement_target, origin
@@ -110,7 +111,9 @@ class Announcer:
             return Announced(told=False, reason=str(error), later=True)
         parent = RecordRef(uri=ours.result_uri or "", cid=ours.result_cid or "")
         root = ours.body.root if isinstance(ours.body, ReplyBody) else parent
-        body = ReplyBody(text=text, parent=parent, root=root, commitment_id=commitment.id)
+        at = parse_at_uri(commitment.source_thread_uri)
+        asker = at.repo if at else ""
+        body = ReplyBody(text=text, parent=parent, root=root, commitment_id=commitment.id, told_to=asker)
         return await self._submit(ProposedAction(body, cause_id=commitment.source_thread_uri))
 
     def _plain(self, commitment: QueuedCommitment, url: str) -> str:

@@ -25,6 +25,7 @@ from modules.services.plans.parse import TITLE_MARK
 from modules.services.plans.render import generate_plan_markdown
 from modules.services.plans.standing import pages_of, standing_plan
 from modules.services.plans.types import Plan
+from modules.services.plans.wishes import Wish, wish_mark
 from modules.services.plans.words import plan_words
 from modules.services.workspaces.addresses import WORKSPACE_PREFIX
 
@@ -57,12 +58,13 @@ class PlanMaker:
         if not self._attention.free:
             # NOTE(self): a step that waited here for a slow model would hold up all other commitments.
             return Progress("waits", f"busy with {self._attention.mode}")
-        found = await standing_plan(self._github, repo, self._clock.now())
+        wanted = said(commitment.params, "description", "content") or commitment.description
+        wish = Wish(commitment.source_thread_uri, wanted, title_of(commitment)) if _is_on_bluesky(commitment) else None
+        found = await standing_plan(self._github, repo, self._clock.now(), wish)
         if isinstance(found, Err):
             return Progress("put_off", found.error)
         if found.data is not None:
             return Progress("done", result=plan_result(found.data.number, found.data.html_url) | {"deduplicated": True})
-        wanted = said(commitment.params, "description", "content") or commitment.description
         about = PlanRequest(repo, title_of(commitment), wanted, commitment.source_reply_text)
         try:
             async with self._attention.take(_LOOP):
@@ -74,7 +76,13 @@ class PlanMaker:
         if plan is None:
             return Progress("failed", "the model made no plan that has a task")
         made = issue_of_plan(await complete_plan(plan, repo, self._github, self._skills))
+        if wish:
+            made["body"] += f"\n\n{wish_mark(wish.uri)}"
         return Progress("prepared", result={"owner": repo.owner, "repoName": repo.name, PLAN: made})
+
+
+def _is_on_bluesky(commitment: QueuedCommitment) -> bool:
+    return commitment.source == "bluesky" and commitment.source_thread_uri.startswith("at://")
 
 
 async def complete_plan(plan: Plan, repo: Repo, github: GitHub, skills: Skills, *, beside: Iterable[Plan] = ()) -> Plan:

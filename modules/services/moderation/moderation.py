@@ -21,7 +21,7 @@ from common.result import Err
 from modules.runtime.journal.journal import Journal
 from modules.runtime.journal.types import Entry
 from modules.services.moderation import policy
-from modules.services.outbox.rules.policy import addressee, named_in
+from modules.services.outbox.rules.policy import named_in, who_is_told
 from modules.services.outbox.types import Intent, ProposedAction, Verdict, Wait
 
 READ_AGAIN_S = 24 * 3600.0
@@ -110,4 +110,4 @@ class Moderation:
     def _against(self, act: ProposedAction | Intent, text: str) -> tuple[str, str]:
         if act.by_owner or act.kind == "delete":
             return "", ""
-        return self.why_left_alone((addressee(act), *named_in(text)))
+        return self.why_left_alone((who_is_told(act), *named_in(text)))

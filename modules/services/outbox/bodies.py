@@ -132,12 +132,14 @@ class PostBody(_WithPictures):
 class ReplyBody(_WithPictures):
     """A reply to `parent` in the thread that begins with `root`, with the pictures that it shows.
 
-    `about_rights`: it answers what somebody asked about their own data.
+    `about_rights`: it answers what somebody asked about their own data. `told_to` is the DID of who is told something
+    by a reply below words of our own; "" where who is answered is told.
     """
 
     kind: ClassVar[Literal["reply"]] = "reply"
     parent: RecordRef
     root: RecordRef
+    told_to: StrictStr = ""
     about_rights: StrictBool = False
 
     @property

@@ -209,6 +209,10 @@ class Outbox:
         """The intent that made the record at `uri`."""
         return await self._database.run(lambda connection: store.at_result(connection, uri))
 
+    async def opened(self, url: str) -> Intent | None:
+        """The intent that opened the issue at `url`, where we did."""
+        return await self._database.run(lambda connection: store.opened_at(connection, url))
+
     async def note_undone(self, uri: str) -> None:
         """Note that the record at `uri` was deleted, by whomever: what made it may be done again."""
         await self._database.run(lambda connection: store.mark_undone(connection, uri))

@@ -228,6 +228,11 @@ def about(connection: sqlite3.Connection, intent_id: str, posts: Iterable[str]) 
     return _select(connection, f"id = ? OR cause_id IN ({anew}) OR target IN ({anew})", intent_id, listed, listed)[::-1]
 
 
+def opened_at(connection: sqlite3.Connection, url: str) -> Intent | None:
+    """The intent that opened the issue at `url`."""
+    return next(iter(_select(connection, "kind = 'issue' AND result_uri = ? AND state = 'done'", url)), None)
+
+
 def at_result(connection: sqlite3.Connection, uri: str, *, any_case: bool = False) -> Intent | None:
     """The intent that made what stands at `uri`; with `any_case` capital letters make no difference."""
     return next(iter(_select(connection, f"result_uri = ?{' COLLATE NOCASE' if any_case else ''}", uri)), None)

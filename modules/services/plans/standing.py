@@ -12,6 +12,7 @@ from common.result import ApiResult, Err, Ok
 from modules.services.plans.docs_tasks import AGENTS_PAGE, SCENARIOS_PAGE
 from modules.services.plans.issues import names_issue
 from modules.services.plans.tasks import PLAN_LABEL
+from modules.services.plans.wishes import Wish, plan_for
 
 CLOSED_LATELY = timedelta(days=7)
 _MOST_PLANS = 30
@@ -25,19 +26,24 @@ class Pages:
     has_scenarios_md: bool = False
 
 
-async def standing_plan(github: GitHub, repo: Repo, now: datetime) -> ApiResult[Issue | None]:
-    """Return the plan that makes another one needless: the oldest open one, else one that was closed within a week."""
+async def standing_plan(github: GitHub, repo: Repo, now: datetime, wish: Wish | None = None) -> ApiResult[Issue | None]:
+    """Return the plan that makes another one needless: the oldest open one, else one that was closed within a week.
+
+    For a `wish` only a plan of that wish does.
+    """
     since = now - CLOSED_LATELY
     opened = await github.list_issues(repo, labels=(PLAN_LABEL,), limit=_MOST_PLANS)
     if isinstance(opened, Err):
         return opened
-    if plans := [one for one in opened.data if not one.is_pull_request]:
-        return Ok(min(plans, key=lambda one: one.number))
+    plans = sorted((one for one in opened.data if not one.is_pull_request), key=lambda one: one.number)
+    if found := plan_for(wish, plans) if wish else next(iter(plans), None):
+        return Ok(found)
     closed = await github.list_issues(repo, state="closed", labels=(PLAN_LABEL,), since=iso(since), limit=_MOST_PLANS)
     if isinstance(closed, Err):
         return closed
     lately = [one for one in closed.data if not one.is_pull_request and _closed_since(one, since)]
-    return Ok(max(lately, key=lambda one: one.number, default=None))
+    newest = sorted(lately, key=lambda one: -one.number)
+    return Ok(plan_for(wish, newest) if wish else next(iter(newest), None))
 
 
 async def is_planned(github: GitHub, repo: Repo, number: int) -> ApiResult[bool]:

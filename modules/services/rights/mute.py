@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from datetime import datetime
 
 from adapters.atproto.records import parse_at_uri
-from modules.services.outbox.bodies import DirectMessageBody
+from modules.services.outbox.bodies import DirectMessageBody, ReplyBody
 from modules.services.outbox.rules.policy import is_about_rights
 from modules.services.outbox.types import Intent, ProposedAction, Verdict, Wait
 from modules.services.rights import store
@@ -40,6 +40,8 @@ def _left_alone(connection: sqlite3.Connection, act: ProposedAction | Intent) ->
     did = act.body.to if isinstance(act.body, DirectMessageBody) else at.repo if at else act.target
     if act.kind == "delete" or act.by_owner:
         return did, ""
+    if isinstance(act.body, ReplyBody) and act.body.told_to:
+        did = act.body.told_to
     if store.muted_among(connection, [did]):
         return did, _MUTED
     if store.no_reply_among(connection, [did]) and not is_about_rights(act.body):

@@ -14,7 +14,7 @@ from datetime import datetime
 
 from common.settings import Approval
 from modules.services.outbox.github_bodies import OnGitHub
-from modules.services.outbox.rules.policy import addressee, is_ours, named_in, repository
+from modules.services.outbox.rules.policy import addressee, is_ours, named_in, repository, who_is_told
 from modules.services.outbox.rules.types import TrustCircle
 from modules.services.outbox.types import Intent, ProposedAction, Verdict
 
@@ -56,7 +56,7 @@ def judge(approval: Approval, act: ProposedAction | Intent, circle: TrustCircle)
         return Verdict(_NAME, "hold", why, value=approval)
     if place := repository(act):
         return _on_github(approval, act, place, circle)
-    strangers = [who for who in (addressee(act), *named_in(act.body.public_text)) if who and circle.is_stranger(who)]
+    strangers = [who for who in (who_is_told(act), *named_in(act.body.public_text)) if who and circle.is_stranger(who)]
     if strangers:
         return Verdict(_NAME, "hold", f"addressed to a stranger: {', '.join(dict.fromkeys(strangers))}", value=approval)
     return Verdict(_NAME, reason="addressed to nobody but owner and peers", value=approval)

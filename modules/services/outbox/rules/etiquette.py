@@ -131,8 +131,8 @@ class _Look:
             yield self._points(rule, waiting, policy.cost(action.kind))
         if action.kind == "reply":
             asked = policy.ABOUT_RIGHTS if policy.is_about_rights(action.body) else ""
-            yield from self._strangers(policy.addressee(action), asked)
-            yield from self._replies(policy.addressee(action), exempt)
+            yield from self._strangers(policy.who_is_told(action), asked)
+            yield from self._replies(policy.who_is_told(action), exempt)
             if action.text:
                 yield self._same_reply(action.text, asked)
             if notice:

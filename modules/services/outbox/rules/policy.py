@@ -49,6 +49,11 @@ def addressee(act: ProposedAction | Intent) -> str:
     return act.target if act.kind == "follow" else authority(act.target)
 
 
+def who_is_told(act: ProposedAction | Intent) -> str:
+    """Whom an act tells something: whom it reaches, or who is told it by a reply below words of our own."""
+    return (act.body.told_to if isinstance(act.body, ReplyBody) else "") or addressee(act)
+
+
 def thread_root(action: ProposedAction, notice: Notice | None) -> str:
     """The uri of the thread that an act belongs to; "" if that is not known."""
     if isinstance(action.body, ReplyBody):

@@ -10,6 +10,7 @@ import pytest
 from adapters.github.types import Repo
 from modules.runtime.scheduler.policy import peers_before
 from modules.services.plans.parse import parse_plan
+from modules.services.plans.wishes import wish_mark
 from tests.running_town import RunningSoul, RunningTown, awake, call
 from tests.town_github import TownGitHub
 from town.github.values import StoredIssue, StoredRepo
@@ -88,7 +89,7 @@ class Standing:
         """Let the SOUL handle the owner's post; returns the uri of that. `told`: kit told the link before."""
         self.town.mind.answer = mind.respond
         home = self.github.make_home(WORKSPACE_ORG="acme", WORKSPACE_TEMPLATE="acme/site", SOUL_PEERS="kit.test")
-        root = self.ask()
+        root = self.ask(kit_first=None if told else False)
         if told:
             self.answers(root)
         async with awake(home) as life, life.sending():
@@ -226,6 +227,18 @@ async def test_whose_turn_comes_first_waits_for_nobody(standing: Standing) -> No
         life.passes(60)
         await life.look()
     assert mind.steps == ["workspace_create", "plan_create"]
+
+
+async def test_the_open_plan_of_another_wish_stays_and_this_one_gets_its_own(standing: Standing) -> None:
+    body = f"{BODY}\n{wish_mark('at://did:plc:kit/app.bsky.feed.post/1')}"
+    standing.plan.body = body
+    root = await standing.look(mind := Judge([WARN]), told=False)
+    made = standing.repo.issues[2]
+    assert made is not None
+    assert (made.title, wish_mark(root) in (made.body or ""), mind.judged) == ("[PLAN] Mine", True, 0)
+    assert (standing.plan.body, standing.plan.state) == (body, "open")
+    (answer,) = standing.town.texts("rowan")
+    assert f"{standing.github.url}/{SPACE.full_name}/issues/2" in answer
 
 
 @pytest.mark.parametrize("change", ["stranger", "closed"])

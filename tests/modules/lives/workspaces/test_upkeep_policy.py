@@ -23,6 +23,7 @@ from modules.lives.workspaces.upkeep_policy import (
 )
 from modules.services.plans.issues import issues_of
 from modules.services.plans.types import Plan, PlanLabel, Task, TaskStatus
+from modules.services.plans.wishes import wish_mark
 from modules.services.workspaces.trust import TrustedAccounts
 from tests.trusting import account
 
@@ -63,6 +64,16 @@ def test_the_plan_that_is_furthest_stays(plans: list[FoundPlan], kept: int | Non
     found = duplicates_among(plans, TRUSTED, issues_taken_up)
     assert [one.plan.number for one in found] == needless
     assert {one.kept.number for one in found} == ({kept} if needless else set())
+
+
+@pytest.mark.parametrize(("wishes", "needless"), [(("1", "2"), []), (("1", ""), []), (("1", "1"), [2])])
+def test_plans_of_different_wishes_stand_side_by_side(wishes: tuple[str, str], needless: list[int]) -> None:
+    plans = [plan(number, "pending") for number in (1, 2)]
+    marked = [
+        replace(one, issue=replace(one.issue, body=wish_mark(wish) if wish else ""))
+        for one, wish in zip(plans, wishes, strict=True)
+    ]
+    assert [one.plan.number for one in duplicates_among(marked, TRUSTED, issues_taken_up)] == needless
 
 
 def test_only_unfinished_tasks_that_are_missing_are_carried_over() -> None:
