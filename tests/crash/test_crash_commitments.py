@@ -65,7 +65,7 @@ class Work:
         return Counter(issue.title for issue in self.repo.issues.values() if issue)
 
     def news(self) -> Counter[str]:
-        return Counter(line.removeprefix("Done — ").partition(":")[0] for line in self.said)
+        return Counter(line.removeprefix("Done — issue opened: ").partition(":")[0] for line in self.said)
 
 
 @pytest.mark.crash

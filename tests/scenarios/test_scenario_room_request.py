@@ -56,7 +56,8 @@ async def test_of_four_souls_one_opens_the_issue_in_full_and_tells_it_once(
         await society.passes(30)
         (issue,) = society.issues()
         assert BODY in (issue.body or "")
-        assert society.done() == [f"Done — {issue.title}: {society.github_url}/{REPO}/issues/{issue.number}"]
+        url = f"{society.github_url}/{REPO}/issues/{issue.number}"
+        assert society.done() == [f"Done — issue opened: {issue.title}: {url}"]
         claims = {event.name for event in society.host.seen if isinstance(event, Claimed)}
         assert claims == {issue.author.login.removesuffix("-soul")}
 

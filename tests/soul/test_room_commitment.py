@@ -108,5 +108,6 @@ async def test_a_soul_killed_between_its_commitment_and_its_word_opens_one_issue
             await asyncio.sleep(10)
         (issue,) = society.issues()
         assert BODY in (issue.body or "")
-        assert society.done() == [f"Done — {issue.title}: {society.github_url}/{REPO}/issues/{issue.number}"]
+        url = f"{society.github_url}/{REPO}/issues/{issue.number}"
+        assert society.done() == [f"Done — issue opened: {issue.title}: {url}"]
         assert len(society.said()) == len({*society.said()})

@@ -200,6 +200,19 @@ async def test_pages_show_what_was_written_as_text(place: Place) -> None:
         assert "default-src 'none'" in page.headers["content-security-policy"]
 
 
+async def test_a_page_shows_markdown_and_no_hidden_comment(place: Place) -> None:
+    text = (
+        "### Task 1: Water\n**Status:** pending\n\n- [x] beans\n\n"
+        "<!-- soul:intent=7 -->\n\n`<!-- seen -->` [a](javascript:b)"
+    )
+    issue = await place.opened(title="[PLAN] Beans", body=text)
+    page = (await place.http.get(issue["html_url"])).text
+    for shown in ("<h3>Task 1: Water</h3>", "<strong>Status:</strong> pending", "☑ beans", "&lt;!-- seen --&gt;"):
+        assert shown in page
+    assert "soul:intent" not in page
+    assert 'href="javascript' not in page
+
+
 @pytest.mark.parametrize(
     "path", ["/ada/nowhere", "/ada/secret", "/ada/garden/issues/9", "/ada/garden/wiki/1", "/a/b/c"]
 )

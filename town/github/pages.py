@@ -1,20 +1,32 @@
 """The issues and pull requests of the town's GitHub as people read them: a list for each repository, a page for each.
 
-All text is shown as it was written, never as HTML.
+Texts are shown as Markdown, as GitHub shows them: a comment in HTML is hidden, other HTML stands there as written.
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from datetime import datetime
+from functools import cache
 from html import escape
+from typing import Any
 
+from markdown_it import MarkdownIt
+from markdown_it.renderer import RendererHTML
+from markdown_it.rules_core import StateCore
+from markdown_it.token import Token
+
+from common.text.markdown import without_html_comments
 from town.github.values import Account, StoredIssue, StoredPull, StoredRepo
 
+_BOXES: Mapping[str, str] = {"[ ] ": "☐", "[x] ": "☑"}
 POLICY = "default-src 'none'; style-src 'unsafe-inline'"
 _STYLE = (
     "body{font:16px/1.5 system-ui,sans-serif;max-width:46rem;margin:2rem auto;padding:0 1rem}"
     "article{border:1px solid #8885;border-radius:.5rem;margin:1rem 0;padding:.75rem 1rem}"
-    "pre{font:inherit;white-space:pre-wrap;overflow-wrap:anywhere;margin:.5rem 0 0}"
+    "article{overflow-wrap:anywhere}pre,code{font:.9em/1.45 ui-monospace,monospace}pre{white-space:pre-wrap}"
+    "table,td,th{border:1px solid #8885;border-collapse:collapse;padding:.2rem .5rem}"
+    "blockquote{border-left:.25rem solid #8885;margin-left:0;padding-left:1rem}"
     "small{opacity:.75}li{margin:.25rem 0}:root{color-scheme:light dark}"
 )
 
@@ -68,8 +80,31 @@ def _work(pull: StoredPull, diff: str) -> str:
 def _said(author: Account, at: datetime, text: str, anchor: str = "") -> str:
     return (
         f"<article{anchor}><small>{escape(author.login)}, {at:%Y-%m-%d %H:%M} UTC</small>"
-        f"<pre>{escape(text)}</pre></article>"
+        f"{_markdown().render(text)}</article>"
     )
+
+
+@cache
+def _markdown() -> MarkdownIt:
+    """Return what turns a text into HTML that holds none of its own."""
+    markdown = MarkdownIt("commonmark", {"html": True, "breaks": True}).enable(["table", "strikethrough"])
+    markdown.add_render_rule("html_block", _html)
+    markdown.add_render_rule("html_inline", _html)
+    markdown.core.ruler.push("boxes", _draw_boxes)
+    return markdown
+
+
+def _html(_: RendererHTML, tokens: Sequence[Token], place: int, *__: Any) -> str:  # noqa: ANN401 - a rule's form
+    return escape(without_html_comments(tokens[place].content))
+
+
+def _draw_boxes(state: StateCore) -> None:
+    """Let the items of a list of tasks begin with a box."""
+    for item, inner, line in zip(state.tokens, state.tokens[1:], state.tokens[2:], strict=False):
+        if (item.type, inner.type, line.type) == ("list_item_open", "paragraph_open", "inline") and line.children:
+            first = line.children[0]
+            sign = _BOXES.get(first.content[:4].lower()) if first.type == "text" else None
+            first.content = f"{sign} {first.content[4:]}" if sign else first.content
 
 
 def _page(title: str, content: str) -> str:

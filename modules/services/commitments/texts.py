@@ -25,6 +25,7 @@ _URL = re.compile(r"(?:https?://|www\.)[^\s<>/]{1,255}/[^\s<>]{1,2000}", re.IGNO
 # NOTE(self): HTML reads the numbers without a semicolon too. Behind an invisible sign it was done before.
 _AT = re.compile("(?:@|&(?:#0*64(?![0-9]);?+|#x0*40(?![0-9a-f]);?+|commat;))(?!\u200b)", re.IGNORECASE)
 _UNSEEN = "\u200b"
+_DONE_BY = {"create_issue": "issue opened: ", "create_plan": "plan stands: "}
 
 
 def issue_body(commitment: QueuedCommitment, text: str, phrase: Phrase) -> str:
@@ -57,8 +58,12 @@ def numbered_title(title: str, number: int, count: int) -> str:
 
 
 def done_line(commitment: QueuedCommitment, url: str) -> str:
-    """What the room is told: `Done — <title>: <url>`. Other members read this form."""
-    title = one_line(title_of(commitment), ANNOUNCED_CHARS)
+    """What the room is told: `Done — <title>: <url>`, which other members read.
+
+    Of what is only written down, to be done, the words before the title say that.
+    """
+    what = _DONE_BY.get(commitment.type, "")
+    title = f"{what}{one_line(title_of(commitment), ANNOUNCED_CHARS)}"
     return f"Done — {title}: {url}" if url else f"Done — {title}"
 
 

@@ -192,7 +192,7 @@ async def test_who_is_asked_again_for_what_it_made_says_where_it_is(room: Room) 
         again = f"Once more: {REQUEST}"
         await room.says(again, marvin)
         await marvin.check()
-        assert room.host.said("marvin")[1:] == [f"Done — Clock stops: {LINK}"]
+        assert room.host.said("marvin")[1:] == [f"Done — issue opened: Clock stops: {LINK}"]
         assert len(marvin.queued_commitments()) == 1
         assert marvin.space.participation.talk.state.request.fulfilled
 

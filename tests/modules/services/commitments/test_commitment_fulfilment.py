@@ -34,14 +34,14 @@ async def test_a_committed_issue_is_opened_once_and_told_once(soul_in_town: Soul
         )
         assert "<!-- soul:intent=" in (issue.body or "")
         url = f"{soul_in_town.town.url}/acme/site/issues/1"
-        assert await marvin.receives(1) == [f"Done — Release checklist: {url}"]
+        assert await marvin.receives(1) == [f"Done — issue opened: Release checklist: {url}"]
         kept = soul_in_town.status(one)
         assert (kept.status, kept.attempt_count) == ("completed", 1)
         assert kept.result == {"issues": [{"number": 1, "title": "Release checklist", "url": url}], "count": 1}
         assert soul_in_town.town.server.claims == ()
         told = soul_in_town.told()
         assert any(line.startswith("Commitments: 1 pending: create_issue") for line in told)
-        assert any(line.startswith("[space] Fulfillment announced | Done — Release") for line in told)
+        assert any(line.startswith("[space] Fulfillment announced | Done — issue opened: Release") for line in told)
 
 
 async def test_a_new_commitment_is_looked_at_before_any_time_passes(soul_in_town: SoulInTown) -> None:
@@ -154,7 +154,7 @@ async def test_without_a_room_the_work_is_done_and_the_news_waits_for_it(tmp_pat
         soul_in_town.with_room = True
         await soul_in_town.restart()
         await soul_in_town.live(5)
-        assert (await marvin.receives(1))[0].startswith("Done — Release checklist: ")
+        assert (await marvin.receives(1))[0].startswith("Done — issue opened: Release checklist: ")
         await soul_in_town.live(5)
         assert len(marvin.chats) == 1
     await soul_in_town.sleep()

@@ -50,8 +50,8 @@ def test_a_title_is_one_line_that_fits(title: str, number: int, count: int, expe
 
 def test_the_room_hears_the_title_and_never_the_body() -> None:
     long = queued(title="x" * 500, description="the whole body")
-    assert texts.done_line(long, "https://g/1") == f"Done — {'x' * 120}: https://g/1"
-    assert texts.done_line(queued(title="Two\nlines"), "") == "Done — Two lines"
+    assert texts.done_line(long, "https://g/1") == f"Done — issue opened: {'x' * 120}: https://g/1"
+    assert texts.done_line(queued(title="Two\nlines"), "") == "Done — issue opened: Two lines"
 
 
 @pytest.mark.parametrize(("count", "drafts"), [(None, 1), (0, 1), (3, 3), ("2", 2), (99, 5), (True, 1), ("many", 1)])
