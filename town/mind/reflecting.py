@@ -49,14 +49,14 @@ def _grounds(experiences: Sequence[ExperienceFact]) -> list[ExperienceFact]:
 
 
 def _learned(words: Words, cited: Sequence[ExperienceFact]) -> str:
-    """One sentence: what the owner said, the idea that the talks came near, or the longest thing that we said."""
+    """One sentence: what the owner said, or the idea that the talks came near."""
     said = " ".join(one.about for one in cited)
     if cited[0].trust == "owner":
         return words.line("reflected", "heard", about=_short(said))
     if not said:
         return words.line("reflected", "talks")
-    idea = words.match(said, words.own_fields)
-    return words.line("reflected", "said", about=_short(idea.say if idea else said))
+    idea = words.match(said, words.own_fields) or words.next_idea()
+    return words.line("reflected", "said", about=_short(idea.say))
 
 
 def _short(text: str) -> str:

@@ -9,6 +9,7 @@ from common.text.closings import asks
 from modules.lives.bluesky.case_reader import CaseReader
 from modules.lives.bluesky.types import Disposition, Pending
 from modules.services.experiences.log import ExperienceLog
+from modules.services.experiences.own_words import own_words
 from modules.services.experiences.types import ExperienceType, NewExperience
 from modules.services.outbox.outbox import Outbox
 from modules.services.peers.accounts import Relationships
@@ -36,7 +37,8 @@ class PostExperiences:
         if kind is None or disposition.held:
             return
         intent = await self.outbox.get(disposition.intent_id) if disposition.intent_id else None
-        about = disposition.reason if kind == "chose_silence" else intent.body.public_text if intent else ""
+        said = disposition.reason if kind == "chose_silence" else intent.body.public_text if intent else ""
+        about = own_words(said, (post.text, *(one.text for one in item.earlier)))
         trust: Trust = "stranger" if importance == "stranger" else "peer"
         author = post.author
         await self.log.record(

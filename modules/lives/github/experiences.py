@@ -35,6 +35,7 @@ from modules.services.agent.memory.types import MemoryStore, NewMemory
 from modules.services.agent.sessions.distiller import Distiller
 from modules.services.agent.sessions.types import Row, Session
 from modules.services.experiences.log import ExperienceLog
+from modules.services.experiences.own_words import own_words
 from modules.services.experiences.types import ExperienceType, NewExperience
 from modules.services.outbox.bodies import IntentKind
 from modules.services.outbox.github_bodies import IssueCommentBody, OnGitHub, ReactionBody, ReviewBody
@@ -169,7 +170,8 @@ class GitHubExperienceLoop(Loop):
 
     async def _record(self, one: Happening, rows: Sequence[Row], provenance: Provenance) -> None:
         """Write it down as an experience, in our own words alone."""
-        ours = one.own or next((said for row in reversed(rows) if (said := _own_words(row))), "")
+        said = one.own or next((text for row in reversed(rows) if (text := _text(row, is_own=True))), "")
+        ours = own_words(said, (_text(row, is_own=False) for row in rows))
         kind: ExperienceType = "helped_someone" if one.code in _HELPED else "learned_something"
         new = NewExperience(kind, "github", f"github:{one.key}", f"{one.code} at {one.place}: {ours}")
         await self.experiences.record(
@@ -224,11 +226,11 @@ def _row(one: Happening, place: int, author: Account, people: TrustedAccounts, t
     return Row(one.key, place, message.role, message, 0, provenance, one.at)
 
 
-def _own_words(row: Row) -> str:
-    """The text of a row of ours; "" where it is somebody else's."""
+def _text(row: Row, *, is_own: bool) -> str:
+    """The text of a row of ours, or of one of others; else ""."""
     content = row.message.content
     texts = [content] if isinstance(content, str) else [one.text for one in content if isinstance(one, Text)]
-    return " ".join(texts) if row.provenance is Provenance.SELF else ""
+    return " ".join(texts) if (row.provenance is Provenance.SELF) is is_own else ""
 
 
 def _done(intent: Intent) -> Happening | None:
