@@ -36,6 +36,7 @@ _RULE = re.compile(r"^\s*(?:-{3,}|\*{3,}|_{3,})\s*$")
 _BULLET = re.compile(r"^\s*[-*]\s+")
 _SENTENCE_END = re.compile(r"(?<=[.!?])\s+")
 _ABOUT_TOOLS = re.compile(r"\b(?:tools?|function calls?|api|invoke[sd]?|called)\b", re.IGNORECASE)
+_TONE = re.compile(r"(?:[-*]\s+)?tone\s*:\s*(\S.*)", re.IGNORECASE)
 _ESSENCE = "essence"
 _NAMED_VALUE = re.compile(r"^[^\S\n]*[-*][^\S\n]+\*\*([^*\n]+?)[.:!,;]?\*\*", re.MULTILINE)
 _EMPHASIS = re.compile(r"[*_`>]+")
@@ -54,7 +55,9 @@ def build_identity_summary(self_md: str, soul_md: str, recent_work: str) -> Iden
         core_values=tuple(piece for piece in named or _pieces(_prose(soul_md), r"[.,;]") if len(piece) in _VALUE_CHARS)[
             :MOST_ITEMS
         ],
-        current_interests=_items(sections, "current interests", "current interest", "what i want to explore"),
+        current_interests=_items(
+            sections, "current interests", "current interest", "what i want to explore", "current focus"
+        ),
         voice=_voice(sections),
         expertise=_items(sections, "what i'm learning", "recent learnings"),
         recent_work=one_line(recent_work, _WORK_CHARS) or _NO_WORK,
@@ -108,7 +111,10 @@ def _items(sections: dict[str, list[str]], *names: str) -> tuple[str, ...]:
 
 
 def _voice(sections: dict[str, list[str]]) -> str:
-    lines = sections.get("voice", [])
+    """The line that names the tone (`Tone: …`), else the first one."""
+    lines = [_EMPHASIS.sub("", line) for line in sections.get("voice", [])]
+    if tone := next((found[1] for line in lines if (found := _TONE.match(line))), ""):
+        return tone[:_VOICE_CHARS]
     return _BULLET.sub("", lines[0])[:_VOICE_CHARS] if lines else _PLAIN_VOICE
 
 

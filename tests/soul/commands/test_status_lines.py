@@ -97,3 +97,15 @@ def test_times_and_numbers_are_written_in_one_way_and_loops_are_told_by_what_the
         assert words in shown
     for words in ("T12:", ".000Z", "PROSOCHE", "expression-check"):
         assert words not in shown
+
+
+def test_what_goes_wrong_again_and_again_is_told_the_most_frequent_first() -> None:
+    friction = [
+        {"category": "social", "loop": "awareness", "count": 12},
+        {"category": "expression", "loop": "expression", "count": 3},
+    ]
+    growth = {"open": 0, "changes": [], "friction": friction}
+    shown = [line for line in status_lines("rowan", _CALM | {"growth": growth}) if "trouble" in line]
+    assert len(shown) == 1
+    assert shown[0].index("12") < shown[0].index("expression")
+    assert not any("trouble" in line for line in status_lines("rowan", _CALM))

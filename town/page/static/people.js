@@ -8,6 +8,7 @@ const DOING = new Map(Object.entries({
   awareness: "Reading what reached it",
   "expression-check": "Thinking of something to say",
   owner: "Talking with its owner",
+  reflection: "Looking back on what it lived through",
   peers: "Finding words for a neighbour",
 }));
 const ROOM = /^\[space\] /;

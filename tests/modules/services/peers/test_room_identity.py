@@ -42,6 +42,12 @@ def test_a_card_is_read_from_self_and_soul() -> None:
     assert card.soul_essence == ("I mend what others throw away. Patience, care; haste is not mine. Why hurry at all.")
 
 
+def test_a_tone_and_a_focus_are_told_where_they_are_named() -> None:
+    text = "# M\n\n## Current Focus\n\n- moss\n\n## Voice\n\nHow I sound:\n\n- **Tone:** dry, never unkind\n"
+    card = build_identity_summary(text, SOUL, "")
+    assert (card.current_interests, card.voice) == (("moss",), "dry, never unkind")
+
+
 def test_a_card_of_nothing_still_says_something() -> None:
     assert build_identity_summary("", "", "") == IdentitySummary(
         voice="unique voice", recent_work="No recent completed work"
