@@ -60,6 +60,7 @@ class App:
             services,
             pending=lives.bluesky_state.pending,
             conversations=lives.bluesky_state.conversations,
+            rituals=services.rituals,
             expression=lives.bluesky.expression,
             model_budget=services.budget.report,
             standing=services.control.standing,

@@ -67,6 +67,19 @@ _FIELDS: Mapping[str, _Fits] = {
     "pendingNotifications": _count,
     "pendingIntents": _count,
     "conversations": _record(active=_count, concluded=_count),
+    "rituals": _list_of(
+        _record(
+            name=_text,
+            workspace=_text,
+            role=_text,
+            nextAt=_or_nothing(_text),
+            day=_or_nothing(_text),
+            thread=_text,
+            part=_text,
+            note=_text,
+            artefact=_text,
+        )
+    ),
     "ownerMessages": _count,
     "nextExpressionSource": _text,
     "cachedShare": _or_nothing(_share),

@@ -21,6 +21,7 @@ from modules.services.commitments.types import QueuedCommitment
 from modules.services.outbox import store
 from modules.services.outbox.bodies import IntentKind
 from modules.services.outbox.types import Intent
+from modules.services.rituals.rituals import Rituals
 from soul.composition.services import Services
 
 _DECISIONS_SHOWN = 10
@@ -40,6 +41,7 @@ class StatusReport:
     services: Services
     pending: PendingPosts
     conversations: Conversations
+    rituals: Rituals
     expression: Expression
     model_budget: Callable[[], Awaitable[Report]]
     standing: Callable[[], Standing]
@@ -76,6 +78,7 @@ class StatusReport:
             "pendingNotifications": await self.pending.count(),
             "pendingIntents": counts[4],
             "conversations": {"active": go_on, "concluded": concluded},
+            "rituals": await self.rituals.told(),
             "ownerMessages": counts[5],
             "nextExpressionAt": iso(self.expression.next_at) if self.expression.next_at else None,
             "nextExpressionSource": self.expression.next_source,

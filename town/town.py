@@ -85,6 +85,7 @@ async def open_town(
     residents: Sequence[Resident] = RESIDENTS,
     clock: Clock | None = None,
     speed: float = 1.0,
+    with_almanac: bool = False,
 ) -> AsyncIterator[Town]:
     """Open the town and close it again.
 
@@ -96,6 +97,7 @@ async def open_town(
         residents: who lives here.
         clock: the network's time.
         speed: how much faster than the world the fastest resident lives; the limits of its services are so much wider.
+        with_almanac: whether the organisation has a workspace from the beginning, for the residents' ritual.
 
     Raises:
         ConfigError: the port is taken.
@@ -125,7 +127,8 @@ async def open_town(
     async with AsyncExitStack() as stack:
         git_folder = Path(stack.enter_context(TemporaryDirectory(prefix="town-git-")))
         dids = {name: account.did for name, account in accounts.items()}
-        works = await arrange({one.name: one.display_name for one in residents}, dids, time, git_folder)
+        names = {one.name: one.display_name for one in residents}
+        works = await arrange(names, dids, time, git_folder, with_almanac=with_almanac)
         github, repo = works.network, works.square
         room = await stack.enter_async_context(open_room(homes / _ROOM_FOLDER, time, known, Known(VISITOR, "You")))
         gallery_url = await stack.enter_async_context(serve(gallery_app(time)))

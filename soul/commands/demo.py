@@ -90,7 +90,9 @@ async def _show(
     with demo_folder(Path(tempfile.gettempdir())) as folder:
         controls = HomeControls({resident.handle: Home.at(folder / resident.name) for resident in RESIDENTS})
         async with (
-            open_town(port=port, mind=mind, homes=folder, controls=controls, speed=speed * _FASTEST) as town,
+            open_town(
+                port=port, mind=mind, homes=folder, controls=controls, speed=speed * _FASTEST, with_almanac=True
+            ) as town,
             _neighbours() as children,
             _passer_by(town),
         ):

@@ -19,7 +19,7 @@ from modules.services.agent.identity.self_mechanics import DailyRitual
 from modules.services.commitments.naming import web_url
 from modules.services.inbox import received
 from modules.services.rituals import store
-from modules.services.rituals.policy import ritual_key, ritual_role
+from modules.services.rituals.policy import next_opening, ritual_key, ritual_role
 from modules.services.rituals.types import RitualRun
 from soul.commands.at_hand import at_hand
 from soul.terminal.output import printable, write_json, write_lines
@@ -111,14 +111,8 @@ def _facts(ritual: DailyRitual, kept: _Kept, limit: int) -> dict[str, Any]:
 
 
 def _next(ritual: DailyRitual, runs: Sequence[RitualRun], now: datetime) -> str | None:
-    """Return when it opens next, in local time; None where its schedule is not understood."""
-    schedule = ritual.when
-    if schedule is None:
-        return None
-    today = now.date()
-    is_today = schedule.is_on(today) and all(run.day != today for run in runs)
-    day = today if is_today else schedule.next_date(today)
-    return f"{schedule.opens_at(day):%a %Y-%m-%d %H:%M}"
+    moment = next_opening(ritual, {run.day for run in runs}, now)
+    return f"{moment:%a %Y-%m-%d %H:%M}" if moment else None
 
 
 def _lines(one: dict[str, Any]) -> Iterator[str]:

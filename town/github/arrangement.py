@@ -16,6 +16,7 @@ from town.github.values import StoredRepo
 VISITOR_LOGIN = "you"
 ORGANISATION = "town-works"
 TEMPLATE = f"{ORGANISATION}/www-template"
+ALMANAC = f"{ORGANISATION}/www-lil-intdev-almanac"
 _SQUARE = "town-square"
 _README = "# A new page\n\nWhat stands here was copied from the template. The work begins in the issues.\n"
 
@@ -31,12 +32,19 @@ class Arrangement:
     tokens: Mapping[str, str]
 
 
-async def arrange(residents: Mapping[str, str], dids: Mapping[str, str], clock: Clock, git_folder: Path) -> Arrangement:
+async def arrange(
+    residents: Mapping[str, str],
+    dids: Mapping[str, str],
+    clock: Clock,
+    git_folder: Path,
+    *,
+    with_almanac: bool = False,
+) -> Arrangement:
     """Return a GitHub with accounts for the visitor and for `residents`, whose names stand there by login.
 
     The page of each names its account in the network of the town, one of `dids` by login. Everybody is a member of the
-    organisation, so that any of them may make its workspace from the template. Where `git` is not installed, the
-    template stays empty.
+    organisation, so that any of them may make its workspace from the template; `with_almanac` it has one already.
+    Where `git` is not installed, the repositories stay empty.
     """
     network = GitHubNetwork(clock=clock, git_folder=git_folder)
     visitor = network.create_account(VISITOR_LOGIN, name="You")
@@ -49,10 +57,17 @@ async def arrange(residents: Mapping[str, str], dids: Mapping[str, str], clock: 
     network.state.members[ORGANISATION] = {VISITOR_LOGIN, *tokens}
     template = network.create_repo(works, TEMPLATE.partition("/")[2], description="What a workspace begins with.")
     template.is_template = True
-    try:
-        await _fill(network, template)
-    except GitError as error:
-        logger.warning("the template of the town's GitHub is empty: %s", error)
+    filled = [template]
+    if with_almanac:
+        name = ALMANAC.partition("/")[2]
+        filled.append(
+            network.create_repo(works, name, description="What the residents note.", collaborators=list(tokens))
+        )
+    for repo in filled:
+        try:
+            await _fill(network, repo)
+        except GitError as error:
+            logger.warning("%s on the town's GitHub is empty: %s", repo.full_name, error)
     return Arrangement(network, square, tokens)
 
 

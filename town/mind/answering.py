@@ -48,6 +48,8 @@ def answer_post(turn: Turn, about: PostFacts) -> Completion:
     if act == "reply":
         is_first = all(line.who for line in about.thread)
         known["text"] = reply(words, choice, is_first=is_first, pictures=about.pictures)
+        if about.ritual:
+            known["text"] = fit(f"{words.line('ritual_part', about.part)} {known['text']}")
         if about.account:
             known["text"] = fit(f"{words.line('account', username=about.account)} {known['text']}")
     elif choice.intent and choice.intent.act == act and choice.intent.say:

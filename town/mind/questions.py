@@ -10,6 +10,7 @@ from common.facts import QuestionFacts
 from common.text.graphemes import fit_post_text
 from town.mind.bank import stems
 from town.mind.building import missing
+from town.mind.rituals import RITUALS
 from town.mind.turn import Turn
 from town.model.types import Completion, Json
 
@@ -186,6 +187,8 @@ def answer_question(turn: Turn, about: QuestionFacts) -> Completion:
         return turn.call(turn.first_offer.name, {"sentence": words.line(heading, handle=handle, facts=facts)})
     if (handed := _HANDED.get(about.question)) and turn.first_offer:
         return turn.call(turn.first_offer.name, handed(about.fields))
+    if (written := RITUALS.get(about.question)) and turn.first_offer:
+        return turn.call(turn.first_offer.name, written(words, about.fields))
     if about.question == "announcement-post":
         title, url = ("".join(about.fields.get(name, ())) for name in ("title", "url"))
         return Completion(fit_post_text(words.line("announced", title=title), url))

@@ -25,6 +25,7 @@ _SHOWN: Mapping[str, type] = {
     "decisions": list,
     "counts": dict,
     "pendingNotifications": int,
+    "rituals": list,
     "pendingIntents": int,
     "nextExpressionAt": str,
     "troubles": list,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import re
 from collections.abc import Collection, Sequence
-from datetime import date
+from datetime import date, datetime
 
 from adapters.atproto.richtext import detect_mentions
 from adapters.github.types import Repo
@@ -51,6 +51,15 @@ def opening_cause(key: str, day: date) -> str:
 def memo_cause(key: str, day: date) -> str:
     """Return the cause of our artefact of a run."""
     return f"{MEMO_KIND}:{key}/{day.isoformat()}"
+
+
+def next_opening(ritual: DailyRitual, days: Collection[date], now: datetime) -> datetime | None:
+    """Return when a ritual with runs on `days` opens next, in local time; None where its schedule is not understood."""
+    schedule, today = ritual.when, now.date()
+    if schedule is None:
+        return None
+    is_today = schedule.is_on(today) and today not in days
+    return schedule.opens_at(today if is_today else schedule.next_date(today))
 
 
 def handles_of(ritual: DailyRitual, *, without: str = "") -> list[str]:
@@ -114,7 +123,7 @@ def memo_mark(thread_uri: str) -> str:
 
 def note_of(text: str) -> str:
     """Return the note of a run: the beginning of what was said."""
-    return one_line(text, RITUAL_NOTE_CHARS)
+    return one_line(text.replace("**", ""), RITUAL_NOTE_CHARS)
 
 
 def _plain(text: str) -> str:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import date, datetime
-from typing import Protocol
+from typing import Any, Protocol
 
 from adapters.atproto.client import Atproto
 from adapters.atproto.types import Actor, Notification
@@ -27,6 +27,7 @@ from modules.services.rituals.policy import (
     RITUAL_RECOGNITION_RUNS,
     handles_of,
     names_ritual,
+    next_opening,
     ritual_key,
     ritual_role,
 )
@@ -104,6 +105,28 @@ class Rituals:
             told = {"date": f"{run.day:%A} {run.day.isoformat()}", "note": run.note, "url": run.artefact_url}
             lines.append(services.skills.render(CONTEXT_SKILL, "Earlier Run", **told).strip())
         return "\n".join(lines) or services.skills.section(CONTEXT_SKILL, "No Earlier Run").strip()
+
+    async def told(self) -> list[dict[str, Any]]:
+        """Return each ritual with its newest run, as the status tells them."""
+        now, listed = self.now(), list[dict[str, Any]]()
+        for key, ritual in self.listed().items():
+            runs = await self.runs.latest(key, RITUAL_RECOGNITION_RUNS)
+            opens = next_opening(ritual, {run.day for run in runs}, now)
+            run = runs[0] if runs else None
+            listed.append(
+                {
+                    "name": ritual.name,
+                    "workspace": ritual.workspace,
+                    "role": ritual.role,
+                    "nextAt": f"{opens:%Y-%m-%dT%H:%M}" if opens else None,
+                    "day": run.day.isoformat() if run else None,
+                    "thread": run.thread_uri if run else "",
+                    "part": ritual_role(self.services.me.agent_name, run.thread_uri) if run else "",
+                    "note": run.note if run else "",
+                    "artefact": run.artefact_url if run else "",
+                }
+            )
+        return listed
 
     async def _opened_by(self, notification: Notification) -> RitualRun | None:
         """Register the thread that a post opens for a ritual of SELF.md, if it does."""

@@ -6,6 +6,7 @@ import { Feed } from "./feed.js";
 import { Growing } from "./growing.js";
 import { People } from "./people.js";
 import { Places } from "./places.js";
+import { Rituals } from "./rituals.js";
 import { Room } from "./room.js";
 import { Work } from "./work.js";
 import { postBox } from "./compose.js";
@@ -72,6 +73,8 @@ on("people", (told) => {
 }, (told) => people.show(told), (told) => drafts.show(told), (told) => growing.show(told), (told) => feed.tick(told));
 on("room", (rows) => room?.show(rows));
 on("work", (told) => work?.show(told));
+const rituals = new Rituals(document.getElementById("rituals"), helpers);
+on("people", (told) => rituals.show(told));
 on("present", (present) => room?.showPresent(present));
 setInterval(() => { feed.tick(residents); people.tick(); room?.tick(); }, 1000);
 
