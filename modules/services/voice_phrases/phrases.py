@@ -109,6 +109,7 @@ VOICED: tuple[tuple[str, ...], ...] = (
     tuple(key for key in FORMS if key.startswith("task_problem.")),
     tuple(key for key in FORMS if key.startswith("document_problem.")),
     (
+        "github.plan_synthesized",
         "github.plan_complete",
         "github.workspace_finished",
         "github.plan_superseded",
