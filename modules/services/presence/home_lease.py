@@ -15,7 +15,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
-from typing import Protocol
+from typing import Protocol, Self
 
 from adapters.atproto.client import Atproto
 from adapters.atproto.types import Record
@@ -38,8 +38,8 @@ from modules.services.presence.lease_policy import (
     TAKE_OVER_S,
     HomeIdentity,
     Lease,
-    LeaseStanding,
     identity_of,
+    is_lost,
     next_lease,
     read_lease,
     renewed,
@@ -50,6 +50,23 @@ from modules.services.presence.lease_policy import (
 _UNREAD = "whether another copy of this home lives could not be looked up"
 _BEGIN_S, _GIVE_BACK_S = 10.0, 5.0
 _COMMAND = "soul run --take-over"
+
+
+@dataclass(frozen=True, slots=True)
+class Moment:
+    """A moment by both clocks: the one stands still while the machine sleeps, the other can be set back."""
+
+    monotonic: float
+    wall: datetime
+
+    @classmethod
+    def of(cls, clock: Clock) -> Self:
+        return cls(clock.monotonic(), clock.now())
+
+    def lies_back(self, seconds: float, clock: Clock) -> bool:
+        """Return whether so many seconds may have passed since."""
+        wall_s = (clock.now() - self.wall).total_seconds()
+        return clock.monotonic() - self.monotonic >= seconds or abs(wall_s) >= seconds
 
 
 @dataclass(slots=True, eq=False)
@@ -65,8 +82,8 @@ class HomeLease:
     _lease: Lease | None = field(default=None, init=False)
     _cid: str = field(default="", init=False)
     _attempted: Lease | None = field(default=None, init=False)
-    _looked_at: float = field(default=float("-inf"), init=False)
-    _written_at: float = field(default=float("-inf"), init=False)
+    _looked_at: Moment | None = field(default=None, init=False)
+    _written_at: Moment | None = field(default=None, init=False)
     _acts_from: float = field(default=float("-inf"), init=False)
     _lost: HomeLocked | None = field(default=None, init=False)
     _take_over: bool = field(default=False, init=False)
@@ -79,9 +96,9 @@ class HomeLease:
 
         Raises `HomeLocked` where another copy lives.
         """
-        if self._lost or self.clock.monotonic() - self._looked_at >= CONFIRMED_S:
+        if self._lost or self._is_old(self._looked_at, CONFIRMED_S):
             await self.look()
-        is_old = self.clock.monotonic() - self._looked_at >= CONFIRMED_S and not self._refused
+        is_old = self._is_old(self._looked_at, CONFIRMED_S) and not self._refused
         return self._reason() or (_UNREAD if is_old else "")
 
     async def begin(self, *, take_over: bool = False) -> None:
@@ -123,13 +140,16 @@ class HomeLease:
             return ""
         if self._lost:
             return str(self._lost)
-        if self._lease is None or self.clock.monotonic() - self._written_at >= LEASE_S:
+        if self._lease is None or self._is_old(self._written_at, LEASE_S):
             return _UNREAD
         wait_s = self._acts_from - self.clock.monotonic()
         return f"another copy of this home is given {wait_s:.0f} s more to stop" if wait_s > 0 else ""
 
+    def _is_old(self, moment: Moment | None, seconds: float) -> bool:
+        return moment is None or moment.lies_back(seconds, self.clock)
+
     async def _look(self) -> None:
-        asked_at = self.clock.monotonic()
+        asked_at = Moment.of(self.clock)
         read = await self.atproto.get_record(f"at://{self.atproto.did}/{LEASE}/self")
         if isinstance(read, Err):
             await self._tell_trouble(read)
@@ -139,14 +159,16 @@ class HomeLease:
             self._hold(self._attempted, found.cid)  # our own write, whose answer was lost
         if self._lease is None:
             await self._take(found, asked_at)
-        elif found is not None and found.cid != self._cid:
+        elif (
+            found is not None and found.cid != self._cid and is_lost(read_lease(found.value), self._lease, self._now())
+        ):
             await self._lose(read_lease(found.value))
-        elif found is None or self.clock.monotonic() - self._written_at >= RENEW_AFTER_S:
+        elif found is None or found.cid != self._cid or self._is_old(self._written_at, RENEW_AFTER_S):
             await self._write(renewed(self._lease, self._now()), found, asked_at)
         else:
             self._looked_at = asked_at
 
-    async def _take(self, found: Record | None, asked_at: float) -> None:
+    async def _take(self, found: Record | None, asked_at: Moment) -> None:
         me, now = self.identity(), self._now()
         before = read_lease(found.value) if found else None
         standing = standing_of(before, me, now)
@@ -157,10 +179,13 @@ class HomeLease:
                 f"One that was killed counts as alive until {iso(before.until or now)}.",
             )
             raise self._lost
-        if await self._write(next_lease(before, me, now), found, asked_at) and before is not None:
-            await self._tell_taken(before, standing)
+        if standing in {"held", "doubtful"}:
+            # NOTE(self): before the write, whose answer may be lost; a wait that another attempt prolongs does no harm.
+            self._acts_from = self.clock.monotonic() + TAKE_OVER_S
+        if await self._write(next_lease(before, me, now), found, asked_at) and before and standing == "held":
+            await self._tell_taken(before)
 
-    async def _write(self, lease: Lease, before: Record | None, asked_at: float) -> bool:
+    async def _write(self, lease: Lease, before: Record | None, asked_at: Moment) -> bool:
         self._attempted = lease
         now = self.clock.now()
         await self.database.run(lambda connection: note(connection, now, "lease", points=COST_UPDATE.limit))
@@ -185,14 +210,10 @@ class HomeLease:
         self.control.hold_back(str(self._lost))
         raise self._lost
 
-    async def _tell_taken(self, before: Lease, standing: LeaseStanding) -> None:
-        if standing in {"held", "after reboot"}:
-            self._acts_from = self.clock.monotonic() + TAKE_OVER_S
-        if standing == "held":
-            summary = (
-                f"Took over from the copy {where(before, self.identity())}; nothing leaves for {TAKE_OVER_S:.0f} s"
-            )
-            await self.journal.record(Entry("life", "start", summary, line="warn"))
+    async def _tell_taken(self, before: Lease) -> None:
+        where_it_is = where(before, self.identity())
+        summary = f"Took over from the copy {where_it_is}; nothing leaves for {TAKE_OVER_S:.0f} s"
+        await self.journal.record(Entry("life", "start", summary, line="warn"))
 
     async def _tell_trouble(self, error: Err) -> None:
         """Tell of a failure once; a record that the service refuses for good keeps nobody from living."""

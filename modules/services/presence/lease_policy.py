@@ -24,7 +24,7 @@ TAKE_OVER_S = 90.0
 
 _MACHINE_ID, _BOOT_ID = Path("/etc/machine-id"), Path("/proc/sys/kernel/random/boot_id")
 
-LeaseStanding = Literal["free", "ours", "after reboot", "held"]
+LeaseStanding = Literal["free", "ours", "doubtful", "held"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,13 +74,26 @@ def read_lease(value: Mapping[str, Any]) -> Lease:
 def standing_of(found: Lease | None, me: HomeIdentity, now: datetime) -> LeaseStanding:
     """Return what a lease means for us; `ours` also after a kill, since the folder's lock is ours.
 
-    After a reboot the same folder may also be that of a cloned machine, which is still running elsewhere.
+    It is doubtful after a reboot, since the same folder may also be that of a cloned machine, which is still running
+    elsewhere, and where it ends later than any lease that is written now.
     """
     if found is None or found.until is None:
         return "free"
     if found.holder.home == me.home:
-        return "ours" if found.holder.boot == me.boot else "after reboot"
+        return "ours" if found.holder.boot == me.boot else "doubtful"
+    if found.until > now + timedelta(seconds=2 * LEASE_S):
+        return "doubtful"
     return "held" if found.until > now else "free"
+
+
+def is_lost(found: Lease, ours: Lease, now: datetime) -> bool:
+    """Return whether a record that is not the one we wrote says that another copy took over.
+
+    It does not where it is an earlier one of ours, which a restored service brought back, or nothing that a copy wrote.
+    """
+    if found.epoch > ours.epoch:
+        return True
+    return found.holder.home != ours.holder.home and found.until is not None and found.until > now
 
 
 def next_lease(found: Lease | None, me: HomeIdentity, now: datetime) -> Lease:

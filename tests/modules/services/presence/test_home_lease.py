@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from common.errors import Fatal, HomeLocked
+from common.result import Ok
 from modules.runtime.home import Home
 from modules.services.outbox.bodies import PostBody
 from modules.services.outbox.types import ProposedAction
@@ -21,6 +22,15 @@ from town.atproto.faults import Fault
 
 NOW = datetime(2026, 1, 5, 12, 0, tzinfo=UTC)
 PUT, GET = "com.atproto.repo.putRecord", "com.atproto.repo.getRecord"
+
+
+class Sleeper(HastyClock):
+    """As on a machine that sleeps: only the wall's clock goes on."""
+
+    asleep = timedelta()
+
+    def now(self) -> datetime:
+        return super().now() + self.asleep
 
 
 def copy_of(home: Home) -> Home:
@@ -113,6 +123,46 @@ async def test_a_renewal_whose_answer_is_lost_is_known_again(running_town: Runni
         assert lease_in(running_town).epoch == 1
 
 
+async def test_a_machine_that_slept_looks_before_it_sends(running_town: RunningTown) -> None:
+    home, clock = running_town.make_home("rowan"), Sleeper(1000)
+    async with awake(home, clock=clock) as first:
+        clock.asleep += timedelta(hours=1)
+        awoken = HastyClock(1000)
+        awoken.ahead = clock.asleep.total_seconds()
+        async with awake(copy_of(home), clock=awoken, take_over=True):
+            with pytest.raises(Fatal, match="took over"):
+                await say(first, "Tin sings.")
+    assert running_town.texts("rowan") == []
+
+
+@pytest.mark.parametrize("kind", ["earlier", "strange"])
+async def test_a_record_that_no_other_copy_wrote_is_written_again(running_town: RunningTown, kind: str) -> None:
+    async with awake(running_town.make_home("rowan")) as soul:
+        earlier = lease_in(running_town)
+        soul.passes(policy.RENEW_AFTER_S)
+        await soul.app.services.lease.look()
+        record = earlier.record() if kind == "earlier" else {"epoch": "7", "until": 3, "home": None}
+        written = await soul.app.services.atproto.put_own_record(
+            LEASE, record, swap=running_town.network.records(running_town.account("rowan"), LEASE)[0].cid
+        )
+        assert isinstance(written, Ok)
+        soul.passes(policy.CONFIRMED_S)
+        await say(soul, "Tin sings.")
+        assert lease_in(running_town).holder == earlier.holder
+    assert running_town.texts("rowan") == ["Tin sings."]
+
+
+async def test_whoever_takes_over_waits_also_where_the_answer_is_lost(running_town: RunningTown) -> None:
+    home = running_town.make_home("rowan")
+    async with awake(home):
+        copied = copy_of(home)
+        running_town.faults.arm(Fault("lost_answer", PUT, times=1))
+        async with awake(copied, clock=HastyClock(1000), take_over=True) as second:
+            await second.app.services.lease.look()
+            await say(second, "Slate keeps.")
+            assert running_town.texts("rowan") == []
+
+
 def test_only_a_lease_of_another_home_that_has_not_ended_holds_anybody_back(tmp_path: Path) -> None:
     me = identity_of(tmp_path, "did:plc:rowan")
     mine = next_lease(None, me, NOW)
@@ -124,8 +174,9 @@ def test_only_a_lease_of_another_home_that_has_not_ended_holds_anybody_back(tmp_
     later = NOW + timedelta(seconds=policy.LEASE_S)
     rebooted = replace(mine, holder=replace(me, boot="another"))
     found = [standing_of(one, me, at) for one, at in ((None, NOW), (mine, NOW), (rebooted, NOW), (other, NOW))]
-    assert found == ["free", "ours", "after reboot", "held"]
+    assert found == ["free", "ours", "doubtful", "held"]
     assert standing_of(other, me, later) == "free"
     assert standing_of(replace(other, until=None), me, NOW) == "free"
+    assert standing_of(replace(other, until=NOW + timedelta(days=9_000)), me, NOW) == "doubtful"
     for odd in ({}, {"epoch": "7", "until": 3, "home": None}, {"epoch": -1, "until": "soon"}):
         assert standing_of(read_lease(odd), me, NOW) == "free"
