@@ -71,6 +71,7 @@ class WorkLoop(Loop):
     standing: Callable[[], Standing]
     speed: float = 1.0
     _by_kind: dict[str, Handler] = field(init=False)
+    _troubles: dict[str, str] = field(default_factory=dict, init=False)
 
     def __post_init__(self) -> None:
         self._by_kind = {handler.kind: handler for handler in self.handlers}
@@ -82,7 +83,7 @@ class WorkLoop(Loop):
     async def run(self) -> Outcome:
         """Add what has come due, and handle all of it that may be handled now."""
         for perceiver in self.perceivers:
-            await perceiver.perceive()
+            await self._perceive(perceiver)
         settled, waiting, short_of_budget = 0, 0, set[str]()
         for item in await self.table.due(self._by_kind):
             handler = self._by_kind[item.kind]
@@ -101,6 +102,21 @@ class WorkLoop(Loop):
                 await self._conclude(item, disposition)
                 settled += disposition.settles
         return Outcome(ran=True, reason=f"{settled} settled, {waiting} wait", next_in_s=await self._next_in_s())
+
+    async def _perceive(self, perceiver: Perceiver) -> None:
+        """Let one look for what has come due; its trouble stops no other, and is told once."""
+        name = type(perceiver).__name__
+        try:
+            await perceiver.perceive()
+        except Fatal:
+            raise
+        except Exception as error:
+            trouble = f"{type(error).__name__}: {error}"
+            if self._troubles.get(name) != trouble:
+                self._troubles[name] = trouble
+                await self.journal.record(Entry("error", self.name, f"{name} failed", line="warn", reason=trouble))
+        else:
+            self._troubles.pop(name, None)
 
     async def _handle(self, handler: Handler, item: WorkItem) -> Disposition:
         """What becomes of an item; a bug of ours with one must not stop the others for good."""

@@ -115,4 +115,13 @@ def add(connection: sqlite3.Connection, new: Sequence[NewWork], now: str) -> int
 
 def _items(connection: sqlite3.Connection, query: str, values: Sequence[object]) -> list[WorkItem]:
     rows = connection.execute(query, values)
-    return [WorkItem(**{**dict(row), "payload": json.loads(row["payload"])}) for row in rows]
+    return [WorkItem(**{**dict(row), "payload": _payload(row["payload"])}) for row in rows]
+
+
+def _payload(text: str) -> Mapping[str, Any]:
+    """Return what a row holds; {} where it cannot be read, which its handler finds incomplete."""
+    try:
+        read = json.loads(text)
+    except ValueError:
+        return {}
+    return read if isinstance(read, dict) else {}

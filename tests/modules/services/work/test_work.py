@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
 from datetime import timedelta
 from pathlib import Path
@@ -18,7 +18,7 @@ from modules.runtime.scheduler.attention import Attention
 from modules.services.work.loop import WorkLoop
 from modules.services.work.people import WorkPeople
 from modules.services.work.table import WorkTable
-from modules.services.work.types import Disposition, Handler, NewWork, WorkItem
+from modules.services.work.types import Disposition, Handler, NewWork, Perceiver, WorkItem
 from tests.modules.services.outbox.running_outbox import RunningOutbox, open_running_outbox, post
 
 ADA = "did:plc:ada"
@@ -56,11 +56,16 @@ def table(running: RunningOutbox) -> WorkTable:
     return WorkTable(running.database, running.clock)
 
 
-def loop(running: RunningOutbox, handler: Handler, standing: Callable[[], Standing] = Standing) -> WorkLoop:
+def loop(
+    running: RunningOutbox,
+    handler: Handler,
+    standing: Callable[[], Standing] = Standing,
+    perceivers: Sequence[Perceiver] = (),
+) -> WorkLoop:
     return WorkLoop(
         table=table(running),
         handlers=(handler,),
-        perceivers=(),
+        perceivers=perceivers,
         outbox=running.outbox,
         journal=running.journal,
         attention=Attention(),
@@ -133,6 +138,38 @@ async def test_tries_have_a_limit_and_trouble_of_the_world_counts_as_none(runnin
     row = await table(running).get("ritual", "circle/2026-01-05")
     assert row is not None
     assert (row.state, row.outcome) == ("dropped", "failed")
+
+
+@pytest.mark.parametrize("payload", ["{", "[]", "null"])
+async def test_a_row_that_cannot_be_read_stops_no_other_and_is_given_up(running: RunningOutbox, payload: str) -> None:
+    async def read(item: WorkItem) -> Disposition:
+        return Disposition("done", str(item.payload["ritual"]))
+
+    rows = table(running)
+    await rows.add(NewWork("ritual", "odd"), NewWork("ritual", "even", {"ritual": "kept"}))
+    await running.database.run(
+        lambda connection: connection.execute("UPDATE work SET payload = ? WHERE key = 'odd'", (payload,))
+    )
+    for _ in range(2):
+        await loop(running, Recording(read)).run()
+        await running.clock.advance(3601)
+    found = {one.key: (one.state, one.outcome) for one in await rows.newest("ritual", 9)}
+    assert found == {"odd": ("dropped", "failed"), "even": ("done", "kept")}
+
+
+async def test_trouble_with_looking_for_work_stops_no_work_and_is_told_once(running: RunningOutbox) -> None:
+    class Failing:
+        async def perceive(self) -> None:
+            raise ValueError("a bug")
+
+    await table(running).add(NewWork("ritual", "circle/2026-01-05"))
+    handler = Recording(done)
+    work = loop(running, handler, perceivers=(Failing(),))
+    await work.run()
+    await work.run()
+    assert handler.seen == ["circle/2026-01-05"]
+    told = [one.entry for one in await running.journal.recent(9) if one.entry.kind == "error"]
+    assert [one.reason for one in told] == ["ValueError: a bug"]
 
 
 async def test_the_owner_goes_first_then_each_person_in_turn_and_nothing_before_its_time(
