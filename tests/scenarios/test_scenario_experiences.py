@@ -59,3 +59,15 @@ async def test_the_same_again_is_left_out_and_the_owners_guidance_goes_last(runn
         assert kept[-1].key == "l59"
         await log.integrate([one.id for one in kept[:10]], "20260101T000000000Z")
         assert len(await log.open()) == 40
+
+
+async def test_a_crowd_of_strangers_crowds_out_nothing_else(running_town: RunningTown) -> None:
+    async with awake(running_town.make_home("rowan")) as soul:
+        log = soul.app.services.experiences
+        await log.record(NewExperience("learned_something", "github", "ours", "The roof holds."))
+        for number in range(60):
+            await log.record(
+                NewExperience("chose_silence", "bluesky", f"s{number}", f"Reason {number}.", trust="stranger")
+            )
+        kept = [one.key for one in await log.open()]
+        assert (len(kept), kept[0], kept[-1]) == (50, "ours", "s59")

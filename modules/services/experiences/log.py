@@ -120,10 +120,10 @@ def _is_repeated(connection: sqlite3.Connection, new: NewExperience, about: str,
 
 
 def _trim(connection: sqlite3.Connection) -> None:
-    """Of more open ones than may be kept the oldest go, the owner's guidance last."""
+    """Of more open ones than may be kept the oldest go, those with strangers first, the owner's guidance last."""
     connection.execute(
         "DELETE FROM experiences WHERE id IN (SELECT id FROM experiences WHERE version = ''"
-        " ORDER BY type = 'owner_guidance' DESC, id DESC LIMIT -1 OFFSET ?)",
+        " ORDER BY type = 'owner_guidance' DESC, trust = 'stranger', id DESC LIMIT -1 OFFSET ?)",
         (MOST_OPEN,),
     )
 
