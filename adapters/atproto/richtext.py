@@ -16,21 +16,21 @@ _LABEL = r"[A-Za-z0-9](?:[A-Za-z0-9-]{0,61}[A-Za-z0-9])?"
 _LAST_LABEL = r"[A-Za-z](?:[A-Za-z0-9-]{0,61}[A-Za-z0-9])?"
 _HANDLE = rf"(?:{_LABEL}\.)+{_LAST_LABEL}"
 # NOTE(self): scripts written without spaces, and Korean, which joins particles to a word: a name may stand in them.
-_UNSPACED = r"\p{Han}\p{Hiragana}\p{Katakana}ーｰ\u30fb\p{Bopomofo}\p{Hangul}\p{Thai}\p{Lao}\p{Khmer}\p{Myanmar}"
+UNSPACED = r"\p{Han}\p{Hiragana}\p{Katakana}ーｰ\u30fb\p{Bopomofo}\p{Hangul}\p{Thai}\p{Lao}\p{Khmer}\p{Myanmar}"
 _BRACKETS = r"\u2018-\u201f\u00ab\u00bb\u2039\u203a\u2014\u2015\u2026\u3000-\u3003\u3008-\u3011\u3014-\u301f"
 _BRACKETS += r"\uff01\uff08\uff09\uff0c\uff0e\uff1a\uff1b\uff1f\uff3b\uff3d\uff5b\uff5d\uff5e\uff61-\uff64"
-_OPENS = rf"(?<![^\s({_BRACKETS}{_UNSPACED}])"
+_OPENS = rf"(?<![^\s({_BRACKETS}{UNSPACED}])"
 _CLOSES = rf"(?=\Z|[\s).,!?;:\-{_BRACKETS}])"
-_HANDLE_CLOSES = rf"(?![^\W{_UNSPACED}]|[.-][A-Za-z0-9])"
+_HANDLE_CLOSES = rf"(?![^\W{UNSPACED}]|[.-][A-Za-z0-9])"
 # NOTE(self): where a writer ends a link: at a quote, a bracket or a full stop of any script, or before the next link;
 # and where a script without spaces goes on after a Latin letter, a figure or the host. Where it begins a
 # part of an address it belongs there, Hiragana right after the host apart.
 _ENDS = rf"\s<>\"\]{{}}|`\u200b-\u200f\u2060\ufeff{_BRACKETS}"
-_BEGUN = rf"(?:(?<=[/=_#&?+:(-])|(?<=[{_UNSPACED}]))[{_UNSPACED}]"
+_BEGUN = rf"(?:(?<=[/=_#&?+:(-])|(?<=[{UNSPACED}]))[{UNSPACED}]"
 _NOT_NEXT = r"(?![,;]+https?://)"
-_URL_HOST = rf"(?:{_NOT_NEXT}(?:[^/?#{_ENDS}{_UNSPACED}]|{_BEGUN}|(?<=\.)[{_UNSPACED}]))+"
-_URL_PATH = rf"[/?#](?:(?!\p{{Hiragana}})(?:{_NOT_NEXT}(?:[^{_ENDS}{_UNSPACED}]|{_BEGUN}))+)?"
-_BEFORE_URL = rf"(?<![^\P{{L}}{_UNSPACED}]|\p{{N}})"
+_URL_HOST = rf"(?:{_NOT_NEXT}(?:[^/?#{_ENDS}{UNSPACED}]|{_BEGUN}|(?<=\.)[{UNSPACED}]))+"
+_URL_PATH = rf"[/?#](?:(?!\p{{Hiragana}})(?:{_NOT_NEXT}(?:[^{_ENDS}{UNSPACED}]|{_BEGUN}))+)?"
+_BEFORE_URL = rf"(?<![^\P{{L}}{UNSPACED}]|\p{{N}})"
 
 # Project pages that people name without a scheme, by top-level domain.
 _BARE_HOSTS = {"com": ("github", "gitlab", "npmjs"), "org": ("bitbucket", "pypi"), "io": ("crates",)}

@@ -97,7 +97,12 @@ def ends_talk(text: str) -> bool:
 
 def asks(text: str) -> bool:
     """Whether `text` holds a question mark of any script, links and quoted code apart."""
-    return not _QUESTION_MARKS.isdisjoint(_CODE.sub(" ", _LINK.sub(" ", text)))
+    return count_questions(text) > 0
+
+
+def count_questions(text: str) -> int:
+    """How many question marks of any script `text` holds, links and quoted code apart."""
+    return sum(sign in _QUESTION_MARKS for sign in _CODE.sub(" ", _LINK.sub(" ", text)))
 
 
 def is_emoji_only(text: str) -> bool:

@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import hashlib
 import re
+import unicodedata
 from collections.abc import Collection, Sequence
 from datetime import date, datetime
 
-from adapters.atproto.richtext import detect_mentions
+import regex
+
+from adapters.atproto.richtext import UNSPACED, detect_mentions
 from adapters.github.types import Repo
 from common.constants import PORTABLE_MAX_GRAPHEMES
+from common.text.closings import count_questions
 from common.text.graphemes import grapheme_len
 from common.text.strings import create_slug
 from common.text.untrusted import one_line
@@ -28,6 +32,8 @@ MOST_PARTICIPANTS = 6
 _PARTS: tuple[Part, ...] = ("analyst", "critic", "observer")
 _HANDLE = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9-]{0,62})(?:\.[A-Za-z0-9][A-Za-z0-9-]{0,62}){1,8}")
 _WORDS = re.compile(r"\W+")
+_BEGINS = rf"(?:(?<!\w)|(?<=[{UNSPACED}])|(?=[{UNSPACED}]))"
+_ENDS = rf"(?:(?!\w)|(?=[{UNSPACED}])|(?<=[{UNSPACED}]))"
 _LEAST_MEMO_CHARS = 40
 _TITLE_CHARS = 120
 
@@ -39,8 +45,11 @@ def ritual_role(agent_name: str, thread_uri: str) -> Part:
 
 
 def ritual_key(name: str) -> str:
-    """Return what identifies a ritual, however its name is written."""
-    return create_slug(name)
+    """Return what identifies a ritual, however its name is written, and in whatever script."""
+    slug = create_slug(name)
+    if all(sign.isascii() for sign in unicodedata.normalize("NFD", name) if sign.isalnum()):
+        return slug
+    return f"{slug}-{hashlib.sha256(_plain(name).encode()).hexdigest()[:8]}"
 
 
 def opening_cause(key: str, day: date) -> str:
@@ -69,10 +78,10 @@ def handles_of(ritual: DailyRitual, *, without: str = "") -> list[str]:
 
 
 def names_ritual(text: str, ritual: DailyRitual) -> bool:
-    """Whether a text names the ritual, or the workspace that it is about, in whole words."""
-    said = f" {_plain(text)} "
-    workspace = ritual.workspace.rpartition("/")[2]
-    return any(bare and f" {bare} " in said for bare in map(_plain, (ritual.name, workspace)))
+    """Whether a text names the ritual, or the workspace that it is about, in whole words where a script parts words."""
+    said, workspace = _plain(text), ritual.workspace.rpartition("/")[2]
+    names = filter(None, map(_plain, (ritual.name, workspace)))
+    return any(regex.search(rf"{_BEGINS}{regex.escape(bare)}{_ENDS}", said) for bare in names)
 
 
 def workspace_of(ritual: DailyRitual, watched: Collection[Repo]) -> Repo | None:
@@ -96,7 +105,7 @@ def opening_problem(
         (not names_ritual(text, ritual), "Unnamed"),
         (not mentioned <= set(invited), "Others Named"),
         (not set(invited) <= mentioned, "Uninvited"),
-        (text.count("?") != 1, "No Question"),
+        (count_questions(text) != 1, "No Question"),
         (any(_plain(text) == _plain(one) for one in earlier), "Said Before"),
     )
     return next((problem for applies, problem in checks if applies), None)

@@ -54,6 +54,15 @@ def test_a_text_names_a_ritual_by_its_name_or_its_workspace(text: str, names: bo
     assert names_ritual(text, RITUAL) is names
 
 
+def test_rituals_of_any_script_are_told_apart_named_and_opened() -> None:
+    watch, walk = (DailyRitual(name, "daily", "quay") for name in ("港の見守り", "庭の散歩"))
+    assert len({ritual_key(one) for one in ("港の見守り", "庭の散歩", "Утренний круг", "Вечерний круг", "Circle")}) == 5
+    assert ritual_key("утренний *Круг*") == ritual_key("Утренний круг")  # noqa: RUF001 - as it is written
+    text = "今日の港の見守りです。何が先に動きましたか？"  # noqa: RUF001 - as it is written
+    assert opening_problem(text, watch, [], []) is None
+    assert opening_problem(text, walk, [], []) == "Unnamed"
+
+
 def test_a_workspace_is_one_that_is_watched_and_only_one() -> None:
     quay, other = Repo("acme", "www-lil-intdev-Quay"), Repo("elsewhere", "www-lil-intdev-quay")
     assert workspace_of(RITUAL, [quay]) == quay
