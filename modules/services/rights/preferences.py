@@ -87,6 +87,12 @@ class Preferences:
         """Return those of these people who are forgotten: what they wrote to others is not read."""
         return frozenset(await self._database.run(partial(tombstones.forgotten, dids=frozenset(dids))))
 
+    async def left_alone(self, dids: Iterable[str]) -> frozenset[str]:
+        """Return those of these people to whom nothing is said: who is muted or forgotten, or asked for no reply."""
+        asked = frozenset(dids)
+        silent = await self._database.run(partial(store.no_reply_among, dids=asked))
+        return silent | await self.muted(asked) | await self.forgotten(asked)
+
     async def may_be_remembered(self, session_key: str) -> bool:
         """Return whether nobody who wrote to us in that conversation denies that search memory holds their words."""
         return await self._database.run(partial(_may_be_remembered, session_key=session_key))

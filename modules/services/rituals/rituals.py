@@ -6,7 +6,7 @@ naming the ritual or its workspace. Each ritual has one thread a local date; any
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import date, datetime
 from typing import Any, Protocol
@@ -37,6 +37,12 @@ from modules.services.rituals.types import RitualRun, RitualThread
 CONTEXT_SKILL = "ritual-context"
 
 
+class LeftAlone(Protocol):
+    """Who is to be left alone."""
+
+    async def left_alone(self, dids: Iterable[str], /) -> frozenset[str]: ...
+
+
 class RitualServices(Protocol):
     """What they are built from."""
 
@@ -44,6 +50,7 @@ class RitualServices(Protocol):
     identity: Identity
     etiquette: Etiquette
     pinned_names: PinnedNames
+    preferences: LeftAlone
     atproto: Atproto
     skills: Skills
     clock: Clock
@@ -88,13 +95,19 @@ class Rituals:
         return RitualThread(ritual, run, part, self._context(ritual, run, part, recent))
 
     async def invitations(self, ritual: DailyRitual) -> Invitations:
-        """Return whom an opening may name: the owner, peers, and who took part in an earlier run."""
+        """Return whom an opening may name: the owner, peers, and who took part in an earlier run.
+
+        Nobody whom the owner muted, who asked for no reply, or who is forgotten.
+        """
         services, key = self.services, ritual_key(ritual.name)
         agreed = {did for run in await self.runs.latest(key, RITUAL_HISTORY_MAX) for did in run.took_part}
         invited, left_out = list[str](), list[str]()
-        for handle in handles_of(ritual, without=services.me.bluesky_username):
-            known = handle == services.me.owner_handle.lower() or services.etiquette.is_peer(Actor("", handle))
-            may = known or await self._did_of(handle) in agreed
+        accounts = {one: await self._did_of(one) for one in handles_of(ritual, without=services.me.bluesky_username)}
+        left_alone = await services.preferences.left_alone(filter(None, accounts.values()))
+        for handle, did in accounts.items():
+            is_owner = handle == services.me.owner_handle.lower()
+            known = is_owner or services.etiquette.is_peer(Actor(did, handle)) or did in agreed
+            may = known and did not in left_alone
             (invited if may and len(invited) < MOST_PARTICIPANTS else left_out).append(handle)
         return Invitations(tuple(invited), tuple(left_out))
 

@@ -5,11 +5,13 @@ from __future__ import annotations
 import asyncio
 import json
 from datetime import timedelta
+from functools import partial
 from pathlib import Path
 
 import pytest
 
 from common.files import write_atomic
+from modules.services.rights import store
 from soul.commands.rituals import run_rituals, started_lines
 from tests.running_town import call
 from tests.scenarios.ritual_town import MONDAY, QUAY, RITUAL, RitualTown, open_ritual_town, think
@@ -55,6 +57,18 @@ async def test_nobody_is_named_who_did_not_agree_and_no_stranger_opens_a_ritual(
         await town.live(30, step_s=900)
         assert town.openings() == [town.network.posts(10)[-1].uri]
         assert await town.souls["rowan"].app.services.rituals.runs.latest("harbour-watch", 9) == []
+
+
+async def test_nobody_is_named_who_is_to_be_left_alone(tmp_path: Path) -> None:
+    names = ("rowan", "wren", "linden", "hazel")
+    async with open_ritual_town(tmp_path, names) as town:
+        app, now = town.souls["rowan"].app, town.clock.now()
+        for leave, name in ((store.mute, "wren"), (store.want_no_reply, "linden")):
+            await app.services.database.run(partial(leave, did=town.account(name), now=now))
+        assert await start(town, RITUAL) == "opened"
+        await app.services.outbox.deliver_due()
+        opening = town.network.posts(10)[-1].text
+        assert [name for name in names if f"@{name}.test" in opening] == ["hazel"]
 
 
 async def test_two_tries_a_day_are_the_most_and_the_next_day_begins_anew(tmp_path: Path) -> None:
