@@ -2,7 +2,7 @@
 
 import { el, face, shown } from "./dom.js";
 
-const PARTS = { analyst: "analyst", critic: "critic", observer: "observer" };
+const PARTS = ["analyst", "critic", "observer"];
 
 export class Rituals {
   // `point` leads to a post in the feed.
@@ -14,7 +14,7 @@ export class Rituals {
     const kept = new Map();
     for (const person of people) {
       for (const ritual of person.life?.rituals ?? []) {
-        const key = ritual.name.toLowerCase();
+        const key = String(ritual.name).toLowerCase();
         kept.set(key, [...(kept.get(key) ?? []), { person, ritual }]);
       }
     }
@@ -38,13 +38,13 @@ export class Rituals {
       el("p", { class: "about" }, thread ? `${newest}, opened by ${who(each, thread)}` : "Not opened yet."),
       el("ul", {}, ...taking.map((one) => shown(() => this.part(one), "li"))),
       thread ? el("button", { type: "button", class: "quiet-button", onclick: () => this.point(thread) }, "See the thread") : null,
-      opener.ritual.nextAt ? el("p", { class: "about" }, `Next: ${opener.ritual.nextAt.replace("T", ", ")}`) : null);
+      opener.ritual.nextAt ? el("p", { class: "about" }, `Next: ${String(opener.ritual.nextAt).replace("T", ", ")}`) : null);
   }
 
   part({ person, ritual }) {
     return el("li", {}, face(person), el("span", { class: "ritual-who" },
-      el("span", { dir: "auto" }, person.name), el("span", { class: "part" }, PARTS[ritual.part] ?? ""),
-      ritual.artefact
+      el("span", { dir: "auto" }, person.name), el("span", { class: "part" }, PARTS.includes(ritual.part) ? ritual.part : "takes part"),
+      /^https?:\/\//.test(ritual.artefact)
         ? el("a", { href: ritual.artefact, target: "_blank", rel: "noopener noreferrer" }, ritual.artefact.includes("#") ? "Its comment on the memo" : "Its memo")
         : el("span", { class: "about" }, "no memo yet")));
   }
@@ -53,6 +53,6 @@ export class Rituals {
 // Who opened the thread with this address: the account in it, by its name where it lives here.
 function who(each, thread) {
   const opener = each.find((one) => one.ritual.role === "initiator");
-  const did = thread.split("/")[2];
+  const did = String(thread).split("/")[2];
   return each.find((one) => one.person.did === did)?.person.name ?? opener?.person.name ?? "somebody";
 }
