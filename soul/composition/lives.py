@@ -47,6 +47,7 @@ class Lives:
             sources=(
                 self.bluesky_state.pending.attention,
                 services.relationships.attention,
+                services.rituals.attention,
                 waiting_drafts(services.outbox.held),
                 DueCommitments(self.queue.live, self.queue.get_commitment_outcome_patterns),
             ),

@@ -19,6 +19,7 @@ from common.text.strings import create_slug
 from common.text.untrusted import one_line
 from modules.services.agent.identity.self_mechanics import DailyRitual
 from modules.services.agent.skills.work_contracts import MemoProblem, OpeningProblem
+from modules.services.outbox.rules.policy import says_the_same
 from modules.services.rituals.types import Part, RitualRun
 
 OPENING_KIND, MEMO_KIND = "ritual", "ritual-memo"
@@ -106,7 +107,7 @@ def opening_problem(
         (not mentioned <= set(invited), "Others Named"),
         (not set(invited) <= mentioned, "Uninvited"),
         (count_questions(text) != 1, "No Question"),
-        (any(_plain(text) == _plain(one) for one in earlier), "Said Before"),
+        (any(says_the_same(text, one) for one in earlier), "Said Before"),
     )
     return next((problem for applies, problem in checks if applies), None)
 
@@ -117,7 +118,7 @@ def memo_problem(title: str, body: str, said: Sequence[str]) -> MemoProblem | No
         return "No Title"
     if len(body.strip()) < _LEAST_MEMO_CHARS:
         return "Empty"
-    return "Repeats" if any(_plain(body) == _plain(one) for one in said) else None
+    return "Repeats" if any(says_the_same(body, one) for one in said) else None
 
 
 def memo_title(run: RitualRun, title: str) -> str:

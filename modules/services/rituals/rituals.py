@@ -15,6 +15,7 @@ from adapters.atproto.client import Atproto
 from adapters.atproto.types import Actor, Notification
 from common.clock import Clock, local
 from common.result import Ok
+from modules.services.agent.attention_list import Attention, Item
 from modules.services.agent.identity.identity import Identity, Me
 from modules.services.agent.identity.self_mechanics import DailyRitual
 from modules.services.agent.skills.skills import Skills
@@ -118,6 +119,17 @@ class Rituals:
             told = {"date": f"{run.day:%A} {run.day.isoformat()}", "note": run.note, "url": run.artefact_url}
             lines.append(services.skills.render(CONTEXT_SKILL, "Earlier Run", **told).strip())
         return "\n".join(lines) or services.skills.section(CONTEXT_SKILL, "No Earlier Run").strip()
+
+    async def attention(self) -> Attention:
+        """Return the rituals that we still open today, for the list of what asks for attention."""
+        now, due = self.now(), list[Item]()
+        for key, ritual in self.listed().items():
+            schedule, today = ritual.when, now.date()
+            if ritual.role != "initiator" or schedule is None or not schedule.is_on(today):
+                continue
+            if await self.runs.of_day(key, today) is None:
+                due.append(Item(ritual.name, at=schedule.opens_at(today).replace(tzinfo=now.tzinfo)))
+        return Attention(rituals=tuple(due))
 
     async def told(self) -> list[dict[str, Any]]:
         """Return each ritual with its newest run, as the status tells them."""

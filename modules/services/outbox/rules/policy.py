@@ -260,10 +260,16 @@ def letters(text: str, *, digits: bool) -> str:
 
 def near_identical(one: Notice, other: Notice) -> bool:
     """Whether two posts of one author say the same."""
-    first, second = letters(one.text, digits=True), letters(other.text, digits=True)
-    if min(len(first), len(second)) < rules.REPOST_SHORT.limit and one.parent_uri != other.parent_uri:
+    shorter = min(len(letters(text, digits=True)) for text in (one.text, other.text))
+    if shorter < rules.REPOST_SHORT.limit and one.parent_uri != other.parent_uri:
         return False
-    return fuzz.ratio(first, second) >= rules.REPOST_LIKENESS.limit
+    return says_the_same(one.text, other.text)
+
+
+def says_the_same(one: str, other: str) -> bool:
+    """Whether two texts differ in a few letters or digits only."""
+    likeness = fuzz.ratio(letters(one, digits=True), letters(other, digits=True))
+    return likeness >= rules.REPOST_LIKENESS.limit
 
 
 def run_of(turns: Iterable[bool]) -> int:

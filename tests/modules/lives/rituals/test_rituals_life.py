@@ -4,15 +4,20 @@ from __future__ import annotations
 
 import asyncio
 import json
+from dataclasses import replace
 from datetime import timedelta
 from functools import partial
 from pathlib import Path
 
 import pytest
 
+from adapters.atproto.types import Actor
 from common.files import write_atomic
+from common.person import Person, Trace
 from modules.services.rights import store
+from modules.services.rituals.people import RitualPeople
 from soul.commands.rituals import run_rituals, started_lines
+from tests.modules.lives.bluesky.bluesky_values import notification
 from tests.running_town import call
 from tests.scenarios.ritual_town import MONDAY, QUAY, RITUAL, RitualTown, open_ritual_town, think
 from town.model.types import ChatRequest, Completion
@@ -69,6 +74,26 @@ async def test_nobody_is_named_who_is_to_be_left_alone(tmp_path: Path) -> None:
         await app.services.outbox.deliver_due()
         opening = town.network.posts(10)[-1].text
         assert [name for name in names if f"@{name}.test" in opening] == ["hazel"]
+
+
+async def test_a_listed_handle_opens_for_whoever_had_it_first(tmp_path: Path) -> None:
+    async with open_ritual_town(tmp_path, ("rowan",)) as town:
+        home, app = town.souls["rowan"].home, town.souls["rowan"].app
+        write_atomic(home.self_md, home.self_md.read_text().replace("@rowan.test", "@eve.test"))
+        rituals = app.services.rituals
+        heir, eve = "did:plc:heir", town.account("eve")
+        said = f"@rowan.test {RITUAL}: which gauge lies today?"
+        first = notification(said, kind="mention")
+        by = {who: Actor(who, "eve.test", "Eve") for who in (eve, heir)}
+        uris = {who: f"at://{who}/app.bsky.feed.post/1" for who in (eve, heir)}
+        opened = await rituals.thread_of(replace(first, author=by[eve], uri=uris[eve]))
+        assert opened
+        assert opened.run.thread_uri == uris[eve]
+        town.clock.stride(86_400)
+        assert await rituals.thread_of(replace(first, author=by[heir], uri=uris[heir])) is None
+        assert [item.what for item in (await rituals.attention()).rituals] == [RITUAL]
+        await app.services.database.run(lambda rows: RitualPeople().forget(rows, Trace(Person(eve, ("eve.test",)))))
+        assert await rituals.runs.latest("harbour-watch", 9) == []
 
 
 async def test_two_tries_a_day_are_the_most_and_the_next_day_begins_anew(tmp_path: Path) -> None:

@@ -90,6 +90,7 @@ def test_an_opening_names_those_invited_and_asks_one_question(text: str, problem
 
 def test_an_opening_says_nothing_twice() -> None:
     assert opening_problem(GOOD, RITUAL, INVITED, [GOOD.upper()]) == "Said Before"
+    assert opening_problem(f"Day 2. {GOOD}", RITUAL, INVITED, [f"Day 1. {GOOD}"]) == "Said Before"
 
 
 def test_a_memo_says_something_of_its_own() -> None:
