@@ -11,6 +11,7 @@ from common.text.github_text import mentioned_logins
 from common.text.strings import normalize_post_text
 from modules.lives.github.types import IssueThread, Known, ResponseCode, ResponseDecision, ThreadOptions, Urgency
 from modules.services.inbox.threads import WaitingThread
+from modules.services.rituals.policy import has_memo_mark
 from modules.services.workspaces.sentinel import FINISHED_LABEL
 from modules.services.workspaces.trust import TrustedAccounts
 
@@ -26,6 +27,7 @@ _INTRODUCTION_CHARS = 160
 _URGENCY: dict[Urgency, int] = {"high": 0, "medium": 1, "low": 2, "none": 3}
 _BY_REASON: dict[str, Urgency] = {"mention": "medium", "assign": "medium", "review_requested": "medium"}
 _APP = "[bot]"
+_BY_A_SOUL = "<!-- soul:intent="
 _INTRODUCES = re.compile(
     r"(?:(?:hi|hello|hey|greetings)\b[^\w\n]{0,3}(?:(?:there|all|everyone|everybody|folks|team)\b[^\w\n]{0,3})?)?"
     r"(?:i\s?(?:am|[\u2019']m)|this\sis|my\sname\sis|(?:let\sme|allow\sme\sto)\sintroduce\smyself)\b",
@@ -102,9 +104,19 @@ def _first_row(
         return ResponseCode.OWN_LAST, "none"
     if options.is_owner_request:
         return ResponseCode.OWNER_REQUEST, "high"
+    if has_memo_mark(thread.issue.body) and not _has_people(later if own else thread.comments, login, peers):
+        return ResponseCode.RITUAL_MEMO, "none"
     if own:
         return _row_after_own(thread, login, later, peers)
     return _row_without_own(thread, login, options, peers)
+
+
+def _has_people(comments: Iterable[Comment], login: str, peers: Collection[str]) -> bool:
+    """Whether somebody wrote one of these who is no program, as far as is known."""
+    ours = _names(peers) | {login.lower()}
+    return any(
+        one.author.lower() not in ours and not is_program(one.author) and _BY_A_SOUL not in one.body for one in comments
+    )
 
 
 def _row_after_own(
@@ -144,6 +156,7 @@ _REASONS: dict[ResponseCode, str] = {
     ResponseCode.CLOSED: "it is closed",
     ResponseCode.OWN_LAST: "the last comment is ours",
     ResponseCode.OWNER_REQUEST: "the owner asked for it",
+    ResponseCode.RITUAL_MEMO: "it is the memo of a ritual, and no person wrote there since",
     ResponseCode.PEERS_ONLY: "only other SOULs commented since, and none of them mentions us",
     ResponseCode.ENOUGH_SAID: "we commented {count} times, and nobody asks us for more",
     ResponseCode.NEW_COMMENTS: "{count} comments since ours",

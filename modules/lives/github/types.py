@@ -24,6 +24,7 @@ class ResponseCode(StrEnum):
     CLOSED = "closed"
     OWN_LAST = "own-last"
     OWNER_REQUEST = "owner-request"
+    RITUAL_MEMO = "ritual-memo"
     PEERS_ONLY = "peers-only"
     ENOUGH_SAID = "enough-said"
     NEW_COMMENTS = "new-comments"

@@ -36,6 +36,7 @@ _WORDS = re.compile(r"\W+")
 _BEGINS = rf"(?:(?<!\w)|(?<=[{UNSPACED}])|(?=[{UNSPACED}]))"
 _ENDS = rf"(?:(?!\w)|(?=[{UNSPACED}])|(?<=[{UNSPACED}]))"
 _LEAST_MEMO_CHARS = 40
+_MEMO_MARK = "<!-- soul:ritual="
 _TITLE_CHARS = 120
 
 
@@ -128,7 +129,12 @@ def memo_title(run: RitualRun, title: str) -> str:
 
 def memo_mark(thread_uri: str) -> str:
     """Return the mark in the body of a memo by which all who take part find it; no reader sees it."""
-    return f"<!-- soul:ritual={thread_uri} -->"
+    return f"{_MEMO_MARK}{thread_uri} -->"
+
+
+def has_memo_mark(body: str) -> bool:
+    """Whether a text says that it is the memo of a ritual."""
+    return _MEMO_MARK in body
 
 
 def note_of(text: str) -> str:

@@ -33,6 +33,7 @@ NONE, OWNER = ThreadOptions(), ThreadOptions(is_owner_request=True)
 REVIEW, WORKSPACE = ThreadOptions(is_review_requested=True), ThreadOptions(is_workspace_issue=True)
 OWN, MORE = (ME, "The narrow one."), ("kit", "Which of them?")
 PEER, ASKED = ("juno", "I think so too."), ("kit", f"@{ME} which of them?")
+MEMO, MARK = "We keep it.\n\n<!-- soul:ritual=at://did:plc:ada/app.bsky.feed.post/1 -->", "<!-- soul:intent=12ab -->"
 CODE = ResponseCode
 
 TABLE: list[tuple[str, IssueThread, ThreadOptions, tuple[str, ...], ResponseCode, Urgency]] = [
@@ -41,6 +42,9 @@ TABLE: list[tuple[str, IssueThread, ThreadOptions, tuple[str, ...], ResponseCode
     ("the last comment is ours, whatever the owner asks", thread(MORE, OWN), OWNER, (), CODE.OWN_LAST, "none"),
     ("the owner asks", thread(), OWNER, (), CODE.OWNER_REQUEST, "high"),
     ("the owner asks after we spoke", thread(OWN, PEER), OWNER, PEERS, CODE.OWNER_REQUEST, "high"),
+    ("the memo of a ritual", thread(PEER, body=MEMO), WORKSPACE, PEERS, CODE.RITUAL_MEMO, "none"),
+    ("another SOUL wrote there", thread(("ada", f"Mine.\n{MARK}"), body=MEMO), WORKSPACE, (), CODE.RITUAL_MEMO, "none"),
+    ("a person wrote to the memo", thread(OWN, MORE, body=MEMO), WORKSPACE, PEERS, CODE.NEW_COMMENTS, "medium"),
     ("only peers spoke since", thread(OWN, PEER), NONE, PEERS, CODE.PEERS_ONLY, "none"),
     ("only who commented spoke since", thread(OWN, MORE), NONE, (), CODE.PEERS_ONLY, "none"),
     ("a peer mentions us", thread(OWN, ("vesper", f"@{ME}, and you?")), NONE, PEERS, CODE.NEW_COMMENTS, "medium"),
