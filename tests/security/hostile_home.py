@@ -102,7 +102,10 @@ async def hostile_home(root: Path, service: str) -> Home:
     )
     keeper = SelfKeeper(home=home, clock=clock, journal=journal, redactor=Redactor())
     for text in (
-        f"# Self\n\n## Voice\n\nI'm rowan, plain and warm, and never in a great hurry. {HOSTILE}\n",
+        (
+            f"# Self\n\n## Voice\n\nI'm rowan, plain and warm, and never in a great hurry. {HOSTILE}\n"
+            f"\n## Daily Rituals\n\n- **Watch** [daily] (quay)\n  Participants: kit.test {HOSTILE}\n"
+        ),
         f"# Self\n\nOnly {HOSTILE}\n",
     ):
         await keeper.change(text, reason=f"because {HOSTILE}", by="soul", cites=[HOSTILE])

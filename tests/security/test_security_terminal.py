@@ -64,6 +64,7 @@ ARGUMENTS: dict[str, list[Sequence[str]]] = {
     "know": [("did:plc:kit",), ("kit.test",), (HOSTILE,), (f"did:plc:{HOSTILE}",)],
     "forget": [(HOSTILE,), (f"did:plc:{HOSTILE}",), ("did:plc:kit",)],
     "talks": [(), ("show", "5e55"), ("show", HOSTILE)],
+    "rituals": [()],
     "pause": [(HOSTILE,)],
     "resume": [()],
     "self log": [()],
