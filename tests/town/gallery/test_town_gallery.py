@@ -11,6 +11,8 @@ import pytest
 from PIL import Image
 
 from common.clock import FakeClock
+from common.design_catalog import read_design_sources
+from modules.services.agent.identity.self_document import extract_from_self
 from tests.loopback import NO_TLS
 from tests.patience import HANG_S
 from town.gallery.library import BY_SLUG
@@ -158,3 +160,10 @@ def test_each_resident_has_pictures_of_its_own_to_show() -> None:
     pictures = [picture for of_one in shown for picture in of_one if picture]
     assert all(any(of_one) for of_one in shown)
     assert len(pictures) == len(set(pictures))
+
+
+def test_each_resident_may_show_its_pictures_unasked() -> None:
+    for resident in RESIDENTS:
+        listed = read_design_sources(extract_from_self(resident.self_md).design_catalog, resident.soul)
+        assert listed, resident.name
+        assert all(source.is_owners for source in listed), resident.name
