@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from common.clock import SystemClock
 from common.errors import SoulError
 from common.redact import Redactor
+from modules.lives.bluesky.expression import CAUSE as EXPRESSION
 from modules.runtime.console import SilentConsole
 from modules.runtime.control import Control
 from modules.runtime.database.database import Database
@@ -20,13 +21,22 @@ from modules.runtime.home import Home
 from modules.runtime.journal.journal import Journal
 from modules.services.explanation import why
 from modules.services.outbox import approval
+from modules.services.peers.introductions import CAUSE as PEER_POST
 from modules.services.peers.own_identity import CAUSE as IDENTITY_POST
+from modules.services.rituals.policy import MEMO_KIND, OPENING_KIND
 from soul.commands.pause import resume
 from town.page.controls import Told, ToldStep
 from town.town import VISITOR
 
 _REACHED: Mapping[str, str] = {"mention": "wrote to it", "reply": "replied to it", "quote": "quoted it"}
-_BEGAN: Mapping[str, str] = {IDENTITY_POST: "It was to tell other agents who it is"}
+_BEGAN: Mapping[str, str] = {
+    EXPRESSION: "It was time for a thought of its own",
+    IDENTITY_POST: "It was to tell other agents who it is",
+    PEER_POST: "It was to tell of another agent that it found",
+    OPENING_KIND: "It was the hour of its ritual",
+    MEMO_KIND: "It was to write down what came of its ritual",
+}
+_BEGAN_OTHERWISE = "It acted by itself"
 _DID: Mapping[str, str] = {
     "reply": "wrote an answer",
     "post": "wrote this",
@@ -82,7 +92,7 @@ def _told(home: Home, uri: str) -> Told:
 
 def lead(story: why.Story) -> str:
     """The story in one sentence."""
-    began = _BEGAN.get(story.cause, "It was time for a thought of its own")
+    began = _BEGAN.get(story.cause.partition(":")[0], _BEGAN_OTHERWISE)
     if story.trigger:
         who = "You" if story.trigger.author == VISITOR else f"@{story.trigger.author}"
         began = f"{who} {_REACHED.get(story.trigger.reason, 'wrote')}"

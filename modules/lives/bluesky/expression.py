@@ -64,7 +64,7 @@ EXPRESSION_RETRY_MAX_MS = 4 * HOUR_MS
 SELF_RICHNESS_NUDGE_BELOW = 50
 
 _SKILL = "expression"
-_CAUSE = "expression"
+CAUSE = "expression"
 _TOOL, _TOOL_WITH_PICTURE = "bluesky_post", "bluesky_post_picture"
 _OWN_SECTIONS = tuple(dict.fromkeys(name.partition(" / ")[0] for name in SKILL_CONTRACTS[_SKILL]))
 _RECENT_SHOWN = 5
@@ -186,8 +186,8 @@ class Expression:
         subject = ExpressionTurn(source, prompt, self._scaffold(source, prompt), picture, recent)
         words = Provenance.STRANGER if picture else Provenance.SELF
         tool = _TOOL_WITH_PICTURE if picture else _TOOL
-        turn = Turn(loop=_CAUSE, provenance=words, cause_id=_CAUSE, subject=subject, importance="own")
-        await self._journal.record(Entry("life", _CAUSE, f"A thought from {source}", line="think", reason=prompt))
+        turn = Turn(loop=CAUSE, provenance=words, cause_id=CAUSE, subject=subject, importance="own")
+        await self._journal.record(Entry("life", CAUSE, f"A thought from {source}", line="think", reason=prompt))
         try:
             turn_result = await self._turn_runner.run_turn(
                 turn=turn,
@@ -199,7 +199,7 @@ class Expression:
                         "tool": tool,
                     },
                     audience="bluesky",
-                    session_key=_CAUSE,
+                    session_key=CAUSE,
                     query=prompt,
                     now=self._clock.now(),
                     least=Provenance.SELF,
@@ -220,15 +220,13 @@ class Expression:
         if revisions.asked_for_better:
             summary = f"Asked for a better invitation: {' '.join(revisions.draft.split())[:_SHOWN_CHARS]}"
             data = {"act": "asked_for_better"}
-            await self._journal.record(
-                Entry("life", _CAUSE, summary, line="think", reason=revisions.problem, data=data)
-            )
+            await self._journal.record(Entry("life", CAUSE, summary, line="think", reason=revisions.problem, data=data))
         result = disposition_of(turn_result)
         if result.act != "posted":
             delay = self._postpone()
             summary = f"No post: {result.reason}; next try in {span(delay)}"
             await self._journal.record(
-                Entry("decision", _CAUSE, summary, line="warn", reason=result.reason, data={"act": "skipped"})
+                Entry("decision", CAUSE, summary, line="warn", reason=result.reason, data={"act": "skipped"})
             )
             return Outcome(ran=True, reason=summary)
         self._failures = 0
@@ -240,7 +238,7 @@ class Expression:
         await self._journal.record(
             Entry(
                 "decision",
-                _CAUSE,
+                CAUSE,
                 f"{'Wrote down' if result.held else 'Shared'} a thought ({source})",
                 line="done",
                 reason=f"{result.reason or 'it was time for one'}; next at {local(due, self._me.timezone):%H:%M}",
@@ -270,7 +268,7 @@ class Expression:
         save_state(self._path, self._state)
         summary = f"No thought before {local(moment, self._me.timezone):%a %H:%M}: {error}"
         await self._journal.record(
-            Entry("decision", _CAUSE, summary, line="info", reason="budget", data={"act": "skipped"})
+            Entry("decision", CAUSE, summary, line="info", reason="budget", data={"act": "skipped"})
         )
         return Outcome(ran=False, reason=summary)
 
@@ -285,7 +283,7 @@ class Expression:
         if isinstance(chosen, Ok):
             return start, chosen.data
         await self._journal.record(
-            Entry("life", _CAUSE, "No picture to start from", line="info", reason=f"{collection}: {chosen.error}")
+            Entry("life", CAUSE, "No picture to start from", line="info", reason=f"{collection}: {chosen.error}")
         )
         return self._choose(with_picture=False)[0], None
 

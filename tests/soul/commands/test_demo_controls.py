@@ -2,20 +2,25 @@
 
 from __future__ import annotations
 
+from datetime import date
+
 import pytest
 
 from common.errors import SoulError
 from modules.runtime.control import Control
 from modules.services.outbox.bodies import PostBody
 from modules.services.outbox.types import ProposedAction
+from modules.services.rituals.policy import memo_cause, opening_cause
 from soul.commands.demo_controls import HomeControls
 from tests.running_town import RunningSoul, RunningTown, awake
 
 QUESTION = "Morning @rowan.test, which roof is louder in the rain?"
 
 
-async def hold(life: RunningSoul, text: str) -> str:
-    submitted = await life.app.services.outbox.submit(ProposedAction(PostBody(text=text), hold="as you wished"))
+async def hold(life: RunningSoul, text: str, cause: str = "expression") -> str:
+    submitted = await life.app.services.outbox.submit(
+        ProposedAction(PostBody(text=text), cause_id=cause, hold="as you wished")
+    )
     assert submitted.held
     return submitted.intent.id
 
@@ -52,6 +57,17 @@ async def test_a_yes_lets_a_draft_out_and_a_no_keeps_it_in(running_town: Running
     assert told.title == "Why its post was blocked"
     assert told.lead == "It was time for a thought of its own, and it wrote this, but that has not left."
     assert any("the owner said no" in " ".join(step.details) for step in told.steps)
+
+
+async def test_what_began_with_something_else_is_no_thought_of_its_own(running_town: RunningTown) -> None:
+    home = running_town.make_home("rowan")
+    controls = HomeControls({"rowan.test": home})
+    causes = (opening_cause("roof-hour", date(2026, 1, 5)), memo_cause("roof-hour", date(2026, 1, 5)), "", "other:1")
+    async with awake(home) as life:
+        for number, cause in enumerate(causes):
+            told = await controls.why("rowan.test", await hold(life, f"A roof of {number} slates.", cause))
+            assert "thought of its own" not in told.lead
+            assert ("ritual" in told.lead) is cause.startswith("ritual")
 
 
 async def test_a_pause_is_given_and_taken_back(running_town: RunningTown) -> None:
