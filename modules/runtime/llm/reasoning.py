@@ -18,10 +18,10 @@ _NAME = (
     r"|reason|reflect|reflection|analysis|internal)"
 )
 _MARK = re.compile(
-    rf"(?:<|&lt;|\uff1c)(?P<close>/)?{_NAME}(?:\s[^<>\n]{{0,200}}?)?\s*(?:>|&gt;|\uff1e)"
+    rf"(?:<|&lt;|\uff1c)(?P<close>/)?{_NAME}(?:\s[^<>\n]{{0,200}}?)?\s*(?P<close9>/)?(?:>|&gt;|\uff1e)"
     rf"|◁(?P<close2>/)?{_NAME}▷"
-    r"|(?P<bracket>\[)(?P<close3>/)?(?:THINK|THINKING|THOUGHT|REASONING)\](?![(\[:])"
-    rf"|<[|\uff5c](?P<close4>/|end_?(?:of_)?)?(?:start_?|begin_?(?:of_)?)?{_NAME}"
+    r"|(?P<bracket>\[)(?P<close3>/)?(?:THINK|THINKING|THOUGHTS?|REASONING)\](?![(\[:])"
+    rf"|<[|\uff5c](?P<close4>/|end[_▁]?(?:of[_▁])?)?(?:start[_▁]?|begin[_▁]?(?:of[_▁])?)?{_NAME}"
     r"(?:_(?:start|begin)|(?P<close8>_end))?[|\uff5c]>"
     r"|<\|channel>\w*|(?P<close5><channel\|>)"
     r"|<\|inner_prefix\|>|(?P<close6><\|inner_suffix\|>)"
@@ -44,10 +44,12 @@ _WRAPPED = re.compile(r"\A\s*<(?P<tag>\w+)>(?P<said>(?:(?!</?(?P=tag)>).)*)(?:</
 _CONTROL = re.compile(r"<[|\uff5c][^<>|\uff5c\n]{1,40}[|\uff5c]>")
 _HEAD = re.compile(rf"\A\s*{_CONTROL.pattern}(?:assistant\b)?")
 _SAID = "final"
+_UNSEEN = " \t\r\n\u200b\u2060\ufeff"
 
 
 def without_reasoning(text: str) -> str:
     """`text` without what the model thought: only what surely is its answer, calls of tools included."""
+    text = text.lstrip(_UNSEEN)
     bare = _BARE_CHANNELS.match(text)
     return bare["said"] or "" if bare else _without_marked(text, leading=False)
 

@@ -37,6 +37,8 @@ def _said(text: str) -> str:
         ("<|begin_of_thought|>", "<|end_of_thought|>"),
         ("<|channel>thought\n", "<channel|>"),
         ("<|inner_prefix|>", "<|inner_suffix|>"),
+        ("<\uff5cbegin▁of▁thought\uff5c>", "<\uff5cend▁of▁thought\uff5c>"),
+        ("[THOUGHTS]", "[/THOUGHTS]"),
     ],
 )
 def test_what_stands_between_or_before_marks_is_not_said(opening: str, closing: str) -> None:
@@ -69,6 +71,9 @@ def test_what_stands_between_or_before_marks_is_not_said(opening: str, closing: 
         f"<|im_start|>assistant\n<think>Hm.</think>{SAID}",
         f"[think]Hm.[/think]{SAID}",
         f"{SAID} <|im_end|> <|im_start|>user",
+        f"\u200b<think>Hm.</think>{SAID}",
+        f"\ufeff\n\u2060<think>Hm.</think>{SAID}",
+        f"<think/>\n{SAID}",
     ],
 )
 def test_of_channels_wrappings_and_templates_only_the_answer_is_said(text: str) -> None:
