@@ -30,6 +30,11 @@ def page(encoding: str, head: str, title: str) -> bytes:
         (page("utf-8", '<meta charset="utf-16">', "été"), "", "été"),
         (page("utf-8", '<meta charset="unicode_escape">', r"\u202e été"), "", r"\u202e été"),
         (page("utf-8", '<meta charset="base64">', "été"), "no-such-set", "été"),
+        (page("utf-8", "<!-- <meta charset=windows-1251> -->", "été"), "", "été"),
+        (page("utf-8", '<meta charset="utf-8">', "Дождь"), "iso-8859-1", "Дождь"),
+        (page("mac_roman", "<meta charset=x-mac-roman>", "été"), "", "été"),
+        (page("iso-8859-8", "<meta charset=iso-8859-8-i>", "גשם"), "", "גשם"),
+        (page("iso-2022-jp", "<meta charset=iso-2022-jp>", "雨の屋根"), "", "雨の屋根"),
     ],
 )
 def test_a_title_is_readable(body: bytes, charset: str, title: str) -> None:
