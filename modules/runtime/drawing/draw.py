@@ -126,6 +126,9 @@ def _bare(opened: Image.Image, max_side: int) -> Image.Image:
     transparent = opened.has_transparency_data
     profile = opened.info.get("icc_profile")
     wanted: Literal["RGB", "RGBA"] = "RGBA" if transparent else "RGB"
+    if opened.mode.startswith("I"):
+        # NOTE(self): greys of sixteen bits; the library cuts off what does not fit into eight.
+        opened = opened.point(lambda grey: grey * (1 / 257)).convert("L")
     # NOTE(self): a profile of inks or of greys speaks of these, so they stay until it is applied.
     is_ready = opened.mode == wanted or (opened.mode in _WITH_PROFILE and not transparent)
     plain = opened if is_ready else opened.convert(wanted)

@@ -65,6 +65,11 @@ def test_without_a_profile_that_can_be_used_the_colors_stay(profile: bytes | Non
     assert pixel == pytest.approx(GREEN, abs=3)
 
 
+def test_greys_of_sixteen_bits_keep_their_light() -> None:
+    pixel = drawn(Image.new("I;16", (16, 16), 30_000), "PNG", None).getpixel((8, 8))
+    assert pixel == pytest.approx((117, 117, 117), abs=3)
+
+
 def test_a_picture_for_printers_is_shown_in_light() -> None:
     pixel = drawn(Image.new("CMYK", (16, 16), (0, 255, 255, 0)), "JPEG", None).getpixel((8, 8))
     assert pixel == pytest.approx((255, 0, 0), abs=6)
