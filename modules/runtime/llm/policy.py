@@ -73,7 +73,7 @@ _PICTURELESS_STATUS = {400, 404, 415, 422}
 _SHY_STATUS = {500, 501}  # some local services fail so on what they do not support, and say it
 _OPTIONAL = {name: name for name in ("temperature", "stream_options", CACHE_KEY)} | {EXTRA_FIELDS: FACTS}
 """What a request can do without, and the name by which a service refuses it."""
-_TOOL_CHOICE = re.compile(r"tool[_ ]?choice", re.IGNORECASE)
+_TOOL_CHOICE = re.compile(r"tool[_ ]?choice|\bforc(?:e|ed|ing) tool", re.IGNORECASE)
 _MOVED_STATUS = {301, 302, 307, 308}
 _UNSURE_STATUS = {408, 409, 424, 499}
 _UNAVAILABLE_STATUS = 503

@@ -19,6 +19,7 @@ _MARKS_PER_CALL = 32
 _MOST_TOKENS = 10**9
 _OTHER_NAMES = ("cache_read_input_tokens", "prompt_cache_hit_tokens", "cached_tokens")
 _WORDS = frozenset({"", "text", "output_text"})
+_ARGUMENTS = ("arguments", "input", "parameters")
 _CUT = frozenset({"length", "max_tokens", "model_length"})
 
 
@@ -106,7 +107,8 @@ class Answer:
         number, new_id = part.get("index"), _word(part.get("id"))
         index = number if isinstance(number, int) else 0
         function = _object(part.get("function")) or part
-        name, arguments = _word(function.get("name")), function.get("arguments")
+        name = _word(function.get("name"))
+        arguments = next((function[key] for key in _ARGUMENTS if function.get(key) is not None), None)
         written = arguments if isinstance(arguments, str) else json.dumps(arguments) if arguments else ""
         call = self._open.get(index)
         is_another = call is not None and (

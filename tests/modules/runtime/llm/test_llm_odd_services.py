@@ -78,6 +78,8 @@ async def test_a_line_separator_inside_a_text_ends_no_event(gateway: LLMGateway,
         _called(id="a1", function={"name": "like", "arguments": '{"uri": "at://x"}'}),
         _called(index=None, id=None, function={"name": "like", "arguments": [{"uri": "at://x"}]}),
         _called(index="0", name="like", arguments={"uri": "at://x"}),
+        _called(index=0, function={"name": "like", "input": {"uri": "at://x"}}),
+        _called(index=0, function={"name": "like", "arguments": None, "parameters": {"uri": "at://x"}}),
         _streams(_delta(tool_calls={"function": {"name": "like", "arguments": {"uri": "at://x"}}}), _delta("stop")),
         _streams(_delta(function_call={"name": "like", "arguments": '{"uri": "at://x"}'}), _delta("function_call")),
         Reply(
@@ -120,6 +122,7 @@ async def test_a_limit_is_known_under_every_name(gateway: LLMGateway, model: Scr
         "Tool choice is required, but model did not call a tool",
         "Invalid value for 'toolChoice'",
         'tool_choice="required" is not supported',
+        "This model does not support forced tool use",
     ],
 )
 async def test_where_no_tool_may_be_required_one_is_offered_then_and_later(
