@@ -106,9 +106,7 @@ def _first_row(
         return ResponseCode.OWNER_REQUEST, "high"
     if has_memo_mark(thread.issue.body) and not _has_people(later if own else thread.comments, login, peers):
         return ResponseCode.RITUAL_MEMO, "none"
-    if own:
-        return _row_after_own(thread, login, later, peers)
-    return _row_without_own(thread, login, options, peers)
+    return _row_after_own(thread, login, later, peers) if own else _row_without_own(thread, login, options, peers)
 
 
 def _has_people(comments: Iterable[Comment], login: str, peers: Collection[str]) -> bool:
