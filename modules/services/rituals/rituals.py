@@ -51,10 +51,12 @@ class RitualServices(Protocol):
     identity: Identity
     etiquette: Etiquette
     pinned_names: PinnedNames
-    preferences: LeftAlone
     atproto: Atproto
     skills: Skills
     clock: Clock
+
+    @property
+    def preferences(self) -> LeftAlone: ...
 
 
 @dataclass(frozen=True, slots=True)
