@@ -23,6 +23,7 @@ _EMOJI = regex.compile(r"\p{RI}{2}|[0-9#*]\uFE0F?\u20E3|\p{Extended_Pictographic
 _QUESTION_MARKS = frozenset("?\uff1f\u061f\u2e2e\u2047\u2048\u2049\u203d\u2753\u2754\u055e\u1367\u037e")
 
 _THANKS = r"""
+    appreciate\ your\ (?:message|answer|reply|question|time|help|words) |
     thanks+ | thank\ you | thx | ty | tysm | (?:much\ )?(?:appreciated?|obliged) | cheers
   | danke(?:\ (?:schön|dir|euch))? | vielen\ dank | merci(?:\ beaucoup)? | (?:muchas\ )?gracias | grazie(?:\ mille)?
   | (?:muito\ )?obrigad[oa] | bedankt | dank\ je | dziękuję | dzięki | спасибо
@@ -60,7 +61,8 @@ _FAREWELL = r"""
   | (?:gotta|(?:have|got|need)\ to|must|should)\ (?:run|go)
 """
 _POLITE = regex.compile(
-    rf"(?<![\p{{L}}\p{{M}}\p{{N}}'-])(?:(?:{_THANKS})(?:{_ABOUT})?|{_PRAISE}|{_AGREEMENT}|(?P<farewell>{_FAREWELL})"
+    rf"(?<![\p{{L}}\p{{M}}\p{{N}}'-])(?:(?:{_THANKS})(?:\ (?:so|very)\ much|\ a\ lot)?(?:{_ABOUT})?"
+    rf"|{_PRAISE}|{_AGREEMENT}|(?P<farewell>{_FAREWELL})"
     r"(?:\ for\ (?:today|tonight|now|the\ day|me))?)(?![\p{L}\p{M}\p{N}'-])",
     regex.VERBOSE | regex.IGNORECASE,
 )

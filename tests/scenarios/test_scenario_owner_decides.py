@@ -278,16 +278,16 @@ async def test_a_comment_that_a_post_asks_for_is_shown_first_where_drafts_are_on
     running_town: RunningTown, town_github: TownGitHub, approval: str, *, given: bool, leaves: int
 ) -> None:
     home = town_github.make_home(SOUL_APPROVAL=approval)
-    kit, words = town_github.network.create_account("kit"), "It stops at noon."
+    kit, words = town_github.network.create_account("kit"), "It rests at noon."
     issue = town_github.network.open_issue(town_github.repo, kit, title="The clock stops", body="When?")
     mind = Steps(
         call("github_comment", url="https://github.com/acme/site/issues/1", body=words),
         call("bluesky_reply", text="Noon it is, on the church tower."),
     )
     running_town.mind.answer = mind.respond
-    asked = f": {words}" if given else " when it stops"
+    asked = f": {words}" if given else " when it rests"
     running_town.network.post_as(
-        running_town.account("owner"), f"@rowan.test please comment on https://github.com/acme/site/issues/1{asked}"
+        running_town.account("owner"), f"@rowan.test add to https://github.com/acme/site/issues/1{asked}"
     )
     async with awake(home, clock=HastyClock()) as soul, soul.sending():
         await soul.look()

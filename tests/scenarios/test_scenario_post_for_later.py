@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from datetime import timedelta
+from datetime import datetime, timedelta
+from zoneinfo import ZoneInfo
 
 from common.clock import local
 from soul.commands.run import phone_commands
@@ -14,6 +15,11 @@ ZONE = "Europe/Berlin"
 DAY_S = 86_400
 WORDS = "The tide keeps no appointments."
 ANSWERED = "Scheduled for nine; the sea has been told."
+
+
+def seconds_until(moment: str, clock: HastyClock) -> float:
+    """The seconds until just after a local moment."""
+    return (datetime.fromisoformat(moment).replace(tzinfo=ZoneInfo(ZONE)) - clock.now()).total_seconds() + 60
 
 
 async def test_a_post_for_tomorrow_is_shown_first_and_leaves_then(running_town: RunningTown) -> None:
@@ -43,7 +49,7 @@ async def test_a_post_for_tomorrow_is_shown_first_and_leaves_then(running_town: 
     async with awake(home, clock=clock) as soul:
         await soul.app.services.outbox.deliver_due()
         assert running_town.texts("rowan") == [ANSWERED]
-        soul.passes(DAY_S * 1.5)
+        soul.passes(seconds_until(moment, clock))
         await soul.send()
     assert sorted(running_town.texts("rowan")) == sorted([ANSWERED, WORDS])
 
@@ -90,6 +96,6 @@ async def test_a_post_for_later_in_the_owners_words_needs_no_yes_and_is_told_as_
         assert running_town.texts("rowan") == [ANSWERED]
         assert "09:00" in running_town.mind.asked[1].messages[-1].text
         assert await soul.app.services.outbox.held() == []
-        soul.passes(DAY_S * 1.5)
+        soul.passes(seconds_until(moment, clock))
         await soul.send()
     assert sorted(running_town.texts("rowan")) == sorted([ANSWERED, WORDS])
