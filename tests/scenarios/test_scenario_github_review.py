@@ -178,3 +178,32 @@ async def test_a_review_asked_for_in_a_repository_of_a_stranger_is_held_to_its_r
         assert [one.kind for one in await soul.app.services.outbox.held()] == ["review"] * held
         assert [one for one, _ in await acts(soul)] == [act]
         assert asked.reviews == []
+
+
+@needs_git
+async def test_elsewhere_a_review_of_the_owners_work_counts_as_a_turn_for_nobody_knows_who_asked(
+    running_town: RunningTown,
+) -> None:
+    async with asking(running_town, "COMMENT", author="owner", place_of="stranger") as asked:
+        async with awake(asked.place.home(), clock=CLOCK) as soul:
+            await look(soul)
+            entries = await soul.app.services.journal.recent(100)
+        assert asked.reviews == [("rowan", "COMMENTED", SEEN)]
+        assert [one.entry.data.get("act") for one in entries].count("turn") == 1
+
+
+@needs_git
+async def test_while_a_review_waits_for_the_owners_yes_no_other_of_the_same_pull_request_is_written(
+    running_town: RunningTown,
+) -> None:
+    asked_by = asking(running_town, "COMMENT", "COMMENT", place_of="stranger", rule="conditions")
+    async with asked_by as asked, awake(asked.place.home(), clock=CLOCK) as soul:
+        asked.place.repo.collaborators.discard("rowan")
+        await look(soul)
+        await asked.write(CHANGED + " From the road.")
+        asked.place.repo.collaborators.add("rowan")
+        await asked.ask()
+        asked.place.repo.collaborators.discard("rowan")
+        await look(soul)
+        assert [one.kind for one in await soul.app.services.outbox.held()] == ["review"]
+        assert len(asked.requests) == 1

@@ -45,7 +45,7 @@ from modules.services.experiences.log import ExperienceLog
 from modules.services.experiences.types import NewExperience
 from modules.services.inbox.threads import NewThread, WaitingThread
 from modules.services.outbox.bodies import IntentKind
-from modules.services.outbox.github_bodies import IssueCommentBody, IssueUpdateBody
+from modules.services.outbox.github_bodies import IssueCommentBody, IssueUpdateBody, ReviewBody
 from modules.services.outbox.outbox import Outbox
 from modules.services.outbox.rules.policy import full
 from modules.services.outbox.rules.rules import (
@@ -70,6 +70,7 @@ logger = logging.getLogger(__name__)
 _LOOKED_AT = 200
 _STRANGERS = "strangers on GitHub"
 _ANSWERS: dict[IntentKind, IssueAct] = {"issue_comment": "commented", "reaction": "left", "review": "reviewed"}
+_IN_WORDS: tuple[IntentKind, ...] = ("issue_comment", "review")
 _ON_ITS_WAY_S = 60.0
 _HELD_S = 1_800.0
 _SUMMARIES: dict[IssueAct, str] = {
@@ -178,7 +179,8 @@ class ThreadHandler:
     async def _decide(self, waiting: WaitingThread) -> IssueDisposition:
         if (ours := await self._unsent(waiting)) is not None:
             held = ours.state == "held"
-            reason = "a comment of ours waits for the owner's yes" if held else "a comment of ours is on its way"
+            what = "a review" if ours.kind == "review" else "a comment"
+            reason = f"{what} of ours waits for the owner's yes" if held else f"{what} of ours is on its way"
             wait_s = (_HELD_S if held else _ON_ITS_WAY_S) / self._speed
             return IssueDisposition("later", reason, intent_id=ours.id, retry_in_s=wait_s)
         thread = await self._read(waiting)
@@ -197,12 +199,14 @@ class ThreadHandler:
         return await self._answer(waiting, thread, known, decision, pull)
 
     async def _unsent(self, waiting: WaitingThread) -> Intent | None:
-        """A comment of ours for the same thread that was accepted and does not stand there yet."""
-        for one in await self._outbox.of_kind("issue_comment", _LOOKED_AT):
-            body = one.body
-            is_here = isinstance(body, IssueCommentBody) and f"{body.repo}#{body.number}".lower() == waiting.key
-            if is_here and one.state in ACTIVE_STATES - {"done"}:
-                return one
+        """A comment or a review of ours for the same thread that was accepted and does not stand there yet."""
+        for kind in _IN_WORDS:
+            for one in await self._outbox.of_kind(kind, _LOOKED_AT):
+                body = one.body
+                if not isinstance(body, IssueCommentBody | ReviewBody) or one.state not in ACTIVE_STATES - {"done"}:
+                    continue
+                if f"{body.repo}#{body.number}".lower() == waiting.key:
+                    return one
         return None
 
     async def _read(self, waiting: WaitingThread) -> IssueThread | IssueDisposition:
@@ -260,6 +264,9 @@ class ThreadHandler:
         """Answer a thread; with `pull` by a review of it, which counts as a turn of its author."""
         who = pull.account if pull else caller(thread, known.login)
         importance = self._importance(waiting, who, known.people)
+        if pull and not self._is_in_workspace(waiting):
+            # NOTE(self): GitHub does not tell who asked for the review.
+            importance = "stranger"
         if importance != "owner" and (wait := await self._begin_turn(waiting, who, importance)):
             return IssueDisposition("later", full(wait[0]), decision.code, retry_in_s=wait[1])
         hold = ""
