@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import Literal
 
@@ -14,6 +14,8 @@ from modules.runtime.journal.journal import Journal
 FrictionCategory = Literal["pacing", "expression", "memory", "social", "tools", "understanding", "other"]
 
 COUNTED = timedelta(days=7)
+_HOLDS_S = 60.0
+"""So long a count holds: the status asks for it every second, and it reads a week of the journal."""
 
 _BY_LOOP: Mapping[str, FrictionCategory] = {
     "awareness": "social",
@@ -53,15 +55,23 @@ class Friction:
         return f"{self.category} ({self.loop})"
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class FrictionReport:
-    """Counts it."""
+    """Counts it, at most once a minute."""
 
     journal: Journal
     clock: Clock
+    _counted_at: float = field(default=float("-inf"), init=False)
+    _counted: list[Friction] = field(default_factory=list, init=False)
 
     async def counts(self) -> list[Friction]:
         """Return what there was, the most frequent first."""
+        now_s = self.clock.monotonic()
+        if now_s - self._counted_at >= _HOLDS_S:
+            self._counted, self._counted_at = await self._count(), now_s
+        return list(self._counted)
+
+    async def _count(self) -> list[Friction]:
         found: Counter[tuple[FrictionCategory, str]] = Counter()
         for kind, loop, act, count in await self.journal.counts(self.clock.now() - COUNTED):
             if kind == "error":
