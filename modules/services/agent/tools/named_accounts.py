@@ -6,10 +6,12 @@ A handle may pass to somebody else while a turn runs: an act is for the account 
 from __future__ import annotations
 
 import asyncio
-import re
 from collections.abc import Awaitable, Callable
 from typing import TypeAlias
 
+import regex
+
+from adapters.atproto.richtext import UNSPACED
 from common.result import ApiResult, Ok
 from modules.services.agent.tools.types import OwnerRequest
 
@@ -18,9 +20,10 @@ Resolve: TypeAlias = Callable[[str], Awaitable[ApiResult[str]]]
 
 _MOST_NAMES = 10
 # NOTE(self): the host of an address or of a mail address is no account; neither is a path.
-_HANDLE = re.compile(
-    r"(?:(?<![\w@/:.%&=?#~+-])@?|(?<=/profile/))((?:[a-z0-9-]{1,63}\.){1,8}[a-z][a-z0-9-]{0,62})(?![\w@/-]|[.:?#&=]\w)",
-    re.IGNORECASE | re.ASCII,
+_BEFORE = rf"(?<![^\W{UNSPACED}])(?<![_@/:.%&=?#~+-])"
+_BEHIND = rf"(?![^\W{UNSPACED}])(?![_@/-]|[.:?#&=]\w)"
+_HANDLE = regex.compile(
+    rf"(?:{_BEFORE}@?|(?<=/profile/))((?>(?:[A-Za-z0-9-]{{1,63}}\.){{1,8}}[A-Za-z][A-Za-z0-9-]{{0,62}})){_BEHIND}"
 )
 
 

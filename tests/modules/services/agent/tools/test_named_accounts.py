@@ -20,6 +20,8 @@ from modules.services.agent.tools.named_accounts import handles_in
         ("https://news.test/?via=kit.test&to=moss.test", []),
         ("write to ada@kit.test", []),
         ("https://bsky.app/profile/kit.test/post/3kabc says it", []),
+        ("follow \u0430kit.test, \u00e9kit.test and kit.test\u00e9", []),
+        ("\u30d5\u30a9\u30ed\u30fckit.test\u3055\u3093", ["kit.test"]),
     ],
 )
 def test_a_handle_is_named_where_it_stands_as_an_account(text: str, handles: list[str]) -> None:
