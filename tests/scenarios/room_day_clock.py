@@ -1,11 +1,11 @@
 """Simulated time for a whole day in one process: the event loop's own clock moves only when nobody has anything to do.
 
 The server, the members, the model service, GitHub and every SOUL live in one loop and read one time from it. That loop
-knows when all of them are at rest: nothing is ready to run, no socket has anything to read, and no thread works (but
-for those that wait for the loop themselves, as PyGithub's do). Then the time jumps to the next moment that somebody
-waits for, at most a second at once. Bytes on their way over loopback lie in the reader's socket as soon as the write
-returns, so what was sent is seen before the jump; if a machine should ever hand them over late, the answer comes some
-simulated seconds later, as it may in life.
+knows when all of them are at rest: nothing is ready to run, no socket has anything to read, no child process runs, and
+no thread works (but for those that wait for the loop themselves, as PyGithub's do). Then the time jumps to the next
+moment that somebody waits for, at most a second at once. Bytes on their way over loopback lie in the reader's socket as
+soon as the write returns, so what was sent is seen before the jump; if a machine should ever hand them over late, the
+answer comes some simulated seconds later, as it may in life.
 
 Every wait of the program is a wait of the loop (`Clock.sleep`, deadlines, keepalive of sockets, servers that close what
 is idle), so all of them keep their proportions. Only the figures of real time that libraries note for themselves do not
@@ -25,6 +25,7 @@ from typing import Any, TypeVar, TypeVarTuple
 
 T = TypeVar("T")
 Ts = TypeVarTuple("Ts")
+P = TypeVar("P", bound=asyncio.BaseProtocol)
 
 MORNING = datetime(2026, 1, 5, 6, 0, tzinfo=UTC)
 
@@ -40,7 +41,7 @@ class DayLoop(asyncio.SelectorEventLoop):
     def __init__(self) -> None:
         self.moment = 0.0
         self.jumps = 0
-        self.threads_at_work = 0
+        self.at_work = 0
         super().__init__(_Patience(self))
 
     def time(self) -> float:
@@ -55,12 +56,36 @@ class DayLoop(asyncio.SelectorEventLoop):
         """As any loop; what works in a thread holds up the time."""
         working = super().run_in_executor(executor, func, *args)
         if not _waits_for_the_loop(func):
-            self.threads_at_work += 1
+            self.at_work += 1
             working.add_done_callback(self._back)
         return working
 
+    async def subprocess_exec(
+        self, protocol_factory: Callable[[], P], program: Any, *args: Any, **kwargs: Any
+    ) -> tuple[asyncio.SubprocessTransport, P]:
+        """As any loop; a child process, such as Git, holds up the time until it ends."""
+
+        def made() -> P:
+            protocol = protocol_factory()
+            assert isinstance(protocol, asyncio.SubprocessProtocol)
+            tell = protocol.process_exited
+
+            def process_exited() -> None:
+                self.at_work -= 1
+                tell()
+
+            setattr(protocol, "process_exited", process_exited)  # noqa: B010 - a method
+            return protocol
+
+        self.at_work += 1
+        try:
+            return await super().subprocess_exec(made, program, *args, **kwargs)
+        except OSError:
+            self.at_work -= 1
+            raise
+
     def _back(self, _: asyncio.Future[Any]) -> None:
-        self.threads_at_work -= 1
+        self.at_work -= 1
 
 
 def _waits_for_the_loop(func: Callable[..., object]) -> bool:
@@ -106,7 +131,7 @@ class _Patience(selectors.DefaultSelector):
         ready = super().select(0)
         if ready or (timeout is not None and timeout <= 0):
             return ready
-        while timeout is None or self._day.threads_at_work:
+        while timeout is None or self._day.at_work:
             if ready := super().select(_LOOK_AT_THREADS_S):
                 return ready
         if self._turns > _TURNS_OF_A_TICK:
