@@ -23,6 +23,7 @@ from soul.commands.self_ import run_self_check, run_self_log, run_self_rollback,
 from tests.hasty_clock import HastyClock
 from tests.running_town import RunningSoul, RunningTown, awake, call
 from tests.scenarios.room_society import open_society
+from town.model.faults import Fault
 from town.model.types import ChatRequest, Completion
 
 HOUR_S, DAY_S = 3_600.0, 86_400.0
@@ -239,6 +240,20 @@ async def test_a_failure_waits_half_an_hour_and_what_the_owner_undid_waits_for_t
         assert await reflect(soul) == "done held"
         assert "One thing at a time." not in read_self(home)
     assert any("Do not write them again" in one.text for one in reflections(running_town)[-1].messages)
+
+
+async def test_a_service_that_does_not_answer_is_asked_again_half_an_hour_later(running_town: RunningTown) -> None:
+    home, clock = home_of(running_town), at_noon()
+    running_town.mind.answer = growing("One thing at a time.", named)
+    async with awake(home, clock=clock) as soul:
+        await lives_through(soul, told("o1", "Look at lichens."))
+        running_town.mind_faults.arm(Fault("bad_gateway", times=1_000))
+        assert await reflect(soul) == "pending"
+        running_town.mind_faults.clear()
+        soul.passes(1_000)
+        assert await reflect(soul) == "pending"
+        soul.passes(900)
+        assert await reflect(soul) == "done changed"
 
 
 async def test_the_owner_asks_for_one_and_sees_why_each_change_was_made(

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from datetime import timedelta
 
 from common.clock import Clock, local
+from common.errors import Transient
 from common.facts import ExperienceFact, ReflectionFacts
 from common.provenance import Provenance
 from modules.lives.growth.materials import SKILL, Materials, diff_lines
@@ -84,7 +85,11 @@ class ReflectionHandler(Handler):
         gathered = await self.experiences.open()
         if not gathered and not is_forced:
             return Disposition("silent", "nothing-new", "nothing happened that is worth a thought")
-        return await self._conclude(item, gathered, await self._think(item, gathered))
+        try:
+            thought = await self._think(item, gathered)
+        except Transient as error:
+            return Disposition("undecided", "unanswered", str(error), max(RETRY_S, error.retry_after or 0.0))
+        return await self._conclude(item, gathered, thought)
 
     async def _think(self, item: WorkItem, gathered: Sequence[Experience]) -> _Thought:
         """Ask once, and where SELF.md was not touched once more."""
