@@ -108,7 +108,7 @@ async def test_a_line_of_self_md_can_become_the_post() -> None:
     recent = ["Something @maren.test"]
     texts = [
         str((await only_call(expressing("odile", source="values", of=[line], recent=recent, minute=m))).input["text"])
-        for m in range(600, 630)
+        for m in range(600, 720)
     ]
     led = [text for text in texts if text.startswith(line)]
     assert 0 < len(led) < len(texts)
