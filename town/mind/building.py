@@ -18,7 +18,7 @@ PLANNED_AT_ONCE = 2
 
 _MOST_PARTS, _TITLE_CHARS = 8, 60
 _WORKSPACE = re.compile(
-    r"\b(?:make|open|create|set up)\b.{0,40}\bworkspace\b"
+    r"\b(?:make|open|create|set up)\b.{0,40}\bworkspace\b(?: and a plan\b)?"
     r"(?: (?:for|about|called|named) (?:the |an? )?([\w -]{1,60}?)(?= for us\b| and\b|[^\w -]|$))?",
     re.IGNORECASE,
 )
