@@ -60,7 +60,7 @@ async def test_who_is_asked_alone_makes_workspace_and_plan_answers_with_the_link
 @needs_git
 @pytest.mark.slow
 @pytest.mark.timeout(420)
-async def test_the_first_makes_workspace_and_plan_the_second_adds_what_is_missing_and_the_third_only_likes(
+async def test_one_makes_workspace_and_plan_another_adds_what_is_missing_and_the_third_only_likes(
     tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
     clock = SystemClock()
@@ -85,7 +85,9 @@ async def test_the_first_makes_workspace_and_plan_the_second_adds_what_is_missin
         url = plan_url(place)
         assert [task.title for task in place.plan.tasks] == [*PAGES, *PARTS]
         assert all(url in answers(handle)[0] for handle in (first, second))
-        assert "warns of spring tides" in answers(second)[0]
+        # NOTE(self): who comes late gives up its turn, and a busy machine may make the first of them late.
+        (other,) = {first, second} - {f"{plan.author.login}.test"}
+        assert "warns of spring tides" in answers(other)[0]
 
         await place.wakes(names[third])
         await until(lambda: third in likers(place, root), what="the like of the third")
