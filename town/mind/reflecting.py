@@ -49,10 +49,12 @@ def _grounds(experiences: Sequence[ExperienceFact]) -> list[ExperienceFact]:
 
 
 def _learned(words: Words, cited: Sequence[ExperienceFact]) -> str:
-    """One sentence: what the owner said, or the idea that the talks came near."""
+    """One sentence: what the owner said, what work of our own showed, or the idea that the talks came near."""
     said = " ".join(one.about for one in cited)
     if cited[0].trust == "owner":
         return words.line("reflected", "heard", about=_short(said))
+    if cited[0].trust == "self":
+        return words.line("reflected", "work")
     if not said:
         return words.line("reflected", "talks")
     idea = words.match(said, words.own_fields) or words.next_idea()
