@@ -54,7 +54,7 @@ test-demo: .venv/.dev ## the demo, and the whole program in trouble, as a newcom
 
 test-slow: .venv/.dev ## what takes more than half a second of a processor, rooms with whole SOULs and a day of ten among it
 	bash .ci/need iproute2 git
-	$(BIN)/python -m pytest tests -m slow $(SPREAD) --timeout 600 --ignore tests/security --ignore-glob 'tests/soul/test_*' \
+	$(BIN)/python -m pytest tests -m "slow and not network" $(SPREAD) --timeout 600 --ignore tests/security --ignore-glob 'tests/soul/test_*' \
 		--ignore tests/scenarios/test_scenario_room_day.py
 	$(BIN)/python -m pytest tests/scenarios/test_scenario_room_day.py -m slow -n 0 -s
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -91,13 +92,22 @@ class Owner:
         return [Row(item, *known[item.notification.uri]) for item in waiting]
 
     async def handled(self, row: Row, *answers: Completion) -> None:
-        """Let the SOUL handle a post; the mind answers with these, and with the last of them from then on."""
+        """Let the SOUL handle a post; the mind answers with these, and with the last of them from then on.
+
+        Asked without tools, whether the post is about the owner's own data, it says no.
+        """
         left = list(answers)
+
+        def answer(request: ChatRequest) -> Completion:
+            if not request.offers:
+                return Completion(json.dumps({"kind": "none", "language": "en"}))
+            return left.pop(0) if len(left) > 1 else left[0]
+
         self.soul.passes(200)
         self.town.mind.asked.clear()
-        self.town.mind.answer = lambda _: left.pop(0) if len(left) > 1 else left[0]
+        self.town.mind.answer = answer
         await self.soul.app.lives.bluesky.awareness.handler.handle_post(row.item)
-        self.asked = list(self.town.mind.asked)
+        self.asked = [request for request in self.town.mind.asked if request.offers]
 
     async def acts(self, row: Row) -> list[str]:
         """The kinds of what came of a post and was not refused, but for words and likes."""

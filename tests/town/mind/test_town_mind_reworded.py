@@ -94,6 +94,8 @@ async def test_a_resident_answers_posts_remembers_and_tells_how_things_stand(
     running_town: RunningTown, skills: Path
 ) -> None:
     running_town.mind.answer = ScriptedMind().answer
+    for name in ("tobias", "odile"):
+        running_town.account(name)
     home = as_maren(running_town.make_home("maren", SOUL_PEERS="tobias.test,odile.test", **FACTS))
     running_town.network.post_as(running_town.account("kit"), "@maren.test What is 12 times 12?")
     async with awake(home, skills_folder=skills) as life:
