@@ -49,7 +49,7 @@ test-browser: .venv/.dev ## the page, in a real browser
 	$(BIN)/python -m pytest -m browser
 
 test-demo: .venv/.dev ## the demo, and the whole program in trouble, as a newcomer and an owner see them
-	$(BIN)/python -m pytest tests/soul/test_*.py -m slow --ignore-glob 'tests/soul/test_room_*'
+	$(BIN)/python -m pytest tests/soul -m slow --ignore tests/soul/commands --ignore-glob 'tests/soul/test_room_*'
 	$(BIN)/python -m pytest tests/soul/test_room_*.py -m slow -n 4
 
 test-slow: .venv/.dev ## what takes more than half a second of a processor, rooms with whole SOULs and a day of ten among it

@@ -23,6 +23,7 @@ PATHS = (
     "/repos/{owner}/{repo}/issues/{issue_number}",
     "/repos/{owner}/{repo}/issues/{issue_number}/assignees",
     "/repos/{owner}/{repo}/issues/{issue_number}/comments",
+    "/repos/{owner}/{repo}/issues/{issue_number}/events",
     "/repos/{owner}/{repo}/issues/{issue_number}/reactions",
     "/repos/{owner}/{repo}/issues/comments/{comment_id}",
     "/repos/{owner}/{repo}/labels",

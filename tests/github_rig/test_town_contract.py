@@ -113,6 +113,7 @@ async def test_accounts_repositories_and_issues_keep_githubs_contract(town: Town
     await town.ask("POST", f"{issue}/labels", {"labels": ["memo", "plan:active"]})
     await town.ask("PUT", f"{issue}/labels", {"labels": ["plan:active", "memo"]})
     await town.ask("GET", f"{issue}/labels")
+    await town.ask("GET", f"{issue}/events")
     await town.ask("DELETE", f"{issue}/labels/plan:active")
     await town.ask("DELETE", f"{issue}/labels/plan:active", status=404)
     await town.ask("DELETE", f"{issue}/labels", status=204)

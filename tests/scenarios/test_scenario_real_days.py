@@ -28,7 +28,10 @@ from tests.network.rig import Rig
 from tests.running_town import KEY, RunningSoul, awake, settings_of, write_home
 from tests.scenarios.days_audit import alike
 from tests.scenarios.days_mind import MODEL, WilfulMind, question
+from tests.scenarios.peers_github import page_of
 from tests.scenarios.real_people import Person, join
+from town.github.network import GitHubNetwork
+from town.github.service import github_app
 from town.model.service import model_app
 from town.serving import serve
 
@@ -140,12 +143,17 @@ async def life(tmp_path: Path) -> AsyncIterator[Life]:
         people = {name: await join(rig.pds, f"{name}{run}", stack) for name in (*SOULS, *PEOPLE, DENIER)}
         await people[DENIER].declares({"$type": PREFERENCE, "preferences": {"inference": {"allow": False}}})
         rig.settle()
+        github = GitHubNetwork(clock=clock)
+        github_url = await stack.enter_async_context(serve(github_app(github)))
+        for name in SOULS:
+            github.create_account(f"sh-{name}", website=page_of(people[name].did))
         homes = {
             name: write_home(
                 tmp_path / name,
                 name,
                 AGENT_BLUESKY_USERNAME=people[name].handle,
                 AGENT_GITHUB_USERNAME=f"sh-{name}",
+                GITHUB_API_URL=github_url,
                 OWNER_BLUESKY_SOCIAL_HANDLE=people["owner"].handle,
                 OWNER_BLUESKY_SOCIAL_HANDLE_DID=people["owner"].did,
                 ATPROTO_SERVICE_URL=rig.pds,

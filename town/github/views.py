@@ -253,6 +253,7 @@ class Views:
             "commit_id": None,
             "commit_url": None,
             "created_at": moment(labelling.at),
+            "performed_via_github_app": None,
             "label": {"name": labelling.label.name, "color": labelling.label.color},
         }
 
