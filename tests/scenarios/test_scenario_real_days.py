@@ -145,14 +145,14 @@ async def life(tmp_path: Path) -> AsyncIterator[Life]:
         rig.settle()
         github = GitHubNetwork(clock=clock)
         github_url = await stack.enter_async_context(serve(github_app(github)))
-        for name in SOULS:
-            github.create_account(f"sh-{name}", website=page_of(people[name].did))
+        accounts = {name: github.create_account(f"sh-{name}", website=page_of(people[name].did)) for name in SOULS}
         homes = {
             name: write_home(
                 tmp_path / name,
                 name,
                 AGENT_BLUESKY_USERNAME=people[name].handle,
                 AGENT_GITHUB_USERNAME=f"sh-{name}",
+                AGENT_GITHUB_TOKEN=accounts[name].token,
                 GITHUB_API_URL=github_url,
                 OWNER_BLUESKY_SOCIAL_HANDLE=people["owner"].handle,
                 OWNER_BLUESKY_SOCIAL_HANDLE_DID=people["owner"].did,
