@@ -184,7 +184,6 @@ class Settings(RoomSettings):
     agent_bluesky_password: SecretStr = Field(min_length=1)
     atproto_service_url: HttpUrl = "https://bsky.social"
     post_languages: Languages = ("en",)
-    jetstream_url: SpaceUrl = ""
 
     agent_github_username: str = ""
     agent_github_token: SecretStr = SecretStr("")

@@ -131,7 +131,6 @@ class App:
             asyncio.create_task(lives.commitments.keep_awake(scheduler), name="commitments-wake"),
             asyncio.create_task(self.services.integrations.room.run(), name="space-client"),
             asyncio.create_task(lives.space.loop.keep_awake(scheduler), name="space-news"),
-            asyncio.create_task(lives.stream.keep_listening(scheduler), name="stream"),
         ]
         try:
             await asyncio.wait([stop, doomed, *tasks], return_when=asyncio.FIRST_COMPLETED)

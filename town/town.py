@@ -20,7 +20,6 @@ from town import passing_by
 from town.atproto.limits import Limits
 from town.atproto.network import Network
 from town.atproto.service import atproto_app
-from town.atproto.stream import serve_stream
 from town.atproto.values import Account
 from town.gallery.service import gallery_app
 from town.github.arrangement import arrange
@@ -53,7 +52,7 @@ class Town:
     are by the resident's name, which is its login, too; `owner` is the visitor, as whom the page writes; `repo` is the
     visitor's repository, `owner/name`, in which the residents may work; they are members of the organisation that
     `town.github.arrangement` names. `gallery_url` is where pictures hang; its
-    interface stands at `/v2`. `stream_url` tells what changes in the network as it happens.
+    interface stands at `/v2`.
     """
 
     page_url: str
@@ -66,7 +65,6 @@ class Town:
     accounts: Mapping[str, Account]
     owner: Account
     network: Network
-    stream_url: str
     space_url: str
     github_url: str
     github_tokens: Mapping[str, str]
@@ -149,7 +147,6 @@ async def open_town(
         )
         page_url = await stack.enter_async_context(serve(page, port=port))
         atproto_url = await stack.enter_async_context(serve(atproto_app(network, limits=Limits().at_speed(speed))))
-        stream_url = await stack.enter_async_context(serve_stream(network))
         model_url = await stack.enter_async_context(serve(model_app(thinking, api_key=model_key)))
         yield Town(
             page_url=page_url,
@@ -162,7 +159,6 @@ async def open_town(
             accounts=accounts,
             owner=owner,
             network=network,
-            stream_url=stream_url,
             space_url=room.url,
             github_url=github_url,
             github_tokens=works.tokens,

@@ -123,7 +123,6 @@ def make_home(root: Path, resident: Resident, town: Town, speed: float, tokens_p
         "AGENT_BLUESKY_USERNAME": account.handle,
         "AGENT_BLUESKY_PASSWORD": account.password,
         "ATPROTO_SERVICE_URL": town.atproto_url,
-        "JETSTREAM_URL": town.stream_url,
         "AI_GATEWAY_API_KEY": town.model_key,
         "AI_GATEWAY_BASE_URL": town.model_url,
         "AI_GATEWAY_MODEL": town.model,

@@ -29,7 +29,6 @@ from modules.services.peers.room_identity import RoomJoined
 from modules.services.presence.disclosure import Disclosure
 from modules.services.presence.owner_follow import OwnerFollow
 from modules.services.presence.policy import message_policy_of, operator_of
-from modules.services.presence.stream import StreamWatch
 from modules.services.presence.subscriptions import ActivitySubscriptions
 from modules.services.rights.build import build_person_requests
 from modules.services.voice_phrases.regenerate import keep_to_the_voice
@@ -77,7 +76,6 @@ class Lives:
             services, (self.growth.handler, *self.rituals.handlers), (self.growth.perceiver, self.rituals.perceiver)
         )
         self.control_watch = build_control_watch(services)
-        self.stream = StreamWatch(services)
         self.owner_follow = OwnerFollow(services)
         self.subscriptions = ActivitySubscriptions(services)
         events.subscribe(CommitmentsReady, lambda _: self.commitments.wake())

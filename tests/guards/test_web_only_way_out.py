@@ -25,7 +25,6 @@ IMPORTS_ALLOWED = {
     *((f"adapters/space/{name}.py", "websockets") for name in ("client_connection", "connecting", "server")),
     *(("adapters/space/server_connection.py", name) for name in ("websockets", "socket")),
     ("adapters/space/advertise.py", "socket"),  # an address in four bytes
-    ("adapters/jetstream/client.py", "websockets"),  # the one address that the owner set; nothing is sent there
     ("adapters/space/discovery.py", "socket"),  # the resolver
 }
 # Calls that open a connection, or make what does, and where they may stand.

@@ -123,14 +123,6 @@ def settle(
     )
 
 
-def drop_deleted(connection: sqlite3.Connection, uri: str) -> bool:
-    """A post was deleted by its author; returns whether it waited, which it does no more."""
-    query = (
-        "UPDATE pending_notifications SET state = 'dropped', outcome = 'deleted' WHERE uri = ? AND state = 'pending'"
-    )
-    return connection.execute(query, (uri,)).rowcount > 0
-
-
 def count_failure(connection: sqlite3.Connection, uri: str) -> int:
     """A try ended in an error of ours; returns how many did so far."""
     connection.execute("UPDATE pending_notifications SET attempts = attempts + 1 WHERE uri = ?", (uri,))

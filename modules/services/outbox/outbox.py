@@ -217,12 +217,6 @@ class Outbox:
         """Note that the record at `uri` was deleted, by whomever: what made it may be done again."""
         await self._database.run(lambda connection: store.mark_undone(connection, uri))
 
-    async def withdraw_reply(self, uri: str) -> bool:
-        """Take back a reply to the post at `uri`, which was deleted; returns whether one had not set out yet."""
-        reason = "the post that it answers was deleted"
-        taken = await self._database.run(lambda connection: store.withdraw(connection, "reply", uri, reason))
-        return taken is not None
-
     async def by_cause(self, cause_id: str) -> list[Intent]:
         """All intents of one cause, newest first."""
         return await self._database.run(lambda connection: store.by_cause(connection, cause_id))

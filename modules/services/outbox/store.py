@@ -128,16 +128,6 @@ def waits_for_another(connection: sqlite3.Connection, intent: Intent) -> bool:
     )
 
 
-def withdraw(connection: sqlite3.Connection, kind: IntentKind, target: str, reason: str) -> Intent | None:
-    """Take back what was to be done to a target and never set out; returns it, None if there is nothing of the kind."""
-    for intent in by_target(connection, kind, target):
-        if intent.state in {"held", "pending"} and intent.first_sent_at is None:
-            after = dataclasses.replace(intent, state="blocked", error=reason)
-            update(connection, after)
-            return after
-    return None
-
-
 def mark_undone(connection: sqlite3.Connection, uri: str) -> None:
     """The record at `uri` was deleted: a follow, like or repost that made it may be done again."""
     connection.execute(f"UPDATE intents SET undone = 1 WHERE result_uri = ? AND {_REPEATABLE}", (uri,))  # noqa: S608 - a constant

@@ -75,8 +75,6 @@ class Preferences:
         self._owner_did = owner_did
         self._server = server
         self._unreadable = TTLCache[str, bool](_MOST_UNREADABLE, UNREADABLE_S, timer=clock.monotonic)
-        self._reading: dict[str, bool] = {}
-        """Who is being read, and whether what they declare changed meanwhile."""
         self._places = asyncio.Semaphore(_AT_ONCE)
 
     async def muted(self, dids: Iterable[str]) -> frozenset[str]:
@@ -96,14 +94,6 @@ class Preferences:
     async def may_be_remembered(self, session_key: str) -> bool:
         """Return whether nobody who wrote to us in that conversation denies that search memory holds their words."""
         return await self._database.run(partial(_may_be_remembered, session_key=session_key))
-
-    async def expire(self, did: str) -> None:
-        """Read at its next use what a person declares: it changed. Until then what was known holds."""
-        self._unreadable.pop(did, None)
-        if did in self._reading:
-            self._reading[did] = True
-        read_at = self._clock.now() - FRESH
-        await self._database.run(partial(store.expire, did=did, read_at=read_at))
 
     async def renew(self, session_key: str) -> None:
         """Read anew, where a day has passed, what those declared who wrote to us in that conversation.
@@ -133,15 +123,11 @@ class Preferences:
 
     async def _read(self, did: str) -> tuple[str, Preference | None]:
         async with self._places:
-            self._reading[did] = False
             found = await self._look(did)
         if isinstance(found, Err):
-            self._reading.pop(did, None)
             self._unreadable[did] = True
             return did, None
         await self._keep(did, found.data)
-        if self._reading.pop(did, False):
-            await self.expire(did)
         return did, found.data
 
     async def _keep(self, did: str, preference: Preference) -> None:

@@ -36,12 +36,6 @@ def put(connection: sqlite3.Connection, did: str, preference: Preference, now: d
     connection.execute("DELETE FROM ai_preferences WHERE read_at < ?", (iso(now - _KEPT),))
 
 
-def expire(connection: sqlite3.Connection, did: str, read_at: datetime) -> None:
-    """Let what one person declared count as read no later than at `read_at`."""
-    query = "UPDATE ai_preferences SET read_at = ? WHERE did = ? AND read_at > ?"
-    connection.execute(query, (iso(read_at), did, iso(read_at)))
-
-
 def mute(connection: sqlite3.Connection, did: str, now: datetime) -> bool:
     """Mute a person. Return whether that is news."""
     done = connection.execute("INSERT OR IGNORE INTO muted_people (did, since) VALUES (?, ?)", (did, iso(now)))
