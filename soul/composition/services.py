@@ -22,6 +22,7 @@ from modules.runtime.home import Home, SoulDocument, check_self, ensure_self
 from modules.runtime.llm.build import open_gateway
 from modules.services.agent.identity.keeper import SelfKeeper
 from modules.services.agent.knowledge import Knowledge, open_stores
+from modules.services.claims.lease_gate import lease_gate
 from modules.services.experiences.log import ExperienceLog
 from modules.services.moderation.moderation import Moderation
 from modules.services.outbox.account import AccountContext, open_atproto
@@ -36,7 +37,6 @@ from modules.services.outbox.senders import bluesky, direct_messages
 from modules.services.outbox.senders.cards import LinkCards
 from modules.services.outbox.types import Pacing
 from modules.services.pictures.pictures import open_pictures
-from modules.services.plans.lease_gate import lease_gate
 from modules.services.presence.home_lease import open_lease
 from modules.services.repository_rules.build import foreign_repositories
 from modules.services.rights.forgetting import open_people_server

@@ -25,13 +25,13 @@ from modules.runtime.journal.journal import Journal
 from modules.runtime.llm.budget_guard import NoBudgetGuard
 from modules.runtime.llm.gateway import LLMGateway
 from modules.runtime.scheduler.attention import Attention
+from modules.services.claims.claims import LEASE
+from modules.services.claims.lease_gate import lease_gate
+from modules.services.claims.lease_store import TaskLeases
+from modules.services.claims.leases import Lease
 from modules.services.outbox.outbox import Outbox
 from modules.services.outbox.senders.github_build import github_senders
 from modules.services.outbox.types import Pacing
-from modules.services.plans.claims import LEASE
-from modules.services.plans.lease_gate import lease_gate
-from modules.services.plans.lease_store import TaskLeases
-from modules.services.plans.leases import Lease
 from tests.adapters.results import ok
 from tests.crash.crash_child import MortalDatabase
 from tests.crash.lives import live_on_request, say

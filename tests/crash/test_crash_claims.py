@@ -14,7 +14,7 @@ import pytest
 
 from adapters.github.client import GitHub
 from common.clock import SystemClock
-from modules.services.plans.claims import Comment, claims_on, highest_epoch
+from modules.services.claims.claims import Comment, claims_on, highest_epoch
 from modules.services.plans.parse import parse_plan
 from modules.services.plans.render import generate_plan_markdown
 from modules.services.plans.types import Plan, Task

@@ -43,10 +43,10 @@ OWNERS = {
     "profiles": "modules/services/agent/memory",
     "repository_verdicts": "modules/services/repository_rules",
     "ritual_runs": "modules/services/rituals",
-    "seen_locks": "modules/services/plans",
+    "seen_locks": "modules/services/claims",
     "session_messages": "modules/services/agent/sessions",
     "sessions": "modules/services/agent/sessions",
-    "task_leases": "modules/services/plans",
+    "task_leases": "modules/services/claims",
     "work": "modules/services/work",
 }
 

@@ -11,9 +11,9 @@ import pytest
 
 from adapters.github.types import Repo
 from modules.lives.workspaces.loop import PLAN_AWARENESS
+from modules.services.claims.claims import Comment as PlanComment
+from modules.services.claims.claims import claims_on
 from modules.services.inbox import threads
-from modules.services.plans.claims import Comment as PlanComment
-from modules.services.plans.claims import claims_on
 from modules.services.plans.render import generate_plan_markdown
 from modules.services.plans.types import Plan, Task
 from tests.running_town import RunningSoul, RunningTown, awake

@@ -14,7 +14,7 @@ import httpx
 
 from adapters.github.types import Repo
 from modules.runtime.home import Home
-from modules.services.plans.claims import Comment, claims_on
+from modules.services.claims.claims import Comment, claims_on
 from modules.services.plans.parse import parse_plan
 from modules.services.plans.types import Plan
 from soul.commands.demo import make_home

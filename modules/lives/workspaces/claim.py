@@ -13,13 +13,13 @@ from modules.lives.workspaces.task_comments import TaskComments
 from modules.lives.workspaces.types import FoundPlan, Place, Poll, StepResult, TaskWork
 from modules.runtime.journal.journal import Journal
 from modules.runtime.journal.types import Entry
-from modules.services.plans.claim_requests import repo_of
-from modules.services.plans.claim_types import LoseCode
-from modules.services.plans.claimer import Claimer
+from modules.services.claims.claim_requests import repo_of
+from modules.services.claims.claim_types import LoseCode
+from modules.services.claims.claimer import Claimer
+from modules.services.claims.leases import Lease
+from modules.services.claims.plan_reading import PlanReader
 from modules.services.plans.events import MAX_TASK_RETRIES, TaskEvent
-from modules.services.plans.leases import Lease
 from modules.services.plans.naming import claim_key
-from modules.services.plans.plan_reading import PlanReader
 from modules.services.plans.types import Task
 from modules.services.workspaces.acting import ActingTurns
 from modules.services.workspaces.trust import WorkspaceTrust

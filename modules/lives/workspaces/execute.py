@@ -23,12 +23,12 @@ from modules.lives.workspaces.types import (
 from modules.runtime.console import LineKind
 from modules.runtime.journal.journal import Journal
 from modules.runtime.journal.types import Entry
+from modules.services.claims.claim_requests import repo_of
+from modules.services.claims.claimer import Claimer, Ending
+from modules.services.claims.claims import RENEWED_AFTER
+from modules.services.claims.leases import Lease
 from modules.services.outbox.rules.waits import Waits
-from modules.services.plans.claim_requests import repo_of
-from modules.services.plans.claimer import Claimer, Ending
-from modules.services.plans.claims import RENEWED_AFTER
 from modules.services.plans.events import TaskEvent, TaskEventName
-from modules.services.plans.leases import Lease
 from modules.services.plans.naming import claim_key
 from modules.services.plans.types import Task
 from modules.services.voice_phrases.store import Phrase

@@ -31,10 +31,10 @@ from modules.runtime.home import Home
 from modules.runtime.journal.journal import Journal
 from modules.runtime.scheduler.attention import Attention
 from modules.runtime.scheduler.types import Loop
+from modules.services.claims.claimer import Claimer
+from modules.services.claims.lease_store import TaskLeases
+from modules.services.claims.plan_reading import PlanReader
 from modules.services.outbox.rules.etiquette import Etiquette
-from modules.services.plans.claimer import Claimer
-from modules.services.plans.lease_store import TaskLeases
-from modules.services.plans.plan_reading import PlanReader
 from modules.services.plans.types import Task
 from modules.services.rights.preferences import Preferences
 from modules.services.workspaces.acting import ActingTurns

@@ -7,12 +7,10 @@ from modules.lives.workspaces.task_comments import TaskComments
 from modules.lives.workspaces.types import FoundPlan, Place, Poll, StepResult
 from modules.runtime.journal.journal import Journal
 from modules.runtime.journal.types import Entry
-from modules.services.plans.claimer import Claimer
-from modules.services.plans.claims import LEASE
-from modules.services.plans.events import TaskEvent
-from modules.services.plans.naming import claim_key
-from modules.services.plans.plan_reading import PlanReader
-from modules.services.plans.sweeping import (
+from modules.services.claims.claimer import Claimer
+from modules.services.claims.claims import LEASE
+from modules.services.claims.plan_reading import PlanReader
+from modules.services.claims.sweeping import (
     DeadClaim,
     delete_dead_locks,
     find_dead_claims,
@@ -20,6 +18,8 @@ from modules.services.plans.sweeping import (
     may_hold_dead_claims,
     settle_dead_claim,
 )
+from modules.services.plans.events import TaskEvent
+from modules.services.plans.naming import claim_key
 from modules.services.workspaces.acting import ActingTurns
 
 

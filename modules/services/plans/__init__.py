@@ -1,1 +1,1 @@
-"""Plans of work in GitHub issues: their text, their tasks, and who holds which."""
+"""Plans of work in GitHub issues: their text and their tasks."""

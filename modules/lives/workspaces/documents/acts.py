@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from adapters.github.types import Repo
 from common.text.untrusted import one_line
 from modules.lives.workspaces.types import HeldTask
+from modules.services.claims.lease_gate import task_act
 from modules.services.commitments.texts import TITLE_CHARS, without_mentions
 from modules.services.outbox.github_bodies import (
     ContentsBody,
@@ -19,7 +20,6 @@ from modules.services.outbox.github_bodies import (
     ReviewRequestBody,
 )
 from modules.services.outbox.types import ProposedAction
-from modules.services.plans.lease_gate import task_act
 from modules.services.plans.naming import claim_key
 from modules.services.plans.types import Task
 from modules.services.voice_phrases.store import Phrase

@@ -18,9 +18,9 @@ from modules.lives.workspaces.life import ClaimRooms, build_claim_rooms, build_t
 from modules.lives.workspaces.perceive import WorkspacePerceiver
 from modules.lives.workspaces.types import Blocked, HeldTask, Lost, Opened, Step, TaskWork, WorkResult
 from modules.lives.workspaces.upkeep import build_acting
+from modules.services.claims.claims import Claim, claim_marker
 from modules.services.outbox.rules.counts import created_on_github
 from modules.services.outbox.rules.rules import GITHUB_CREATIONS_OF_OTHERS, HOUR_S
-from modules.services.plans.claims import Claim, claim_marker
 from modules.services.plans.events import build_task_event_marker, count_task_failures
 from modules.services.plans.parse import parse_plan
 from modules.services.plans.render import generate_plan_markdown

@@ -26,6 +26,9 @@ from modules.runtime.journal.journal import Journal
 from modules.runtime.llm.budget_guard import NoBudgetGuard
 from modules.runtime.llm.gateway import LLMGateway
 from modules.runtime.scheduler.attention import Attention
+from modules.services.claims.lease_gate import lease_gate
+from modules.services.claims.lease_store import TaskLeases
+from modules.services.claims.leases import Lease
 from modules.services.outbox.bodies import IntentKind
 from modules.services.outbox.outbox import Outbox
 from modules.services.outbox.rules.approval import ApprovalRule
@@ -34,9 +37,6 @@ from modules.services.outbox.rules.secrets import SecretScan
 from modules.services.outbox.rules.types import World
 from modules.services.outbox.senders.github_build import github_senders
 from modules.services.outbox.types import Intent, Pacing, Wait
-from modules.services.plans.lease_gate import lease_gate
-from modules.services.plans.lease_store import TaskLeases
-from modules.services.plans.leases import Lease
 from modules.services.plans.render import generate_plan_markdown
 from modules.services.plans.types import Plan, Task
 from tests.adapters.results import ok

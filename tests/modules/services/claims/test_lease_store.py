@@ -14,9 +14,9 @@ from common.clock import FakeClock
 from common.state import VERSION_KEY
 from modules.runtime.database.database import Database
 from modules.runtime.database.schema import MIGRATIONS
-from modules.services.plans.claims import LEASE
-from modules.services.plans.lease_store import FILE, TaskLeases
-from modules.services.plans.leases import Lease
+from modules.services.claims.claims import LEASE
+from modules.services.claims.lease_store import FILE, TaskLeases
+from modules.services.claims.leases import Lease
 
 CLOCK = FakeClock()
 NOW = CLOCK.now()

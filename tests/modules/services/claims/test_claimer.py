@@ -17,23 +17,23 @@ from adapters.github.types import Repo
 from common.constants import GITHUB_BODY_MAX_CHARS
 from modules.runtime.database.database import Database
 from modules.runtime.database.schema import MIGRATIONS
-from modules.services.plans.claim_requests import ClaimRequests
-from modules.services.plans.claim_types import Action, CreateLock, Event, Read, WriteLine
-from modules.services.plans.claimer import Claimer
-from modules.services.plans.claiming import advance_claim, begin_claim
-from modules.services.plans.claims import LEASE, RENEWED_AFTER
-from modules.services.plans.lease_store import TaskLeases
-from modules.services.plans.leases import Lease, lease_of
-from modules.services.plans.parse import parse_plan
-from modules.services.plans.plan_reading import PlanReader, PlanReading
-from modules.services.plans.render import generate_plan_markdown
-from modules.services.plans.sweeping import (
+from modules.services.claims.claim_requests import ClaimRequests
+from modules.services.claims.claim_types import Action, CreateLock, Event, Read, WriteLine
+from modules.services.claims.claimer import Claimer
+from modules.services.claims.claiming import advance_claim, begin_claim
+from modules.services.claims.claims import LEASE, RENEWED_AFTER
+from modules.services.claims.lease_store import TaskLeases
+from modules.services.claims.leases import Lease, lease_of
+from modules.services.claims.plan_reading import PlanReader, PlanReading
+from modules.services.claims.sweeping import (
     delete_dead_locks,
     find_dead_claims,
     find_orphaned_tasks,
     may_hold_dead_claims,
     settle_dead_claim,
 )
+from modules.services.plans.parse import parse_plan
+from modules.services.plans.render import generate_plan_markdown
 from modules.services.plans.types import Plan, Task, TaskChange
 from modules.services.plans.update import update_task_in_plan_body
 from tests.adapters.results import ok

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Literal
 
-from modules.services.plans.claims import GRACE, LEASE, Claim
+from modules.services.claims.claims import GRACE, LEASE, Claim
 from modules.services.plans.types import Expected, Plan, TaskChange
 
 LoseCode = Literal["not_claimable", "taken", "lock_held", "contest", "earlier_claim", "failed", "no_room"]

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from typing import Any, TypeVar
 
-from modules.services.plans.claim_types import (
+from modules.services.claims.claim_types import (
     Action,
     AssignSelf,
     ClaimAnswer,
@@ -33,9 +33,9 @@ from modules.services.plans.claim_types import (
     Wait,
     WriteLine,
 )
-from modules.services.plans.claiming import advance_claim, begin_claim
-from modules.services.plans.claims import Claim
-from modules.services.plans.leases import (
+from modules.services.claims.claiming import advance_claim, begin_claim
+from modules.services.claims.claims import Claim
+from modules.services.claims.leases import (
     Lease,
     after_start,
     dead_holder,

@@ -8,9 +8,9 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from modules.services.plans.claim_types import DeleteLock, EndClaim, ResetLine, Snapshot, UnassignSelf
-from modules.services.plans.claims import GRACE, LEASE, Claim
-from modules.services.plans.leases import (
+from modules.services.claims.claim_types import DeleteLock, EndClaim, ResetLine, Snapshot, UnassignSelf
+from modules.services.claims.claims import GRACE, LEASE, Claim
+from modules.services.claims.leases import (
     Lease,
     after_start,
     dead_holder,

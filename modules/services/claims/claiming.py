@@ -12,7 +12,7 @@ from __future__ import annotations
 import re
 from dataclasses import replace
 
-from modules.services.plans.claim_types import (
+from modules.services.claims.claim_types import (
     Action,
     AssignSelf,
     ClaimAnswer,
@@ -32,7 +32,7 @@ from modules.services.plans.claim_types import (
     Wait,
     WriteLine,
 )
-from modules.services.plans.claims import GRACE, LEASE, Claim, claim_contenders, decide_claim
+from modules.services.claims.claims import GRACE, LEASE, Claim, claim_contenders, decide_claim
 from modules.services.plans.tasks import get_claimable_tasks
 from modules.services.plans.types import ACTIVE_TASKS, UNDONE_TASKS, Expected, Plan, Task, TaskChange
 

@@ -18,8 +18,8 @@ from typing import Any
 from common.clock import Clock, iso, parse_iso
 from common.state import keep, load_state, save_state
 from modules.runtime.database.database import Database
-from modules.services.plans.claims import LEASE
-from modules.services.plans.leases import Lease, after_start
+from modules.services.claims.claims import LEASE
+from modules.services.claims.leases import Lease, after_start
 from modules.services.plans.naming import claim_key
 
 FILE = "claimed_tasks.json"

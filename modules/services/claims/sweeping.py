@@ -10,10 +10,10 @@ from dataclasses import dataclass
 from typing import Literal
 
 from adapters.github.types import Repo
-from modules.services.plans.claim_requests import ClaimRequests
-from modules.services.plans.claim_types import ClaimState
-from modules.services.plans.leases import Lease, dead_holder, dead_locks, lease_of, orphan_of_task_in_work
-from modules.services.plans.plan_reading import PlanReading
+from modules.services.claims.claim_requests import ClaimRequests
+from modules.services.claims.claim_types import ClaimState
+from modules.services.claims.leases import Lease, dead_holder, dead_locks, lease_of, orphan_of_task_in_work
+from modules.services.claims.plan_reading import PlanReading
 from modules.services.plans.types import Expected, Plan, Task, TaskChange
 
 

@@ -12,11 +12,11 @@ from adapters.github.types import Comment as StoredComment
 from adapters.github.types import GitRef, Issue, PullRequest, Repo
 from common.clock import Clock, parse_iso
 from common.result import ApiResult, Err, Ok
-from modules.services.plans.claim_types import Snapshot
-from modules.services.plans.claiming import parse_lock_branch
-from modules.services.plans.claims import Comment, claims_on, highest_epoch
+from modules.services.claims.claim_types import Snapshot
+from modules.services.claims.claiming import parse_lock_branch
+from modules.services.claims.claims import Comment, claims_on, highest_epoch
+from modules.services.claims.lease_store import TaskLeases
 from modules.services.plans.events import count_task_failures, parse_task_event_markers
-from modules.services.plans.lease_store import TaskLeases
 from modules.services.plans.naming import parse_task_branch
 from modules.services.plans.parse import parse_plan
 from modules.services.plans.pulls import pulls_for, read_pulls

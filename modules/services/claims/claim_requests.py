@@ -14,7 +14,7 @@ from adapters.github.client import GitHub
 from adapters.github.types import GitCommit, Repo
 from common.clock import Clock, iso
 from common.result import ApiResult, Err, Ok
-from modules.services.plans.claim_types import (
+from modules.services.claims.claim_types import (
     Action,
     AssignSelf,
     ClaimAnswer,
@@ -31,12 +31,12 @@ from modules.services.plans.claim_types import (
     Wait,
     WriteLine,
 )
-from modules.services.plans.claiming import lock_branch
-from modules.services.plans.claims import Claim, claim_marker, with_claim_until
+from modules.services.claims.claiming import lock_branch
+from modules.services.claims.claims import Claim, claim_marker, with_claim_until
+from modules.services.claims.leases import Lease
+from modules.services.claims.plan_reading import NO_BRANCHES, PlanReader, PlanReading
 from modules.services.plans.events import build_task_event_marker
-from modules.services.plans.leases import Lease
 from modules.services.plans.naming import claim_key
-from modules.services.plans.plan_reading import NO_BRANCHES, PlanReader, PlanReading
 from modules.services.plans.types import Expected, Task, TaskChange
 from modules.services.plans.update import update_task_in_plan_body
 

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from tests.exploration import EXPLORE
-from tests.modules.services.plans.simulated_service import killed, race
+from tests.modules.services.claims.simulated_service import killed, race
 
 RACES = 250 * max(1, EXPLORE)
 ONE_WINNER: Mapping[str, Mapping[str, Any]] = {

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Literal
 
-from modules.services.plans.claim_types import (
+from modules.services.claims.claim_types import (
     Action,
     ClaimState,
     DeleteLock,
@@ -15,7 +15,7 @@ from modules.services.plans.claim_types import (
     Snapshot,
     UnassignSelf,
 )
-from modules.services.plans.claims import GRACE, LEASE, RENEWED_AFTER
+from modules.services.claims.claims import GRACE, LEASE, RENEWED_AFTER
 from modules.services.plans.types import ACTIVE_TASKS, UNDONE_TASKS, Expected, Task, TaskChange
 
 LeaseStage = Literal["claiming", "held", "ending"]

@@ -7,7 +7,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from modules.services.plans.claim_types import (
+from modules.services.claims.claim_types import (
     Action,
     AssignSelf,
     ClaimAnswer,
@@ -26,14 +26,14 @@ from modules.services.plans.claim_types import (
     Wait,
     WriteLine,
 )
-from modules.services.plans.claiming import (
+from modules.services.claims.claiming import (
     MOST_LOOKS,
     advance_claim,
     begin_claim,
     lock_branch,
     parse_lock_branch,
 )
-from modules.services.plans.claims import (
+from modules.services.claims.claims import (
     GRACE,
     LEASE,
     Claim,

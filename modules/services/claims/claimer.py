@@ -15,12 +15,12 @@ from typing import Literal
 from adapters.github.client import GitHub
 from adapters.github.types import Repo
 from common.clock import Clock
-from modules.services.plans.claim_requests import ClaimRequests, ClaimWords
-from modules.services.plans.claim_types import Action, ClaimState, Event, LoseCode, Read, ResetLine
-from modules.services.plans.claiming import advance_claim, begin_claim, works_elsewhere
-from modules.services.plans.lease_store import TaskLeases
-from modules.services.plans.leases import Lease, judge_lease, lease_of, release_actions, renewed
-from modules.services.plans.plan_reading import PlanReader, PlanReading
+from modules.services.claims.claim_requests import ClaimRequests, ClaimWords
+from modules.services.claims.claim_types import Action, ClaimState, Event, LoseCode, Read, ResetLine
+from modules.services.claims.claiming import advance_claim, begin_claim, works_elsewhere
+from modules.services.claims.lease_store import TaskLeases
+from modules.services.claims.leases import Lease, judge_lease, lease_of, release_actions, renewed
+from modules.services.claims.plan_reading import PlanReader, PlanReading
 from modules.services.plans.types import Expected, TaskChange
 
 Ending = Literal["pending", "blocked", "opened"]

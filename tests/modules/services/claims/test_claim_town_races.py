@@ -20,10 +20,10 @@ from adapters.github.client import GitHub
 from adapters.github.types import Repo
 from modules.runtime.database.database import Database
 from modules.runtime.database.schema import MIGRATIONS
-from modules.services.plans.claimer import Claimer, ClaimOutcome
-from modules.services.plans.lease_store import TaskLeases
+from modules.services.claims.claimer import Claimer, ClaimOutcome
+from modules.services.claims.lease_store import TaskLeases
+from modules.services.claims.plan_reading import PlanReader
 from modules.services.plans.parse import parse_plan
-from modules.services.plans.plan_reading import PlanReader
 from modules.services.plans.render import generate_plan_markdown
 from modules.services.plans.types import Plan, Task
 from tests.adapters.results import ok
