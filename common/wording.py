@@ -81,6 +81,7 @@ _RULES = {
     "requests-per-person": "what one person asks about their own data in an hour",
     "repost-sense": "posts that come again",
     "same-reply": "the same words to many",
+    "same-repository": "whether a repository is the one it was",
     "schedule": "posts for a later moment",
     "secrets": "secrets in its words",
     "strangers": "strangers in an hour",

@@ -10,6 +10,7 @@ from adapters.github.client import GitHub
 from adapters.github.types import Account
 from common.clock import Clock
 from modules.runtime.journal.types import Entry
+from modules.services.outbox.repository_identity import RepositoryIdentity
 from modules.services.pinned_names.store import FILE, PinnedNames
 from modules.services.workspaces.trust import WorkspaceTrust
 
@@ -23,7 +24,16 @@ async def told_nobody(_: Entry) -> None:
     """Record nothing."""
 
 
+def new_names(clock: Clock) -> PinnedNames:
+    """No name was seen yet."""
+    return PinnedNames(Path(tempfile.mkdtemp()) / FILE, clock, told_nobody)
+
+
+def identity_of(github: GitHub, clock: Clock) -> RepositoryIdentity:
+    """Take each repository for the one that answers first."""
+    return RepositoryIdentity(github, new_names(clock))
+
+
 def trust_without_owner(github: GitHub, clock: Clock) -> WorkspaceTrust:
     """Only the account itself, and who may push."""
-    names = PinnedNames(Path(tempfile.mkdtemp()) / FILE, clock, told_nobody)
-    return WorkspaceTrust(github, "", tuple, clock, names)
+    return WorkspaceTrust(github, "", tuple, clock, new_names(clock))

@@ -21,6 +21,7 @@ from modules.lives.space.life import CONFIG
 from modules.runtime.console import LineKind
 from modules.runtime.journal.types import Entry
 from modules.services.outbox.bodies import IntentKind
+from modules.services.outbox.repository_identity import RepositoryIdentity
 from modules.services.outbox.senders.github_build import github_senders
 from modules.services.outbox.senders.space import EchoLog, SpaceSender
 from modules.services.outbox.types import Sender
@@ -50,6 +51,7 @@ class Integrations:
             transport=http_transport_factory(settings.github_api_url, private_ok=settings.soul_allow_private_net),
         )
         base.stack.push_async_callback(self.github.aclose)
+        self.repository_identity = RepositoryIdentity(self.github, base.pinned_names)
         self.space_config = SpaceConfigFile(base.home.memory / CONFIG, clock)
         self._echo_log, self._lines = EchoLog(settings.agent_name), SpaceLines(base.console)
         self.room = SpaceClient(
@@ -69,7 +71,7 @@ class Integrations:
     def senders(self, to_bluesky: Sender, by_message: Sender) -> Mapping[IntentKind, Sender]:
         """Return who carries each kind of intent."""
         senders: dict[IntentKind, Sender] = dict.fromkeys(_ON_BLUESKY, to_bluesky)
-        senders |= github_senders(self.github)
+        senders |= github_senders(self.repository_identity)
         return senders | {"space_chat": self.to_room, "direct_message": by_message}
 
     def mute_reason(self) -> str:

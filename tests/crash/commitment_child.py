@@ -40,6 +40,7 @@ from tests.crash.crash_child import MortalDatabase
 from tests.crash.lives import live_on_request, say
 from tests.loopback import to_loopback
 from tests.shipped_skills import phrase
+from tests.trusting import identity_of
 
 LOGIN, NAME = "rowan-soul", "rowan"
 SPEED = 5.0
@@ -83,7 +84,7 @@ async def live(folder: Path, github_url: str, token: str, port: int, die_at: int
         rng=random.Random(1),
         on_event=echo_log.receive,
     )
-    to_github, to_room = GitHubSender(github), SpaceSender(room, echo_log, journal)
+    to_github, to_room = GitHubSender(identity_of(github, clock)), SpaceSender(room, echo_log, journal)
     outbox = Outbox(
         database=database,
         journal=journal,

@@ -39,7 +39,7 @@ from tests.hasty_clock import HastyClock
 from tests.loopback import to_loopback
 from tests.modules.lives.workspaces.documents.workplace import PLAN
 from tests.shipped_skills import SHIPPED, phrase
-from tests.trusting import trust_without_owner
+from tests.trusting import identity_of, trust_without_owner
 
 HASTE = 200
 
@@ -67,7 +67,7 @@ async def live(folder: Path, url: str, model_url: str, die_at: int, *, inside: b
         database=database,
         journal=Journal(database, SilentConsole(), clock, Redactor()),
         clock=clock,
-        senders=github_senders(github),
+        senders=github_senders(identity_of(github, clock)),
         pacing=Pacing(post_s=0, reply_s=0, like_s=0, follow_s=0, action_s=0),
         gates=(lease_gate,),
         own_did=lambda: "did:plc:ada",

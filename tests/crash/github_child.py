@@ -26,6 +26,7 @@ from tests.crash.crash_child import MortalDatabase
 from tests.crash.lives import live_on_request, say
 from tests.hasty_clock import HastyClock
 from tests.loopback import to_loopback
+from tests.trusting import identity_of
 
 
 async def live(folder: Path, url: str, login: str, token: str, die_at: int, *, inside: bool) -> None:
@@ -40,7 +41,7 @@ async def live(folder: Path, url: str, login: str, token: str, die_at: int, *, i
         database=database,
         journal=Journal(database, SilentConsole(), clock, Redactor()),
         clock=clock,
-        senders=github_senders(github),
+        senders=github_senders(identity_of(github, clock)),
         pacing=Pacing(post_s=0, reply_s=0, like_s=0, follow_s=0, action_s=0),
         own_did=lambda: "did:plc:rowan",
     )

@@ -12,8 +12,9 @@ from modules.services.commitments.policy import HOST_REQUEST
 from modules.services.commitments.types import CommitmentRequest, QueuedCommitment
 from modules.services.outbox.github_bodies import IssueBody, LabelBody, PullRequestBody
 from modules.services.outbox.types import ProposedAction
+from tests.github_moves import delete_repo
 from tests.running_town import RunningSoul, RunningTown, awake
-from tests.scenarios.github_talk import CLOCK, RULES, Place, in_foreign_place, minding
+from tests.scenarios.github_talk import CLOCK, RULES, Place, in_foreign_place, minding, open_place, put_files
 from town.github.faults import Fault
 
 BAN = {"CONTRIBUTING": "AI-generated issues are not accepted."}
@@ -103,7 +104,7 @@ async def test_the_rules_of_a_repository_are_read_once_for_all_acts_there(
     running_town.mind.answer = minding(rule=rule)
     async with in_foreign_place(running_town, **files) as place, awake(place.home(), clock=CLOCK) as soul:
         assert (await state_of(soul, issue(place)))[0] == state
-        place.faults.arm(Fault("server_error", "GET *", times=100))
+        place.faults.arm(Fault("server_error", "GET /repos/*/contents*", times=100))
         assert (await state_of(soul, issue(place, "A fence")))[0] == state
         assert len([one for one in running_town.mind.asked if RULES in one.messages[0].text]) == bool(files)
 
@@ -131,6 +132,47 @@ async def test_of_what_the_owner_said_of_a_repository_the_newest_counts_whatever
         await outbox.approve(asked.intent.id)
         await outbox.reject(refused.intent.id)
         assert (await state_of(soul, issue(place, "A fence")))[0] == "blocked"
+
+
+def make_anew(place: Place) -> None:
+    """The repository is deleted, and somebody else makes one of that name."""
+    delete_repo(place.network, place.repo)
+    place.repo = place.network.create_repo(place.repo.owner, place.repo.name)
+
+
+@pytest.mark.parametrize("said", ["yes", "nothing"])
+async def test_what_was_said_or_found_of_a_repository_counts_for_no_other_one_of_its_name(
+    running_town: RunningTown, said: str
+) -> None:
+    running_town.mind.answer = minding(rule="conditions")
+    files = CONDITIONS if said == "yes" else {}
+    async with in_foreign_place(running_town, **files) as place, awake(place.home(), clock=CLOCK) as soul:
+        outbox, names = soul.app.services.outbox, soul.app.services.pinned_names
+        submitted = await outbox.submit(issue(place))
+        if said == "yes":
+            await outbox.approve(submitted.intent.id)
+        assert (await state_of(soul, issue(place, "A fence")))[0] == "pending"
+        make_anew(place)
+        await put_files(place.network, place.repo, CONDITIONS)
+        assert (await state_of(soul, issue(place, "A path")))[0] == "blocked"
+        assert await names.accept(f"repository:{place.repo.full_name}") == "accepted"
+        soul.passes(1)
+        assert (await state_of(soul, issue(place, "A hedge")))[0] == "held"
+
+
+@pytest.mark.parametrize("owner", ["owner", "stranger"])
+async def test_what_waits_does_not_leave_for_another_repository_of_the_same_name(
+    running_town: RunningTown, owner: str
+) -> None:
+    running_town.mind.answer = minding()
+    async with open_place(running_town, owner) as place, awake(place.home(), clock=CLOCK) as soul:
+        submitted = await soul.app.services.outbox.submit(issue(place))
+        assert submitted.intent.state == "pending"
+        make_anew(place)
+        await soul.send()
+        intent = await soul.app.services.outbox.get(submitted.intent.id)
+        assert (intent and intent.state, opened(place)) == ("failed", [])
+        assert f"repository:{place.repo.full_name}" in [one.label for one in soul.app.services.pinned_names.waiting()]
 
 
 async def test_what_the_owner_asks_for_is_done_also_where_ai_is_not_wanted(running_town: RunningTown) -> None:

@@ -242,6 +242,8 @@ GITHUB_KINDS: tuple[GitHubKind, ...] = get_args(GitHubKind)
 """The kinds of intents that go to GitHub."""
 CREATING: frozenset[GitHubKind] = frozenset({"issue", "issue_comment", "pull_request", "review", "repository"})
 """What GitHub counts as content that is created, and notifies people of."""
+NOT_IN_A_REPOSITORY: frozenset[GitHubKind] = frozenset({"account_follow", "repository"})
+"""What is done in no repository that is there already."""
 
 B = TypeVar("B", bound=OnGitHub)
 _SAID = ("title", "body", "message")

@@ -281,11 +281,16 @@ def of_kind(connection: sqlite3.Connection, kind: IntentKind, limit: int) -> lis
     return _select(connection, "kind = ?", kind, limit=limit)
 
 
-def newest_of_owner(connection: sqlite3.Connection, kinds: Collection[IntentKind], repo: str) -> Intent | None:
-    """The newest of these kinds in a repository, `owner/name` in any case, to which the owner said yes or no."""
-    said = f"(by_owner OR rejected) AND kind IN ({', '.join('?' * len(kinds))})"
+def newest_of_owner(
+    connection: sqlite3.Connection, kinds: Collection[IntentKind], repo: str, since: str
+) -> Intent | None:
+    """The newest of these kinds in a repository since a moment to which the owner said yes or no.
+
+    `repo` is `owner/name` in any case.
+    """
+    said = f"(by_owner OR rejected) AND created_at >= ? AND kind IN ({', '.join('?' * len(kinds))})"
     place = "lower(iif(json_valid(body), body, '{}') ->> 'repo') = lower(?)"
-    return next(iter(_select(connection, f"{said} AND {place}", *kinds, repo, limit=1)), None)
+    return next(iter(_select(connection, f"{said} AND {place}", since, *kinds, repo, limit=1)), None)
 
 
 def active_duplicate(connection: sqlite3.Connection, dedup_key: str) -> Intent | None:

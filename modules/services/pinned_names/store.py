@@ -8,6 +8,7 @@ Written atomically after each change and kept across versions.
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
+from datetime import datetime
 from pathlib import Path
 from typing import Literal
 
@@ -59,6 +60,11 @@ class PinnedNames:
         """Return the id for which a name stands; None where it was never seen."""
         known = self._file.records.get(_key(kind, name))
         return known.id if known else None
+
+    def since(self, kind: Kind, name: str) -> datetime | None:
+        """Return since when a name stands for its id; None where it was never seen."""
+        known = self._file.records.get(_key(kind, name))
+        return known.since if known else None
 
     def has_passed_on(self, kind: Kind, name: str) -> bool:
         """Return whether another id answered for a name, which waits for the owner. May be asked from any thread."""

@@ -1,4 +1,6 @@
-"""Asks, before an act is admitted for a repository of somebody else, whether it wants us there.
+"""Asks, before an act on GitHub is admitted, whether the repository is the one that was known under its name.
+
+Of a repository of somebody else it is asked whether it wants us there.
 
 For a pull request it is asked, too, whether one of ours is open there already.
 
@@ -16,14 +18,18 @@ from common.errors import BudgetExceeded, Transient
 from common.result import Err
 from modules.runtime.database.database import Database
 from modules.services.outbox import store
-from modules.services.outbox.github_bodies import OnGitHub, PullRequestBody
+from modules.services.outbox.github_bodies import NOT_IN_A_REPOSITORY, OnGitHub, PullRequestBody
+from modules.services.outbox.repository_identity import AnotherRepositoryErr
 from modules.services.outbox.rules.policy import held_to, is_ours
 from modules.services.outbox.rules.rules import PULLS_PER_REPOSITORY, WELCOME
 from modules.services.outbox.rules.types import TrustCircle
+from modules.services.outbox.senders.github import repo_of
 from modules.services.outbox.types import ProposedAction, Verdict
 from modules.services.repository_rules.checking import ASKED, NoSuchRepository, RepositoryRules
+from modules.services.repository_rules.types import VerdictCode
 
 ASK_AGAIN_S = 300.0
+SAME_REPOSITORY = "same-repository"
 
 _ON_ITS_WAY = frozenset({"held", "pending", "sending"})
 _LOOKED_AT = 200
@@ -40,12 +46,14 @@ class ForeignRepositories:
 
     async def __call__(self, action: ProposedAction) -> Sequence[Verdict]:
         body = action.body
-        if not isinstance(body, OnGitHub) or action.kind not in ASKED or not self.github.configured:
+        if not isinstance(body, OnGitHub) or action.kind in NOT_IN_A_REPOSITORY or not self.github.configured:
             return ()
-        if not self.is_foreign(body.repo):
+        repo = repo_of(body)
+        known = await self.rules.identity.check(repo)
+        if isinstance(known, AnotherRepositoryErr):
+            return [Verdict(SAME_REPOSITORY, "block", known.error, value=VerdictCode.ANOTHER, instead="silence")]
+        if action.kind not in ASKED or not self.is_foreign(body.repo):
             return ()
-        owner, _, name = body.repo.partition("/")
-        repo = Repo(owner, name)
         said = [await self._welcome(repo, by_owner=action.by_owner)]
         if isinstance(body, PullRequestBody) and said[0].says != "block":
             said.append(await self._pulls(repo))

@@ -11,6 +11,7 @@ from modules.runtime.database.database import Database
 from modules.runtime.journal.journal import Journal
 from modules.runtime.llm.gateway import LLMGateway
 from modules.services.agent.skills.skills import Skills
+from modules.services.outbox.repository_identity import RepositoryIdentity
 from modules.services.outbox.rules.types import World
 from modules.services.repository_rules.admission import ForeignRepositories
 from modules.services.repository_rules.checking import RepositoryRules
@@ -22,6 +23,7 @@ class RuleServices(Protocol):
 
     settings: Settings
     github: GitHub
+    repository_identity: RepositoryIdentity
     gateway: LLMGateway
     skills: Skills
     database: Database
@@ -32,7 +34,7 @@ class RuleServices(Protocol):
 def foreign_repositories(services: RuleServices, world: World) -> ForeignRepositories:
     """Return what is asked before an act in a repository of somebody else is admitted."""
     rules = RepositoryRules(
-        github=services.github,
+        identity=services.repository_identity,
         reader=RuleReader(services.gateway, services.skills),
         database=services.database,
         journal=services.journal,

@@ -10,8 +10,7 @@ import sqlite3
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
-from adapters.github.client import GitHub
-from adapters.github.types import ContentEntry, Repo
+from adapters.github.types import ContentEntry, Repo, Repository
 from common.clock import Clock, iso
 from common.errors import Transient
 from common.result import Err, Ok
@@ -22,6 +21,7 @@ from modules.runtime.journal.types import Entry
 from modules.runtime.llm.types import Importance
 from modules.services.outbox import store as outbox_rows
 from modules.services.outbox.github_bodies import GITHUB_KINDS, GitHubKind
+from modules.services.outbox.repository_identity import AnotherRepositoryErr, RepositoryIdentity
 from modules.services.repository_rules import store
 from modules.services.repository_rules.policy import (
     DEFAULTS,
@@ -52,7 +52,7 @@ class NoSuchRepository(Transient):
 class RepositoryRules:
     """Says of a repository whether it wants us. At `speed` 10 a verdict holds a tenth as long."""
 
-    github: GitHub
+    identity: RepositoryIdentity
     reader: RuleReader
     database: Database
     journal: Journal
@@ -63,7 +63,8 @@ class RepositoryRules:
     async def verdict(self, repo: Repo, importance: Importance) -> Verdict:
         """Return whether a repository wants us. The owner's own word on an act there goes before everything else.
 
-        Whoever asks while it is being found out waits for that answer.
+        Whoever asks while it is being found out waits for that answer. What was said or found out of another
+        repository under the same name does not count.
 
         Raises:
             BudgetExceeded: there is no budget to read its rules.
@@ -71,17 +72,24 @@ class RepositoryRules:
             Transient: GitHub or the model is briefly unable.
 
         """
-        if said := await self.database.run(lambda connection: _owner_word(connection, repo)):
+        known = await self.identity.check(repo)
+        if isinstance(known, AnotherRepositoryErr):
+            return Verdict(VerdictCode.ANOTHER)
+        if isinstance(known, Err):
+            unread = NoSuchRepository if known.kind == "not_found" else Transient
+            raise unread(known.error, retry_after=known.retry_after)
+        since = self.identity.since(repo)
+        if said := await self.database.run(lambda connection: _owner_word(connection, repo, since)):
             return said
         async with self._asking:
-            kept = await self.database.run(lambda connection: store.get(connection, repo.full_name))
+            kept = await self.database.run(lambda connection: store.get(connection, repo.full_name, since))
             if kept and is_fresh(kept, self.clock.now(), self.speed):
                 return kept
-            return await self._find_out(repo, importance)
+            return await self._find_out(repo, known.data, importance)
 
-    async def _find_out(self, repo: Repo, importance: Importance) -> Verdict:
+    async def _find_out(self, repo: Repo, known: Repository, importance: Importance) -> Verdict:
         """Find it out, keep it, and tell the journal. Raises as `verdict` does."""
-        found = replace(await self._found_out(repo, importance), at=iso(self.clock.now()))
+        found = replace(await self._found_out(repo, known, importance), at=iso(self.clock.now()))
         await self.database.run(lambda connection: store.put(connection, repo.full_name, found))
         data = {"repo": repo.full_name, "welcome": found.welcome, "code": found.code.value, "path": found.path}
         summary = f"{repo.full_name} is {found.welcome}"
@@ -89,16 +97,12 @@ class RepositoryRules:
         await self.journal.record(Entry("decision", LOOP, summary, line=line, reason=found.reason, data=data))
         return found
 
-    async def _found_out(self, repo: Repo, importance: Importance) -> Verdict:
-        async with self.github.burst():
-            known = await self.github.get_repository(repo)
-            if isinstance(known, Err):
-                unread = NoSuchRepository if known.kind == "not_found" else Transient
-                raise unread(known.error, retry_after=known.retry_after)
-            if known.data.can_push:
-                return Verdict(VerdictCode.MEMBER)
-            if known.data.pulls != "all":
-                return Verdict(VerdictCode.PULLS_CLOSED)
+    async def _found_out(self, repo: Repo, known: Repository, importance: Importance) -> Verdict:
+        if known.can_push:
+            return Verdict(VerdictCode.MEMBER)
+        if known.pulls != "all":
+            return Verdict(VerdictCode.PULLS_CLOSED)
+        async with self.identity.github.burst():
             texts = await self._texts(repo)
         if isinstance(texts, Verdict):
             return texts
@@ -122,7 +126,7 @@ class RepositoryRules:
         left = MOST_CHARS
         for place, path in found:
             name = path if place == repo else f"{place.full_name}/{path}"
-            read = await self.github.contents.read(place, path, max_chars=left)
+            read = await self.identity.github.contents.read(place, path, max_chars=left)
             if isinstance(read, Err):
                 if read.kind == "not_found":
                     continue
@@ -141,7 +145,7 @@ class RepositoryRules:
         for folder in folders:
             if folder in FOLDERS[1:] and not any(one.path == folder and one.type == "dir" for one in listed):
                 continue
-            found = await self.github.contents.list(repo, folder)
+            found = await self.identity.github.contents.list(repo, folder)
             if isinstance(found, Ok):
                 listed += found.data
                 folders += template_folders(found.data) if folder in FOLDERS else []
@@ -150,9 +154,9 @@ class RepositoryRules:
         return listed
 
 
-def _owner_word(connection: sqlite3.Connection, repo: Repo) -> Verdict | None:
-    """What the owner said last of something of ours there; None if nothing."""
-    said = outbox_rows.newest_of_owner(connection, ASKED, repo.full_name)
+def _owner_word(connection: sqlite3.Connection, repo: Repo, since: str) -> Verdict | None:
+    """What the owner said last, since a moment, of something of ours there; None if nothing."""
+    said = outbox_rows.newest_of_owner(connection, ASKED, repo.full_name, since)
     if said is None:
         return None
     return Verdict(VerdictCode.OWNER_NO if said.rejected else VerdictCode.OWNER_YES, at=said.created_at)

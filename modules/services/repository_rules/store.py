@@ -7,10 +7,10 @@ import sqlite3
 from modules.services.repository_rules.types import Verdict, VerdictCode
 
 
-def get(connection: sqlite3.Connection, repo: str) -> Verdict | None:
-    """Return the verdict on a repository, if there is one that this version knows."""
-    query = "SELECT code, path, at FROM repository_verdicts WHERE repo = ?"
-    row = connection.execute(query, (repo,)).fetchone()
+def get(connection: sqlite3.Connection, repo: str, since: str) -> Verdict | None:
+    """Return the verdict on a repository, if there is one of `since` or later that this version knows."""
+    query = "SELECT code, path, at FROM repository_verdicts WHERE repo = ? AND at >= ?"
+    row = connection.execute(query, (repo, since)).fetchone()
     if row is None or row[0] not in {code.value for code in VerdictCode}:
         return None
     return Verdict(VerdictCode(row[0]), str(row[1]), str(row[2]))

@@ -23,6 +23,7 @@ class VerdictCode(StrEnum):
     UNREAD = "unread"
     OWNER_YES = "owner-yes"
     OWNER_NO = "owner-no"
+    ANOTHER = "another"
 
 
 WELCOME_OF: dict[VerdictCode, Welcome] = {
@@ -35,6 +36,7 @@ WELCOME_OF: dict[VerdictCode, Welcome] = {
     VerdictCode.UNREAD: "unclear",
     VerdictCode.OWNER_YES: "welcome",
     VerdictCode.OWNER_NO: "unwelcome",
+    VerdictCode.ANOTHER: "unwelcome",
 }
 
 
@@ -67,4 +69,5 @@ _REASONS: dict[VerdictCode, str] = {
     VerdictCode.UNREAD: "not all that it shows could be read ({path}), so its rules are not known",
     VerdictCode.OWNER_YES: "the owner said yes to an act there",
     VerdictCode.OWNER_NO: "the owner said no to an act there",
+    VerdictCode.ANOTHER: "another repository answers under its name than when it was first seen",
 }

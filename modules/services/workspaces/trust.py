@@ -15,6 +15,7 @@ from adapters.github.client import GitHub
 from adapters.github.types import Account, Repo
 from common.clock import Clock
 from common.result import ApiResult, Err, Ok
+from modules.services.outbox.repository_identity import AnotherRepositoryErr, RepositoryIdentity
 from modules.services.pinned_names.store import PinnedNames
 
 MOST_PEOPLE = 20
@@ -106,6 +107,7 @@ class WorkspaceTrust:
         self._peers = peers
         self._clock = clock
         self._names = names
+        self._identity = RepositoryIdentity(github, names)
         self._us: Account | None = None
         self._owner_asked_s = -READ_AGAIN_S
         self._pushers: dict[str, tuple[float, frozenset[Account] | None]] = {}
@@ -135,12 +137,10 @@ class WorkspaceTrust:
         read_at, known = self._pushers.get(key, (now - READ_AGAIN_S, None))
         if now - read_at < READ_AGAIN_S:
             return known
-        found = await self._github.get_repository(repo)
+        found = await self._identity.check(repo)
         if isinstance(found, Err):
-            return None
-        is_here = found.data.full_name.lower() == key
-        if not is_here or not await self._names.check("repository", repo.full_name, str(found.data.id)):
-            self._pushers[key] = (now, None)
+            if isinstance(found, AnotherRepositoryErr):
+                self._pushers[key] = (now, None)
             return None
         pushers = await self._github.repositories.pushers(repo)
         if isinstance(pushers, Err):

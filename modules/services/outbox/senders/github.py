@@ -12,11 +12,11 @@ import re
 from collections.abc import Sequence
 from dataclasses import replace
 
-from adapters.github.client import GitHub
 from adapters.github.types import Comment, Issue, Repo, Review, ReviewState
 from common.result import ApiResult, Err, Ok
 from common.text.strings import normalized_title
 from modules.services.outbox.github_bodies import IssueBody, IssueCommentBody, OnGitHub, ReviewBody
+from modules.services.outbox.repository_identity import RepositoryIdentity
 from modules.services.outbox.types import Intent, Sent
 
 WithWords = IssueBody | IssueCommentBody | ReviewBody
@@ -51,8 +51,9 @@ class GitHubSender:
     A result's cid is the number or id that GitHub gave.
     """
 
-    def __init__(self, github: GitHub) -> None:
-        self._github = github
+    def __init__(self, identity: RepositoryIdentity) -> None:
+        self._github = identity.github
+        self._identity = identity
 
     async def send(self, intent: Intent) -> ApiResult[Sent]:
         """Write it, unless it stands there already."""
@@ -61,6 +62,8 @@ class GitHubSender:
         if not isinstance(body := intent.body, WithWords):
             return _UNREADABLE
         async with self._github.burst():
+            if refusal := await self._identity.write_refusal(repo_of(body)):
+                return meant(refusal)
             standing = await self._standing(intent, same_words=True)
             if isinstance(standing, Err) or standing.data is not None:
                 return standing if isinstance(standing, Err) else Ok(standing.data or Sent())

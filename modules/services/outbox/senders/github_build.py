@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from adapters.github.client import GitHub
 from common.result import ApiResult, Err, Ok
 from modules.services.outbox.bodies import IntentKind
 from modules.services.outbox.github_bodies import AccountFollowBody, StarBody
+from modules.services.outbox.repository_identity import RepositoryIdentity
 from modules.services.outbox.senders.github import GitHubSender, repo_of
 from modules.services.outbox.senders.github_code_changes import CodeChangeSender
 from modules.services.outbox.senders.github_issue_changes import IssueChangeSender
@@ -30,10 +30,10 @@ class LikingSender(ChangeSender[StarBody | AccountFollowBody]):
         return done if isinstance(done, Err) else Ok(Sent(url))
 
 
-def github_senders(github: GitHub) -> dict[IntentKind, Sender]:
+def github_senders(identity: RepositoryIdentity) -> dict[IntentKind, Sender]:
     """Return who sends each kind of intent that goes to GitHub."""
-    liking = LikingSender(github)
-    written, issues, code = GitHubSender(github), IssueChangeSender(github), CodeChangeSender(github)
+    liking = LikingSender(identity)
+    written, issues, code = GitHubSender(identity), IssueChangeSender(identity), CodeChangeSender(identity)
     return {
         "issue": written,
         "issue_comment": written,

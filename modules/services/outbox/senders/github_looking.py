@@ -11,11 +11,11 @@ from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from typing import Generic, TypeVar
 
-from adapters.github.client import GitHub
 from adapters.github.types import Issue, PullRequest
 from common.result import ApiResult, Err, Ok
-from modules.services.outbox.github_bodies import OnGitHub
-from modules.services.outbox.senders.github import meant
+from modules.services.outbox.github_bodies import NOT_IN_A_REPOSITORY, OnGitHub
+from modules.services.outbox.repository_identity import RepositoryIdentity
+from modules.services.outbox.senders.github import meant, repo_of
 from modules.services.outbox.types import Intent, Sent
 
 B = TypeVar("B", bound=OnGitHub)
@@ -35,8 +35,9 @@ class ChangeSender(ABC, Generic[B]):
 
     bodies: tuple[type[B], ...]
 
-    def __init__(self, github: GitHub) -> None:
-        self._github = github
+    def __init__(self, identity: RepositoryIdentity) -> None:
+        self._github = identity.github
+        self._identity = identity
 
     async def send(self, intent: Intent) -> ApiResult[Sent]:
         """Do it, unless it is done already."""
@@ -45,6 +46,9 @@ class ChangeSender(ABC, Generic[B]):
         if not isinstance(body := intent.body, self.bodies):
             return Err("it names no repository and no change for GitHub", "invalid")
         async with self._github.burst():
+            in_one = intent.kind not in NOT_IN_A_REPOSITORY
+            if in_one and (refusal := await self._identity.write_refusal(repo_of(body))):
+                return meant(refusal)
             standing = await self._look(intent, body, departs=True)
             if isinstance(standing, Err):
                 return meant(standing)

@@ -45,6 +45,7 @@ from tests.hasty_clock import SetAhead
 from tests.loopback import to_loopback
 from tests.patience import HANG_S, until, while_time_passes
 from tests.shipped_skills import phrase
+from tests.trusting import identity_of
 from town.github.faults import Faults
 from town.github.network import GitHubNetwork
 from town.github.service import github_app
@@ -144,7 +145,7 @@ class SoulInTown:
             github=lambda: (LOGIN, "owner-hub"),
         )
         etiquette = Etiquette(world=world, database=self.database, clock=self.clock)
-        github, approval = GitHubSender(self.github), ApprovalRule(self.approval, world.circle)
+        github, approval = GitHubSender(identity_of(self.github, self.clock)), ApprovalRule(self.approval, world.circle)
         self.outbox = Outbox(
             database=self.database,
             journal=self.journal,

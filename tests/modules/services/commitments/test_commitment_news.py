@@ -23,6 +23,7 @@ from modules.services.outbox.types import Intent, Sent
 from tests.modules.services.commitments.commitment_values import wanted
 from tests.modules.services.commitments.soul_in_town import SoulInTown, Town, listening
 from tests.patience import until
+from tests.trusting import identity_of
 from town.github.faults import Fault
 
 SPOKEN = "I'll open it now."
@@ -250,7 +251,7 @@ async def test_an_act_that_cannot_be_read_is_never_sent(soul_in_town: SoulInTown
     spoilt = replace(NEWS, kind=kind, body=OpaqueBody({"text": 7}))
     to_room, to_github = (
         SpaceSender(ToldRoom(), EchoLog("rowan"), soul_in_town.journal),
-        GitHubSender(soul_in_town.github),
+        GitHubSender(identity_of(soul_in_town.github, soul_in_town.clock)),
     )
     answer = await (to_room if kind == "space_chat" else to_github).send(spoilt)
     assert isinstance(answer, Err)

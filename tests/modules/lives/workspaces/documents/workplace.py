@@ -45,7 +45,7 @@ from tests.modules.runtime.llm.scripted_model import ScriptedModel, says, servin
 from tests.patience import HANG_S
 from tests.shipped_skills import SHIPPED, phrase
 from tests.town.github_place import GitHubPlace, open_github_place
-from tests.trusting import trust_without_owner
+from tests.trusting import identity_of, trust_without_owner
 
 GARDEN = Repo("ada", "garden")
 SECRET = "hunter2-hunter2"
@@ -137,7 +137,7 @@ class Workplace:
             database=self.database,
             journal=journal,
             clock=self.clock,
-            senders=github_senders(self.github),
+            senders=github_senders(identity_of(self.github, self.clock)),
             pacing=Pacing(post_s=0, reply_s=0, like_s=0, follow_s=0, action_s=0),
             rules=(SecretScan(redactor), etiquette, approval),
             gates=(etiquette.gate, lease_gate, self._shut),

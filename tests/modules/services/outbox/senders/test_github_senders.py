@@ -23,6 +23,7 @@ from modules.services.outbox.types import AmbiguousErr, Intent, Sender
 from tests.adapters.results import err, ok
 from tests.loopback import to_loopback
 from tests.town.github_place import GitHubPlace, needs_git, open_github_place
+from tests.trusting import identity_of
 from town.github.faults import Fault, FaultKind
 
 pytestmark = needs_git
@@ -60,7 +61,7 @@ class Garden:
         return github
 
     def sender(self, kind: IntentKind, login: str = "ada") -> Sender:
-        return github_senders(self.client(login))[kind]
+        return github_senders(identity_of(self.client(login), SystemClock()))[kind]
 
     async def opened(self) -> int:
         """The number of a pull request from the branch."""
@@ -347,11 +348,11 @@ async def test_what_is_no_body_for_a_sender_is_refused_and_nobody_writes_without
         strange = intent_of(kind, LikeBody(uri="at://x", cid="y"))
         assert err(await garden.sender(kind).send(strange)).kind == "invalid"
         assert err(await garden.sender(kind).find(strange)).kind == "invalid"
-        assert err(await github_senders(nobody)[kind].send(strange)).kind == "auth"
+        assert err(await github_senders(identity_of(nobody, SystemClock()))[kind].send(strange)).kind == "auth"
     await nobody.aclose()
 
 
 def test_every_kind_has_a_sender() -> None:
     nobody = GitHub(api_url="http://127.0.0.1:1", login="", token="", clock=SystemClock(), transport=to_loopback)
-    assert set(github_senders(nobody)) == set(GITHUB_KINDS)
+    assert set(github_senders(identity_of(nobody, SystemClock()))) == set(GITHUB_KINDS)
     assert set(GITHUB_KINDS) >= CREATING
