@@ -14,6 +14,7 @@ from typing import Annotated, Any, Literal, get_args
 
 from pydantic import BaseModel, ConfigDict, Field, StrictBool, ValidationError, field_validator, model_validator
 
+from common.impression import Impressed, Impression
 from common.tolerant import brought_home, named
 
 MAX_COMMITMENTS_PER_DECISION = 5
@@ -164,6 +165,7 @@ class SpaceDecision(SideFields):
     message: str | None = None
     commitments: list[dict[str, Any]] | None = None
     adjust_behavior: dict[str, Any] | None = Field(default=None, alias="adjustBehavior")
+    impression: Impression = ""
 
 
 SPACE_DECISION_TOOL = "space_decision"
@@ -190,6 +192,7 @@ SPACE_DECISION_SCHEMA: Mapping[str, Any] = {
             },
         },
         "adjustBehavior": {"type": "object"},
+        "impression": {"type": "string", "enum": list(get_args(Impressed))},
     },
 }
 """JSON Schema of the tool's arguments; what each field is for, the skill tells."""

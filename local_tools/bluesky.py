@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import random
 from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -21,6 +22,7 @@ from local_tools.bluesky_inputs import (
     ExitInput,
     LimitInput,
     PictureInput,
+    PictureReplyInput,
     PostInput,
     ReplyInput,
     SilenceInput,
@@ -135,12 +137,13 @@ class BlueskyTools:
     async def reply(self, args: ReplyInput, turn: Turn) -> ToolResult:
         return await self._publish_reply(args, turn)
 
-    async def reply_picture(self, args: PictureInput, turn: Turn) -> ToolResult:
+    async def reply_picture(self, args: PictureReplyInput, turn: Turn) -> ToolResult:
         """Answer the post of the turn, and show the picture that was chosen for it."""
         shown = turn.subject.picture if isinstance(turn.subject, ThreadTurn) else None
         if shown is None:
             return self.words.error("No Picture")
-        return await self._publish_reply(ReplyInput(text=bare_words(args.text)), turn, shown, args.alt_text)
+        reply = ReplyInput(text=bare_words(args.text), impression=args.impression)
+        return await self._publish_reply(reply, turn, shown, args.alt_text)
 
     async def _publish_reply(
         self, args: ReplyInput, turn: Turn, shown: ChosenPicture | None = None, alt_text: str = ""
@@ -175,7 +178,8 @@ class BlueskyTools:
         if published.status == "liked_instead":
             data = data_of("liked", published.reason, published)
             return self.words.end("Liked Instead", data, is_error=True, reason=published.reason)
-        return self.answered(published, "replied", ends=thread is not None)
+        answer = self.answered(published, "replied", ends=thread is not None)
+        return replace(answer, data={**answer.data, "impression": args.impression})
 
     async def _instead_of(self, text: str, thread: ThreadTurn, turn: Turn, target: StrongRef) -> ToolResult | None:
         """Return what happens instead of a reply with these words; None if it may leave."""
@@ -352,7 +356,7 @@ def bluesky_tools(tools: BlueskyTools) -> Sequence[Tool]:
         tool("bluesky_like", SubjectInput, tools.like, anyone, fits=may_end_without_words),
         tool("bluesky_repost", SubjectInput, telling_of("bluesky_repost", tools.repost, tools.words), own),
         tool("bluesky_post_picture", PictureInput, tools.post_picture, anyone, subject=ExpressionTurn, holdable=True),
-        in_thread("bluesky_reply_picture", PictureInput, tools.reply_picture, anyone, holdable=True),
+        in_thread("bluesky_reply_picture", PictureReplyInput, tools.reply_picture, anyone, holdable=True),
         in_thread("graceful_exit", ExitInput, tools.exit, anyone, fits=may_end_without_words),
         in_thread("stay_silent", SilenceInput, tools.silence, anyone, fits=may_stay_silent),
         look("bluesky_get_timeline", LimitInput, tools.looks.timeline, owner),

@@ -6,6 +6,8 @@ from typing import Literal
 
 from pydantic import BaseModel, Field
 
+from common.impression import Impression
+
 
 class PostInput(BaseModel):
     """A post of your own."""
@@ -19,12 +21,19 @@ class PictureInput(PostInput):
     alt_text: str = ""
 
 
+class PictureReplyInput(PictureInput):
+    """A reply beside a picture."""
+
+    impression: Impression = ""
+
+
 class ReplyInput(BaseModel):
     """A reply. Without `post_uri` it answers the post of this turn."""
 
     text: str
     post_uri: str = ""
     post_cid: str = ""
+    impression: Impression = ""
 
 
 class OwnPostInput(BaseModel):

@@ -8,6 +8,7 @@ from typing import Literal
 from pydantic import BaseModel
 
 from adapters.github.types import ReviewEvent
+from common.impression import Impressed, Impression
 from common.provenance import Provenance
 from common.text.untrusted import clean, one_line
 from local_tools.words import ToolWords
@@ -43,6 +44,7 @@ class CommentInput(BaseModel):
     owner: str = ""
     repo: str = ""
     issue_number: int = 0
+    impression: Impression = ""
 
 
 class LeaveThreadInput(BaseModel):
@@ -79,7 +81,8 @@ class GitHubTools:
         subject = _subject(turn)
         text = strip_self_mention(clean(args.body).strip(), subject.login)
         problem = _elsewhere(args, subject) or self._problem(text, subject)
-        return self._sent_back(problem, text, subject) or await self._submit(subject.comment(text), "commented", turn)
+        sent_back = self._sent_back(problem, text, subject)
+        return sent_back or await self._submit(subject.comment(text), "commented", turn, impression=args.impression)
 
     async def leave(self, args: LeaveThreadInput, turn: Turn) -> ToolResult:
         subject, reason = _subject(turn), one_line(args.reason, _REASON_CHARS)
@@ -118,12 +121,19 @@ class GitHubTools:
         reason: str = "",
         *,
         part: str = "",
+        impression: Impressed = "",
     ) -> ToolResult:
         hold = turn.hold or _subject(turn).hold
         urgent = turn.importance == "owner"
         action = ProposedAction(body, part, cause_id=turn.cause_id, urgent=urgent, hold=hold)
         submitted = await self._outbox.submit(action)
-        data = {"act": act, "intent_id": submitted.intent.id, "held": submitted.held, "reason": reason}
+        data = {
+            "act": act,
+            "intent_id": submitted.intent.id,
+            "held": submitted.held,
+            "reason": reason,
+            "impression": impression,
+        }
         if submitted.held:
             return self.words.end("Held", data | {"reason": f"waits for the owner's yes: {submitted.reason}"})
         if submitted.accepted:

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 
 from pydantic import BaseModel
 
+from common.impression import Impression
 from common.provenance import Provenance
 from common.text.graphemes import grapheme_len, leading_sentences
 from common.text.untrusted import clean, one_line
@@ -31,6 +32,7 @@ class AnswerInput(BaseModel):
     """An answer to the person who wrote."""
 
     text: str
+    impression: Impression = ""
 
 
 class MessageSilenceInput(BaseModel):
@@ -61,7 +63,12 @@ class MessageTools:
         submitted = await self._outbox.submit(
             ProposedAction(subject.burst.answer(text), cause_id=turn.cause_id, hold=turn.hold)
         )
-        data = {"act": "answered", "intent_id": submitted.intent.id, "held": submitted.held}
+        data = {
+            "act": "answered",
+            "intent_id": submitted.intent.id,
+            "held": submitted.held,
+            "impression": args.impression,
+        }
         if submitted.accepted:
             held = f"waits for the owner's yes: {submitted.reason}"
             return self.words.end(

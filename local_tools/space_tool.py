@@ -6,6 +6,7 @@ from typing import Any
 
 from pydantic import ConfigDict, Field, StrictBool
 
+from common.impression import Impression
 from common.provenance import Provenance
 from common.schemas import SPACE_DECISION_SCHEMA, SPACE_DECISION_TOOL, SideFields
 from local_tools.words import OWN_TOOLS, ToolWords
@@ -33,6 +34,7 @@ class DecisionInput(SideFields):
         json_schema_extra={"items": _COMMITMENTS["items"]},
     )
     adjust_behavior: dict[str, Any] | None = Field(default=None, alias="adjustBehavior")
+    impression: Impression = ""
 
 
 class SpaceTools:

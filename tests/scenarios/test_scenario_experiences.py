@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from modules.services.experiences.types import Experience, NewExperience
 from modules.services.rights.policy import PREFERENCE
-from tests.running_town import RunningSoul, RunningTown, awake, replying
+from tests.running_town import RunningSoul, RunningTown, awake, call, replying
+from town.model.types import ChatRequest, Completion
 
 SLATE = "Slate, because it remembers the rain. Which would you pick, tin or slate?"
 PROMISE = "Short posts with more questions in them, from today on. Thank you for telling me so plainly."
@@ -42,6 +43,29 @@ async def test_posts_and_the_owner_leave_experiences_and_who_denies_inference_no
     async with awake(home) as soul:
         await soul.look()
         assert len(await experienced(soul)) == 3
+
+
+async def test_what_the_model_says_it_was_left_with_is_the_kind_of_the_experience(running_town: RunningTown) -> None:
+    town, said = running_town, {"wind": "challenge", "frost": "question", "hail": "a nice talk"}
+    answers = {"wind": "You may be right about gusts.", "frost": "I cannot tell yet.", "hail": "Tin, by far."}
+
+    def answer(request: ChatRequest) -> Completion:
+        if "bluesky_reply" not in {offer.name for offer in request.offers}:
+            return Completion(text="[]")
+        word = next(one for one in said if one in request.messages[-1].text)
+        return call("bluesky_reply", text=answers[word], impression=said[word])
+
+    town.mind.answer, home = answer, town.make_home("rowan")
+    posts = {
+        word: town.network.post_as(town.account(name), f"@rowan.test so {word} is what you never think of, is it?")[0]
+        for name, word in (("ada", "wind"), ("bea", "frost"), ("cy", "hail"))
+    }
+    async with awake(home) as soul:
+        await soul.look()
+        found = await experienced(soul)
+    kinds = {word: found[uri].type for word, uri in posts.items()}
+    assert kinds == {"wind": "was_challenged", "frost": "question_emerged", "hail": "connection_formed"}
+    assert found[posts["wind"]].about == answers["wind"]
 
 
 async def test_the_same_again_is_left_out_and_the_owners_guidance_goes_last(running_town: RunningTown) -> None:

@@ -10,7 +10,7 @@ from modules.lives.bluesky.case_reader import CaseReader
 from modules.lives.bluesky.types import Disposition, Pending
 from modules.services.experiences.log import ExperienceLog
 from modules.services.experiences.own_words import own_words
-from modules.services.experiences.types import ExperienceType, NewExperience
+from modules.services.experiences.types import IMPRESSED, ExperienceType, NewExperience
 from modules.services.outbox.outbox import Outbox
 from modules.services.peers.accounts import Relationships
 
@@ -52,6 +52,8 @@ class PostExperiences:
             return "chose_silence"
         if disposition.act != "replied":
             return None
+        if disposition.impression:
+            return IMPRESSED[disposition.impression]
         known = self.relationships.get(post.author.did)
         if len(post.text) > _CONTACT_CHARS and (known is None or len(known.interactions) <= 1):
             return "connection_formed"

@@ -200,7 +200,8 @@ def disposition_of(turn_result: TurnResult) -> Disposition:
             data = result.data
             reason, held = str(data.get("reason", "")), bool(data.get("held", False))
             retry_in_s = float(data.get("retry_in_s", 0.0))
-            return Disposition(data["act"], reason, data.get("intent_id"), retry_in_s, held=held)
+            impression = data.get("impression", "")
+            return Disposition(data["act"], reason, data.get("intent_id"), retry_in_s, held=held, impression=impression)
     return Disposition("undecided", f"the model chose nothing that works ({turn_result.stopped})")
 
 

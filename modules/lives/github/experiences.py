@@ -1,5 +1,7 @@
 """Keeps what the SOUL did on GitHub, and what it met there, in its memory: once for each act, as of other talks.
 
+A review that asks for changes of a pull request of ours is kept as a challenge.
+
 Each act of ours is an intent of the outbox; claims of tasks and workspaces that were joined are told by the journal.
 The thread of what happened is read once more, and the skill `memory-extraction` says what of it matters. What is kept
 rests on the least trusted words in the thread. The memories and the mark of what happened are one transaction where
@@ -11,8 +13,8 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
-from datetime import timedelta
+from dataclasses import dataclass, field, replace
+from datetime import datetime, timedelta
 from typing import TypeVar
 
 from adapters.github.client import GitHub
@@ -22,7 +24,9 @@ from common.constants import MINUTE_MS
 from common.errors import BudgetExceeded, Transient
 from common.provenance import Provenance
 from common.result import Err
+from modules.lives.github.policy import caller
 from modules.lives.github.thread_text import MOST_COMMENTS
+from modules.lives.github.types import IssueThread, Known
 from modules.runtime.database import marks
 from modules.runtime.database.database import Database
 from modules.runtime.journal.journal import Journal
@@ -37,8 +41,9 @@ from modules.services.agent.sessions.types import Row, Session
 from modules.services.experiences.log import ExperienceLog
 from modules.services.experiences.own_words import own_words
 from modules.services.experiences.types import ExperienceType, NewExperience
+from modules.services.inbox.threads import WaitingThread
 from modules.services.outbox.bodies import IntentKind
-from modules.services.outbox.github_bodies import IssueCommentBody, OnGitHub, ReactionBody, ReviewBody
+from modules.services.outbox.github_bodies import IssueCommentBody, OnGitHub, PullRequestBody, ReactionBody, ReviewBody
 from modules.services.outbox.outbox import Outbox
 from modules.services.outbox.senders.github import repo_of
 from modules.services.outbox.types import Intent
@@ -67,6 +72,7 @@ _MARK = "github.experience:"
 _INTERVAL_MS = 10 * MINUTE_MS
 _LOOKED_BACK = timedelta(days=2)
 _LOOKED_AT = 50
+_REVIEWS_EVERY = timedelta(hours=1)
 _AT_A_TIME = 3
 _PROVENANCE: dict[Right | None, Provenance] = {
     "us": Provenance.SELF,
@@ -96,6 +102,22 @@ class Happening:
         return f"{self.repo.full_name}#{self.number}" if self.number else self.repo.full_name
 
 
+def impression_of(
+    kind: ExperienceType, comment: Intent, waiting: WaitingThread, thread: IssueThread, known: Known
+) -> NewExperience:
+    """Return what the words that a comment answers left us with, in our own words alone.
+
+    It stands for the comment, which leaves no other experience.
+    """
+    said = [(thread.issue.account, thread.issue.body), *((one.account, one.body) for one in thread.comments)]
+    others = [(account, text) for account, text in said if account != known.people.us]
+    who = caller(thread, known.login)
+    trust = trust_of(min((_provenance(known.people, account) for account, _ in others), default=Provenance.STRANGER))
+    about = own_words(comment.body.preview, (text for _, text in others))
+    key = _experience_key(comment.id)
+    return NewExperience(kind, "github", key, about, f"github:{who.id}", f"@{who.login}", waiting.url, trust)
+
+
 @dataclass(kw_only=True)
 class GitHubExperienceLoop(Loop):
     """Looks for acts of which nothing is kept yet, three at a time. `in_database`: memories lie in `database`."""
@@ -116,6 +138,8 @@ class GitHubExperienceLoop(Loop):
     trust: WorkspaceTrust
     experiences: ExperienceLog
     speed: float = 1.0
+    _asked_at: dict[str, datetime] = field(default_factory=dict, init=False)
+    """When the reviews of a pull request of ours were read last, by its intent."""
 
     @property
     def interval_ms(self) -> float:
@@ -126,6 +150,10 @@ class GitHubExperienceLoop(Loop):
         if not self.github.enough_for_loops:
             return Outcome(ran=False, reason=f"{self.github.rate.remaining} requests to GitHub are left in this hour")
         kept = 0
+        try:
+            await self._keep_challenges()
+        except Transient as error:
+            return Outcome(ran=False, reason=f"the reviews of our pull requests wait: {error}")
         for one in (await self._due())[:_AT_A_TIME]:
             try:
                 kept += await self._keep(one)
@@ -168,12 +196,37 @@ class GitHubExperienceLoop(Loop):
         await self.journal.record(Entry("life", self.name, summary, line="mem" if memories else None))
         return len(memories)
 
+    async def _keep_challenges(self) -> None:
+        """Keep each review that asks for changes of a pull request of ours; each is looked at once an hour."""
+        now = self.clock.now()
+        self._asked_at = {key: at for key, at in self._asked_at.items() if now - at < _REVIEWS_EVERY / self.speed}
+        made = [one for one in await self.outbox.of_kind("pull_request", _LOOKED_AT) if one.id not in self._asked_at]
+        for intent in [one for one in made if parse_iso(one.created_at) > now - _LOOKED_BACK][:_AT_A_TIME]:
+            body, number = intent.body, intent.result_cid or ""
+            if intent.state == "done" and isinstance(body, PullRequestBody) and number.isdecimal():
+                await self._keep_challenge(repo_of(body), int(number))
+                self._asked_at[intent.id] = now
+
+    async def _keep_challenge(self, repo: Repo, number: int) -> None:
+        known = await self.github.get_repository(repo)
+        if isinstance(known, Err) or known.data.private:
+            return
+        found, people = await self.github.pulls.reviews(repo, number), await self.trust.people()
+        for one in _nothing_if_gone(found) if isinstance(found, Err) else found.data:
+            who = Account(one.author_id, one.author)
+            if one.state == "CHANGES_REQUESTED" and who != people.us:
+                about = f"A review of our pull request {repo.full_name}#{number} asks for changes"
+                key, did, trust = f"review:{one.id}", f"github:{who.id}", trust_of(_provenance(people, who))
+                await self.experiences.record(
+                    NewExperience("was_challenged", "github", key, about, did, f"@{who.login}", one.html_url, trust)
+                )
+
     async def _record(self, one: Happening, rows: Sequence[Row], provenance: Provenance) -> None:
         """Write it down as an experience, in our own words alone."""
         said = one.own or next((text for row in reversed(rows) if (text := _text(row, is_own=True))), "")
         ours = own_words(said, (_text(row, is_own=False) for row in rows))
         kind: ExperienceType = "helped_someone" if one.code in _HELPED else "learned_something"
-        new = NewExperience(kind, "github", f"github:{one.key}", f"{one.code} at {one.place}: {ours}")
+        new = NewExperience(kind, "github", _experience_key(one.key), f"{one.code} at {one.place}: {ours}")
         await self.experiences.record(
             replace(new, uri=f"https://github.com/{one.repo.full_name}", trust=trust_of(provenance))
         )
@@ -220,10 +273,18 @@ class GitHubExperienceLoop(Loop):
 
 
 def _row(one: Happening, place: int, author: Account, people: TrustedAccounts, text: str) -> Row:
-    provenance = _PROVENANCE.get(people.why(author), Provenance.STRANGER)
+    provenance = _provenance(people, author)
     is_own = provenance is Provenance.SELF
     message = Message("assistant" if is_own else "user", text if is_own else f"@{author.login}: {text}")
     return Row(one.key, place, message.role, message, 0, provenance, one.at)
+
+
+def _provenance(people: TrustedAccounts, account: Account) -> Provenance:
+    return _PROVENANCE.get(people.why(account), Provenance.STRANGER)
+
+
+def _experience_key(happening: str) -> str:
+    return f"github:{happening}"
 
 
 def _text(row: Row, *, is_own: bool) -> str:

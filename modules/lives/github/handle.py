@@ -17,6 +17,7 @@ from common.clock import iso
 from common.errors import BudgetExceeded, Fatal, Transient
 from common.result import Err
 from modules.lives.github.engagement import Commented, Left, Read, Reentered, Tracked
+from modules.lives.github.experiences import impression_of
 from modules.lives.github.policy import (
     analyze_issue_thread,
     caller,
@@ -42,7 +43,7 @@ from modules.runtime.journal.journal import Journal
 from modules.runtime.journal.types import Entry
 from modules.runtime.llm.types import Importance
 from modules.services.experiences.log import ExperienceLog
-from modules.services.experiences.types import NewExperience
+from modules.services.experiences.types import IMPRESSED, NewExperience
 from modules.services.inbox.threads import NewThread, WaitingThread
 from modules.services.outbox.bodies import IntentKind
 from modules.services.outbox.github_bodies import IssueCommentBody, IssueUpdateBody, ReviewBody
@@ -294,6 +295,10 @@ class ThreadHandler:
             key, why = waiting.cause_id, disposition.reason
             silence = NewExperience("chose_silence", "github", key, why, uri=waiting.url, trust="stranger")
             await self._experiences.record(silence)
+        comment = await self._outbox.get(disposition.intent_id) if disposition.intent_id else None
+        if comment and disposition.act == "commented" and disposition.impression and not disposition.held:
+            kind = IMPRESSED[disposition.impression]
+            await self._experiences.record(impression_of(kind, comment, waiting, thread, known))
         if disposition.act == "left" and not disposition.held and self._is_in_workspace(waiting):
             await self._close_left(waiting, thread, known)
         return disposition

@@ -178,7 +178,9 @@ def disposition_of(turn_result: TurnResult, decision: ResponseDecision) -> Issue
         if result.ends_turn:
             data = result.data
             reason, held = str(data.get("reason", "")) or decision.reason, bool(data.get("held", False))
-            return IssueDisposition(data["act"], reason, decision.code, data.get("intent_id"), held=held)
+            impression = data.get("impression", "")
+            intent_id = data.get("intent_id")
+            return IssueDisposition(data["act"], reason, decision.code, intent_id, held=held, impression=impression)
     reason = f"the model chose nothing that works ({turn_result.stopped})"
     return IssueDisposition("undecided", reason, decision.code)
 

@@ -8,6 +8,7 @@ from enum import StrEnum
 from typing import Literal
 
 from adapters.github.types import Comment, Issue, ReviewEvent
+from common.impression import Impressed
 from modules.services.inbox.threads import WaitingThread
 from modules.services.outbox.github_bodies import IssueCommentBody, ReactionBody, ReviewBody
 from modules.services.workspaces.trust import TrustedAccounts
@@ -183,7 +184,7 @@ IssueAct = Literal["commented", "reviewed", "left", "silent", "later", "dropped"
 
 @dataclass(frozen=True, slots=True)
 class IssueDisposition:
-    """What became of a thread, and why; `later` means in `retry_in_s` seconds."""
+    """What became of a thread, and why; `later` means in `retry_in_s` seconds. `impression`: what it left us with."""
 
     act: IssueAct
     reason: str = ""
@@ -191,6 +192,7 @@ class IssueDisposition:
     intent_id: str | None = None
     held: bool = False
     retry_in_s: float = 0.0
+    impression: Impressed = ""
 
 
 @dataclass(frozen=True, slots=True)

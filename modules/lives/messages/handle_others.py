@@ -20,7 +20,7 @@ from modules.runtime.journal.journal import Journal
 from modules.runtime.journal.types import Entry
 from modules.runtime.llm.types import Importance
 from modules.services.experiences.log import ExperienceLog
-from modules.services.experiences.types import ExperienceType, NewExperience
+from modules.services.experiences.types import IMPRESSED, ExperienceType, NewExperience
 from modules.services.inbox.messages import WaitingMessage
 from modules.services.outbox.bodies import DirectMessageBody
 from modules.services.outbox.outbox import Outbox
@@ -216,7 +216,8 @@ class OthersHandler:
         """Keep that they wrote and were answered, or not; what was said stays between us."""
         if disposition.held or disposition.act not in {"answered", "silent"}:
             return
-        kind: ExperienceType = "helped_someone" if disposition.act == "answered" else "chose_silence"
+        answered = IMPRESSED.get(disposition.impression, "helped_someone")
+        kind: ExperienceType = answered if disposition.act == "answered" else "chose_silence"
         trust: Trust = "stranger" if self._etiquette.is_stranger(burst.talk.did) else "peer"
         handle = f"@{burst.talk.handle}"
         await self._experiences.record(

@@ -118,7 +118,8 @@ def disposition_of(turn_result: TurnResult) -> MessageDisposition:
         if result.ends_turn:
             data = result.data
             reason, held = str(data.get("reason", "")), bool(data.get("held", False))
-            return MessageDisposition(data["act"], reason, data.get("intent_id"), held=held)
+            impression = data.get("impression", "")
+            return MessageDisposition(data["act"], reason, data.get("intent_id"), held=held, impression=impression)
     return MessageDisposition("undecided", f"the model chose nothing that works ({turn_result.stopped})")
 
 

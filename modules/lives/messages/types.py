@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Literal, Protocol
 
 from adapters.atproto.types import Actor
+from common.impression import Impressed
 from modules.services.inbox.messages import Talk, WaitingMessage, message_name
 from modules.services.outbox.bodies import DirectMessageBody
 
@@ -104,13 +105,14 @@ MessageAct = Literal["answered", "silent", "later", "dropped", "undecided"]
 
 @dataclass(frozen=True, slots=True)
 class MessageDisposition:
-    """What became of a burst, and why; `later` means in `retry_in_s` seconds."""
+    """What became of a burst, and why; `later` means in `retry_in_s` seconds. `impression`: what it left us with."""
 
     act: MessageAct
     reason: str = ""
     intent_id: str | None = None
     held: bool = False
     retry_in_s: float = 0.0
+    impression: Impressed = ""
 
 
 @dataclass(frozen=True, slots=True)

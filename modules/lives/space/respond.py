@@ -95,7 +95,8 @@ class Responder:
         for mended in outcome.recovered:
             case.note(Note(_MENDED.get(mended, mended), outcome.signature, "info", dict(outcome.figures)))
         if outcome.ok:
-            return Resolved("speak", proposed=ProposedMessage(outcome.message, kept, decision.reason))
+            proposed = ProposedMessage(outcome.message, kept, decision.reason, impression=decision.impression)
+            return Resolved("speak", proposed=proposed)
         if decided.message:
             rejected = {"act": "rejected", "check": outcome.check, "message": decided.message, **outcome.figures}
             reason = f"{outcome.signature}: {outcome.reason}"

@@ -18,6 +18,7 @@ from adapters.space.client import SpaceClient
 from common.clock import Clock, iso, local
 from common.constants import SECOND_MS
 from common.errors import PolicyBlocked, Transient
+from common.impression import Impressed
 from common.provenance import Provenance
 from common.redact import LEAK, Redactor
 from common.result import Err
@@ -42,7 +43,7 @@ from modules.services.commitments.events import CommitmentKept
 from modules.services.commitments.naming import title_of
 from modules.services.experiences.log import ExperienceLog
 from modules.services.experiences.own_words import own_words
-from modules.services.experiences.types import ExperienceType, NewExperience
+from modules.services.experiences.types import IMPRESSED, ExperienceType, NewExperience
 from modules.services.peers.room_members import PeerRelationships
 
 DELIVERY_WAIT_S = 75.0
@@ -57,12 +58,16 @@ Experience = Callable[[ExperienceType, str, str], Awaitable[None]]
 
 @dataclass(frozen=True, slots=True)
 class ProposedMessage:
-    """What is to be said, with what commitments, and why. `acts`: it stands whatever others said meanwhile."""
+    """What is to be said, with what commitments, and why.
+
+    `acts`: it stands whatever others said meanwhile. `impression` is what the talk left us with.
+    """
 
     message: str
     commitments: tuple[Commitment, ...] = ()
     reason: str = ""
     acts: bool = False
+    impression: Impressed = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -217,14 +222,14 @@ class Speaker:
             found = await self.commitment_maker.find(proposed.message, now)
             if found and snapshot.is_open:
                 self.talk.handle("committed")
-        await self._afterwards(config)
+        await self._afterwards(config, proposed.impression)
         return Spoken("spoke")
 
-    async def _afterwards(self, config: SpaceConfig) -> None:
-        """Rest for a moment, and remember every N-th message with its talk."""
+    async def _afterwards(self, config: SpaceConfig, impression: Impressed) -> None:
+        """Rest for a moment, and remember with its talk every N-th message, and what left us with something."""
         pause_ms = self.rng.uniform(config.cooldown_min_ms, config.cooldown_max_ms)
         talk = self.talk.handle(Delivered(self.clock.now() + timedelta(milliseconds=pause_ms)))
-        if talk.spoken % config.reflection_every_n:
+        if talk.spoken % config.reflection_every_n and not impression:
             return
         last = talk.history[-_EXPERIENCE_MESSAGES:]
         told = " | ".join(
@@ -235,7 +240,7 @@ class Speaker:
         peer = next((one for one in reversed(last) if not (one.is_host or one.is_me)), None)
         if peer:
             self.relationships.record_memorable_exchange(peer.name, peer.content)
-        await self.experience("connection_formed", told, ours)
+        await self.experience(IMPRESSED.get(impression, "connection_formed"), told, ours)
         await self.reporter.happened("space_participation", f"{talk.spoken} messages spoken")
 
 
@@ -245,6 +250,8 @@ def _with_commitments(proposed: ProposedMessage, planned: Sequence[PlannedCommit
 
 _SUBJECTS: Mapping[ExperienceType, str] = {
     "connection_formed": "A talk in the room",
+    "was_challenged": "A disagreement in the room",
+    "question_emerged": "A question of the room",
     "helped_someone": "A commitment fulfilled",
 }
 _IMPORTANCE = 2

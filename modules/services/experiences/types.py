@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal
 
+from common.impression import Impressed
 from common.provenance import Trust
 
 ExperienceType = Literal[
@@ -18,6 +20,8 @@ ExperienceType = Literal[
     "saw_perspective",
     "chose_silence",
 ]
+IMPRESSED: Mapping[Impressed, ExperienceType] = {"challenge": "was_challenged", "question": "question_emerged"}
+"""What an answer is kept as, where its author said what it was left with."""
 Source = Literal["bluesky", "github", "space", "terminal", "message", "commitment", "ritual"]
 
 
