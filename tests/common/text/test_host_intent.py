@@ -9,50 +9,25 @@ from tests.exploration import examples
 
 ACTION, TALK, FOLLOW = "action_request", "discussion", "follow_up"
 REQUESTS = """
-Create an issue for the release checklist in github.com/acme/site
-Can you open an issue for X?
-Could someone please review the draft?
 could one of you handle the deploy
 Can one of the agents set up the repo?
 Would you look into the failing test?
-Will you fix the footer?
 Would you mind opening an issue for the export bug?
-Please comment on #1 in github.com/acme/site
 Can you comment on issue 3 that it works here, too?
 Could someone comment under https://github.com/acme/site/issues/3?
-Please open an issue in https://github.com/acme/site
-@marvin open an issue at https://github.com/acme/site
-@marvin @rebecca please open an issue
-@sh-marvin: create the plan
-Marvin, can you write the release notes?
 Marvin and Rebecca, please draft a plan
-Marvin, Rebecca: draft a plan
 Hey Marvin can you create a plan for the migration?
-hey everyone, open an issue each
 everyone open an issue
-Ok, create it
-Okay, go ahead and merge it
-Thanks! Can you open an issue for that?
 Yes, go ahead.
-Go ahead
-Please, open an issue
 Kindly send the report
 just post it on Bluesky
 Let's open an issue for this
-I need you to create a plan for the garden
 I'd like someone to fix the header
-I\u2019d like someone to fix the header
-We had a good day. I want one of you to write it down
-Open an issue about HTTP status codes
 Can you open an issue about the status update page?
-Open an issue: still waiting spinner
 Give me the summary
 Provide a plan with an issue for each of the steps we discussed
-Share the numbers with us
 Write your thoughts down in a document
 Add Marvin's feedback to the doc
-Open an issue about ideas for the garden
-Open a feedback issue
 Implement Rebecca's ideas
 Update the feedback form
 Check the input validation
@@ -60,11 +35,33 @@ Take care of the backlog
 Address the comments
 Get on it
 The readme is out of date. Please open an issue for it.
-What a mess. Can you fix the build?
 I think the docs are stale. Could someone please update the guide? Open one issue.
 Make sure the tests pass
-Make a plan
-Hey, fix the docs
+Can you just deploy to prod now?
+Could you also post to Bluesky?
+Can someone build coverage reports?
+Could you test coverage of the parser?
+Can you run results through the checker?
+Could you file questions as tickets?
+Pls push to main
+I would like you to post to the blog
+I want one of you to push to main
+I need an agent to submit to the registry
+I require you to merge to main
+Can anybody here deploy to prod?
+Could any of you post to Bluesky about it?
+Can somebody else push to main?
+Could you possibly open an issue?
+Can you immediately deploy to prod?
+Can you finally deploy to prod?
+Could you actually post to Bluesky?
+Could you still post to Bluesky?
+Could you perhaps post to Bluesky?
+Could you at some point push to main?
+Please could you open an issue?
+Could you two open an issue?
+Can you both review it?
+Could you try to deploy to prod?
 """
 FOLLOW_UPS = """
 Did you get to it?
@@ -76,23 +73,18 @@ where's the link
 Where\u2019s the PR?
 where are the results?
 still waiting
-any update?
 Any news on the garden plan?
 I asked for it earlier
 I already told you
 give me the link
-Give me the issue url
-Can you give me the link?
 Can you provide a link to the issue?
 what happened to the plan?
 is it done?
 Have you filed the issue yet?
 status
-Status?
 status update please
 What's the status of the migration?
 ETA?
-what's the ETA
 how's it going
 How is the plan coming along?
 Where are we on the release?
@@ -100,65 +92,73 @@ update me
 any luck?
 did it happen?
 Were you able to reproduce it?
-Well, as I told you before I said it earlier that the issue must carry a label so that we find it
 """
 TALKS = """
 Can you comment on the weather?
-Do you think cities should be built around trees?
-Should we use Postgres?
 could we open an issue about that?
 what do you think of slow bread
-How would a gardener name a variable?
-What's your favourite bridge?
-Thoughts on the new layout?
-Thoughts on https://example.org/essay ?
-Any objections?
-Have you all read the essay?
-Does that make sense?
 Make sense?
-Sound fair?
-Sounds reasonable, no?
 I think rain is underrated
 I\u2019m curious how you choose names
 Honestly, I prefer the old one
-Honestly I prefer the old one
 IMO tabs are fine
-In my experience gardens forgive
-Is silence a kind of speech?
 https://example.org/essay
-Lovely piece about tides https://example.org/tides
-Share your thoughts on the roadmap
-Can you share your thoughts?
 Can you all give me your honest take on the draft?
 Please give us some feedback on the essay
-Could you share what you think about it?
-Tell me, what makes a good chorus?
 I want someone to share their perspective on this
 Post your ideas here
 Start with your thoughts on tides
-Give feedback
 Open question: what is craft?
-Can you explain recursion?
-Idea: would a map help?
 Share what you all think
 """
 UNSURE = """
 Hello everyone
-The readme is out of date
 Great work on the garden
-Great post
-Build failed again
-Team build day was fun
 Let's make sure we handle errors
-Let\u2019s make sure we handle errors
 Review looks good
-Merge conflicts are annoying
 Open source is a gift
 Idea: open a cafe in town
-It would be nice to have an issue for that
-Marvin
-@marvin
-Happy birthday!
+"""
+
+PERHAPS_WORK = """
+Are you able to deploy to prod?
+Is anyone free to open an issue?
+Could you tweet about it?
+Could you try deploying to prod?
+If you have time, could you and Ann open an issue?
+The tests pass. Would you be able to deploy?
+Do you have time to open an issue?
+Could I ask you to open an issue?
+Is there anyone who can open an issue?
+Anyone want to open an issue?
+Would it be possible to open an issue?
+How about you open an issue?
+Why don't you open an issue?
+Do me a favour and open an issue?
+Mind opening an issue?
+Are you up for opening an issue?
+I think one of you should open an issue in https://github.com/acme/site
+"""
+NOT_WORK = """
+Build was red all night
+Deploy went well
+Deploy took an hour
+Review of the draft is done
+Test passes here
+Test results
+Build coverage is down
+Build logs are gone
+Build times are up
+Build scripts failed
+Build pipeline is slow today
+Run results
+Review comments are in
+Review notes look good
+Merge requests are piling up, are they; they have been for weeks
+Open to ideas
+Open minded people, all of them
+File has changed
+Just build failures again
 """
 
 
@@ -189,6 +189,17 @@ def test_who_wants_to_talk_is_heard(message: str) -> None:
 @pytest.mark.parametrize("message", [*lines(UNSURE), "", "  "])
 def test_what_its_form_does_not_show_is_left_open(message: str) -> None:
     assert check(message) == (TALK, "ambiguous")
+
+
+@pytest.mark.parametrize("message", lines(PERHAPS_WORK))
+def test_what_may_be_a_request_is_never_surely_talk(message: str) -> None:
+    intent, confidence = check(message)
+    assert intent == ACTION or confidence == "ambiguous"
+
+
+@pytest.mark.parametrize("message", lines(NOT_WORK))
+def test_a_bare_first_word_may_be_a_noun(message: str) -> None:
+    assert check(message)[0] != ACTION
 
 
 def test_while_something_is_to_be_done_giving_means_giving_that() -> None:

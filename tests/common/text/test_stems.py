@@ -11,7 +11,6 @@ from common.text.stems import (
     plain_words,
     simple_stem,
     tokenize_for_comparison,
-    tokenize_with_stemming,
 )
 from tests.exploration import examples
 
@@ -86,10 +85,6 @@ def test_a_name_inside_a_word_stays() -> None:
     assert tokenize_for_comparison("bobsled for bob", ("", " ")) == ["bobsled", "bob"]
 
 
-def test_stems_are_the_stems_of_the_words_in_order() -> None:
-    assert tokenize_with_stemming("Caching the cached caches") == ["cach", "cach", "cach"]
-
-
 @pytest.mark.parametrize(
     "forms",
     ["write writing wrote written", "dry dries dried", "add adds added adding", "carry carried", "use used using"],
@@ -102,12 +97,6 @@ def test_all_forms_of_a_word_meet_in_a_stem(forms: str) -> None:
 def test_a_word_that_is_no_form_of_another_stays(word: str) -> None:
     assert base_form(word) == word
     assert common_stem(word) == simple_stem(word) == word.removesuffix("e")
-
-
-@pytest.mark.parametrize("word", GOLDEN.split())
-def test_a_common_stem_keeps_what_is_a_stem_already(word: str) -> None:
-    plain, stem = word.split(":")
-    assert common_stem(plain) == stem
 
 
 def test_plain_words_are_all_words_but_those_who_are_spoken_to() -> None:
