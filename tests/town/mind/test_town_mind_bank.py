@@ -11,8 +11,8 @@ import pytest
 
 from common.text.graphemes import grapheme_len
 from tests.town.mind.town_mind_prompts import facts
-from town.mind.bank import FIELDS, GENERAL, load_bank, stems
-from town.mind.words import Words, fit, lower_first, mentioned, quote, without_questions
+from town.mind.bank import FIELDS, GENERAL, load_bank
+from town.mind.words import Words, fit
 from town.residents import RESIDENTS
 
 BANK = load_bank()
@@ -76,50 +76,3 @@ def test_each_resident_is_at_home_in_another_field(resident: Any) -> None:
     field = BANK.field_of(resident.soul + resident.self_md)
     assert field
     assert field.name == {"maren": "sea", "tobias": "mend", "odile": "table"}[resident.name]
-
-
-@pytest.mark.parametrize(
-    ("text", "kind"), [("Does that hold where you are, or only in my corner?", "statement"), ("Nothing.", "")]
-)
-def test_a_general_invitation_is_recognised(text: str, kind: str) -> None:
-    assert BANK.invited_in(f"X. {text}") == kind
-
-
-@pytest.mark.parametrize(
-    ("text", "expected"),
-    [
-        ("Mended the hinges; mending is easy", {"mend", "hing", "easy"}),
-        ("the and of", set()),
-        ("zips", {"zip"}),
-    ],
-)
-def test_stems_let_forms_of_a_word_meet(text: str, expected: set[str]) -> None:
-    assert stems(text) == expected
-
-
-@pytest.mark.parametrize(
-    ("text", "expected"),
-    [
-        ("Oh well, the bus was late again", "the bus was late again"),
-        ("a very long grey wet windy cold Sunday without a single pause but we sang a song", "we sang a song"),
-        ("yes", ""),
-        ('he said "no" to all of us', ""),
-        ("look https://x.example/a @kit.test now", ""),
-    ],
-)
-def test_a_quote_is_a_short_piece_of_their_own_words(text: str, expected: str) -> None:
-    assert quote(text) == expected
-
-
-def test_handles_are_read_but_not_addresses() -> None:
-    assert mentioned("@Maren.test and a@b.example, @odile.test!") == ("maren.test", "odile.test")
-
-
-def test_small_helpers_keep_sentences_whole() -> None:
-    assert fit("One. " * 200).endswith(".")
-    assert fit("x" * 400) == "x" * 299 + "…"
-    assert lower_first("I think") == "I think"
-    assert lower_first("AI thinks") == "AI thinks"
-    assert lower_first("Which?") == "which?"
-    assert without_questions("Yes. And you?") == "Yes."
-    assert without_questions("And you?") == "And you?"

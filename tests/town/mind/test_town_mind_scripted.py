@@ -14,7 +14,6 @@ from hypothesis import strategies as st
 
 from common.facts import About, ExpressionFacts, MemoryFacts, QuestionFacts, RoomFacts, ToolOutcome
 from common.text.graphemes import grapheme_len
-from modules.lives.bluesky.expression_policy import check_invitation
 from tests.exploration import examples
 from tests.town.mind.town_mind_prompts import (
     ANSWERS,
@@ -29,7 +28,6 @@ from tests.town.mind.town_mind_prompts import (
     only_call,
     owner_says,
 )
-from town.mind.scripted import ScriptedMind
 from town.model.types import ChatRequest, Completion, Message, Offer
 from town.residents import RESIDENTS
 
@@ -61,99 +59,6 @@ async def test_a_day_of_posts_never_repeats_a_text_soon_always_fits_and_ends_in_
     assert max(endings.values()) <= 4
 
 
-async def test_the_same_request_gets_the_same_post_and_another_time_another() -> None:
-    first, again, later = [await MIND.complete(expressing("maren", minute=minute)) for minute in (600, 600, 601)]
-    assert first == again
-    assert first != later
-    assert await ScriptedMind(seed=1).complete(expressing("maren", minute=600)) != first
-
-
-@pytest.mark.slow
-async def test_what_was_said_before_is_followed_by_something_else_however_long_the_day() -> None:
-    texts = []
-    for minute in range(300):
-        asked = expressing("tobias", minute=minute, recent=["Over to @maren.test: tin or slate?"])
-        call = await only_call(after(asked, dataclasses.replace(REFUSED, text="One loose screw.")))
-        texts.append(str(call.input["text"]))
-    assert max(map(grapheme_len, texts)) <= 300
-    assert len(set(texts)) > 240
-
-
-async def test_neighbours_do_not_say_the_same_things() -> None:
-    said = {
-        who: {
-            str((await only_call(expressing(who, minute=minute))).input["text"])[:40] for minute in range(400, 440, 2)
-        }
-        for who in NAMES
-    }
-    assert all(not said[one] & said[two] for one, two in itertools.combinations(NAMES, 2))
-
-
-async def test_a_first_post_speaks_to_a_neighbour_of_self_md_and_the_next_to_nobody() -> None:
-    first = str((await only_call(expressing("tobias"))).input["text"])
-    assert "@maren.test" in first or "@odile.test" in first
-    assert "@tobias.test" not in first
-    second = str((await only_call(expressing("tobias", recent=[first], minute=760))).input["text"])
-    assert "@" not in second
-
-
-async def test_a_neighbour_named_in_the_prompt_is_the_one_spoken_to() -> None:
-    for minute in range(600, 610):
-        request = expressing("odile", source="relationships", of=["@maren.test sees the weather."], minute=minute)
-        assert "@maren.test" in str((await only_call(request)).input["text"])
-
-
-async def test_a_line_of_self_md_can_become_the_post() -> None:
-    line = "Leave the note where the next person will stand."
-    recent = ["Something @maren.test"]
-    texts = [
-        str((await only_call(expressing("odile", source="values", of=[line], recent=recent, minute=m))).input["text"])
-        for m in range(600, 720)
-    ]
-    led = [text for text in texts if text.startswith(line)]
-    assert 0 < len(led) < len(texts)
-    assert any(check_invitation(text).has_invitation for text in led)
-
-
-@pytest.mark.parametrize(
-    ("source", "named", "starts"),
-    [
-        ("questions", ["Is a forecast that changed nobody's plans still a forecast?"], "Is a forecast that changed"),
-        (
-            "currentFocus",
-            ["Collecting the words people use for rain that is barely rain."],
-            (
-                "On the list this week: collecting",
-                "Still under way: collecting",
-                "A slow one, not nearly done: collecting",
-            ),
-        ),
-        (
-            "values+patterns",
-            [
-                "Old instruments deserve to be read before they are replaced.",
-                "Every harbour believes that its own fog is the thickest.",
-            ],
-            "Old instruments deserve to be read before they are replaced. Every harbour",
-        ),
-    ],
-)
-async def test_each_kind_of_line_gets_a_form_of_its_own(
-    source: str, named: list[str], starts: str | tuple[str, ...]
-) -> None:
-    requests = [expressing("maren", source=source, of=named, recent=["To @odile.test"], minute=m) for m in range(30)]
-    texts = [str((await only_call(request)).input["text"]) for request in requests]
-    led = [text for text in texts if text.startswith(starts)]
-    assert led
-
-
-async def test_a_soul_that_says_little_of_itself_still_posts_sensibly() -> None:
-    texts = [str((await only_call(expressing("nemo", minute=minute))).input["text"]) for minute in range(600, 610)]
-    assert any("?" in text for text in texts)
-    text = texts[0]
-    assert "@" not in text
-
-
 async def test_a_draft_sent_back_is_kept_as_it_is_or_gains_a_way_in() -> None:
     draft = "The tide table is a year of moon."
     texts = []
@@ -177,22 +82,6 @@ async def test_a_post_refused_as_a_duplicate_is_followed_by_another() -> None:
 # Other turns
 
 
-async def test_the_owner_asks_how_things_stand_and_is_told() -> None:
-    thought = await MIND.complete(owner_says("maren", "how are things?"))
-    assert "3 posts, 2 replies" in thought.text
-
-
-async def test_the_owner_wants_something_posted_and_it_is_word_for_word() -> None:
-    call = await only_call(owner_says("maren", 'post this: "The fair is on Sunday."'))
-    assert call.input == {"text": "The fair is on Sunday."}
-    done = await MIND.complete(after(owner_says("maren", "post x"), ToolOutcome("bluesky_post")))
-    assert done.text
-    assert not done.calls
-    failed = await MIND.complete(after(owner_says("maren", "post x"), REFUSED))
-    assert failed.text
-    assert failed.text != done.text
-
-
 async def test_the_owner_wants_a_post_for_tomorrow_and_it_is_scheduled() -> None:
     offers = (POST, offer("bluesky_schedule_post", ["text", "at"]))
     for line, words in (
@@ -203,22 +92,6 @@ async def test_the_owner_wants_a_post_for_tomorrow_and_it_is_scheduled() -> None
         assert (call.name, call.input["at"]) == ("bluesky_schedule_post", "2026-01-06T09:00")
         assert "tomorrow" not in str(call.input["text"])
         assert words in str(call.input["text"])
-
-
-async def test_the_owner_wants_any_post_and_gets_a_thought() -> None:
-    assert "?" in str((await only_call(owner_says("odile", "post something"))).input["text"])
-
-
-@pytest.mark.parametrize("line", ["are you an AI?", "what do you make of soup?", "hm", "who are you?"])
-async def test_the_owner_gets_an_answer_in_words(line: str) -> None:
-    thought = await MIND.complete(owner_says("odile", line))
-    assert thought.text
-    assert not thought.calls
-
-
-async def test_grounding_says_who_one_is() -> None:
-    request = ChatRequest("m", WORDS, facts=facts("tobias", QuestionFacts("grounding")))
-    assert "Tobias" in (await MIND.complete(request)).text
 
 
 @pytest.mark.parametrize("who", ["maren", "tobias", "odile"])
