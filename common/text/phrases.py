@@ -15,7 +15,6 @@ from common.text.markdown import in_code
 from common.text.measures import concept_novelty
 from common.text.stems import tokenize_with_stemming
 from common.text.strings import normalize_quotes
-from common.text.utf16 import u16_len
 
 _INVISIBLE = regex.compile(r"\p{Cf}+")
 _SPACE = regex.compile(r"\s+")
@@ -146,22 +145,6 @@ _LINE_END = regex.compile(r"\n")
 def count_sentences(message: str) -> int:
     """How often a sentence ends: full stops, question and exclamation marks, semicolons; not those within a link."""
     return len(_ends(message))
-
-
-def auto_trim(message: str, max_chars: int, max_sentences: int) -> str:
-    """As many whole sentences from the start as fit; what follows the last end is no sentence. "" if none fits.
-
-    `max_chars` are UTF-16 code units. A semicolon counts as `count_sentences` counts it, but nothing is cut there.
-    """
-    read = length = taken = 0
-    for end in _ends(message)[: max(max_sentences, 0)]:
-        length += u16_len(message[read:end])
-        if length > max_chars:
-            break
-        read = end
-        if message[end - 1] != ";":
-            taken = end
-    return message[:taken]
 
 
 def without_first(message: str) -> str:

@@ -20,8 +20,6 @@ from modules.lives.space.validator import MessageValidator
 from modules.services.commitments.writer import CommitmentWriter
 from modules.services.voice_phrases.store import Phrase
 
-_MENDED = {"Discussion auto-trim": "Auto-trimmed discussion message"}
-
 
 @dataclass(frozen=True, slots=True)
 class Resolved:
@@ -93,7 +91,7 @@ class Responder:
             return Resolved("overtaken", "a peer is at it already")
         outcome = await self.validator.validate(decided.message, kept, case.snapshot)
         for mended in outcome.recovered:
-            case.note(Note(_MENDED.get(mended, mended), outcome.signature, "info", dict(outcome.figures)))
+            case.note(Note(mended, outcome.signature, "info", dict(outcome.figures)))
         if outcome.ok:
             proposed = ProposedMessage(outcome.message, kept, decision.reason, impression=decision.impression)
             return Resolved("speak", proposed=proposed)

@@ -14,7 +14,6 @@ Mode = Literal["action", "discussion"]
 Role = Literal["actor", "reviewer", "observer"]
 Escalation = Literal["none", "info", "critical"]
 Check = Literal[
-    "length",
     "list",
     "empty_promise",
     "echo_opener",

@@ -17,7 +17,6 @@ from common.constants import ENSEMBLE_ECHO_THRESHOLD, SECOND_MS
 from common.schemas import Commitment
 from common.text.echo import find_said_already, find_semantic_echo_ensemble, novelty_threshold
 from common.text.phrases import (
-    auto_trim,
     check_action_language,
     check_deference,
     check_echo_opener,
@@ -35,22 +34,12 @@ from modules.lives.space.classifiers import EchoJudge, judge_wanted
 from modules.lives.space.journal_reporter import OwnLines
 from modules.lives.space.policy import COMPARED_CHARS, observer_threshold
 from modules.lives.space.snapshot import RoomSnapshot
-from modules.lives.space.types import Check, HistoryEntry, Mode, ValidationOutcome
+from modules.lives.space.types import Check, HistoryEntry, ValidationOutcome
 
-SPACE_ACTION_MAX_CHARS = 50_000
-SPACE_DISCUSSION_MAX_CHARS = 50_000
-SPACE_ACTION_MAX_SENTENCES = 1000
-SPACE_DISCUSSION_MAX_SENTENCES = 1000
 SPACE_NON_OWNER_HOLD_MS = 20 * SECOND_MS
 
 Hits = Callable[[str, RoomSnapshot], bool]
-Mend = Callable[[str, Sequence[Commitment], RoomSnapshot], str]
-
-LIMITS: Mapping[Mode, tuple[int, int]] = {
-    "action": (SPACE_ACTION_MAX_CHARS, SPACE_ACTION_MAX_SENTENCES),
-    "discussion": (SPACE_DISCUSSION_MAX_CHARS, SPACE_DISCUSSION_MAX_SENTENCES),
-}
-"""How long a message may be: UTF-16 code units, and sentences."""
+Mend = Callable[[str, RoomSnapshot], str]
 
 _HOLD = timedelta(milliseconds=SPACE_NON_OWNER_HOLD_MS)
 
@@ -118,17 +107,7 @@ def _acts_for_another(message: str, snapshot: RoomSnapshot) -> bool:
     return _not_ours(snapshot) and check_action_language(message)
 
 
-def _too_long(message: str, snapshot: RoomSnapshot) -> bool:
-    chars, sentences = LIMITS[snapshot.mode]
-    return u16_len(message) > chars or count_sentences(message) > sentences
-
-
-def _trimmed(message: str, commitments: Sequence[Commitment], snapshot: RoomSnapshot) -> str:
-    trims = snapshot.mode == "discussion" and not commitments
-    return auto_trim(message, *LIMITS[snapshot.mode]) if trims else ""
-
-
-def _without_opener(message: str, _commitments: Sequence[Commitment], snapshot: RoomSnapshot) -> str:
+def _without_opener(message: str, snapshot: RoomSnapshot) -> str:
     return without_opener(message, snapshot.agent_messages, snapshot.names)
 
 
@@ -168,12 +147,6 @@ CHEAP: tuple[Row, ...] = (
         Stop("non_owner_action", "Non-owner action", "not action owner", "another was elected to act on the request"),
         _acts_for_another,
         action_only=True,
-    ),
-    Row(
-        Stop("length", "Too long", "too long", "longer than the room takes", salvage=True),
-        _too_long,
-        mend=_trimmed,
-        recovered="Discussion auto-trim",
     ),
     Row(
         Stop("list", "Contains list", "list", "a list, where talk is prose", salvage=True),
@@ -261,7 +234,7 @@ def validate_space_message(
     for row in CHEAP:
         if not row.stops(message, commitments, snapshot):
             continue
-        mended = row.mend(message, commitments, snapshot) if row.mend else ""
+        mended = row.mend(message, snapshot) if row.mend else ""
         if not mended:
             return _rejected(row.stop, message, recovered, _figures(message, commitments, snapshot))
         recovered.append(row.recovered)

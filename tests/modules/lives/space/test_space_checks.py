@@ -340,7 +340,6 @@ HOSTILE = {
 READERS: dict[str, Callable[[str], object]] = {
     **{name: check for name, (check, _, _) in CHECKS.items()},
     "count": phrases.count_sentences,
-    "trim": lambda text: phrases.auto_trim(text, LONG // 2, 900),
     "first": without_first,
     "repo": repo_in,
     "asked": requested_type,

@@ -3,12 +3,9 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from common.text import phrases
 from common.text.phrases import without_first
-from common.text.utf16 import u16_len
 
 SUBSTANCE = (
     "Nightly backups verify checksums before rotating archives offsite, retention windows shrink storage bills, "
@@ -32,40 +29,6 @@ SUBSTANCE = (
 )
 def test_sentences_are_counted_by_their_ends(message: str, count: int) -> None:
     assert phrases.count_sentences(message) == count
-
-
-@pytest.mark.parametrize(
-    ("message", "chars", "sentences", "trimmed"),
-    [
-        ("One. Two. Three", 1000, 9, "One. Two."),
-        ("One. Two. Three.", 1000, 2, "One. Two."),
-        ("One. Two. Three.", 9, 9, "One. Two."),
-        ("One. Two. Three.", 8, 9, "One."),
-        ("One. Two.", 3, 9, ""),
-        ("One. Two; three. Four.", 100, 2, "One."),
-        ("One. Two.", 100, 0, ""),
-        ("no end", 100, 9, ""),
-        ("\U0001f3a8. b.", 3, 9, "\U0001f3a8."),
-        ("\U0001f3a8. b.", 2, 9, ""),
-    ],
-)
-def test_a_message_is_cut_between_sentences(message: str, chars: int, sentences: int, trimmed: str) -> None:
-    assert phrases.auto_trim(message, chars, sentences) == trimmed
-
-
-@given(st.text(alphabet="ab.!?; \n\U0001f3a8", max_size=80), st.integers(0, 60), st.integers(0, 8))
-def test_what_is_left_is_a_beginning_of_whole_sentences_and_no_more_would_fit(
-    message: str, chars: int, sentences: int
-) -> None:
-    trimmed = phrases.auto_trim(message, chars, sentences)
-    count = phrases.count_sentences(trimmed)
-    assert message.startswith(trimmed)
-    assert u16_len(trimmed) <= chars
-    assert count <= sentences
-    assert trimmed[-1:] in {"", ".", "!", "?"}
-    assert phrases.auto_trim(trimmed, chars, sentences) == trimmed
-    longer = [phrases.auto_trim(message, len(message) * 2, more) for more in range(count + 1, len(message) + 1)]
-    assert all(one == trimmed or u16_len(one) > chars or phrases.count_sentences(one) > sentences for one in longer)
 
 
 @pytest.mark.parametrize(

@@ -82,8 +82,6 @@ def test_a_message_without_fault_may_be_said_as_it_is() -> None:
 
 ROWS = [
     (context("I'll open it"), "non_owner_action", "Non-owner action", "not action owner", False),
-    (context("x" * 50_001), "length", "Too long", "too long", True),
-    (context("a. " * 1_001), "length", "Too long", "too long", True),
     (context("- one\n- two"), "list", "Contains list", "list", True),
     (context("I'll open it", is_owner=True), "empty_promise", "Empty commitment", "empty commitment", False),
     (context("Great point."), "echo_opener", "Echo", "echo", True),
@@ -135,7 +133,7 @@ def test_the_judge_has_the_last_word_under_a_name_of_its_own() -> None:
 @pytest.mark.parametrize("at", range(len(validator.CHEAP)))
 def test_the_checks_stand_in_their_order(at: int) -> None:
     order = [
-        "non_owner_action", "length", "list", "empty_promise", "echo_opener", "role_budget", "deference",
+        "non_owner_action", "list", "empty_promise", "echo_opener", "role_budget", "deference",
         "repo_amnesia", "meta_discussion", "scope_inflation", "non_owner_discussion", "saturation", "observer",
     ]  # fmt: skip
     assert len(order) == len(validator.CHEAP)
@@ -213,7 +211,7 @@ def test_a_check_that_does_not_apply_stops_nothing(passing: Case) -> None:
 
 
 def test_who_acts_for_another_keeps_no_commitments_whatever_else_is_wrong() -> None:
-    for fault in ("- one\n", "Exactly. ", "which repo? ", "once rebecca opens it. ", "x" * 50_001 + " "):
+    for fault in ("- one\n", "Exactly. ", "which repo? ", "once rebecca opens it. "):
         outcome = validate_space_message(*context(f"{fault} I'll open it", ISSUE))
         assert (outcome.check, outcome.salvage) == ("non_owner_action", False)
 
@@ -221,21 +219,6 @@ def test_who_acts_for_another_keeps_no_commitments_whatever_else_is_wrong() -> N
 def test_blank_words_are_not_said_but_what_they_commit_to_may_be_kept() -> None:
     outcome = validate_space_message(*context(" \n", ISSUE))
     assert (outcome.ok, outcome.check, outcome.salvage) == (False, None, True)
-
-
-def test_a_long_discussion_is_cut_between_sentences_and_goes_on_with_what_is_left() -> None:
-    cut = validate_space_message(*context(("A cup of tea. " * 1_001) + "- a tail", mode="discussion"))
-    assert cut.ok
-    assert cut.signature == "[VALIDATION RECOVERED] Discussion auto-trim"
-    assert phrases.count_sentences(cut.message) == 1_000
-    assert cut.message.endswith("tea.")
-    still = validate_space_message(*context("I'll open it. " * 1_001, mode="discussion"))
-    assert (still.check, still.recovered) == ("empty_promise", ("Discussion auto-trim",))
-
-
-def test_a_long_discussion_without_an_end_or_with_a_commitment_is_not_cut() -> None:
-    assert validate_space_message(*context("x" * 50_001, mode="discussion")).check == "length"
-    assert validate_space_message(*context("A cup. " * 1_001, POST, mode="discussion")).check == "length"
 
 
 def test_an_echoing_beginning_is_taken_off_a_message_with_substance() -> None:
