@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from common.clock import Clock
+from common.constants import SECOND_MS
 from common.pace import Pace
 from common.redact import Redactor
 from common.settings import Settings
@@ -19,10 +20,12 @@ from modules.runtime.events import EventBus
 from modules.runtime.home import Home, SoulDocument
 from modules.runtime.journal.journal import Journal
 from modules.runtime.scheduler.attention import Attention
+from modules.runtime.scheduler.policy import get_agent_jitter
 from modules.runtime.service_health import ServiceHealth
 from modules.services.agent.identity.identity import Identity, Me
 from modules.services.agent.skills.contracts import SKILL_CONTRACTS
 from modules.services.agent.skills.skills import Skills
+from modules.services.github_threads.threads import ThreadInbox
 from modules.services.peers.accounts import Relationships
 from modules.services.peers.loop import open_peers
 from modules.services.pinned_names.store import FILE as PINNED_NAMES
@@ -65,6 +68,8 @@ class BaseServices:
         self.health = ServiceHealth(clock, console=self.console, timezone=settings.soul_timezone)
         self.attention = Attention()
         self.work = WorkTable(self.database, clock)
+        jitter_s = get_agent_jitter(settings.agent_name) / SECOND_MS / settings.soul_speed
+        self.threads = ThreadInbox(self.work, clock, jitter_s)
         self.identity = Identity(home=home, agent_name=settings.agent_name)
         self.relationships = Relationships(home.memory / "relationships.json", clock)
         self.peer_registry, self.peer_histories = open_peers(home.memory, settings, clock, self.pinned_names)

@@ -24,6 +24,7 @@ from modules.services.agent.identity.keeper import SelfKeeper
 from modules.services.agent.knowledge import Knowledge, open_stores
 from modules.services.claims.lease_gate import lease_gate
 from modules.services.experiences.log import ExperienceLog
+from modules.services.github_threads.threads import leads_to
 from modules.services.moderation.moderation import Moderation
 from modules.services.outbox.account import AccountContext, open_atproto
 from modules.services.outbox.gates.feed_pace import FeedPaceGate
@@ -110,6 +111,7 @@ class Services(BaseServices):
             born_at=self.account.born_at,
             found=self.peer_registry.found,
             watched=self.workspaces.names,
+            leads_to=leads_to,
             organisation=settings.workspace_org,
             github=self._logins_of_ours,
         )

@@ -9,7 +9,6 @@ from common.clock import local, parse_iso_or_none
 
 _DOING = {
     "awareness": "answering on Bluesky",
-    "github-awareness": "answering on GitHub",
     "github-experiences": "remembering what happened on GitHub",
     "expression-check": "thinking of something to post",
     "owner": "thinking about what you said",
@@ -17,6 +16,7 @@ _DOING = {
     "sessions": "archiving what was said",
     "commitment-fulfillment": "fulfilling a commitment",
     "space-participation": "following the room",
+    "thread": "answering on GitHub",
     "voice-phrases": "finding its own words for what it says often",
 }
 _LOOPS = {

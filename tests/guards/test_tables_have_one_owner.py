@@ -28,7 +28,6 @@ OWNERS = {
     "experiences": "modules/services/experiences",
     "feed_keys": "modules/services/outbox",
     "forgotten_people": "modules/services/rights",
-    "github_threads": "modules/services/inbox",
     "intents": "modules/services/outbox",
     "journal": "modules/runtime/journal",
     "marks": "modules/runtime/database",

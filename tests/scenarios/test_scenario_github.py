@@ -5,21 +5,43 @@ from __future__ import annotations
 import json
 import sqlite3
 from collections.abc import AsyncIterator
+from contextlib import closing
 
 import pytest
 
 from modules.lives.github.respond import TOOLS, WORK_TOOLS
-from modules.services.inbox import threads
+from modules.runtime.database.schema import MIGRATIONS
+from modules.runtime.database.schema_steps import GITHUB_THREADS, THREADS_AS_WORK
+from modules.services.github_threads.threads import THREAD
 from tests.running_town import RunningTown, awake, call
 from tests.scenarios.github_talk import CLOCK, SAID, Place, acts, look, minding, open_place
 from town.github.faults import Fault
 from town.model.types import ChatRequest, Completion
+
+_AS_IT_WAS_BEFORE = f"""
+{GITHUB_THREADS}
+INSERT INTO github_threads
+    SELECT json_extract(payload, '$.repo'), json_extract(payload, '$.number'), json_extract(payload, '$.source'),
+        'issue', json_extract(payload, '$.at'), '', '', json_extract(payload, '$.uri'),
+        replace(cause_id, 'github:' || key || '/', ''), 'pending', '' FROM work WHERE kind = 'thread';
+INSERT INTO github_threads
+    SELECT repo, 2, 'github_notification', 'issue', at, 'mention', '', '', received_at, 'pending', ''
+    FROM github_threads;
+DELETE FROM work WHERE kind = 'thread';
+ALTER TABLE work DROP COLUMN rank;
+ALTER TABLE work DROP COLUMN version;
+PRAGMA user_version = {MIGRATIONS.index(THREADS_AS_WORK)};
+"""  # noqa: S608 - a constant
 
 
 @pytest.fixture
 async def place(running_town: RunningTown) -> AsyncIterator[Place]:
     async with open_place(running_town, "owner") as found:
         yield found
+
+
+def _unsettle(connection: sqlite3.Connection) -> None:
+    connection.execute("UPDATE work SET state = 'pending' WHERE kind = 'thread'")
 
 
 async def test_a_thread_that_the_owner_links_to_gets_one_comment(place: Place) -> None:
@@ -96,15 +118,33 @@ async def test_a_comment_that_was_accepted_before_a_crash_is_not_made_again(plac
     place.post_link()
     async with awake(home, clock=CLOCK) as soul:
         await look(soul)
-
-        def unsettle(connection: sqlite3.Connection) -> None:
-            connection.execute("UPDATE github_threads SET state = 'pending'")
-
-        await soul.app.services.database.run(unsettle)
+        await soul.app.services.database.run(_unsettle)
     async with awake(home, clock=CLOCK) as soul:
         await look(soul)
-        assert await acts(soul) == [("commented", "owner-request"), ("commented", "")]
+        assert await acts(soul) == [("commented", "owner-request"), ("commented", "done-before")]
     assert place.comments == [SAID]
+
+
+async def test_the_threads_that_waited_in_an_earlier_version_are_met_once_each(place: Place) -> None:
+    """One was answered before the process ended without settling it; the other was not met yet."""
+    place.town.mind.answer, home = minding(SAID, "Another thought."), place.home()
+    place.post_link()
+    async with awake(home, clock=CLOCK) as soul:
+        await look(soul)
+        assert place.comments == [SAID]
+    second = place.network.open_issue(place.repo, place.issue.author, title="Which font?", body="@rowan, serif?")
+    with closing(sqlite3.connect(home.database)) as connection:
+        connection.executescript(_AS_IT_WAS_BEFORE)
+        answered = connection.execute("SELECT state FROM github_threads WHERE number = 1").fetchall()
+    assert answered == [("pending",)]
+    for _ in range(2):
+        async with awake(home, clock=CLOCK) as soul:
+            await look(soul)
+            found = await acts(soul)
+    assert place.comments == [SAID]
+    assert [one.body.partition("\n\n<!--")[0] for one in second.comments] == ["Another thought."]
+    assert found[:2] == [("commented", "owner-request"), ("commented", "done-before")]
+    assert ("commented", "mentioned-in-body") in found
 
 
 async def test_a_thread_that_cannot_be_read_waits_and_is_answered_later(place: Place) -> None:
@@ -126,7 +166,7 @@ async def test_a_thread_that_is_gone_is_given_up(place: Place) -> None:
     place.network.delete_issue(place.repo, place.issue, place.repo.owner)
     async with awake(home, clock=CLOCK) as soul:
         await look(soul)
-        assert await acts(soul) == [("dropped", "")]
+        assert await acts(soul) == [("dropped", "gone")]
 
 
 async def test_a_comment_that_must_not_leave_is_sent_back_once_and_then_given_up(place: Place) -> None:
@@ -155,7 +195,7 @@ async def test_a_social_life_looks_at_no_thread_and_has_no_tool_for_one(place: P
         assert place.comments == []
         names = {loop.name for loop in soul.app.scheduler.states()}
         assert "github-awareness" not in names
-        assert await soul.app.services.database.run(threads.waiting) == []
+        assert await soul.app.services.work.newest(THREAD, 9) == []
 
 
 async def test_who_mentions_the_soul_in_an_issue_is_answered_once_and_the_notification_is_read(place: Place) -> None:
@@ -185,16 +225,12 @@ async def test_a_mention_is_not_lost_with_the_process_or_with_the_answers_of_git
     async with awake(home, clock=CLOCK) as soul:
         place.faults.arm(Fault("lost_answer", "GET /repos/*", times=100))
         await look(soul)
-        assert len(await soul.app.services.database.run(threads.waiting)) == 1
+        assert [one.state for one in await soul.app.services.work.newest(THREAD, 9)] == ["pending"]
     place.faults.clear()
     async with awake(home, clock=CLOCK) as soul:
         place.faults.arm(Fault("lost_answer", "POST /repos/*/comments"))
         await look(soul)
-
-        def unsettle(connection: sqlite3.Connection) -> None:
-            connection.execute("UPDATE github_threads SET state = 'pending'")
-
-        await soul.app.services.database.run(unsettle)
+        await soul.app.services.database.run(_unsettle)
     async with awake(home, clock=CLOCK) as soul:
         await look(soul)
         await look(soul)

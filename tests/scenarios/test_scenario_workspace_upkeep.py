@@ -13,7 +13,7 @@ from adapters.github.types import Repo
 from modules.lives.workspaces.loop import PLAN_AWARENESS
 from modules.services.claims.claims import Comment as PlanComment
 from modules.services.claims.claims import claims_on
-from modules.services.inbox import threads
+from modules.services.github_threads.threads import THREAD, thread_of
 from modules.services.plans.render import generate_plan_markdown
 from modules.services.plans.types import Plan, Task
 from tests.running_town import RunningSoul, RunningTown, awake
@@ -184,7 +184,7 @@ async def test_an_open_issue_waits_for_each_soul_and_gets_its_author(
     await look(souls, 2)
     assert [one.login for one in issue.assignees] == ["kit"]
     for life in souls:
-        waiting = await life.app.services.database.run(threads.waiting)
+        waiting = [thread_of(one) for one in await life.app.services.work.newest(THREAD, 9)]
         assert [(one.number, one.source) for one in waiting] == [(issue.number, "workspace_issue")]
     assert not plan.assignees
 

@@ -55,7 +55,7 @@ from modules.services.moderation.moderation import Moderation
 from modules.services.outbox.gates.feed_pace import FeedPaceGate
 from modules.services.outbox.outbox import Outbox
 from modules.services.outbox.rules.etiquette import Etiquette
-from modules.services.outbox.rules.waits import PersonTurns, Waits
+from modules.services.outbox.rules.waits import Waits
 from modules.services.outbox.types import ACTIVE_STATES
 from modules.services.own_feed.engagement import EngagementWatch
 from modules.services.own_feed.engagement_policy import get_engagement_patterns
@@ -75,6 +75,7 @@ from modules.services.rights.forgotten import ForgottenPeople
 from modules.services.rights.preferences import Preferences
 from modules.services.rights.requests import ForgetRequests
 from modules.services.rituals.rituals import Rituals
+from modules.services.work.turns import PersonTurns
 from modules.services.workspaces.watched import WatchedWorkspaces
 
 

@@ -25,10 +25,10 @@ from modules.runtime.journal.types import Entry
 from modules.runtime.scheduler.policy import awareness_skip_probability
 from modules.runtime.scheduler.types import Loop, Outcome
 from modules.services.outbox.outbox import Outbox
-from modules.services.outbox.rules.waits import PersonTurns
 from modules.services.own_feed.feed import OwnFeed
 from modules.services.peers.accounts import Relationships
 from modules.services.peers.own_identity import OwnIdentity
+from modules.services.work.turns import PersonTurns
 
 SESSION_REFRESH_INTERVAL_MS = 15 * MINUTE_MS
 

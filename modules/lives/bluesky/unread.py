@@ -16,11 +16,11 @@ from modules.runtime.llm.types import Importance
 from modules.services.outbox.outbox import Outbox
 from modules.services.outbox.rules.policy import full
 from modules.services.outbox.rules.rules import TURNS_OF_PEERS, TURNS_OF_STRANGERS
-from modules.services.outbox.rules.waits import PersonTurns
 from modules.services.outbox.senders.bluesky import record_uri
 from modules.services.outbox.types import ACTIVE_STATES
 from modules.services.rights.answering import PersonRequests
 from modules.services.rights.types import Addressed
+from modules.services.work.turns import PersonTurns
 
 _REQUESTED: dict[str, Act] = {"later": "later", "silent": "skipped"}
 _DONE_BEFORE: dict[str, Act] = {"reply": "replied", "like": "liked"}

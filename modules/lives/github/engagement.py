@@ -12,7 +12,7 @@ from typing import Literal
 
 from modules.lives.github.types import IssueThread
 from modules.runtime.record_file import Moment, Record
-from modules.services.inbox.threads import ThreadSource, WaitingThread
+from modules.services.github_threads.threads import ThreadSource, WaitingThread
 
 OVER_AFTER = timedelta(days=30)
 """So long after it was last looked at, a thread that is over is forgotten."""

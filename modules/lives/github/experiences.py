@@ -41,7 +41,7 @@ from modules.services.agent.sessions.types import Row, Session
 from modules.services.experiences.log import ExperienceLog
 from modules.services.experiences.own_words import own_words
 from modules.services.experiences.types import ExperienceType, NewExperience
-from modules.services.inbox.threads import WaitingThread
+from modules.services.github_threads.threads import WaitingThread
 from modules.services.outbox.bodies import IntentKind
 from modules.services.outbox.github_bodies import IssueCommentBody, OnGitHub, PullRequestBody, ReactionBody, ReviewBody
 from modules.services.outbox.outbox import Outbox

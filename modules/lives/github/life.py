@@ -7,11 +7,9 @@ from typing import Protocol
 
 from adapters.github.client import GitHub
 from common.clock import Clock
-from common.constants import SECOND_MS
 from common.settings import Settings
 from modules.lives.github.experiences import GitHubExperienceLoop
 from modules.lives.github.handle import ThreadHandler
-from modules.lives.github.loop import GITHUB_AWARENESS_INTERVAL_MS, GitHubAwarenessLoop
 from modules.lives.github.perceive import GitHubPerceiver
 from modules.lives.github.respond import LOOP, ThreadResponder
 from modules.lives.github.review import PullReviewer
@@ -21,22 +19,26 @@ from modules.runtime.database.database import Database
 from modules.runtime.home import Home
 from modules.runtime.journal.journal import Journal
 from modules.runtime.scheduler.attention import Attention
-from modules.runtime.scheduler.policy import get_agent_jitter
 from modules.runtime.scheduler.types import Loop
 from modules.services.agent.identity.identity import Me
 from modules.services.agent.knowledge import Knowledge
 from modules.services.agent.skills.skills import Skills
 from modules.services.agent.turn_services import TurnServices
 from modules.services.experiences.log import ExperienceLog
+from modules.services.github_threads.threads import ThreadInbox
 from modules.services.outbox.outbox import Outbox
-from modules.services.outbox.rules.waits import PersonTurns, Waits
 from modules.services.peers.accounts import Relationships
 from modules.services.peers.histories import PeerHistories
 from modules.services.peers.registry import PeerRegistry
 from modules.services.pinned_names.store import PinnedNames
 from modules.services.repository_rules.admission import ForeignRepositories
+from modules.services.work.loop import build_work_loop
+from modules.services.work.table import WorkTable
+from modules.services.work.turns import PersonTurns
 from modules.services.workspaces.trust import WorkspaceTrust
 from modules.services.workspaces.watched import WatchedWorkspaces
+
+GITHUB_AWARENESS_INTERVAL_MS = 120_000
 
 
 class GitHubServices(Protocol):
@@ -51,6 +53,8 @@ class GitHubServices(Protocol):
     journal: Journal
     skills: Skills
     github: GitHub
+    threads: ThreadInbox
+    work: WorkTable
     outbox: Outbox
     knowledge: Knowledge
     peer_registry: PeerRegistry
@@ -79,30 +83,24 @@ class GitHubLife:
         services, speed = self._services, self._services.settings.soul_speed
         if not services.github.configured:
             return []
-        jitter_s = get_agent_jitter(services.me.agent_name) / SECOND_MS / speed
-        return [
-            GitHubAwarenessLoop(
-                perceiver=GitHubPerceiver(
-                    self._state,
-                    services.github,
-                    services.clock,
-                    owner_did=services.me.owner_did,
-                    watched=services.workspaces.names,
-                    speed=speed,
-                ),
-                handler=self._handler(),
-                state=self._state,
-                github=services.github,
-                waits=Waits(services.clock, GITHUB_AWARENESS_INTERVAL_MS / SECOND_MS / speed),
-                journal=services.journal,
-                attention=services.attention,
-                clock=services.clock,
-                standing=services.control.standing,
-                jitter_s=jitter_s,
-                speed=speed,
-            ),
-            self._experience_loop(),
-        ]
+        perceiver = GitHubPerceiver(
+            self._state,
+            services.threads,
+            services.github,
+            services.clock,
+            owner_did=services.me.owner_did,
+            watched=services.workspaces.names,
+            speed=speed,
+        )
+        threads = build_work_loop(
+            services,
+            (self._handler(),),
+            (perceiver,),
+            name=LOOP,
+            every_ms=GITHUB_AWARENESS_INTERVAL_MS,
+            social_only=False,
+        )
+        return [threads, self._experience_loop()]
 
     def _experience_loop(self) -> GitHubExperienceLoop:
         services, settings, stores = self._services, self._services.settings, self._services.knowledge.stores
@@ -145,15 +143,14 @@ class GitHubLife:
         return ThreadHandler(
             github=services.github,
             state=self._state,
+            threads=services.threads,
             responder=responder,
             reviewer=reviewer,
             outbox=services.outbox,
             foreign=services.foreign,
             turns=PersonTurns(services.clock, speed, journal=services.journal, loop=LOOP, about="a thread on GitHub"),
-            journal=services.journal,
             trust=services.trust,
             watched=services.workspaces.names,
             note_insight=services.relationships.note_insight,
             experiences=services.experiences,
-            speed=speed,
         )

@@ -1,4 +1,4 @@
-"""What is new: GitHub's notifications, and threads to which Bluesky posts link. Each waits in a row from then on.
+"""What is new: GitHub's notifications, and threads to which Bluesky posts link. Each waits as a row of work.
 
 What was read is noted after its rows are written, so a crash in between only reads it again. A post is looked through
 whatever becomes of it on Bluesky. A look at the notifications is conditional, and not sooner than GitHub asks for.
@@ -20,18 +20,21 @@ from adapters.github.parse_url import (
 )
 from adapters.github.types import Notification, NotificationPoll
 from common.clock import Clock, iso, parse_iso
+from common.errors import Transient
 from common.result import ApiResult, Err, Ok
 from modules.lives.github.state import GitHubState
+from modules.services.github_threads.threads import NewThread, ThreadInbox, ThreadSource
 from modules.services.inbox.received import Row
-from modules.services.inbox.threads import NewThread, ThreadSource
+from modules.services.work.types import Perceiver
 
 _FIRST_LOOK_BACK = timedelta(days=1)
 _SETTLED_AFTER = timedelta(seconds=5)
 _KINDS: dict[str, Literal["issue", "pull"]] = {"Issue": "issue", "PullRequest": "pull"}
+_REMEDY = "Only a classic token can read notifications (scope `notifications`): set one as AGENT_GITHUB_TOKEN"
 _IN_WORKSPACE: dict[tuple[str, str], ThreadSource] = {("pull", "review_requested"): "workspace_pr_review"}
 
 
-class GitHubPerceiver:
+class GitHubPerceiver(Perceiver):
     """Takes in what leads to a thread. `owner_did` is the owner's account on Bluesky.
 
     `watched` returns the workspaces that are watched, `owner/name` in lower case. At `speed` 10 the pauses that GitHub
@@ -41,6 +44,7 @@ class GitHubPerceiver:
     def __init__(
         self,
         state: GitHubState,
+        threads: ThreadInbox,
         github: GitHub,
         clock: Clock,
         *,
@@ -49,6 +53,7 @@ class GitHubPerceiver:
         speed: float,
     ) -> None:
         self._state = state
+        self._threads = threads
         self._github = github
         self._clock = clock
         self._owner_did = owner_did
@@ -57,10 +62,23 @@ class GitHubPerceiver:
         self._marker = ("", "")
         self._not_before = 0.0
 
+    async def perceive(self) -> None:
+        """Take in what led to threads since the last look, and forget the threads that outlived their use.
+
+        Raises `Transient` where the notifications cannot be read.
+        """
+        if not self._github.enough_for_loops:
+            return
+        self._state.cleanup_old_conversations()
+        await self.look_at_posts()
+        if isinstance(told := await self.look_at_notifications(), Err):
+            remedy = _REMEDY if told.kind == "auth" else ""
+            raise Transient(f"GitHub's notifications cannot be read: {told.error}", remedy=remedy)
+
     async def look_at_posts(self) -> int:
         """Take in the threads to which the posts since the last look link; returns how many are new."""
         rows = await self._state.posts_since_last_look()
-        count = await self._state.take_in(one for row in rows for one in threads_in(row, self._owner_did))
+        count = await self._threads.take_in(one for row in rows for one in threads_in(row, self._owner_did))
         await self._state.note_posts(rows)
         return count
 
@@ -78,7 +96,7 @@ class GitHubPerceiver:
         self._not_before = self._clock.monotonic() + poll.data.poll_interval_s / self._speed
         actionable = filter_actionable_notifications(poll.data.items, self._github.login)
         watched = self._watched()
-        count = await self._state.take_in(thread for one in actionable if (thread := thread_of(one, watched)))
+        count = await self._threads.take_in(thread for one in actionable if (thread := thread_of(one, watched)))
         newest = max((one.updated_at for one in poll.data.items), default="")
         seen_at = max(newest, since) if poll.data.complete else since
         self._state.note_checked(seen_at)

@@ -1,4 +1,4 @@
-"""Which thread on GitHub is answered, in which order, and what a comment must not be. Pure."""
+"""Which thread on GitHub is answered, and what a comment must not be. Pure."""
 
 from __future__ import annotations
 
@@ -10,7 +10,6 @@ from common.clock import parse_iso
 from common.text.github_text import mentioned_logins
 from common.text.strings import normalize_post_text
 from modules.lives.github.types import IssueThread, Known, ResponseCode, ResponseDecision, ThreadOptions, Urgency
-from modules.services.inbox.threads import WaitingThread
 from modules.services.rituals.policy import has_memo_mark
 from modules.services.workspaces.sentinel import FINISHED_LABEL
 from modules.services.workspaces.trust import TrustedAccounts
@@ -24,8 +23,6 @@ _MOST_OWN = 3
 _MANY = 3
 _CROWD = 2
 _INTRODUCTION_CHARS = 160
-_URGENCY: dict[Urgency, int] = {"high": 0, "medium": 1, "low": 2, "none": 3}
-_BY_REASON: dict[str, Urgency] = {"mention": "medium", "assign": "medium", "review_requested": "medium"}
 _APP = "[bot]"
 _BY_A_SOUL = "<!-- soul:intent="
 _INTRODUCES = re.compile(
@@ -198,18 +195,6 @@ def is_closed_on_leaving(thread: IssueThread, known: Known) -> bool:
         return False
     last = thread.comments[-1].account if thread.comments else issue.account
     return known.people.is_program(last)
-
-
-def in_order(threads: Iterable[WaitingThread]) -> list[WaitingThread]:
-    """Return threads in the order in which they are met: what the owner showed us first, then by how urgent it is."""
-    return sorted(threads, key=lambda one: _URGENCY[expected_urgency(one)])
-
-
-def expected_urgency(waiting: WaitingThread) -> Urgency:
-    """Return how urgent a thread can be expected to be, before it is read."""
-    if waiting.source == "bluesky_url_owner":
-        return "high"
-    return _BY_REASON.get(waiting.reason, "low")
 
 
 def is_program(login: str) -> bool:

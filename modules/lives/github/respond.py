@@ -15,7 +15,6 @@ from common.provenance import Provenance
 from modules.lives.github.policy import get_effective_peers
 from modules.lives.github.thread_text import MOST_COMMENTS, ThreadText, format_thread_for_context
 from modules.lives.github.types import (
-    IssueDisposition,
     IssueThread,
     IssueTurn,
     Known,
@@ -29,7 +28,8 @@ from modules.services.agent.skills.skills import Skills
 from modules.services.agent.tools.types import Turn
 from modules.services.agent.turn.loop import TurnResult
 from modules.services.agent.turn.runner import TurnRunner
-from modules.services.inbox.threads import ThreadSource, WaitingThread
+from modules.services.github_threads.threads import ThreadSource, WaitingThread
+from modules.services.work.types import Disposition
 
 LOOP = "github-awareness"
 SKILL = "github-response"
@@ -73,7 +73,7 @@ class ThreadResponder:
         *,
         hold: str,
         importance: Importance,
-    ) -> IssueDisposition:
+    ) -> Disposition:
         """Return what the model chose; `hold` is why a comment must wait for the owner's yes, "" if it need not.
 
         Raises:
@@ -172,17 +172,18 @@ class ThreadResponder:
         )
 
 
-def disposition_of(turn_result: TurnResult, decision: ResponseDecision) -> IssueDisposition:
+def disposition_of(turn_result: TurnResult, decision: ResponseDecision) -> Disposition:
     """What the turn came to: the act of the tool that ended it, or `undecided` when none did."""
     for _, result in reversed(turn_result.calls):
         if result.ends_turn:
             data = result.data
             reason, held = str(data.get("reason", "")) or decision.reason, bool(data.get("held", False))
-            impression = data.get("impression", "")
-            intent_id = data.get("intent_id")
-            return IssueDisposition(data["act"], reason, decision.code, intent_id, held=held, impression=impression)
+            impression, intent_id = data.get("impression", ""), data.get("intent_id")
+            return Disposition(
+                data["act"], decision.code, reason, intent_id=intent_id, held=held, impression=impression
+            )
     reason = f"the model chose nothing that works ({turn_result.stopped})"
-    return IssueDisposition("undecided", reason, decision.code)
+    return Disposition("undecided", decision.code, reason)
 
 
 def participants(thread: IssueThread) -> list[str]:

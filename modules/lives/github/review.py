@@ -21,7 +21,6 @@ from modules.lives.github.respond import LOOP, disposition_of, facts_of
 from modules.lives.github.review_policy import MOST_FILES, ShownChanges, changes_of, may_approve
 from modules.lives.github.thread_text import format_thread_for_context
 from modules.lives.github.types import (
-    IssueDisposition,
     IssueThread,
     Known,
     ResponseCode,
@@ -36,9 +35,10 @@ from modules.services.agent.prompt.prompter import Prompter
 from modules.services.agent.skills.skills import Skills
 from modules.services.agent.tools.types import Turn
 from modules.services.agent.turn.runner import TurnRunner
-from modules.services.inbox.threads import ThreadSource, WaitingThread
+from modules.services.github_threads.threads import ThreadSource, WaitingThread
 from modules.services.outbox.outbox import Outbox
 from modules.services.outbox.types import ACTIVE_STATES
+from modules.services.work.types import Disposition
 from modules.services.workspaces.trust import TrustedAccounts, WorkspaceTrust
 
 REVIEW_SKILL = "pr-review"
@@ -93,7 +93,7 @@ class PullReviewer:
         hold: str,
         importance: Importance,
         in_workspace: bool,
-    ) -> IssueDisposition:
+    ) -> Disposition:
         """Return what the model chose; `hold` is why its review must wait for the owner's yes, "" if it need not.
 
         Raises:

@@ -1,4 +1,4 @@
-"""What must be remembered on GitHub: the threads that wait, in `soul.db`, and those that we know, in a file.
+"""What must be remembered on GitHub beside the rows of work: the threads that we know, and up to where we looked.
 
 The file is `.memory/github_engagement.json`; each change replaces it in one step. A crash between row and file loses
 nothing: what was not noted as seen is read again, and is known by its row.
@@ -6,29 +6,25 @@ nothing: what was not noted as seen is read again, and is known by its row.
 
 from __future__ import annotations
 
-import sqlite3
 from collections.abc import Iterable
 from datetime import timedelta
 from pathlib import Path
-from typing import Literal
 
 from common.clock import Clock, iso
 from modules.lives.github.engagement import Engagement, Event, after, is_outlived
 from modules.runtime.database import marks
 from modules.runtime.database.database import Database
 from modules.runtime.record_file import RecordFile
-from modules.services.inbox import received, threads
+from modules.services.inbox import received
 from modules.services.inbox.received import Row
-from modules.services.inbox.threads import NewThread, WaitingThread
 
 FILE = "github_engagement.json"
 
 _POSTS_READ = "github.posts_read"
-_KEPT = timedelta(days=60)
 
 
 class GitHubState:
-    """The rows, and the records by `owner/name#number`. `notice` is a line for the owner on what is amiss with them."""
+    """The records by `owner/name#number`. `notice` is a line for the owner on what is amiss with them."""
 
     def __init__(self, folder: Path, database: Database, clock: Clock) -> None:
         self._database = database
@@ -41,16 +37,6 @@ class GitHubState:
         """Up to when the notifications were taken in, ISO-8601; "" before the first look."""
         return str(self._file.rest.get("seenAt") or "")
 
-    async def take_in(self, new: Iterable[NewThread]) -> int:
-        """Let these threads wait; returns how many are new."""
-        rows, now = list(new), self._clock.now()
-
-        def write(connection: sqlite3.Connection) -> int:
-            threads.forget_before(connection, now - _KEPT)
-            return threads.take_in(connection, rows, now)
-
-        return await self._database.run(write)
-
     async def posts_since_last_look(self) -> list[Row]:
         """Return the Bluesky posts that reached us since `note_posts`, oldest first; at first those of a day."""
         since = await self._database.run(lambda connection: marks.get(connection, _POSTS_READ))
@@ -62,14 +48,6 @@ class GitHubState:
         newest = max((row.received_at for row in rows), default="")
         if newest:
             await self._database.run(lambda connection: marks.put(connection, {_POSTS_READ: newest}))
-
-    async def waiting(self) -> list[WaitingThread]:
-        """Return what waits, the first taken in first."""
-        return await self._database.run(threads.waiting)
-
-    async def settle(self, thread: WaitingThread, state: Literal["handled", "dropped"], outcome: str) -> None:
-        """Record that what led to a thread was met, or given up."""
-        await self._database.run(lambda connection: threads.settle(connection, thread, state, outcome))
 
     def note_checked(self, seen_at: str) -> None:
         """Note that the notifications were read, up to `seen_at`. Raises `StorageError`."""

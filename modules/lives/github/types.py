@@ -8,8 +8,7 @@ from enum import StrEnum
 from typing import Literal
 
 from adapters.github.types import Comment, Issue, ReviewEvent
-from common.impression import Impressed
-from modules.services.inbox.threads import WaitingThread
+from modules.services.github_threads.threads import WaitingThread
 from modules.services.outbox.github_bodies import IssueCommentBody, ReactionBody, ReviewBody
 from modules.services.workspaces.trust import TrustedAccounts
 
@@ -179,20 +178,8 @@ def review_part(waiting: WaitingThread, head_sha: str) -> str:
     return f"review:{waiting.key}@{head_sha}"
 
 
-IssueAct = Literal["commented", "reviewed", "left", "silent", "later", "dropped", "undecided"]
-
-
-@dataclass(frozen=True, slots=True)
-class IssueDisposition:
-    """What became of a thread, and why; `later` means in `retry_in_s` seconds. `impression`: what it left us with."""
-
-    act: IssueAct
-    reason: str = ""
-    code: ResponseCode | None = None
-    intent_id: str | None = None
-    held: bool = False
-    retry_in_s: float = 0.0
-    impression: Impressed = ""
+IssueAct = Literal["commented", "reviewed", "left"]
+"""What a tool does about a thread."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -27,12 +27,12 @@ from modules.services.outbox.outbox import Outbox
 from modules.services.outbox.rules.etiquette import Etiquette
 from modules.services.outbox.rules.policy import full
 from modules.services.outbox.rules.rules import TURNS_OF_PEERS, TURNS_OF_STRANGERS
-from modules.services.outbox.rules.waits import PersonTurns
 from modules.services.outbox.types import ACTIVE_STATES, Intent, ProposedAction
 from modules.services.peers.accounts import Relationships
 from modules.services.rights.answering import PersonRequests
 from modules.services.rights.preferences import Preferences
 from modules.services.rights.types import Addressed
+from modules.services.work.turns import PersonTurns
 
 LOOP = "message-others"
 MOST_TRIES = 3

@@ -30,12 +30,13 @@ from modules.services.agent.turn_services import TurnServices
 from modules.services.experiences.log import ExperienceLog
 from modules.services.outbox.outbox import Outbox
 from modules.services.outbox.rules.etiquette import Etiquette
-from modules.services.outbox.rules.waits import PersonTurns, Waits
+from modules.services.outbox.rules.waits import Waits
 from modules.services.peers.accounts import Relationships
 from modules.services.rights.answering import PersonRequests
 from modules.services.rights.forgotten import ForgottenPeople
 from modules.services.rights.preferences import Preferences
 from modules.services.rights.requests import ForgetRequests
+from modules.services.work.turns import PersonTurns
 
 
 class MessageServices(Protocol):

@@ -20,9 +20,7 @@ from modules.lives.workspaces.upkeep_policy import (
     rests_for,
     stale_after,
 )
-from modules.runtime.database.database import Database
-from modules.services.inbox import threads
-from modules.services.inbox.threads import NewThread
+from modules.services.github_threads.threads import NewThread, ThreadInbox
 from modules.services.outbox.github_bodies import AssigneeBody
 from modules.services.voice_phrases.store import Phrase
 from modules.services.workspaces.acting import ActingTurns
@@ -51,7 +49,7 @@ class OpenIssues:
     upkeep: UpkeepActs
     trust: WorkspaceTrust
     acting: ActingTurns
-    database: Database
+    threads: ThreadInbox
     login: str
 
     async def run(self, poll: Poll) -> StepResult:
@@ -59,14 +57,11 @@ class OpenIssues:
         for workspace in poll.workspaces:
             found = [one for one in workspace.issues[:MOST_LED_TO] if is_workable(one, self.login, poll.at)]
             rows = [_leading_to(workspace.repo, one) for one in found]
-            count += await self._take_in(rows, poll.at)
+            count += await self.threads.take_in(rows)
             for one in found:
                 if not one.assignees:
                     await self._assign(workspace.repo, one)
         return StepResult(note=f"{count} issue{'' if count == 1 else 's'} to look at" if count else "")
-
-    async def _take_in(self, rows: list[NewThread], now: datetime) -> int:
-        return await self.database.run(lambda connection: threads.take_in(connection, rows, now))
 
     async def _assign(self, repo: Repo, issue: Issue) -> None:
         trusted = await self.trust.accounts(repo)

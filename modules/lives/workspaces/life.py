@@ -27,6 +27,7 @@ from modules.lives.workspaces.thread_news import ThreadNews
 from modules.lives.workspaces.types import Step, TaskWork
 from modules.lives.workspaces.upkeep import UpkeepServices, build_acting, upkeep_steps
 from modules.runtime.budget.budget import Budget
+from modules.runtime.database.database import Database
 from modules.runtime.home import Home
 from modules.runtime.journal.journal import Journal
 from modules.runtime.scheduler.attention import Attention
@@ -48,6 +49,7 @@ class WorkspaceServices(UpkeepServices, PlanningServices, DocumentServices, Prot
 
     settings: Settings
     clock: Clock
+    database: Database
     journal: Journal
     atproto: Atproto
     github: GitHub

@@ -12,9 +12,9 @@ from modules.lives.workspaces.plan_upkeep import DuplicateComments, DuplicatePla
 from modules.lives.workspaces.registering import PlanPeers
 from modules.lives.workspaces.types import Step
 from modules.lives.workspaces.upkeep_acts import UpkeepActs
-from modules.runtime.database.database import Database
 from modules.runtime.journal.journal import Journal
 from modules.services.agent.skills.skills import Skills
+from modules.services.github_threads.threads import ThreadInbox
 from modules.services.outbox.outbox import Outbox
 from modules.services.peers.registry import PeerRegistry
 from modules.services.voice_phrases.store import VoicePhrases
@@ -29,7 +29,7 @@ class UpkeepServices(Protocol):
 
     settings: Settings
     clock: Clock
-    database: Database
+    threads: ThreadInbox
     journal: Journal
     github: GitHub
     outbox: Outbox
@@ -57,6 +57,6 @@ def upkeep_steps(services: UpkeepServices, trust: WorkspaceTrust, acting: Acting
         DuplicateComments(upkeep, github),
         UnreadPlans(upkeep, github, trust, acting, phrase),
         PlanStanding(upkeep, trust, acting, phrase, services.skills),
-        OpenIssues(upkeep, trust, acting, services.database, github.login),
+        OpenIssues(upkeep, trust, acting, services.threads, github.login),
         RestingIssues(upkeep, github, trust, acting, phrase, settings.soul_speed),
     ]

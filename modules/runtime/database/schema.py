@@ -13,6 +13,7 @@ from modules.runtime.database.schema_steps import (
     RITUAL_RUNS,
     SCHEDULED_ACTS,
     TASK_LEASES,
+    THREADS_AS_WORK,
     TIED_PEOPLE,
     WORK,
 )
@@ -382,4 +383,5 @@ MIGRATIONS = (
     WORK,
     EXPERIENCES,
     RITUAL_RUNS,
+    THREADS_AS_WORK,
 )

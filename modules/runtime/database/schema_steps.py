@@ -146,3 +146,23 @@ CREATE TABLE ritual_runs (
 ) STRICT;
 CREATE INDEX ritual_runs_by_thread ON ritual_runs (thread_uri);
 """
+
+# NOTE(self): a row is what led to a thread from one source; `.` marks that its second was over when it was taken in.
+THREADS_AS_WORK = """
+ALTER TABLE work ADD COLUMN rank INTEGER NOT NULL DEFAULT 0;
+ALTER TABLE work ADD COLUMN version TEXT NOT NULL DEFAULT '';
+INSERT INTO work (
+    kind, key, payload, author, importance, not_before, state, outcome, cause_id, created_at, rank, version
+)
+    SELECT 'thread', lower(repo) || '#' || number || '/' || source,
+        json_object('repo', repo, 'number', number, 'kind', kind, 'source', source, 'at', at, 'reason', reason,
+            'notice', notice, 'uri', uri),
+        CASE WHEN uri GLOB 'at://*/*' THEN substr(uri, 6, instr(substr(uri, 6), '/') - 1) ELSE '' END,
+        CASE source WHEN 'bluesky_url_owner' THEN 'owner' ELSE 'stranger' END,
+        '', CASE state WHEN 'handled' THEN 'done' ELSE state END, outcome,
+        'github:' || lower(repo) || '#' || number || '/' || source || '/' || received_at, received_at,
+        reason NOT IN ('mention', 'assign', 'review_requested'),
+        CASE WHEN received_at < strftime('%Y-%m-%dT%H:%M:%fZ', at, '+2 seconds') THEN at ELSE at || '.' END
+    FROM github_threads ORDER BY received_at, rowid;
+DROP TABLE github_threads;
+"""

@@ -14,14 +14,13 @@ UPDATE pending_notifications SET payload = redacted_json(payload), outcome = red
     WHERE (instr(root_uri, :part) OR instr(payload, :part) OR instr(outcome, :part))
         AND holds_did(root_uri, payload, outcome)
 """
-_LED = "(instr(uri, :part) AND holds_did(uri))"
 
 
 class InboxPeople:
-    """The posts and direct messages that a person wrote, and where they led us."""
+    """The posts and direct messages that a person wrote."""
 
     store = "received posts"
-    tables = frozenset({"pending_notifications", "direct_conversations", "direct_messages", "github_threads"})
+    tables = frozenset({"pending_notifications", "direct_conversations", "direct_messages"})
 
     def about(self, connection: sqlite3.Connection, trace: Trace) -> Held:
         """Return the texts of these posts, the oldest first."""
@@ -33,8 +32,6 @@ class InboxPeople:
         rows += connection.execute(
             "SELECT text FROM direct_messages WHERE author_did = :did ORDER BY rev", did
         ).fetchall()
-        led = f"SELECT repo || '#' || number FROM github_threads WHERE {_LED}"  # noqa: S608 - a constant
-        rows += connection.execute(led, did).fetchall()
         return Held(self.store, len(rows), tuple(str(row[0]) for row in rows if row[0]))
 
     def forget(self, connection: sqlite3.Connection, trace: Trace) -> int:
@@ -48,7 +45,6 @@ class InboxPeople:
             connection.execute(statement, did).rowcount
             for statement in (
                 "DELETE FROM pending_notifications WHERE author_did = :did",
-                f"DELETE FROM github_threads WHERE {_LED}",  # noqa: S608 - a constant
                 "DELETE FROM direct_messages WHERE author_did = :did",
                 "DELETE FROM direct_conversations WHERE did = :did",
             )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Protocol
@@ -13,6 +14,7 @@ from common.settings import Settings
 from modules.runtime.control import Control, Standing
 from modules.runtime.journal.journal import Journal
 from modules.runtime.journal.types import Entry
+from modules.runtime.llm.types import Importance
 from modules.runtime.scheduler.attention import Attention
 from modules.runtime.scheduler.types import Loop, Outcome
 from modules.services.outbox.outbox import Outbox
@@ -21,8 +23,9 @@ from modules.services.work.table import WorkTable
 from modules.services.work.types import Disposition, Handler, Perceiver, WorkItem
 
 WORK_INTERVAL_MS = 60 * SECOND_MS
-_PAUSE_S = 300.0
+_PAUSE_S = 120.0
 """How long an item waits after a try that did not decide it, where its handler names no time."""
+_LONGEST_PUT_OFF_S = 1800.0
 _LONGEST_ECONOMY_S = 3600.0
 
 
@@ -39,10 +42,19 @@ class WorkServices(Protocol):
 
 
 def build_work_loop(
-    services: WorkServices, handlers: Sequence[Handler], perceivers: Sequence[Perceiver] = ()
+    services: WorkServices,
+    handlers: Sequence[Handler],
+    perceivers: Sequence[Perceiver] = (),
+    *,
+    name: str = "work",
+    every_ms: float = WORK_INTERVAL_MS,
+    social_only: bool = True,
 ) -> WorkLoop:
-    """Return the loop over the handlers of all lives."""
+    """Return a loop over these handlers, with a rhythm and a name of its own in the journal."""
     return WorkLoop(
+        name=name,
+        every_ms=every_ms,
+        social_only=social_only,
         table=services.work,
         handlers=handlers,
         perceivers=perceivers,
@@ -59,7 +71,9 @@ def build_work_loop(
 class WorkLoop(Loop):
     """Takes the SOUL's attention for one item at a time. At `speed` 10 it runs, and retries, ten times as often."""
 
-    name = "work"
+    name: str = "work"
+    every_ms: float = WORK_INTERVAL_MS
+    social_only: bool = True
 
     table: WorkTable
     handlers: Sequence[Handler]
@@ -72,36 +86,48 @@ class WorkLoop(Loop):
     speed: float = 1.0
     _by_kind: dict[str, Handler] = field(init=False)
     _troubles: dict[str, str] = field(default_factory=dict, init=False)
+    _economy: dict[Importance, float] = field(default_factory=dict, init=False)
+    """Until when there is no budget for rows that matter as much."""
+    _failures: Counter[int] = field(default_factory=Counter, init=False)
+    _told_to_wait: set[int] = field(default_factory=set, init=False)
 
     def __post_init__(self) -> None:
         self._by_kind = {handler.kind: handler for handler in self.handlers}
 
     @property
     def interval_ms(self) -> float:
-        return WORK_INTERVAL_MS / self.speed
+        return self.every_ms / self.speed
 
     async def run(self) -> Outcome:
         """Add what has come due, and handle all of it that may be handled now."""
         for perceiver in self.perceivers:
             await self._perceive(perceiver)
-        settled, waiting, short_of_budget = 0, 0, set[str]()
+        settled, waiting = 0, 0
         for item in await self.table.due(self._by_kind):
             handler = self._by_kind[item.kind]
-            if (handler.is_public and not self.standing().may_act) or item.importance in short_of_budget:
+            if not self._may_handle(handler, item):
                 waiting += 1
                 continue
             try:
                 async with self.attention.take(item.kind):
                     disposition = await self._handle(handler, item)
             except BudgetExceeded as error:
-                short_of_budget.add(item.importance)
-                await self._put_off(item, min(error.retry_after or _LONGEST_ECONOMY_S, _LONGEST_ECONOMY_S), error)
+                pause_s = min(error.retry_after or _LONGEST_ECONOMY_S, _LONGEST_ECONOMY_S)
+                self._economy[item.importance] = self.clock.monotonic() + pause_s
+                await self._put_off(item, pause_s, error)
             except Transient as error:
-                await self._put_off(item, max(error.retry_after or 0.0, _PAUSE_S / self.speed), error)
+                pause_s = min(_PAUSE_S / self.speed * 2 ** self._failures[item.id], _LONGEST_PUT_OFF_S)
+                self._failures[item.id] += 1
+                await self._put_off(item, max(pause_s, error.retry_after or 0.0), error)
             else:
-                await self._conclude(item, disposition)
+                await self._conclude(handler, item, disposition)
                 settled += disposition.settles
         return Outcome(ran=True, reason=f"{settled} settled, {waiting} wait", next_in_s=await self._next_in_s())
+
+    def _may_handle(self, handler: Handler, item: WorkItem) -> bool:
+        if handler.is_public and not self.standing().may_act:
+            return False
+        return handler.is_ready() and self._economy.get(item.importance, 0.0) <= self.clock.monotonic()
 
     async def _perceive(self, perceiver: Perceiver) -> None:
         """Let one look for what has come due; its trouble stops no other, and is told once."""
@@ -114,39 +140,60 @@ class WorkLoop(Loop):
             trouble = f"{type(error).__name__}: {error}"
             if self._troubles.get(name) != trouble:
                 self._troubles[name] = trouble
-                await self.journal.record(Entry("error", self.name, f"{name} failed", line="warn", reason=trouble))
+                summary, reason = (str(error), error.remedy) if isinstance(error, Transient) else ("", trouble)
+                await self.journal.record(
+                    Entry("error", self.name, summary or f"{name} failed", line="warn", reason=reason)
+                )
         else:
             self._troubles.pop(name, None)
 
     async def _handle(self, handler: Handler, item: WorkItem) -> Disposition:
-        """What becomes of an item; a bug of ours with one must not stop the others for good."""
+        """Return what becomes of an item, which is given up after too many tries."""
+        disposition = await self._decide(handler, item)
+        if disposition.act == "undecided" and item.attempts + 1 >= handler.most_tries:
+            reason = f"{disposition.reason}, {item.attempts + 1} times"
+            disposition = replace(disposition, act="dropped", reason=reason)
+        if disposition.settles:
+            try:
+                await handler.before_settling(item, disposition)
+            except (Fatal, Transient):
+                raise
+            except Exception as error:
+                summary, reason = f"{item.kind} {item.key} was not noted", f"{type(error).__name__}: {error}"
+                await self.journal.record(Entry("error", self.name, summary, line="warn", reason=reason))
+        return disposition
+
+    async def _decide(self, handler: Handler, item: WorkItem) -> Disposition:
+        """Find what was done before a crash, or handle an item; a bug of ours with one must not stop the others."""
         try:
             accepted = [one for one in await self.outbox.by_cause(item.cause_id) if one.state in ACTIVE_STATES]
             disposition = await handler.finish(item, accepted) if accepted else None
-            disposition = disposition or await handler.handle(item)
+            return disposition or await handler.handle(item)
         except (BudgetExceeded, Fatal, Transient):
             raise
         except Exception as error:
-            disposition = Disposition("undecided", "failed", f"{type(error).__name__}: {error}")
-        if disposition.act == "undecided" and item.attempts + 1 >= handler.most_tries:
-            return replace(disposition, act="dropped", reason=f"{disposition.reason}, {item.attempts + 1} times")
-        return disposition
+            return Disposition("undecided", "failed", f"{type(error).__name__}: {error}")
 
-    async def _conclude(self, item: WorkItem, disposition: Disposition) -> None:
-        """Settle the row or let it wait, then tell."""
+    async def _conclude(self, handler: Handler, item: WorkItem, disposition: Disposition) -> None:
+        """Settle the row or let it wait, then tell. That it has to wait is told once, however often it is looked at."""
         if disposition.settles:
             await self.table.settle(item, "dropped" if disposition.act == "dropped" else "done", disposition.code)
+            self._told_to_wait.discard(item.id)
+            del self._failures[item.id]
         else:
             pause_s = (disposition.retry_in_s or _PAUSE_S) / self.speed
             await self.table.put_off(item, pause_s, counts=disposition.act == "undecided")
+        if disposition.act == "later":
+            if item.id in self._told_to_wait:
+                return
+            self._told_to_wait.add(item.id)
         is_trouble = disposition.code == "failed" or disposition.act in {"undecided", "dropped"}
-        waits = "; waits for your yes" if disposition.held else ""
         await self.journal.record(
             Entry(
                 "error" if disposition.code == "failed" else "decision",
                 self.name,
-                f"{item.kind} {item.key}: {disposition.act}{waits}",
-                line="warn" if is_trouble else None,
+                handler.summary(item, disposition),
+                line=handler.line or ("warn" if is_trouble else None),
                 reason=disposition.reason,
                 trigger_uri=item.cause_id,
                 intent_id=disposition.intent_id,

@@ -15,14 +15,28 @@ from modules.services.work.types import NewWork, WorkItem
 
 KEPT = timedelta(days=90)
 
-_COLUMNS = "id, kind, key, payload, author, importance, not_before, attempts, state, outcome, cause_id, created_at"
-# NOTE(self): the owner first; then each person in turn, the oldest row of each before anybody's second one.
+_COLUMNS = (
+    "id, kind, key, payload, author, importance, not_before, attempts, state, outcome, cause_id, created_at, version"
+)
+# NOTE(self): the owner first, then by rank; then each person in turn, the oldest row of each before anybody's second.
 _DUE = f"""
 SELECT {_COLUMNS} FROM (
     SELECT *, row_number() OVER (PARTITION BY author ORDER BY created_at, id) AS turn FROM work
-    WHERE state = 'pending' AND not_before <= ? AND kind IN (SELECT value FROM json_each(?))
-) ORDER BY importance <> 'owner', turn, created_at, id
+    WHERE state = 'pending' AND (not_before <= ? OR created_at > ?) AND kind IN (SELECT value FROM json_each(?))
+) ORDER BY importance <> 'owner', rank, turn, created_at, id
 """  # noqa: S608 - a constant
+# NOTE(self): a row that waits keeps its place and its tries when something later comes; a settled one begins anew.
+_ADD = """
+INSERT INTO work (kind, key, payload, author, importance, not_before, cause_id, created_at, rank, version)
+VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+ON CONFLICT (kind, key) DO UPDATE SET payload = excluded.payload, author = excluded.author,
+    importance = excluded.importance, rank = excluded.rank, version = excluded.version, cause_id = excluded.cause_id,
+    not_before = CASE state WHEN 'pending' THEN work.not_before ELSE excluded.not_before END,
+    created_at = CASE state WHEN 'pending' THEN work.created_at ELSE excluded.created_at END,
+    attempts = CASE state WHEN 'pending' THEN attempts ELSE 0 END,
+    state = 'pending', outcome = ''
+    WHERE excluded.version > work.version
+"""
 
 
 @dataclass(slots=True)
@@ -33,14 +47,17 @@ class WorkTable:
     clock: Clock
 
     async def add(self, *new: NewWork) -> int:
-        """Add what is not known yet, by kind and key, settled or not; return how many rows are new."""
+        """Add what is not known yet, by kind, key and version, settled or not; return how much is new."""
         now = iso(self.clock.now())
         return await self.database.run(lambda connection: add(connection, new, now))
 
     async def due(self, kinds: Collection[str]) -> list[WorkItem]:
-        """Return the waiting rows of these kinds whose time has come, in the order of handling."""
+        """Return the waiting rows of these kinds whose time has come, in the order of handling.
+
+        What was added before the clock was set back has waited long enough.
+        """
         now, names = iso(self.clock.now()), json.dumps(sorted(kinds))
-        return await self.database.run(lambda connection: _items(connection, _DUE, (now, names)))
+        return await self.database.run(lambda connection: _items(connection, _DUE, (now, now, names)))
 
     async def get(self, kind: str, key: str) -> WorkItem | None:
         """Return one row, settled or not."""
@@ -80,22 +97,22 @@ class WorkTable:
         await self.database.run(lambda connection: connection.execute(statement, values))
 
     async def settle(self, item: WorkItem, state: Literal["done", "dropped"], outcome: str) -> None:
-        """Record what became of a row, and forget those settled long ago."""
+        """Record what became of a row, unless a later version of it came; and forget those settled long ago."""
         before = iso(self.clock.now() - KEPT)
 
         def write(connection: sqlite3.Connection) -> None:
-            connection.execute("UPDATE work SET state = ?, outcome = ? WHERE id = ?", (state, outcome, item.id))
+            statement = "UPDATE work SET state = ?, outcome = ? WHERE id = ? AND version = ?"
+            connection.execute(statement, (state, outcome, item.id, item.version))
             connection.execute("DELETE FROM work WHERE state <> 'pending' AND created_at < ?", (before,))
 
         await self.database.run(write)
 
 
 def add(connection: sqlite3.Connection, new: Sequence[NewWork], now: str) -> int:
-    """Add what is not known yet, as a step of a caller's transaction; return how many rows are new."""
+    """Add what is not known yet, as a step of a caller's transaction; return how much is new."""
     before = connection.total_changes
     connection.executemany(
-        "INSERT OR IGNORE INTO work (kind, key, payload, author, importance, not_before, cause_id, created_at)"
-        " VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
+        _ADD,
         [
             (
                 one.kind,
@@ -106,11 +123,19 @@ def add(connection: sqlite3.Connection, new: Sequence[NewWork], now: str) -> int
                 iso(one.not_before) if one.not_before else "",
                 one.cause_id or f"{one.kind}:{one.key}",
                 now,
+                one.rank,
+                one.version,
             )
             for one in new
         ],
     )
     return connection.total_changes - before
+
+
+def has(connection: sqlite3.Connection, kind: str, key_prefix: str) -> bool:
+    """Return whether there is a row whose key begins with `key_prefix`, settled or not, as a step of a transaction."""
+    query = "SELECT 1 FROM work WHERE kind = ? AND key >= ? AND substr(key, 1, ?) = ? LIMIT 1"
+    return connection.execute(query, (kind, key_prefix, len(key_prefix), key_prefix)).fetchone() is not None
 
 
 def _items(connection: sqlite3.Connection, query: str, values: Sequence[object]) -> list[WorkItem]:

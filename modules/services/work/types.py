@@ -8,11 +8,10 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, Literal, Protocol
 
+from common.impression import Impressed
+from modules.runtime.console import LineKind
 from modules.runtime.llm.types import Importance
 from modules.services.outbox.types import Intent
-
-Act = Literal["done", "silent", "dropped", "later", "undecided"]
-"""`later` and `undecided` leave the row waiting; only `undecided` counts as a try."""
 
 MOST_TRIES = 5
 
@@ -29,6 +28,9 @@ class NewWork:
         importance: for the order of rows and for the budget.
         not_before: when it is due; None if it is now.
         cause_id: the cause of its intents in the outbox; "" for `<kind>:<key>`.
+        rank: among rows of the owner, or of others, the lowest goes first.
+        version: what compares as later than the version of a known row lets that row wait again; "" where a key is
+            handled once for good.
 
     """
 
@@ -39,6 +41,8 @@ class NewWork:
     importance: Importance = "own"
     not_before: datetime | None = None
     cause_id: str = ""
+    rank: int = 0
+    version: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,6 +61,7 @@ class WorkItem:
     outcome: str
     cause_id: str
     created_at: str
+    version: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,21 +69,24 @@ class Disposition:
     """What became of an item.
 
     Attributes:
-        act: whether the row is settled, and how.
+        act: what was done, in the handler's own word. `later` and `undecided` leave the row waiting, of which only
+            `undecided` counts as a try; `dropped` gives it up.
         code: what was decided, for code and counts; stored as the outcome of the row.
         reason: why, for the owner.
         retry_in_s: for `later` and `undecided`, seconds until the item is due again; 0 for the loop's own pause.
         intent_id: of the intent that came of it.
         held: whether that intent waits for the owner's yes.
+        impression: what the words that were answered left us with.
 
     """
 
-    act: Act
+    act: str
     code: str
     reason: str = ""
     retry_in_s: float = 0.0
     intent_id: str | None = None
     held: bool = False
+    impression: Impressed = ""
 
     @property
     def settles(self) -> bool:
@@ -93,12 +101,18 @@ class Handler(Protocol):
         kind: the kind of its rows.
         most_tries: after so many undecided tries the row is dropped.
         is_public: rows wait while the SOUL may not act in public.
+        line: the kind of line in which the owner is shown what became of a row; None for trouble alone.
 
     """
 
     kind: str
     most_tries: int = MOST_TRIES
     is_public: bool = True
+    line: LineKind | None = None
+
+    def is_ready(self) -> bool:
+        """Return whether rows can be handled now; otherwise all of them wait."""
+        return True
 
     @abstractmethod
     async def handle(self, item: WorkItem) -> Disposition:
@@ -116,6 +130,14 @@ class Handler(Protocol):
         """Return what becomes of an item whose `accepted` intents were made before a crash; None to handle it again."""
         first = accepted[0]
         return Disposition("done", "done-before", "done before the last restart", 0.0, first.id, first.state == "held")
+
+    async def before_settling(self, item: WorkItem, disposition: Disposition) -> None:
+        """Note what follows from a disposition that settles an item. A crash may repeat it."""
+        return
+
+    def summary(self, item: WorkItem, disposition: Disposition) -> str:
+        """Return what the journal says of a disposition, without its reason."""
+        return f"{item.kind} {item.key}: {disposition.act}{'; waits for your yes' if disposition.held else ''}"
 
 
 class Perceiver(Protocol):

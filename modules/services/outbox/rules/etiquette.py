@@ -15,7 +15,7 @@ from adapters.atproto.types import Actor, Notification, Post, StrongRef
 from common.clock import Clock
 from modules.runtime.database.database import Database
 from modules.runtime.database.person_hash import person_hash
-from modules.services.inbox import messages, received, threads
+from modules.services.inbox import messages, received
 from modules.services.inbox.received import Notice
 from modules.services.outbox import store
 from modules.services.outbox.bodies import DirectMessageBody, IntentBody, RecordRef, ReplyBody
@@ -183,7 +183,7 @@ class _Look:
             return False
         if body.commitment_id or (isinstance(body, ReviewBody) and body.event != "COMMENT"):
             return False
-        return threads.leads_to(self._rows, body.repo, body.number)
+        return self._world.leads_to(self._rows, body.repo, body.number)
 
     def _message(self, body: DirectMessageBody) -> Iterator[Verdict]:
         talk = messages.talk(self._rows, body.conversation_id)

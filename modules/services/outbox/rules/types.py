@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sqlite3
 from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from datetime import datetime
@@ -83,6 +84,7 @@ class World:
         github: the logins of our account and of the owner's on GitHub, without those that passed on to somebody else.
         found: dids and handles of the peers that were found by identity posts on both sides.
         watched: the workspaces that are watched, `owner/name` in lower case.
+        leads_to: whether something led us to the thread in this repository with this number, in this transaction.
         organisation: whose workspaces are the owner's; "" for none.
 
     """
@@ -96,6 +98,7 @@ class World:
     github: Callable[[], Collection[str]] = tuple
     found: Callable[[], Collection[str]] = tuple
     watched: Callable[[], Collection[str]] = tuple
+    leads_to: Callable[[sqlite3.Connection, str, int], bool] = lambda *_: False
     organisation: str = ""
 
     def circle(self) -> TrustCircle:

@@ -25,7 +25,7 @@ from modules.lives.github.engagement import (
 from modules.lives.github.state import FILE, GitHubState
 from modules.runtime.database.database import Database
 from modules.runtime.database.schema import MIGRATIONS
-from modules.services.inbox.threads import NewThread, WaitingThread
+from modules.services.github_threads.threads import WaitingThread
 from tests.modules.lives.github.threads import ME, at, thread
 
 WAITING = WaitingThread("acme/site", 7, "issue", "bluesky_url", at(1))
@@ -118,35 +118,3 @@ async def test_the_file_is_stamped_and_read_again_and_keeps_what_another_version
     await clock.advance(OLD_AFTER.total_seconds() + 1)
     again.cleanup_old_conversations()
     assert GitHubState(tmp_path, database, clock).known(KEY) is None
-
-
-async def test_a_row_waits_until_it_is_settled_and_waits_again_for_what_is_newer(
-    tmp_path: Path, database: Database
-) -> None:
-    state = GitHubState(tmp_path, database, FakeClock())
-    first = NewThread("acme/site", 7, "issue", "github_notification", at(1), reason="mention", notice="9")
-    assert await state.take_in([first, first]) == 1
-    (waiting,) = await state.waiting()
-    await state.settle(waiting, "handled", "commented")
-    assert await state.take_in([first]) == 0
-    assert await state.waiting() == []
-    newer = NewThread("Acme/site", 7, "issue", "github_notification", at(2), reason="comment", notice="9")
-    assert await state.take_in([newer]) == 1
-    await state.settle(waiting, "handled", "of the earlier one")
-    (again,) = await state.waiting()
-    assert (again.at, again.reason, again.key) == (at(2), "comment", KEY)
-    by_owner = NewThread("acme/site", 7, "issue", "bluesky_url_owner", at(1), uri="at://post")
-    assert await state.take_in([by_owner]) == 1
-    assert [one.source for one in await state.waiting()] == ["github_notification", "bluesky_url_owner"]
-
-
-async def test_what_came_in_within_the_same_second_is_looked_at_once_more(tmp_path: Path, database: Database) -> None:
-    clock = FakeClock()
-    state = GitHubState(tmp_path, database, clock)
-    now = f"{clock.now():%Y-%m-%dT%H:%M:%SZ}"
-    told = NewThread("acme/site", 7, "issue", "github_notification", now, reason="mention", notice="9")
-    for seconds, new in ((0.5, 1), (0.5, 0), (2, 1), (60, 0)):
-        await clock.advance(seconds)
-        assert await state.take_in([told]) == new
-        for waiting in await state.waiting():
-            await state.settle(waiting, "handled", "commented")

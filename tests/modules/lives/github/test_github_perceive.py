@@ -17,6 +17,8 @@ from modules.lives.github.perceive import GitHubPerceiver
 from modules.lives.github.state import GitHubState
 from modules.runtime.database.database import Database
 from modules.runtime.database.schema import MIGRATIONS
+from modules.services.github_threads.threads import THREAD, ThreadInbox, thread_of
+from modules.services.work.table import WorkTable
 from town.github.limits import Meter
 from town.github.network import GitHubNetwork
 from town.github.service import github_app
@@ -36,6 +38,7 @@ class Place:
     repo: StoredRepo
     github: GitHub
     state: GitHubState
+    work: WorkTable
     perceiver: GitHubPerceiver
 
     def mention(self, number: int) -> None:
@@ -47,10 +50,10 @@ class Place:
 
     async def settle(self) -> int:
         """Settle what waits, and return how much that was."""
-        waiting = await self.state.waiting()
+        waiting = await self.work.due([THREAD])
         for one in waiting:
-            await self.state.settle(one, "handled", "commented")
-            assert isinstance(await self.github.notifications.mark_read(one.notice), Ok)
+            await self.work.settle(one, "done", "commented")
+            assert isinstance(await self.github.notifications.mark_read(thread_of(one).notice), Ok)
         return len(waiting)
 
 
@@ -68,8 +71,10 @@ async def place(tmp_path: Path) -> AsyncIterator[Place]:
             api_url=url, login="rowan", token=rowan.token, clock=clock, min_spacing_s=0, transport=transport
         )
         state = GitHubState(tmp_path, database, clock)
-        perceiver = GitHubPerceiver(state, github, clock, owner_did="did:plc:owner", watched=tuple, speed=1)
-        yield Place(clock, network, repo, github, state, perceiver)
+        work = WorkTable(database, clock)
+        threads = ThreadInbox(work, clock, 0.0)
+        perceiver = GitHubPerceiver(state, threads, github, clock, owner_did="did:plc:owner", watched=tuple, speed=1)
+        yield Place(clock, network, repo, github, state, work, perceiver)
         await github.aclose()
     await database.close()
 
@@ -97,6 +102,7 @@ async def test_a_look_comes_not_sooner_than_github_asks_for(place: Place) -> Non
     assert await place.perceiver.look_at_notifications() == Ok(0)
     await place.clock.advance(31)
     assert await place.perceiver.look_at_notifications() == Ok(1)
-    (waiting,) = await place.state.waiting()
+    (row,) = await place.work.due([THREAD])
+    waiting = thread_of(row)
     assert (waiting.key, waiting.kind, waiting.reason) == ("acme/site#1", "issue", "mention")
     assert place.state.seen_at >= waiting.at

@@ -13,7 +13,6 @@ from modules.lives.github.policy import (
     analyze_issue_thread,
     caller,
     get_effective_peers,
-    in_order,
     is_closed_on_leaving,
     may_reenter,
     mentions,
@@ -23,7 +22,6 @@ from modules.lives.github.policy import (
     strip_self_mention,
 )
 from modules.lives.github.types import IssueThread, Known, ResponseCode, ThreadOptions, Urgency
-from modules.services.inbox.threads import WaitingThread
 from modules.services.workspaces.trust import TrustedAccounts
 from tests.modules.lives.github.threads import ME, at, thread
 from tests.trusting import account
@@ -177,16 +175,6 @@ def test_a_thread_that_we_left_is_entered_again_for_the_owner_or_once_for_a_ment
     assert may_reenter(found, ME, at(2), reentries, options) is by_owner
     assert may_reenter(found, ME, None, reentries, options)
     assert may_reenter(found, ME, at(2), reentries, REVIEW) is (reentries == 0)
-
-
-def test_what_the_owner_shows_us_comes_first_then_mentions_then_the_rest() -> None:
-    rows = [
-        WaitingThread("acme/site", 1, "issue", "bluesky_url", at(1)),
-        WaitingThread("acme/site", 2, "issue", "github_notification", at(1), reason="comment"),
-        WaitingThread("acme/site", 3, "issue", "github_notification", at(1), reason="mention"),
-        WaitingThread("acme/site", 4, "issue", "bluesky_url_owner", at(2)),
-    ]
-    assert [one.number for one in in_order(rows)] == [4, 3, 1, 2]
 
 
 def test_a_login_that_is_somebody_else_s_now_is_neither_the_owners_nor_a_peers() -> None:

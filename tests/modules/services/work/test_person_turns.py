@@ -15,7 +15,7 @@ from modules.runtime.database.schema import MIGRATIONS
 from modules.runtime.journal.journal import Journal
 from modules.services.outbox.rules.rules import TURNS_OF_PEERS, TURNS_OF_STRANGERS
 from modules.services.outbox.rules.types import EtiquetteRule
-from modules.services.outbox.rules.waits import PersonTurns
+from modules.services.work.turns import PersonTurns
 from tests.modules.lives.bluesky.bluesky_values import START, actor
 
 ADA = actor("ada")

@@ -1,0 +1,120 @@
+"""The threads on GitHub that something led us to, as rows of work of the kind `thread`.
+
+A row is one source that leads to one thread. What leads there again, later than the row knows, lets it wait again.
+Nothing that anybody wrote is kept here, only where it stands.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Iterable
+from dataclasses import asdict, dataclass
+from datetime import datetime, timedelta
+from typing import Literal
+
+from common.clock import Clock, iso, parse_iso
+from modules.services.work import table
+from modules.services.work.table import WorkTable
+from modules.services.work.types import NewWork, WorkItem
+
+THREAD = "thread"
+"""The kind of the rows."""
+
+ThreadSource = Literal[
+    "github_notification", "bluesky_url", "bluesky_url_owner", "workspace_pr_review", "workspace_issue"
+]
+"""What led to a thread; of a `bluesky_url_owner` the owner wrote the post, a `workspace_issue` we found by looking."""
+
+_RANKS = {"mention": 0, "assign": 0, "review_requested": 0}
+"""GitHub's words for somebody who calls us: such threads go before others."""
+_ONE_SECOND_IS_OVER = timedelta(seconds=2)
+
+
+@dataclass(frozen=True, slots=True)
+class NewThread:
+    """What leads to a thread.
+
+    Attributes:
+        repo: `owner/name`.
+        number: of the issue or pull request.
+        kind: which of both it is.
+        source: what led there.
+        at: when that was written, ISO-8601 UTC as the network told it.
+        reason: GitHub's word for why it told us, for example `mention`; "" if it did not.
+        notice: the id of GitHub's notification; "" if there is none.
+        uri: of the Bluesky post; "" if there is none.
+
+    """
+
+    repo: str
+    number: int
+    kind: Literal["issue", "pull"]
+    source: ThreadSource
+    at: str
+    reason: str = ""
+    notice: str = ""
+    uri: str = ""
+
+    @property
+    def key(self) -> str:
+        """`owner/name#number`, in lower case: the same for all that leads to the thread."""
+        return f"{self.repo}#{self.number}".lower()
+
+    @property
+    def url(self) -> str:
+        """Where people read it."""
+        return f"https://github.com/{self.repo}/{'pull' if self.kind == 'pull' else 'issues'}/{self.number}"
+
+
+@dataclass(frozen=True, slots=True)
+class WaitingThread(NewThread):
+    """A thread that waits, and the name under which journal and outbox know what led there, this one time."""
+
+    cause_id: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class ThreadInbox:
+    """Lets threads wait, each for `jitter_s`, so that SOULs that are called together do not speak at once."""
+
+    work: WorkTable
+    clock: Clock
+    jitter_s: float
+
+    async def take_in(self, new: Iterable[NewThread]) -> int:
+        """Let these wait, but for those known to have led there at that time; return how many are new."""
+        now = self.clock.now()
+        return await self.work.add(*(self._row(one, now) for one in new))
+
+    def _row(self, thread: NewThread, now: datetime) -> NewWork:
+        key = f"{thread.key}/{thread.source}"
+        return NewWork(
+            THREAD,
+            key,
+            asdict(thread),
+            author=thread.uri.removeprefix("at://").partition("/")[0],
+            importance="owner" if thread.source == "bluesky_url_owner" else "stranger",
+            not_before=now + timedelta(seconds=self.jitter_s),
+            cause_id=f"github:{key}/{iso(now)}",
+            rank=_RANKS.get(thread.reason, 1),
+            version=_version(thread, now),
+        )
+
+
+def _version(thread: NewThread, now: datetime) -> str:
+    """Return what tells later news of a thread from earlier ones.
+
+    GitHub tells times in whole seconds. What was taken in within two seconds of its time is looked at once more after
+    these, as something else may have been written in the same second.
+    """
+    return thread.at if now < parse_iso(thread.at) + _ONE_SECOND_IS_OVER else f"{thread.at}."
+
+
+def thread_of(item: WorkItem) -> WaitingThread:
+    """Return the thread that a row is about."""
+    return WaitingThread(**item.payload, cause_id=item.cause_id)
+
+
+def leads_to(connection: sqlite3.Connection, repo: str, number: int) -> bool:
+    """Return whether anything led us to a thread, as a step of a caller's transaction."""
+    return table.has(connection, THREAD, f"{repo}#{number}/".lower())

@@ -1,0 +1,95 @@
+"""How many turns each person, and each place, had of late; who had enough waits.
+
+Turns are in the journal before they begin, and read again at the start: neither a restart nor kill -9 gives anybody new
+ones.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict, deque
+from collections.abc import Mapping, Sequence
+from datetime import timedelta
+from operator import itemgetter
+
+from adapters.atproto.types import Actor
+from common.clock import Clock, parse_iso
+from modules.runtime.journal.journal import Journal
+from modules.runtime.journal.types import Entry
+from modules.services.outbox.rules.policy import full
+from modules.services.outbox.rules.rules import DAY_S, HOUR_S
+from modules.services.outbox.rules.types import EtiquetteRule
+from modules.services.work.types import Disposition
+
+_ACT = "turn"
+_LONGEST_S = DAY_S
+"""The longest window of the rules on turns."""
+
+
+class PersonTurns:
+    """Counts turns by did, for `loop`, about what `about` names. At `speed` 10 the windows are a tenth as long.
+
+    A turn may count for places, too, each under a name of its own.
+    """
+
+    def __init__(self, clock: Clock, speed: float, *, journal: Journal, loop: str, about: str = "a post") -> None:
+        self._about = about
+        self._clock = clock
+        self._speed = speed
+        self._journal = journal
+        self._loop = loop
+        self._begun: defaultdict[str, deque[float]] = defaultdict(deque)
+        self._is_recalled = False
+
+    async def recall(self) -> None:
+        """Count what the journal tells of the time before this start; does nothing when called again."""
+        if self._is_recalled:
+            return
+        now, window = self._clock.now(), timedelta(seconds=_LONGEST_S / self._speed)
+        for stored in await self._journal.with_act(self._loop, _ACT, now - window, now + window):
+            # NOTE(self): what is told of the future was written before the clock was set back, so it is recent.
+            age_s = max(0.0, (now - parse_iso(stored.at)).total_seconds())
+            for name in (str(stored.entry.data["did"]), *stored.entry.data.get("places", ())):
+                self._begun[name].append(self._clock.monotonic() - age_s)
+        self._is_recalled = True
+
+    async def take(
+        self, author: Actor, rules: Sequence[EtiquetteRule], places: Mapping[str, Sequence[EtiquetteRule]] = {}
+    ) -> Disposition | None:
+        """Count a turn about what `author` wrote, for them and for `places`; or return that it has to wait for one."""
+        await self.recall()
+        limits = {author.did: rules, **places}
+        waits = [wait for name, each in limits.items() if (wait := self.wait(name, each))]
+        if not waits:
+            await self.begin_turn(author, list(places))
+            return None
+        rule, seconds = max(waits, key=itemgetter(1))
+        return Disposition("later", "turn", full(rule), retry_in_s=seconds * self._speed)
+
+    async def begin_turn(self, author: Actor, places: Sequence[str] = ()) -> None:
+        """Count a turn about what `author` wrote, which begins now, for them and for `places`."""
+        data = {"act": _ACT, "did": author.did, "places": list(places)}
+        begins = f"A turn about {self._about} of @{author.handle} begins"
+        await self._journal.record(Entry("life", self._loop, begins, line=None, author=author.handle, data=data))
+        for name in (author.did, *places):
+            self._begun[name].append(self._clock.monotonic())
+
+    def counts(self) -> dict[str, int]:
+        """The turns of the last hour, for those who had any within a day."""
+        now = self._clock.monotonic()
+        for did, begun in list(self._begun.items()):
+            while begun and begun[0] <= now - _LONGEST_S / self._speed:
+                begun.popleft()
+            if not begun:
+                del self._begun[did]
+        return {did: sum(one > now - HOUR_S / self._speed for one in begun) for did, begun in self._begun.items()}
+
+    def wait(self, did: str, rules: Sequence[EtiquetteRule]) -> tuple[EtiquetteRule, float] | None:
+        """The rule that keeps somebody waiting for longest, and the seconds; None if they may have a turn now."""
+        waits = [(rule, wait_s) for rule in rules if (wait_s := self._wait_s(did, rule)) > 0]
+        return max(waits, key=itemgetter(1), default=None)
+
+    def _wait_s(self, did: str, rule: EtiquetteRule) -> float:
+        begun, limit = self._begun.get(did, ()), int(rule.limit)
+        if len(begun) < limit:
+            return 0.0
+        return begun[-limit] + (rule.window_s or 0.0) / self._speed - self._clock.monotonic()
