@@ -96,9 +96,14 @@ class PlanReader:
         self._clock = clock
 
     async def read(self, repo: Repo, number: int) -> ApiResult[PlanReading]:
-        """Return the plan in issue `number` with all that is said of its tasks."""
+        """Return the plan in issue `number` with all that is said of its tasks.
+
+        It is an error where another repository answers than the one that was known under its name.
+        """
         github = self._github
         trusted = await self._trust.accounts(repo)
+        if self._trust.has_passed_on(repo):
+            return Err(f"{repo.full_name} is another repository than when it was first seen", "invalid")
         async with github.burst():
             issue = await github.get_issue(repo, number)
             if isinstance(issue, Err):

@@ -131,6 +131,10 @@ class WorkspaceTrust:
             return TrustedAccounts(us)
         return TrustedAccounts(us, owner.data, frozenset(self._peers()), pushers)
 
+    def has_passed_on(self, repo: Repo) -> bool:
+        """Return whether another repository answered under a name at the last look, which waits for the owner."""
+        return self._names.has_passed_on("repository", repo.full_name)
+
     async def _who_may_push(self, repo: Repo) -> frozenset[Account] | None:
         """Those who may push there, none where we may not ask; None where it is not the repository it was."""
         key, now = repo.full_name.lower(), self._clock.monotonic()

@@ -36,7 +36,9 @@ from modules.services.plans.parse import parse_plan
 from modules.services.plans.render import generate_plan_markdown
 from modules.services.plans.types import Plan, Task, TaskChange
 from modules.services.plans.update import update_task_in_plan_body
+from modules.services.workspaces.trust import READ_AGAIN_S
 from tests.adapters.results import ok
+from tests.github_moves import delete_repo
 from tests.hasty_clock import HastyClock
 from tests.loopback import to_loopback
 from tests.town.github_place import needs_git
@@ -77,6 +79,7 @@ def _claimer(github: GitHub, leases: TaskLeases, reader: PlanReader, clock: Hast
 class Garden:
     """A repository with a plan in issue 1, and two SOULs that may push there."""
 
+    network: GitHubNetwork
     ada: GitHub
     kit: Rival
     wren: Rival
@@ -131,7 +134,7 @@ async def garden(tmp_path: Path) -> AsyncIterator[Garden]:
         author = client("ada")
         ok(await author.contents.write(REPO, "README.md", "Beans", message="Begin"))
         ok(await author.create_issue(REPO, f"[PLAN] {PLAN.title}", generate_plan_markdown(PLAN), labels=("plan",)))
-        yield Garden(author, await rival("kit"), await rival("wren"), clock, faults)
+        yield Garden(network, author, await rival("kit"), await rival("wren"), clock, faults)
 
 
 async def won(rival: Rival, number: int = 1) -> Lease:
@@ -212,6 +215,22 @@ async def test_a_lease_is_lost_where_somebody_else_has_the_task_or_it_was_not_re
     other = await won(garden.kit, 2)
     garden.clock.ahead += LEASE.total_seconds()
     assert await garden.kit.claimer.check(other) is None
+
+
+async def test_of_a_claim_nothing_is_written_into_another_repository_of_the_same_name(garden: Garden) -> None:
+    lease = await won(garden.kit)
+    assert await garden.kit.claimer.start_work(lease)
+    before = garden.network.repo("ada", REPO.name, None)
+    plan = before.issues[1]
+    assert plan
+    delete_repo(garden.network, before)
+    anew = garden.network.create_repo(before.owner, REPO.name, collaborators=["kit"])
+    garden.network.open_issue(anew, before.owner, title=plan.title, body=plan.body or "")
+    garden.clock.ahead += READ_AGAIN_S
+    await garden.kit.claimer.check(lease)
+    await garden.kit.claimer.release(lease, "blocked")
+    assert (await garden.task()).status == "in_progress"
+    assert [one.stage for one in await garden.kit.claimer.settle()] == ["ending"]
 
 
 async def test_the_claim_of_a_soul_that_is_gone_is_swept_by_another(garden: Garden) -> None:
