@@ -13,6 +13,7 @@ from pydantic import BaseModel
 
 from adapters.atproto.client import Atproto
 from adapters.atproto.types import StrongRef
+from common.clock import span
 from common.constants import PORTABLE_MAX_GRAPHEMES
 from common.provenance import Provenance
 from common.text.untrusted import clean_value, one_line
@@ -60,6 +61,7 @@ from modules.services.pictures.choosing import ChosenPicture, bare_words
 from modules.services.voice_phrases.store import Phrase
 
 _ERROR_LENGTH = 300
+_SOON_S = 60.0
 
 
 class BlueskyTools:
@@ -313,8 +315,14 @@ class BlueskyTools:
         if published.status == "held":
             data = data_of(act, f"waits for the owner's yes: {published.reason}", published)
             return ToolResult(self.words.answer("Held"), ends_turn=ends, data=data)
-        content = json.dumps({"success": True, "uri": published.uri, "state": "queued"})
-        return ToolResult(content, ends_turn=ends, data=data_of(act, "", published))
+        later = published.leaves_in_s >= _SOON_S
+        when = (
+            self.words.answer("Leaves Later", span=span(published.leaves_in_s))
+            if later
+            else self.words.answer("Leaves Soon")
+        )
+        content = json.dumps({"state": "queued", "leaves": when, "uri": published.uri}, ensure_ascii=False)
+        return ToolResult(content, ends_turn=ends, data={**data_of(act, "", published), "told": {"when": when}})
 
     def _revision(self, draft: str, problem: str, tool: str) -> str:
         return self._skills.render(

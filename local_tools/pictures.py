@@ -158,7 +158,7 @@ class PictureTools:
         answer = self._on_bluesky.answered(published, "posted", ends=False)
         if published.status != "accepted":
             return answer
-        told = {"success": True, "uri": published.uri, "state": "queued", "block_id": block.id}
+        told = {"state": "queued", "uri": published.uri, "block_id": block.id}
         told |= {"channel": channel.url, "remaining_unposted": picked.data.remaining}
         return dataclasses.replace(answer, content=json.dumps(told))
 

@@ -104,11 +104,37 @@ async def test_an_answer_that_promises_what_is_done_is_sent_back_and_never_leave
     assert follows(running_town, "rowan") == ["kit.test"]
     assert running_town.texts("rowan") == [WORDS["rowan"] if better else "Gutters matter, say 2 of us."]
     told, sent_back = (running_town.mind.asked[number].messages[-1].text for number in (1, 2))
-    assert "the follow of @kit.test stands" in told
-    assert "as if it were still to come" in sent_back
+    assert told.startswith("QUEUED: the follow of @kit.test")
+    assert "it promises" in sent_back
 
 
-@pytest.mark.parametrize("copied", ["The follow of @kit.test stands.", "Gutters need friends, all of them."])
+async def test_the_owner_is_told_of_what_waits_when_it_leaves_and_never_that_it_is_done(
+    running_town: RunningTown,
+) -> None:
+    def unfollowing(request: ChatRequest) -> Completion:
+        tried = sum(message.role == "tool" for message in request.messages)
+        if tried < len(people):
+            return call("bluesky_unfollow", did=f"@{people[tried]}.test")
+        return call("bluesky_reply", text="Both are on their way out, kit first.")
+
+    people = ("kit", "ada")
+    home = running_town.make_home("rowan", SOUL_SPEED="10")
+    for key, name in zip(("3jzfcijpj2z2a", "3jzfcijpj2z2b"), people, strict=True):
+        followed = {"subject": running_town.account(name), "createdAt": "2026-01-01T00:00:00Z"}
+        running_town.network.put(running_town.account("rowan"), "app.bsky.graph.follow", key, followed)
+    running_town.mind.answer = unfollowing
+    running_town.network.post_as(running_town.account("owner"), "@rowan.test please unfollow @kit.test and @ada.test")
+    async with awake(home, clock=HastyClock()) as soul:
+        await soul.app.scheduler.run_guarded("awareness")
+    asked = [[one for one in request.messages if one.role == "tool"] for request in running_town.mind.asked]
+    told = max(asked, key=len)
+    first, second = (one.text for one in told)
+    assert "leaves by itself, as soon as its turn comes" in first
+    assert "leaves by itself, not before 6 min from now" in second
+    assert not any("DONE" in one.text or '"success"' in one.text for one in told)
+
+
+@pytest.mark.parametrize("copied", ["The follow of @kit.test leaves by itself.", "Gutters need friends, all of them."])
 async def test_an_answer_that_copies_what_the_tool_told_is_sent_back(running_town: RunningTown, copied: str) -> None:
     def copying(request: ChatRequest) -> Completion:
         tried = sum(message.role == "tool" for message in request.messages)

@@ -288,7 +288,8 @@ class Publisher:
         if not submitted.accepted:
             return Published("blocked", submitted.reason, intent_id=intent.id)
         uri = "" if intent.kind == "delete" else record_uri(self._atproto.did, intent)
-        return Published("held" if submitted.held else "accepted", submitted.reason, uri, intent.id)
+        found = Published("accepted", submitted.reason, uri, intent.id, leaves_in_s=submitted.leaves_in_s)
+        return replace(found, status="held") if submitted.held else found
 
 
 def _attached(pictures: Sequence[AttachedPicture]) -> dict[str, tuple[AttachedPicture, ...]]:

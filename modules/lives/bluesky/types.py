@@ -113,6 +113,7 @@ class Published:
 
     `held` waits for the owner's yes. `uri` is where it will stand, known before it is sent. `ends` says of a blocked
     act that nothing else may be tried instead, `problem` what the model is told of it, where this life refused it.
+    `leaves_in_s` says in how many seconds an accepted one may leave at the earliest.
     """
 
     status: PublishedAs
@@ -121,6 +122,7 @@ class Published:
     intent_id: str = ""
     ends: bool = False
     problem: Problem | None = None
+    leaves_in_s: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)

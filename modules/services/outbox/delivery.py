@@ -116,6 +116,19 @@ class Delivery:
         """Return why an intent may not leave at this moment, as the gates see it; None if it may."""
         return max(self._waits(connection, intent, now), key=lambda wait: wait.seconds, default=None)
 
+    def leaves_in_s(self, connection: sqlite3.Connection, intent: Intent, now: datetime) -> float:
+        """Return in how many seconds a pending intent may leave at the earliest, behind those of its lane before it."""
+        wait = self.wait_of(connection, intent, now)
+        acts = store.last_acts(connection, now)
+        departures = store.last_departures(connection, now, self._pacing.per_tick)
+        pause = max(self._pace_s(connection, intent, acts, now, departures), wait.seconds if wait else 0.0)
+        if intent.urgent:
+            return pause
+        lane = policy.lane_of(intent.kind, intent.target)
+        pending = store.in_state(connection, "pending")
+        ahead = sum(one.id != intent.id and policy.lane_of(one.kind, one.target) == lane for one in pending)
+        return pause + ahead * policy.cooldown_s(lane, self._pacing)
+
     async def _step(self) -> Intent | None:
         async with self._delivery_lock:
             now = self._clock.now()
@@ -165,6 +178,20 @@ class Delivery:
         departures: Sequence[datetime] = (),
     ) -> float:
         """Seconds until `intent` may leave. The gates are asked last, when nothing else keeps it."""
+        pause = self._pace_s(connection, intent, acts, now, departures)
+        if pause <= 0 and (wait := self._ask_gates(connection, intent, now)) is not None:
+            return wait.seconds
+        return pause
+
+    def _pace_s(
+        self,
+        connection: sqlite3.Connection,
+        intent: Intent,
+        acts: policy.Acts,
+        now: datetime,
+        departures: Sequence[datetime],
+    ) -> float:
+        """Seconds until its moment, its pace and its target let `intent` leave."""
         pause = policy.due_in_s(intent, now)
         if intent.state == "pending":
             pace = policy.wait_s(
@@ -176,8 +203,6 @@ class Delivery:
                 departures=departures,
             )
             pause = max(pause, pace, _wait_for_target(connection, intent))
-        if pause <= 0 and (wait := self._ask_gates(connection, intent, now)) is not None:
-            return wait.seconds
         return pause
 
     def _ask_gates(self, connection: sqlite3.Connection, intent: Intent, now: datetime) -> Wait | None:

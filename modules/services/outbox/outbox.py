@@ -112,7 +112,8 @@ class Outbox:
             store.insert(connection, intent)
             if intent.kind == "delete" and intent.state == "pending":
                 store.cancel_unsent(connection, intent.target)
-            return Submitted(intent, admission.advice), audit.admission_entry(admission)
+            leaves_in_s = self._delivery.leaves_in_s(connection, intent, now) if intent.state == "pending" else 0.0
+            return Submitted(intent, admission.advice, leaves_in_s), audit.admission_entry(admission)
 
         submitted = await self._journal.record_with(admit)
         if submitted.accepted:

@@ -181,10 +181,14 @@ class Advice:
 
 @dataclass(frozen=True, slots=True)
 class Submitted:
-    """The answer to a proposed action: the row that was kept of it, and the advice."""
+    """The answer to a proposed action: the row that was kept of it, and the advice.
+
+    `leaves_in_s` says in how many seconds it may leave at the earliest.
+    """
 
     intent: Intent
     advice: Advice
+    leaves_in_s: float = 0.0
 
     @property
     def accepted(self) -> bool:
