@@ -71,13 +71,14 @@ def why_due(moment: Moment) -> str:
 def objection(before: str, content: str, cited: Sequence[Experience]) -> Objection | None:
     """Return why a text may not come into SELF.md; None if it may.
 
-    What came from others needs two of them who are independent of each other: one account, however often it comes, is
-    one. What the owner said, or what the SOUL did on its own, needs nobody else.
+    What came from others needs two of them who are independent of each other, or the owner: one account, however often
+    it comes, is one, and what the SOUL did on its own beside it makes it no other. That alone needs nobody.
     """
     if not cited:
         return "Needs Experience"
-    if all(one.trust in _OTHERS for one in cited):
-        people = {one.did for one in cited if one.did}
+    others = [one for one in cited if one.trust in _OTHERS]
+    if others and all(one.trust != "owner" for one in cited):
+        people = {one.did for one in others if one.did}
         if len(people) < _SOURCES_NEEDED:
             return "One Source"
     known = set(before.splitlines())

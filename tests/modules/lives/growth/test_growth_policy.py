@@ -1,0 +1,30 @@
+"""What a change of SELF.md must rest on: the owner, the SOUL's own doing, or two others who are independent."""
+
+from __future__ import annotations
+
+import pytest
+
+from common.provenance import Trust
+from modules.lives.growth.policy import objection
+from modules.services.experiences.types import Experience
+
+
+def cited(*of: tuple[Trust, str]) -> list[Experience]:
+    return [
+        Experience("learned_something", "bluesky", f"k{place}", did=did, trust=trust, id=place)
+        for place, (trust, did) in enumerate(of)
+    ]
+
+
+OWN, OWNER = ("self", ""), ("owner", "")
+ADA, BEA, WREN = ("stranger", "did:plc:ada"), ("stranger", "did:plc:bea"), ("peer", "did:plc:wren")
+
+
+@pytest.mark.parametrize("of", [(OWN,), (OWNER,), (ADA, BEA), (ADA, WREN), (ADA, OWNER), (OWN, ADA, BEA)])
+def test_the_owner_own_doing_and_two_others_are_enough(of: tuple[tuple[Trust, str], ...]) -> None:
+    assert objection("", "- I keep it short.", cited(*of)) is None
+
+
+@pytest.mark.parametrize("of", [(ADA,), (ADA, ADA), (WREN,), (OWN, ADA), (OWN, WREN, WREN)])
+def test_one_other_is_one_source_also_beside_own_doing(of: tuple[tuple[Trust, str], ...]) -> None:
+    assert objection("", "- I keep it short.", cited(*of)) == "One Source"
