@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.scenarios.ritual_town import MONDAY, open_ritual_town
+from tests.scenarios.ritual_town import MONDAY, RitualTown, open_ritual_town
 from town.atproto.values import Event
 from town.github.values import Event as GitHubEvent
 from town.model.types import ChatRequest
@@ -54,6 +54,13 @@ KILLS: tuple[tuple[str, Callable[[object], bool]], ...] = (
 """Who is killed on each day, and when."""
 
 
+async def kinds_of_ritual(town: RitualTown, name: str) -> list[str]:
+    """The kinds of what one of them lived through in rituals, oldest first, without what others answered to it."""
+    found = [one for one in await town.souls[name].app.services.experiences.open() if one.source == "ritual"]
+    openings = set(town.openings())
+    return [one.type for one in found if one.uri in openings]
+
+
 async def test_a_day_has_one_thread_that_each_answers_once_and_ends_with_the_memos(tmp_path: Path) -> None:
     async with open_ritual_town(tmp_path, ("rowan", "wren", "linden")) as town:
         await town.live(5)
@@ -67,6 +74,10 @@ async def test_a_day_has_one_thread_that_each_answers_once_and_ends_with_the_mem
         assert all(f"as {parts[who]}" in text for who, text in answers)
         (memo,) = town.memos
         assert sorted(town.authors_of(memo)) == ["linden", "rowan", "wren"]
+        assert [await kinds_of_ritual(town, name) for name in ("rowan", "linden")] == [
+            ["question_emerged", "learned_something"],
+            ["connection_formed", "learned_something"],
+        ]
         before = len(town.network.posts(1000)), len(memo.comments)
         await town.live(240, step_s=3600)
         assert (len(town.network.posts(1000)), len(memo.comments)) == before

@@ -10,9 +10,10 @@ from modules.lives.bluesky.case_reader import CaseReader
 from modules.lives.bluesky.types import Disposition, Pending
 from modules.services.experiences.log import ExperienceLog
 from modules.services.experiences.own_words import own_words
-from modules.services.experiences.types import IMPRESSED, ExperienceType, NewExperience
+from modules.services.experiences.types import IMPRESSED, ExperienceType, NewExperience, Source
 from modules.services.outbox.outbox import Outbox
 from modules.services.peers.accounts import Relationships
+from modules.services.rituals.store import RitualRuns
 
 _GUIDANCE_CHARS, _CONTACT_CHARS, _QUOTE_CHARS = 10, 20, 30
 
@@ -25,6 +26,7 @@ class PostExperiences:
     reader: CaseReader
     relationships: Relationships
     outbox: Outbox
+    runs: RitualRuns
 
     async def note(self, item: Pending, disposition: Disposition) -> None:
         """Keep what a settled post was to us; a reply that waits for the owner's yes was not given yet."""
@@ -39,10 +41,11 @@ class PostExperiences:
         intent = await self.outbox.get(disposition.intent_id) if disposition.intent_id else None
         said = disposition.reason if kind == "chose_silence" else intent.body.public_text if intent else ""
         about = own_words(said, (post.text, *(one.text for one in item.earlier)))
+        source: Source = "ritual" if await self.runs.of_thread(post.root.uri) else "bluesky"
         trust: Trust = "stranger" if importance == "stranger" else "peer"
         author = post.author
         await self.log.record(
-            NewExperience(kind, "bluesky", post.uri, about, author.did, f"@{author.handle}", post.uri, trust)
+            NewExperience(kind, source, post.uri, about, author.did, f"@{author.handle}", post.uri, trust)
         )
 
     def _type_of(self, item: Pending, disposition: Disposition) -> ExperienceType | None:

@@ -289,7 +289,9 @@ class BlueskyLife:
             attention=services.attention,
             standing=services.control.standing,
             on_replied=self._note_commitments,
-            experiences=PostExperiences(services.experiences, reader, services.relationships, services.outbox),
+            experiences=PostExperiences(
+                services.experiences, reader, services.relationships, services.outbox, services.rituals.runs
+            ),
         )
 
     def _build_responder(self) -> Responder:

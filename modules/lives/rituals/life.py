@@ -11,9 +11,11 @@ from adapters.github.client import GitHub
 from common.settings import Settings
 from modules.lives.rituals.memo import MemoHandler
 from modules.lives.rituals.opening import OpeningHandler
+from modules.lives.rituals.owner_comments import OwnerComments
 from modules.lives.rituals.perceive import RitualPerceiver, new_opening
 from modules.lives.rituals.writing import RitualWriter, WritingServices
 from modules.services.agent.prompt.prompter import Prompter
+from modules.services.experiences.log import ExperienceLog
 from modules.services.outbox.outbox import Outbox
 from modules.services.rights.preferences import Preferences
 from modules.services.rituals.policy import OPENING_KIND, ritual_key
@@ -39,6 +41,7 @@ class RitualLifeServices(WritingServices, Protocol):
     trust: WorkspaceTrust
     workspaces: WatchedWorkspaces
     preferences: Preferences
+    experiences: ExperienceLog
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,11 +58,13 @@ class RitualLife:
 
     def __init__(self, services: RitualLifeServices, prompter: Prompter) -> None:
         writer, keep_hours = RitualWriter(services, prompter), services.settings.soul_speed == 1
+        owner_comments = OwnerComments(services.outbox, services.github, services.trust, services.experiences)
         self._rituals, self._work = services.rituals, services.work
         self.perceiver = RitualPerceiver(
             rituals=services.rituals,
             work=services.work,
             outbox=services.outbox,
+            experiences=services.experiences,
             clock=services.clock,
             handle=services.me.bluesky_username,
             writes_memos=services.github.configured and not services.social_only,
@@ -71,8 +76,7 @@ class RitualLife:
             writer=writer,
             outbox=services.outbox,
             atproto=services.atproto,
-            github=services.github,
-            trust=services.trust,
+            owner_comments=owner_comments,
             keep_hours=keep_hours,
         )
         memo = MemoHandler(
@@ -84,6 +88,8 @@ class RitualLife:
             trust=services.trust,
             workspaces=services.workspaces,
             preferences=services.preferences,
+            owner_comments=owner_comments,
+            experiences=services.experiences,
             agent_name=services.me.agent_name,
         )
         self.handlers: tuple[Handler, ...] = (opening, memo)

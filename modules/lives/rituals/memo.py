@@ -12,12 +12,17 @@ from adapters.atproto.types import Post, ThreadNode
 from adapters.github.client import GitHub
 from adapters.github.types import Issue, Repo
 from common.errors import Transient
+from common.provenance import Trust
 from common.result import Err
 from common.text.untrusted import one_line
+from modules.lives.rituals.owner_comments import OwnerComments
 from modules.lives.rituals.writing import Memo, MemoRequest, RitualWriter
 from modules.services.commitments.acts import MEMO
 from modules.services.commitments.naming import web_url
 from modules.services.commitments.texts import comment_body, without_mentions
+from modules.services.experiences.log import ExperienceLog
+from modules.services.experiences.own_words import own_words
+from modules.services.experiences.types import NewExperience
 from modules.services.outbox.github_bodies import IssueBody, IssueCommentBody
 from modules.services.outbox.outbox import Outbox
 from modules.services.outbox.types import Intent, ProposedAction
@@ -26,6 +31,7 @@ from modules.services.rights.preferences import Preferences
 from modules.services.rituals.policy import (
     MEMO_KIND,
     RITUAL_PROMPT_RUNS,
+    memo_cause,
     memo_mark,
     memo_title,
     note_of,
@@ -57,6 +63,8 @@ class MemoHandler(Handler):
         trust: says whose memo counts there.
         workspaces: those that are watched.
         preferences: whose posts may stand in a prompt.
+        owner_comments: reads what the owner said to earlier memos.
+        experiences: keeps what we wrote down.
         agent_name: our name, from which our part follows.
 
     """
@@ -72,6 +80,8 @@ class MemoHandler(Handler):
     trust: WorkspaceTrust
     workspaces: WatchedWorkspaces
     preferences: Preferences
+    owner_comments: OwnerComments
+    experiences: ExperienceLog
     agent_name: str
 
     async def handle(self, item: WorkItem) -> Disposition:
@@ -82,8 +92,10 @@ class MemoHandler(Handler):
         repo = workspace_of(ritual, [Repo(one.owner, one.repo) for one in self.workspaces.all()])
         if repo is None:
             return Disposition("silent", "no-workspace", f"no workspace {ritual.workspace} is watched")
-        if any(one.rejected for one in await self.outbox.by_cause(item.cause_id)):
-            return Disposition("silent", "rejected", "the owner did not want it written")
+        for one in await self.outbox.by_cause(item.cause_id):
+            if one.rejected or one.state == "expired":
+                code = "rejected" if one.rejected else "expired"
+                return Disposition("silent", code, f"what was to be written is {code}, and is not written again")
         standing = await self._standing(repo, run)
         memo = await self._written(RitualThread(ritual, run, ritual_role(self.agent_name, run.thread_uri)), standing)
         if memo is None:
@@ -103,7 +115,23 @@ class MemoHandler(Handler):
             title = body.title if isinstance(body, IssueBody) else ""
             note = note_of(f"{title} — {body.body}" if title else body.body)
             await self.rituals.runs.note_artefact(run, intent.result_uri or "", note)
+            await self._record(run, body)
         return Disposition("done", "written", intent.result_uri or "", 0.0, intent.id)
+
+    async def _record(self, run: RitualRun, body: IssueBody | IssueCommentBody) -> None:
+        """Keep what we wrote down as an experience: of our own words, with those who took part. Raises `Transient`."""
+        posts = await self._thread(run)
+        owner, _, name = body.repo.partition("/")
+        standing = await self._standing(Repo(owner, name), run) if isinstance(body, IssueCommentBody) else None
+        said = [post.text for post in posts if post.author.did != self.atproto.did]
+        about = own_words(body.body, [*said, standing.body] if standing else said)
+        key, others = memo_cause(run.key, run.day), {post.author.did for post in posts} - {self.atproto.did}
+        trust: Trust = "peer" if others else "self"
+        if any(self.rituals.services.etiquette.is_stranger(did) for did in others):
+            trust = "stranger"
+        await self.experiences.record(
+            NewExperience("learned_something", "ritual", key, about, uri=run.thread_uri, trust=trust)
+        )
 
     async def _run(self, item: WorkItem) -> RitualRun | None:
         return await self.rituals.runs.of_day(str(item.payload["ritual"]), date.fromisoformat(item.payload["day"]))
@@ -112,9 +140,10 @@ class MemoHandler(Handler):
         """Return the memo that the model writes of a thread; None where it finds no words. Raises `SoulError`."""
         run = thread.run
         posts = await self._thread(run)
-        others = {one.author.did for one in posts if one.author.did != self.atproto.did and one.uri != run.thread_uri}
-        await self.rituals.runs.note_took_part(run, sorted(others))
-        history = self.rituals.history(await self.rituals.runs.latest(run.key, RITUAL_PROMPT_RUNS), before=run.day)
+        await self.rituals.runs.note_took_part(run, await self.rituals.took_part(thread, posts))
+        runs = await self.rituals.runs.latest(run.key, RITUAL_PROMPT_RUNS)
+        await self.owner_comments.read(runs)
+        history = self.rituals.history(runs, before=run.day)
         said = [self._line(post) for post in await self._shown(posts)]
         return await self.writer.memo(MemoRequest(thread, history, said, standing.body if standing else ""))
 

@@ -7,34 +7,26 @@ from dataclasses import dataclass
 from datetime import date
 
 from adapters.atproto.client import Atproto
-from adapters.github.client import GitHub
-from adapters.github.types import Repo
 from common.constants import MINUTE_MS, SECOND_MS
-from common.result import Err
-from common.text.untrusted import one_line
+from modules.lives.rituals.owner_comments import OwnerComments
 from modules.lives.rituals.writing import OpeningRequest, RitualWriter
 from modules.services.agent.identity.self_mechanics import DailyRitual
 from modules.services.outbox.bodies import PostBody
-from modules.services.outbox.github_bodies import IssueBody, IssueCommentBody
 from modules.services.outbox.outbox import Outbox
 from modules.services.outbox.senders.bluesky import record_uri
 from modules.services.outbox.types import Intent, ProposedAction
 from modules.services.rituals.policy import (
     OPENING_KIND,
     RITUAL_PROMPT_RUNS,
-    memo_cause,
     note_of,
     opening_cause,
 )
 from modules.services.rituals.rituals import Rituals
 from modules.services.rituals.types import RitualRun
 from modules.services.work.types import Disposition, Handler, WorkItem
-from modules.services.workspaces.trust import WorkspaceTrust
 
 MOST_OPENING_TRIES = 2
 OPENING_AGAIN_S = 30 * MINUTE_MS / SECOND_MS
-
-_MOST_OWNER_LINES, _OWNER_CHARS = 3, 300
 
 
 @dataclass
@@ -46,8 +38,7 @@ class OpeningHandler(Handler):
         writer: asks the model.
         outbox: takes the post.
         atproto: says who we are.
-        github: reads what the owner said to earlier memos.
-        trust: says which account is the owner's.
+        owner_comments: reads what the owner said to earlier memos.
         keep_hours: off where days are shortened.
 
     """
@@ -59,8 +50,7 @@ class OpeningHandler(Handler):
     writer: RitualWriter
     outbox: Outbox
     atproto: Atproto
-    github: GitHub
-    trust: WorkspaceTrust
+    owner_comments: OwnerComments
     keep_hours: bool
 
     async def handle(self, item: WorkItem) -> Disposition:
@@ -111,25 +101,6 @@ class OpeningHandler(Handler):
         causes = [opening_cause(one.key, one.day) for one in runs if one.role == "initiator"]
         said = [intent.body.public_text for cause in causes for intent in await self.outbox.by_cause(cause)]
         history = self.rituals.history(runs, before=run.day)
-        return OpeningRequest(ritual, run, invited, history, tuple(filter(None, said)), await self._owner_said(runs))
-
-    async def _owner_said(self, runs: Sequence[RitualRun]) -> list[str]:
-        """Return what the owner said to our newest artefact since it was written; nothing where that cannot be read."""
-        place = next(filter(None, [await self._place_of(run) for run in runs if run.artefact_url]), None)
-        if place is None:
-            return []
-        comments, people = await self.github.list_comments(*place), await self.trust.people()
-        if isinstance(comments, Err):
-            return []
-        theirs = [one.body for one in comments.data if people.is_owner(one.account)]
-        return [one_line(text, _OWNER_CHARS) for text in theirs[-_MOST_OWNER_LINES:]]
-
-    async def _place_of(self, run: RitualRun) -> tuple[Repo, int] | None:
-        """Return the issue in which our artefact of a run stands."""
-        for intent in await self.outbox.by_cause(memo_cause(run.key, run.day)):
-            body = intent.body
-            if intent.state == "done" and isinstance(body, IssueBody | IssueCommentBody):
-                owner, _, name = body.repo.partition("/")
-                number = body.number if isinstance(body, IssueCommentBody) else int(intent.result_cid or 0)
-                return Repo(owner, name), number
-        return None
+        return OpeningRequest(
+            ritual, run, invited, history, tuple(filter(None, said)), await self.owner_comments.read(runs)
+        )

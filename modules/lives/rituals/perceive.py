@@ -10,6 +10,8 @@ from common.clock import Clock, parse_iso
 from common.constants import HOUR_MS, MINUTE_MS
 from modules.runtime.scheduler.policy import peers_before
 from modules.services.agent.identity.self_mechanics import DailyRitual
+from modules.services.experiences.log import ExperienceLog
+from modules.services.experiences.types import NewExperience
 from modules.services.outbox.outbox import Outbox
 from modules.services.outbox.types import Intent
 from modules.services.rituals.policy import MEMO_KIND, OPENING_KIND, handles_of, note_of, opening_cause
@@ -34,6 +36,7 @@ class RitualPerceiver:
         rituals: which there are, and what came of them.
         work: the table.
         outbox: what was said.
+        experiences: keeps that we opened a run.
         clock: the time.
         handle: our own.
         writes_memos: whether memos are written at all; not where the SOUL only talks.
@@ -45,6 +48,7 @@ class RitualPerceiver:
     rituals: Rituals
     work: WorkTable
     outbox: Outbox
+    experiences: ExperienceLog
     clock: Clock
     handle: str
     writes_memos: bool
@@ -59,7 +63,7 @@ class RitualPerceiver:
                 await self._open(key, now.date())
         for run in await self.rituals.runs.since(now.date() - _LOOKED_AT):
             if not run.artefact_url and (said := await self._said(run)):
-                await self.rituals.runs.note_words(run, note_of(said.body.public_text))
+                await self._note(run, said.body.public_text)
                 if self.writes_memos and run.key in listed:
                     await self._write_down(run, listed, parse_iso(said.created_at))
 
@@ -74,6 +78,14 @@ class RitualPerceiver:
         )
         said = (one for one in await self.outbox.by_cause(cause) if one.kind == kind and one.state == "done")
         return next(said, None)
+
+    async def _note(self, run: RitualRun, text: str) -> None:
+        """Keep what we said, and the question with which we opened a run; an answer of ours is kept as a reply."""
+        await self.rituals.runs.note_words(run, note_of(text))
+        if run.role == "initiator":
+            await self.experiences.record(
+                NewExperience("question_emerged", "ritual", opening_cause(run.key, run.day), text, uri=run.thread_uri)
+            )
 
     async def _write_down(self, run: RitualRun, listed: Mapping[str, DailyRitual], said_at: datetime) -> None:
         others = handles_of(listed[run.key], without=self.handle)

@@ -11,9 +11,10 @@ from datetime import date, datetime
 import regex
 
 from adapters.atproto.richtext import UNSPACED, detect_mentions
+from adapters.atproto.types import Post
 from adapters.github.types import Repo
 from common.constants import PORTABLE_MAX_GRAPHEMES
-from common.text.closings import count_questions
+from common.text.closings import count_questions, only_acknowledges
 from common.text.graphemes import grapheme_len
 from common.text.strings import create_slug
 from common.text.untrusted import one_line
@@ -77,6 +78,11 @@ def handles_of(ritual: DailyRitual, *, without: str = "") -> list[str]:
     """Return the handles among a ritual's participants, in lower case, without our own."""
     found = (match[0].lower() for one in ritual.participants for match in _HANDLE.finditer(one))
     return [handle for handle in dict.fromkeys(found) if handle != without.lower()]
+
+
+def gives_view(post: Post, thread_uri: str) -> bool:
+    """Whether a post answers the opening of a thread itself, with more than thanks or agreement."""
+    return post.reply is not None and post.reply.parent.uri == thread_uri and not only_acknowledges(post.text)
 
 
 def names_ritual(text: str, ritual: DailyRitual) -> bool:

@@ -12,7 +12,7 @@ from datetime import date, datetime
 from typing import Any, Protocol
 
 from adapters.atproto.client import Atproto
-from adapters.atproto.types import Actor, Notification
+from adapters.atproto.types import Actor, Notification, Post
 from common.clock import Clock, local
 from common.result import Ok
 from modules.services.agent.attention_list import Attention, Item
@@ -26,6 +26,7 @@ from modules.services.rituals.policy import (
     RITUAL_HISTORY_MAX,
     RITUAL_PROMPT_RUNS,
     RITUAL_RECOGNITION_RUNS,
+    gives_view,
     handles_of,
     names_ritual,
     next_opening,
@@ -114,6 +115,14 @@ class Rituals:
             (invited if may and len(invited) < MOST_PARTICIPANTS else left_out).append(handle)
         return Invitations(tuple(invited), tuple(left_out))
 
+    async def took_part(self, thread: RitualThread, posts: Iterable[Post]) -> list[str]:
+        """Return who took part in a run, beside us: the accounts that SELF.md lists and that answered with a view."""
+        found = dict[str, Actor]()
+        for post in posts:
+            if gives_view(post, thread.run.thread_uri) and post.author.did != self.services.atproto.did:
+                found[post.author.did] = post.author
+        return [did for did, who in found.items() if await self._is_listed(who, thread.ritual)]
+
     def history(self, runs: Sequence[RitualRun], *, before: date) -> str:
         """Return the newest runs before a date, a line each, as the model is told of them."""
         services, lines = self.services, list[str]()
@@ -171,8 +180,9 @@ class Rituals:
 
     async def _may_open(self, author: Actor, ritual: DailyRitual) -> bool:
         """Whether it is the owner, or the account for which a listed handle stood when it was first seen."""
-        if author.did == self.services.me.owner_did:
-            return True
+        return author.did == self.services.me.owner_did or await self._is_listed(author, ritual)
+
+    async def _is_listed(self, author: Actor, ritual: DailyRitual) -> bool:
         handle = author.handle.lower()
         if handle not in handles_of(ritual):
             return False

@@ -26,7 +26,7 @@ class RitualRun:
         opener: DID of who opened it.
         artefact_url: our memo, or our comment on the memo of the day; "" if there is none.
         note: the beginning of what we said: of the memo, else of the post.
-        took_part: DIDs of the others who answered in the thread.
+        took_part: DIDs of the others whom SELF.md lists and who answered the opening with a view.
 
     """
 

@@ -64,6 +64,44 @@ async def test_nobody_is_named_who_did_not_agree_and_no_stranger_opens_a_ritual(
         assert await town.souls["rowan"].app.services.rituals.runs.latest("harbour-watch", 9) == []
 
 
+async def test_only_who_is_listed_and_answers_with_a_view_took_part(tmp_path: Path) -> None:
+    async with open_ritual_town(tmp_path, ("rowan",)) as town:
+        home = town.souls["rowan"].home
+        write_atomic(
+            home.self_md,
+            home.self_md.read_text().replace("@rowan.test", "@owner.test, @eve.test, @kit.test, @ada.test"),
+        )
+        view = "The third one lies: its mark stands a hand under the weed line."
+        people = {name: town.account(name) for name in ("eve", "kit", "ada", "ida")}
+        assert await start(town, RITUAL) == "opened"
+        await town.souls["rowan"].app.services.outbox.deliver_due()
+        (opening,) = town.openings()
+        said = town.network.post_as(people["eve"], view, reply_to_uri=opening)[0]
+        town.network.post_as(people["kit"], "Thanks!", reply_to_uri=opening)
+        town.network.post_as(people["ada"], "Which of the marks do you mean, the upper one?", reply_to_uri=said)
+        town.network.post_as(people["ida"], view.replace("hand", "foot"), reply_to_uri=opening)
+        await town.live(120, step_s=900)
+        (run,) = await town.souls["rowan"].app.services.rituals.runs.latest("harbour-watch", 9)
+        assert run.artefact_url
+        assert run.took_part == (people["eve"],)
+
+
+async def test_a_memo_that_waited_too_long_for_the_owner_is_not_written_again(tmp_path: Path) -> None:
+    async with open_ritual_town(tmp_path, ("rowan",)) as town:
+        soul = town.souls["rowan"]
+        assert await start(town, RITUAL) == "opened"
+        await soul.app.services.outbox.deliver_due()
+        await soul.end()
+        write_atomic(soul.home.env, soul.home.env.read_text() + "\nSOUL_APPROVAL=drafts\n", mode=0o600)
+        await soul.wake()
+        await town.live(120, step_s=900)
+        assert [one.kind for one in await soul.app.services.outbox.held()] == ["issue"]
+        await town.live(60 * 40, step_s=3600)
+        written = [one for one in town.mind.asked if "write_memo" in {offer.name for offer in one.offers}]
+        assert "issue" not in {one.kind for one in await soul.app.services.outbox.held()}
+        assert (len(written), town.memos) == (1, [])
+
+
 async def test_nobody_is_named_who_is_to_be_left_alone(tmp_path: Path) -> None:
     names = ("rowan", "wren", "linden", "hazel")
     async with open_ritual_town(tmp_path, names) as town:
