@@ -71,6 +71,7 @@ async def test_a_day_has_one_thread_that_each_answers_once_and_ends_with_the_mem
         assert sorted(who for who, _ in answers) == ["linden", "wren"]
         (uri,) = town.openings()
         parts = town.parts(uri)
+        assert sorted(parts.values()) == ["analyst", "critic", "observer"]
         assert all(f"as {parts[who]}" in text for who, text in answers)
         (memo,) = town.memos
         assert sorted(town.authors_of(memo)) == ["linden", "rowan", "wren"]

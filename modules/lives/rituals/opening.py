@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from datetime import date
 
 from adapters.atproto.client import Atproto
+from adapters.atproto.records import POST
 from common.constants import MINUTE_MS, SECOND_MS
 from modules.lives.rituals.owner_comments import OwnerComments
 from modules.lives.rituals.writing import OpeningRequest, RitualWriter
@@ -18,8 +19,10 @@ from modules.services.outbox.types import Intent, ProposedAction
 from modules.services.rituals.policy import (
     OPENING_KIND,
     RITUAL_PROMPT_RUNS,
+    name_of,
     note_of,
     opening_cause,
+    parts_are_even,
 )
 from modules.services.rituals.rituals import Rituals
 from modules.services.rituals.types import RitualRun
@@ -68,7 +71,13 @@ class OpeningHandler(Handler):
         text = await self.writer.opening(await self._request(ritual, run, invitations.invited))
         if not text:
             return Disposition("undecided", "no-words", "the model found no words that fit", OPENING_AGAIN_S)
-        action = ProposedAction(PostBody(text=text), once=opening_cause(key, day), cause_id=item.cause_id)
+        names = [self.rituals.services.me.agent_name, *map(name_of, invitations.invited)]
+
+        def deals_parts(key_of_record: str) -> bool:
+            return parts_are_even(names, f"at://{self.atproto.did}/{POST}/{key_of_record}")
+
+        once = opening_cause(key, day)
+        action = ProposedAction(PostBody(text=text), once=once, cause_id=item.cause_id, key_fits=deals_parts)
         submitted = await self.outbox.submit(action)
         if not submitted.accepted:
             return Disposition("undecided", "refused", submitted.reason, OPENING_AGAIN_S)

@@ -12,6 +12,7 @@ import uuid
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from datetime import datetime, timedelta
 
+from adapters.atproto.tid import tid_for
 from common.clock import Clock
 from common.errors import Fatal, PolicyBlocked
 from common.text.strings import dedup_key
@@ -42,6 +43,7 @@ SENDER_DEADLINE_S = 420.0
 INQUIRY_DEADLINE_S = 80.0
 _ASK_AGAIN_S = 300.0
 _SETTLED_LOOK_S = 0.5
+_KEYS_TRIED = 256
 
 
 def _as_it_is(action: ProposedAction) -> ProposedAction:
@@ -105,7 +107,7 @@ class Outbox:
             now = self._clock.now()
             said = [*found, *(one for rule in self._rules for one in _asked(rule, connection, action, now))]
             before = store.stored_before(connection, action, now)
-            admission = policy.admit(action, said, before, intent_id=uuid.uuid4().hex, now=now)
+            admission = policy.admit(action, said, before, intent_id=_new_id(action, before.created_at), now=now)
             intent = admission.intent
             if intent.kind == "threadgate" and intent.state != "blocked":
                 store.overtake(connection, intent)
@@ -277,3 +279,10 @@ async def _inquired(inquiry: Inquiry, action: ProposedAction) -> Sequence[Verdic
         raise
     except Exception as error:
         return [Verdict(named(inquiry), "block", f"{named(inquiry)} failed: {type(error).__name__}: {error}")]
+
+
+def _new_id(action: ProposedAction, created_at: datetime) -> str:
+    """Return an id for a new intent, from which its record key follows."""
+    tried = [uuid.uuid4().hex for _ in range(_KEYS_TRIED if action.key_fits else 1)]
+    fits = action.key_fits or bool
+    return next((one for one in tried if fits(tid_for(created_at, one))), tried[0])

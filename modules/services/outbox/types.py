@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Literal, Protocol, runtime_checkable
@@ -44,6 +44,7 @@ class ProposedAction:
         own_words: the owner asked for it (`by_owner`) and did not give its words.
         hold: why it must wait for the owner's yes, whatever the rules say; "" if it need not.
         scheduled_for: the moment at which it is to leave; None: as soon as it may.
+        key_fits: says of a record key whether it suits; the first of many that does is taken, where one does.
 
     """
 
@@ -57,6 +58,7 @@ class ProposedAction:
     own_words: bool = False
     hold: str = ""
     scheduled_for: datetime | None = None
+    key_fits: Callable[[str], bool] | None = None
 
     @property
     def kind(self) -> IntentKind:

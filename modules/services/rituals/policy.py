@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import re
 import unicodedata
+from collections import Counter
 from collections.abc import Collection, Sequence
 from datetime import date, datetime
 
@@ -45,6 +46,18 @@ def ritual_role(agent_name: str, thread_uri: str) -> Part:
     """Return the part that falls to an agent in the thread under a root; all agents reckon it alike."""
     digest = hashlib.sha256(f"{agent_name}{thread_uri}".encode()).hexdigest()
     return _PARTS[int(digest[:8], 16) % len(_PARTS)]
+
+
+def parts_are_even(agent_names: Collection[str], thread_uri: str) -> bool:
+    """Whether the parts are dealt out to these agents as evenly as can be: each of three has one of its own."""
+    falls = Counter(ritual_role(name, thread_uri) for name in agent_names)
+    shares = [falls[part] for part in _PARTS]
+    return max(shares) - min(shares) <= 1
+
+
+def name_of(handle: str) -> str:
+    """Return the name of the agent with a handle, as far as the handle tells it."""
+    return handle.partition(".")[0]
 
 
 def ritual_key(name: str) -> str:
