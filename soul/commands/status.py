@@ -114,6 +114,7 @@ def _life(status: dict[str, Any], timezone: str) -> list[str]:
         lines.append(f"  {status['cachedShare']:.0%} of what the model was sent lately was found in its cache")
     lines += [f"  no room in the prompt: {part_note(note)}" for note in status.get("promptNotes", ())]
     lines += _growth(status.get("growth"))
+    lines += [_ritual(one) for one in status.get("rituals", ()) if one["nextAt"]]
     if last:
         what = f"{told_line(last['summary'])} ({told_reason(last['reason'])})"
         lines.append(f"  last decision at {moment(last['at'], timezone)}: {what}")
@@ -160,6 +161,12 @@ def _growth(growth: dict[str, Any] | None) -> list[str]:
     troubles = growth["friction"][:_TROUBLES_SHOWN] if growth else []
     told = ", ".join(f"{one['category']} in {loop_name(one['loop'])} ({one['count']})" for one in troubles)
     return [f"  trouble within a week: {told}"] if told else []
+
+
+def _ritual(ritual: dict[str, Any]) -> str:
+    """Return when a ritual opens next, in the local time of the SOUL, as it is stored."""
+    role = "opens" if ritual["role"] == "initiator" else "is expected"
+    return printable(f"  ritual: {ritual['name']} {role} {ritual['nextAt'].replace('T', ' ')}")
 
 
 def _owner_control(status: dict[str, Any]) -> list[str]:

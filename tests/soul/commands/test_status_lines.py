@@ -109,3 +109,16 @@ def test_what_goes_wrong_again_and_again_is_told_the_most_frequent_first() -> No
     assert len(shown) == 1
     assert shown[0].index("12") < shown[0].index("expression")
     assert not any("trouble" in line for line in status_lines("rowan", _CALM))
+
+
+def test_rituals_are_told_with_the_time_at_which_they_open_next() -> None:
+    known = {"workspace": "quay", "day": None, "thread": "", "part": "", "note": "", "artefact": ""}
+    rituals = [
+        known | {"name": "Harbour watch", "role": "initiator", "nextAt": "2026-01-06T09:00"},
+        known | {"name": "Garden walk", "role": "participant", "nextAt": None},
+    ]
+    shown = [line for line in status_lines("rowan", _CALM | {"rituals": rituals}) if "ritual" in line]
+    assert len(shown) == 1
+    assert "Harbour watch" in shown[0]
+    assert "2026-01-06 09:00" in shown[0]
+    assert not any("ritual" in line for line in status_lines("rowan", _CALM))

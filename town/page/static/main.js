@@ -24,8 +24,8 @@ const feed = new Feed(document.getElementById("feed"), {
   you: town.you, residents: town.residents, names, news: (text) => setText(news, text) });
 let room = null;
 let work = null;
+let places = null;
 if (town.room) {
-  let places = null;
   document.getElementById("tab-work").hidden = !town.room.work;
   if (town.room.work) work = new Work(document.getElementById("work"), town.room);
   room = new Room(document.getElementById("room"), { ...town.room, news: (text) => setText(news, text),
@@ -73,7 +73,7 @@ on("people", (told) => {
 }, (told) => people.show(told), (told) => drafts.show(told), (told) => growing.show(told), (told) => feed.tick(told));
 on("room", (rows) => room?.show(rows));
 on("work", (told) => work?.show(told));
-const rituals = new Rituals(document.getElementById("rituals"), helpers);
+const rituals = new Rituals(document.getElementById("rituals"), { point: (uri) => { places?.home(); feed.point(uri); } });
 on("people", (told) => rituals.show(told));
 on("present", (present) => room?.showPresent(present));
 setInterval(() => { feed.tick(residents); people.tick(); room?.tick(); }, 1000);

@@ -30,6 +30,11 @@ export class Places {
     this.shown(place);
   }
 
+  // The square, where the posts are.
+  home() {
+    this.go(this.tabs[0]);
+  }
+
   move(event) {
     const step = { ArrowLeft: -1, ArrowRight: 1 }[event.key];
     if (!step) return;

@@ -5,7 +5,7 @@ import { el, face, shown } from "./dom.js";
 const PARTS = ["analyst", "critic", "observer"];
 
 export class Rituals {
-  // `point` leads to a post in the feed.
+  // `point` leads to a post on the square.
   constructor(root, { point }) {
     Object.assign(this, { root, point, told: "" });
   }
@@ -22,10 +22,8 @@ export class Rituals {
     if (told === this.told) return;
     this.told = told;
     this.root.hidden = kept.size === 0;
-    const open = this.root.querySelector("details")?.open ?? matchMedia("(min-width: 60rem)").matches;
-    this.root.replaceChildren(el("details", { open },
-      el("summary", {}, el("h2", {}, "Rituals")),
-      ...[...kept.values()].map((each) => shown(() => this.ritual(each), "article"))));
+    this.root.replaceChildren(el("h2", { class: "quiet-title" }, "Rituals"),
+      ...[...kept.values()].map((each) => shown(() => this.ritual(each), "article")));
   }
 
   ritual(each) {
