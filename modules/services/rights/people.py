@@ -9,28 +9,29 @@ import sqlite3
 from typing import Protocol
 
 from common.person import Held, Trace
-from modules.runtime.database.people import MarksPeople
+from modules.runtime.database.people import MARKS
 from modules.runtime.journal.people import JournalPeople
 from modules.services.agent.memory.people import MemoryPeople
 from modules.services.agent.sessions.people import SessionPeople
-from modules.services.experiences.people import ExperiencePeople
-from modules.services.inbox.people import InboxPeople
+from modules.services.experiences.people import EXPERIENCES_OF_PEOPLE
+from modules.services.inbox.people import INBOX_OF_PEOPLE
 from modules.services.outbox.people import OutboxPeople
-from modules.services.rituals.people import RitualPeople
-from modules.services.work.people import WorkPeople
+from modules.services.rituals.people import RITUALS_OF_PEOPLE
+from modules.services.work.people import WORK_OF_PEOPLE
 
 
 class Holder(Protocol):
-    """A store that can tell what it holds of a person, and delete it.
+    """A store that can tell what it holds of a person, and delete it."""
 
-    Attributes:
-        store: what it is called.
-        tables: the tables that it answers for.
+    @property
+    def store(self) -> str:
+        """What it is called."""
+        ...
 
-    """
-
-    store: str
-    tables: frozenset[str]
+    @property
+    def tables(self) -> frozenset[str]:
+        """The tables that it answers for."""
+        ...
 
     def about(self, connection: sqlite3.Connection, trace: Trace) -> Held:
         """Return what it holds of the person; the connection knows `names_person`."""
@@ -74,14 +75,14 @@ _DELETIONS = (
 _MUTED = "SELECT since FROM muted_people WHERE did = ?"
 
 HOLDERS: tuple[Holder, ...] = (
-    InboxPeople(),
+    INBOX_OF_PEOPLE,
     OutboxPeople(),
-    WorkPeople(),
-    ExperiencePeople(),
+    WORK_OF_PEOPLE,
+    EXPERIENCES_OF_PEOPLE,
     SessionPeople(),
     MemoryPeople(),
     RightsPeople(),
     JournalPeople(),
-    MarksPeople(),
-    RitualPeople(),
+    MARKS,
+    RITUALS_OF_PEOPLE,
 )

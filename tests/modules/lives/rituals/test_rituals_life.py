@@ -15,7 +15,7 @@ from adapters.atproto.types import Actor
 from common.files import write_atomic
 from common.person import Person, Trace
 from modules.services.rights import store
-from modules.services.rituals.people import RitualPeople
+from modules.services.rituals.people import RITUALS_OF_PEOPLE
 from soul.commands.rituals import run_rituals, started_lines
 from tests.modules.lives.bluesky.bluesky_values import notification
 from tests.running_town import call
@@ -130,7 +130,7 @@ async def test_a_listed_handle_opens_for_whoever_had_it_first(tmp_path: Path) ->
         town.clock.stride(86_400)
         assert await rituals.thread_of(replace(first, author=by[heir], uri=uris[heir])) is None
         assert [item.what for item in (await rituals.attention()).rituals] == [RITUAL]
-        await app.services.database.run(lambda rows: RitualPeople().forget(rows, Trace(Person(eve, ("eve.test",)))))
+        await app.services.database.run(lambda rows: RITUALS_OF_PEOPLE.forget(rows, Trace(Person(eve, ("eve.test",)))))
         assert await rituals.runs.latest("harbour-watch", 9) == []
 
 

@@ -12,7 +12,7 @@ from modules.runtime.database.functions import know_person
 from modules.runtime.database.schema import MIGRATIONS
 from modules.services.inbox import messages
 from modules.services.inbox.messages import NewMessage, Talk
-from modules.services.inbox.people import InboxPeople
+from modules.services.inbox.people import INBOX_OF_PEOPLE
 
 OWNER, ADA = "did:plc:owner", "did:plc:ada"
 SAID = (
@@ -24,7 +24,7 @@ SAID = (
 
 async def test_a_persons_messages_go_and_those_of_others_that_name_them_stay(tmp_path: Path) -> None:
     database = await Database.open(tmp_path / "soul.db", MIGRATIONS)
-    people, trace = InboxPeople(), Trace(Person(ADA, ("ada.example",)))
+    people, trace = INBOX_OF_PEOPLE, Trace(Person(ADA, ("ada.example",)))
     try:
         await database.run(lambda connection: messages.take_in(connection, SAID, FakeClock().now()))
         await database.run(lambda connection: messages.keep_talk(connection, Talk("talk-2", ADA, "request")))

@@ -16,7 +16,7 @@ from modules.runtime.control import Standing
 from modules.runtime.database.functions import know_person
 from modules.runtime.scheduler.attention import Attention
 from modules.services.work.loop import WorkLoop
-from modules.services.work.people import WorkPeople
+from modules.services.work.people import WORK_OF_PEOPLE
 from modules.services.work.table import WorkTable
 from modules.services.work.types import Disposition, Handler, NewWork, Perceiver, WorkItem
 from tests.modules.services.outbox.running_outbox import RunningOutbox, open_running_outbox, post
@@ -203,7 +203,7 @@ async def test_the_work_of_a_forgotten_person_goes_and_others_name_somebody(runn
 
     def forget(connection: sqlite3.Connection) -> int:
         know_person(connection, trace.person)
-        return WorkPeople().forget(connection, trace)
+        return WORK_OF_PEOPLE.forget(connection, trace)
 
     assert await running.database.run(forget) == 3
     left = await table(running).newest("ritual", 9)
