@@ -13,61 +13,17 @@ from websockets.http11 import Request, Response
 from adapters.space.client import SpaceClient
 from common.clock import FakeClock
 from common.errors import StorageError
-from common.result import ApiResult, Err, Ok
+from common.result import Err, Ok
 from tests.adapters.space.running_member import Member, at, running_client, settled, sleeps
 from tests.adapters.space.scripted_room import AT, ScriptedRoom, Visit, stay
 from tests.loopback import held_port
 from tests.patience import until
 
 
-async def _die(visit: Visit) -> None:
-    await visit.welcome()
-    visit.socket.transport.abort()
-
-
-async def test_comes_back_five_seconds_after_the_room_died_with_one_connection_only() -> None:
-    room = ScriptedRoom(_die, stay)
-    async with room.open():
-        member = Member(at(room.url))
-        async with running_client(member) as client:
-            await until(lambda: member.told("Disconnected from agent space"))
-            await settled(member)
-            await member.clock.advance(3.9)
-            assert len(room.visits) == 1
-            await member.clock.advance(2.2)
-            await until(lambda: client.joins == 2)
-            await member.clock.advance(1_000)
-            assert (len(room.visits), room.most_live) == (2, 1)
-
-
 @pytest.fixture
 def port() -> Iterator[int]:
     with held_port() as held:
         yield held
-
-
-async def test_keeps_trying_a_room_that_is_not_up_yet_and_asks_discovery_again(port: int) -> None:
-    room = ScriptedRoom(stay)
-    asked = 0
-
-    async def find() -> ApiResult[str]:
-        nonlocal asked
-        asked += 1
-        return Ok(f"ws://127.0.0.1:{port}")
-
-    member = Member(find)
-    async with running_client(member) as client:
-        cycle = client._member._cycle
-        for failures, times_asked in ((4, 1), (5, 2), (6, 3)):
-            while cycle._failures < failures:
-                await settled(member)
-                await member.clock.advance(0.5)
-            assert asked == times_asked
-        await settled(member)
-        async with room.open(port):
-            await member.clock.advance(72.1)
-            await until(lambda: client.is_active)
-            await client.close()
 
 
 @pytest.mark.parametrize("code", [4002, 4004])
@@ -99,33 +55,6 @@ async def test_whoever_keeps_our_name_lets_us_come_in_under_another_within_a_min
             assert come[:4] == names[4:8]
 
 
-async def test_two_programs_of_one_name_do_not_throw_each_other_out_for_ever() -> None:
-    holders: list[Visit] = []
-
-    async def room_of_one(visit: Visit) -> None:
-        for holder in holders:
-            await holder.socket.close(4002, "Replaced by new connection")
-        holders[:] = [visit]
-        await visit.welcome()
-        await visit.until_gone()
-
-    room = ScriptedRoom(room_of_one)
-    async with room.open():
-        one = Member(at(room.url))
-        other = Member(at(room.url), clock=one.clock)
-        async with running_client(one):
-            await until(lambda: one.client.is_active)
-            async with running_client(other):
-                await until(lambda: other.client.is_active and one.client.status == "disconnected")
-                for _ in range(30):
-                    await one.clock.advance(10)
-                    await until(
-                        lambda: sorted(each.client.status for each in (one, other)) == ["disconnected", "joined"]
-                    )
-                # NOTE(self): five minutes; each waits longer each time, a minute in the end.
-                assert len(room.visits) <= 16
-
-
 async def test_two_messages_without_an_echo_and_we_come_in_anew() -> None:
     async def mute(visit: Visit) -> None:
         await visit.welcome()
@@ -148,21 +77,6 @@ async def test_two_messages_without_an_echo_and_we_come_in_anew() -> None:
             await member.clock.advance(6)
             await member.joined(2)
     assert "it did not hear us" in member.told("Disconnected from agent space")
-
-
-async def test_an_invalid_join_is_told_with_the_rooms_own_words() -> None:
-    async def refuse(visit: Visit) -> None:
-        await visit.receive("join")
-        await visit.tell(type="error", message="Invalid join: the name host is taken")
-        await visit.socket.close(4003, "Invalid join message")
-
-    room = ScriptedRoom(refuse)
-    async with room.open():
-        member = Member(at(room.url))
-        async with running_client(member):
-            await until(lambda: member.told("The agent space will not have us; trying again in 5 minutes"))
-        told = member.told("The agent space will not have us; trying again in 5 minutes")
-        assert "the name host is taken" in told[0]
 
 
 @pytest.mark.parametrize("status", [401, 403])
@@ -188,7 +102,7 @@ async def test_a_wrong_token_is_told_and_not_tried_again_and_again(status: int) 
     assert "wrong-one" not in repr(member.notices)
 
 
-async def teststays_while_the_room_closes_and_says_what_is_left() -> None:
+async def test_stays_while_the_room_closes_and_says_what_is_left() -> None:
     async def close_in_order(visit: Visit) -> None:
         await visit.welcome()
         await visit.tell(type="shutdown", reason="Server shutting down", timestamp=AT)
@@ -212,41 +126,6 @@ async def teststays_while_the_room_closes_and_says_what_is_left() -> None:
             assert len(room.visits) == 1
             await member.clock.advance(12.2)
             await until(lambda: client.is_active)
-
-
-async def test_looks_for_a_room_again_and_again_and_says_once_that_there_is_none() -> None:
-    room = ScriptedRoom(stay)
-    found: list[ApiResult[str]] = [Err("nobody advertises one", "not_found")] * 3
-
-    async def find() -> ApiResult[str]:
-        return found.pop(0) if found else Ok(room.url)
-
-    async with room.open():
-        member = Member(find, reconnect_interval_s=lambda: 100.0)
-        async with running_client(member) as client:
-            for seconds in (36.1, 120.1, 120.1):
-                await until(lambda: sleeps(member))
-                await member.clock.advance(seconds)
-            await until(lambda: client.is_active)
-    assert member.told("No agent space found") == ["nobody advertises one"]
-
-
-async def test_words_wait_through_a_short_loss_but_not_for_ever() -> None:
-    async def deaf(visit: Visit) -> None:
-        await visit.welcome()
-        await visit.receive("chat")
-        await visit.socket.close(4002)
-
-    room = ScriptedRoom(deaf)
-    async with room.open():
-        member = Member(at(room.url))
-        async with running_client(member) as client:
-            await until(lambda: client.is_active)
-            sent = await client.send_chat("one")
-            assert isinstance(sent, Ok)
-            await settled(member)
-            await member.clock.advance(60)
-            assert await client.delivered(sent.data) == Err("it could not be said within 60 s", "transient")
 
 
 async def test_whoever_waits_for_an_echo_is_told_when_the_program_stops() -> None:

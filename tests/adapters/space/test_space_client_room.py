@@ -76,40 +76,6 @@ async def test_the_token_stands_in_no_log(caplog: pytest.LogCaptureFixture) -> N
     assert told == {"websockets.server"}, "the scripted room tells it, and nobody else"
 
 
-def test_its_id_tells_name_and_time_of_birth() -> None:
-    name, born = Member(at("ws://127.0.0.1:1")).client.agent_id.split("-")
-    assert (name, int(born, 36)) == ("ada", 1_767_614_400_000)
-
-
-async def test_hears_others_and_not_itself_and_remembers_who_is_there() -> None:
-    async def script(visit: Visit) -> None:
-        await visit.welcome(agents=[present_as("bob", capabilities=["github"])])
-        await visit.chat("bob", "hello")
-        await visit.chat("host", "welcome", addressed=["ada"])
-        await visit.chat("ada", "my own echo")
-        await visit.tell(type="typing", name="bob", id="bob-1", timestamp=AT)
-        await visit.tell(type="claim", name="bob", id="bob-1", action="create_issue", target="o/r", timestamp=AT)
-        await visit.until_gone()
-
-    room = ScriptedRoom(script)
-    async with room.open():
-        member = Member(at(room.url))
-        async with running_client(member) as client:
-            await until(client.claims)
-            messages = client.get_and_flush_messages()
-            assert _contents(messages) == ["hello", "welcome"]
-            assert messages[1].by_host
-            assert messages[1].addressed == ("ada",)
-            assert client.get_and_flush_messages() == []
-            assert client.peers()["bob"].capabilities == ("github",)
-            assert list(client.peers()) == ["bob"]
-            assert client.typing() == ["bob"]
-            assert client.has_active_claim("create_issue", "o/r") == "bob"
-            said = [event.content for event in client.take_events() if isinstance(event, Said)]
-            assert said == ["hello", "welcome", "my own echo"]
-        assert client.peers() == {}
-
-
 async def test_the_record_comes_once_per_join_and_is_marked() -> None:
     async def script(visit: Visit) -> None:
         old = [entry("chat", "bob", "of yesterday"), entry("join", "bob"), entry("chat", "ada", "mine of yesterday")]
@@ -137,27 +103,6 @@ async def test_the_record_comes_once_per_join_and_is_marked() -> None:
             await until(lambda: len(_record(client)) == 4)
             assert client.get_and_flush_messages() == []
             assert not client.fresh_room
-
-
-async def test_a_claim_that_somebody_else_made_first_is_told_as_lost() -> None:
-    async def script(visit: Visit) -> None:
-        await visit.welcome(agents=[present_as("bob")])
-        claim = await visit.receive("claim")
-        await visit.tell(type="error", message=f"Claim conflict: bob holds {claim['target']} and was first, not ada")
-        await visit.until_gone()
-
-    room = ScriptedRoom(script)
-    async with room.open():
-        member = Member(at(room.url))
-        async with running_client(member) as client:
-            await until(lambda: client.is_active)
-            assert client.has_active_claim("create_issue", "o/r") is None
-            assert await client.send_claim("create_issue", "o/r") == Ok(None)
-            await until(client.lost_claims)
-            assert client.lost_claims() == {("create_issue", "o/r")}
-            assert client.has_active_claim("create_issue", "o/r") == "bob"
-            await member.clock.advance(60)
-            assert client.has_active_claim("create_issue", "o/r") is None
 
 
 async def test_tells_the_room_everything_in_the_form_of_the_wire() -> None:

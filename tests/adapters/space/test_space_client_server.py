@@ -9,11 +9,10 @@ from pathlib import Path
 import pytest
 
 from adapters.space.client import SpaceClient
-from adapters.space.outgoing import SPACING_S
 from adapters.space.server import SpaceServer
-from adapters.space.types import ActionDone, IdentitySummary, Said
+from adapters.space.types import ActionDone, IdentitySummary
 from common.clock import Clock, FakeClock
-from common.result import Err, Ok
+from common.result import Ok
 from tests.adapters.space.running_member import Member, at, running_client
 from tests.children import child_of
 from tests.patience import until
@@ -87,32 +86,6 @@ async def test_what_it_can_do_is_told_anew_and_once_when_it_changes() -> None:
     await server.stop()
 
 
-async def test_two_messages_at_once_both_arrive_through_the_rooms_own_limiter() -> None:
-    clock = FakeClock()
-    server = await _room(clock=clock)
-    async with running_client(Member(at(_url(server)), clock=clock)) as client:
-        await until(lambda: client.is_active)
-        first, second = await client.send_chat("one"), await client.send_chat("two")
-        assert isinstance(first, Ok)
-        assert isinstance(second, Ok)
-        assert await client.delivered(first.data) == Ok(data=True)
-        await clock.advance(SPACING_S)
-        assert await client.delivered(second.data) == Ok(data=True)
-        said = [event.content for event in client.take_events() if isinstance(event, Said)]
-        assert said == ["one", "two"]
-    await server.stop()
-
-
-async def test_the_token_in_the_address_opens_the_room_and_a_wrong_one_does_not() -> None:
-    server = await _room(token="open sesame")
-    right, wrong = Member(at(f"{_url(server)}/?token=open%20sesame")), Member(at(f"{_url(server)}/?token=guess"))
-    async with running_client(right), running_client(wrong):
-        await until(lambda: right.client.is_active)
-        await until(lambda: wrong.told("The agent space will not have us; trying again in 5 minutes"))
-        assert wrong.client.joins == 0
-    await server.stop()
-
-
 async def test_a_second_program_of_our_name_is_refused_and_says_so_until_the_first_is_gone() -> None:
     server = await _room()
     first = Member(at(_url(server)))
@@ -127,21 +100,6 @@ async def test_a_second_program_of_our_name_is_refused_and_says_so_until_the_fir
             await until(lambda: not server.get_connected_agents())
             await second.comes_in()
     await server.stop()
-
-
-async def test_says_what_is_left_while_the_server_closes() -> None:
-    server = await _room()
-    ada = Member(at(_url(server)))
-    async with running_client(ada) as client:
-        await until(lambda: client.is_active)
-        server.broadcast_shutdown()
-        await until(lambda: client.status == "draining")
-        sent = await client.send_chat("Done — it is there")
-        assert isinstance(sent, Ok)
-        assert await client.delivered(sent.data) == Ok(data=True)
-        await server.stop()
-        await until(lambda: client.status == "disconnected")
-        assert await client.send_chat("too late") == Err("not connected to an agent space", "transient")
 
 
 async def _port(server: asyncio.subprocess.Process) -> int:

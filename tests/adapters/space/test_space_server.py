@@ -64,39 +64,6 @@ async def test_a_view_that_fails_or_answers_back_harms_nobody(tmp_path: Path) ->
     assert [line[1] for line in host.lines] == ["The host's view failed"]
 
 
-async def test_another_guest_of_a_name_that_is_taken_is_refused_and_the_first_one_stays(tmp_path: Path) -> None:
-    async with running_server(tmp_path) as running, running.raw_client() as first, running.raw_client() as second:
-        await first.join("ada", "ada-first")
-        await second.send({**JOIN, "id": "ada-second"})
-        assert (await second.next())["message"].startswith("Invalid join")
-        assert await second.closed() == (4004, "Name taken")
-        assert [agent.id for agent in running.server.get_connected_agents()] == ["ada-first"]
-
-
-async def test_the_same_guest_come_anew_takes_its_place_and_its_old_connection_is_closed_if_it_speaks(
-    tmp_path: Path,
-) -> None:
-    async with running_server(tmp_path) as running, running.raw_client() as old, running.raw_client() as new:
-        await old.join("ada")
-        await new.join("ada")
-        await new.send({"type": "chat", "content": "real"})
-        assert (await new.until("chat"))[-1]["content"] == "real"
-        assert running.names() == ["ada"]
-        await old.send({"type": "chat", "content": "ghost"})
-        assert await old.closed() == (4002, "Replaced by new connection")
-        assert running.names() == ["ada"]
-
-
-async def test_a_guest_that_says_no_join_is_sent_away(tmp_path: Path) -> None:
-    clock = FakeClock()
-    async with running_server(tmp_path, clock=clock) as running, running.raw_client() as mute:
-        await mute.send({"type": "chat", "content": "hi"})
-        assert (await mute.next())["message"].startswith("Must join")
-        await clock.advance(5.5)
-        assert (await mute.next())["message"].startswith("Join timeout")
-        assert await mute.closed() == (4001, "Join timeout")
-
-
 async def test_a_guest_that_does_not_pong_is_gone_and_one_that_does_stays(tmp_path: Path) -> None:
     clock = FakeClock()
     async with running_server(tmp_path, clock=clock) as running, running.raw_client() as ada:
