@@ -7,7 +7,6 @@ The cuts of the hashed text, in UTF-16 code units, belong to that agreement.
 
 from __future__ import annotations
 
-import hashlib
 import math
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
@@ -19,8 +18,9 @@ import regex
 from adapters.space.room_addressing import parse_addressed
 from adapters.space.types import OWNS_ADDRESSED
 from common.constants import HOUR_MS, MINUTE_MS
+from common.election import elect, lot
 from common.result import Decision
-from common.text.utf16 import u16_len, u16_slice
+from common.text.utf16 import u16_slice
 from modules.lives.space.request_parser import may_be_a_post
 from modules.lives.space.types import Counts, HistoryEntry, Intent, Mode, Role
 
@@ -73,7 +73,7 @@ def eligible_agents(
 
 def elect_action_owner(eligible: Iterable[str], content: str) -> str | None:
     """Whose hash with the request is lowest; None when nobody may own it. The order of names does not matter."""
-    return min(eligible, key=lambda name: _digest(name, content, _OWNER_UNITS), default=None)
+    return elect(eligible, u16_slice(content, _OWNER_UNITS))
 
 
 def addressed_agent(names: Iterable[str], content: str) -> str | None:
@@ -101,7 +101,7 @@ def assign_role(agent: str, content: str, is_owner: bool = False) -> Role:  # no
     """The part of an agent in a request: the owner acts, the others by their hash."""
     if is_owner:
         return "actor"
-    return _ROLES[int(_digest(agent, content, _ROLE_UNITS)[:_ROLE_DIGITS], 16) % len(_ROLES)]
+    return _ROLES[int(lot(agent, u16_slice(content, _ROLE_UNITS))[:_ROLE_DIGITS], 16) % len(_ROLES)]
 
 
 def role_now(me: str, content: str, mode: Mode, peers: Iterable[str], *, is_owner: bool) -> Role:
@@ -130,12 +130,6 @@ def _owns_posts(version: str, own_version: str) -> bool:
     return (int(theirs[1]), int(theirs[2])) >= _POSTS_OWNED_SINCE
 
 
-def _digest(name: str, content: str, units: int) -> str:
-    """SHA-256 in hex, half a surrogate pair told by U+FFFD."""
-    text = name + u16_slice(content, units)
-    return hashlib.sha256(u16_slice(text, u16_len(text)).encode()).hexdigest()
-
-
 _FIRST = timedelta(milliseconds=SPACE_OPENER_FIRST_SILENCE_MS)
 _SILENCE = timedelta(milliseconds=SPACE_OPENER_SILENCE_MS)
 _BETWEEN = timedelta(milliseconds=SPACE_OPENER_INTERVAL_MS)
@@ -143,8 +137,7 @@ _BETWEEN = timedelta(milliseconds=SPACE_OPENER_INTERVAL_MS)
 
 def elected_opener(names: Collection[str], now: datetime) -> str | None:
     """Whose hash with the hour (UTC) is lowest; None when there is nobody."""
-    hour = f"{now.astimezone(UTC):%Y-%m-%dT%H}"
-    return min(names, key=lambda name: hashlib.sha256(f"{name}{hour}".encode()).hexdigest(), default=None)
+    return elect(names, f"{now.astimezone(UTC):%Y-%m-%dT%H}")
 
 
 def should_open(

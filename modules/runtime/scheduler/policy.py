@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import hashlib
 import math
 from collections.abc import Iterable
 
 from common.constants import PEER_JITTER_MIN_MS, PEER_JITTER_SPAN_MS, PEER_STEP_MS
+from common.election import ranked
 from modules.runtime.scheduler.types import TIMER_JITTER_PERCENT
 
 QUIET_HOURS_START = 23
@@ -35,8 +35,8 @@ def get_peer_delay(
 
 def peers_before(name: str, peers: Iterable[str], root_uri: str) -> list[str]:
     """Return those of `peers`, in lower case, who go before `name` in the thread that begins with `root_uri`."""
-    hashes = {one.lower(): hashlib.sha256(f"{one.lower()}{root_uri}".encode()).digest() for one in (name, *peers)}
-    return sorted((one for one in hashes if hashes[one] < hashes[name.lower()]), key=hashes.__getitem__)
+    order = ranked({one.lower() for one in (name, *peers)}, root_uri)
+    return order[: order.index(name.lower())]
 
 
 def get_timer_jitter(name: str, timer: str, base_ms: float, pct: float = TIMER_JITTER_PERCENT) -> int:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Iterable
+
+from common.election import ranked
 
 REVIEWERS = 2
 """How many are asked."""
@@ -21,5 +22,4 @@ def pick_reviewers(pr_key: str, author: str, candidates: Iterable[str], k: int =
     """
     logins = {login.lower(): login for login in candidates if login}
     logins.pop(author.lower(), None)
-    ranked = sorted(logins, key=lambda login: hashlib.sha256(f"{login}{pr_key}".encode()).hexdigest())
-    return [logins[login] for login in ranked[:k]]
+    return [logins[login] for login in ranked(logins, pr_key)[:k]]

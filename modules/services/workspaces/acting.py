@@ -6,11 +6,11 @@ do it later, if it is still to be done, so that nothing waits for a SOUL that is
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Callable, Iterable
 from datetime import datetime, timedelta
 
 from common.clock import Clock
+from common.election import elect
 
 SEEN_WITHIN = timedelta(hours=24)
 """A peer that was seen within this time counts."""
@@ -21,12 +21,8 @@ _FORGOTTEN_AFTER = 3
 
 def is_acting_soul(login: str, peers: Iterable[str], key: str) -> bool:
     """Return whether the piece of work `key` is ours, among us and the logins of peers. Without a login none is."""
-    own = _rank(login, key)
-    return bool(login) and all(own <= _rank(peer, key) for peer in peers if peer)
-
-
-def _rank(login: str, key: str) -> str:
-    return hashlib.sha256(f"{login.lower()}{key}".encode()).hexdigest()
+    own = login.lower()
+    return bool(login) and elect({own, *(peer.lower() for peer in peers if peer)}, key) == own
 
 
 class ActingTurns:

@@ -11,7 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from adapters.space.types import OWNS_ADDRESSED
-from modules.lives.space import policy
+from common.election import lot
+from common.text.utf16 import u16_slice
 from modules.lives.space.policy import (
     action_owner,
     assign_role,
@@ -41,9 +42,9 @@ def test_nobody_owns_a_request_that_nobody_may_own() -> None:
 
 def test_the_request_is_cut_in_the_midst_of_a_sign_as_the_others_cut_it() -> None:
     palettes = "a" + "\U0001f3a8" * 60
-    assert policy._digest("marvin", palettes, 100)[:16] == "3de43f6caf237be7"
-    assert policy._digest("marvin", palettes, 50)[:8] == "dfa736f6"
-    assert policy._digest("marvin", palettes[:50] + "\ud83c", 100)[:16] == "3de43f6caf237be7"
+    assert lot("marvin", u16_slice(palettes, 100))[:16] == "3de43f6caf237be7"
+    assert lot("marvin", u16_slice(palettes, 50))[:8] == "dfa736f6"
+    assert lot("marvin", palettes[:50] + "\ud83c")[:16] == "3de43f6caf237be7"
 
 
 @given(NAMES, st.text(max_size=150), st.randoms(use_true_random=False))
