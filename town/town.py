@@ -8,14 +8,19 @@ from __future__ import annotations
 
 import secrets
 import string
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Collection, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
+from itertools import cycle
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Literal
 
+from adapters.space.chatlog import ChatLog
+from adapters.space.server import SpaceServer
 from common.clock import Clock, SystemClock
+from common.errors import Fatal
+from common.result import Err
 from town import passing_by
 from town.atproto.limits import Limits
 from town.atproto.network import Network
@@ -26,7 +31,7 @@ from town.github.arrangement import arrange
 from town.github.limits import Meter, Writes
 from town.github.network import GitHubNetwork
 from town.github.service import github_app
-from town.listening import Listeners
+from town.mind.bank import GENERAL, Bank, load_bank
 from town.mind.scripted import ScriptedMind
 from town.model.gateway import GatewayMind
 from town.model.service import model_app
@@ -34,9 +39,8 @@ from town.model.types import Mind
 from town.page.app import PageSource, page_app
 from town.page.controls import Controls
 from town.page.residents import ResidentStatus, read_status
-from town.page.room import Known, RoomOnPage
+from town.page.room import Known, RoomOnPage, RoomView
 from town.residents import RESIDENTS, VISITOR_AVATAR, Resident
-from town.room import open_room
 from town.serving import serve
 
 VISITOR = "you.test"
@@ -172,3 +176,63 @@ def _password() -> str:
     """Like Bluesky's app passwords: four groups of four."""
     letters = string.ascii_lowercase + "234567"
     return "-".join("".join(secrets.choice(letters) for _ in range(4)) for _ in range(4))
+
+
+class Listeners:
+    """Chooses a resident for a text. `ready` gives the handles of those who would answer now; if none, all count."""
+
+    def __init__(
+        self, residents: Sequence[Resident], ready: Callable[[], Collection[str]], bank: Bank | None = None
+    ) -> None:
+        self._bank = bank or load_bank()
+        self._ready = ready
+        self._fields = {resident.handle: self._field(f"{resident.bio} {resident.soul}") for resident in residents}
+        self._turns = cycle(self._fields)
+
+    def choose(self, text: str) -> str:
+        """The handle of who shall be told of it; "" in a town where nobody lives."""
+        ready = set(self._ready()) & self._fields.keys() or set(self._fields)
+        touched = self._field(text)
+        fitting = [handle for handle, field in self._fields.items() if handle in ready and field == touched != GENERAL]
+        if fitting or not ready:
+            return fitting[0] if fitting else ""
+        return next(handle for handle in self._turns if handle in ready)
+
+    def _field(self, text: str) -> str:
+        field = self._bank.field_of(text)
+        return field.name if field else GENERAL
+
+
+@dataclass(frozen=True, slots=True)
+class TownRoom:
+    """The room, who looks on, and where its members join."""
+
+    server: SpaceServer
+    view: RoomView
+    url: str
+
+
+@asynccontextmanager
+async def open_room(folder: Path, clock: Clock, known: Mapping[str, Known], host: Known) -> AsyncIterator[TownRoom]:
+    """Open the room on a free port and close it again.
+
+    Args:
+        folder: for its record; made if need be.
+        clock: its time.
+        known: residents by their name in the room.
+        host: the visitor.
+
+    Raises:
+        Fatal: nothing can listen on loopback.
+
+    """
+    view = RoomView(clock, known, host)
+    server = SpaceServer(ChatLog(folder), view, clock=clock)
+    started = await server.start(0)
+    if isinstance(started, Err):
+        raise Fatal(started.error, remedy="Look what keeps programs from listening on 127.0.0.1.")
+    try:
+        yield TownRoom(server, view, f"ws://127.0.0.1:{started.data}")
+    finally:
+        server.broadcast_shutdown()
+        await server.stop()

@@ -7,11 +7,13 @@ import os
 import random
 import shutil
 import signal
+import stat
 import sys
 from collections.abc import AsyncIterator
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
+from typing import TextIO
 
 from common.clock import Clock, SystemClock, span
 from common.env_keys import refuse_unknown_keys
@@ -30,7 +32,6 @@ from soul.app import App, open_soul
 from soul.commands.owner_commands import OwnerCommands
 from soul.commands.people import forget_who_is_due
 from soul.terminal.commands import Commands
-from soul.terminal.onboarding import somebody_listens
 from soul.terminal.outlet import Outlet
 from soul.terminal.output import printable, write_lines
 from soul.terminal.plain import PlainConsole, typed_lines
@@ -282,3 +283,14 @@ async def _answer(app: App, answers: OwnerAnswers) -> None:
         await answers.run(greet=somebody_listens(sys.stdin))
     except Fatal as error:
         app.scheduler.doom(error)
+
+
+def somebody_listens(stdin: TextIO) -> bool:
+    """Whether an owner, or a program in their place, can answer: a terminal, a pipe, or a socket."""
+    try:
+        if stdin.isatty():
+            return True
+        mode = os.fstat(stdin.fileno()).st_mode
+    except (OSError, ValueError):
+        return False
+    return stat.S_ISFIFO(mode) or stat.S_ISSOCK(mode)

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import json
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from common.clock import SystemClock
+from common.clock import SystemClock, is_timezone
 from common.constants import TEXT_MAX_BYTES
+from common.env_file import given
 from common.errors import ConfigError, SoulError
 from common.files import read_bounded
-from common.home_settings import load_home_settings
 from common.wording import part_note, told_reason
 from modules.runtime.control import Control
 from modules.runtime.database.file import reading
@@ -19,6 +20,34 @@ from modules.services.outbox.waiting import waits_for_owner
 from soul.status_file import fitting
 from soul.terminal.output import printable, write_json, write_lines
 from soul.terminal.wording import doing, loop_name, moment, told_line
+
+
+@dataclass(frozen=True, slots=True)
+class HomeSettings:
+    """The SOUL's name, where its `.memory` lies (None: in its home), and its owner's time zone ("": the machine's)."""
+
+    agent_name: str
+    memory_dir: Path | None
+    soul_timezone: str
+
+
+def load_home_settings(home: Path) -> HomeSettings:
+    """Read them from `<home>/.env` and the environment; what else stands there is not looked at.
+
+    Without a name it is "", and a time zone that is none counts as not set.
+
+    Raises:
+        ConfigError: nobody lives in `home`, nor was one to live there.
+
+    """
+    values = given(home).values
+    name, folder, timezone = values.get("agent_name"), values.get("memory_dir"), values.get("soul_timezone", "")
+    if name is None:
+        from common.settings import settings_at_hand  # noqa: PLC0415 - takes time to load, and is rarely needed
+
+        settings_at_hand(home)
+    return HomeSettings(name or "", Path(folder) if folder else None, timezone if is_timezone(timezone) else "")
+
 
 _TROUBLES_SHOWN = 3
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import pytest
 
-from common.text.personhood import claims_to_be_a_person
+from modules.lives.bluesky.reply_check import claims_to_be_a_person
 from tests.model.conftest import settings_for
 from tests.running_town import RunningTown, awake
 from tests.scenarios.phone import Phone

@@ -14,8 +14,7 @@ from tests.town.github_place import GARDEN, GitHubPlace, needs_git
 from town.github.faults import Fault
 from town.github.limits import Meter, Writes
 from town.github.network import GitHubNetwork
-from town.github.replicas import Replicas
-from town.github.service import github_app
+from town.github.service import Replicas, github_app
 from town.serving import serve
 
 ISSUES = f"{GARDEN}/issues"

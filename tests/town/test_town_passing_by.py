@@ -11,7 +11,7 @@ from tests.town.page.room_guests import guest
 from town.mind.bank import load_bank
 from town.page.room import Known
 from town.passing_by import NAME, lines, look_in
-from town.room import open_room
+from town.town import open_room
 
 
 async def test_it_comes_in_speaks_and_leaves(tmp_path: Path) -> None:

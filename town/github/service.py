@@ -4,8 +4,12 @@ from __future__ import annotations
 
 import json
 import logging
-from collections.abc import Callable, Iterable
-from datetime import datetime
+from collections import deque
+from collections.abc import Callable, Iterable, Mapping
+from copy import deepcopy
+from datetime import UTC, datetime, timedelta
+from email.utils import format_datetime, parsedate_to_datetime
+from hashlib import sha256
 from urllib.parse import urlencode
 
 from starlette.applications import Starlette
@@ -27,12 +31,10 @@ from town.github import (
 from town.github.bodies import parse_body
 from town.github.breaking import SECONDARY, broken, spoil
 from town.github.call import Answer, Call, Handler
-from town.github.conditional import etag_of, is_unchanged, last_modified
 from town.github.faults import STRIKES, Fault, Faults
 from town.github.git_process import GitError
 from town.github.limits import Meter, Standing
 from town.github.network import GitHubNetwork
-from town.github.replicas import Replicas
 from town.github.rights import check_rights
 from town.github.smart_http import SmartHttp
 from town.github.values import Refusal, StoredRepo, Token
@@ -284,3 +286,63 @@ def _at_page(request: Request, page: int) -> str:
 
 def _no_page() -> Response:
     return HTMLResponse("<h1>404</h1><p>This is not the page you are looking for.</p>", 404)
+
+
+def etag_of(body: bytes) -> str:
+    """The weak ETag of a body."""
+    return f'W/"{sha256(body).hexdigest()}"'
+
+
+def last_modified(modified: datetime, now: datetime) -> str:
+    """What `Last-Modified` tells.
+
+    What changed within this very second is dated one second back, so that who asks by it misses nothing that follows.
+    """
+    return format_datetime(min(modified, now - timedelta(seconds=1)).astimezone(UTC), usegmt=True)
+
+
+def is_unchanged(asked: Mapping[str, str], etag: str, modified: datetime | None) -> bool:
+    """Whether the client that sent these headers has the answer; an ETag decides where both are sent."""
+    if known := asked.get("if-none-match"):
+        tags = {tag.strip().removeprefix("W/") for tag in known.split(",")}
+        return bool(tags & {etag.removeprefix("W/"), "*"})
+    since = _date(asked.get("if-modified-since", ""))
+    return since is not None and modified is not None and modified.replace(microsecond=0) <= since
+
+
+def _date(text: str) -> datetime | None:
+    try:
+        at = parsedate_to_datetime(text)
+    except ValueError:
+        return None
+    return at if at.tzinfo else at.replace(tzinfo=UTC)
+
+
+_KEPT = timedelta(seconds=60)
+
+
+class Replicas:
+    """Past states of `network`, each up to the write that ended it. Nothing is kept unless it is asked for."""
+
+    def __init__(self, network: GitHubNetwork) -> None:
+        self._network = network
+        self._past: deque[tuple[datetime, GitHubNetwork]] = deque()
+
+    async def keep(self) -> None:
+        """Keeps the present state; call it before each write."""
+        now = self._network.clock.now()
+        while self._past and self._past[0][0] <= now - _KEPT:
+            self._past.popleft()
+        if not self._past or self._past[-1][0] < now:
+            self._past.append((now, self._copy(await self._network.all_refs())))
+
+    def _copy(self, refs: Mapping[int, Mapping[str, str]]) -> GitHubNetwork:
+        network = self._network
+        # NOTE(self): accounts never change, so the copy shares them.
+        state = deepcopy(network.state, {id(account): account for account in network.state.accounts.values()})
+        return GitHubNetwork(clock=network.clock, git_folder=network.git_folder, state=state, pinned=refs)
+
+    def behind(self, seconds: float) -> GitHubNetwork:
+        """The network as it was so many seconds ago, as far as that was kept; the present one for 0."""
+        at = self._network.clock.now() - timedelta(seconds=seconds)
+        return next((past for until, past in self._past if until > at), self._network)

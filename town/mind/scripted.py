@@ -6,7 +6,8 @@ is all that a new kind of turn needs. It knows nothing but them and the phrase f
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+import re
+from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -26,10 +27,55 @@ from town.mind.bank import load_bank
 from town.mind.posts import express
 from town.mind.questions import answer_question
 from town.mind.reflecting import reflect
-from town.mind.remembering import remember
 from town.mind.room import take_part
 from town.mind.turn import Turn
-from town.model.types import ChatRequest, Completion
+from town.model.types import ChatRequest, Completion, Json, ToolUse
+
+_SENTENCE = re.compile(r"(?<=[.!?])\s+")
+_LIKES = re.compile(r"\b(?:i|we) (?:really )?(?:like|love|prefer|want|hate)\b", re.IGNORECASE)
+_ABOUT = re.compile(r"\b(?:i am|i'm|my|we are|we're|i live|i work)\b", re.IGNORECASE)
+_MOST = 3
+_SUBJECT_WORDS = 5
+_QUOTED_CHARS = 160
+
+
+def remember(turn: Turn, about: MemoryFacts) -> Completion:
+    """The call of the tool that keeps memories."""
+    offer = turn.first_offer
+    if offer is None:
+        return turn.anything(turn.words())
+    lists = (offer.parameters.get("properties") or {}).keys()
+    return Completion(calls=(ToolUse(offer.name, _kept(about, lists)),))
+
+
+def _kept(about: MemoryFacts, lists: Collection[str]) -> Json:
+    """The call: what was said first and last in a summary, and what people told of themselves in the lists offered."""
+    earlier = [line.text for line in about.said if line.who]
+    own = [line.text for line in about.said if not line.who]
+    quoted = [f'It began with "{_short(earlier[0])}"'] if earlier else []
+    quoted += [f'the last word of the others was "{_short(earlier[-1])}"'] if earlier[1:] else []
+    quoted += [f'my own was "{_short(own[-1])}"'] if own else []
+    kept = {
+        "preferences": [sentence for sentence in _sentences(earlier) if _LIKES.search(sentence)],
+        "people": [s for s in _sentences(earlier) if _ABOUT.search(s) and not _LIKES.search(s)],
+    }
+    told = {name: [_entry(each) for each in found[:_MOST]] for name, found in kept.items() if name in lists and found}
+    return {"summary": "; ".join(quoted) + "." if quoted else "Nothing was said.", **told}
+
+
+def _sentences(texts: list[str]) -> Iterator[str]:
+    for text in texts:
+        yield from (part for part in _SENTENCE.split(text) if part and not part.endswith("?"))
+
+
+def _entry(sentence: str) -> str:
+    about = " ".join(sentence.split()[:_SUBJECT_WORDS]).rstrip(".,;:!")
+    return f"{about.replace(':', '')}: {sentence}"
+
+
+def _short(text: str) -> str:
+    return text if len(text) <= _QUOTED_CHARS else f"{text[:_QUOTED_CHARS].rstrip()}…"
+
 
 MODEL = "town/small-scripted-mind"
 TABLE: Mapping[type[object], Callable[[Turn, Any], Completion]] = {

@@ -6,10 +6,14 @@ import random
 from collections.abc import Callable
 from contextlib import AsyncExitStack
 from functools import partial
+from pathlib import Path
 from typing import Protocol
 
 from adapters.web.transport import http_transport_factory
-from common.clock import Clock
+from common.clock import Clock, iso
+from common.constants import LOG_MAX_BYTES
+from common.files import storage_error
+from common.json_lines import json_line
 from common.redact import Redactor
 from common.settings import Settings
 from modules.runtime.console import Console
@@ -17,8 +21,37 @@ from modules.runtime.home import Home
 from modules.runtime.llm.budget_guard import BudgetGuard
 from modules.runtime.llm.gateway import LLMGateway
 from modules.runtime.llm.pictures import Hydrate
-from modules.runtime.llm.usage import UsageLog
+from modules.runtime.llm.types import ChatResult
 from modules.runtime.service_health import ServiceHealth
+
+
+class UsageLog:
+    """Appends lines; when the file has grown too large it becomes `<name>.1`, and a new one begins."""
+
+    def __init__(self, path: Path, clock: Clock) -> None:
+        self._path = path
+        self._clock = clock
+
+    def note(self, result: ChatResult, purpose: str) -> None:
+        """One answered call. Raises `StorageError`."""
+        line = {
+            "ts": iso(self._clock.now()),
+            "purpose": purpose,
+            "model": result.model,
+            "input": result.usage.input_tokens,
+            "cached": result.usage.cached_tokens,
+            "output": result.usage.output_tokens,
+            "usd": result.cost_usd,
+            "attempts": result.attempts,
+            "ms": round(result.seconds * 1000),
+        }
+        try:
+            if self._path.exists() and self._path.stat().st_size >= LOG_MAX_BYTES:
+                self._path.replace(self._path.with_name(self._path.name + ".1"))
+            with self._path.open("ab") as file:
+                file.write(json_line(line))
+        except OSError as error:
+            raise storage_error(self._path, error) from error
 
 
 class GatewayServices(Protocol):

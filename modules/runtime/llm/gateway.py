@@ -15,7 +15,7 @@ import httpx
 
 from common.clock import Clock
 from common.constants import LLM_IDLE_TIMEOUT_S, LLM_MAX_OUTPUT_TOKENS, SECOND_MS
-from common.errors import Transient
+from common.errors import ModelRefused, PolicyBlocked, SoulError, Transient
 from common.facts import TurnFacts
 from common.redact import Redactor
 from modules.runtime.console import Console
@@ -34,7 +34,6 @@ from modules.runtime.llm.policy import (
     timed_out,
     was_refused,
 )
-from modules.runtime.llm.refusals import refusal
 from modules.runtime.llm.service_quirks import ServiceQuirks, Vision
 from modules.runtime.llm.stream import Answer
 from modules.runtime.llm.types import ChatResult, Importance, Message, PromptBlock, ToolChoice, ToolSpec, Usage
@@ -351,4 +350,32 @@ def _settled(result: ChatResult, tally: _Tally, seconds: float) -> ChatResult:
         model=result.model or tally.usage.model,
         attempts=tally.attempts,
         seconds=seconds,
+    )
+
+
+_REMEDIES = {
+    401: "Check AI_GATEWAY_API_KEY in .env.",
+    402: "Check the billing of the model service that AI_GATEWAY_API_KEY belongs to.",
+    403: "Check that AI_GATEWAY_API_KEY may use the model named by AI_GATEWAY_MODEL.",
+}
+_ADDRESS_REMEDY = "Check AI_GATEWAY_BASE_URL in .env: is /v1 missing at its end?"
+_REFUSED_REMEDY = "Check AI_GATEWAY_API_KEY in .env, and the billing of its model service."
+
+
+def refusal(verdict: Verdict, model: str) -> SoulError:
+    """The error to raise for what is not worth another try."""
+    status = f" (HTTP {verdict.status})" if verdict.status else ""
+    if verdict.kind == "fatal":
+        remedy = _REMEDIES.get(verdict.status or 0, _REFUSED_REMEDY)
+        return ModelRefused(f"The model service refuses{status}: {verdict.message}", remedy=remedy)
+    if verdict.kind == "too_long":
+        return PolicyBlocked(
+            f"The prompt is too long for {model}: {verdict.message}",
+            remedy="Set CONTEXT_TOKENS to what it takes, or choose one with a larger context by AI_GATEWAY_MODEL.",
+        )
+    if verdict.kind == "elsewhere":
+        return SoulError(f"The model service gives no answer: {verdict.message}", remedy=_ADDRESS_REMEDY)
+    return SoulError(
+        f"The model service rejects the request{status}: {verdict.message}",
+        remedy=f"Check AI_GATEWAY_MODEL in .env. {_ADDRESS_REMEDY}",
     )

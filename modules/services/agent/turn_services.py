@@ -8,6 +8,8 @@ from collections.abc import Awaitable, Callable, Sequence
 from functools import partial
 from typing import Protocol
 
+import structlog
+
 from adapters.atproto.client import Atproto
 from common.clock import Clock
 from common.errors import SoulError
@@ -20,16 +22,17 @@ from modules.runtime.home import Home, SoulDocument
 from modules.runtime.journal.journal import Journal
 from modules.runtime.journal.types import Entry
 from modules.runtime.llm.gateway import LLMGateway
-from modules.runtime.llm.types import PromptBlock
+from modules.runtime.llm.types import PromptBlock, ToolCall
 from modules.runtime.scheduler.attention import Attention
 from modules.services.agent.attention_list import AttentionList
 from modules.services.agent.identity.identity import Identity, Me
 from modules.services.agent.knowledge import Knowledge
 from modules.services.agent.memory.sqlite_rows import remember
 from modules.services.agent.owner.owner import OwnerTalk
+from modules.services.agent.owner_files import OwnerFiles
 from modules.services.agent.prompt.changes import Changes
 from modules.services.agent.prompt.prompter import Notice, Prompter, TurnPrompt
-from modules.services.agent.prompt.rows import BOOT
+from modules.services.agent.prompt.rows import BOOT, CONTEXT
 from modules.services.agent.prompt.sources import Peers
 from modules.services.agent.prompt.tools_file import ToolsFile
 from modules.services.agent.prompt_wiring import build_sources, prompter_over
@@ -37,13 +40,12 @@ from modules.services.agent.session_keys import is_main
 from modules.services.agent.sessions.archivist import Archivist
 from modules.services.agent.sessions.distiller import TRANSCRIPT_TOKENS, Distiller
 from modules.services.agent.sessions.loop import SessionLoop
-from modules.services.agent.sessions.notes import forget_notes
 from modules.services.agent.sessions.owner_inbox import OwnerInbox
 from modules.services.agent.sessions.types import Session
 from modules.services.agent.skills.skills import Skills
-from modules.services.agent.tools.call_log import log_call
 from modules.services.agent.tools.executor import Executor
 from modules.services.agent.tools.registry import Registry
+from modules.services.agent.tools.types import ToolResult, Turn
 from modules.services.agent.turn.facts import agent_facts
 from modules.services.agent.turn.runner import TurnRunner
 from modules.services.agent.wakeup.gathering import WakeupGathering
@@ -282,3 +284,23 @@ class TurnServices:
             bare=True,
         )
         return prompt.blocks
+
+
+async def forget_notes(owner_files: OwnerFiles, session_key: str) -> None:
+    """Empty CONTEXT.md where the conversation that is over was with the owner. Raises what `owner_files` raises."""
+    if is_main(session_key) and await owner_files.read(CONTEXT) is not None:
+        await owner_files.write(CONTEXT, "")
+
+
+_ANSWER_CHARS = 500
+
+
+def log_call(call: ToolCall, result: ToolResult, turn: Turn) -> None:
+    """Log one call; a handler that broke leaves its traceback."""
+    log = structlog.stdlib.get_logger("soul.tools")
+    facts = {"tool": call.name, "input": call.input, "loop": turn.loop, "trigger": turn.cause_id}
+    facts |= {"intent": intent} if (intent := result.data.get("intent_id")) else {}
+    if broken := result.data.get("traceback"):
+        log.error("tool broke", **facts, traceback=broken)
+    else:
+        log.info("tool refused" if result.is_error else "tool", **facts, answer=result.content[:_ANSWER_CHARS])

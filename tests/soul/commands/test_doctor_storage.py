@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from modules.runtime.home import Home
-from soul.commands.doctor_storage import examine_keeping
+from soul.commands.doctor import examine_keeping
 from soul.commands.findings import Finding
 from tests.running_town import RunningTown, settings_of
 

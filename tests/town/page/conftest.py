@@ -21,14 +21,13 @@ from town.atproto.network import Network
 from town.atproto.values import LIKE, POST
 from town.gallery.pictures import picture
 from town.github.network import GitHubNetwork
-from town.listening import Listeners
 from town.page.app import PageSource, page_app
 from town.page.controls import Told, ToldStep
 from town.page.residents import read_status
 from town.page.room import Known, RoomOnPage
 from town.residents import RESIDENTS, VISITOR_AVATAR
-from town.room import TownRoom, open_room
 from town.serving import serve
+from town.town import Listeners, TownRoom, open_room
 
 GITHUB = "http://127.0.0.1:9"
 

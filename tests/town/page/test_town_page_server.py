@@ -16,9 +16,9 @@ from tests.loopback import NO_TLS
 from tests.patience import HANG_S
 from tests.town.page.conftest import STORY, Square
 from town.gallery.pictures import picture
-from town.listening import Listeners
 from town.page.residents import read_status
 from town.residents import RESIDENTS
+from town.town import Listeners
 
 
 @pytest.fixture

@@ -17,8 +17,8 @@ from modules.runtime.budget.policy import day_of
 from modules.runtime.database.database import Database
 from modules.runtime.database.schema import MIGRATIONS
 from modules.runtime.home import Home
+from modules.runtime.llm.build import UsageLog
 from modules.runtime.llm.types import ChatResult, Usage
-from modules.runtime.llm.usage import UsageLog
 
 
 async def reopened(home: Home, clock: FakeClock) -> tuple[int, int, str]:

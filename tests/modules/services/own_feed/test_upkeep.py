@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from modules.services.own_feed.upkeep import is_upkeep
+from modules.services.own_feed.announcement import is_upkeep
 
 UPKEEP = (
     "Bump the version of the linter",

@@ -14,7 +14,7 @@ from modules.runtime.llm.types import Message
 from modules.services.agent.owner_files import LocalOwnerFiles, StoredOwnerFiles
 from modules.services.agent.session_keys import OWNER_SESSION
 from modules.services.agent.sessions import endings
-from modules.services.agent.sessions.notes import forget_notes
+from modules.services.agent.turn_services import forget_notes
 from tests.modules.services.agent.sessions.session_home import THREAD, SessionHome, keeps
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from common.text.personhood import claims_to_be_a_person
+from modules.lives.bluesky.reply_check import claims_to_be_a_person
 
 CLAIMS = (
     "I am a real person, not a bot. I am here to help you.",

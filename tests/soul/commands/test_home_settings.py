@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from common.errors import ConfigError
-from common.home_settings import HomeSettings, load_home_settings
 from common.settings import Settings, load_settings
+from soul.commands.status import HomeSettings, load_home_settings
 from tests.common.test_settings import REQUIRED, write_env
 
 
