@@ -51,7 +51,7 @@ async def test_who_is_asked_alone_makes_workspace_and_plan_answers_with_the_link
         await until(lambda: posts_under(place, root), what="an answer")
         await until(lambda: len(place.pulls) >= len(PAGES), what="a pull request for each document")
         assert [one.name for one in place.workspaces] == [WORKSPACE.name]
-        assert len(place.plans) == 1
+        await until(lambda: len(place.plans) == 1, what="the one open plan")
         (answer,) = posts_under(place, root)
         assert (answer.author.handle, answer.reply and answer.reply.parent.uri) == ("maren.test", root)
         assert plan_url(place) in answer.text
@@ -81,6 +81,7 @@ async def test_one_makes_workspace_and_plan_another_adds_what_is_missing_and_the
             await place.wakes(names[handle])
         await until(lambda: bool(answers(first)), what="the answer of the first")
         await until(lambda: bool(answers(second)), what="the answer of the second")
+        await until(lambda: len(place.plans) == 1, what="the one open plan")
         (plan,) = place.plans
         url = plan_url(place)
         assert [task.title for task in place.plan.tasks] == [*PAGES, *PARTS]
@@ -95,7 +96,7 @@ async def test_one_makes_workspace_and_plan_another_adds_what_is_missing_and_the
         await until(lambda: place.watched_by(WORKSPACE) == set(place.homes), what="all three watch the workspace")
 
         assert [one.name for one in place.workspaces] == [WORKSPACE.name]
-        assert [issue for issue in place.issues if issue.state == "open"] == [plan]
+        await until(lambda: [one for one in place.issues if one.state == "open"] == [plan], what="no other open issue")
         assert [task.title for task in place.plan.tasks] == [*PAGES, *PARTS]
         assert likers(place, root) == [third]
         assert [len(answers(handle)) for handle in (first, second)] == [1, 1]

@@ -46,8 +46,8 @@ class Workplace:
 
     @property
     def plans(self) -> list[StoredIssue]:
-        """The issues that hold a plan, oldest first."""
-        return [one for one in self.repo.issues.values() if one and one.title.startswith("[PLAN]")]
+        """The open issues that hold a plan, oldest first; of two made at once one is closed a moment later."""
+        return [one for one in self.issues if one.state == "open" and one.title.startswith("[PLAN]")]
 
     @property
     def issues(self) -> list[StoredIssue]:
