@@ -17,7 +17,6 @@ from modules.lives.bluesky.expression_policy import (
     generate_expression_prompt,
     next_expression_time,
     next_morning,
-    tone_of,
 )
 from modules.services.agent.identity.self_document import SelfExtract
 from tests.modules.lives.bluesky.bluesky_values import START
@@ -79,24 +78,6 @@ def test_a_faster_life_shortens_every_wait(seed: int, speed: int) -> None:
     hour = 3_600_000 / speed
     due = next_expression_time(START, START, random.Random(seed), 3 * hour, 4 * hour, soonest_ms=(hour / 30, hour / 6))
     assert timedelta(hours=3) <= (due - START) * speed <= timedelta(hours=4) + timedelta(seconds=1)
-
-
-@pytest.mark.parametrize(
-    ("hour", "tone"),
-    [
-        (7, "curious"),
-        (9, "curious"),
-        (10, "supportive"),
-        (13, "supportive"),
-        (14, "reflective"),
-        (17, "reflective"),
-        (18, "celebratory"),
-        (22, "celebratory"),
-    ],
-)
-def test_each_part_of_the_day_has_its_tone(hour: int, tone: str) -> None:
-    assert can_post_original(0, hour)
-    assert tone_of(hour) == tone
 
 
 @pytest.mark.parametrize("hour", [23, 0, 3, 6])

@@ -127,14 +127,6 @@ def test_one_who_comes_back_to_a_project_is_answered_each_time(life: Life) -> No
         assert life.meet(case(lines, round_ * 60 + 1, is_peer=True)).code == "answer"
 
 
-def test_the_owner_is_answered_whatever_ended_before_and_whatever_a_record_says(life: Life) -> None:
-    lines = (("wren", "Good morning from the river"), ("owner", "ok"))
-    root_uri = chain(*lines)[0].uri
-    life.reply(root_uri, first=1, last=12)
-    life.conversations.mark_conversation_concluded(root_uri, "enough")
-    assert life.meet(case(lines, 200, importance="owner", preference=None)).code == "answer"
-
-
 @pytest.mark.parametrize(
     ("text", "names"),
     [
@@ -153,13 +145,6 @@ def test_a_thread_is_about_work_where_a_post_names_some(text: str, *, names: boo
 
 def test_measures_of_ones_own_stay_where_they_are_more_patient() -> None:
     assert SocialMechanics(max_replies_before_exit=20).in_project.max_replies_before_exit == 20
-
-
-def test_the_model_is_told_to_stay_with_the_work_instead_of_to_leave_soon() -> None:
-    talk = (("wren", WORK), *(("me", "Measured one."), ("wren", "Next gate, please.")) * 4)
-    assert "Own Replies" in case(talk, 0).notes
-    assert "Project" in case(talk, 0, is_peer=True).notes
-    assert "Own Replies" not in case(talk, 0, is_peer=True).notes
 
 
 def test_thanks_in_circles_are_no_reason_to_leave_work() -> None:

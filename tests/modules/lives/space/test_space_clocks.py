@@ -47,17 +47,6 @@ async def test_a_host_who_asks_after_a_request_gets_its_link(off: Room) -> None:
         assert f"Answer with the link: {LINK}" in off.running_town.mind.asked[-1].messages[-1].text
 
 
-async def test_a_peers_claim_ends_a_minute_after_it_was_made(off: Room) -> None:
-    async with off.member("rebecca") as rebecca, off.soul("marvin", lambda _: declines()) as marvin:
-        await off.says(REQUEST, marvin)
-        await rebecca.send_claim("create_issue", "acme/site#clock")
-        await until(lambda: bool(marvin.client.claims()))
-        await marvin.check()
-        until_then = marvin.space.participation.talk.state.request.claimed_until
-        assert until_then is not None
-        assert abs(until_then - datetime.now(UTC) - timedelta(minutes=1)) < CLOSE
-
-
 async def test_our_own_words_are_counted_once(off: Room) -> None:
     async with off.soul("marvin", lambda _: speaks(TIN)) as marvin:
         await off.says(QUESTION, marvin)

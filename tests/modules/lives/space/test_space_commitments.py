@@ -6,7 +6,7 @@ from contextlib import AsyncExitStack
 
 import pytest
 
-from common.schemas import SPACE_DECISION_TOOL, Commitment
+from common.schemas import Commitment
 from modules.lives.space.commitment_filter import assign_repo
 from modules.lives.space.policy import elect_action_owner
 from modules.lives.space.snapshot import RoomSnapshot
@@ -18,7 +18,6 @@ from tests.modules.lives.space.soul_in_room import (
     Room,
     an_issue,
     declines,
-    in_turn,
     open_room,
     speaks,
     summaries,
@@ -26,10 +25,6 @@ from tests.modules.lives.space.soul_in_room import (
 from tests.patience import until
 from tests.running_town import RunningTown
 from town.model.types import ChatRequest, Completion
-
-
-def offered(request: ChatRequest) -> bool:
-    return any(offer.name == SPACE_DECISION_TOOL for offer in request.offers)
 
 
 async def test_a_request_becomes_a_claim_words_and_a_commitment_on_the_disk(room: Room) -> None:
@@ -108,21 +103,6 @@ async def test_of_two_souls_exactly_one_acts_on_a_request(room: Room) -> None:
         assert "Commitment dropped" in await summaries(other)
 
 
-async def test_without_github_and_alone_it_says_so_once_and_commitments_nothing(room: Room) -> None:
-    words = "Issues live on GitHub, where I have no hands; a post on Bluesky about the clock is what I can offer."
-    async with room.soul("marvin", lambda _: speaks(words, an_issue()), social_only=True) as marvin:
-        await room.says(REQUEST, marvin)
-        await marvin.check()
-        assert room.host.said("marvin") == [words]
-        for _ in range(6):
-            marvin.later(30)
-            await marvin.check()
-        assert marvin.queued_commitments() == []
-        assert room.host.said("marvin") == [words]
-        assert "you have no GitHub here. Say so once" in room.running_town.mind.asked[0].messages[-1].text
-        assert "Forced action mode" not in await summaries(marvin)
-
-
 async def test_commitments_of_words_that_may_not_be_said_are_kept(room: Room) -> None:
     listing = "Here is my plan:\n- the clock\n- the moss"
     async with room.soul("marvin", lambda _: speaks(listing, an_issue())) as marvin:
@@ -139,74 +119,6 @@ async def test_commitments_without_words_are_kept(room: Room) -> None:
         await room.says(REQUEST, marvin)
         await marvin.check()
         assert room.host.said("marvin") == ["On it \u2014 create issue incoming."]
-
-
-async def test_the_owner_who_only_talks_is_asked_once_more_for_the_commitment(room: Room) -> None:
-    mind = in_turn(declines("let us think about it first"), speaks("", an_issue()))
-    async with room.soul("marvin", mind) as marvin:
-        await room.says(REQUEST, marvin)
-        await marvin.check()
-        assert room.host.said("marvin") == ["Creating that now."]
-        assert len(marvin.queued_commitments()) == 1
-        assert "Action-owner retry succeeded" in await summaries(marvin)
-    second = room.running_town.mind.asked[1].messages
-    assert "Do not discuss it" in second[0].text
-    assert REQUEST in second[-1].text
-
-
-async def test_the_owner_whose_mind_never_acts_acts_all_the_same(room: Room) -> None:
-    def talker(request: ChatRequest) -> Completion:
-        body = "## The clock\n\nThe host asked for an issue about the clock of the page, which stops at midnight."
-        return declines("no") if offered(request) else Completion(text=body)
-
-    async with room.soul("marvin", talker) as marvin:
-        await room.says(REQUEST, marvin)
-        for _ in range(4):
-            await marvin.check()
-            marvin.later(6)
-        (commitment,) = marvin.queued_commitments()
-        assert commitment.params["title"] == REQUEST
-        assert commitment.params["description"].startswith("## The clock")
-        assert room.host.said("marvin") == ["Creating that now."]
-        told = await summaries(marvin)
-    assert told.count("Forced action mode") == told.count("Forced action enriched") == 1
-
-
-async def test_without_a_repository_the_host_is_asked_for_one_once(room: Room) -> None:
-    def mind(request: ChatRequest) -> Completion:
-        asking = "Ask the host once" in request.messages[-1].text
-        return speaks("In which repository should the clock go?") if asking else declines("where would it go")
-
-    async with room.soul("marvin", mind) as marvin:
-        await room.says("Can you open an issue about the clock?", marvin)
-        for _ in range(8):
-            await marvin.check()
-            marvin.later(30)
-        assert room.host.said("marvin") == ["In which repository should the clock go?"]
-        assert marvin.queued_commitments() == []
-        room.running_town.mind.answer = lambda _: declines("no")
-        await room.says("github.com/acme/site", marvin)
-        for _ in range(4):
-            await marvin.check()
-            marvin.later(30)
-        assert [one.params["repoName"] for one in marvin.queued_commitments()] == ["site"]
-
-
-async def test_asked_whether_it_is_done_it_answers_with_the_link_and_makes_nothing_again(room: Room) -> None:
-    link = "https://github.com/acme/site/issues/7"
-    mind = in_turn(speaks("The clock issue is mine now.", an_issue()), speaks(f"It is here: {link}", an_issue("Again")))
-    async with room.soul("marvin", mind) as marvin:
-        await room.says(REQUEST, marvin)
-        await marvin.check()
-        (commitment,) = marvin.queued_commitments()
-        marvin.queue.mark_in_progress(commitment.id)
-        marvin.queue.mark_completed(commitment.id, {"issues": [{"number": 7, "title": "Clock stops", "url": link}]})
-        marvin.later(30)
-        await room.says("Did you do it?", marvin)
-        await marvin.check()
-        assert f"Answer with the link: {link}" in room.running_town.mind.asked[-1].messages[-1].text
-        assert room.host.said("marvin")[-1] == f"It is here: {link}"
-        assert len(marvin.queued_commitments()) == 1
 
 
 async def test_a_thing_that_a_peer_claims_is_not_committed_again(room: Room) -> None:

@@ -6,10 +6,8 @@ from dataclasses import replace
 
 import pytest
 
-from adapters.space.types import Said
-from common.clock import iso
 from common.schemas import SPACE_DECISION_TOOL
-from modules.lives.space.state import MessagesArrived, Paused, new_entries
+from modules.lives.space.state import Paused
 from tests.hasty_clock import HastyClock
 from tests.modules.lives.space.soul_in_room import (
     QUESTION,
@@ -21,7 +19,6 @@ from tests.modules.lives.space.soul_in_room import (
     declines,
     in_turn,
     speaks,
-    summaries,
 )
 from tests.patience import until
 from tests.running_town import call
@@ -113,42 +110,6 @@ async def test_a_quiet_room_is_opened_once(room: Room) -> None:
         marvin.later(700)
         await marvin.check()
         assert len(room.running_town.mind.asked) == 1
-
-
-async def test_a_saturated_talk_falls_silent_and_the_host_opens_it_again(room: Room) -> None:
-    async with room.soul("marvin", lambda _: speaks(TIN)) as marvin:
-        talk = marvin.space.participation.talk
-        await room.says("First of all, hello.", marvin)
-        marvin.space.participation.perceiver.look()
-        now = marvin.clock.now()
-        said = [Said("rebecca", "r", f"matter {number} of another day", iso(now)) for number in range(20)]
-        talk.handle(MessagesArrived(new_entries(talk.state, said, now), now))
-        async with room.member("rebecca") as rebecca:
-            await rebecca.send_chat("Has anyone seen the heron?")
-            await marvin.receives("Has anyone seen the heron?")
-            await marvin.check()
-            assert room.host.said("marvin") == []
-            assert "Validation rejected (saturated)" in await summaries(marvin)
-            await room.says(QUESTION, marvin)
-            await marvin.check()
-            assert room.host.said("marvin") == [TIN]
-
-
-async def test_the_pace_changes_at_the_models_request_and_under_the_owners_hand(room: Room) -> None:
-    calmer = declines("I speak too much", adjustBehavior={"cooldownMinMs": 60_000, "lastAdjustedReason": "x"})
-    async with room.soul("marvin", lambda _: calmer) as marvin:
-        await room.says(QUESTION, marvin)
-        await marvin.check()
-        assert marvin.space.config.load_space_config().cooldown_min_ms == 60_000
-        assert "Adjusted behavior" in marvin.lines()
-        path = marvin.life.app.services.home.memory / "space-config.json"
-        path.write_text(
-            path.read_text().replace("60000", "3000").replace('"checkIntervalMs": 5000', '"checkIntervalMs": 2000')
-        )
-        outcome = await marvin.check()
-        assert outcome.next_in_s is not None
-        assert outcome.next_in_s < 3
-        assert marvin.space.config.load_space_config().cooldown_min_ms == 3000
 
 
 async def test_while_it_may_not_speak_it_listens_and_costs_nothing(room: Room) -> None:
@@ -258,22 +219,6 @@ async def test_words_that_are_nobodys_own_are_asked_for_once_more(room: Room, fi
         assert len(room.running_town.mind.asked) == 2
 
 
-async def test_a_short_answer_in_the_hosts_words_is_an_answer(room: Room) -> None:
-    async with room.soul("marvin", lambda _: speaks("I like a slate roof.")) as marvin:
-        await room.says(QUESTION, marvin)
-        await marvin.check()
-        assert room.host.said("marvin") == ["I like a slate roof."]
-
-
-async def test_every_fifth_message_is_an_experience(room: Room) -> None:
-    async with room.soul("marvin", lambda _: speaks(TIN)) as marvin:
-        talk = marvin.space.participation.talk
-        talk._state = replace(talk.state, spoken=4)
-        await room.says(QUESTION, marvin)
-        await marvin.check()
-        assert marvin.experiences == [("connection_formed", f"host: {QUESTION} | marvin: {TIN}")]
-
-
 async def test_who_agrees_with_what_we_said_and_who_disagrees_for_a_reason_is_remembered(room: Room) -> None:
     agreed, denied = "Exactly, tin sings best.", "I disagree: slate hums all night because the battens carry it."
     async with room.member("rebecca") as rebecca, room.soul("marvin", lambda _: speaks(TIN)) as marvin:
@@ -290,18 +235,6 @@ async def test_who_agrees_with_what_we_said_and_who_disagrees_for_a_reason_is_re
         known = marvin.space.relationships.get("rebecca")
     assert known is not None
     assert (known.agreements, known.productive_disagreements) == (1, 1), "what was said before ours answers nobody"
-
-
-async def test_the_room_is_told_who_we_are_and_what_we_learned(room: Room) -> None:
-    async with room.member("rebecca") as rebecca, room.soul("marvin") as marvin:
-        await marvin.space.identity_publisher.introduce()
-        await until(lambda: "marvin" in rebecca.identities())
-        assert rebecca.identities()["marvin"].voice.startswith("Plain, warm, specific.")
-        await marvin.space.identity_publisher.reflected(
-            "I learned that quiet rooms are full. I shall ask more questions."
-        )
-        await until(lambda: "marvin" in rebecca.reflections())
-        assert rebecca.reflections()["marvin"].summary.startswith("I learned that quiet rooms are full.")
 
 
 LINE = "Slate keeps the summer out and the winter in, which is all that I ask of a roof."

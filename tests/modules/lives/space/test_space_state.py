@@ -127,14 +127,6 @@ def test_intents_are_noted_and_the_latest_is_found() -> None:
     assert talk.state.latest_host(intent="discussion") is None
 
 
-def test_a_point_is_an_author_and_ten_words() -> None:
-    talk = Conversation("marvin")
-    for number in range(20):
-        receive(talk, [said("rebecca", f"{number}, one, two! three four five six seven eight nine ten", number)], NOW)
-    assert len(talk.state.points) == 15
-    assert talk.state.points[-1] == "rebecca: 19 one two three four five six seven eight nine"
-
-
 @settings(max_examples=examples(60))
 @given(
     st.lists(
