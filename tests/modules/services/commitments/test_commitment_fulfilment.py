@@ -12,7 +12,6 @@ from adapters.space.types import ActionDone, StateChanged
 from modules.runtime.scheduler.types import Outcome
 from modules.services.commitments.fulfil import HELD
 from modules.services.commitments.queue import FILE
-from modules.services.outbox.senders.github import mark
 from tests.adapters.results import soon_gone
 from tests.modules.services.commitments.commitment_values import wanted
 from tests.modules.services.commitments.soul_in_town import LOGIN, SECRET, SoulInTown, Town, listening
@@ -62,15 +61,6 @@ async def test_a_new_commitment_is_looked_at_before_any_time_passes(soul_in_town
     watching.cancel()
     await asyncio.gather(watching, return_exceptions=True)
     assert asked == [(soul_in_town.loop.name, 1.0)]
-
-
-async def test_several_issues_are_opened_one_after_the_other_each_once(soul_in_town: SoulInTown) -> None:
-    soul_in_town.town.faults.arm(Fault("unavailable", "POST /repos/*/issues", times=1))
-    one = await soul_in_town.enqueue(wanted("Two issues for the tests", title="Flaky test", count=3, hostRequest=True))
-    await soul_in_town.live(60)
-    assert [issue.title for issue in soul_in_town.town.issues()] == [f"Flaky test ({n}/3)" for n in (1, 2, 3)]
-    assert soul_in_town.status(one).status == "completed"
-    assert soul_in_town.status(one).attempt_count == 1
 
 
 async def test_an_open_issue_of_ours_with_the_same_title_is_the_one_that_was_committed(
@@ -339,30 +329,6 @@ async def test_while_the_owner_is_asked_the_room_does_not_see_us_act(tmp_path: P
         await soul_in_town.live(90, step_s=5)
         await until(lambda: showed("acting", "idle", "acting", "idle"))
         await soul_in_town.sleep()
-
-
-async def test_a_post_is_committed_like_anything_else(soul_in_town: SoulInTown) -> None:
-    async with listening(soul_in_town.town) as marvin:
-        await soul_in_town.enqueue(
-            wanted("Tell them", kind="post_bluesky", title="Tell them", content="The weir holds.", hostRequest=True)
-        )
-        await soul_in_town.live(20)
-        (post,) = soul_in_town.bluesky.records.values()
-        assert (post.kind, post.body.preview) == ("post", "The weir holds.")
-        (line,) = await marvin.receives(1)
-        assert line == f"Done — Tell them: https://bsky.app/profile/did:plc:rowan/post/{post.rkey}"
-
-
-async def test_the_story_of_an_issue_holds_the_words_of_the_commitment(soul_in_town: SoulInTown) -> None:
-    one = await soul_in_town.enqueue(wanted(title="Release checklist"))
-    await soul_in_town.live(20)
-    (row,) = await soul_in_town.outbox.by_target("issue", f"{one.id}#1")
-    entries = [stored.entry for stored in await soul_in_town.journal.recent(50) if stored.entry.intent_id == row.id]
-    begun = next(entry for entry in entries if entry.data.get("act") == "begun")
-    assert "I'll open it now." in begun.reason
-    rules = next(entry.data["rules"] for entry in entries if "rules" in entry.data)
-    assert "it is a commitment of the agent space" in json.dumps(rules)
-    assert mark(row.id) in (soul_in_town.town.issues()[0].body or "")
 
 
 @pytest.mark.slow

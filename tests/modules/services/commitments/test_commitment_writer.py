@@ -195,14 +195,6 @@ def test_a_decision_becomes_a_commitment_with_all_that_the_queue_needs() -> None
     }
 
 
-def test_what_was_found_passes_the_same_checks_as_a_decision() -> None:
-    found = read_extracted(json.dumps(FOUND)).found
-    assert [one.title for one in as_commitments(found).valid] == ["Flaky tests", "Post about it", "Perhaps a plan"]
-    social = as_commitments(found, social_only=True)
-    assert [one.type for one in social.valid] == ["post_bluesky"]
-    assert all("Social-only" in one.reason for one in social.dropped)
-
-
 @pytest.mark.parametrize(
     ("params", "repo"),
     [({}, "acme/site"), ({"repo": "none"}, "acme/site"), ({"repository": "acme/docs"}, "acme/docs")],
@@ -295,11 +287,3 @@ async def test_where_no_words_can_be_found_it_is_done_all_the_same(
     assert await soul_in_town.outbox.by_target("reply", ours) == []
     assert [one.status for one in soul_in_town.queue.all()] == ["completed"]
     assert any("not announced" in line for line in soul_in_town.told())
-
-
-@pytest.mark.parametrize("name", ["Type", "commitment_type", "commitmentType", "Action"])
-def test_what_was_promised_is_read_in_every_spelling(name: str) -> None:
-    said = {"Description": "File it", name: "CREATE ISSUE", "Params": {"Title": "Slate"}, "Confidence": "High"}
-    (found,) = read_extracted(json.dumps([said])).found
-    (kept,) = as_commitments([found]).valid
-    assert (kept.type, kept.title, found.confidence) == ("create_issue", "Slate", "high")

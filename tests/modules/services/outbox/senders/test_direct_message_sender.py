@@ -230,13 +230,3 @@ async def test_a_pause_holds_back_what_is_for_others_and_nothing_that_is_for_the
     assert waiting.state == "pending"
     messaging.control.resume()
     assert (await messaging.settled(answer)).state == "done"
-
-
-async def test_one_person_gets_no_more_messages_in_an_hour_than_the_limit(messaging: Messaging) -> None:
-    talk = await messaging.talk(messaging.carol)
-    answers = []
-    for number in range(11):
-        asked = await messaging.receives(talk, messaging.carol, f"And {number}?")
-        answers.append(await messaging.says(body(talk, messaging.carol, f"Then {number}.", answers=asked)))
-        await messaging.town.clock.advance(60)
-    assert [answer.state for answer in answers] == ["pending"] * 10 + ["blocked"]
