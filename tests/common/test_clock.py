@@ -3,60 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-import time
 from datetime import UTC, datetime, timedelta, timezone
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from common.clock import Clock, FakeClock, SystemClock, iso, local, parse_iso, parse_iso_or_none, spoken
-
-
-async def test_the_fake_clock_wakes_sleepers_in_order_each_at_its_own_moment() -> None:
-    clock = FakeClock()
-    start = clock.now()
-    woken: list[tuple[str, float]] = []
-
-    async def sleeper(name: str, seconds: float) -> None:
-        await clock.sleep(seconds)
-        woken.append((name, (clock.now() - start).total_seconds()))
-
-    async with asyncio.TaskGroup() as group:
-        for name, seconds in (("late", 30.0), ("early", 5.0), ("middle", 10.0)):
-            group.create_task(sleeper(name, seconds))
-        await clock.advance(12)
-        assert woken == [("early", 5.0), ("middle", 10.0)]
-        await clock.advance(20)
-    assert woken[-1] == ("late", 30.0)
-    assert (clock.now() - start).total_seconds() == 32.0
-
-
-async def test_a_sleeper_that_sleeps_again_is_woken_within_the_same_advance() -> None:
-    clock = FakeClock()
-    ticks = 0
-
-    async def tick() -> None:
-        nonlocal ticks
-        for _ in range(3):
-            await clock.sleep(1)
-            ticks += 1
-
-    async with asyncio.TaskGroup() as group:
-        group.create_task(tick())
-        await clock.advance(10)
-    assert ticks == 3
-
-
-async def test_a_cancelled_sleeper_does_not_disturb_the_others() -> None:
-    clock = FakeClock()
-    gone, stays = (asyncio.ensure_future(clock.sleep(seconds)) for seconds in (1, 2))
-    await asyncio.sleep(0)
-    gone.cancel()
-    await clock.advance(3)
-    assert gone.cancelled()
-    assert stays.done()
-    assert not stays.cancelled()
+from common.clock import FakeClock, SystemClock, iso, local, parse_iso, parse_iso_or_none, spoken
 
 
 @pytest.mark.parametrize(("passes_s", "ends"), [(4.9, False), (5.1, True)])
@@ -83,32 +36,6 @@ async def test_a_body_that_ends_in_time_is_not_disturbed_by_its_deadline() -> No
     with pytest.raises(TimeoutError):
         async with SystemClock().timeout(0.001):
             await asyncio.Event().wait()
-
-
-async def test_sleeping_for_nothing_only_yields() -> None:
-    clock = FakeClock()
-    before = clock.monotonic()
-    await clock.sleep(0)
-    await clock.sleep(-1)
-    assert clock.monotonic() == before
-
-
-def test_the_wall_clock_can_jump_while_monotonic_time_stays() -> None:
-    clock = FakeClock()
-    wall, mono = clock.now(), clock.monotonic()
-    clock.jump(-3600)
-    assert clock.now() - wall == timedelta(hours=-1)
-    assert clock.monotonic() == mono
-
-
-async def test_the_system_clock_tells_the_machines_time() -> None:
-    clock: Clock = SystemClock()
-    assert abs(clock.now().timestamp() - time.time()) < 5
-    assert clock.now().utcoffset() == timedelta(0)
-    before = clock.monotonic()
-    await clock.sleep(-1)
-    await clock.sleep(0.001)
-    assert clock.monotonic() > before
 
 
 @pytest.mark.parametrize(

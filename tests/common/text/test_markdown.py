@@ -7,9 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from common.text.markdown import Heading, close_code, in_code, outline, split_at, split_sections
-from tests.cpu_time import cpu_s, takes_less
 
-_MOST_TIMES = 12
 _LINES = st.lists(st.sampled_from(["```", "```py", "````", "~~~", "~~~~ ", "    ```", "```a```", "# x", "word", ""]))
 
 
@@ -93,24 +91,3 @@ def test_the_sections_of_a_page_joined_are_the_page(page: str) -> None:
 )
 def test_a_code_block_left_open_is_closed_by_its_own_fence(text: str, closed: str) -> None:
     assert close_code(text) == closed
-
-
-@pytest.mark.perf
-@pytest.mark.parametrize(
-    "lines",
-    [
-        ["```"] * 60_000,
-        ["```", *(["~~~~x"] * 60_000)],
-        [*("`" * length for length in range(700, 3, -1)), *(["#"] * 60_000)],
-    ],
-    ids=["fences", "open fences", "ever shorter fences"],
-)
-def test_a_page_costs_little_more_than_one_of_headings_of_the_same_length(lines: list[str]) -> None:
-    headings = ["# a"] * 60_000
-    assert takes_less(_MOST_TIMES * cpu_s(lambda: outline(headings), runs=3), lambda: outline(lines), runs=3)
-
-
-@pytest.mark.perf
-def test_the_cost_grows_no_faster_than_the_length_of_a_page() -> None:
-    short, long = ["# a"] * 15_000, ["# a"] * 60_000
-    assert takes_less(8 * cpu_s(lambda: outline(short), runs=3) + 0.05, lambda: outline(long), runs=3)

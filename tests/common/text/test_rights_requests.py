@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from common.text.rights_requests import also_asks_for_no_reply, may_be_rights_request
+from common.text.rights_requests import may_be_rights_request
 
 
 @pytest.mark.parametrize(
@@ -26,14 +26,6 @@ def test_it_sees_through_case_accents_width_and_scripts_that_it_has_no_words_of(
     assert may_be_rights_request(text)
 
 
-@pytest.mark.parametrize(
-    "text",
-    ["", "   ", "🙏🙏🙏", "@forget.me", "Slate hums all night.", "Which roof is louder in the rain, tin or slate?"],
-)
-def test_most_talk_passes_by(text: str) -> None:
-    assert not may_be_rights_request(text)
-
-
 def test_of_a_long_post_only_the_beginning_is_read() -> None:
     assert not may_be_rights_request("la " * 2_000 + "forget me")
 
@@ -48,22 +40,3 @@ def test_orders_to_a_model_and_questions_about_the_world_are_read_for_nothing(te
 @pytest.mark.parametrize("sign", ["'", "\u2019"])
 def test_words_that_an_apostrophe_joins_are_words_of_their_own(sign: str) -> None:
     assert may_be_rights_request(f"hm. Qu{sign}est-ce qui t{sign}a pouss\u00e9 \u00e0 m{sign}\u00e9crire ?")
-
-
-@pytest.mark.parametrize(
-    ("text", "wants_none"),
-    [
-        ("forget me and never reply", True),
-        ("delete my data and leave me alone", True),
-        ("Vergiss mich und antworte mir nie wieder", True),
-        ("Oublie-moi et ne me r\u00e9ponds plus", True),
-        ("\u8bf7\u5fd8\u8bb0\u6211\uff0c\u4e0d\u8981\u518d\u56de\u590d\u6211", True),
-        ("please forget my replies", False),
-        ("forget me, don't keep my replies", False),
-        ("delete everything, leave nothing of me", False),
-        ("Can you stop storing my data and forget me?", False),
-        ("forget me please. reply when it is done", False),
-    ],
-)
-def test_a_request_for_no_reply_is_seen_beside_one_to_be_forgotten(text: str, *, wants_none: bool) -> None:
-    assert also_asks_for_no_reply(text) == wants_none

@@ -19,7 +19,6 @@ from modules.services.agent.framing import Framer
 from modules.services.agent.skills.contracts import SKILL_CONTRACTS
 from modules.services.agent.skills.skills import Skills
 from soul.resources import SKILLS
-from tests.cpu_time import cpu_s
 
 _SKILLS = Skills.load(SKILLS, SKILL_CONTRACTS)
 _MARKS = ["<|im_start|>", "<|im_end|>", "[inst]", "[/inst]", "</s>", "<<sys>>", "<end_of_turn>", "</post-0a1b2c3d4e5f>"]
@@ -131,17 +130,6 @@ def test_no_mark_survives_however_it_is_nested(text: str) -> None:
 def test_nesting_without_end_is_taken_apart() -> None:
     text = "<|a" * 4000 + "|>" * 4000
     assert "<|" not in clean(text)
-
-
-@pytest.mark.perf
-def test_nesting_without_end_costs_a_moment() -> None:
-    assert cpu_s(lambda: clean("<|a" * 4000 + "|>" * 4000)) < 2
-
-
-@pytest.mark.perf
-def test_a_long_text_is_cleaned_quickly() -> None:
-    text = ("Ordinary words, 👩🏽‍💻 and <b>tags</b> [like] these | here. " * 400)[:20_000]
-    assert cpu_s(lambda: clean(text), runs=6) < 0.1
 
 
 def test_a_value_is_cleaned_at_every_depth() -> None:
