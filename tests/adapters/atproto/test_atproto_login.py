@@ -7,7 +7,6 @@ from dataclasses import replace
 import pytest
 
 from adapters.atproto.session import Stored
-from adapters.atproto.types import Actor
 from tests.adapters.atproto.atproto_town import AtprotoTown
 from tests.adapters.results import err, ok
 from town.atproto.faults import Fault
@@ -21,13 +20,6 @@ REFRESH = "com.atproto.server.refreshSession"
 def logins(town: AtprotoTown, name: str) -> int:
     """How many password logins the session file counts."""
     return len(town.client(name)._xrpc.keeper._file.load().logins)
-
-
-async def test_a_first_login_tells_who_we_are(town: AtprotoTown) -> None:
-    alice = town.client("alice")
-    assert (alice.did, alice.handle) == ("", "")
-    assert ok(await alice.authenticate()) == Actor(town.did("alice"), "alice.test")
-    assert (alice.did, alice.handle) == (town.did("alice"), "alice.test")
 
 
 async def test_the_next_process_goes_on_with_the_stored_session(town: AtprotoTown) -> None:
@@ -44,12 +36,6 @@ async def test_a_stored_session_that_has_ended_is_refreshed(town: AtprotoTown) -
     again = await town.logged_in("alice")
     ok(await again.get_timeline())
     assert logins(town, "alice") == 1
-
-
-async def test_the_session_after_a_refresh_is_the_one_stored(town: AtprotoTown) -> None:
-    alice = await town.logged_in("alice")
-    assert ok(await alice.ensure_session_or_reauth(margin_s=7201)) == "refreshed"
-    assert town.client("alice")._xrpc.keeper._file.load().session == alice._xrpc.keeper.session
 
 
 @pytest.mark.parametrize(
@@ -120,11 +106,6 @@ async def test_a_request_whose_session_cannot_be_restored_says_why(town: Atproto
     await town.clock.advance(91 * 86400)
     failed = err(await changed.create_post("hello?"))
     assert (failed.kind, failed.error) == ("auth", "Invalid identifier or password")
-
-
-async def test_a_wrong_password_is_an_auth_failure_in_the_services_words(town: AtprotoTown) -> None:
-    failed = err(await town.client("alice", password="wrong").authenticate())
-    assert (failed.kind, failed.status, failed.error) == ("auth", 401, "Invalid identifier or password")
 
 
 async def test_before_login_reads_that_need_none_work_and_writes_are_refused(town: AtprotoTown) -> None:

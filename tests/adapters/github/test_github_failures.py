@@ -93,15 +93,6 @@ async def test_a_read_without_a_sound_answer_is_sent_once_more(town: GitHubTown,
 
 
 @on_one_loop
-async def test_a_read_whose_answer_makes_no_sense_is_an_error_and_not_an_exception(
-    town: GitHubTown, ada: GitHub
-) -> None:
-    town.faults.arm(Fault("garbled"))
-    failed = err(await ada.get_repository(REPO))
-    assert failed == Err("could not read the repository ada/garden: GitHub's answer could not be read", "transient")
-
-
-@on_one_loop
 async def test_what_is_nested_too_deep_in_an_answer_costs_only_itself(
     town: GitHubTown, ada: GitHub, shared_server: SharedServer
 ) -> None:
@@ -139,17 +130,6 @@ async def test_whoever_gives_up_waiting_leaves_no_request_behind(town: GitHubTow
     ok(await ada.get_repository(REPO))
     # NOTE(self): the server may still hold the connection.
     await until(lambda: len(asyncio.all_tasks()) <= before + 1, what="the end of what served the request")
-
-
-@on_one_loop
-async def test_a_redirect_to_another_server_is_not_followed(town: GitHubTown, ada: GitHub) -> None:
-    for call in (ada.get_repository(REPO), ada.create_issue(REPO, "Beans", "…")):
-        town.faults.arm(Fault("elsewhere"))
-        failed = err(await call)
-        assert failed.kind == "invalid"
-        assert "another server" in failed.error
-    assert {seen.url.host for seen in town.seen} == {"127.0.0.1"}
-    assert len(town.seen) == 2
 
 
 @on_one_loop

@@ -14,6 +14,22 @@ from tests.adapters.space.scripted_room import ScriptedRoom, Visit, stay
 from tests.patience import until
 
 
+async def test_a_room_that_takes_us_and_says_nothing_is_left_after_fifteen_seconds() -> None:
+    async def silent(visit: Visit) -> None:
+        await visit.until_gone()
+
+    room = ScriptedRoom(silent, stay)
+    async with room.open():
+        member = Member(at(room.url))
+        async with running_client(member) as client:
+            await until(lambda: room.visits and room.visits[0].said)
+            await member.clock.advance(15.1)
+            await settled(member)
+            assert client.joins == 0
+            await member.clock.advance(6.1)
+            await until(lambda: client.is_active)
+
+
 async def test_a_room_that_went_away_without_a_word_is_noticed_by_its_silence() -> None:
     noticed = asyncio.Event()
 

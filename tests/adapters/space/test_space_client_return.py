@@ -13,7 +13,7 @@ from websockets.http11 import Request, Response
 from adapters.space.client import SpaceClient
 from common.clock import FakeClock
 from common.errors import StorageError
-from common.result import Err, Ok
+from common.result import ApiResult, Err, Ok
 from tests.adapters.space.running_member import Member, at, running_client, settled, sleeps
 from tests.adapters.space.scripted_room import AT, ScriptedRoom, Visit, stay
 from tests.loopback import held_port
@@ -79,6 +79,21 @@ async def test_two_messages_without_an_echo_and_we_come_in_anew() -> None:
     assert "it did not hear us" in member.told("Disconnected from agent space")
 
 
+async def test_an_invalid_join_is_told_with_the_rooms_own_words() -> None:
+    async def refuse(visit: Visit) -> None:
+        await visit.receive("join")
+        await visit.tell(type="error", message="Invalid join: the name host is taken")
+        await visit.socket.close(4003, "Invalid join message")
+
+    room = ScriptedRoom(refuse)
+    async with room.open():
+        member = Member(at(room.url))
+        async with running_client(member):
+            await until(lambda: member.told("The agent space will not have us; trying again in 5 minutes"))
+        told = member.told("The agent space will not have us; trying again in 5 minutes")
+        assert "the name host is taken" in told[0]
+
+
 @pytest.mark.parametrize("status", [401, 403])
 async def test_a_wrong_token_is_told_and_not_tried_again_and_again(status: int) -> None:
     asked = 0
@@ -126,6 +141,41 @@ async def test_stays_while_the_room_closes_and_says_what_is_left() -> None:
             assert len(room.visits) == 1
             await member.clock.advance(12.2)
             await until(lambda: client.is_active)
+
+
+async def test_looks_for_a_room_again_and_again_and_says_once_that_there_is_none() -> None:
+    room = ScriptedRoom(stay)
+    found: list[ApiResult[str]] = [Err("nobody advertises one", "not_found")] * 3
+
+    async def find() -> ApiResult[str]:
+        return found.pop(0) if found else Ok(room.url)
+
+    async with room.open():
+        member = Member(find, reconnect_interval_s=lambda: 100.0)
+        async with running_client(member) as client:
+            for seconds in (36.1, 120.1, 120.1):
+                await until(lambda: sleeps(member))
+                await member.clock.advance(seconds)
+            await until(lambda: client.is_active)
+    assert member.told("No agent space found") == ["nobody advertises one"]
+
+
+async def test_words_wait_through_a_short_loss_but_not_for_ever() -> None:
+    async def deaf(visit: Visit) -> None:
+        await visit.welcome()
+        await visit.receive("chat")
+        await visit.socket.close(4002)
+
+    room = ScriptedRoom(deaf)
+    async with room.open():
+        member = Member(at(room.url))
+        async with running_client(member) as client:
+            await until(lambda: client.is_active)
+            sent = await client.send_chat("one")
+            assert isinstance(sent, Ok)
+            await settled(member)
+            await member.clock.advance(60)
+            assert await client.delivered(sent.data) == Err("it could not be said within 60 s", "transient")
 
 
 async def test_whoever_waits_for_an_echo_is_told_when_the_program_stops() -> None:
