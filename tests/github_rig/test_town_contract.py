@@ -5,16 +5,14 @@ from __future__ import annotations
 import asyncio
 import json
 from base64 import b64encode
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
-import github
 import httpx
 import pytest
 import pytest_asyncio
-from github.GithubException import GithubException
 from starlette.routing import compile_path
 
 from common.clock import SystemClock
@@ -261,54 +259,6 @@ async def test_organisations_repositories_and_people_keep_githubs_contract(town:
     await town.ask("GET", "/search/issues?q=peas+repo:ada%2Fgarden+is:issue")
     await town.ask("GET", "/search/repositories?q=garden+org:lab")
     assert town.violations == []
-
-
-@pytest.fixture(scope="session")
-def emulator(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    rig.install()
-    with rig.emulated(tmp_path_factory.mktemp("emulator")) as url:
-        yield url
-
-
-def issues_and_pulls(url: str, full_name: str, tokens: tuple[str, str]) -> list[object]:
-    """What PyGithub sees of a course of issues, files, branches and a pull request, in any GitHub."""
-    options: dict[str, Any] = {"seconds_between_requests": 0, "seconds_between_writes": 0, "retry": None}
-    author, peer = (github.Github(base_url=url, auth=github.Auth.Token(token), **options) for token in tokens)
-    with author, peer:
-        repo = author.get_repo(full_name)
-        issue = repo.create_issue("Beans", body="Near the wall.")
-        issue.create_comment("Sown.")
-        issue.edit(state="closed")
-        seen: list[object] = [issue.title, issue.body, issue.state, [one.body for one in issue.get_comments()]]
-        head = repo.get_branch("main").commit.sha
-        repo.create_git_ref("refs/heads/soul/1-beans", head)
-        try:
-            repo.create_git_ref("refs/heads/soul/1-beans", head)
-        except GithubException as refused:
-            seen.append(refused.status)
-        repo.create_file("beans.md", "Sow", "Beans.\n", branch="soul/1-beans")
-        content = repo.get_contents("beans.md", ref="soul/1-beans")
-        assert not isinstance(content, list)
-        seen += [content.decoded_content, content.path]
-        pull = repo.create_pull("main", "soul/1-beans", title="Sow", body="Beans.")
-        seen += [pull.title, pull.state, pull.head.ref, pull.base.ref, pull.merged, pull.draft]
-        review = peer.get_repo(full_name).get_pull(pull.number).create_review(body="Good.", event="APPROVE")
-        seen += [review.state, [one.state for one in pull.get_reviews()]]
-        done = pull.merge(merge_method="squash")
-        after = repo.get_pull(pull.number)
-        return [*seen, done.merged, after.merged, after.state, [one.number for one in repo.get_pulls()]]
-
-
-@on_one_loop
-async def test_an_independent_emulator_answers_a_course_of_issues_and_pulls_alike(town: Town, emulator: str) -> None:
-    ada = town.network.find("ada")
-    assert ada
-    town.network.create_repo(ada, "demo", collaborators=["bea"])
-    await town.ask("PUT", "/repos/ada/demo/contents/README.md", {"message": "Begin", "content": "SGVsbG8K"}, status=201)
-    async with serve(github_app(town.network)) as url:
-        ours = await asyncio.to_thread(issues_and_pulls, url, "ada/demo", ("t-ada", "t-bea"))
-    theirs = await asyncio.to_thread(issues_and_pulls, emulator, "alice/demo", ("tok_alice", "tok_bob"))
-    assert ours == theirs
 
 
 @on_one_loop

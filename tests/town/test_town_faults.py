@@ -8,8 +8,6 @@ from collections.abc import Callable
 
 import httpx
 import pytest
-from atproto import AsyncClient
-from atproto import exceptions as ex
 
 from common.clock import iso
 from tests.patience import HANG_S, until
@@ -44,36 +42,6 @@ async def test_a_fault_answers_once_in_place_of_the_method(
     assert (answer.status_code, answer.json()["error"]) == (status, error)
     assert town.network.posts() == []
     assert (await town.post(CREATE, body(town, did), town.login(did))).status_code == 200
-
-
-async def test_a_rate_limited_answer_says_when_to_come_back(town: Town) -> None:
-    town.faults.arm(Fault("rate_limited", seconds=17))
-    answer = await town.get(DESCRIBE)
-    assert answer.headers["retry-after"] == "17"
-    assert answer.headers["ratelimit-remaining"] == "0"
-    assert int(answer.headers["ratelimit-reset"]) == int(town.clock.now().timestamp()) + 17
-
-
-async def test_a_bad_gateway_speaks_html(town: Town) -> None:
-    town.faults.arm(Fault("bad_gateway"))
-    answer = await town.get(DESCRIBE)
-    assert (answer.status_code, answer.headers["content-type"]) == (502, "text/html; charset=utf-8")
-    town.faults.arm(Fault("bad_gateway"))
-    client = AsyncClient(town.url)
-    with pytest.raises(ex.NetworkError):
-        await client.com.atproto.server.describe_server()
-    await client.request.close()
-
-
-@pytest.mark.parametrize(("kind", "posts"), [("lost_request", 0), ("lost_answer", 1)])
-async def test_a_lost_request_does_nothing_and_a_lost_answer_has_done_it(
-    town: Town, member: Member, kind: str, posts: int
-) -> None:
-    did = member("mara")
-    town.faults.arm(Fault("lost_request") if kind == "lost_request" else Fault("lost_answer"))
-    with pytest.raises(httpx.RemoteProtocolError):
-        await town.post(CREATE, body(town, did), town.login(did))
-    assert len(town.network.posts()) == posts
 
 
 async def test_a_hanging_answer_comes_in_its_own_time(town: Town) -> None:

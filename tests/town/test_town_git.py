@@ -6,9 +6,7 @@ import asyncio
 from base64 import b64encode
 from pathlib import Path
 
-import github
 import pytest
-from github.GithubException import GithubException
 
 from tests.patience import until
 from tests.town.github_place import GARDEN, GitHubPlace, needs_git
@@ -16,36 +14,6 @@ from town.github.faults import Fault
 from town.github.git_process import GitError, GitProcess
 
 pytestmark = needs_git
-
-
-async def test_a_file_is_written_read_changed_and_taken_away(place: GitHubPlace) -> None:
-    def course(client: github.Github) -> None:
-        repo = client.get_repo("ada/garden")
-        made = repo.create_file("beds/north.md", "Plan the bed", "Beans.\n")
-        assert len(made["commit"].sha) == 40
-        found = repo.get_contents("beds/north.md")
-        assert not isinstance(found, list)
-        assert (found.decoded_content, found.type, found.path) == (b"Beans.\n", "file", "beds/north.md")
-        repo.update_file("beds/north.md", "Peas are better", "Peas.\n", found.sha)
-        listed = repo.get_contents("beds")
-        assert isinstance(listed, list)
-        assert [(one.name, one.type) for one in listed] == [("north.md", "file")]
-        root = repo.get_contents("")
-        assert isinstance(root, list)
-        assert [(one.name, one.type) for one in root] == [("beds", "dir")]
-        with pytest.raises(GithubException) as late:
-            repo.update_file("beds/north.md", "Slugs", "Slugs.\n", found.sha)
-        assert late.value.status == 409
-        repo.delete_file("beds/north.md", "Bare earth", listed[0].sha)
-        commits = list(repo.get_commits())
-        assert [commit.commit.message for commit in commits] == ["Bare earth", "Peas are better", "Plan the bed"]
-        assert commits[1].author.login == "ada"
-        files = list(repo.get_commit(commits[1].sha).files)
-        assert [(file.filename, file.status, file.additions, file.deletions) for file in files] == [
-            ("beds/north.md", "modified", 1, 1)
-        ]
-
-    await place.use(course)
 
 
 async def test_of_many_who_create_one_branch_at_once_exactly_one_does(place: GitHubPlace) -> None:
@@ -68,35 +36,6 @@ async def test_of_many_who_change_one_file_at_once_exactly_one_does(place: GitHu
         *(place.ask("PUT", f"{GARDEN}/contents/claim.json", body(number)) for number in range(8))
     )
     assert sorted(answer.status_code for answer in answers) == [200, *[409] * 7]
-
-
-async def test_a_branch_is_found_moved_and_deleted(place: GitHubPlace) -> None:
-    first = await place.commit("one.md", "1")
-    second = await place.commit("two.md", "2")
-    await place.branch("soul/1-beans", first)
-
-    def course(client: github.Github) -> None:
-        repo = client.get_repo("ada/garden")
-        assert [branch.name for branch in repo.get_branches()] == ["main", "soul/1-beans"]
-        assert repo.get_branch("soul/1-beans").commit.sha == first
-        ref = repo.get_git_ref("heads/soul/1-beans")
-        ref.edit(second)
-        assert repo.get_branch("soul/1-beans").commit.sha == second
-        with pytest.raises(GithubException, match="fast forward"):
-            ref.edit(first)
-        ref.edit(first, force=True)
-        comparison = repo.compare("soul/1-beans", "main")
-        assert (comparison.status, comparison.ahead_by, [file.filename for file in comparison.files]) == (
-            "ahead",
-            1,
-            ["two.md"],
-        )
-        ref.delete()
-        with pytest.raises(GithubException, match="Reference does not exist"):
-            ref.delete()
-        assert [branch.name for branch in repo.get_branches()] == ["main"]
-
-    await place.use(course)
 
 
 @pytest.mark.parametrize(
@@ -160,28 +99,6 @@ async def test_who_may_not_push_writes_nothing(place: GitHubPlace) -> None:
         assert (await place.ask(method, path, sent, by="")).status_code == 401
     assert (await place.ask("DELETE", f"{GARDEN}/git/refs/heads/main")).status_code == 422
     assert [branch["name"] for branch in (await place.ask("GET", f"{GARDEN}/branches")).json()] == ["main"]
-
-
-async def test_git_clones_and_pushes_and_the_interface_shows_it(place: GitHubPlace) -> None:
-    await place.commit("README.md", "Hello.\n")
-    await place.git("clone", "--quiet", place.clone_url(), "work")
-    work = place.folder / "work"
-    assert (work / "README.md").read_text() == "Hello.\n"
-    await place.git("checkout", "--quiet", "-b", "task-1-beans", at=work)
-    (work / "beans.bin").write_bytes(bytes(range(256)) * 12_000)
-    await place.git("add", ".", at=work)
-    await place.git("commit", "--quiet", "-m", "Sow beans", at=work)
-    denied = await place.git("push", place.clone_url(), "task-1-beans", at=work, code=128)
-    assert "could not read Username" in denied
-    assert "denied to cy" in await place.git("push", place.clone_url("cy"), "task-1-beans", at=work, code=128)
-    # NOTE(self): a pack that is larger than http.postBuffer is sent in chunks, its length unknown.
-    await place.git("-c", "http.postBuffer=65536", "push", place.clone_url("bea"), "task-1-beans", at=work)
-    branch = (await place.ask("GET", f"{GARDEN}/branches/task-1-beans")).json()
-    assert branch["commit"]["commit"]["message"] == "Sow beans"
-    await place.git("push", place.clone_url("bea"), "--delete", "task-1-beans", at=work)
-    assert (await place.ask("GET", f"{GARDEN}/branches/task-1-beans")).status_code == 404
-    await place.git("clone", "--quiet", "--depth", "1", place.clone_url("ada"), "shallow")
-    assert (place.folder / "shallow/README.md").exists()
 
 
 async def test_what_is_private_cannot_be_cloned_by_others(place: GitHubPlace) -> None:

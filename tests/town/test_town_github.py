@@ -62,14 +62,6 @@ async def test_names_are_found_in_any_case(place: Place) -> None:
         assert (await place.ask("GET", path)).status_code == 200
 
 
-@pytest.mark.parametrize("token", ["", "t-nobody"], ids=["none", "unknown"])
-async def test_who_has_no_good_token_changes_nothing(place: Place, token: str) -> None:
-    answer = await place.ask("POST", ISSUES, {"title": "Beans"}, token=token)
-    told = {"": "Requires authentication", "t-nobody": "Bad credentials"}[token]
-    assert (answer.status_code, answer.json()["message"]) == (401, told)
-    assert place.repo.issues == {}
-
-
 async def test_nobody_may_come_without_saying_what_they_are(place: Place) -> None:
     answer = await place.http.get("/users/ada", headers={"user-agent": ""})
     assert answer.status_code == 403
@@ -102,21 +94,6 @@ async def test_a_text_may_be_so_long_and_no_longer(place: Place, name: str, most
     refused = await place.ask("POST", ISSUES, {**fields, name: "x" * (most + 1)})
     assert refused.status_code == 422
     assert refused.json()["errors"][0]["message"] == f"{name} is too long (maximum is {most} characters)"
-
-
-async def test_lists_come_in_pages_that_name_each_other(place: Place) -> None:
-    for _ in range(5):
-        await place.opened()
-    rels = {
-        page: set((await place.ask("GET", f"{ISSUES}?per_page=2&page={page}&direction=asc")).links)
-        for page in (1, 2, 3, 4)
-    }
-    forward, back = {"last", "next"}, {"first", "prev"}
-    assert rels == {1: forward, 2: forward | back, 3: back, 4: back}
-    second = (await place.ask("GET", f"{ISSUES}?per_page=2&direction=asc")).links["next"]["url"]
-    assert second.startswith(f"{place.url}{ISSUES}?")
-    assert [issue["number"] for issue in (await place.ask("GET", second)).json()] == [3, 4]
-    assert len((await place.ask("GET", f"{ISSUES}?per_page=0&page=none")).json()) == 5
 
 
 async def test_issues_can_be_sorted_by_their_last_change(place: Place) -> None:
@@ -164,27 +141,6 @@ async def test_whoever_listens_hears_what_happened(place: Place) -> None:
         Event("issue_changed", "Ada/garden", 1, "Ada"),
         Event("comment_deleted", "Ada/garden", 1, "Ada"),
     ]
-
-
-async def test_a_repository_that_moved_is_pointed_to(place: Place) -> None:
-    place.network.rename_repo(place.repo, "orchard")
-    for method, status in (("GET", 301), ("POST", 307)):
-        answer = await place.ask(method, f"{ISSUES}?state=all", {"title": "Pears"})
-        assert answer.status_code == status
-        assert answer.headers["location"] == f"{place.url}/repositories/{place.repo.id}/issues?state=all"
-    assert (await place.ask("GET", answer.headers["location"])).json() == []
-
-
-async def test_faults_are_armed_listed_and_cleared_over_http(place: Place) -> None:
-    armed = await place.ask("POST", "/town/faults", {"kind": "unavailable", "request": f"POST {ISSUES}"})
-    assert [fault["kind"] for fault in armed.json()["armed"]] == ["unavailable"]
-    assert (await place.ask("GET", ISSUES)).status_code == 200
-    assert (await place.ask("POST", ISSUES, {"title": "t"})).status_code == 503
-    assert (await place.ask("GET", "/town/faults")).json() == {"armed": []}
-    for nonsense in ({"kind": "earthquake"}, {"kind": "hang", "colour": "red"}):
-        assert (await place.ask("POST", "/town/faults", nonsense)).status_code == 400
-    await place.ask("POST", "/town/faults", {"kind": "hang"})
-    assert (await place.ask("DELETE", "/town/faults")).json() == {"armed": []}
 
 
 async def test_pages_show_what_was_written_as_text(place: Place) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import github
 import pytest
 
 from tests.town.github_place import GARDEN, GitHubPlace
@@ -43,33 +42,6 @@ async def test_reviewers_are_told_and_authors_of_what_became_of_it(place: GitHub
     assert await told(place, "bea") == [(1, "author")]
     seen = (await place.ask("GET", "/notifications", by="bea")).json()[0]
     assert (seen["subject"]["type"], seen["repository"]["full_name"]) == ("PullRequest", "ada/garden")
-
-
-async def test_notifications_are_read_and_put_away(place: GitHubPlace) -> None:
-    for number in range(3):
-        await place.ask("POST", ISSUES, {"title": f"Beans {number}", "body": "@bea"})
-        place.clock.jump(60)
-
-    def course(client: github.Github) -> None:
-        user = client.get_user()
-        assert not isinstance(user, github.NamedUser.NamedUser)
-        found = list(user.get_notifications())
-        assert [one.subject.title for one in found] == ["Beans 2", "Beans 1", "Beans 0"]
-        found[0].mark_as_read()
-        found[1].mark_as_done()
-        assert [one.subject.title for one in user.get_notifications()] == ["Beans 0"]
-        assert [(one.subject.title, one.unread) for one in user.get_notifications(all=True)] == [
-            ("Beans 2", False),
-            ("Beans 0", True),
-        ]
-
-    await place.use(course, by="bea")
-    since = "2026-01-05T00:00:00Z"
-    assert len(await told(place, "bea", f"?all=true&since={since}")) <= 2
-    assert (await place.ask("PUT", "/notifications", {}, by="bea")).status_code == 205
-    assert await told(place, "bea") == []
-    await place.ask("POST", f"{ISSUES}/1/comments", {"body": "@bea again"})
-    assert await told(place, "bea") == [(1, "mention")]
 
 
 async def test_a_poll_that_finds_nothing_new_is_free_and_none_is_missed(place: GitHubPlace) -> None:

@@ -25,34 +25,6 @@ def lab(place: GitHubPlace) -> None:
 
 
 @needs_git
-async def test_a_repository_grows_from_a_template(place: GitHubPlace, lab: None) -> None:
-    await place.commit("README.md", "Hello.\n")
-    await place.commit("docs/how.md", "So.\n")
-    place.repo.is_template = True
-
-    def course(client: github.Github) -> None:
-        template, org = client.get_repo("ada/garden"), client.get_organization("lab")
-        made = org.create_repo_from_template("www-lil-intdev-garden", template, description="Together")
-        assert (made.full_name, made.description) == ("lab/www-lil-intdev-garden", "Together")
-        assert made.permissions.push
-        content = made.get_contents("docs/how.md")
-        assert not isinstance(content, list)
-        assert content.decoded_content == b"So.\n"
-        assert [commit.commit.message for commit in made.get_commits()] == ["Initial commit"]
-        with pytest.raises(GithubException, match="already exists") as twice:
-            org.create_repo_from_template("www-lil-intdev-garden", template)
-        assert twice.value.status == 422
-        assert [repo.name for repo in org.get_repos()] == ["www-lil-intdev-garden"]
-        assert [one.login for one in me(client).get_orgs()] == ["lab"]
-
-    await place.use(course)
-    refused = await place.ask("POST", f"{GARDEN}/generate", {"owner": "lab", "name": "mine"}, by="cy")
-    assert refused.status_code == 403
-    place.repo.is_template = False
-    assert (await place.ask("POST", f"{GARDEN}/generate", {"owner": "lab", "name": "more"})).status_code == 422
-
-
-@needs_git
 async def test_of_many_who_make_one_workspace_at_once_exactly_one_does(place: GitHubPlace, lab: None) -> None:
     await place.commit("README.md", "Hello.\n")
     place.repo.is_template = True
@@ -81,28 +53,6 @@ async def test_who_is_invited_may_push_once_they_accept(place: GitHubPlace) -> N
     assert place.network.may_push(place.repo, place.network.find("cy"))
 
 
-async def test_labels_are_added_one_by_one_and_taken_away(place: GitHubPlace) -> None:
-    def course(client: github.Github) -> None:
-        repo = client.get_repo("ada/garden")
-        repo.create_label("plan", "00ff00", description="A plan")
-        with pytest.raises(GithubException, match="already_exists"):
-            repo.create_label("Plan", "00ff00")
-        issue = repo.create_issue("Beans", labels=["plan"])
-        issue.add_to_labels("plan:active", "help")
-        issue.remove_from_labels("help")
-        assert [label.name for label in issue.get_labels()] == ["plan", "plan:active"]
-        issue.set_labels("plan", "plan:complete")
-        assert [label.name for label in repo.get_issue(1).labels] == ["plan", "plan:complete"]
-        comment = issue.create_comment("Sown")
-        comment.edit("Sown twice")
-        comment.create_reaction("heart")
-        assert [one.body for one in issue.get_comments()] == ["Sown twice"]
-        assert comment.get_reactions()[0].content == "heart"
-
-    await place.use(course)
-    assert (await place.ask("POST", f"{GARDEN}/issues/1/labels", {"labels": ["x"]}, by="cy")).status_code == 403
-
-
 async def test_search_finds_by_words_and_qualifiers(place: GitHubPlace) -> None:
     for title, labels in (("Beans in a row", ["plan"]), ("Peas", ["plan"]), ("Beans again", [])):
         await place.ask("POST", f"{GARDEN}/issues", {"title": title, "labels": labels})
@@ -119,18 +69,3 @@ async def test_search_finds_by_words_and_qualifiers(place: GitHubPlace) -> None:
         assert [repo.full_name for repo in client.search_repositories("user:ada")] == ["ada/garden"]
 
     await place.use(course, by="cy")
-
-
-async def test_stars_and_follows_are_kept(place: GitHubPlace) -> None:
-    def course(client: github.Github) -> None:
-        user, repo, ada = me(client), client.get_repo("ada/garden"), client.get_user("ada")
-        assert not isinstance(ada, AuthenticatedUser)
-        user.add_to_starred(repo)
-        user.add_to_following(ada)
-        assert (user.has_in_starred(repo), user.has_in_following(ada)) == (True, True)
-        assert client.get_repo("ada/garden").stargazers_count == 1
-        user.remove_from_starred(repo)
-        user.remove_from_following(ada)
-        assert (user.has_in_starred(repo), user.has_in_following(ada)) == (False, False)
-
-    await place.use(course, by="bea")

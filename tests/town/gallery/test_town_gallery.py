@@ -127,20 +127,6 @@ async def test_what_there_is_not_is_not_found(gallery: httpx.AsyncClient, path: 
     assert (answer.status_code, answer.json()["code"], answer.json()["message"]) == (404, 404, "Not Found")
 
 
-async def test_faults_are_met_by_the_requests_they_are_meant_for(gallery: httpx.AsyncClient, faults: Faults) -> None:
-    faults.arm(Fault("rate_limited", "GET /v2/*", seconds=17))
-    assert (await gallery.get("/exhibition")).status_code == 200
-    limited = await gallery.get("/v2/blocks/5001")
-    assert (limited.status_code, limited.headers["retry-after"]) == (429, "17")
-    for kind, status in (("server_error", 500), ("bad_gateway", 502)):
-        await gallery.post("/town/faults", json={"kind": kind})
-        assert (await gallery.get("/v2/blocks/5001")).status_code == status
-    faults.arm(Fault("cut"))
-    with pytest.raises(httpx.RemoteProtocolError):
-        await gallery.get("/v2/blocks/5001")
-    assert (await gallery.get("/v2/blocks/5001")).status_code == 200
-
-
 async def test_a_hanging_gallery_answers_late(gallery: httpx.AsyncClient, faults: Faults) -> None:
     faults.arm(Fault("hang", seconds=60))
     with pytest.raises(httpx.ReadTimeout):

@@ -270,14 +270,6 @@ async def test_faults_can_be_set_and_cleared_over_http_by_who_has_the_key(base_u
     assert faults.armed == ()
 
 
-async def test_a_fault_for_two_requests_is_met_twice(client: AsyncOpenAI, faults: Faults) -> None:
-    faults.arm(Fault("unauthorized", times=2))
-    for _ in range(2):
-        with pytest.raises(openai.AuthenticationError):
-            await client.chat.completions.create(model="parrot", messages=HELLO)
-    assert (await client.chat.completions.create(model="parrot", messages=HELLO)).choices
-
-
 async def test_a_hang_ends_by_itself_in_a_bad_gateway(client: AsyncOpenAI, faults: Faults) -> None:
     faults.arm(Fault("hang", seconds=0.1))
     with pytest.raises(openai.InternalServerError):
