@@ -80,19 +80,3 @@ def test_resume_says_when_nothing_was_paused(home: Home, capsys: pytest.CaptureF
     capsys.readouterr()
     assert cli.run(["resume", *at]) == 0
     assert capsys.readouterr().out == "Going on: public acts may leave\n"
-
-
-@pytest.mark.parametrize("words", [("-h",), ("help",), ("--help",), ()])
-def test_help_is_found_however_one_asks(capsys: pytest.CaptureFixture[str], words: tuple[str, ...]) -> None:
-    assert cli.run(list(words)) == 0
-    out = capsys.readouterr().out
-    assert "  drafts  " in out
-    assert "..." not in out.partition("Commands:")[2]
-
-
-def test_help_of_a_command_has_plain_placeholders(capsys: pytest.CaptureFixture[str]) -> None:
-    for words in (["help", "drafts"], ["drafts", "-h"], ["help", "memory", "list"], ["talks", "-h"], ["why", "-h"]):
-        assert cli.run(words) == 0
-        out = capsys.readouterr().out
-        assert not set(out) & set("<>{}"), out
-        assert "list[" not in out

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import json
 import re
-import subprocess
 import sys
 from pathlib import Path
 
@@ -16,89 +15,10 @@ from soul.resources import template
 from tests import patience
 from tests.patience import HANG_S
 from tests.program import Ended, one_clear_line, soul, started, until
-from tests.running_town import KEY, PASSWORD, RunningTown, settings_of, write_home
+from tests.running_town import KEY, PASSWORD, RunningTown, settings_of
 from town.model.faults import Fault as MindFault
 
 SOUL = Path(sys.executable).with_name("soul")
-
-
-def test_version_loads_next_to_nothing() -> None:
-    done = subprocess.run(
-        [sys.executable, "-X", "importtime", SOUL, "--version"], check=True, capture_output=True, text=True
-    )
-    ours = {line.rsplit("|", 1)[1].strip() for line in done.stderr.splitlines() if line.startswith("import time:")}
-    heavy = {"asyncio", "email", "httpx", "openai", "pydantic", "rich", "ssl", "typer", "typing"}
-    assert "soul.cli" in ours
-    assert not ours & heavy
-
-
-def test_status_loads_neither_the_settings_model_nor_what_reads_the_arguments_of_all_commands(tmp_path: Path) -> None:
-    home = write_home(tmp_path / "rowan", "rowan", OWNER_BLUESKY_SOCIAL_HANDLE_DID="did:plc:owner")
-    done = subprocess.run(
-        [sys.executable, "-X", "importtime", SOUL, "status", "--json", "--home", home.root],
-        check=True,
-        capture_output=True,
-        text=True,
-    )
-    loaded = {line.rsplit("|", 1)[1].strip() for line in done.stderr.splitlines() if line.startswith("import time:")}
-    heavy = {
-        "asyncio",
-        "email",
-        "httpx",
-        "importlib.metadata",
-        "markdown_it",
-        "openai",
-        "pydantic",
-        "regex",
-        "rich",
-        "ssl",
-        "typer",
-    }
-    assert json.loads(done.stdout)["awake"] is False
-    assert "soul.commands.status" in loaded
-    assert not loaded & heavy
-
-
-@pytest.mark.slow
-async def test_a_life_that_only_reads_loads_nothing_of_what_thinking_and_looking_around_need(
-    running_town: RunningTown,
-) -> None:
-    home = running_town.make_home("rowan", SOUL_SPEED="1")
-    process = await asyncio.create_subprocess_exec(
-        *(sys.executable, "-X", "importtime", SOUL, "run", "--home", str(home.root)),
-        stdin=asyncio.subprocess.DEVNULL,
-        stdout=asyncio.subprocess.PIPE,
-        stderr=asyncio.subprocess.STDOUT,
-        limit=2**20,
-    )
-    try:
-        seen = await until(process, "On Bluesky as")
-    finally:
-        process.kill()
-        await process.communicate()
-    loaded = {line.rsplit("|", 1)[1].strip() for line in seen.splitlines() if line.startswith("import time:")}
-    later = {"PIL", "click", "cryptography", "genai_prices", "github", "obstore", "openai"}
-    assert {"soul.app", "httpx", "atproto_client.client.base"} <= loaded
-    assert loaded & (later | {"prompt_toolkit", "psycopg", "pygments.lexers", "zeroconf"}) == set()
-
-
-@pytest.mark.slow
-def test_no_provider_library_is_loaded_before_its_first_use() -> None:
-    script = "import sys, soul.app, town.atproto.service; print([m for m in ('openai', 'atproto') if m in sys.modules])"
-    done = subprocess.run([sys.executable, "-c", script], check=True, capture_output=True, text=True)
-    assert done.stdout.strip() == "[]"
-
-
-@pytest.mark.slow
-def test_the_sdk_leaves_its_lists_of_methods_unloaded_until_one_is_asked_for() -> None:
-    script = (
-        "import sys, adapters.atproto.client, adapters.atproto.xrpc as ours\n"
-        "from atproto_client import AsyncClient\n"
-        "listed = sys.modules['atproto_client.namespaces.async_ns']\n"
-        "print('AppNamespace' in vars(listed), hasattr(AsyncClient().app.bsky.feed, 'get_timeline'))"
-    )
-    done = subprocess.run([sys.executable, "-c", script], check=True, capture_output=True, text=True)
-    assert done.stdout.strip() == "False True"
 
 
 async def _init(root: Path, *lines: str, code: int = 0) -> str:

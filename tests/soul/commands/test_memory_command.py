@@ -12,7 +12,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from typer.testing import CliRunner
 
 from common.clock import FakeClock
 from common.errors import ConfigError, SoulError
@@ -21,8 +20,7 @@ from modules.runtime.database.file import reading
 from modules.runtime.database.schema import MIGRATIONS
 from modules.runtime.home import Home
 from modules.services.agent.memory.sqlite_store import SqliteMemories
-from modules.services.agent.memory.types import KINDS, NewMemory
-from soul.command_line import app
+from modules.services.agent.memory.types import NewMemory
 from soul.commands.memory import (
     run_memory_export,
     run_memory_import,
@@ -30,7 +28,6 @@ from soul.commands.memory import (
     run_memory_search,
     run_memory_show,
 )
-from soul.commands.options import MemoryKind
 from tests.known_profiles import set_profiles
 from tests.running_town import write_home
 
@@ -199,19 +196,3 @@ def test_all_of_it_works_while_the_soul_is_awake(home: Home, capsys: pytest.Capt
 def test_where_no_soul_has_lived_yet_the_owner_is_told_so(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match="There is no"):
         listed(make_home(tmp_path / "rowan"))
-
-
-def test_the_commands_are_there_with_their_options(home: Home) -> None:
-    assert [kind.value for kind in MemoryKind] == list(KINDS)
-    calls = (
-        ["list", "--kind", "lesson", "--kind", "person", "--since", "2026-01-06", "--json"],
-        ["search", "mends", "clocks", "--limit", "1", "--json"],
-    )
-    for call in calls:
-        result = CliRunner().invoke(app, ["memory", *call, "--home", str(home.root)])
-        assert [found["subject"] for found in json.loads(result.stdout)] == ["kit"]
-    shown = CliRunner().invoke(app, ["memory", "show", "2", "--home", str(home.root)])
-    assert shown.stdout.startswith("[2] person: kit")
-    copied = CliRunner().invoke(app, ["memory", "export", "--home", str(home.root)])
-    taken = CliRunner().invoke(app, ["memory", "import", "-", "--home", str(home.root)], input=copied.stdout)
-    assert taken.stdout.endswith("4 were known already\n")

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from common.clock import SystemClock
-from common.errors import NotWaiting, SoulError
+from common.errors import NotWaiting
 from common.redact import Redactor
 from modules.runtime.console import SilentConsole
 from modules.runtime.control import Control
@@ -24,7 +24,7 @@ from modules.services.outbox.bodies import PostBody
 from modules.services.outbox.outbox import Outbox
 from modules.services.outbox.types import Intent, Pacing, ProposedAction
 from soul.commands.owner_commands import OwnerCommands
-from soul.terminal.commands import Command, Commands
+from soul.terminal.commands import Commands
 from tests.patience import HANG_S
 from tests.program import one_clear_line, soul, started, until
 from tests.running_town import RunningSoul, RunningTown, awake, replying, write_home
@@ -157,25 +157,6 @@ async def test_a_draft_cannot_move_the_owners_cursor(home: Home) -> None:
     listed = await soul("drafts", "--home", str(home.root))
     assert "\x1b" not in listed.output
     assert "\u202e" not in listed.output
-
-
-async def _loud(rest: str) -> Sequence[str]:
-    if not rest:
-        raise SoulError("say something")
-    return [rest.upper()]
-
-
-async def test_slash_commands_are_found_by_name_and_listed_by_help() -> None:
-    commands = Commands([Command("loud WORDS", "says it loudly", _loud)])
-    assert await commands.answer("/loud  a kite ") == ["A KITE"]
-    assert await commands.answer("/LOUD x") == ["X"]
-    lines = await commands.answer("/help")
-    assert [line.split("  ")[1] for line in lines[:2]] == ["/help", "/loud WORDS"]
-    with pytest.raises(SoulError, match="say something"):
-        await commands.answer("/loud")
-    for unknown in ("/nothing", "/", "/loudly now"):
-        with pytest.raises(SoulError, match="There is no /"):
-            await commands.answer(unknown)
 
 
 def terminal_of(life: RunningSoul) -> Commands:

@@ -18,8 +18,6 @@ from modules.runtime.home import Home
 from modules.services.agent.memory.sqlite_store import SqliteMemories
 from modules.services.agent.memory.types import NewMemory
 from modules.services.agent.prompt.types import Audience
-from modules.services.commitments.queue import CommitmentQueue
-from modules.services.commitments.types import CommitmentRequest
 from soul.commands.prompt import run_prompt
 from tests.known_profiles import set_profiles
 from tests.running_town import write_home
@@ -70,18 +68,6 @@ def test_each_part_is_a_line_with_its_group_and_size(home: Home, capsys: pytest.
     assert [line.split("  ")[1] for line in lines[1:6]] == ["fixed"] * 4 + ["rarely new"]
     assert any(line.startswith("  room for about 19") for line in lines)
     assert files(home) == before
-
-
-def test_parts_are_named_in_plain_words(home: Home, capsys: pytest.CaptureFixture[str]) -> None:
-    CommitmentQueue(home.memory, SystemClock()).enqueue_commitment(
-        CommitmentRequest("post_bluesky", "A post about moss", "space://conversation/1", "I'll post it.", {}, "space")
-    )
-    run_prompt(home.root, "owner", as_json=False, text=False)
-    said = capsys.readouterr().out
-    assert "  what has its attention\n" in said
-    assert "the moment: time, place and model" in said
-    for name in ("PROSOCHE.md", "skills/core", "runtime", "static", "dynamic"):
-        assert name not in said
 
 
 def test_the_text_is_what_the_model_reads(home: Home, capsys: pytest.CaptureFixture[str]) -> None:

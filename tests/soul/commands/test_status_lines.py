@@ -67,38 +67,6 @@ def test_the_first_line_says_what_it_does(mode: str, said: str) -> None:
     assert first == f"rowan (@rowan.test) is {said}"
 
 
-def test_times_and_numbers_are_written_in_one_way_and_loops_are_told_by_what_they_do() -> None:
-    loops = [{"name": "expression-check", "nextAt": "2026-01-05T13:30:00.000Z", "lastOutcome": ""}]
-    loops.append(
-        {
-            "name": "heartbeat",
-            "nextAt": "2026-01-05T13:00:00.000Z",
-            "lastRanAt": "2026-01-05T11:30:00.000Z",
-            "lastOutcome": "1,233 posts",
-        }
-    )
-    status = _CALM | {
-        "awake": True,
-        "pid": 7,
-        "mode": "idle",
-        "loops": loops,
-        "pendingNotifications": 1234,
-        "promptNotes": ["PROSOCHE.md was cut"],
-        "lastDecision": {"at": "2026-01-05T11:00:00.000Z", "summary": "[space] Silent", "reason": "nothing to add"},
-    }
-    shown = "\n".join(status_lines("rowan", status, "Europe/Paris"))
-    for words in (
-        "as of 2026-01-05 13:00, process 7",
-        "1,234 posts",
-        "at 2026-01-05 12:00: Room: Silent",
-        "2026-01-05 14:30",
-        "at 2026-01-05 12:30: 1,233 posts",
-    ):
-        assert words in shown
-    for words in ("T12:", ".000Z", "PROSOCHE", "expression-check"):
-        assert words not in shown
-
-
 def test_what_goes_wrong_again_and_again_is_told_the_most_frequent_first() -> None:
     friction = [
         {"category": "social", "loop": "awareness", "count": 12},

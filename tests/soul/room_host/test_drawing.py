@@ -6,34 +6,16 @@ import asyncio
 from collections.abc import Sequence
 from datetime import UTC, datetime
 
-import pytest
-
 from adapters.space.types import Said
 from common.clock import FakeClock
 from soul.room_host.host_console import MOST_UNDRAWN, HostConsole
 from soul.room_host.roster import Roster
-from soul.room_host.rows import DRAWN_CHARS, Row, lines, plain_lines, said
+from soul.room_host.rows import DRAWN_CHARS, Row, plain_lines, said
 from soul.room_host.screen import OnLine
-from tests.cpu_time import cpu_s
 from tests.patience import until
 
 AT = "2026-01-05T12:00:00.000Z"
 NOON = datetime(2026, 1, 5, 12, 0, tzinfo=UTC)
-LONG = 100_000
-HOSTILE = {
-    "italics": "*a*\n",
-    "bold": "**a",
-    "ticks": "`",
-    "stars": "** ",
-    "words": "word ",
-    "flags": "\U0001f1e6",
-    "marks": "e\u0301",
-    "joined": "\U0001f469\u200d",
-    "escapes": "\x1b[",
-    "strings": "\x9d",
-    "cyrillic": "ж",
-    "jamo": "\u1100",
-}
 
 
 class SlowScreen:
@@ -54,29 +36,6 @@ class SlowScreen:
 
     async def run(self, on_line: OnLine, commands: Sequence[str] = ()) -> None:
         """Nobody types."""
-
-
-def drawn(content: str) -> float:
-    row = said("eve", content, NOON)
-    return cpu_s(lambda: (lines(row, 80), plain_lines(row)), runs=3)
-
-
-@pytest.mark.perf
-@pytest.mark.parametrize("kind", HOSTILE)
-def test_the_longest_chat_is_drawn_in_a_moment_whatever_it_is_made_of(kind: str) -> None:
-    unit = HOSTILE[kind]
-    assert drawn(unit * (LONG // len(unit))) < 0.2
-
-
-@pytest.mark.perf
-@pytest.mark.parametrize("kind", ["italics", "words"])
-def test_four_times_the_words_take_no_more_than_about_four_times_as_long(kind: str) -> None:
-    def wrapping(length: int) -> float:
-        row = Row(NOON, "said", (HOSTILE[kind] * length)[:length], "eve")
-        return cpu_s(lambda: lines(row, 80), runs=3)
-
-    short, long = (wrapping(length) for length in (10_000, 40_000))
-    assert long < 10 * short + 0.05
 
 
 def test_of_a_long_chat_the_beginning_is_drawn_and_how_much_more_was_said() -> None:
