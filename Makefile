@@ -72,7 +72,7 @@ test-interop: .venv/.dev ## rooms and members in JavaScript, and GitHub's own de
 test-crash: .venv/.dev ## kill -9, a hundred times
 	$(BIN)/python -m pytest -m crash -s
 
-test-security: .venv/.dev ## every attack, in full length: cost, manners, crafted posts, fetching, the sandbox
+test-security: .venv/.dev ## every attack, in full length: cost, crafted posts, fetching, the sandbox
 	bash .ci/need bubblewrap gcc libc6-dev git
 	SOUL_NEED_SANDBOX=1 BUDGET_DAYS=$(or $(BUDGET_DAYS),10000) \
 		STATE_FILES=$(or $(STATE_FILES),300) OWNER_READS=$(or $(OWNER_READS),60) $(BIN)/python -m pytest tests/security -m "not agentdojo" --timeout 900 $(SPREAD)

@@ -62,18 +62,6 @@ async def test_two_programs_end_their_talk_with_a_like_then_in_silence_and_ask_n
     assert len(running_town.texts("rowan")) == len(running_town.mind.asked) == 3
 
 
-async def test_after_twelve_turns_there_is_not_even_a_like(running_town: RunningTown) -> None:
-    home, robo = running_town.make_home("rowan", SOUL_SPEED="200"), label(running_town, "robo")
-    first, _ = running_town.network.post_as(robo, "Some thoughts about roofs.")
-    for subject in SUBJECTS:
-        uri, _ = running_town.network.post_as(robo, f"@rowan.test what about {subject * 4}?", reply_to_uri=first)
-    async with awake(home) as life:
-        await life.look()
-        (decision,) = await life.decisions()
-    assert decision.entry.reason.startswith("loop-thread-hard: ")
-    assert (running_town.mind.asked, running_town.texts("rowan"), running_town.likers(uri)) == ([], [], [])
-
-
 async def test_a_post_that_is_deleted_and_posted_again_is_liked_without_asking_the_model(
     running_town: RunningTown,
 ) -> None:
@@ -88,27 +76,6 @@ async def test_a_post_that_is_deleted_and_posted_again_is_liked_without_asking_t
     assert len(running_town.mind.asked) == len(running_town.texts("rowan")) == 1
     assert running_town.likers(again) == ["rowan.test"]
     assert reasons[-1] == "repost-sense: 1 reply already, the limit is 1"
-
-
-@pytest.mark.slow
-async def test_a_young_soul_lets_the_seventh_stranger_of_the_hour_wait_but_not_the_owner(
-    running_town: RunningTown,
-) -> None:
-    home = running_town.make_home("rowan", SOUL_SPEED="200")
-    running_town.mind.answer = wondering()
-    for subject in SUBJECTS[:8]:
-        running_town.network.post_as(
-            running_town.account(f"p-{subject}"), f"@rowan.test what do you make of {subject} roofs?"
-        )
-    async with awake(home) as life:
-        await awareness(life, 4)
-        accepted = (await life.app.services.outbox.counts())["pending"]
-        waiting = (await life.app.status_report.gather())["pendingNotifications"]
-        running_town.network.post_as(running_town.account("owner"), "@rowan.test and how are you?")
-        await life.app.scheduler.run_guarded("awareness")
-        assert (await life.app.services.outbox.counts())["pending"] == 7
-    assert (accepted, waiting) == (6, 2)
-    assert len(running_town.mind.asked) == 7
 
 
 @pytest.mark.slow
