@@ -177,6 +177,16 @@ async def test_a_refusal_for_good_fails_at_once_with_the_reason(running_outbox: 
     assert "Failed: post: bad | not a record" in running_outbox.messages()
 
 
+async def test_tries_that_always_get_lost_end_after_the_cap_with_the_reason(running_outbox: RunningOutbox) -> None:
+    running_outbox.service.faults.extend(["lost_request"] * (OUTBOX_MAX_ATTEMPTS + 1))
+    intent = await submit(running_outbox, post("lost"))
+    await running_outbox.drain(3 * HOUR, step_s=60)
+    after = await now_as(running_outbox, intent)
+    assert (after.state, after.attempts) == ("failed", OUTBOX_MAX_ATTEMPTS)
+    assert (after.error or "").startswith(f"gave up after {OUTBOX_MAX_ATTEMPTS} tries: no answer")
+    assert running_outbox.service.records == {}
+
+
 async def test_an_account_taken_down_stops_the_process_and_keeps_the_intent(running_outbox: RunningOutbox) -> None:
     running_outbox.service.faults.append("gone")
     intent = await submit(running_outbox, post("keep me"))
@@ -186,6 +196,21 @@ async def test_an_account_taken_down_stops_the_process_and_keeps_the_intent(runn
     assert (await now_as(running_outbox, intent)).state == "pending"
     await running_outbox.drain(60)
     assert (await now_as(running_outbox, intent)).state == "done"
+
+
+async def test_replies_die_after_six_hours_and_posts_after_a_day(running_outbox: RunningOutbox) -> None:
+    answer = await submit(running_outbox, reply(thread(1), "late"))
+    essay = await submit(running_outbox, post("late too"))
+    await running_outbox.sleep()
+    await running_outbox.clock.advance(7 * HOUR)
+    await running_outbox.wake()
+    report = await running_outbox.outbox.deliver_due()
+    assert (report.expired, report.done) == (1, 1)
+    assert [(await now_as(running_outbox, one)).state for one in (answer, essay)] == ["expired", "done"]
+    old = await submit(running_outbox, post("never"))
+    await running_outbox.clock.advance(25 * HOUR)
+    assert (await running_outbox.deliver(old.id)).state == "expired"
+    assert old.rkey not in running_outbox.service.records
 
 
 async def test_what_may_have_arrived_is_looked_for_before_it_is_given_up(running_outbox: RunningOutbox) -> None:
@@ -200,6 +225,23 @@ async def test_what_may_have_arrived_is_looked_for_before_it_is_given_up(running
     await running_outbox.outbox.deliver_due()
     assert (await now_as(running_outbox, arrived)).state == "done"
     assert (await now_as(running_outbox, lost)).state == "expired"
+
+
+@pytest.mark.slow
+async def test_lanes_keep_their_distance_and_replies_do_not_wait_behind_posts(running_outbox: RunningOutbox) -> None:
+    for number in range(2):
+        await submit(running_outbox, post(f"post {number}"))
+        await submit(running_outbox, reply(thread(number), f"reply {number}"))
+        await submit(running_outbox, like(thread(number)))
+    start = running_outbox.clock.monotonic()
+    times: dict[str, list[float]] = {"post": [], "reply": [], "like": []}
+    for _ in range(200):
+        await running_outbox.outbox.deliver_due()
+        for kind, moments in times.items():
+            done = [one for one in await running_outbox.outbox.recent(10) if one.state == "done" and one.kind == kind]
+            moments.extend([running_outbox.clock.monotonic() - start] * (len(done) - len(moments)))
+        await running_outbox.clock.advance(10)
+    assert times == {"reply": [0, 60], "post": [10, 1810], "like": [20, 70]}
 
 
 async def test_the_pace_holds_across_restarts(running_outbox: RunningOutbox) -> None:
