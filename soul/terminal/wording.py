@@ -11,6 +11,7 @@ _DOING = {
     "awareness": "answering on Bluesky",
     "github-experiences": "remembering what happened on GitHub",
     "expression-check": "thinking of something to post",
+    "message": "answering a direct message",
     "owner": "thinking about what you said",
     "reflection": "looking back on what it lived through",
     "sessions": "archiving what was said",

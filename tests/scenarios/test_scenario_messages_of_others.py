@@ -82,6 +82,7 @@ async def test_an_answer_that_was_accepted_before_a_crash_is_not_given_again_and
 
         def unsettle(connection: sqlite3.Connection) -> None:
             connection.execute("UPDATE direct_messages SET state = 'pending'")
+            connection.execute("DELETE FROM work")  # as in a home of an earlier version, which had none
 
         await soul.app.services.database.run(unsettle)
     ada.says("And where would it live?")
@@ -302,8 +303,8 @@ async def test_while_it_is_paused_or_without_budget_others_wait_and_nothing_is_l
         await look(soul)
         await look(soul)
         assert (ada.answers, running_town.mind.asked) == ([], [])
-        (warned,) = [line for _, line, _ in soul.console.lines if "Direct messages of others wait" in line]
-        assert "at least" in warned
+        (warned,) = [line for _, line, _ in soul.console.lines if "has to wait, for at least" in line]
+        assert "@ada.test" in warned
     async with awake(running_town.make_home("rebecca")) as soul:
         await look(soul)
         assert ada.answers == ["Cushion moss: it forgives."]

@@ -12,8 +12,8 @@ from common.redact import Redactor
 from common.settings import Settings
 from modules.lives.messages.handle_others import LOOP as OTHERS
 from modules.lives.messages.handle_others import OthersHandler
-from modules.lives.messages.loop import MessageLoop, MessageOthersLoop, MessageTalkLoop
-from modules.lives.messages.perceive import MessagePerceiver
+from modules.lives.messages.loop import MessageLoop, MessageTalkLoop
+from modules.lives.messages.perceive import BurstPerceiver, MessagePerceiver
 from modules.lives.messages.respond import MessageResponder
 from modules.lives.messages.respond_others import OthersResponder
 from modules.lives.messages.state import MessageState
@@ -30,12 +30,13 @@ from modules.services.agent.turn_services import TurnServices
 from modules.services.experiences.log import ExperienceLog
 from modules.services.outbox.outbox import Outbox
 from modules.services.outbox.rules.etiquette import Etiquette
-from modules.services.outbox.rules.waits import Waits
 from modules.services.peers.accounts import Relationships
 from modules.services.rights.answering import PersonRequests
 from modules.services.rights.forgotten import ForgottenPeople
 from modules.services.rights.preferences import Preferences
 from modules.services.rights.requests import ForgetRequests
+from modules.services.work.loop import WorkLoop, build_work_loop
+from modules.services.work.table import WorkTable
 from modules.services.work.turns import PersonTurns
 
 
@@ -53,6 +54,7 @@ class MessageServices(Protocol):
     redactor: Redactor
     skills: Skills
     atproto: Atproto
+    work: WorkTable
     outbox: Outbox
     etiquette: Etiquette
     preferences: Preferences
@@ -99,8 +101,8 @@ def message_loops(
 
 def _others_loop(
     services: MessageServices, turn_services: TurnServices, requests: PersonRequests, state: MessageState
-) -> MessageOthersLoop:
-    clock, pace, speed = services.clock, services.pace, MESSAGES_INTERVAL_MS / services.pace.messages_ms
+) -> WorkLoop:
+    clock, speed = services.clock, services.settings.soul_speed
     responder = OthersResponder(
         me=services.me,
         prompter=turn_services.prompter,
@@ -120,9 +122,8 @@ def _others_loop(
         relationships=services.relationships,
         experiences=services.experiences,
         turns=PersonTurns(clock, speed, journal=services.journal, loop=OTHERS, about="direct messages"),
-        journal=services.journal,
         clock=clock,
         speed=speed,
     )
-    waits = Waits(clock, pace.messages_ms / 1000)
-    return MessageOthersLoop(pace, handler, waits, services.journal, services.attention, services.control.standing)
+    perceiver = BurstPerceiver(state, services.work, services.etiquette, clock, speed)
+    return build_work_loop(services, (handler,), (perceiver,), name=OTHERS, every_ms=MESSAGES_INTERVAL_MS)

@@ -12,11 +12,12 @@ from common.settings import MessagesFrom
 from common.text.closings import is_emoji_only, is_low_value_closing
 from common.text.injections import gives_orders
 from modules.lives.messages.policy import is_too_old
-from modules.lives.messages.types import Burst, MessageDisposition
+from modules.lives.messages.types import Burst
 from modules.services.outbox.rules.types import ReplyAdvice
 from modules.services.rights.policy import may_stand_in_prompt
 from modules.services.rights.preferences import UNREADABLE_S
 from modules.services.rights.types import Preference
+from modules.services.work.types import Disposition
 
 QUIET = timedelta(seconds=30)
 """So long nobody wrote in a conversation before it is answered: what comes in a burst gets one answer."""
@@ -71,36 +72,36 @@ class Standing:
     has_answered: bool = False
 
 
-def verdict_on(burst: Burst, standing: Standing, now: datetime) -> MessageDisposition | None:
+def verdict_on(burst: Burst, standing: Standing, now: datetime) -> Disposition | None:
     """Return what becomes of a burst without a model; None where it is to be answered. The first rule decides."""
     if is_too_old(burst.newest.sent_at, now):
-        return MessageDisposition("dropped", "it has waited for more than a day; an answer would come too late")
+        reason = "it has waited for more than a day; an answer would come too late"
+        return Disposition("dropped", "too-late", reason)
     if standing.preference is None and not standing.is_muted:
-        return MessageDisposition("later", "what the author allows could not be read", retry_in_s=UNREADABLE_S)
-    if silent := _why_silent(burst, standing):
-        return MessageDisposition("silent", silent)
+        return Disposition("later", "preference", "what the author allows could not be read", UNREADABLE_S)
+    if silent := _silence(burst, standing):
+        return silent
     if standing.advice.act == "free":
         return None
     act, advice = _STATE_OF_ADVICE[standing.advice.act], standing.advice
-    return MessageDisposition(act, advice.reason, retry_in_s=advice.retry_in_s)
+    return Disposition(act, "etiquette", advice.reason, advice.retry_in_s)
 
 
-def _why_silent(burst: Burst, standing: Standing) -> str:
-    """Why there is no answer, whatever the rules of the outbox say; "" if there may be one."""
+def _silence(burst: Burst, standing: Standing) -> Disposition | None:
+    """Return why there is no answer, whatever the rules of the outbox say; None if there may be one."""
     texts = [message.text for message in burst.messages]
     rules = (
-        (standing.is_muted, "the owner muted the author"),
-        (not may_stand_in_prompt(standing.preference), "the author denies that their words stand in a prompt"),
-        (any(map(gives_orders, texts)), "the message orders us to put our instructions aside"),
-        (standing.has_answered and all(map(_only_closes, texts)), "the message only closes the talk"),
+        (standing.is_muted, "muted", "the owner muted the author"),
+        (
+            not may_stand_in_prompt(standing.preference),
+            "preference",
+            "the author denies that their words stand in a prompt",
+        ),
+        (any(map(gives_orders, texts)), "orders", "the message orders us to put our instructions aside"),
+        (standing.has_answered and all(map(_only_closes, texts)), "closing", "the message only closes the talk"),
     )
-    return next((reason for applies, reason in rules if applies), "")
+    return next((Disposition("silent", code, reason) for applies, code, reason in rules if applies), None)
 
 
 def _only_closes(text: str) -> bool:
     return is_low_value_closing(text) or is_emoji_only(text)
-
-
-def is_settled(disposition: MessageDisposition) -> bool:
-    """Return whether nothing of a burst goes on waiting."""
-    return disposition.act in {"answered", "silent", "dropped"}

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from common.clock import Clock, local, spoken
 from common.facts import MessageFacts, SaidLine
 from common.provenance import Provenance
-from modules.lives.messages.types import Burst, Line, MessageDisposition, MessageTurn
+from modules.lives.messages.types import Burst, Line, MessageTurn
 from modules.runtime.llm.types import Importance, Message
 from modules.services.agent.framing import Framer
 from modules.services.agent.identity.identity import Me
@@ -23,6 +23,7 @@ from modules.services.agent.tools.types import Turn
 from modules.services.agent.turn.loop import TurnResult
 from modules.services.agent.turn.runner import TurnRunner
 from modules.services.peers.accounts import Relationships
+from modules.services.work.types import Disposition
 
 TOOLS = ("message_answer", "message_silence")
 
@@ -43,7 +44,7 @@ class OthersResponder:
     clock: Clock
     rng: random.Random
 
-    async def answer_burst(self, burst: Burst, earlier: Sequence[Line], importance: Importance) -> MessageDisposition:
+    async def answer_burst(self, burst: Burst, earlier: Sequence[Line], importance: Importance) -> Disposition:
         """Return what the model chose.
 
         Raises:
@@ -112,15 +113,15 @@ class OthersResponder:
         )
 
 
-def disposition_of(turn_result: TurnResult) -> MessageDisposition:
+def disposition_of(turn_result: TurnResult) -> Disposition:
     """What the turn came to: the act of the tool that ended it, or `undecided` when none did."""
     for _, result in reversed(turn_result.calls):
         if result.ends_turn:
             data = result.data
             reason, held = str(data.get("reason", "")), bool(data.get("held", False))
-            impression = data.get("impression", "")
-            return MessageDisposition(data["act"], reason, data.get("intent_id"), held=held, impression=impression)
-    return MessageDisposition("undecided", f"the model chose nothing that works ({turn_result.stopped})")
+            impression, intent_id = data.get("impression", ""), data.get("intent_id")
+            return Disposition(data["act"], "chosen", reason, intent_id=intent_id, held=held, impression=impression)
+    return Disposition("undecided", "no-choice", f"the model chose nothing that works ({turn_result.stopped})")
 
 
 def _facts(burst: Burst, earlier: Sequence[Line]) -> MessageFacts:

@@ -93,6 +93,13 @@ class MessageState:
 
         return await self._database.run(read)
 
+    async def burst(self, talk_id: str, up_to: str) -> Burst | None:
+        """What waits in a conversation, up to the revision `up_to`; None if nothing does."""
+        for found in await self.bursts():
+            if found.talk.id == talk_id and (said := tuple(one for one in found.messages if one.rev <= up_to)):
+                return Burst(found.talk, said)
+        return None
+
     async def said_by(self, talk: Talk, most: int) -> list[Line]:
         """The newest `most` messages of the other one in a conversation, oldest first."""
         said = await self._database.run(lambda connection: messages.said_in(connection, talk.id, most))

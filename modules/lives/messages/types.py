@@ -7,9 +7,11 @@ from dataclasses import dataclass, field
 from typing import Literal, Protocol
 
 from adapters.atproto.types import Actor
-from common.impression import Impressed
 from modules.services.inbox.messages import Talk, WaitingMessage, message_name
 from modules.services.outbox.bodies import DirectMessageBody
+
+MESSAGE = "message"
+"""The kind of the rows of work: one for each conversation in which others wait for an answer."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,20 +101,6 @@ class MessageTurn:
 
 Reach = Literal["all", "requests", "none"]
 """What of somebody's messages is read: all, what may be a request about their own data, or nothing."""
-
-MessageAct = Literal["answered", "silent", "later", "dropped", "undecided"]
-
-
-@dataclass(frozen=True, slots=True)
-class MessageDisposition:
-    """What became of a burst, and why; `later` means in `retry_in_s` seconds. `impression`: what it left us with."""
-
-    act: MessageAct
-    reason: str = ""
-    intent_id: str | None = None
-    held: bool = False
-    retry_in_s: float = 0.0
-    impression: Impressed = ""
 
 
 @dataclass(frozen=True, slots=True)

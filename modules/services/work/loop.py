@@ -114,11 +114,12 @@ class WorkLoop(Loop):
             except BudgetExceeded as error:
                 pause_s = min(error.retry_after or _LONGEST_ECONOMY_S, _LONGEST_ECONOMY_S)
                 self._economy[item.importance] = self.clock.monotonic() + pause_s
-                await self._put_off(item, pause_s, error)
+                await self._warn(handler, item, f", for at least {max(1, round(pause_s / 60))} min: {error}")
             except Transient as error:
                 pause_s = min(_PAUSE_S / self.speed * 2 ** self._failures[item.id], _LONGEST_PUT_OFF_S)
                 self._failures[item.id] += 1
-                await self._put_off(item, max(pause_s, error.retry_after or 0.0), error)
+                await self.table.put_off(item, max(pause_s, error.retry_after or 0.0), counts=False)
+                await self._warn(handler, item, f": {error}")
             else:
                 await self._conclude(handler, item, disposition)
                 settled += disposition.settles
@@ -202,11 +203,11 @@ class WorkLoop(Loop):
             )
         )
 
-    async def _put_off(self, item: WorkItem, pause_s: float, error: Exception) -> None:
-        """The world or the budget is briefly unable: no try is counted."""
-        await self.table.put_off(item, pause_s, counts=False)
-        summary = f"{item.kind} {item.key} has to wait: {error}"
-        await self.journal.record(Entry("error", self.name, summary, line="warn", trigger_uri=item.cause_id))
+    async def _warn(self, handler: Handler, item: WorkItem, why: str) -> None:
+        """Tell that the world or the budget is briefly unable."""
+        summary = f"{handler.summary(item, Disposition('later', 'unable'))}{why}"
+        dids = (item.author,) if item.author else ()
+        await self.journal.record(Entry("error", self.name, summary, "warn", trigger_uri=item.cause_id, dids=dids))
 
     async def _next_in_s(self) -> float | None:
         """Seconds until the next row is due; None if the next interval is soon enough."""

@@ -137,7 +137,8 @@ class Handler(Protocol):
 
     def summary(self, item: WorkItem, disposition: Disposition) -> str:
         """Return what the journal says of a disposition, without its reason."""
-        return f"{item.kind} {item.key}: {disposition.act}{'; waits for your yes' if disposition.held else ''}"
+        did = "has to wait" if disposition.act == "later" else disposition.act
+        return f"{item.kind} {item.key}: {did}{'; waits for your yes' if disposition.held else ''}"
 
 
 class Perceiver(Protocol):
