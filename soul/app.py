@@ -13,7 +13,9 @@ from common.errors import DiskFull
 from common.redact import Redactor
 from common.settings import Settings
 from modules.lives.bluesky.loop import AWARENESS, OutboxLoop
+from modules.lives.tasks.life import TASKS
 from modules.lives.workspaces.life import workspace_loops
+from modules.lives.workspaces.loop import AGAIN_AFTER_TASK_S, PLAN_AWARENESS
 from modules.runtime.console import Console
 from modules.runtime.control import Control
 from modules.runtime.control_watch import StandingChecked
@@ -27,6 +29,7 @@ from modules.runtime.scheduler.types import Loop
 from modules.runtime.stages import Stage, Stages
 from modules.runtime.status import StatusBoard
 from modules.runtime.version_check import VersionLoop
+from modules.services.claims.offers import TaskEnded, TaskOffered
 from modules.services.outbox.account import log_in, settle_account
 from modules.services.peers.github_account import warn_of_account
 from modules.services.peers.histories_loop import build_histories_loop
@@ -89,6 +92,9 @@ class App:
         )
         self.owner = lives.turn_services.owner_talk(self._situation)
         services.events.subscribe(LoopsChanged, lambda _: self.status.changed())
+        services.events.subscribe(TaskOffered, lambda _: self.scheduler.bring_forward(TASKS))
+        again_s = AGAIN_AFTER_TASK_S / services.settings.soul_speed
+        services.events.subscribe(TaskEnded, lambda _: self.scheduler.bring_forward(PLAN_AWARENESS, again_s))
         services.events.subscribe(StandingChecked, lambda _: self.stages.reach(Stage.CHECKED))
 
     async def wake(self, *, take_over: bool = False) -> None:
@@ -173,7 +179,8 @@ class App:
             lives.work,
             lives.space.loop,
             *(build_histories_loop(services), *lives.github.loops()),
-            *workspace_loops(services, services.integrations),
+            *workspace_loops(services, services.integrations, lives.claims, lives.tasks.can_do),
+            *([lives.tasks.loop] if services.github.configured else []),
             *([self._version_loop()] if services.settings.version_check_url else []),
             *loops_for_messages(
                 services, lives.turn_services, lives.requests, lambda: self.owner, lambda: phone_commands(self)

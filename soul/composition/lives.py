@@ -14,11 +14,14 @@ from modules.lives.growth.life import build_growth_life
 from modules.lives.growth.types import Reflected
 from modules.lives.rituals.life import RitualLife
 from modules.lives.space.life import build_space_life, space_services
+from modules.lives.tasks.documents.build import build_document_work
+from modules.lives.tasks.life import build_task_life
 from modules.runtime.control_watch import ControlLoop
 from modules.services.agent.attention_list import AttentionList, waiting_drafts
 from modules.services.agent.identity.keeper import SelfChanged
 from modules.services.agent.tools.registry import Registry
 from modules.services.agent.turn_services import TurnServices
+from modules.services.claims.build import build_claims
 from modules.services.commitments.build import build_commitment_loop, build_commitment_writer, open_commitment_queue
 from modules.services.commitments.due import DueCommitments
 from modules.services.commitments.events import CommitmentAbandoned, CommitmentsReady
@@ -75,6 +78,9 @@ class Lives:
         self.work = build_work_loop(
             services, (self.growth.handler, *self.rituals.handlers), (self.growth.perceiver, self.rituals.perceiver)
         )
+        self.claims = build_claims(services)
+        workers = (build_document_work(services, services.trust),)
+        self.tasks = build_task_life(services, self.claims, workers, services.integrations.mute_reason)
         self.control_watch = build_control_watch(services)
         self.owner_follow = OwnerFollow(services)
         self.subscriptions = ActivitySubscriptions(services)

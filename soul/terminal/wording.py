@@ -26,7 +26,7 @@ _LOOPS = {
     "github-awareness": "looks at GitHub",
     "github-experiences": "remembers what happened on GitHub",
     "plan-awareness": "looks at the plans of its workspaces",
-    "task-sweep": "takes back the tasks of those who are gone",
+    "tasks": "does a task of a plan",
     "expression-check": "thinks of a post",
     "work": "does what has come due",
     "session-refresh": "renews its login",

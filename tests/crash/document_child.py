@@ -16,9 +16,9 @@ from random import Random
 from adapters.github.client import GitHub
 from adapters.github.types import Repo
 from common.redact import Redactor
-from modules.lives.workspaces.documents.compose import DocumentWriter
-from modules.lives.workspaces.documents.work import DocumentWork
-from modules.lives.workspaces.types import FoundPlan, HeldTask, Opened
+from modules.lives.tasks.documents.compose import DocumentWriter
+from modules.lives.tasks.documents.work import DocumentWork
+from modules.lives.tasks.types import HeldTask, Opened
 from modules.runtime.console import SilentConsole
 from modules.runtime.database.schema import MIGRATIONS
 from modules.runtime.journal.journal import Journal
@@ -32,12 +32,13 @@ from modules.services.claims.leases import Lease
 from modules.services.outbox.outbox import Outbox
 from modules.services.outbox.senders.github_build import github_senders
 from modules.services.outbox.types import Pacing
+from modules.services.plans.types import FoundPlan
 from tests.adapters.results import ok
 from tests.crash.crash_child import MortalDatabase
 from tests.crash.lives import live_on_request, say
 from tests.hasty_clock import HastyClock
 from tests.loopback import to_loopback
-from tests.modules.lives.workspaces.documents.workplace import PLAN
+from tests.modules.lives.tasks.documents.workplace import PLAN
 from tests.shipped_skills import SHIPPED, phrase
 from tests.trusting import identity_of, trust_without_owner
 

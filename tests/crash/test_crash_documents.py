@@ -18,7 +18,7 @@ from tests.adapters.results import ok
 from tests.children import child_of
 from tests.crash.crash_rig import Moment, Nursery, Watch, kill
 from tests.loopback import to_loopback
-from tests.modules.lives.workspaces.documents.workplace import DOCUMENT, PLAN
+from tests.modules.lives.tasks.documents.workplace import DOCUMENT, PLAN
 from tests.modules.runtime.llm.scripted_model import says, serving
 from tests.town.github_place import needs_git
 from town.github.limits import Meter

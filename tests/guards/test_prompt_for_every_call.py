@@ -22,7 +22,7 @@ ASKS = {
     "modules/services/agent/one_sentence.py",
     "modules/services/agent/verdicts.py",
     "modules/lives/rituals/writing.py",
-    "modules/lives/workspaces/documents/compose.py",
+    "modules/lives/tasks/documents/compose.py",
     "modules/services/plans/compose.py",
     "modules/services/plans/missing.py",
     "modules/services/plans/work_request.py",

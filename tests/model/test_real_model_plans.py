@@ -12,8 +12,8 @@ from random import Random
 import pytest
 
 from adapters.github.types import Repo
-from modules.lives.workspaces.documents.check import MOST_CHARS
-from modules.lives.workspaces.documents.compose import DocumentRequest, DocumentWriter
+from modules.lives.tasks.documents.check import MOST_CHARS
+from modules.lives.tasks.documents.compose import DocumentRequest, DocumentWriter
 from modules.runtime.llm.gateway import LLMGateway
 from modules.services.plans.compose import MOST_TASKS, PlanComposer, PlanRequest, SourceIssue
 from modules.services.plans.docs_tasks import ensure_docs_tasks

@@ -22,6 +22,7 @@ from modules.runtime.console import SilentConsole
 from modules.runtime.home import Home
 from modules.runtime.journal.types import StoredEntry
 from modules.runtime.scheduler.types import Outcome
+from modules.services.claims.offers import TaskEnded, TaskOffered
 from soul.app import App, open_soul
 from soul.commands.run import phone_commands
 from tests.kept_prompts import KeptPrompts
@@ -50,14 +51,15 @@ _SELDOM_S = {
     "heartbeat": 12 * HOUR_S,
     "sessions": 12 * HOUR_S,
     "plan-awareness": 6 * HOUR_S,
+    "tasks": 6 * HOUR_S,
     "messages": 6 * HOUR_S,
     "message-talk": 6 * HOUR_S,
     "message-others": 6 * HOUR_S,
 }
 _FIRST_S = {"peers": MINUTE_S, "engagement": 30 * MINUTE_S, "messages": MINUTE_S}
 _AFTER_A_MESSAGE_S = {"message-talk": 2.0, "message-others": 40.0}
-_WAITS_FOR_GITHUB = frozenset(["plan-awareness"])
-_TELLS_WHEN = frozenset(["plan-awareness", "message-others"])
+_WAITS_FOR_GITHUB = frozenset(["tasks"])
+_TELLS_WHEN = frozenset(["tasks", "message-others"])
 """Loops that run again when they say."""
 _JOURNAL_ROWS = 100_000
 OLD = timedelta(days=40)
@@ -154,6 +156,9 @@ class DaysSoul:
         for name, seconds in _SELDOM_S.items():
             if name in loops:
                 self._plan(name, _FIRST_S.get(name, seconds) * self._town.rng.uniform(0.9, 1.1))
+        events = self._app.services.events
+        events.subscribe(TaskOffered, lambda _: self._plan("tasks", MINUTE_S))
+        events.subscribe(TaskEnded, lambda _: self._plan("plan-awareness", MINUTE_S))
         for name, seconds in (("awareness", 1.0), ("expression-check", MINUTE_S), ("outbox", 1.0)):
             self._plan(name, seconds)
 

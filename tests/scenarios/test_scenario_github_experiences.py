@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator, Callable
 import pytest
 
 from modules.lives.github.experiences import GitHubExperienceLoop
-from modules.lives.workspaces.claim import ClaimStep
+from modules.lives.tasks.handle import CLAIM
 from modules.runtime.journal.types import Entry
 from modules.services.agent.memory.types import Memory
 from modules.services.outbox.github_bodies import IssueBody, PullRequestBody
@@ -184,9 +184,7 @@ async def test_a_workspace_that_was_joined_and_claims_that_were_won_or_lost_are_
         ).code == "exists"
         for act, about in (("claim-won", "task@1"), ("claim-lost", "task@0"), ("claim-lost", "task@0")):
             data = {"act": act, "repo": "acme/www-lil-intdev-site", "about": about}
-            await services.journal.record(
-                Entry("life", ClaimStep.name, f"The narrow layout and its menu: {act}", data=data)
-            )
+            await services.journal.record(Entry("life", CLAIM, f"The narrow layout and its menu: {act}", data=data))
         kept = await remember(soul, 3)
     assert sorted(one.tags[1] for one in kept if one.kind == "episode") == [
         "claim lost",

@@ -13,11 +13,10 @@ from modules.runtime.journal.types import Entry
 
 @dataclass(frozen=True, slots=True)
 class CycleReport:
-    """What came of a cycle: the poll as its steps left it, their notes, and whether the next one begins soon."""
+    """What came of a cycle: the poll as its steps left it, and their notes."""
 
     poll: Poll
     notes: tuple[str, ...] = ()
-    runs_again: bool = False
 
 
 class Cycle:
@@ -31,17 +30,15 @@ class Cycle:
     async def run(self, poll: Poll) -> CycleReport:
         """Run each step once, until one ends the cycle. Raises `Fatal` and `Transient` as the steps do."""
         notes: list[str] = []
-        runs_again = False
         for step in self._steps:
             if step.acts and not self._is_idle():
                 continue
             result = await self._run_step(step, poll if step.sees_finished else poll.unfinished)
             poll = poll.without(result.closed)
             notes += [result.note] if result.note else []
-            runs_again |= result.runs_again
             if result.ends_cycle:
                 break
-        return CycleReport(poll, tuple(notes), runs_again)
+        return CycleReport(poll, tuple(notes))
 
     async def _run_step(self, step: Step, poll: Poll) -> StepResult:
         """Run it; what it raises costs this step only, and is told."""

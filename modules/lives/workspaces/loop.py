@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from adapters.github.client import GitHub
 from modules.lives.workspaces.cycle import Cycle
 from modules.lives.workspaces.perceive import WorkspacePerceiver
 from modules.lives.workspaces.policy import line_of
-from modules.lives.workspaces.types import Step
 from modules.runtime.journal.journal import Journal
 from modules.runtime.journal.types import Entry
 from modules.runtime.scheduler.types import Loop, Outcome
@@ -19,10 +17,8 @@ from modules.services.workspaces.watched import WatchedWorkspaces
 PLAN_AWARENESS = "plan-awareness"
 PLAN_AWARENESS_INTERVAL_MS = 180_000
 
-TASK_SWEEP = "task-sweep"
-
-_EARLY_CHECK_S = 5.0
-"""How soon the next cycle begins where a step asks for that, as after a task."""
+AGAIN_AFTER_TASK_S = 5.0
+"""How soon the next cycle begins after a task has ended."""
 
 
 @dataclass(slots=True)
@@ -59,12 +55,11 @@ class PlanAwarenessLoop(Loop):
         poll = await self.perceiver.look()
         await self._tell_unread(poll.unread)
         report = await self.cycle.run(poll)
-        again_s = _EARLY_CHECK_S / self.speed if report.runs_again else None
         if poll.unread and not poll.workspaces:
-            return Outcome(ran=False, reason=poll.unread[0], next_in_s=again_s)
+            return Outcome(ran=False, reason=poll.unread[0])
         line = line_of(report.poll, report.notes)
         await self._tell(line)
-        return Outcome(ran=True, reason=line, next_in_s=again_s)
+        return Outcome(ran=True, reason=line)
 
     async def _tell(self, line: str) -> None:
         """Show it; record it where it is another than before."""
@@ -83,33 +78,3 @@ class PlanAwarenessLoop(Loop):
                 summary = f"Plans could not be read: {line}"
                 await self.journal.record(Entry("error", self.name, summary, line="warn"))
         self._unread = unread
-
-
-@dataclass(slots=True)
-class TaskSweepLoop(Loop):
-    """Sweeps the tasks of those who are gone while the SOUL works on one, which outlasts many a tick of its cycle.
-
-    At all other times the cycle does it.
-    """
-
-    name = TASK_SWEEP
-    social_only = False
-
-    perceiver: WorkspacePerceiver
-    sweep: Step
-    is_working: Callable[[], bool]
-    github: GitHub
-    speed: float = 1.0
-
-    @property
-    def interval_ms(self) -> float:
-        return PLAN_AWARENESS_INTERVAL_MS / self.speed
-
-    async def run(self) -> Outcome:
-        if not self.is_working():
-            return Outcome(ran=False, reason="no task is worked on")
-        if not self.github.enough_for_loops:
-            return Outcome(ran=False, reason=f"{self.github.rate.remaining} requests to GitHub are left in this hour")
-        poll = await self.perceiver.look()
-        result = await self.sweep.run(poll.unfinished)
-        return Outcome(ran=True, reason=result.note or "nothing to settle")

@@ -6,9 +6,10 @@ from adapters.github.client import GitHub
 from adapters.github.types import Issue, Repo
 from common.clock import Clock
 from common.result import ApiResult, Err, Ok
-from modules.lives.workspaces.types import FoundPlan, Poll, PolledWorkspace
+from modules.lives.workspaces.types import Poll, PolledWorkspace
 from modules.services.plans.parse import parse_plan
 from modules.services.plans.tasks import PLAN_LABEL
+from modules.services.plans.types import FoundPlan
 from modules.services.workspaces.trust import MOST_PEOPLE, WorkspaceTrust, has_nobody
 from modules.services.workspaces.watched import WatchedWorkspaces
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from adapters.github.client import GitHub
 from common.result import Err
 from modules.lives.workspaces.thread_news import PLAN_COMPLETE
-from modules.lives.workspaces.types import FoundPlan, Place, PlanKey, Poll, PolledWorkspace, StepResult
+from modules.lives.workspaces.types import Place, Poll, PolledWorkspace, StepResult
 from modules.lives.workspaces.upkeep_acts import SOURCE, UpkeepActs
 from modules.lives.workspaces.upkeep_policy import (
     Duplicate,
@@ -20,7 +20,7 @@ from modules.lives.workspaces.upkeep_policy import (
 )
 from modules.services.agent.skills.skills import Skills
 from modules.services.outbox.github_bodies import CommentDeletionBody, IssueCommentBody
-from modules.services.plans.types import PlanLabel
+from modules.services.plans.types import FoundPlan, PlanKey, PlanLabel
 from modules.services.plans.words import issues_taken_up
 from modules.services.voice_phrases.store import Phrase
 from modules.services.workspaces.acting import ActingTurns

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Sequence
 
-from modules.lives.workspaces.types import FoundPlan, PlanProgress, Poll
+from modules.lives.workspaces.types import PlanProgress, Poll
 from modules.services.plans.docs_tasks import has_docs_tasks
 from modules.services.plans.tasks import get_claimable_tasks
-from modules.services.plans.types import ACTIVE_TASKS, Plan, Task
+from modules.services.plans.types import ACTIVE_TASKS, FoundPlan, Plan, Task
 
 
 def progress_of(plan: Plan) -> PlanProgress:

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from modules.lives.workspaces.types import FoundPlan, Place, PlanKey, Poll, StepResult
+from modules.lives.workspaces.types import Place, Poll, StepResult
 from modules.services.peers.registry import PeerRegistry
+from modules.services.plans.types import FoundPlan, PlanKey
 from modules.services.workspaces.trust import WorkspaceTrust
 
 MOST_ASSIGNED = 10

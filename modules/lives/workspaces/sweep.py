@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from common.result import Err
-from modules.lives.workspaces.task_comments import TaskComments
-from modules.lives.workspaces.types import FoundPlan, Place, Poll, StepResult
+from modules.lives.workspaces.types import Place, Poll, StepResult
 from modules.runtime.journal.journal import Journal
 from modules.runtime.journal.types import Entry
 from modules.services.claims.claimer import Claimer
@@ -18,8 +17,10 @@ from modules.services.claims.sweeping import (
     may_hold_dead_claims,
     settle_dead_claim,
 )
+from modules.services.claims.task_comments import TaskComments
 from modules.services.plans.events import TaskEvent
 from modules.services.plans.naming import claim_key
+from modules.services.plans.types import FoundPlan
 from modules.services.workspaces.acting import ActingTurns
 
 

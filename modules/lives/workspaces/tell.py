@@ -8,7 +8,8 @@ from typing import Protocol
 from common.clock import Clock
 from common.result import ApiResult, Ok
 from modules.lives.workspaces.policy import progress_of
-from modules.lives.workspaces.types import FoundPlan, Place, PlanProgress, Poll, StepResult
+from modules.lives.workspaces.types import Place, PlanProgress, Poll, StepResult
+from modules.services.plans.types import FoundPlan
 
 AGAIN_S = 3600.0
 

@@ -21,16 +21,16 @@ from common.redact import Redactor
 from common.result import Err
 from common.text.graphemes import fit_post_text
 from common.text.untrusted import one_line
-from modules.lives.workspaces.task_comments import plain
-from modules.lives.workspaces.types import FoundPlan, Place, Poll, PolledWorkspace, StepResult
+from modules.lives.workspaces.types import Place, Poll, PolledWorkspace, StepResult
 from modules.runtime.journal.journal import Journal
 from modules.runtime.journal.types import Entry
 from modules.services.agent.skills.skills import Skills
+from modules.services.claims.task_comments import plain
 from modules.services.outbox.bodies import RecordRef, ReplyBody
 from modules.services.outbox.github_bodies import IssueUpdateBody
 from modules.services.outbox.outbox import Outbox
 from modules.services.outbox.types import Intent, ProposedAction
-from modules.services.plans.types import ACTIVE_TASKS, Task
+from modules.services.plans.types import ACTIVE_TASKS, FoundPlan, Task
 from modules.services.plans.wishes import tells_link, wish_of
 from modules.services.plans.words import issues_taken_up
 from modules.services.rights.policy import may_stand_in_prompt

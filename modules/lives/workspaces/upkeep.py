@@ -39,12 +39,6 @@ class UpkeepServices(Protocol):
     trust: WorkspaceTrust
 
 
-def build_acting(services: UpkeepServices) -> ActingTurns:
-    """Return whose turn shared work is, among us and the peers that were seen lately."""
-    registry, settings = services.peer_registry, services.settings
-    return ActingTurns(services.github.login, registry.usernames_seen_since, services.clock, settings.soul_speed)
-
-
 def upkeep_steps(services: UpkeepServices, trust: WorkspaceTrust, acting: ActingTurns) -> list[Step]:
     """Return the steps that tidy up."""
     github, registry, settings = services.github, services.peer_registry, services.settings

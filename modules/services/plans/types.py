@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Literal
 
+from adapters.github.types import Issue, Repo
+
 TaskStatus = Literal["pending", "claimed", "in_progress", "completed", "blocked"]
 PlanStatus = Literal["active", "complete", "blocked"]
 PlanLabel = Literal["active", "complete", "blocked", "superseded"]
@@ -98,3 +100,26 @@ class BodyUpdate:
 
     body: str
     code: Literal["changed", "same", "missing", "conflict"]
+
+
+PlanKey = tuple[str, int]
+"""The full name of a repository in lower case, and the number of a plan's issue."""
+
+
+@dataclass(frozen=True, slots=True)
+class FoundPlan:
+    """An open issue that holds a plan."""
+
+    repo: Repo
+    issue: Issue
+    plan: Plan
+
+    @property
+    def number(self) -> int:
+        """The number of its issue."""
+        return self.issue.number
+
+    @property
+    def key(self) -> PlanKey:
+        """What tells it from the plans of all workspaces."""
+        return self.repo.full_name.lower(), self.issue.number

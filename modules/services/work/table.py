@@ -25,8 +25,7 @@ SELECT {_COLUMNS} FROM (
     WHERE state = 'pending' AND (not_before <= ? OR created_at > ?) AND kind IN (SELECT value FROM json_each(?))
 ) ORDER BY importance <> 'owner', rank, turn, created_at, id
 """  # noqa: S608 - a constant
-# NOTE(self): a row that waits keeps its place and its tries when something later comes; a settled one begins anew.
-_ADD = """
+_INSERT = """
 INSERT INTO work (kind, key, payload, author, importance, not_before, cause_id, created_at, rank, version)
 VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
 ON CONFLICT (kind, key) DO UPDATE SET payload = excluded.payload, author = excluded.author,
@@ -35,8 +34,10 @@ ON CONFLICT (kind, key) DO UPDATE SET payload = excluded.payload, author = exclu
     created_at = CASE state WHEN 'pending' THEN work.created_at ELSE excluded.created_at END,
     attempts = CASE state WHEN 'pending' THEN attempts ELSE 0 END,
     state = 'pending', outcome = ''
-    WHERE excluded.version > work.version
 """
+# NOTE(self): a row that waits keeps its place and its tries when something later comes; a settled one begins anew.
+_ADD = f"{_INSERT} WHERE excluded.version > work.version"
+_OFFER = f"{_INSERT} WHERE state <> 'pending'"
 
 
 @dataclass(slots=True)
@@ -50,6 +51,11 @@ class WorkTable:
         """Add what is not known yet, by kind, key and version, settled or not; return how much is new."""
         now = iso(self.clock.now())
         return await self.database.run(lambda connection: add(connection, new, now))
+
+    async def offer(self, new: NewWork) -> bool:
+        """Let a row wait that is not known, or that was settled; return False for one that waits already."""
+        row = _row(new, iso(self.clock.now()))
+        return await self.database.run(lambda connection: connection.execute(_OFFER, row).rowcount > 0)
 
     async def due(self, kinds: Collection[str]) -> list[WorkItem]:
         """Return the waiting rows of these kinds whose time has come, in the order of handling.
@@ -111,24 +117,7 @@ class WorkTable:
 def add(connection: sqlite3.Connection, new: Sequence[NewWork], now: str) -> int:
     """Add what is not known yet, as a step of a caller's transaction; return how much is new."""
     before = connection.total_changes
-    connection.executemany(
-        _ADD,
-        [
-            (
-                one.kind,
-                one.key,
-                json.dumps(dict(one.payload), ensure_ascii=False),
-                one.author,
-                one.importance,
-                iso(one.not_before) if one.not_before else "",
-                one.cause_id or f"{one.kind}:{one.key}",
-                now,
-                one.rank,
-                one.version,
-            )
-            for one in new
-        ],
-    )
+    connection.executemany(_ADD, [_row(one, now) for one in new])
     return connection.total_changes - before
 
 
@@ -136,6 +125,13 @@ def has(connection: sqlite3.Connection, kind: str, key_prefix: str) -> bool:
     """Return whether there is a row whose key begins with `key_prefix`, settled or not, as a step of a transaction."""
     query = "SELECT 1 FROM work WHERE kind = ? AND key >= ? AND substr(key, 1, ?) = ? LIMIT 1"
     return connection.execute(query, (kind, key_prefix, len(key_prefix), key_prefix)).fetchone() is not None
+
+
+def _row(new: NewWork, now: str) -> tuple[str | int, ...]:
+    payload = json.dumps(dict(new.payload), ensure_ascii=False)
+    not_before = iso(new.not_before) if new.not_before else ""
+    cause = new.cause_id or f"{new.kind}:{new.key}"
+    return (new.kind, new.key, payload, new.author, new.importance, not_before, cause, now, new.rank, new.version)
 
 
 def _items(connection: sqlite3.Connection, query: str, values: Sequence[object]) -> list[WorkItem]:

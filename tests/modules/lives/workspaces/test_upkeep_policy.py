@@ -8,7 +8,6 @@ from datetime import timedelta
 import pytest
 
 from adapters.github.types import Issue, Repo
-from modules.lives.workspaces.types import FoundPlan
 from modules.lives.workspaces.upkeep_policy import (
     HANDLED_AFTER,
     STALE_AFTER,
@@ -22,7 +21,7 @@ from modules.lives.workspaces.upkeep_policy import (
     unplanned,
 )
 from modules.services.plans.issues import issues_of
-from modules.services.plans.types import Plan, PlanLabel, Task, TaskStatus
+from modules.services.plans.types import FoundPlan, Plan, PlanLabel, Task, TaskStatus
 from modules.services.plans.wishes import wish_mark
 from modules.services.workspaces.trust import TrustedAccounts
 from tests.trusting import account

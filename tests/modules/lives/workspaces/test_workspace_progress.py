@@ -15,9 +15,9 @@ from adapters.space.types import Event, Said, WorkspaceProgress
 from common.clock import FakeClock
 from modules.lives.workspaces.policy import progress_of, summary_of
 from modules.lives.workspaces.tell import AGAIN_S, ProgressTeller
-from modules.lives.workspaces.types import FoundPlan, PlanProgress
+from modules.lives.workspaces.types import PlanProgress
 from modules.services.plans.render import generate_plan_markdown
-from modules.services.plans.types import Plan, Task
+from modules.services.plans.types import FoundPlan, Plan, Task
 from tests.hasty_clock import SetAhead
 from tests.modules.services.commitments.soul_in_town import member
 from tests.patience import until

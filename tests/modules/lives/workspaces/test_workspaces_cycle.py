@@ -14,12 +14,12 @@ from common.errors import Transient
 from common.redact import Redactor
 from modules.lives.workspaces.cycle import Cycle
 from modules.lives.workspaces.policy import line_of
-from modules.lives.workspaces.types import FoundPlan, Place, Poll, PolledWorkspace, StepResult
+from modules.lives.workspaces.types import Place, Poll, PolledWorkspace, StepResult
 from modules.runtime.console import SilentConsole
 from modules.runtime.database.database import Database
 from modules.runtime.database.schema import MIGRATIONS
 from modules.runtime.journal.journal import Journal
-from modules.services.plans.types import Plan, Task
+from modules.services.plans.types import FoundPlan, Plan, Task
 from modules.services.workspaces.watched import WatchedWorkspace
 
 CLOCK = FakeClock()
@@ -78,7 +78,6 @@ async def test_steps_run_in_their_order_and_later_ones_do_not_see_what_was_close
     assert line_of(report.poll, report.notes) == (
         "1 plan with 1 task: 1 free; 1 of 2 workspaces finished; 1 plan closed"
     )
-    assert not report.runs_again
 
 
 async def test_a_step_that_acts_waits_until_the_soul_is_idle(journal: Journal) -> None:
@@ -93,13 +92,12 @@ async def test_a_step_that_acts_waits_until_the_soul_is_idle(journal: Journal) -
     assert [line.partition(":")[0] for line in ran] == ["duplicates", "progress"]
 
 
-async def test_a_step_may_end_the_cycle_and_ask_for_another_soon(journal: Journal) -> None:
+async def test_a_step_may_end_the_cycle(journal: Journal) -> None:
     ran: list[str] = []
-    ends = StepResult(ends_cycle=True, runs_again=True)
+    ends = StepResult(ends_cycle=True)
     steps = [Noted("synthesis", Place.SYNTHESIS, ran, result=ends), Noted("claim", Place.CLAIM, ran)]
-    report = await Cycle(steps, lambda: True, journal).run(POLL)
+    await Cycle(steps, lambda: True, journal).run(POLL)
     assert len(ran) == 1
-    assert report.runs_again
 
 
 async def test_what_a_step_raises_costs_that_step_only_unless_the_world_is_unable(journal: Journal) -> None:

@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from adapters.github.types import Repo
 from common.facts import QuestionFacts, TurnFacts
 from common.text.untrusted import clean, one_line
-from modules.lives.workspaces.documents.check import Requirements, Verdict, document_in, judge_document
-from modules.lives.workspaces.documents.policy import is_document_task
+from modules.lives.tasks.documents.check import Requirements, Verdict, document_in, judge_document
+from modules.lives.tasks.documents.policy import is_document_task
 from modules.runtime.llm.gateway import LLMGateway
 from modules.runtime.llm.types import Message
 from modules.services.agent.framing import Framer

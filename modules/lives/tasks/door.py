@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from modules.lives.workspaces.types import FoundPlan
 from modules.runtime.journal.journal import Journal
 from modules.runtime.journal.types import Entry
 from modules.services.outbox.github_bodies import IssueCommentBody
@@ -13,7 +12,7 @@ from modules.services.outbox.outbox import Outbox
 from modules.services.outbox.rules.etiquette import Etiquette
 from modules.services.outbox.types import ProposedAction
 from modules.services.plans.naming import claim_key
-from modules.services.plans.types import Task
+from modules.services.plans.types import FoundPlan, Task
 
 SOURCE = "workspace"
 

@@ -8,8 +8,8 @@ from typing import Protocol
 from adapters.github.client import GitHub
 from common.clock import Clock
 from common.redact import Redactor
-from modules.lives.workspaces.documents.compose import DocumentWriter
-from modules.lives.workspaces.documents.work import DocumentWork
+from modules.lives.tasks.documents.compose import DocumentWriter
+from modules.lives.tasks.documents.work import DocumentWork
 from modules.runtime.llm.gateway import LLMGateway
 from modules.runtime.scheduler.attention import Attention
 from modules.services.agent.skills.skills import Skills

@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from modules.lives.workspaces.types import Blocked, Deferred, Failed, Lost, Opened
+from modules.lives.tasks.types import Blocked, Deferred, Failed, Lost, Opened
 from modules.services.outbox.bodies import IntentKind
 from tests.adapters.results import ok
-from tests.modules.lives.workspaces.documents.workplace import (
+from tests.modules.lives.tasks.documents.workplace import (
     DOCUMENT,
     GARDEN,
     PLAN,

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from adapters.github.types import Repo
 from common.text.untrusted import one_line
-from modules.lives.workspaces.types import HeldTask
+from modules.lives.tasks.types import HeldTask
 from modules.services.claims.lease_gate import task_act
 from modules.services.commitments.texts import TITLE_CHARS, without_mentions
 from modules.services.outbox.github_bodies import (

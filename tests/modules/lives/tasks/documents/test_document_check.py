@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from modules.lives.workspaces.documents.check import (
+from modules.lives.tasks.documents.check import (
     MOST_CHARS,
     Requirements,
     document_in,
@@ -12,7 +12,7 @@ from modules.lives.workspaces.documents.check import (
     missing_words,
 )
 from tests.cpu_time import takes_less
-from tests.modules.lives.workspaces.documents.workplace import DOCUMENT, GOAL
+from tests.modules.lives.tasks.documents.workplace import DOCUMENT, GOAL
 
 TOLD = "The goal is shown to you here, and what the others wrote stands behind it in a frame."
 REQUIREMENTS = Requirements(

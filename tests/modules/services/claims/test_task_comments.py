@@ -8,9 +8,9 @@ from typing import get_args
 
 from adapters.github.types import Repo
 from common.redact import Redactor
-from modules.lives.workspaces.task_comments import TaskComments
-from modules.lives.workspaces.types import TaskProblem
+from modules.lives.tasks.types import TaskProblem
 from modules.services.agent.skills.work_contracts import DocumentProblem
+from modules.services.claims.task_comments import TaskComments
 from modules.services.outbox.rules.rules import GITHUB_CREATIONS_OF_OTHERS
 from modules.services.outbox.types import ProposedAction
 from modules.services.plans.events import TaskEvent

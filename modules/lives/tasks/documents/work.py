@@ -14,11 +14,11 @@ from adapters.github.client import GitHub
 from adapters.github.types import GitRef, PullRequest, Repository
 from common.clock import Clock
 from common.result import ApiResult, Err
-from modules.lives.workspaces.documents.acts import DocumentActs
-from modules.lives.workspaces.documents.check import MOST_CHARS
-from modules.lives.workspaces.documents.compose import DocumentRequest, DocumentWriter
-from modules.lives.workspaces.documents.policy import choose_branch, is_document_task
-from modules.lives.workspaces.types import Blocked, Deferred, Failed, HeldTask, Lost, Opened, TaskWork, WorkResult
+from modules.lives.tasks.documents.acts import DocumentActs
+from modules.lives.tasks.documents.check import MOST_CHARS
+from modules.lives.tasks.documents.compose import DocumentRequest, DocumentWriter
+from modules.lives.tasks.documents.policy import choose_branch, is_document_task
+from modules.lives.tasks.types import Blocked, Deferred, Failed, HeldTask, Lost, Opened, TaskWorker, WorkResult
 from modules.runtime.scheduler.attention import Attention
 from modules.services.outbox.bodies import IntentKind
 from modules.services.outbox.github_bodies import RefBody
@@ -53,7 +53,7 @@ class _Ended(Exception):
 
 
 @dataclass(frozen=True, slots=True)
-class DocumentWork(TaskWork):
+class DocumentWork(TaskWorker):
     """The work of tasks whose files are Markdown documents.
 
     Attributes:

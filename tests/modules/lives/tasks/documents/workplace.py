@@ -16,9 +16,9 @@ from adapters.github.types import PullRequest, Repo
 from common.clock import FakeClock
 from common.redact import Redactor
 from common.settings import Approval
-from modules.lives.workspaces.documents.compose import DocumentWriter
-from modules.lives.workspaces.documents.work import DocumentWork
-from modules.lives.workspaces.types import FoundPlan, HeldTask
+from modules.lives.tasks.documents.compose import DocumentWriter
+from modules.lives.tasks.documents.work import DocumentWork
+from modules.lives.tasks.types import HeldTask
 from modules.runtime.console import SilentConsole
 from modules.runtime.database.database import Database
 from modules.runtime.database.schema import MIGRATIONS
@@ -38,7 +38,7 @@ from modules.services.outbox.rules.types import World
 from modules.services.outbox.senders.github_build import github_senders
 from modules.services.outbox.types import Intent, Pacing, Wait
 from modules.services.plans.render import generate_plan_markdown
-from modules.services.plans.types import Plan, Task
+from modules.services.plans.types import FoundPlan, Plan, Task
 from tests.adapters.results import ok
 from tests.loopback import to_loopback
 from tests.modules.runtime.llm.scripted_model import ScriptedModel, says, serving

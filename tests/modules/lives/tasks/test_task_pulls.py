@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 
 from adapters.github.texts import PAGE
-from modules.lives.workspaces.types import Blocked, HeldTask, WorkResult
+from modules.lives.tasks.types import Blocked, HeldTask, WorkResult
 from modules.services.plans.types import Plan, Task
 from tests.adapters.results import ok
-from tests.modules.lives.workspaces.test_workspaces_claim import SITE, Site, Work, site_with_plan
+from tests.modules.lives.tasks.site import SITE, Site, Work, site_with_plan
 from tests.running_town import RunningTown
 from tests.town.github_place import needs_git
 from tests.town_github import TownGitHub

@@ -1,0 +1,1 @@
+"""Life on the tasks of plans: claims one at a time, does it, and tells how that ended."""

@@ -1,0 +1,176 @@
+"""Handles the row of a task: goes on with what was claimed before, else claims it, has it done, and settles."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass, field
+
+from common.clock import Clock
+from common.errors import BudgetExceeded
+from common.result import Err
+from modules.lives.tasks.door import ClaimDoor
+from modules.lives.tasks.execute import Execution
+from modules.lives.tasks.types import Blocked, Deferred, Failed, Lost, Opened, TaskWorker
+from modules.runtime.events import Publish
+from modules.runtime.journal.journal import Journal
+from modules.runtime.journal.types import Entry
+from modules.services.claims.build import Claims
+from modules.services.claims.claim_types import LoseCode
+from modules.services.claims.leases import Lease
+from modules.services.claims.offers import TASK, TaskEnded, TaskPlace, place_of
+from modules.services.claims.plan_reading import PlanReading
+from modules.services.plans.events import MAX_TASK_RETRIES, TaskEvent
+from modules.services.plans.naming import claim_key
+from modules.services.plans.tasks import get_claimable_tasks
+from modules.services.plans.types import FoundPlan, Task
+from modules.services.work.types import Disposition, Handler, WorkItem
+from modules.services.workspaces.trust import WorkspaceTrust
+
+CLAIM = "claim"
+"""The name under which the journal tells of claims."""
+PAUSE_S = 180.0
+"""So long nothing is claimed after a task was put off, and twice as long not that task, so that others have a turn.
+
+What is put off again waits twice as long as before, up to half an hour.
+"""
+_LONGEST_PUT_OFF_S, _LONGEST_PAUSE_S = 1_800.0, 3_600.0
+_LEFT_ALONE_S = 3_600.0
+"""How long a task that failed too often waits until it is looked at again, as a person may have set it back."""
+_NEVER_DROPPED = 10_000
+_LOST: frozenset[LoseCode | None] = frozenset({"contest", "earlier_claim"})
+"""How a claim ends that another one was made beside."""
+
+
+@dataclass(slots=True)
+class TaskHandler(Handler):
+    """Claims at most one task at a time, of those that one of the `workers` can do.
+
+    `why_paused` returns why no work may be done now, and `why_no_budget` why none may be thought of.
+    """
+
+    kind = TASK
+    most_tries = _NEVER_DROPPED
+    is_public = False
+
+    claims: Claims
+    trust: WorkspaceTrust
+    workers: Sequence[TaskWorker]
+    execution: Execution
+    door: ClaimDoor
+    journal: Journal
+    clock: Clock
+    publish: Publish
+    why_paused: Callable[[], str]
+    why_no_budget: Callable[[], Awaitable[str]]
+    speed: float = 1.0
+    _paused_until_s: float = field(default=0.0, init=False)
+
+    async def handle(self, item: WorkItem) -> Disposition:
+        """Do the task, or let it wait. Raises as the work does."""
+        place = place_of(item)
+        leases = await self.claims.claimer.held()
+        lease = next((one for one in leases if _is_of(one, place)), None)
+        if wait := await self._wait(lease, leases):
+            return wait
+        read = await self.claims.reader.read(place.repo, place.issue)
+        if isinstance(read, Err):
+            return Disposition("later", "unread", read.error, PAUSE_S)
+        found, task, worker = self._what(place, read.data)
+        if lease is None:
+            return await self._claim(item, read.data, found, task, worker)
+        if found is None or task is None or worker is None:
+            await self.claims.claimer.release(lease, "pending")
+            return Disposition("silent", "given-back", f"task {lease.number} of #{lease.issue} was given back")
+        return await self._work(item, lease, found, task, worker)
+
+    async def _wait(self, lease: Lease | None, leases: Sequence[Lease]) -> Disposition | None:
+        """Return why neither a task that is ours can go on now, nor another be claimed; None if it can."""
+        if lease is not None:
+            paused = self.why_paused()
+            return Disposition("later", "paused", paused, PAUSE_S) if paused else None
+        if leases:
+            return Disposition("later", "busy", "another task is ours, and goes on first", PAUSE_S)
+        if self.clock.monotonic() < self._paused_until_s:
+            return Disposition("later", "pause", "another task was put off", PAUSE_S)
+        if why := await self.why_no_budget():
+            raise BudgetExceeded(f"no task is claimed: {why}")
+        return None
+
+    def _what(self, place: TaskPlace, reading: PlanReading) -> tuple[FoundPlan | None, Task | None, TaskWorker | None]:
+        """Return the plan and the task as they were read, and who does it."""
+        found = FoundPlan(place.repo, reading.issue, reading.plan) if reading.plan else None
+        task = found.plan.task(place.number) if found else None
+        return found, task, next((one for one in self.workers if task and one.can_do(task)), None)
+
+    async def _claim(
+        self,
+        item: WorkItem,
+        reading: PlanReading,
+        found: FoundPlan | None,
+        task: Task | None,
+        worker: TaskWorker | None,
+    ) -> Disposition:
+        if found is None or task is None or worker is None or task not in get_claimable_tasks(found.plan):
+            return Disposition("silent", "taken", "it is not to be had any more")
+        if not (await self.trust.accounts(found.repo)).covers(found.issue.account):
+            return Disposition("silent", "untrusted", "the plan is by somebody whose words do not count")
+        failures = reading.failures(task.number)
+        if failures >= MAX_TASK_RETRIES:
+            if not reading.is_abandoned(task.number):
+                await self._abandon(found, task, failures)
+            return Disposition("later", "abandoned", f"it failed {failures} times", _LEFT_ALONE_S)
+        if not await self.door.opens(found, task):
+            return Disposition("later", "not-allowed", "its claim may not be said now", 2 * PAUSE_S)
+        outcome = await self.claims.claimer.claim(found.repo, found.number, task.number)
+        if outcome.code == "no_room":
+            await self.door.tell_shut(found, task, "no_room", "its issue holds no more characters")
+        elif outcome.lease is None:
+            act = "claim-lost" if outcome.code in _LOST else "not-claimed"
+            await self._tell(found, task, f"not claimed: {outcome.code}", act, by=outcome.holder)
+        if outcome.lease is None:
+            return Disposition("later", outcome.code or "not-claimed", outcome.holder, 2 * PAUSE_S)
+        await self._tell(found, task, "claimed", "claim-won", by=outcome.lease.soul, epoch=outcome.lease.epoch)
+        return await self._work(item, outcome.lease, found, task, worker)
+
+    async def _work(
+        self, item: WorkItem, lease: Lease, found: FoundPlan, task: Task, worker: TaskWorker
+    ) -> Disposition:
+        match await self.execution.run(lease, found, task, worker):
+            case Deferred(reason=reason, retry_after=retry_after):
+                least_s = min(retry_after or 0.0, _LONGEST_PAUSE_S)
+                self._paused_until_s = self.clock.monotonic() + max(PAUSE_S / self.speed, least_s)
+                put_off_s = min(PAUSE_S * 2 ** (item.attempts + 1), _LONGEST_PUT_OFF_S)
+                return Disposition("undecided", "deferred", reason, max(put_off_s, least_s * self.speed))
+            case Opened(url=url):
+                disposition = Disposition("done", "opened", url)
+            case Blocked(problem=problem) | Failed(problem=problem):
+                disposition = Disposition("silent", problem)
+            case Lost():
+                return Disposition("silent", "lost", "somebody else has it, or it was given back")
+            case None:
+                return Disposition("silent", "ended", "it ended before the last restart")
+        self.publish(TaskEnded())
+        return disposition
+
+    async def _abandon(self, found: FoundPlan, task: Task, failures: int) -> None:
+        """Tell on the plan that a task is left alone: one SOUL for all."""
+        cause = f"task-abandoned:{claim_key(found.repo.owner, found.repo.name, found.number, task.number)}"
+        if self.claims.acting.may_act(cause):
+            event = TaskEvent(task.number, "abandoned", failures)
+            say = self.claims.comments.say
+            await say(found.repo, found.number, "github.task_abandoned", event, cause, count=failures)
+
+    async def _tell(self, found: FoundPlan, task: Task, what: str, act: str, *, by: str, epoch: int = 0) -> None:
+        summary = f"{task.name} of {found.repo.full_name}#{found.number} {what}{f' ({by})' if by else ''}"
+        about = f"{claim_key(found.repo.owner, found.repo.name, found.number, task.number)}@{epoch}"
+        data = {"act": act, "repo": found.repo.full_name, "about": about, "holder": by}
+        await self.journal.record(Entry("life", CLAIM, summary, line="info", reason=task.title, data=data))
+
+
+def _is_of(lease: Lease, place: TaskPlace) -> bool:
+    return (lease.owner, lease.repo, lease.issue, lease.number) == (
+        place.repo.owner,
+        place.repo.name,
+        place.issue,
+        place.number,
+    )

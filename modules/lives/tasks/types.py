@@ -1,0 +1,123 @@
+"""What a task is to whoever does it, what may come of it, and what does one kind of tasks. Values and protocols."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, field
+from typing import Literal, Protocol
+
+from modules.services.plans.types import FoundPlan, Task
+
+
+@dataclass(frozen=True, slots=True)
+class HeldTask:
+    """A task that is ours for as long as the work on it lasts, under the claim of this `epoch`.
+
+    The plan is as it was read before it was claimed. `is_ours` reads the plan again and returns whether the task is
+    still ours. The work asks it right before anything of it becomes public, and ends with `Lost` where it is not.
+    """
+
+    found: FoundPlan
+    task: Task
+    epoch: int
+    is_ours: Callable[[], Awaitable[bool]]
+
+
+@dataclass(frozen=True, slots=True)
+class Opened:
+    """A pull request was opened, or stood already: its address, and a summary for the comment on the plan.
+
+    Its branch is that of `get_task_branch_name`, and its body holds `Part of #<issue>`: by these all find it.
+    """
+
+    url: str
+    summary: str
+
+
+TaskProblem = Literal[
+    "error",  # the work ended in an error
+    "too_slow",  # it was not done in the time that it may take
+    "unreadable",  # something that it needs could not be read
+    "document_unreadable",  # a document that stands there could not be read as text
+    "document_too_long",  # a document that stands there is too long to be written anew
+    "document_unfit",  # what the model wrote cannot be offered
+    "not_allowed",  # a rule forbids an act of it
+    "needs_owner",  # an act of it waits for the owner's yes
+    "not_sent",  # an act of it was refused, or could not leave
+]
+"""Why a task was not done, as the comment on the plan tells it: the phrase `task_problem.…`."""
+
+
+@dataclass(frozen=True, slots=True)
+class Blocked:
+    """The task cannot be done as things stand, because of the file `about` if it names one.
+
+    `lacks` is what is wrong with a document, as the phrase `document_problem.…` tells it. `detail` is for the owner
+    alone.
+    """
+
+    problem: TaskProblem
+    detail: str = ""
+    about: str = field(default="", compare=False)
+    lacks: str = field(default="", compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Failed:
+    """The work went wrong; its fields are those of `Blocked`. After three failures a task is left alone."""
+
+    problem: TaskProblem
+    detail: str = ""
+    about: str = field(default="", compare=False)
+    lacks: str = field(default="", compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Deferred:
+    """Nothing came of it, through no fault of the task: no budget, no model, no answer of GitHub.
+
+    It is as it was before, nothing is said of it, and it is tried again after a pause, of `retry_after` seconds at
+    least. `reason` is for the owner.
+    """
+
+    reason: str
+    retry_after: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Lost:
+    """The task is not ours any more: the plan is left as it stands."""
+
+
+WorkResult = Opened | Blocked | Failed | Deferred | Lost
+
+
+class TaskWorker(Protocol):
+    """Does one kind of tasks: the place where another kind of work is added to the life.
+
+    The workers are handed to `build_task_life` in a fixed order. A task is done by the first that can, and one that
+    none can do is never claimed. `documents/work.py` is one of them.
+
+    When `do` is called, the task is claimed and stands in progress on its plan. The life keeps the claim alive beside
+    it, and cancels it where the claim is lost, after `WORK_LIMIT_S`, and where the program ends: what it started must
+    end with it. After `kill -9` or a restart it is called again for the same task under the same claim
+    (`HeldTask.epoch`). So what it makes public is an intent with a name of its own (`task_act`), and it looks for what
+    was paid for already before it pays again.
+
+    It takes the SOUL's attention (`Attention.take`) for a short call of the model only, never for as long as the work
+    lasts. Right before anything becomes public it asks `HeldTask.is_ours`, and ends with `Lost` where it is not.
+    """
+
+    def can_do(self, task: Task) -> bool:
+        """Return whether this is the work for a task, by what the plan says of it. Pure, and without a request."""
+        ...
+
+    async def do(self, task: HeldTask) -> WorkResult:
+        """Do the task up to its pull request, and return what came of it.
+
+        `Opened` ends the claim and leaves the task in progress until the merge; `Blocked` and `Failed` are told on the
+        plan, and count as failures, of which a task has three; `Deferred` puts it off and counts as none; `Lost` leaves
+        everything as it stands. What it raises counts as `Failed`, but for `Transient`, `BudgetExceeded` and `Auth`,
+        which are the same as `Deferred`, and `Fatal`, which ends the process.
+        """
+        ...

@@ -1,0 +1,96 @@
+"""Offers one task at a time to the life on tasks, and tells the owner of those that this SOUL cannot do."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from modules.lives.workspaces.policy import plans_to_claim_in, tasks_to_claim
+from modules.lives.workspaces.types import Place, Poll, StepResult
+from modules.runtime.events import Publish
+from modules.runtime.journal.journal import Journal
+from modules.runtime.journal.types import Entry
+from modules.services.claims.offers import TASK, TaskOffered, TaskPlace
+from modules.services.plans.types import FoundPlan, Task
+from modules.services.work.table import WorkTable
+from modules.services.workspaces.trust import WorkspaceTrust
+from modules.services.workspaces.watched import WatchedWorkspaces
+
+CanDo = Callable[[Task], bool]
+"""Returns whether some work of this SOUL can do a task."""
+
+
+@dataclass(frozen=True, slots=True)
+class OfferStep:
+    """Fills the row of the task that is to be done next, unless one is due or in work."""
+
+    can_do: CanDo
+    table: WorkTable
+    trust: WorkspaceTrust
+    publish: Publish
+    name: str = "offer"
+    place: Place = Place.CLAIM
+    acts: bool = False
+    sees_finished: bool = False
+
+    async def run(self, poll: Poll) -> StepResult:
+        """Offer the first task that may be claimed and waits for nothing."""
+        if await self.table.due((TASK,)):
+            return StepResult()
+        for found in plans_to_claim_in(poll.plans):
+            if await self._offer_of(found):
+                self.publish(TaskOffered())
+                break
+        return StepResult()
+
+    async def _offer_of(self, found: FoundPlan) -> bool:
+        """Offer a task of a plan by one whose words count; return whether there was one."""
+        tasks = [task for task in tasks_to_claim(found.plan) if self.can_do(task)]
+        if not tasks or not (await self.trust.accounts(found.repo)).covers(found.issue.account):
+            return False
+        for task in tasks:
+            if await self.table.offer(TaskPlace(found.repo, found.number, task.number).row):
+                return True
+        return False
+
+
+@dataclass(frozen=True, slots=True)
+class UndoableTasks:
+    """Tells the owner once of each plan with tasks that nobody has and none of our work can do, such as code.
+
+    The watch list says of which plans that was told.
+    """
+
+    can_do: CanDo
+    workspaces: WatchedWorkspaces
+    trust: WorkspaceTrust
+    journal: Journal
+    name: str = "undoable-tasks"
+    place: Place = Place.CLAIM
+    acts: bool = False
+    sees_finished: bool = False
+
+    async def run(self, poll: Poll) -> StepResult:
+        """Tell of each plan whose author's words count."""
+        for found in poll.plans:
+            watched, tasks = self.workspaces.get(found.repo), self._undoable(found)
+            if watched is None or not tasks or found.number in watched.undoable_told:
+                continue
+            if not (await self.trust.accounts(found.repo)).covers(found.issue.account):
+                continue
+            await self._tell(found, tasks)
+            self.workspaces.note(found.repo, undoable_told=(*watched.undoable_told, found.number))
+        return StepResult()
+
+    def _undoable(self, found: FoundPlan) -> list[Task]:
+        left = (task for task in found.plan.tasks if task.assignee is None and task.status != "completed")
+        return [task for task in left if not task.unclear and not self.can_do(task)]
+
+    async def _tell(self, found: FoundPlan, tasks: Sequence[Task]) -> None:
+        names = ", ".join(task.name for task in tasks)
+        summary = (
+            f"{names} of {found.repo.full_name}#{found.number}: no work of this SOUL can do that, somebody else has to"
+        )
+        reason = "; ".join(task.title for task in tasks)
+        uri = found.issue.html_url
+        await self.journal.record(Entry("decision", self.name, summary, line="warn", reason=reason, trigger_uri=uri))

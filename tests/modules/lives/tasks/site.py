@@ -1,0 +1,130 @@
+"""A SOUL in front of a workspace of the town with one plan, moved a cycle and a run of its work at a time."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from datetime import timedelta
+
+from adapters.github.types import Repo
+from modules.lives.tasks.life import TaskLife, build_task_life
+from modules.lives.tasks.types import HeldTask, TaskWorker, WorkResult
+from modules.lives.workspaces.cycle import Cycle, CycleReport
+from modules.lives.workspaces.life import task_steps
+from modules.lives.workspaces.perceive import WorkspacePerceiver
+from modules.lives.workspaces.types import Step
+from modules.services.claims.build import build_claims
+from modules.services.claims.claims import Claim, claim_marker
+from modules.services.claims.offers import TASK
+from modules.services.plans.parse import parse_plan
+from modules.services.plans.render import generate_plan_markdown
+from modules.services.plans.types import Plan, Task, TaskChange
+from modules.services.plans.update import update_task_in_plan_body
+from modules.services.work.types import WorkItem
+from soul.composition.services import Services
+from tests.adapters.results import ok
+from tests.hasty_clock import HastyClock
+from tests.running_town import HASTE_STEP_BY_STEP, awake
+from tests.town_github import TownGitHub
+
+SITE = Repo("acme", "www-lil-intdev-site")
+PLAN = Plan(
+    "A counter",
+    goal="It counts.",
+    tasks=(Task(1, "Count"), Task(2, "Create SCENARIOS.md"), Task(3, "Show", dependencies=("Task 1",))),
+)
+
+
+@dataclass
+class Work:
+    """Does what the test says, and keeps what it was asked to do."""
+
+    act: Callable[[HeldTask], Awaitable[WorkResult]]
+    able: frozenset[int] = frozenset({1, 2})
+    asked: list[int] = field(default_factory=list)
+
+    def can_do(self, task: Task) -> bool:
+        return task.number in self.able
+
+    async def do(self, work: HeldTask) -> WorkResult:
+        self.asked.append(work.task.number)
+        return await self.act(work)
+
+
+@dataclass
+class Rooms:
+    """What a SOUL is built of that offers tasks, and does them."""
+
+    steps: Sequence[Step]
+    life: TaskLife
+
+
+@dataclass
+class Site:
+    """A SOUL in front of a workspace with one plan, in issue 1."""
+
+    services: Services
+    clock: HastyClock
+
+    def rooms(self, *workers: TaskWorker) -> Rooms:
+        """The rooms of the SOUL as it is after a start."""
+        claims = build_claims(self.services)
+        life = build_task_life(self.services, claims, workers, self.services.integrations.mute_reason)
+        return Rooms(task_steps(self.services, claims, life.can_do), life)
+
+    async def is_rowans_since_long_ago(self) -> None:
+        """Let the first task be one whose claim ended some minutes ago."""
+        github = self.services.github
+        issue = ok(await github.get_issue(SITE, 1))
+        body = update_task_in_plan_body(issue.body, 1, TaskChange("in_progress", "rowan")).body
+        ok(await github.update_issue(SITE, 1, body=body))
+        ended = Claim(0, "rowan", 1, 1, self.services.clock.now() - timedelta(minutes=5))
+        ok(await github.create_comment(SITE, 1, f"Mine.\n\n{claim_marker(ended)}"))
+
+    async def cycle(self, *workers: TaskWorker) -> CycleReport:
+        """One cycle of the SOUL as it is after a start, and one run of its work."""
+        return await self.run(self.rooms(*workers))
+
+    async def run(self, rooms: Rooms) -> CycleReport:
+        """One cycle, and one run of the work; what the SOUL then has to say is sent."""
+        report = await self.look(rooms)
+        await rooms.life.loop.run()
+        while (await self.services.outbox.deliver_due()).done:
+            continue
+        return report
+
+    async def look(self, rooms: Rooms) -> CycleReport:
+        """One cycle."""
+        services = self.services
+        poll = await WorkspacePerceiver(services.github, services.workspaces, services.trust, services.clock).look()
+        return await Cycle(rooms.steps, lambda: True, services.journal).run(poll)
+
+    async def row(self, number: int) -> WorkItem:
+        """The row of a task."""
+        found = await self.services.work.get(TASK, f"{SITE.full_name}#1/{number}")
+        assert found
+        return found
+
+    async def task(self, number: int) -> tuple[str, str | None]:
+        issue = ok(await self.services.github.get_issue(SITE, 1))
+        plan = parse_plan(issue.body, issue.title)
+        task = plan.task(number) if plan else None
+        assert task is not None
+        return task.status, task.assignee
+
+    async def comments(self) -> list[str]:
+        return [one.body for one in ok(await self.services.github.list_comments(SITE, 1))]
+
+
+@asynccontextmanager
+async def site_with_plan(town_github: TownGitHub, plan: Plan = PLAN, **settings: str) -> AsyncIterator[Site]:
+    town_github.add_repo(SITE.name)
+    clock = HastyClock(HASTE_STEP_BY_STEP)
+    async with awake(town_github.make_home(**settings), clock=clock) as life:
+        services = life.app.services
+        services.workspaces.watch(SITE)
+        ok(await services.github.contents.write(SITE, "README.md", "A counter\n", message="Begin"))
+        body = generate_plan_markdown(plan)
+        ok(await services.github.create_issue(SITE, f"[PLAN] {plan.title}", body, labels=("plan",)))
+        yield Site(services, clock)
