@@ -20,6 +20,7 @@ from modules.services.claims.claimer import Claimer
 from modules.services.claims.claims import RENEWED_AFTER
 from modules.services.claims.lease_store import TaskLeases
 from modules.services.claims.plan_reading import PlanReader
+from tests.adapters.results import ok
 from tests.crash.crash_child import MortalDatabase
 from tests.crash.lives import live_on_request, say
 from tests.hasty_clock import HastyClock
@@ -47,7 +48,7 @@ async def live(folder: Path, url: str, login: str, token: str, die_at: int, *, i
     for lease in await claimer.held():
         await claimer.release(lease, "pending")
     if (folder / "claims").exists():
-        outcome = await claimer.claim(REPO, 1, 1)
+        outcome = await claimer.claim(REPO, ok(await reader.read(REPO, 1)), 1)
         assert outcome.lease is not None, outcome
         assert await claimer.start_work(outcome.lease)
         clock.ahead += _LATER.total_seconds()

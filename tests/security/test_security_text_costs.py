@@ -16,20 +16,23 @@ from common.text.host_intent import classify_host_intent_structural
 from common.text.lookalikes import shape, skeleton
 from common.text.markdown import is_meaningful, split_sections
 from common.text.phrases import (
+    check_action_language,
     check_deference,
     check_echo_opener,
     check_empty_promise,
     check_list,
     check_meta_discussion,
     check_repo_amnesia,
+    check_scope_inflation,
     count_sentences,
     has_list,
     plain,
+    without_first,
 )
 from common.text.stems import tokenize_with_stemming
 from common.text.strings import dedup_key, normalize_post_text
 from common.text.untrusted import clean
-from modules.lives.space.request_parser import repo_in
+from modules.lives.space.request_parser import quoted, repo_in, requested_type
 from modules.runtime.llm.reasoning import without_reasoning, without_template
 from modules.runtime.llm.salvage import looks_cut, parse_arguments, split_calls
 from modules.services.agent.identity.self_document import extract_from_self
@@ -183,6 +186,7 @@ READERS: tuple[Callable[[str], object], ...] = (
     *(parse_arguments, without_reasoning, without_template, split_calls),
     *(split_sections, is_meaningful, extract_from_self),
     *(check_list, check_empty_promise, check_echo_opener, deferring, check_repo_amnesia, check_meta_discussion),
+    *(check_scope_inflation, check_action_language, without_first, quoted, requested_type),
 )
 
 

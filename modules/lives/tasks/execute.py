@@ -14,7 +14,7 @@ from modules.runtime.journal.journal import Journal
 from modules.runtime.journal.types import Entry
 from modules.services.claims.claim_requests import repo_of
 from modules.services.claims.claimer import Claimer, Ending
-from modules.services.claims.claims import RENEWED_AFTER
+from modules.services.claims.claims import GRACE, RENEWED_AFTER
 from modules.services.claims.leases import Lease
 from modules.services.claims.task_comments import TaskComments
 from modules.services.plans.events import TaskEvent, TaskEventName
@@ -91,11 +91,16 @@ class Execution:
                     await one
 
     async def _keep(self, kept: list[Lease]) -> None:
-        """Renew the claim until it is lost."""
+        """Look after the claim, and renew it, until it is lost.
+
+        The first look comes while a line that a peer's late write emptied can still be restored.
+        """
+        pause = GRACE / 2
         while True:
-            await self.clock.sleep(RENEWED_AFTER.total_seconds())
+            await self.clock.sleep(pause.total_seconds())
             if not await self._is_ours(kept):
                 return
+            pause = RENEWED_AFTER
 
     async def _is_ours(self, kept: list[Lease]) -> bool:
         checked = await self.claimer.check(kept[0])

@@ -121,7 +121,7 @@ class TaskHandler(Handler):
             return Disposition("later", "abandoned", f"it failed {failures} times", _LEFT_ALONE_S)
         if not await self.door.opens(found, task):
             return Disposition("later", "not-allowed", "its claim may not be said now", 2 * PAUSE_S)
-        outcome = await self.claims.claimer.claim(found.repo, found.number, task.number)
+        outcome = await self.claims.claimer.claim(found.repo, reading, task.number)
         if outcome.code == "no_room":
             await self.door.tell_shut(found, task, "no_room", "its issue holds no more characters")
         elif outcome.lease is None:

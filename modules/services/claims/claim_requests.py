@@ -70,15 +70,15 @@ class ClaimRequests:
         found = await self._reader.read(repo_of(lease), lease.issue)
         return found.data if isinstance(found, Ok) else None
 
-    async def act(self, lease: Lease, action: Action, reading: PlanReading | None) -> Event | None:
-        """Do what is asked for while a task is claimed, and return the answer; `reading` is the last one."""
+    async def act(self, lease: Lease, action: Action, task: Task) -> Event | None:
+        """Do what is asked for while a task, as it was read, is claimed, and return the answer."""
         match action:
             case CreateLock(epoch=epoch):
                 return await self._create_lock(replace(lease, epoch=epoch))
             case WriteLine(change=change, expected=expected):
                 return await self.change_line(lease, change, expected)
             case PostClaim(claim=claim):
-                return await self._post_claim(lease, claim, reading)
+                return await self._post_claim(lease, claim, task)
             case Wait(seconds=seconds):
                 await self._github.pause(seconds)
                 return action
@@ -203,10 +203,7 @@ class ClaimRequests:
                 return False
             return await self.delete_dead_lock(lease, lease.epoch) if is_ours.data else True
 
-    async def _post_claim(self, lease: Lease, claim: Claim, reading: PlanReading | None) -> ClaimAnswer:
-        task = reading.plan.task(lease.number) if reading and reading.plan else None
-        if reading is None or task is None:
-            return ClaimAnswer(None)
+    async def _post_claim(self, lease: Lease, claim: Claim, task: Task) -> ClaimAnswer:
         marker = build_task_event_marker(lease.number, "claimed", max(lease.epoch, 1))
         text = f"{self._words(task)}\n\n{marker}\n{claim_marker(claim)}"
         posted = await self._github.create_comment(repo_of(lease), lease.issue, text)

@@ -142,23 +142,24 @@ Action = (
 )
 Event = Read | LockAnswer | LineAnswer | Wait | ClaimAnswer
 
-Stage = Literal["reading", "locking", "writing", "waiting", "reasserting", "claiming", "confirming", "won", "lost"]
+Stage = Literal["locking", "writing", "waiting", "reasserting", "claiming", "confirming", "won", "lost"]
 
 
 @dataclass(frozen=True, slots=True)
 class ClaimState:
     """How far a claim of ours is.
 
-    `epoch` is that of the claim, 0 before one is chosen, and `has_lock` tells whether its lock is ours. `round` is the
-    stage of the decision, and `looks` how often it was put off. `seen` is the newest claim that stood before ours
-    began. `is_busy` tells whether we work on another task of the plan. Once lost, `code` tells why, and `holder` who
-    has the task, if that is known.
+    `until` is when it ends. `epoch` is that of the claim, and `has_lock` tells whether its lock is ours. Without one,
+    `round` is the stage of the decision, and `looks` how often it was put off. `seen` is the newest claim that stood
+    before ours began. `is_busy` tells whether we work on another task of the plan. Once lost, `code` tells why, and
+    `holder` who has the task, if that is known.
     """
 
     me: str
     issue: int
     number: int
-    stage: Stage = "reading"
+    until: datetime
+    stage: Stage = "locking"
     epoch: int = 0
     has_lock: bool = False
     is_assigned: bool = False
@@ -167,7 +168,6 @@ class ClaimState:
     seen: int = 0
     round: Literal[1, 2] = 1
     looks: int = 0
-    until: datetime | None = None
     comment_id: int | None = None
     code: LoseCode | None = None
     holder: str = ""

@@ -57,15 +57,18 @@ class Claimer:
         """Return the leases that were won and are not given up, the oldest first."""
         return [one for one in await self._all() if one.stage == "held"]
 
-    async def claim(self, repo: Repo, issue: int, number: int) -> ClaimOutcome:
-        """Claim a task. It takes ten seconds or more; while it waits, other requests to GitHub leave."""
+    async def claim(self, repo: Repo, reading: PlanReading, number: int) -> ClaimOutcome:
+        """Claim a task of the plan that was just read. Where the repository has branches nothing is waited for."""
         async with self._changing:
-            return await self._claim(repo, issue, number)
+            return await self._claim(repo, reading, number)
 
     async def start_work(self, lease: Lease) -> bool:
-        """Let the task say that it is in progress; return whether it does, and is ours."""
-        change = TaskChange("in_progress", lease.soul)
-        return (await self.requests.change_line(lease, change, Expected(frozenset({lease.soul})))).code == "written"
+        """Let the task say that it is in progress; return whether it does, and is ours.
+
+        A line that is empty was emptied by who changed another task at the same moment, or stepped down.
+        """
+        change, free = TaskChange("in_progress", lease.soul), Expected(frozenset({"", lease.soul}))
+        return (await self.requests.change_line(lease, change, free)).code == "written"
 
     async def check(self, lease: Lease) -> Lease | None:
         """Look whether a lease still holds, and renew it where that is due; None where the work has to stop."""
@@ -107,36 +110,36 @@ class Claimer:
                     await self._leases.end(lease)
             return [one for one in await self._leases.all() if one.stage != "held"]
 
-    async def _claim(self, repo: Repo, issue: int, number: int) -> ClaimOutcome:
+    async def _claim(self, repo: Repo, reading: PlanReading, number: int) -> ClaimOutcome:
         await self._all()
-        state, actions = begin_claim(self._github.login, issue, number)
+        login = self._github.login
+        state, actions = begin_claim(login, reading.issue.number, number, reading.snapshot(number))
+        task = reading.plan.task(number) if reading.plan else None
+        if state.stage == "lost" or task is None:
+            return ClaimOutcome(None, state.code, state.holder)
+        if not reading.has_room(number, login):
+            return ClaimOutcome(None, "no_room")
         lease = lease_of(state, repo.owner, repo.name, self._clock.now())
         if not await self._leases.begin(lease):
-            return ClaimOutcome(None, "taken", self._github.login)
-        reading: PlanReading | None = None
+            return ClaimOutcome(None, "taken", login)
         async with self._github.burst():
-            while True:
+            while state.stage not in {"won", "lost"}:
                 event: Event | None = None
                 for action in actions:
                     if isinstance(action, Read):
-                        reading = await self.requests.read(lease)
-                        if reading and not reading.has_room(number, lease.soul):
-                            # NOTE(self): what has no room now had it before, or nothing was written of this claim.
-                            await self._step_down(lease, replace(state, code="failed"), ())
-                            return ClaimOutcome(None, "no_room")
-                        event = Read(reading.snapshot(number) if reading else None)
+                        again = await self.requests.read(lease)
+                        event = Read(again.snapshot(number) if again else None)
                     else:
-                        event = await self.requests.act(lease, action, reading)
-                if state.stage == "won":
-                    return ClaimOutcome(lease)
+                        event = await self.requests.act(lease, action, task)
                 if event is None:
                     raise ValueError(f"a claim that is {state.stage} has no answer to go on with")
                 state, actions = advance_claim(state, event)
                 lease = lease_of(state, repo.owner, repo.name, lease.since)
                 await self._leases.put(lease)
-                if state.stage == "lost":
-                    await self._step_down(lease, state, actions)
-                    return ClaimOutcome(None, state.code, state.holder)
+            if state.code is not None:
+                await self._step_down(lease, state, actions)
+                return ClaimOutcome(None, state.code, state.holder)
+        return ClaimOutcome(lease)
 
     async def _step_down(self, lease: Lease, state: ClaimState, actions: Iterable[Action]) -> None:
         """Undo a claim that was lost. Where a request failed, what it did may stand there unseen, and is looked for."""

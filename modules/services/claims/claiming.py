@@ -3,14 +3,16 @@
 Whoever drives it carries the actions of a step out in their order, and tells the answer to the last of them. A claim
 that is won or lost has no further step; what a lost one leaves to do may be tried again without harm.
 
-The branch `soul/<issue>-task-<number>-<epoch>` is the lock: of several who make it, the service lets one. Peers of the
-older protocol do not know it, so that the wait and the second look at the plan stay. `docs/plans.md` tells what holds.
+The branch `soul/<issue>-task-<number>-<epoch>` is the lock: of several who make it, the service lets one, and who has
+it writes the line and the comment by which peers of another maker know a claim, and has won. Only where no branch can
+be made do the line and the comments decide, after the waits of the older protocol. `docs/plans.md` tells what holds.
 """
 
 from __future__ import annotations
 
 import re
 from dataclasses import replace
+from datetime import datetime
 
 from modules.services.claims.claim_types import (
     Action,
@@ -49,18 +51,25 @@ _LOCK = re.compile(r"(?:refs/heads/)?soul/([0-9]{1,9})-task-([0-9]{1,9})-([0-9]{
 Step = tuple[ClaimState, tuple[Action, ...]]
 
 
-def begin_claim(me: str, issue: int, number: int) -> Step:
-    """Return the first step: before anything is claimed, all is read."""
-    return ClaimState(me, issue, number), (Read(),)
+def begin_claim(me: str, issue: int, number: int, snapshot: Snapshot) -> Step:
+    """Return the first step, by what was read of the plan: the lock is to be made, or the task is not to be had."""
+    state = ClaimState(me, issue, number, until=snapshot.at + LEASE)
+    if taken := holder_of(snapshot, number, me):
+        return _lose(state, *taken)
+    epoch = 1 + max(snapshot.epoch, snapshot.newest_lock)
+    seen = max((claim.comment_id for claim in snapshot.claims), default=0)
+    is_busy = snapshot.plan is not None and works_elsewhere(snapshot.plan, number, me)
+    chosen = replace(state, epoch=epoch, stage="locking", seen=seen, is_busy=is_busy)
+    return (chosen, (CreateLock(epoch),)) if snapshot.locks is not None else _write(chosen)
 
 
 def advance_claim(state: ClaimState, event: Event) -> Step:  # noqa: C901, PLR0911 - a line for each event
     """Return the state after an event, and what is to be done. Raises `ValueError` for one that cannot come now."""
     match state.stage, event:
-        case "reading", Read(snapshot=snapshot):
-            return _look(state, snapshot)
         case "locking", LockAnswer(code=code):
             return _locked(state, code)
+        case "writing", LineAnswer(code="written") if state.has_lock:
+            return _claim(state, state.until)
         case "writing", LineAnswer(code="written", took_s=took_s):
             wait = CONSENSUS_S if state.round == 1 else CONTEST_S
             return replace(state, stage="waiting"), (Wait(wait + _late(took_s)), Read())
@@ -74,6 +83,8 @@ def advance_claim(state: ClaimState, event: Event) -> Step:  # noqa: C901, PLR09
             return _decide(state, snapshot)
         case "claiming", ClaimAnswer(comment_id=None):
             return _lose(state, "failed")
+        case "claiming", ClaimAnswer(comment_id=comment_id) if state.has_lock:
+            return replace(state, stage="won", comment_id=comment_id), ()
         case "claiming", ClaimAnswer(comment_id=comment_id):
             return replace(state, stage="confirming", comment_id=comment_id), (Read(),)
         case "confirming", Read(snapshot=snapshot):
@@ -135,18 +146,6 @@ def _is_open(snapshot: Snapshot, task: Task, me: str) -> bool:
     return snapshot.plan is not None and task in get_claimable_tasks(snapshot.plan)
 
 
-def _look(state: ClaimState, snapshot: Snapshot | None) -> Step:
-    if snapshot is None:
-        return _lose(state, "failed")
-    if taken := holder_of(snapshot, state.number, state.me):
-        return _lose(state, *taken)
-    epoch = 1 + max(snapshot.epoch, snapshot.newest_lock)
-    seen = max((claim.comment_id for claim in snapshot.claims), default=0)
-    is_busy = snapshot.plan is not None and works_elsewhere(snapshot.plan, state.number, state.me)
-    chosen = replace(state, epoch=epoch, stage="locking", seen=seen, is_busy=is_busy)
-    return (chosen, (CreateLock(epoch),)) if snapshot.locks is not None else _write(chosen)
-
-
 def _locked(state: ClaimState, code: str) -> Step:
     if code in {"exists", "failed"}:
         return _lose(state, "lock_held" if code == "exists" else "failed")
@@ -168,13 +167,10 @@ def _decide(state: ClaimState, snapshot: Snapshot | None) -> Step:  # noqa: PLR0
     second = replace(state, round=2)
     if not task.assignee and state.round == 2 and state.looks < MOST_LOOKS:  # noqa: PLR2004 - the second of two
         # NOTE(self): our own write does not show yet, or one that steps down has overwritten it.
-        again = replace(state, looks=state.looks + 1)
-        return (again, (Wait(PROPAGATION_S), Read())) if state.has_lock else _write_again(again)
+        return _write_again(replace(state, looks=state.looks + 1))
     match decide_claim(task.assignee, contenders, state.me, state.round):
         case "win":
-            until = snapshot.at + LEASE
-            claim = Claim(0, state.me, state.number, state.epoch, until)
-            return replace(state, stage="claiming", until=until, looks=0), (PostClaim(claim),)
+            return _claim(state, snapshot.at + LEASE)
         case "lose":
             return _lose(state, "contest", task.assignee or "")
         case "wait_contest":
@@ -184,6 +180,11 @@ def _decide(state: ClaimState, snapshot: Snapshot | None) -> Step:  # noqa: PLR0
             return replace(second, stage="reasserting"), (WriteLine(TaskChange("claimed", state.me), theirs),)
         case "wait_propagation":
             return _write_again(second)
+
+
+def _claim(state: ClaimState, until: datetime) -> Step:
+    claim = Claim(0, state.me, state.number, state.epoch, until)
+    return replace(state, stage="claiming", until=until, looks=0), (PostClaim(claim),)
 
 
 def _write_again(state: ClaimState) -> Step:
@@ -205,17 +206,14 @@ def _confirm(state: ClaimState, snapshot: Snapshot | None) -> Step:
     if name == state.me.lower():
         return replace(state, stage="won"), ()
     if state.looks == MOST_LOOKS:
-        is_ours = state.has_lock and not name
-        return (replace(state, stage="won"), ()) if is_ours else _lose(state, "contest", task.assignee or "")
+        return _lose(state, "contest", task.assignee or "")
     # NOTE(self): who reads our comment steps down and empties the line; who does not read it stays there.
     again = replace(state, looks=state.looks + 1)
     return again, (Wait(PROPAGATION_S), Read()) if name else (_own_line(state), Wait(CONTEST_S), Read())
 
 
 def _earlier(state: ClaimState, snapshot: Snapshot) -> str:
-    """Who has the task before us: by a later lock, by an earlier comment, or by a lower name of the older protocol."""
-    if any(epoch > state.epoch for epoch in snapshot.locks or ()):
-        return "a later lock"
+    """Who has the task before us: by an earlier comment, or by a lower name of the older protocol."""
     mine = state.me.lower()
     for claim in snapshot.claims:
         theirs = claim.soul.lower()

@@ -102,7 +102,7 @@ def lease_of(state: ClaimState, owner: str, repo: str, now: datetime) -> Lease:
         has_lock=state.has_lock,
         since=now,
         renewed_at=now,
-        until=state.until or now + LEASE,
+        until=state.until,
         comment_id=state.comment_id,
     )
 

@@ -81,5 +81,5 @@ async def settle_dead_claim(requests: ClaimRequests, reading: PlanReading, repo:
 
 
 def _place(requests: ClaimRequests, reading: PlanReading, repo: Repo, task: Task) -> Lease:
-    state = ClaimState(requests.login, reading.issue.number, task.number)
+    state = ClaimState(requests.login, reading.issue.number, task.number, reading.at)
     return lease_of(state, repo.owner, repo.name, reading.at)

@@ -118,9 +118,11 @@ class Site:
 
 
 @asynccontextmanager
-async def site_with_plan(town_github: TownGitHub, plan: Plan = PLAN, **settings: str) -> AsyncIterator[Site]:
+async def site_with_plan(
+    town_github: TownGitHub, plan: Plan = PLAN, clock: HastyClock | None = None, /, **settings: str
+) -> AsyncIterator[Site]:
     town_github.add_repo(SITE.name)
-    clock = HastyClock(HASTE_STEP_BY_STEP)
+    clock = clock or HastyClock(HASTE_STEP_BY_STEP)
     async with awake(town_github.make_home(**settings), clock=clock) as life:
         services = life.app.services
         services.workspaces.watch(SITE)

@@ -13,13 +13,17 @@ from modules.lives.tasks.types import Blocked, HeldTask, Lost, Opened, WorkResul
 from modules.services.outbox.rules.counts import created_on_github
 from modules.services.outbox.rules.rules import GITHUB_CREATIONS_OF_OTHERS, HOUR_S
 from modules.services.plans.events import build_task_event_marker, count_task_failures
-from modules.services.plans.types import Plan
+from modules.services.plans.types import Plan, TaskChange
+from modules.services.plans.update import update_task_in_plan_body
 from tests.adapters.results import ok
+from tests.hasty_clock import HastyClock
 from tests.modules.lives.tasks.site import PLAN, SITE, Site, Work, site_with_plan
-from tests.running_town import RunningTown
+from tests.patience import until
+from tests.running_town import HASTE_STEP_BY_STEP, RunningTown
 from tests.shipped_skills import phrase
 from tests.town_github import TownGitHub
 
+MINUTE_S = 60
 ABANDONED = build_task_event_marker(2, "abandoned", 9)
 
 
@@ -115,6 +119,35 @@ async def test_work_stops_when_the_task_is_lost_and_the_plan_stays_as_it_is(
         assert (await site.row(2)).outcome == "lost"
         assert await site.task(2) == ("in_progress", "wren")
         assert len(await site.comments()) == 1
+
+
+class PassingClock(HastyClock):
+    """A clock that has moved on when somebody has waited for a minute or longer."""
+
+    async def sleep(self, seconds: float) -> None:
+        await super().sleep(seconds)
+        self.ahead += seconds if seconds >= MINUTE_S else 0
+
+
+async def test_a_line_that_a_late_write_of_a_peer_empties_is_restored_and_the_work_goes_on(
+    running_town: RunningTown, town_github: TownGitHub
+) -> None:
+    async with site_with_plan(town_github, PLAN, PassingClock(HASTE_STEP_BY_STEP)) as site:
+        github = site.services.github
+
+        async def is_overwritten(_: HeldTask) -> WorkResult:
+            issue = ok(await github.get_issue(SITE, 1))
+            emptied = update_task_in_plan_body(issue.body, 2, TaskChange("pending", "")).body
+            ok(await github.update_issue(SITE, 1, body=emptied))
+
+            async def is_restored() -> bool:
+                return await site.task(2) == ("in_progress", "rowan")
+
+            await until(is_restored, what="the line names the SOUL again")
+            return Opened("", "")
+
+        await site.cycle(Work(is_overwritten))
+        assert (await site.row(2)).outcome == "opened"
 
 
 @pytest.mark.parametrize("has_row", [True, False], ids=["as now", "as an earlier version left it"])

@@ -144,7 +144,7 @@ class Claimant:
         self._net = network
 
     def claim(self) -> Work:
-        state, actions = begin_claim(self.name, 7, NUMBER)
+        state, actions = begin_claim(self.name, 7, NUMBER, (yield from self._net.read(self._snapshot)))
         while actions:
             event: Event = Wait()
             self.lease = lease_of(state, "acme", "shop", self._net.now)
@@ -173,7 +173,7 @@ class Claimant:
     def sweep_and_claim(self) -> Work:
         """Give back what a dead SOUL has, delete its locks, and claim: the order of every round."""
         snapshot = yield from self._net.read(self._snapshot)
-        state = ClaimState(self.name, 7, NUMBER)
+        state = ClaimState(self.name, 7, NUMBER, self._net.now)
         if holder := dead_holder(snapshot, NUMBER):
             yield from self._act(state, ResetLine(TaskChange("pending", ""), Expected(frozenset({holder}))))
         for epoch in dead_locks(snapshot, NUMBER):
@@ -185,7 +185,7 @@ class Claimant:
         if self.lease:
             found = after_start(self.lease, self._net.now)
             for action in release_actions(found, status="pending", busy=False) if found.stage == "ending" else []:
-                yield from self._act(ClaimState(self.name, 7, NUMBER), action)
+                yield from self._act(ClaimState(self.name, 7, NUMBER, self._net.now), action)
 
     def look_again(self) -> Work:
         """What a holder does every five minutes, and before it opens a pull request."""

@@ -55,7 +55,7 @@ class Garden:
     clock: SharedClock
     faults: Faults
     author: GitHub
-    claimers: dict[str, Claimer]
+    claimers: dict[str, tuple[PlanReader, Claimer]]
 
     async def race(self, title: str, starts: dict[str, float]) -> tuple[list[str], str | None]:
         """Let these accounts claim a task, each after so many seconds; who won, and whose name stands there then."""
@@ -65,7 +65,7 @@ class Garden:
         self.faults.arm(Fault("stale", "GET /repos/*", seconds=BEHIND_S, times=10**9))
         self.faults.arm(Fault("slow", "*", seconds=LATE_S, times=10**9))
         ended = await self.clock.together(
-            *(self._claim(self.claimers[login], issue, start) for login, start in starts.items())
+            *(self._claim(*self.claimers[login], issue, start) for login, start in starts.items())
         )
         self.faults.clear()
         found = ok(await self.author.get_issue(REPO, issue))
@@ -73,9 +73,9 @@ class Garden:
         task = told.task(NUMBER) if told else None
         return [one.lease.soul for one in ended if one.lease], task.assignee if task else None
 
-    async def _claim(self, claimer: Claimer, issue: int, start: float) -> ClaimOutcome:
+    async def _claim(self, reader: PlanReader, claimer: Claimer, issue: int, start: float) -> ClaimOutcome:
         await self.clock.sleep(start)
-        return await claimer.claim(REPO, issue, NUMBER)
+        return await claimer.claim(REPO, ok(await reader.read(REPO, issue)), NUMBER)
 
 
 @asynccontextmanager
@@ -98,14 +98,14 @@ async def open_garden(folder: Path, seed: int) -> AsyncIterator[Garden]:
             stack.push_async_callback(made.aclose)
             return made
 
-        async def claimer(login: str) -> Claimer:
+        async def claimer(login: str) -> tuple[PlanReader, Claimer]:
             home = folder / login
             home.mkdir(parents=True)
             database = await Database.open(home / "soul.db", MIGRATIONS)
             stack.push_async_callback(database.close)
             github, leases = client(login), TaskLeases(database, home, clock, login)
             reader = PlanReader(github, leases, trust_without_owner(github, clock), clock)
-            return Claimer(github, leases, reader, lambda task: f"{task.name} is taken.", clock)
+            return reader, Claimer(github, leases, reader, lambda task: f"{task.name} is taken.", clock)
 
         author = client("ada")
         ok(await author.contents.write(REPO, "README.md", "Beans", message="Begin"))

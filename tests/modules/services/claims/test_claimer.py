@@ -10,6 +10,7 @@ from datetime import timedelta
 from pathlib import Path
 
 import pytest
+from starlette.types import Receive, Scope, Send
 
 from adapters.github.checks import BODY_LIMIT_CHARS
 from adapters.github.client import GitHub
@@ -18,8 +19,8 @@ from common.constants import GITHUB_BODY_MAX_CHARS
 from modules.runtime.database.database import Database
 from modules.runtime.database.schema import MIGRATIONS
 from modules.services.claims.claim_requests import ClaimRequests
-from modules.services.claims.claim_types import Action, CreateLock, Event, Read, WriteLine
-from modules.services.claims.claimer import Claimer
+from modules.services.claims.claim_types import Action, CreateLock, Event, WriteLine
+from modules.services.claims.claimer import Claimer, ClaimOutcome
 from modules.services.claims.claiming import advance_claim, begin_claim
 from modules.services.claims.claims import LEASE, RENEWED_AFTER
 from modules.services.claims.lease_store import TaskLeases
@@ -52,6 +53,8 @@ from town.serving import serve
 REPO = Repo("ada", "garden")
 PLAN = Plan("Beans", "Beans grow", tasks=(Task(1, "Sow"), Task(2, "Water")))
 HASTE = 100
+MOST_REQUESTS = 15
+"""A reading of 4, a lock of 5, an assignment, two changes of the line of 2 each, and a comment."""
 
 pytestmark = needs_git
 
@@ -65,6 +68,10 @@ class Rival:
     claimer: Claimer
     reader: PlanReader
     clock: HastyClock
+
+    async def claim(self, number: int = 1) -> ClaimOutcome:
+        """Read the plan, and claim a task of it."""
+        return await self.claimer.claim(REPO, ok(await self.reader.read(REPO, 1)), number)
 
     def begun_anew(self) -> Rival:
         """The same after its program was killed and started again."""
@@ -85,6 +92,8 @@ class Garden:
     wren: Rival
     clock: HastyClock
     faults: Faults
+    asked: list[str]
+    """The requests that came, oldest first."""
 
     async def task(self, number: int = 1) -> Task:
         issue = ok(await self.ada.get_issue(REPO, 1))
@@ -111,9 +120,14 @@ async def garden(tmp_path: Path) -> AsyncIterator[Garden]:
         network.create_account(login, token=f"t-{login}")
     network.create_repo(ada, REPO.name, collaborators=["kit", "wren"])
     async with AsyncExitStack() as stack:
-        url = await stack.enter_async_context(
-            serve(github_app(network, meter=Meter(clock, known=10**9), faults=faults))
-        )
+        service, asked = github_app(network, meter=Meter(clock, known=10**9), faults=faults), list[str]()
+
+        async def logged(scope: Scope, receive: Receive, send: Send) -> None:
+            if scope["type"] == "http":
+                asked.append(f"{scope['method']} {scope['path']}")
+            await service(scope, receive, send)
+
+        url = await stack.enter_async_context(serve(logged))
 
         def client(login: str) -> GitHub:
             made = GitHub(
@@ -134,11 +148,11 @@ async def garden(tmp_path: Path) -> AsyncIterator[Garden]:
         author = client("ada")
         ok(await author.contents.write(REPO, "README.md", "Beans", message="Begin"))
         ok(await author.create_issue(REPO, f"[PLAN] {PLAN.title}", generate_plan_markdown(PLAN), labels=("plan",)))
-        yield Garden(network, author, await rival("kit"), await rival("wren"), clock, faults)
+        yield Garden(network, author, await rival("kit"), await rival("wren"), clock, faults, asked)
 
 
 async def won(rival: Rival, number: int = 1) -> Lease:
-    outcome = await rival.claimer.claim(REPO, 1, number)
+    outcome = await rival.claim(number)
     assert outcome.lease is not None, outcome
     return outcome.lease
 
@@ -153,7 +167,7 @@ async def sweep(rival: Rival, reading: PlanReading) -> list[tuple[int, str, str]
 
 
 async def test_of_two_one_wins_and_nothing_is_left_of_the_other(garden: Garden) -> None:
-    outcomes = await asyncio.gather(*(one.claimer.claim(REPO, 1, 1) for one in (garden.kit, garden.wren)))
+    outcomes = await asyncio.gather(*(one.claim() for one in (garden.kit, garden.wren)))
     winners = [one.lease for one in outcomes if one.lease]
     assert len(winners) == 1
     task = await garden.task()
@@ -163,12 +177,25 @@ async def test_of_two_one_wins_and_nothing_is_left_of_the_other(garden: Garden) 
     assert set(assignees) == {"ada", winners[0].soul}
     loser = garden.wren if winners[0].soul == "kit" else garden.kit
     assert await loser.leases.all() == []
-    again = await loser.claimer.claim(REPO, 1, 1)
+    again = await loser.claim()
     assert (again.lease, again.code, again.holder) == (None, "taken", winners[0].soul)
 
 
+async def test_from_the_first_look_to_the_work_a_claim_takes_few_requests_and_reads_the_plan_once(
+    garden: Garden,
+) -> None:
+    await garden.kit.claim(2)  # who counts there, and what may be cached, is known from here on
+    garden.asked.clear()
+    assert await garden.kit.claimer.start_work(await won(garden.kit))
+    assert len(garden.asked) <= MOST_REQUESTS, garden.asked
+    assert [one for one in garden.asked if one.endswith("/issues/1/comments")] == [
+        "GET /repos/ada/garden/issues/1/comments",
+        "POST /repos/ada/garden/issues/1/comments",
+    ]
+
+
 async def test_a_claim_that_is_being_made_is_not_undone_as_one_that_was_left(garden: Garden) -> None:
-    claiming = asyncio.create_task(garden.kit.claimer.claim(REPO, 1, 1))
+    claiming = asyncio.create_task(garden.kit.claim())
     while not claiming.done():
         assert await garden.kit.claimer.settle() == []
     assert (await claiming).lease is not None
@@ -201,7 +228,7 @@ async def test_a_claim_is_renewed_in_its_comment_and_holds(garden: Garden) -> No
         assert renewed.until > lease.until
         lease = renewed
     assert (await garden.left())[1] == 1
-    assert (await garden.wren.claimer.claim(REPO, 1, 1)).code == "taken"
+    assert (await garden.wren.claim()).code == "taken"
     assert [one.comment_id for one in await garden.kit.claimer.held()] == [lease.comment_id]
 
 
@@ -248,16 +275,17 @@ async def test_the_claim_of_a_soul_that_is_gone_is_swept_by_another(garden: Gard
 
 async def vanish_after(rival: Rival, request: type[Action]) -> None:
     """Claim the first task, and end for good when this request was answered."""
-    state, actions = begin_claim("kit", 1, 1)
-    requests, seen = rival.claimer.requests, await rival.reader.read(REPO, 1)
+    requests, seen = rival.claimer.requests, ok(await rival.reader.read(REPO, 1))
+    state, actions = begin_claim("kit", 1, 1, seen.snapshot(1))
     lease = lease_of(state, REPO.owner, REPO.name, rival.clock.now())
-    event: Event = Read(ok(seen).snapshot(1))
     while True:
-        state, actions = advance_claim(state, event)
+        event: Event | None = None
         for action in actions:
-            event = await requests.act(lease, action, ok(seen)) or event
+            event = await requests.act(lease, action, PLAN.tasks[0]) or event
             if isinstance(action, request):
                 return
+        assert event
+        state, actions = advance_claim(state, event)
 
 
 @pytest.mark.parametrize(
@@ -340,7 +368,7 @@ async def test_a_task_of_a_plan_that_has_no_room_left_is_not_claimed_and_nothing
     plan = generate_plan_markdown(PLAN).replace("(empty if unclaimed)", "")
     ok(await garden.ada.update_issue(REPO, 1, body=plan + "\n\n## Notes\n" + "x" * (BODY_LIMIT_CHARS - 12 - len(plan))))
     garden.faults.arm(Fault("server_error", "P* /repos/ada/garden/*", times=1))
-    outcome = await garden.kit.claimer.claim(REPO, 1, 1)
+    outcome = await garden.kit.claim()
     assert (outcome.lease, outcome.code) == (None, "no_room")
     assert len(garden.faults.armed) == 1
     assert await garden.kit.claimer.settle() == []
@@ -369,7 +397,7 @@ async def test_what_a_failed_claim_left_unseen_keeps_nobody_from_the_next_try(
         faults.arm(Fault("server_error", unread, times=1_000))
     else:
         kit.claimer.requests = ClaimRequests(kit.github, kit.reader, breaks, kit.clock)
-    assert (await kit.claimer.claim(REPO, 1, 1)).code == "failed"
+    assert (await kit.claim()).code == "failed"
     faults.clear()
     kit.claimer.requests = requests
     await kit.claimer.settle()

@@ -162,8 +162,12 @@ def _snapshot(
     return Snapshot(NOW, plan, tuple(assignees), locks or {}, tuple(claims), epoch, has_pull_request)
 
 
-def _drive(*events: Event) -> tuple[ClaimState, tuple[Action, ...]]:
-    state, actions = begin_claim(ME, 12, 3)
+NO_LOCKS = Snapshot(NOW, FREE, ("sh-marvin",))
+"""What is read where no branch can be made."""
+
+
+def _drive(first: Snapshot, *events: Event) -> tuple[ClaimState, tuple[Action, ...]]:
+    state, actions = begin_claim(ME, 12, 3, first)
     for event in events:
         state, actions = advance_claim(state, event)
     return state, actions
@@ -173,33 +177,39 @@ MADE, WRITTEN = LockAnswer("created"), LineAnswer("written", 1.0)
 CLAIM = Claim(0, ME, 3, 1, NOW + LEASE)
 
 
-def test_a_claim_that_nobody_contests() -> None:
-    assert _drive()[1] == (Read(),)
-    assert _drive(Read(_snapshot()))[1] == (CreateLock(1),)
-    (assign, write) = _drive(Read(_snapshot()), MADE)[1]
+def test_who_made_the_lock_has_won_once_peers_can_see_it_and_waits_for_nothing() -> None:
+    assert _drive(_snapshot())[1] == (CreateLock(1),)
+    (assign, write) = _drive(_snapshot(), MADE)[1]
     assert isinstance(assign, AssignSelf)
     assert isinstance(write, WriteLine)
     assert write.expected.assignees == frozenset({"", ME})
-    assert _drive(Read(_snapshot()), MADE, WRITTEN)[1] == (Wait(5.0), Read())
-    steps = (Read(_snapshot()), MADE, WRITTEN, Read(_snapshot(MINE)))
-    assert _drive(*steps)[1] == (PostClaim(CLAIM),)
-    assert _drive(*steps, ClaimAnswer(9))[1] == (Read(),)
-    state, actions = _drive(*steps, ClaimAnswer(9), Read(_snapshot(MINE)))
+    assert _drive(_snapshot(), MADE, WRITTEN)[1] == (PostClaim(CLAIM),)
+    state, actions = _drive(_snapshot(), MADE, WRITTEN, ClaimAnswer(9))
     assert (state.stage, state.epoch, state.comment_id, actions) == ("won", 1, 9, ())
 
 
+def test_where_no_branch_can_be_made_the_plan_and_the_comments_decide() -> None:
+    assert isinstance(_drive(NO_LOCKS)[1][1], WriteLine)
+    state, _ = _drive(_snapshot(), LockAnswer("unsupported"))
+    assert (state.stage, state.has_lock) == ("writing", False)
+    assert _drive(NO_LOCKS, WRITTEN)[1] == (Wait(5.0), Read())
+    steps = (WRITTEN, Read(_snapshot(MINE)))
+    assert _drive(NO_LOCKS, *steps)[1] == (PostClaim(CLAIM),)
+    assert _drive(NO_LOCKS, *steps, ClaimAnswer(9))[1] == (Read(),)
+    assert _drive(NO_LOCKS, *steps, ClaimAnswer(9), Read(_snapshot(MINE)))[0].stage == "won"
+
+
 def test_the_waits_are_those_of_the_protocol_and_a_slow_write_adds_to_them() -> None:
-    begun = (Read(_snapshot()), MADE)
-    assert _drive(*begun, LineAnswer("written", 4.0))[1] == (Wait(9.0), Read())
+    assert _drive(NO_LOCKS, LineAnswer("written", 4.0))[1] == (Wait(9.0), Read())
     contested = _snapshot(MINE, assignees=("sh-marvin", "sh-z"))
-    assert _drive(*begun, WRITTEN, Read(contested))[1] == (Wait(3.0), Read())
+    assert _drive(NO_LOCKS, WRITTEN, Read(contested))[1] == (Wait(3.0), Read())
     theirs = _snapshot(Plan("x", tasks=(Task(3, "a", "claimed", "sh-z"),)))
-    state, actions = _drive(*begun, WRITTEN, Read(theirs))
+    state, actions = _drive(NO_LOCKS, WRITTEN, Read(theirs))
     assert isinstance(actions[0], WriteLine)
     assert actions[0].expected.assignees == frozenset({"sh-z", ME})
     assert advance_claim(state, LineAnswer("written", 3.0))[1] == (Wait(6.0), Read())
     assert advance_claim(state, LineAnswer("conflict"))[1] == (Wait(3.0), Read())
-    wait, write = _drive(*begun, WRITTEN, Read(_snapshot()))[1]
+    wait, write = _drive(NO_LOCKS, WRITTEN, Read(_snapshot()))[1]
     assert wait == Wait(5.0)
     assert isinstance(write, WriteLine)
 
@@ -207,7 +217,6 @@ def test_the_waits_are_those_of_the_protocol_and_a_slow_write_adds_to_them() -> 
 @pytest.mark.parametrize(
     ("snapshot", "code", "holder"),
     [
-        (None, "failed", ""),
         (_snapshot(None), "not_claimable", ""),
         (_snapshot(Plan("x")), "not_claimable", ""),
         (_snapshot(Plan("x", tasks=(Task(3, "a", "completed"),))), "not_claimable", ""),
@@ -219,8 +228,8 @@ def test_the_waits_are_those_of_the_protocol_and_a_slow_write_adds_to_them() -> 
         (_snapshot(locks={1: NOW - LEASE}), "lock_held", ""),
     ],
 )
-def test_a_task_that_is_not_to_be_had_is_left_alone(snapshot: Snapshot | None, code: str, holder: str) -> None:
-    state, actions = _drive(Read(snapshot))
+def test_a_task_that_is_not_to_be_had_is_left_alone(snapshot: Snapshot, code: str, holder: str) -> None:
+    state, actions = _drive(snapshot)
     assert (state.stage, state.code, state.holder, actions) == ("lost", code, holder, ())
 
 
@@ -235,61 +244,57 @@ def test_a_task_that_is_not_to_be_had_is_left_alone(snapshot: Snapshot | None, c
     ],
 )
 def test_what_has_ended_is_taken_up_under_the_next_epoch(snapshot: Snapshot, epoch: int) -> None:
-    assert _drive(Read(snapshot))[1] == (CreateLock(epoch),)
+    assert _drive(snapshot)[1] == (CreateLock(epoch),)
 
 
-BEGUN = (Read(_snapshot()), MADE)
-DONE = (*BEGUN, WRITTEN, Read(_snapshot(MINE)), ClaimAnswer(9))
+DONE = (WRITTEN, Read(_snapshot(MINE)), ClaimAnswer(9))
+UNDONE = (ResetLine, UnassignSelf)
 
 
 @pytest.mark.parametrize(
-    ("events", "code", "kinds"),
+    ("first", "events", "code", "kinds"),
     [
-        ((Read(_snapshot()), LockAnswer("exists")), "lock_held", ()),
-        ((Read(_snapshot()), LockAnswer("failed")), "failed", ()),
-        ((*BEGUN, LineAnswer("conflict")), "taken", (UnassignSelf, DeleteLock)),
-        ((*BEGUN, LineAnswer("failed")), "failed", (ResetLine, UnassignSelf, DeleteLock)),
-        ((*BEGUN, WRITTEN, Read(None)), "failed", (ResetLine, UnassignSelf, DeleteLock)),
+        (_snapshot(), (LockAnswer("exists"),), "lock_held", ()),
+        (_snapshot(), (LockAnswer("failed"),), "failed", ()),
+        (_snapshot(), (MADE, LineAnswer("conflict")), "taken", (UnassignSelf, DeleteLock)),
+        (_snapshot(), (MADE, LineAnswer("failed")), "failed", (*UNDONE, DeleteLock)),
+        (_snapshot(), (MADE, WRITTEN, ClaimAnswer(None)), "failed", (*UNDONE, DeleteLock)),
+        (NO_LOCKS, (WRITTEN, Read(None)), "failed", UNDONE),
         (
-            (*BEGUN, WRITTEN, Read(_snapshot(Plan("x", tasks=(Task(3, "a", "claimed", "sh-a"),))))),
+            NO_LOCKS,
+            (WRITTEN, Read(_snapshot(Plan("x", tasks=(Task(3, "a", "claimed", "sh-a"),))))),
             "contest",
-            (ResetLine, UnassignSelf, DeleteLock),
+            UNDONE,
         ),
+        (NO_LOCKS, (WRITTEN, Read(_snapshot(MINE, claims=[Claim(5, "sh-z", 3)]))), "earlier_claim", UNDONE),
+        (NO_LOCKS, (*DONE[:-1], ClaimAnswer(None)), "failed", UNDONE),
         (
-            (*BEGUN, WRITTEN, Read(_snapshot(MINE, locks={2: NOW}))),
-            "earlier_claim",
-            (ResetLine, UnassignSelf, DeleteLock),
-        ),
-        (
-            (*BEGUN, WRITTEN, Read(_snapshot(MINE, claims=[Claim(5, "sh-z", 3)]))),
-            "earlier_claim",
-            (ResetLine, UnassignSelf, DeleteLock),
-        ),
-        ((*DONE[:-1], ClaimAnswer(None)), "failed", (ResetLine, UnassignSelf, DeleteLock)),
-        (
+            NO_LOCKS,
             (*DONE, Read(_snapshot(MINE, claims=[Claim(8, "sh-z", 3, 1, NOW + LEASE)]))),
             "earlier_claim",
-            (EndClaim, ResetLine, UnassignSelf, DeleteLock),
+            (EndClaim, *UNDONE),
         ),
         (
+            NO_LOCKS,
             (*DONE, Read(_snapshot(MINE, claims=[Claim(10, "sh-a", 3)]))),
             "earlier_claim",
-            (EndClaim, ResetLine, UnassignSelf, DeleteLock),
+            (EndClaim, *UNDONE),
         ),
         (
+            NO_LOCKS,
             (
                 *DONE,
                 *(Read(_snapshot(Plan("x", tasks=(Task(3, "a", "claimed", "sh-z"),)))) for _ in range(MOST_LOOKS + 1)),
             ),
             "contest",
-            (EndClaim, ResetLine, UnassignSelf, DeleteLock),
+            (EndClaim, *UNDONE),
         ),
     ],
 )
 def test_who_loses_steps_down_and_undoes_what_was_done(
-    events: tuple[Event, ...], code: str, kinds: tuple[type, ...]
+    first: Snapshot, events: tuple[Event, ...], code: str, kinds: tuple[type, ...]
 ) -> None:
-    state, actions = _drive(*events)
+    state, actions = _drive(first, *events)
     assert (state.stage, state.code) == ("lost", code)
     assert tuple(type(action) for action in actions) == kinds
     assert all(action.expected.assignees == frozenset({ME}) for action in actions if isinstance(action, ResetLine))
@@ -299,36 +304,30 @@ def test_who_loses_steps_down_and_undoes_what_was_done(
     "claims", [[Claim(10, "sh-z", 3)], [Claim(10, "sh-a", 3, 1, NOW + LEASE)], [Claim(5, "sh-z", 3, 1, NOW)]]
 )
 def test_a_later_claim_of_a_higher_name_and_one_that_has_ended_take_nothing_away(claims: list[Claim]) -> None:
-    assert _drive(*DONE, Read(_snapshot(MINE, claims=claims)))[0].stage == "won"
+    assert _drive(NO_LOCKS, *DONE, Read(_snapshot(MINE, claims=claims)))[0].stage == "won"
 
 
 def test_who_works_on_another_task_of_the_plan_stays_assigned() -> None:
     plan = Plan("x", tasks=(Task(3, "a"), Task(4, "b", "in_progress", "SH-marvin")))
-    _, actions = _drive(Read(_snapshot(plan)), MADE, LineAnswer("failed"))
+    _, actions = _drive(_snapshot(plan), MADE, LineAnswer("failed"))
     assert [type(action) for action in actions] == [ResetLine, DeleteLock]
 
 
-def test_where_the_service_has_no_branches_the_plan_and_the_comments_decide() -> None:
-    no_locks = Snapshot(NOW, FREE, ())
-    assert isinstance(_drive(Read(no_locks))[1][1], WriteLine)
-    state, _ = _drive(Read(_snapshot()), LockAnswer("unsupported"))
-    assert (state.stage, state.has_lock) == ("writing", False)
-
-
-def test_the_holder_of_the_lock_waits_for_its_own_write_to_show() -> None:
-    events: list[Event] = [*BEGUN, WRITTEN, Read(_snapshot()), WRITTEN]
+def test_a_claimant_without_a_lock_waits_for_its_own_write_to_show() -> None:
+    events: list[Event] = [WRITTEN, Read(_snapshot())]
     for _ in range(MOST_LOOKS):
-        events.append(Read(_snapshot()))
-        assert _drive(*events)[1] == (Wait(5.0), Read())
-    assert _drive(*events, Read(_snapshot(MINE)))[0].stage == "claiming"
-    assert _drive(*events, Read(_snapshot()))[0].code == "contest"
-    (write, wait, read) = _drive(*DONE, Read(_snapshot()))[1]
+        events += [WRITTEN, Read(_snapshot())]
+        wait, write = _drive(NO_LOCKS, *events)[1]
+        assert (wait, type(write)) == (Wait(5.0), WriteLine)
+    assert _drive(NO_LOCKS, *events, WRITTEN, Read(_snapshot(MINE)))[0].stage == "claiming"
+    assert _drive(NO_LOCKS, *events, WRITTEN, Read(_snapshot()))[0].code == "contest"
+    (write, wait, read) = _drive(NO_LOCKS, *DONE, Read(_snapshot()))[1]
     assert isinstance(write, WriteLine)
     assert (wait, read) == (Wait(3.0), Read())
-    assert _drive(*DONE, *[Read(_snapshot())] * (MOST_LOOKS + 1))[0].stage == "won"
-    assert _drive(*DONE, Read(_snapshot(Plan("x", tasks=(Task(3, "a", "claimed", "sh-z"),)))))[1] == (Wait(5.0), Read())
+    theirs = Read(_snapshot(Plan("x", tasks=(Task(3, "a", "claimed", "sh-z"),))))
+    assert _drive(NO_LOCKS, *DONE, theirs)[1] == (Wait(5.0), Read())
 
 
 def test_an_event_that_cannot_come_is_an_error_of_ours() -> None:
-    with pytest.raises(ValueError, match="LineAnswer cannot come while a claim is reading"):
-        _drive(LineAnswer("written"))
+    with pytest.raises(ValueError, match="LineAnswer cannot come while a claim is locking"):
+        _drive(_snapshot(), LineAnswer("written"))
