@@ -21,7 +21,7 @@ _HEADING = re.compile(r" {0,3}##(?:[ \t]|$)")
 _TASK = re.compile(
     r" {0,3}#{2,3}[ \t]+(?P<before>(?:[^\w\n]|\[x\]){0,12}?)(?P<mark>[*_]{1,3})?"
     r"task[ \t#*_-]{0,8}(?P<number>[0-9]{1,9})(?:[*_]{1,3})?(?!\.?\w)[ \t]{0,8}"
-    r"(?:[:\uff1a.)]|[-\u2013\u2014](?=[ \t]))?(?P<title>.*)",
+    r"(?:(?:[:\uff1a.)]|[-\u2013\u2014](?=[ \t]))(?P<title>.*)|[*_~\s]*\Z)",
     re.IGNORECASE,
 )
 _LIKE_TASK = re.compile(r" {0,3}#{2,3}[ \t]+[^\w\n]{0,12}task(?![a-rt-z])", re.IGNORECASE)
@@ -93,11 +93,12 @@ class _Reader:
             self._keep(place)
         elif heading := _TASK.match(text):
             self._begin(place, heading)
+        elif self._section == "tasks" and _LIKE_TASK.match(text) and not _SECTION.match(text):
+            found.unread.append(place)
+            self._keep(place)
         elif _HEADING.match(text):
             self._enter(place, _SECTION.match(text))
         else:
-            if self._section == "tasks" and _LIKE_TASK.match(text):
-                found.unread.append(place)
             self._keep(place)
 
     def _enter(self, place: int, known: re.Match[str] | None) -> None:
@@ -116,7 +117,7 @@ class _Reader:
             self._found.outside.append(place)
             self._keep(place)
             return
-        number, title, mark = int(heading["number"]), heading["title"].strip(), heading["mark"] or ""
+        number, title, mark = int(heading["number"]), (heading["title"] or "").strip(), heading["mark"] or ""
         title = title.removesuffix("~~" if "~~" in heading["before"] else mark).strip() or f"Task {number}"
         self._task = TaskBlock(number, title, place, place + 1, heading["before"])
         if number in self._numbers:

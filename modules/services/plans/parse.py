@@ -191,7 +191,9 @@ def _items(found: Scan, places: Sequence[int]) -> Iterator[str]:
 def _headings(found: Scan) -> Iterator[str]:
     yield from (f"{found.texts[place].strip()}: the number of another task" for place in found.repeated)
     yield from (f"{found.texts[place].strip()}: stands outside of the tasks" for place in found.outside)
-    yield from (f"{found.texts[place].strip()}: no number, or one that cannot be read" for place in found.unread)
+    yield from (
+        f"{found.texts[place].strip()}: not the heading of a task, as `### Task 1: title` is" for place in found.unread
+    )
 
 
 def _without_mark(title: str) -> str:

@@ -210,6 +210,12 @@ def test_a_heading_without_a_number_is_named() -> None:
     assert _plan("### Task One: a\n**Status:** done").warnings
 
 
+def test_a_heading_that_only_speaks_of_a_task_is_no_task_and_is_told() -> None:
+    plan = _plan("### Task 1: Sow\n\n## Task 2 background\n\nIt rained.\n\n### Task 3\n")
+    assert [(task.number, task.title) for task in plan.tasks] == [(1, "Sow"), (3, "Task 3")]
+    assert any("Task 2 background" in warning for warning in plan.warnings)
+
+
 def test_fields_in_plain_text_and_files_without_backticks() -> None:
     plan = _plan(
         "### Task 1: a\nStatus: In Progress\n- Assignee: @bob\n**Priority:** high\nDepends on: Task 2\nFiles:\n"
