@@ -7,7 +7,7 @@ import asyncio
 from modules.services.rights.requests import ForgetRequests
 from tests.running_town import RunningTown, awake
 from tests.scenarios.phone import Phone, look
-from tests.scenarios.test_scenario_rights import TALK, WORDS, answering, forget_now, home_of
+from tests.scenarios.test_scenario_rights import TALK, WORDS, answering, asked_of, forget_now, home_of
 from tests.soul.commands.test_forget_command import places_that_hold
 
 
@@ -34,6 +34,19 @@ async def test_the_owner_is_told_what_there_is_and_which_command_does_it_on_blue
         assert "soul know owner.test" in said
     assert "soul run --flush-all" in forgotten
     assert running_town.texts("rowan")[2] == TALK.format(1), "an order is for a turn"
+
+
+async def test_what_the_owner_orders_is_not_read_for_a_request_about_their_own_data_first(
+    running_town: RunningTown,
+) -> None:
+    home, owner = home_of(running_town), running_town.account("owner")
+    running_town.mind.answer = answering({})
+    async with awake(home) as soul:
+        for order in ("please comment on issue 3 of my garden", "delete that post of yours, please"):
+            running_town.network.post_as(owner, f"@rowan.test {order}")
+            await soul.look()
+    assert asked_of(running_town, "rights-request") == []
+    assert running_town.texts("rowan") == [TALK.format(1), TALK.format(2)]
 
 
 async def test_where_visitors_use_the_owner_s_account_they_are_answered_as_anybody(running_town: RunningTown) -> None:

@@ -120,7 +120,7 @@ class PersonRequests:
             Transient: the model or the store is briefly unable.
 
         """
-        if not may_be_rights_request(asked.text):
+        if not self._may_be_read(asked):
             return await self._no_request(asked)
         await self._recall()
         reading = self._read.get(asked.uri)
@@ -139,6 +139,15 @@ class PersonRequests:
         if self._is_owners(asked):
             return await self._tell_owner(asked, reading.kind, reading.language)
         return await self._answer(asked, reading.kind, reading.language)
+
+    def _may_be_read(self, asked: Addressed) -> bool:
+        """Return whether the model is asked what a post asks for.
+
+        The owner's words are orders: of theirs only what plainly asks about themselves is; the rest is for their turn.
+        """
+        if self._is_owners(asked):
+            return kind_by_words(asked.text) in _TOLD_TO_OWNER
+        return may_be_rights_request(asked.text)
 
     async def _reading(self, asked: Addressed) -> Reading | None:
         """What a post asks for; None if the model did not say. Who denies inference is read without the model."""
