@@ -300,6 +300,8 @@ async def test_what_was_learned_is_said_to_the_room_once_and_who_it_is_is_told_a
         assert "SELF.md is changed" in line
         await society.until(lambda: any(isinstance(event, Reflected) for event in society.host.seen), "it is said")
         await society.until(lambda: len([one for one in society.host.seen if isinstance(one, Identified)]) > 1, "who")
+        await society.passes(5)
+        assert len([one for one in society.host.seen if isinstance(one, Identified)]) == 2
         said = [event.summary for event in society.host.seen if isinstance(event, Reflected)]
     assert said == [LEARNED]
 

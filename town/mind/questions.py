@@ -207,6 +207,36 @@ _SENTENCES: Mapping[str, str] = {
 """Questions that are answered by a sentence in the first tool: their heading in `talk.yaml`."""
 
 
+def _open_ritual(words: Words, fields: Fields) -> Json:
+    """An idea, and its question to those who are invited; what the owner said is taken up first."""
+    ritual, named = "".join(fields["ritual"]), " ".join(f"@{handle}" for handle in fields["invited"])
+    heard = f" {words.line('ritual_owner')}" if fields.get("owner") else ""
+
+    def text(idea: Idea) -> str:
+        return " ".join(f"{ritual}: {without_questions(idea.say)}{heard} {named} {idea.ask}".split())
+
+    said = " ".join(fields.get("earlier", ()))
+    ideas = [words.next_idea(), *words.rng.sample(words.field.ideas, len(words.field.ideas))]
+    fitting = [one for one in ideas if text(one).count("?") == 1 and grapheme_len(text(one)) <= MAX_GRAPHEMES]
+    return {"text": text(next((one for one in fitting if one.ask not in said), fitting[0]))}
+
+
+def _write_memo(words: Words, fields: Fields) -> Json:
+    """What we keep, why, and what we held before: by our part, and by the idea nearest to what was said."""
+    part = "".join(fields["part"])
+    idea = words.match(" ".join(fields.get("said", ())), words.own_fields) or words.next_idea()
+    pick, why = without_questions(idea.say), words.line("ritual_why", part)
+    body = f"**I keep:** {pick}\n\n**Why:** {why}\n\n**From now on:** {words.line('ritual_next', part)}"
+    return {"title": words.line("ritual_title", part), "body": body}
+
+
+_WRITTEN: Mapping[str, Callable[[Words, Fields], Json]] = {
+    "ritual-initiation": _open_ritual,
+    "ritual-memo": _write_memo,
+}
+"""What the tool is handed in rituals, by the name of the question."""
+
+
 def answer_question(turn: Turn, about: QuestionFacts) -> Completion:
     """The answer, in plain text or as a sentence in a tool."""
     if answer := _QUESTIONS.get(about.question):
@@ -218,7 +248,7 @@ def answer_question(turn: Turn, about: QuestionFacts) -> Completion:
         return turn.call(turn.first_offer.name, {"sentence": words.line(heading, handle=handle, facts=facts)})
     if (handed := _HANDED.get(about.question)) and turn.first_offer:
         return turn.call(turn.first_offer.name, handed(about.fields))
-    if (written := RITUALS.get(about.question)) and turn.first_offer:
+    if (written := _WRITTEN.get(about.question)) and turn.first_offer:
         return turn.call(turn.first_offer.name, written(words, about.fields))
     if about.question == "announcement-post":
         title, url = ("".join(about.fields.get(name, ())) for name in ("title", "url"))

@@ -173,10 +173,9 @@ class IdentityPublisher:
             await self.introduce()
 
     async def reflected(self, text: str) -> None:
-        """SELF.md changed by a reflection: tell what was learned, if that can be told, and who we are now."""
+        """SELF.md changed by a reflection: tell what was learned, if that can be told."""
         if not self.client.is_active:
             return
         summary = reflection_summary(text)
         if summary and not self.mute_reason() and not self.redactor.finds_in(summary):
             await self.client.send_reflection(summary)
-        await self.introduce()
