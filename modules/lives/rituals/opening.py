@@ -66,7 +66,8 @@ class OpeningHandler(Handler):
         invitations = await self.rituals.invitations(ritual)
         if invitations.left_out and not invitations.invited:
             who = ", ".join(f"@{handle}" for handle in invitations.left_out)
-            return Disposition("silent", "nobody-agreed", f"{who}: neither the owner, nor peers, nor took part before")
+            reason = f"{who}: neither the owner, nor peers, nor took part before"
+            return Disposition("later", "nobody-agreed", reason, OPENING_AGAIN_S)
         run = RitualRun(key, day, ritual.name, "initiator", "", self.atproto.did)
         text = await self.writer.opening(await self._request(ritual, run, invitations.invited))
         if not text:

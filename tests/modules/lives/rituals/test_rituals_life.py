@@ -64,6 +64,16 @@ async def test_nobody_is_named_who_did_not_agree_and_no_stranger_opens_a_ritual(
         assert await town.souls["rowan"].app.services.rituals.runs.latest("harbour-watch", 9) == []
 
 
+async def test_where_nobody_may_be_named_yet_it_is_looked_at_again_on_the_same_day(tmp_path: Path) -> None:
+    async with open_ritual_town(tmp_path, ("rowan",)) as town:
+        home = town.souls["rowan"].home
+        write_atomic(home.self_md, home.self_md.read_text().replace("@rowan.test", "@eve.test"))
+        assert await start(town, RITUAL) == "waits"
+        write_atomic(home.self_md, home.self_md.read_text().replace("@eve.test", "@owner.test"))
+        await town.live(60, step_s=900)
+        assert len(town.openings()) == 1
+
+
 async def test_only_who_is_listed_and_answers_with_a_view_took_part(tmp_path: Path) -> None:
     async with open_ritual_town(tmp_path, ("rowan",)) as town:
         home = town.souls["rowan"].home
