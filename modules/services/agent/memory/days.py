@@ -17,8 +17,9 @@ from modules.services.agent.memory.recall import MemoryRenderer, words_of
 from modules.services.agent.memory.types import Memory
 
 COMPACTION_TAG = "compaction"
-PROMPT_ENTRIES = 30
-"""So many entries of a day, the newest, stand in a prompt."""
+PROMPT_ENTRIES, PUBLIC_PROMPT_ENTRIES = 30, 5
+"""So many entries of a day, the newest, stand in a prompt of the owner's, and in any other: there, what belongs to its
+subject is recalled by its words."""
 
 
 def day_name(day: date) -> str:
@@ -72,14 +73,17 @@ def in_file(memory: Memory, at: str) -> str:
 
 
 def told_in_prompt(
-    day: date, entries: Sequence[Memory], memory_renderer: MemoryRenderer
+    day: date, entries: Sequence[Memory], memory_renderer: MemoryRenderer, *, public_only: bool
 ) -> tuple[str, Sequence[Memory]]:
-    """The page for a prompt, untrusted text framed; and the entries in it."""
-    newest = entries[-PROMPT_ENTRIES:]
+    """The page for a prompt, untrusted text framed; and the entries in it.
+
+    With `public_only` nothing is said of earlier entries: only the owner's turns have the tool that finds them.
+    """
+    newest = entries[-(PUBLIC_PROMPT_ENTRIES if public_only else PROMPT_ENTRIES) :]
     page = render_day(
         day, newest, timezone=memory_renderer.timezone, tell=lambda memory, _: memory_renderer.entry(memory)
     )
-    left_out = len(entries) - len(newest)
+    left_out = 0 if public_only else len(entries) - len(newest)
     note = memory_renderer.skills.render("memory", "Left Out", count=left_out) if left_out else ""
     return "\n".join(part for part in (page, note) if part), newest
 

@@ -18,7 +18,8 @@ from modules.services.agent.memory.types import Memory, MemoryStore, Query
 from modules.services.agent.skills.skills import Skills
 
 RECALL_ENTRIES = 8
-RECALL_TOKENS = 2000
+RECALL_TOKENS, PUBLIC_RECALL_TOKENS = 2000, 800
+"""At most so much comes to mind in a turn of the owner's, and in any other."""
 
 _SEARCHED = 20
 _SKILL = "memory"
@@ -101,31 +102,28 @@ class Recall:
         *,
         public_only: bool,
         least: Provenance = Provenance.STRANGER,
-        max_entries: int = RECALL_ENTRIES,
-        max_tokens: int = RECALL_TOKENS,
         counted: bool = True,
     ) -> Recalled:
-        """The best entries for `text` that fit, whole; their counters are raised if it is `counted`.
+        """The best entries for `text` that fit, the introduction included; their counters are raised if `counted`.
 
         Args:
             text: the new message of the turn.
             memory_renderer: the words, with the turn's own framer.
             public_only: True for every session that is not the owner's.
             least: leave out what rests on words less trusted than these, so that the turn does not sink.
-            max_entries: at most so many.
-            max_tokens: at most so much, by `estimate`, the introduction included.
             counted: False for a look that no model sees.
 
         """
         now = self._clock.now()
         found = await self._store.search(Query(text, limit=_SEARCHED, public_only=public_only), now)
+        most_tokens = PUBLIC_RECALL_TOKENS if public_only else RECALL_TOKENS
         shown: list[Memory] = []
         text, page = "", memory_renderer.recalled(_PLACE)
         for memory in found:
-            if not trusted(memory, least) or len(shown) == max_entries:
+            if not trusted(memory, least) or len(shown) == RECALL_ENTRIES:
                 continue
             longer = "\n".join(filter(None, (text, memory_renderer.entry(memory))))
-            if self._estimate(page.replace(_PLACE, longer)) <= max_tokens:
+            if self._estimate(page.replace(_PLACE, longer)) <= most_tokens:
                 shown.append(memory)
                 text = longer
         if not shown:

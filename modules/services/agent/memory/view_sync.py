@@ -189,7 +189,7 @@ class DayFiles:
         texts = []
         for day in self._days():
             entries = [one for one in await self._of(day, public_only=public_only) if trusted(one, least)]
-            text, shown = told_in_prompt(day, entries, memory_renderer)
+            text, shown = told_in_prompt(day, entries, memory_renderer, public_only=public_only)
             if shown:
                 texts.append(DayText(day_name(day), text, words_of(shown)))
         return tuple(texts)

@@ -10,7 +10,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from common.provenance import Provenance
-from modules.services.agent.memory.recall import RECALL_ENTRIES, RECALL_TOKENS, Recall, Recalled, words_of
+from modules.services.agent.memory.recall import (
+    PUBLIC_RECALL_TOKENS,
+    RECALL_ENTRIES,
+    RECALL_TOKENS,
+    Recall,
+    Recalled,
+    words_of,
+)
 from modules.services.agent.memory.types import KINDS
 from tests.exploration import examples
 from tests.modules.services.agent.memory.memory_home import MemoryHome, open_memory_home
@@ -73,11 +80,11 @@ async def test_what_is_recalled_never_exceeds_the_budget(
     async with open_memory_home(tmp_path_factory.mktemp("sizes")) as memory_home:
         for number, size in enumerate(sizes):
             await memory_home.save("fact", f"s{number}", f"clock {'x' * size}")
-        recalled = await Recall(memory_home.store, memory_home.clock, estimate).recall(
-            "clock", memory_home.memory_renderer, public_only=True
-        )
-        assert estimate(recalled.text) <= RECALL_TOKENS
-        assert all(memory.body in recalled.text for memory in recalled.memories)
+        recall = Recall(memory_home.store, memory_home.clock, estimate)
+        for public, most in ((True, PUBLIC_RECALL_TOKENS), (False, RECALL_TOKENS)):
+            recalled = await recall.recall("clock", memory_home.memory_renderer, public_only=public)
+            assert estimate(recalled.text) <= most
+            assert all(memory.body in recalled.text for memory in recalled.memories)
 
 
 async def test_nothing_private_is_recalled_outside_the_owners_sessions(memory_home: MemoryHome, recall: Recall) -> None:

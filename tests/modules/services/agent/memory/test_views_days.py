@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from common.provenance import Provenance
-from modules.services.agent.memory.days import PROMPT_ENTRIES, day_span
+from modules.services.agent.memory.days import PROMPT_ENTRIES, PUBLIC_PROMPT_ENTRIES, day_span
 from modules.services.agent.memory.types import KINDS, NewMemory
 from tests.modules.services.agent.memory.memory_home import MemoryHome, open_memory_home
 
@@ -123,9 +123,18 @@ async def test_of_a_full_day_the_newest_stand_in_a_prompt_and_the_rest_is_counte
     for number in range(PROMPT_ENTRIES + 3):
         await memory_home.save("fact", f"s{number}", f"number {number}.")
         await memory_home.clock.advance(1)
-    (today,) = await memory_home.days().told(memory_home.memory_renderer, public_only=True)
+    (today,) = await memory_home.days().told(memory_home.memory_renderer, public_only=False)
     assert (today.text.count("] fact"), "number 2." in today.text) == (PROMPT_ENTRIES, False)
     assert today.text.splitlines()[-1].startswith("3 earlier entries")
+
+
+async def test_others_turns_hold_only_the_last_of_a_day_and_name_no_tool_for_the_rest(memory_home: MemoryHome) -> None:
+    for number in range(PUBLIC_PROMPT_ENTRIES + 3):
+        await memory_home.save("fact", f"s{number}", f"number {number}.")
+        await memory_home.clock.advance(1)
+    (today,) = await memory_home.days().told(memory_home.memory_renderer, public_only=True)
+    assert (today.text.count("] fact"), "number 2." in today.text) == (PUBLIC_PROMPT_ENTRIES, False)
+    assert f"number {PUBLIC_PROMPT_ENTRIES + 2}." in today.text.splitlines()[-1]
 
 
 async def test_a_turn_that_must_not_sink_is_told_no_strangers_words(memory_home: MemoryHome) -> None:

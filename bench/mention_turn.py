@@ -1,0 +1,127 @@
+"""What it costs to answer a mention: the whole first request, part by part, as the model service receives it.
+
+Run: `python bench/mention_turn.py`. Exit code 1 when a stranger's is over 3,000 tokens, or the owner's over 4,700.
+
+A SOUL as `soul init` lays it out, with GitHub, that has lived for two days: 40 memories from each, some in the words of
+others. It is mentioned three times: by a stranger below eight posts of a thread, by the owner, for whom it may act, and
+by the owner below the same thread. Tokens are estimated as for the budget of a prompt, tools included.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import sys
+import tempfile
+from datetime import timedelta
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).parents[1]))
+
+from bench.turn_parts import parts_of, show
+from modules.runtime.home import Home
+from modules.services.agent.memory.types import NewMemory
+from modules.services.agent.prompt.core import Core
+from modules.services.agent.prompt.estimate import Estimator
+from modules.services.agent.skills.contracts import SKILL_CONTRACTS
+from modules.services.agent.skills.skills import Skills
+from soul.resources import SKILLS
+from tests.running_town import RunningSoul, RunningTown, awake, open_running_town, replying
+from tests.town_github import serve_github
+from town.model.types import ChatRequest
+
+STRANGERS, OWNERS = 3_000, 4_700
+PURPOSE = "bluesky-response"
+_A_DAY = 40
+_THREAD = 8
+_LESSON = "the weir at {} holds back more than the tables say, and the wind decides the rest of it; look there first"
+_SAID = "{}: they built the weir before the mill, so the water there keeps the older time, and the mill only borrows it"
+
+
+async def remember_two_days(life: RunningSoul) -> None:
+    """Give it what two days leave behind: lessons of its own, and every fourth in the words of a stranger."""
+    memories, now = life.app.services.knowledge.stores.memories, life.app.services.clock.now()
+    for number in range(2 * _A_DAY):
+        theirs = number % 4 == 0
+        new = NewMemory(
+            "person" if theirs else "lesson",
+            f"the weir at gate {number}",
+            _LESSON.format(f"gate {number}"),
+            source=f"bluesky:thread:{number}" if theirs else "self",
+            trust="stranger" if theirs else "self",
+        )
+        await memories.save(new, now - timedelta(days=1 if number < _A_DAY else 0, seconds=2 * _A_DAY - number))
+
+
+def thread(town: RunningTown) -> str:
+    """Eight posts of two strangers, one below the other; the uri of the last."""
+    uri, _ = town.network.post_as(town.account("kit"), _SAID.format(0))
+    for number in range(1, _THREAD):
+        author = town.account(("kit", "odile")[number % 2])
+        uri, _ = town.network.post_as(author, _SAID.format(number), reply_to_uri=uri)
+    return uri
+
+
+def wire(request: ChatRequest) -> tuple[str, str, str]:
+    """The system prompt, the messages, and the tools as they go over the wire."""
+    system = "".join(message.text for message in request.messages if message.role == "system")
+    said = "".join(message.text for message in request.messages if message.role != "system")
+    tools = [
+        {
+            "type": "function",
+            "function": {"name": one.name, "description": one.description, "parameters": one.parameters},
+        }
+        for one in request.offers
+    ]
+    return system, said, json.dumps(tools, ensure_ascii=False)
+
+
+async def asked(town: RunningTown, life: RunningSoul, author: str, below: str | None) -> ChatRequest:
+    """The first request of the turn in which the SOUL meets a mention."""
+    before = len(town.mind.asked)
+    town.mind.answer = replying(
+        f"Gate {before} held back the flood of a spring; look at its hinges before you trust it."
+    )
+    words = "@rowan.test what does the weir at the old gate tell you about tomorrow?"
+    town.network.post_as(town.account(author), words, reply_to_uri=below)
+    await life.look()
+    return next(one for one in town.mind.asked[before:] if one.offers)
+
+
+def judged(home: Home, skills: Skills, title: str, request: ChatRequest, estimator: Estimator) -> bool:
+    """Print the table of a request; whether it is within the limit."""
+    system, message, tools = wire(request)
+    files = {"ground rules": Core(skills).text, "SOUL.md": home.soul.read_text(), "SELF.md": home.self_md.read_text()}
+    files["task"] = skills.render(PURPOSE, "System Prompt", bluesky_username="rowan.test", owner_handle="owner.test")
+    parts = parts_of(system, message, tools, files=files, skills=skills, estimate=estimator.estimate)
+    return show(f"{title} ({len(request.offers)} tools)", parts, OWNERS if "owner" in title else STRANGERS)
+
+
+async def measure(root: Path) -> bool:
+    """Live it, print, and judge."""
+    skills = Skills.load(SKILLS, SKILL_CONTRACTS)
+    estimator = Estimator(root / "ratios.json", model="bench")
+    async with open_running_town(root) as town, serve_github(town) as github:
+        home = github.make_home()
+        async with awake(home) as life:
+            await life.look()
+            await remember_two_days(life)
+            kept = True
+            for title, author, below in (
+                ("a stranger's mention, below a thread", "odile", thread(town)),
+                ("the owner's mention", "owner", None),
+                ("the owner's mention, below a thread", "owner", thread(town)),
+            ):
+                request = await asked(town, life, author, below)
+                kept = judged(home, skills, title, request, estimator) and kept
+    return kept
+
+
+def main() -> int:
+    """Measure in a fresh town."""
+    with tempfile.TemporaryDirectory() as folder:
+        return 0 if asyncio.run(measure(Path(folder))) else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())
