@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import random
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -349,20 +349,31 @@ def bluesky_tools(tools: BlueskyTools) -> Sequence[Tool]:
         subject: type | None = None,
         holdable: bool | None = None,
         fits: Callable[[Turn], bool] | None = None,
+        given: Mapping[type, frozenset[str]] | None = None,
     ) -> Tool:
         holdable = effect == "act" and subject is None if holdable is None else holdable
         return tools.words.tool(
-            name, model, "social", needs, handler, subject=subject, effect=effect, holdable=holdable, fits=fits
+            name,
+            model,
+            "social",
+            needs,
+            handler,
+            subject=subject,
+            effect=effect,
+            holdable=holdable,
+            fits=fits,
+            given=given,
         )
 
     look = partial(tool, effect="look")
     in_thread = partial(tool, subject=ThreadTurn)
+    about_post = partial(tool, given={ThreadTurn: frozenset({"post_uri", "post_cid"})})
     anyone, own, owner = Provenance.STRANGER, Provenance.SELF, Provenance.OWNER
     return (
         tool("bluesky_post", PostInput, telling_of("bluesky_post", tools.post, tools.words), own),
-        tool("bluesky_reply", ReplyInput, tools.reply, anyone),
-        tool("bluesky_like", SubjectInput, tools.like, anyone, fits=may_end_without_words),
-        tool("bluesky_repost", SubjectInput, telling_of("bluesky_repost", tools.repost, tools.words), own),
+        about_post("bluesky_reply", ReplyInput, tools.reply, anyone),
+        about_post("bluesky_like", SubjectInput, tools.like, anyone, fits=may_end_without_words),
+        about_post("bluesky_repost", SubjectInput, telling_of("bluesky_repost", tools.repost, tools.words), own),
         tool("bluesky_post_picture", PictureInput, tools.post_picture, anyone, subject=ExpressionTurn, holdable=True),
         in_thread("bluesky_reply_picture", PictureReplyInput, tools.reply_picture, anyone, holdable=True),
         in_thread("graceful_exit", ExitInput, tools.exit, anyone, fits=may_end_without_words),

@@ -167,7 +167,15 @@ def github_tools(tools: GitHubTools) -> Sequence[Tool]:
     """The family, as the registry takes it."""
     anyone, tool = Provenance.STRANGER, tools.words.tool
     return (
-        tool("github_create_issue_comment", CommentInput, "github", anyone, tools.comment, subject=IssueTurn),
+        tool(
+            "github_create_issue_comment",
+            CommentInput,
+            "github",
+            anyone,
+            tools.comment,
+            subject=IssueTurn,
+            given={IssueTurn: frozenset({"owner", "repo", "issue_number"})},
+        ),
         tool("github_graceful_exit", LeaveThreadInput, "github", anyone, tools.leave, subject=IssueTurn),
         tool("github_submit_review", ReviewInput, "github", anyone, tools.review, subject=ReviewTurn),
         tool("github_stay_silent", ThreadSilenceInput, "github", anyone, tools.silence, subject=IssueTurn),

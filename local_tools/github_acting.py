@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import random
+from collections.abc import Mapping
 from typing import Any, Protocol
 
 from adapters.github.client import GitHub
@@ -54,6 +55,10 @@ class GitHubToolServices(Protocol):
     outbox: Outbox
     workspaces: WatchedWorkspaces
     own_workspace: OwnWorkspace
+
+
+IN_THREAD: Mapping[type, frozenset[str]] = {IssueTurn: frozenset({"owner", "repo"})}
+"""What a turn about a thread of GitHub gives to a tool of a repository."""
 
 
 class GitHubActing:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Annotated, Literal
 
 from pydantic import BaseModel, Field
+from pydantic.json_schema import SkipJsonSchema
 
 from local_tools.workspace_inputs import InRepository
 
@@ -30,12 +31,12 @@ class AccountInput(BaseModel):
 
 
 class IssueCreateInput(InRepository):
-    """A new issue."""
+    """A new issue. `assignees` is not asked for: without them it is assigned to the SOUL."""
 
     title: str
     body: str = ""
     labels: list[str] = Field(default_factory=list)
-    assignees: list[str] = Field(default_factory=list)
+    assignees: Annotated[list[str], SkipJsonSchema()] = Field(default_factory=list)
 
 
 class IssueUpdateInput(InRepository):

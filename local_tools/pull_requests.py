@@ -16,7 +16,7 @@ from adapters.github.types import Account, PullRequest, Repo, Review
 from common.provenance import Provenance
 from common.result import ApiResult, Err, Ok
 from common.text.untrusted import clean, one_line
-from local_tools.github_acting import TIME_LIMIT_S, GitHubActing, GitHubToolServices
+from local_tools.github_acting import IN_THREAD, TIME_LIMIT_S, GitHubActing, GitHubToolServices
 from local_tools.github_inputs import (
     PullCommentInput,
     PullCreateInput,
@@ -229,7 +229,9 @@ def pull_request_tools(services: PullToolServices) -> Sequence[Tool]:
     """The family, as the registry takes it."""
     acting = GitHubActing(services, _SKILL)
     tools, owner = PullRequestTools(acting, services.peer_registry), Provenance.OWNER
-    act = partial(acting.words.tool, capability="github", needs=owner, holdable=True, fits=acting.serves)
+    act = partial(
+        acting.words.tool, capability="github", needs=owner, holdable=True, fits=acting.serves, given=IN_THREAD
+    )
     made = (
         act("github_comment", ThreadCommentInput, handler=tools.comment, fits=acting.serves_post),
         act("github_create_pr_comment", PullCommentInput, handler=tools.comment_on_pull),

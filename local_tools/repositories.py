@@ -15,7 +15,7 @@ from adapters.github.types import Issue, PullRequest, Repo, Repository
 from common.provenance import Provenance
 from common.result import Err
 from common.text.untrusted import clean, one_line
-from local_tools.github_acting import TIME_LIMIT_S, GitHubActing, GitHubToolServices
+from local_tools.github_acting import IN_THREAD, TIME_LIMIT_S, GitHubActing, GitHubToolServices
 from local_tools.github_inputs import (
     AccountInput,
     IssueCreateInput,
@@ -187,8 +187,12 @@ def repository_tools(services: GitHubToolServices) -> Sequence[Tool]:
     """The family, as the registry takes it."""
     acting = GitHubActing(services, _SKILL)
     tools, owner = RepositoryTools(acting), Provenance.OWNER
-    act = partial(acting.words.tool, capability="github", needs=owner, holdable=True, fits=acting.serves)
-    look = partial(acting.words.tool, capability="github", needs=owner, effect="look", fits=acting.serves)
+    act = partial(
+        acting.words.tool, capability="github", needs=owner, holdable=True, fits=acting.serves, given=IN_THREAD
+    )
+    look = partial(
+        acting.words.tool, capability="github", needs=owner, effect="look", fits=acting.serves, given=IN_THREAD
+    )
     far = partial(acting.words.tool, capability="github", needs=owner, fits=acting.serves_owner)
     made = (
         look("github_get_repo", InRepository, handler=tools.get),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from typing import Any
 
 from pydantic import BaseModel
@@ -35,6 +35,7 @@ class ToolWords:
         holdable: bool = False,
         subject: type | None = None,
         fits: Callable[[Turn], bool] | None = None,
+        given: Mapping[type, frozenset[str]] | None = None,
     ) -> Tool:
         """Return a tool with its descriptions from the subsection `page` (its name, if left out).
 
@@ -53,6 +54,7 @@ class ToolWords:
             effect=effect,
             holdable=holdable,
             fields=fields,
+            given=given or {},
         )
 
     def answer(self, name: str, **values: object) -> str:

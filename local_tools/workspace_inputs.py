@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+from typing import Annotated
+
 from pydantic import BaseModel, Field
+from pydantic.json_schema import SkipJsonSchema
 
 
 class WorkspaceCreateInput(BaseModel):
-    """A workspace in the organisation that the owner set."""
+    """A workspace in the organisation that the owner set. `org` is not asked for: another one is refused."""
 
     name: str
     description: str = ""
-    org: str = ""
+    org: Annotated[str, SkipJsonSchema()] = ""
 
 
 class WorkspaceFindInput(BaseModel):
@@ -35,7 +38,7 @@ class MemoInput(InRepository):
 
 
 class PlanTask(BaseModel):
-    """A task of a plan; `dependencies` are of the form `Task 1`."""
+    """A task."""
 
     title: str
     description: str = ""

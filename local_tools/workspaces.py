@@ -15,7 +15,7 @@ from adapters.github.types import Issue, Repo
 from common.provenance import Provenance
 from common.result import Err
 from common.text.untrusted import clean, one_line
-from local_tools.github_acting import TIME_LIMIT_S, GitHubActing, GitHubToolServices
+from local_tools.github_acting import IN_THREAD, TIME_LIMIT_S, GitHubActing, GitHubToolServices
 from local_tools.workspace_inputs import (
     FinishInput,
     MemoInput,
@@ -230,8 +230,12 @@ def workspace_tools(services: WorkspaceToolServices) -> Sequence[Tool]:
     """The family, as the registry takes it."""
     acting = GitHubActing(services, _SKILL)
     tools, owner = WorkspaceTools(acting, build_extender(services)), Provenance.OWNER
-    act = partial(acting.words.tool, capability="github", needs=owner, holdable=True, fits=acting.serves)
-    look = partial(acting.words.tool, capability="github", needs=owner, effect="look", fits=acting.serves)
+    act = partial(
+        acting.words.tool, capability="github", needs=owner, holdable=True, fits=acting.serves, given=IN_THREAD
+    )
+    look = partial(
+        acting.words.tool, capability="github", needs=owner, effect="look", fits=acting.serves, given=IN_THREAD
+    )
     made = (
         act("workspace_create", WorkspaceCreateInput, handler=tools.create, fits=acting.serves_post),
         look("workspace_find", WorkspaceFindInput, handler=tools.find),

@@ -166,8 +166,6 @@ class Responder:
             "notes": "\n".join(self._skills.render(_SKILL, "Notes", name, **figures) for name in post_case.notes),
             "reason": post.kind,
             "author": post.author.handle,
-            "uri": post.uri,
-            "cid": post.cid,
             "ritual": post_case.ritual.context if post_case.ritual else "",
         }
         if offered:

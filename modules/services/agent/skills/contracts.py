@@ -34,8 +34,6 @@ SKILL_CONTRACTS: Mapping[str, Mapping[str, frozenset[str]]] = {
                 "reason",
                 "author",
                 "relationship",
-                "uri",
-                "cid",
                 "conversation",
                 "post",
                 "picture",

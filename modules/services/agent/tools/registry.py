@@ -29,8 +29,13 @@ class Registry:
             raise ValueError("two tools have the same name")
         self._social_only = social_only
         self._specs = {
-            tool.name: ToolSpec(tool.name, tool.description, simple_schema(tool.input_model, tool.fields))
+            (tool.name, subject): ToolSpec(
+                tool.name,
+                tool.description,
+                simple_schema(tool.input_model, tool.fields, without=tool.given.get(subject, ())),
+            )
             for tool in tools
+            for subject in (object, *tool.given)
         }
 
     def available(self, turn: Turn, only: Collection[str] | None = None) -> list[Tool]:
@@ -43,7 +48,10 @@ class Registry:
 
     def specs(self, turn: Turn, only: Collection[str] | None = None) -> list[ToolSpec]:
         """Return the tools of a turn as the model sees them."""
-        return [self._specs[tool.name] for tool in self.available(turn, only)]
+        subject = type(turn.subject)
+        return [
+            self._specs[tool.name, subject if subject in tool.given else object] for tool in self.available(turn, only)
+        ]
 
     def __iter__(self) -> Iterator[Tool]:
         """All tools, whether or not any turn may use them."""

@@ -7,7 +7,7 @@ Only what they all understand is sent; the executor validates the rest.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from functools import cache
 from typing import Any
 
@@ -32,12 +32,15 @@ def read_description(text: str) -> tuple[str, dict[str, str]]:
     return _FIELD.sub("", text).strip(), {found[1]: found[2].strip() for found in _FIELD.finditer(text)}
 
 
-def simple_schema(model: type[BaseModel], fields: Mapping[str, str] = _NO_FIELDS) -> Schema:
+def simple_schema(
+    model: type[BaseModel], fields: Mapping[str, str] = _NO_FIELDS, *, without: Collection[str] = ()
+) -> Schema:
     """Return the JSON Schema of an object without titles, references, patterns and lengths, and with few unions.
 
     Args:
         model: the input model. Its docstring is left out.
         fields: descriptions by the name of the property.
+        without: properties that are left out; none of them is required.
 
     Raises:
         SkillError: `fields` describes a property that `model` does not have.
@@ -50,7 +53,8 @@ def simple_schema(model: type[BaseModel], fields: Mapping[str, str] = _NO_FIELDS
             f"Skills: {model.__name__} has no field {', '.join(unknown)}", remedy="Correct the tool's description."
         )
     described = {name: properties[name] | {"description": text} for name, text in fields.items()}
-    plain = _plain(schema | {"properties": properties | described}, schema.get("$defs", {}))
+    shown = {name: part for name, part in (properties | described).items() if name not in without}
+    plain = _plain(schema | {"properties": shown}, schema.get("$defs", {}))
     plain.pop("description", None)
     return {"properties": {}, **plain}
 

@@ -100,6 +100,7 @@ class Tool:
         time_limit_s: seconds after which the handler is stopped.
         effect: whether it leaves something behind; a call that reaches an address of the model's choice is an `act`.
         fields: descriptions of the input model's fields, by name, as the model reads them.
+        given: the fields that the subject of a turn gives, by its type: they are taken there, and not shown.
         holdable: whether its handler honours `Turn.hold`. In a turn that the owner began and whose provenance was
             lowered since, such an act is let through to wait for the owner's yes; any other that `needs` more is
             refused.
@@ -118,3 +119,4 @@ class Tool:
     effect: Effect = "act"
     holdable: bool = False
     fields: Mapping[str, str] = field(default_factory=dict)
+    given: Mapping[type, frozenset[str]] = field(default_factory=dict)

@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable
+from dataclasses import replace
 
 import pytest
 from pydantic import BaseModel, field_validator
@@ -87,6 +88,16 @@ async def test_a_turn_narrowed_by_name_offers_and_executes_nothing_else() -> Non
     assert [spec.name for spec in registry.specs(owner, {"run"})] == ["run"]
     result = await Executor(registry, SHIPPED).execute(ToolCall("1", "echo", {"text": "hi"}), owner, {"run"})
     assert result.content == "Blocked: echo is not available in this turn. Available: run."
+
+
+async def test_what_a_turn_gives_is_not_asked_of_the_model_there_and_taken_all_the_same() -> None:
+    given = replace(tool(), given={int: frozenset({"limit"})})
+    registry = Registry([given], social_only=False)
+    at_seven = replace(turn(), subject=7)
+    shown = [set(registry.specs(each, None)[0].input_schema["properties"]) for each in (turn(), at_seven)]
+    assert shown == [{"text", "limit", "note"}, {"text", "note"}]
+    sent = ToolCall("1", "echo", {"text": "hi", "limit": 3})
+    assert (await Executor(registry, SHIPPED).execute(sent, at_seven)).content == "hi|3|None|test"
 
 
 def test_two_tools_of_one_name_are_our_own_mistake() -> None:
