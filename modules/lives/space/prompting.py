@@ -15,6 +15,7 @@ from common.clock import local, spoken
 from common.text.phrases import check_echo_opener
 from common.text.untrusted import one_line
 from modules.lives.space.config import SpaceConfig, format_space_config_for_prompt
+from modules.lives.space.first_look import is_idle_talk
 from modules.lives.space.host_request import is_claimed
 from modules.lives.space.snapshot import RoomSnapshot
 from modules.lives.space.transcript import listed as listed_names
@@ -25,7 +26,8 @@ from modules.services.commitments.types import QueuedCommitment
 from modules.services.peers.room_identity import sanitized
 from modules.services.peers.room_members import PeerRelationships
 
-SPACE_DIGEST_ABOVE_TOKENS = 60_000
+SPACE_DIGEST_ABOVE_TOKENS, SPACE_IDLE_TALK_TOKENS = 60_000, 800
+"""Above so many tokens the oldest messages become a line each; the second where peers only talk among themselves."""
 
 SKILL = "space-participation"
 
@@ -255,7 +257,8 @@ class PromptWriter:
         theirs = foreign_context(snapshot, self.skills, self.relationships)
         context = [own_context(snapshot, self.skills), self._framed(framer, snapshot, theirs)]
         beside = self.estimate(self._rendered(snapshot, context, "", told))
-        left = max(_LEAST_TOKENS, min(SPACE_DIGEST_ABOVE_TOKENS, room_tokens - beside))
+        most = SPACE_IDLE_TALK_TOKENS if is_idle_talk(snapshot) else SPACE_DIGEST_ABOVE_TOKENS
+        left = max(_LEAST_TOKENS, min(most, room_tokens - beside))
         talk = transcript(snapshot.history, estimate=self.estimate, tokens=left, timezone=self.timezone)
         context.append(self._framed(framer, snapshot, listed(self.skills, "Digest", talk.digest)))
         said = "\n".join(talk.lines)

@@ -73,11 +73,12 @@ def transcript(
     history: Sequence[HistoryEntry], *, estimate: Callable[[str], int], tokens: int, timezone: str = ""
 ) -> Transcript:
     """What fits into `tokens`, the newest first in line; our own words are marked YOU."""
+    told_whole = [told(entry, timezone) for entry in history]
+    costs = [estimate(line) + 1 for line in told_whole]
+    for_digest = tokens // _DIGEST_SHARE if sum(costs) > tokens else 0
     lines: list[str] = []
-    left = tokens
-    for entry in reversed(history):
-        line = told(entry, timezone)
-        cost = estimate(line) + 1
+    left = tokens - for_digest
+    for line, cost in zip(reversed(told_whole), reversed(costs), strict=True):
         if cost > left:
             break
         lines.insert(0, line)
@@ -87,7 +88,7 @@ def transcript(
         share = max(0, tokens - estimate(_CUT)) / max(1, estimate(told(older[-1], timezone)))
         line = told(older[-1], timezone)
         return Transcript((), (f"{line[: int(len(line) * share)]}{_CUT}",))
-    return Transcript(_digest(older, estimate, min(left, tokens // _DIGEST_SHARE)), tuple(lines))
+    return Transcript(_digest(older, estimate, for_digest), tuple(lines))
 
 
 def told(entry: HistoryEntry, timezone: str = "") -> str:

@@ -15,7 +15,7 @@ from common.clock import FakeClock
 from common.text.tokens import estimate_roughly
 from modules.lives.space.config import SpaceConfig
 from modules.lives.space.decide import ACTION_SKILL
-from modules.lives.space.prompting import SKILL, PromptWriter
+from modules.lives.space.prompting import SKILL, SPACE_IDLE_TALK_TOKENS, PromptWriter
 from modules.lives.space.snapshot import OwnCommitments, Room, RoomSnapshot
 from modules.lives.space.types import Counts, HistoryEntry, HostRequest, OwnWork, PeerEvent
 from modules.services.agent.skills.contracts import SKILL_CONTRACTS
@@ -78,6 +78,18 @@ def test_no_variable_is_left_unfilled(skills: Skills, skill: str) -> None:
 
 def test_a_small_model_has_room_for_all_of_it(skills: Skills) -> None:
     assert estimate_roughly(skills.render(SKILL, SYSTEM_SECTION, agent_name="marvin")) < 1400
+
+
+def test_a_long_talk_among_peers_is_told_in_short_and_to_a_waiting_host_whole(prompting: PromptWriter) -> None:
+    words = " word" * 60
+    talk = tuple(entry("rebecca", f"{number}{words}", number) for number in range(40))
+    host = entry("host", "and you?", 41)
+    among_peers = replace(QUIET, history=talk, batch=talk[-1:])
+    asked = replace(QUIET, history=(*talk, host), batch=(host,))
+    idle, waited = (prompting.user_message(one, SpaceConfig(), room_tokens=90_000) for one in (among_peers, asked))
+    assert estimate_roughly(idle) < SPACE_IDLE_TALK_TOKENS + 200
+    assert all(f"39{words}" in told for told in (idle, waited))
+    assert all(f"{number}{words}" in waited for number in range(40))
 
 
 def test_a_quiet_moment_is_told_without_any_note_that_does_not_hold(prompting: PromptWriter) -> None:
