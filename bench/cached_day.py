@@ -35,8 +35,8 @@ from common.provenance import Provenance
 from modules.runtime.home import Home, SoulDocument
 from modules.runtime.llm.messages import convert_messages, convert_tools
 from modules.runtime.llm.types import Message, PromptBlock, Text, ToolAnswer, ToolCall, ToolSpec
-from modules.services.agent.memory.days import day_name
-from modules.services.agent.memory.recall import Recalled
+from modules.services.agent.memory.days import PROMPT_ENTRIES, PUBLIC_PROMPT_ENTRIES, day_name
+from modules.services.agent.memory.recall import PUBLIC_RECALL_ENTRIES, RECALL_ENTRIES, Recalled
 from modules.services.agent.memory.view_sync import DayText
 from modules.services.agent.owner_files import LocalOwnerFiles
 from modules.services.agent.prompt.cache_order import placed
@@ -63,7 +63,7 @@ GROWN = {  # characters
     "TOOLS.md": 2_500,
     "MEMORY.md": 20_000,
     "tool": 750,
-    "recalled": 2_400,
+    "memory": 300,
     "note": 160,
     "post": 1_600,
     "line": 200,
@@ -153,13 +153,16 @@ def prompter_for(home: Home, day: Day) -> Prompter:
         return day.memory_md
 
     async def daily(*, public: bool, least: Provenance) -> Sequence[DayText]:  # noqa: ARG001 - the shape of a source
-        shown = [note for number, note in enumerate(day.notes) if not public or number % 2]
         dates = (datetime(2026, 11, 21, tzinfo=UTC).date(), datetime(2026, 11, 22, tzinfo=UTC).date())
-        pages = ("\n".join(shown[:6]), "\n".join(shown[6:]))
+        told = [
+            [note for n, note in enumerate(notes) if not public or n % 2] for notes in (day.notes[:6], day.notes[6:])
+        ]
+        newest = PUBLIC_PROMPT_ENTRIES if public else PROMPT_ENTRIES
+        pages = ("\n".join(notes[-newest:]) for notes in told)
         return [DayText(day_name(each), page, None) for each, page in zip(dates, pages, strict=True)]
 
     async def recall(query: str, *, public: bool, least: Provenance) -> Recalled:  # noqa: ARG001 - the same
-        return Recalled(day.recalled)
+        return Recalled(day.recalled[: GROWN["memory"] * (PUBLIC_RECALL_ENTRIES if public else RECALL_ENTRIES)])
 
     async def attention_list(*, public: bool) -> str:  # noqa: ARG001 - the shape of a source
         return f"{day.waiting} posts wait for you." if day.waiting else ""
@@ -240,14 +243,14 @@ async def live(root: Path, rng: random.Random) -> list[Sent]:
         audience: Audience = "owner" if kind == "owner" else "bluesky"
         skill = {"owner": "owner-communication", "bluesky": "bluesky-response", "expression": "expression"}[kind]
         variables = dict.fromkeys(SKILL_CONTRACTS[skill]["System Prompt"], "marlow.example")
-        changing = {"today": f"{at:%A %H:%M}", "situation": f"{turn} posts, {day.waiting} waiting"}
         prompt = await prompter.prompt(
             skill=skill,
-            variables=variables | {name: value for name, value in changing.items() if name in variables},
+            variables=variables,
             audience=audience,
             session_key=f"{kind}:{turn}",
             query="something",
             now=at,
+            moment=f"{turn} posts, {day.waiting} waiting" if kind == "owner" else "",
         )
         rounds = rng.choice(ROUNDS[kind])
         for number in range(rounds):
@@ -264,7 +267,7 @@ async def live(root: Path, rng: random.Random) -> list[Sent]:
 
 async def _pass_time(home: Home, day: Day, turn: int, at: datetime) -> None:
     """What the world and the SOUL itself change from turn to turn."""
-    day.recalled = f"What you remember that may matter here.\n\n- {day.prose(GROWN['recalled'])}"
+    day.recalled = f"What you remember that may matter here.\n\n- {day.prose(GROWN['memory'] * RECALL_ENTRIES)}"
     day.waiting = day.rng.randint(0, 6)
     day.outage = at.hour == 14  # noqa: PLR2004 - two in the afternoon
     if turn % 4 == 0:

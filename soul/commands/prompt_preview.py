@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from common.clock import Clock, local, spoken
+from common.clock import Clock
 from common.constants import TEXT_MAX_BYTES
 from common.errors import PolicyBlocked, Transient
 from common.files import read_bounded
@@ -175,6 +175,7 @@ class _Look:
             query=about,
             now=self._clock.now(),
             least=kind.least,
+            moment=self._moment(skill),
         )
         wanted = rows_for(audience, onboarding=first)
         unknown = [kind.assumed, *self._unknown(wanted, skill, about)]
@@ -272,9 +273,14 @@ class _Look:
         known = {
             "bluesky_username": settings.agent_bluesky_username,
             "owner_handle": settings.owner_bluesky_social_handle,
-            "today": spoken(local(self._clock.now(), settings.soul_timezone)),
         }
         return {name: known.get(name, _UNKNOWN) for name in SKILL_CONTRACTS[skill][SYSTEM_SECTION]}
+
+    def _moment(self, skill: str) -> str:
+        """How things stand, of which the words are known and no more."""
+        section = "How Things Stand"
+        told = section in SKILL_CONTRACTS.get(skill, {})
+        return self._skills.render(skill, section, situation=_UNKNOWN) if told else ""
 
     def _unknown(self, wanted: Collection[str], skill: str, about: str) -> Iterator[str]:
         """What only a turn of the living SOUL knows of these parts."""
@@ -293,6 +299,7 @@ class _Look:
             (rows.DEGRADED, True, "which ones ail, only the living SOUL knows"),
             (rows.BOOT, self._awake, "whether it is still to be told, only the living SOUL knows"),
             (rows.RECALLED, not about.strip(), "they come to mind by the words of a turn (--about WORDS)"),
+            (rows.MOMENT, True, f"{_UNKNOWN} stands for what only the living SOUL knows"),
             (rows.RUNTIME, True, "the time is that of this look"),
         ):
             if unknown and name in wanted:

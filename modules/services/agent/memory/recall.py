@@ -17,7 +17,7 @@ from modules.services.agent.framing import Framer
 from modules.services.agent.memory.types import Memory, MemoryStore, Query
 from modules.services.agent.skills.skills import Skills
 
-RECALL_ENTRIES = 8
+RECALL_ENTRIES, PUBLIC_RECALL_ENTRIES = 8, 4
 RECALL_TOKENS, PUBLIC_RECALL_TOKENS = 2000, 800
 """At most so much comes to mind in a turn of the owner's, and in any other."""
 
@@ -116,11 +116,12 @@ class Recall:
         """
         now = self._clock.now()
         found = await self._store.search(Query(text, limit=_SEARCHED, public_only=public_only), now)
+        most = PUBLIC_RECALL_ENTRIES if public_only else RECALL_ENTRIES
         most_tokens = PUBLIC_RECALL_TOKENS if public_only else RECALL_TOKENS
         shown: list[Memory] = []
         text, page = "", memory_renderer.recalled(_PLACE)
         for memory in found:
-            if not trusted(memory, least) or len(shown) == RECALL_ENTRIES:
+            if not trusted(memory, least) or len(shown) == most:
                 continue
             longer = "\n".join(filter(None, (text, memory_renderer.entry(memory))))
             if self._estimate(page.replace(_PLACE, longer)) <= most_tokens:

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Collection
 from dataclasses import dataclass
 
-from common.clock import Clock, local, spoken
+from common.clock import Clock
 from common.constants import OWNER_CAUSE
 from common.errors import BudgetExceeded, Fatal, Transient
 from common.facts import OwnerFacts
@@ -219,14 +219,13 @@ class OwnerTalk:
             variables={
                 "bluesky_username": self._me.bluesky_username,
                 "owner_handle": self._me.owner_handle,
-                "today": spoken(local(now, self._me.timezone)),
-                "situation": situation,
             },
             audience="owner",
             session_key=OWNER_SESSION,
             query=line,
             now=now,
             least=turn.provenance,
+            moment=self._skills.render(_SKILL, "How Things Stand", situation=situation) if purpose == _SKILL else "",
         )
         room = self._turn_runner.room(system, turn, only)
         await self._archivist.compact(session_id, room)

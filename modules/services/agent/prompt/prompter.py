@@ -131,12 +131,13 @@ class Prompter:
         least: Provenance = Provenance.STRANGER,
         bare: bool = False,
         peers: Sequence[str] = (),
+        moment: str = "",
     ) -> TurnPrompt:
         """The system prompt of one turn.
 
         Args:
             skill: whose "System Prompt" section is the task; "" for none.
-            variables: what that section takes.
+            variables: what that section takes; what changes from turn to turn belongs into `moment`.
             audience: who may read what comes of the turn; decides what may be told in it.
             session_key: the conversation.
             query: what the turn is about; memories come to mind by it.
@@ -144,6 +145,7 @@ class Prompter:
             least: what rests on words less trusted than these stays out, so that the turn need not sink to them.
             bare: nothing but who the SOUL is, and the task.
             peers: the peers who take part in it, by DID or by their names on GitHub.
+            moment: how things stand now, for the owner's talk.
 
         Raises:
             IdentityError: SOUL.md is not what it was.
@@ -158,7 +160,8 @@ class Prompter:
         found.texts[rows.CORE] = self._core.text
         if line := await asyncio.to_thread(self._look_back, found, asked):
             await self._tell(Notice("error", line, "the ground rules are read once, at start"))
-        result = self._assemble([*self._files(found, asked, wanted), _file(rows.TASK, task, name=f"skill {skill}")])
+        own = (_file(rows.TASK, task, name=f"skill {skill}"), _file(rows.MOMENT, moment))
+        result = self._assemble([*self._files(found, asked, wanted), *own])
         await self._note_problems(result, found, audience)
         return _turn_prompt(result, found, session_key)
 

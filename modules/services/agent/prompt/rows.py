@@ -16,7 +16,7 @@ MEMORY, PROSOCHE, CONTEXT = "MEMORY.md", "PROSOCHE.md", "CONTEXT.md"
 PROFILE, SKILLS, EXTRA = "profile", "skills", "extra"
 DAYS = "memory/"
 DEGRADED, TASK, BOOT, RECALLED, RUNTIME = "degraded services", "skill", "boot context", "recalled memories", "runtime"
-PEERS = "peer histories"
+PEERS, MOMENT = "peer histories", "how things stand"
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,16 +56,17 @@ ROWS: Mapping[str, Row] = {
     TOOLS: Row(5, "semi-static", owner_only=True, tracked=True),
     MEMORY: Row(6, "semi-static", owner_only=True, tracked=True),
     DEGRADED: Row(0.1, "dynamic"),
-    TASK: Row(0.2, "dynamic", whole=True),
     BOOT: Row(6.2, "dynamic"),
     DAYS: Row(6.5, "dynamic", tracked=True, views=True),
     PROSOCHE: Row(7, "dynamic", tracked=True, views=True),
     HEARTBEAT: Row(7.5, "dynamic", tracked=True),
     CONTEXT: Row(8, "dynamic", owner_only=True, tracked=True),
     SKILLS: Row(9, "semi-static", owner_only=True),
+    TASK: Row(9.5, "semi-static", whole=True),
     EXTRA: Row(10, "dynamic"),
     PEERS: Row(10.5, "dynamic"),
     RECALLED: Row(11, "dynamic"),
+    MOMENT: Row(98, "dynamic", owner_only=True, whole=True),
     RUNTIME: Row(99, "dynamic", whole=True),
 }
 ONBOARDING = frozenset({CORE, BOOTSTRAP, SOUL, IDENTITY, USER, TASK, RUNTIME})

@@ -1,4 +1,6 @@
-"""TOOLS.md: what a SOUL can do, in a line for each tool; written anew only when the tools themselves are others.
+"""TOOLS.md: the names of all that a SOUL can do; written anew only when the tools themselves are others.
+
+What a tool does is told where it is offered, in its definition.
 
 The first line of the file names the tool set that it was made for, so nothing else must be remembered: after a crash,
 or a hand that took it away, it is simply made again. What a hand adds stays until the tools change.
@@ -21,7 +23,6 @@ from modules.services.agent.tools.schema import simple_schema
 from modules.services.agent.tools.types import Tool
 
 _MARK = re.compile(r"<!-- tools: ([0-9a-f]{64}), defined in (\d+) characters -->\n*")
-_SENTENCE = re.compile(r".+?[.!?](?=\s|$)", re.DOTALL)
 
 
 class Files(Protocol):
@@ -72,9 +73,9 @@ def parse_tools_file(text: str) -> tuple[str, int]:
 
 
 def tools_text(tools: Iterable[Tool], skills: Skills) -> str:
-    """A line for each tool: its name, and the first sentence of what it says of itself."""
-    lines = [f"- `{tool.name}`: {_first_sentence(tool.description)}" for tool in tools]
-    return skills.render("workspace", "Tools", tools="\n".join(lines)).strip() if lines else ""
+    """The names of the tools."""
+    names = ", ".join(f"`{tool.name}`" for tool in tools)
+    return skills.render("workspace", "Tools", tools=names).strip() if names else ""
 
 
 def _sha256(tools: Sequence[Tool], specs: Sequence[ToolSpec], body: str) -> str:
@@ -83,9 +84,3 @@ def _sha256(tools: Sequence[Tool], specs: Sequence[ToolSpec], body: str) -> str:
         for tool, spec in zip(tools, specs, strict=True)
     ]
     return hashlib.sha256(json.dumps([told, body], sort_keys=True).encode()).hexdigest()
-
-
-def _first_sentence(text: str) -> str:
-    flat = " ".join(text.split())
-    match = _SENTENCE.match(flat)
-    return match[0] if match else flat

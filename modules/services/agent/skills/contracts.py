@@ -24,7 +24,8 @@ SKILL_CONTRACTS: Mapping[str, Mapping[str, frozenset[str]]] = {
         "User Message": frozenset(),
     },
     "owner-communication": {
-        "System Prompt": frozenset({"bluesky_username", "owner_handle", "today", "situation"}),
+        "System Prompt": frozenset({"bluesky_username", "owner_handle"}),
+        "How Things Stand": frozenset({"situation"}),
     },
     "bluesky-response": {
         "System Prompt": frozenset({"bluesky_username", "owner_handle"}),
@@ -266,7 +267,7 @@ SKILL_CONTRACTS: Mapping[str, Mapping[str, frozenset[str]]] = {
         "Relationship": frozenset({"handle", "told", "value"}),
     },
     "commissioning": {
-        "System Prompt": frozenset({"owner_handle", "today"}),
+        "System Prompt": frozenset({"owner_handle"}),
         "Opening": frozenset(),
     },
     "space-participation": {

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from common.provenance import Provenance
 from modules.services.agent.memory.recall import (
+    PUBLIC_RECALL_ENTRIES,
     PUBLIC_RECALL_TOKENS,
     RECALL_ENTRIES,
     RECALL_TOKENS,
@@ -53,11 +54,14 @@ async def test_an_entry_comes_whole_with_all_that_is_known_of_it(memory_home: Me
     assert (recalled.ids, recalled.provenance) == ((number,), None)
 
 
-async def test_at_most_eight_entries_come_and_each_is_counted_as_shown(memory_home: MemoryHome, recall: Recall) -> None:
+@pytest.mark.parametrize(("public", "most"), [(True, PUBLIC_RECALL_ENTRIES), (False, RECALL_ENTRIES)])
+async def test_only_the_best_come_fewer_in_turns_of_others_and_each_is_counted_as_shown(
+    memory_home: MemoryHome, recall: Recall, most: int, *, public: bool
+) -> None:
     for number in range(12):
         await memory_home.save("fact", f"clock {number}", f"The clock number {number} is slow.")
-    recalled = await recall.recall("clock", memory_home.memory_renderer, public_only=True)
-    assert len(recalled.memories) == RECALL_ENTRIES == recalled.text.count("] fact")
+    recalled = await recall.recall("clock", memory_home.memory_renderer, public_only=public)
+    assert len(recalled.memories) == most == recalled.text.count("] fact")
     counts = {memory.id: memory.recall_count for memory in await memory_home.store.listed()}
     assert {number for number, count in counts.items() if count} == set(recalled.ids)
     assert set(counts.values()) == {0, 1}

@@ -34,7 +34,7 @@ SELF_TEXT = "# Marlow\n\nI'm Marlow.\n\n## Values\n\n- Tides keep their word.\n"
 TASKS: dict[Audience, tuple[str, dict[str, str]]] = {
     "owner": (
         "owner-communication",
-        {"bluesky_username": "marlow.test", "owner_handle": "kit.test", "today": "Sunday", "situation": "All is calm."},
+        {"bluesky_username": "marlow.test", "owner_handle": "kit.test"},
     ),
     "bluesky": ("bluesky-response", {"bluesky_username": "marlow.test", "owner_handle": "kit.test"}),
     "space": ("grounding", {}),

@@ -35,11 +35,11 @@ POST = Tool("bluesky_post", "Post one thought. At most 300\n  characters.", Text
 LIKE = Tool("bluesky_like", "Like a post", Text, "social", Provenance.STRANGER, handler)
 
 
-async def test_it_is_made_with_a_line_for_each_tool_and_then_left_alone(tmp_path: Path) -> None:
+async def test_it_is_made_with_the_name_of_each_tool_and_then_left_alone(tmp_path: Path) -> None:
     path = tmp_path / "workspace" / "TOOLS.md"
     files = workspace_of(Home.at(tmp_path))
     first = await ToolsFile(files, (POST, LIKE), WORDS).text()
-    assert first.endswith("- `bluesky_post`: Post one thought.\n- `bluesky_like`: Like a post")
+    assert first.endswith("`bluesky_post`, `bluesky_like`")
     assert "<!--" not in first
     written = path.stat().st_mtime_ns
     again = await ToolsFile(files, (POST, LIKE), WORDS).text()

@@ -69,11 +69,9 @@ async def test_an_empty_workspace_gives_rules_soul_name_self_task_and_time_and_n
     static, own, dynamic = (block.text for block in prompt.blocks)
     assert static.startswith("- You act only by calling tools.")
     assert static.endswith(f"---\n\n{SOUL_TEXT.strip()}\n\n---\n\nYou are marlow.")
-    assert own == f"---\n\n{SELF_TEXT.strip()}"
-    assert dynamic.startswith("---\n\nYou are on Bluesky as @marlow.test. Your owner is @kit.test.")
-    assert dynamic.endswith(
-        "\n\n---\n\nIt is Sunday 22 November 2026, 09:30 (UTC). You run as version 1.2.3, awake, "
-        "with the model test-mind."
+    assert own.startswith(f"---\n\n{SELF_TEXT.strip()}\n\n---\n\nYou are on Bluesky as @marlow.test.")
+    assert dynamic == (
+        "---\n\nIt is Sunday 22 November 2026, 09:30 (UTC). You run as version 1.2.3, awake, with the model test-mind."
     )
     assert prompt_home.told == []
 
@@ -84,8 +82,8 @@ async def test_every_row_stands_in_its_group_by_priority(prompt_home: PromptHome
     assert [(part.name, part.group) for part in prompt.parts] == [
         *[(name, "static") for name in ("skills/core", "SOUL.md", "USER.md", "AGENTS.md", "IDENTITY.md")],
         *[(name, "semi-static") for name in ("SELF.md", "profile", "GOALS.md", "TOOLS.md", "MEMORY.md", "skills")],
+        ("skill owner-communication", "semi-static"),
         ("degraded services", "dynamic"),
-        ("skill owner-communication", "dynamic"),
         ("boot context", "dynamic"),
         ("memory/2026-11-21.md", "dynamic"),
         ("memory/2026-11-22.md", "dynamic"),
@@ -130,7 +128,7 @@ async def test_nothing_is_recalled_for_a_turn_that_is_about_nothing(prompt_home:
 async def test_a_skill_that_does_not_say_when_to_load_it_is_told_without_an_open_end(prompt_home: PromptHome) -> None:
     prompt_home.known.skills = (("knots", "How to tie them.", " "), ("tea", "How to brew it.", "somebody is cold."))
     (block,) = [block for block in (await prompt_home.prompt("owner")).blocks if block.group == "semi-static"]
-    assert block.text.endswith("\n\n- knots: How to tie them.\n- tea: How to brew it. Load it when somebody is cold.")
+    assert "\n\n- knots: How to tie them.\n- tea: How to brew it. Load it when somebody is cold.\n\n---" in block.text
 
 
 async def test_the_first_talk_has_its_own_order_and_nothing_else(prompt_home: PromptHome) -> None:
@@ -210,7 +208,7 @@ async def test_a_self_that_alone_passes_the_budget_stays_whole_and_is_warned_of(
     prompt_home.write("AGENTS.md", "Kit.\n")
     prompt_home.home.self_md.write_text(SELF_TEXT + "more " * 2000)
     prompt = await prompt_home.prompt("bluesky")
-    assert prompt.blocks[1].text.endswith("more more")
+    assert ("more " * 2000).strip() in prompt.blocks[1].text
     assert set(prompt.dropped) == {"AGENTS.md", "IDENTITY.md"}
     assert "what must be whole alone passes it" in prompt_home.told[0].reason
 
