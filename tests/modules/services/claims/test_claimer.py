@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from pathlib import Path
 
@@ -65,9 +65,12 @@ class Rival:
 
     github: GitHub
     leases: TaskLeases
-    claimer: Claimer
     reader: PlanReader
     clock: HastyClock
+    claimer: Claimer = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.claimer = Claimer(self.github, self.leases, self.reader, lambda task: f"{task.name} is taken.", self.clock)
 
     async def claim(self, number: int = 1) -> ClaimOutcome:
         """Read the plan, and claim a task of it."""
@@ -75,16 +78,12 @@ class Rival:
 
     def begun_anew(self) -> Rival:
         """The same after its program was killed and started again."""
-        return replace(self, claimer=_claimer(self.github, self.leases, self.reader, self.clock))
-
-
-def _claimer(github: GitHub, leases: TaskLeases, reader: PlanReader, clock: HastyClock) -> Claimer:
-    return Claimer(github, leases, reader, lambda task: f"{task.name} is taken.", clock)
+        return replace(self)
 
 
 @dataclass
 class Garden:
-    """A repository with a plan in issue 1, and two SOULs that may push there."""
+    """A repository with a plan in issue 1, and two SOULs that may push there; `asked` are all requests."""
 
     network: GitHubNetwork
     ada: GitHub
@@ -93,7 +92,6 @@ class Garden:
     clock: HastyClock
     faults: Faults
     asked: list[str]
-    """The requests that came, oldest first."""
 
     async def task(self, number: int = 1) -> Task:
         issue = ok(await self.ada.get_issue(REPO, 1))
@@ -130,20 +128,17 @@ async def garden(tmp_path: Path) -> AsyncIterator[Garden]:
         url = await stack.enter_async_context(serve(logged))
 
         def client(login: str) -> GitHub:
-            made = GitHub(
-                api_url=url, login=login, token=f"t-{login}", clock=clock, min_spacing_s=0, transport=to_loopback
-            )
+            token = f"t-{login}"
+            made = GitHub(api_url=url, login=login, token=token, clock=clock, min_spacing_s=0, transport=to_loopback)
             stack.push_async_callback(made.aclose)
             return made
 
         async def rival(login: str) -> Rival:
-            folder = tmp_path / login
-            folder.mkdir()
+            (folder := tmp_path / login).mkdir()
             database = await Database.open(folder / "soul.db", MIGRATIONS)
             stack.push_async_callback(database.close)
             github, leases = client(login), TaskLeases(database, folder, clock, login)
-            reader = PlanReader(github, leases, trust_without_owner(github, clock), clock)
-            return Rival(github, leases, _claimer(github, leases, reader, clock), reader, clock)
+            return Rival(github, leases, PlanReader(github, leases, trust_without_owner(github, clock), clock), clock)
 
         author = client("ada")
         ok(await author.contents.write(REPO, "README.md", "Beans", message="Begin"))
@@ -385,8 +380,7 @@ async def test_a_task_of_a_plan_that_has_no_room_left_is_not_claimed_and_nothing
 async def test_what_a_failed_claim_left_unseen_keeps_nobody_from_the_next_try(
     garden: Garden, lost: str, unread: str
 ) -> None:
-    kit, faults = garden.kit, garden.faults
-    requests = kit.claimer.requests
+    kit, faults, requests = garden.kit, garden.faults, garden.kit.claimer.requests
 
     def breaks(_: Task) -> str:
         faults.arm(Fault("server_error", unread, times=1_000))
