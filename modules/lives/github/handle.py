@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from adapters.atproto.types import Actor
 from adapters.github.client import GitHub
 from adapters.github.errors import has_moved
-from adapters.github.types import Account, PullRequest, Repo
+from adapters.github.types import Account, PullRequest
 from common.clock import iso
 from common.errors import Transient
 from common.result import Err
@@ -139,17 +139,16 @@ class ThreadHandler(Handler):
 
     async def _read(self, waiting: WaitingThread) -> IssueThread | Disposition:
         """The thread as it stands. Raises `Transient` where it cannot be read now."""
-        repo = repo_of(waiting)
         async with self.github.burst():
-            issue = await self.github.get_issue(repo, waiting.number)
+            issue = await self.github.get_issue(waiting.place, waiting.number)
             if isinstance(issue, Err):
                 return await self._moved(waiting) if has_moved(issue) else _unread(issue)
-            comments = await self.github.list_comments(repo, waiting.number)
+            comments = await self.github.list_comments(waiting.place, waiting.number)
         return _unread(comments) if isinstance(comments, Err) else IssueThread(issue.data, comments.data)
 
     async def _moved(self, waiting: WaitingThread) -> Disposition:
         """Take the thread in anew where its repository stands now, under the rules and rights of that place."""
-        found = await self.github.get_repository(repo_of(waiting))
+        found = await self.github.get_repository(waiting.place)
         if isinstance(found, Err):
             return _unread(found)
         place = found.data.full_name
@@ -199,7 +198,7 @@ class ThreadHandler(Handler):
             return wait
         hold = ""
         if self.foreign.is_foreign(waiting.repo):
-            verdict = await self.foreign.rules.verdict(repo_of(waiting), importance)
+            verdict = await self.foreign.rules.verdict(waiting.place, importance)
             if verdict.welcome == "unwelcome":
                 unwelcome = decision_of(ResponseCode.UNWELCOME)
                 return Disposition("silent", unwelcome.code, f"{unwelcome.reason}: {verdict.reason}")
@@ -245,7 +244,7 @@ class ThreadHandler(Handler):
         """
         if not is_closed_on_leaving(thread, known):
             return
-        planned = await is_planned(self.github, repo_of(waiting), waiting.number)
+        planned = await is_planned(self.github, waiting.place, waiting.number)
         if isinstance(planned, Err) or planned.data:
             return
         about = f"close {waiting.repo}#{waiting.number}"
@@ -289,12 +288,6 @@ class ThreadHandler(Handler):
         what = "A review of {}" if disposition.act == "reviewed" else "A comment on {}"
         summary = f"{what} waits for your yes" if disposition.held else _SUMMARIES[disposition.act]
         return summary.format(f"{item.payload.get('repo')}#{item.payload.get('number')}")
-
-
-def repo_of(waiting: WaitingThread) -> Repo:
-    """Return the repository in which a thread stands."""
-    owner, _, name = waiting.repo.partition("/")
-    return Repo(owner, name)
 
 
 def _unread(problem: Err) -> Disposition:

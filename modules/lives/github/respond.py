@@ -26,9 +26,9 @@ from modules.services.agent.identity.identity import Me
 from modules.services.agent.prompt.prompter import Prompter
 from modules.services.agent.skills.skills import Skills
 from modules.services.agent.tools.types import Turn
-from modules.services.agent.turn.loop import TurnResult
 from modules.services.agent.turn.runner import TurnRunner
 from modules.services.github_threads.threads import ThreadSource, WaitingThread
+from modules.services.work.turns import chosen_in
 from modules.services.work.types import Disposition
 
 LOOP = "github-awareness"
@@ -118,7 +118,7 @@ class ThreadResponder:
             only=(*TOOLS, *WORK_TOOLS) if is_shown else TOOLS,
             about=facts_of(waiting, thread, known.login, decision),
         )
-        return disposition_of(turn_result, decision)
+        return chosen_in(turn_result, decision.code, decision.reason)
 
     def _words(self, waiting: WaitingThread, thread: IssueThread, text: ThreadText, decision: ResponseDecision) -> str:
         framer, uri = Framer(self.skills, self.rng), thread.issue.html_url
@@ -170,20 +170,6 @@ class ThreadResponder:
             is_peer_plural="have" if several else "has",
             peer_plural_suffix="s" if several else "",
         )
-
-
-def disposition_of(turn_result: TurnResult, decision: ResponseDecision) -> Disposition:
-    """What the turn came to: the act of the tool that ended it, or `undecided` when none did."""
-    for _, result in reversed(turn_result.calls):
-        if result.ends_turn:
-            data = result.data
-            reason, held = str(data.get("reason", "")) or decision.reason, bool(data.get("held", False))
-            impression, intent_id = data.get("impression", ""), data.get("intent_id")
-            return Disposition(
-                data["act"], decision.code, reason, intent_id=intent_id, held=held, impression=impression
-            )
-    reason = f"the model chose nothing that works ({turn_result.stopped})"
-    return Disposition("undecided", decision.code, reason)
 
 
 def participants(thread: IssueThread) -> list[str]:

@@ -10,14 +10,14 @@ import random
 from dataclasses import dataclass
 
 from adapters.github.client import GitHub
-from adapters.github.types import Account, PullRequest, Repo
+from adapters.github.types import Account, PullRequest
 from common.clock import Clock, local, spoken
 from common.errors import Transient
 from common.provenance import Provenance
 from common.result import Err
 from common.text.untrusted import one_line
 from modules.lives.github.policy import get_effective_peers
-from modules.lives.github.respond import LOOP, disposition_of, facts_of
+from modules.lives.github.respond import LOOP, facts_of
 from modules.lives.github.review_policy import MOST_FILES, ShownChanges, changes_of, may_approve
 from modules.lives.github.thread_text import format_thread_for_context
 from modules.lives.github.types import (
@@ -38,6 +38,7 @@ from modules.services.agent.turn.runner import TurnRunner
 from modules.services.github_threads.threads import ThreadSource, WaitingThread
 from modules.services.outbox.outbox import Outbox
 from modules.services.outbox.types import ACTIVE_STATES
+from modules.services.work.turns import chosen_in
 from modules.services.work.types import Disposition
 from modules.services.workspaces.trust import TrustedAccounts, WorkspaceTrust
 
@@ -72,7 +73,7 @@ class PullReviewer:
         """
         if not thread.issue.is_pull_request or not thread.is_open or waiting.source not in _ASKING:
             return None
-        pull = await self.github.pulls.get(_repo_of(waiting), waiting.number)
+        pull = await self.github.pulls.get(waiting.place, waiting.number)
         if isinstance(pull, Err):
             raise Transient(pull.error, retry_after=pull.retry_after)
         if not us.id:
@@ -101,7 +102,7 @@ class PullReviewer:
             Transient: GitHub or the model is briefly unable.
 
         """
-        repo = _repo_of(waiting)
+        repo = waiting.place
         files = await self.github.pulls.files(repo, waiting.number, limit=MOST_FILES)
         if isinstance(files, Err):
             raise Transient(files.error, retry_after=files.retry_after)
@@ -142,7 +143,7 @@ class PullReviewer:
             only=REVIEW_TOOLS,
             about=facts_of(waiting, thread, known.login, decision),
         )
-        return disposition_of(turn_result, decision)
+        return chosen_in(turn_result, decision.code, decision.reason)
 
     def _words(
         self, thread: IssueThread, known: Known, pull: PullRequest, changes: ShownChanges, subject: ReviewTurn
@@ -178,8 +179,3 @@ def _verdict(subject: ReviewTurn) -> str:
     if subject.may_approve:
         return "May Approve"
     return "May Not Approve" if subject.may_judge else "No Verdict"
-
-
-def _repo_of(waiting: WaitingThread) -> Repo:
-    owner, _, name = waiting.repo.partition("/")
-    return Repo(owner, name)

@@ -20,9 +20,9 @@ from modules.services.agent.identity.identity import Me
 from modules.services.agent.prompt.prompter import Prompter
 from modules.services.agent.skills.skills import Skills
 from modules.services.agent.tools.types import Turn
-from modules.services.agent.turn.loop import TurnResult
 from modules.services.agent.turn.runner import TurnRunner
 from modules.services.peers.accounts import Relationships
+from modules.services.work.turns import chosen_in
 from modules.services.work.types import Disposition
 
 TOOLS = ("message_answer", "message_silence")
@@ -79,7 +79,7 @@ class OthersResponder:
             only=TOOLS,
             about=_facts(burst, earlier),
         )
-        return disposition_of(turn_result)
+        return chosen_in(turn_result, "chosen")
 
     def _words(self, burst: Burst, earlier: Sequence[Line]) -> str:
         framer = Framer(self.skills, self.rng)
@@ -111,17 +111,6 @@ class OthersResponder:
             conversation=conversation,
             message=message,
         )
-
-
-def disposition_of(turn_result: TurnResult) -> Disposition:
-    """What the turn came to: the act of the tool that ended it, or `undecided` when none did."""
-    for _, result in reversed(turn_result.calls):
-        if result.ends_turn:
-            data = result.data
-            reason, held = str(data.get("reason", "")), bool(data.get("held", False))
-            impression, intent_id = data.get("impression", ""), data.get("intent_id")
-            return Disposition(data["act"], "chosen", reason, intent_id=intent_id, held=held, impression=impression)
-    return Disposition("undecided", "no-choice", f"the model chose nothing that works ({turn_result.stopped})")
 
 
 def _facts(burst: Burst, earlier: Sequence[Line]) -> MessageFacts:

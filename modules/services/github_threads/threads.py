@@ -12,6 +12,7 @@ from dataclasses import asdict, dataclass
 from datetime import datetime, timedelta
 from typing import Literal
 
+from adapters.github.types import Repo
 from common.clock import Clock, iso, parse_iso
 from modules.services.work import table
 from modules.services.work.table import WorkTable
@@ -54,6 +55,12 @@ class NewThread:
     reason: str = ""
     notice: str = ""
     uri: str = ""
+
+    @property
+    def place(self) -> Repo:
+        """The repository in which it stands."""
+        owner, _, name = self.repo.partition("/")
+        return Repo(owner, name)
 
     @property
     def key(self) -> str:

@@ -1,4 +1,4 @@
-"""How many turns each person, and each place, had of late; who had enough waits.
+"""How many turns each person, and each place, had of late; who had enough waits. And what a turn came to.
 
 Turns are in the journal before they begin, and read again at the start: neither a restart nor kill -9 gives anybody new
 ones.
@@ -15,6 +15,7 @@ from adapters.atproto.types import Actor
 from common.clock import Clock, parse_iso
 from modules.runtime.journal.journal import Journal
 from modules.runtime.journal.types import Entry
+from modules.services.agent.turn.loop import TurnResult
 from modules.services.outbox.rules.policy import full
 from modules.services.outbox.rules.rules import DAY_S, HOUR_S
 from modules.services.outbox.rules.types import EtiquetteRule
@@ -93,3 +94,17 @@ class PersonTurns:
         if len(begun) < limit:
             return 0.0
         return begun[-limit] + (rule.window_s or 0.0) / self._speed - self._clock.monotonic()
+
+
+def chosen_in(result: TurnResult, code: str, reason: str = "") -> Disposition:
+    """Return what a turn came to: the act of the tool that ended it, or `undecided` where none did.
+
+    `reason` is told where the model gave none.
+    """
+    for _, answer in reversed(result.calls):
+        if answer.ends_turn:
+            data = answer.data
+            why, held = str(data.get("reason", "")) or reason, bool(data.get("held", False))
+            impression, intent_id = data.get("impression", ""), data.get("intent_id")
+            return Disposition(data["act"], code, why, intent_id=intent_id, held=held, impression=impression)
+    return Disposition("undecided", code, f"the model chose nothing that works ({result.stopped})")
