@@ -28,17 +28,17 @@ _MEANING = {
 class Standing:
     """Whether the SOUL may act in public, and what speaks against it, in words.
 
-    `held_back`: this process may not act at all, also not towards its owner.
+    `writes_blocked`: this process may not act at all, also not towards its owner.
     """
 
     paused: bool = False
     safe_mode: bool = False
     reasons: tuple[str, ...] = ()
-    held_back: bool = False
+    writes_blocked: bool = False
 
     @property
     def may_act(self) -> bool:
-        return not self.paused and not self.safe_mode and not self.held_back
+        return not self.paused and not self.safe_mode and not self.writes_blocked
 
     def fields(self) -> dict[str, object]:
         """Return the same for programs, in the camelCase of the status file."""
@@ -53,11 +53,11 @@ class Control:
 
     def __init__(self, memory: Path) -> None:
         self._memory = memory
-        self._held_back = ""
+        self._write_block = ""
 
-    def hold_back(self, reason: str) -> None:
+    def block_writes(self, reason: str) -> None:
         """Let nothing leave from this process, not even to the owner, as long as there is a reason; "" ends it."""
-        self._held_back = reason
+        self._write_block = reason
 
     def standing(self) -> Standing:
         """How things stand now."""
@@ -66,8 +66,8 @@ class Control:
         return Standing(
             paused=bool({PAUSE, PAUSE_BY_RECORD} & set(signs)),
             safe_mode=SAFE_MODE in signs,
-            reasons=(self._held_back, *reasons) if self._held_back else reasons,
-            held_back=bool(self._held_back),
+            reasons=(self._write_block, *reasons) if self._write_block else reasons,
+            writes_blocked=bool(self._write_block),
         )
 
     def pause(self, reason: str = "") -> None:

@@ -66,7 +66,7 @@ class ControlLoop(Loop):
         try:
             return await self._look()
         finally:
-            if logged_in and not self.control.standing().held_back:
+            if logged_in and not self.control.standing().writes_blocked:
                 self.publish(StandingChecked())
 
     async def _look(self) -> Outcome:
@@ -109,9 +109,9 @@ def _reason(record: Record) -> str:
 
 def _news(standing: Standing) -> Entry:
     reason = str(standing)
-    if standing.held_back:
+    if standing.writes_blocked:
         summary = "Nothing leaves from here for now"
-        return Entry("life", "control", summary, line="warn", reason=reason, data={"act": "held_back"})
+        return Entry("life", "control", summary, line="warn", reason=reason, data={"act": "writes_blocked"})
     if standing.safe_mode:
         summary = "SAFE MODE: I only listen, and nothing public leaves, until /resume, `soul resume` or a calm start"
         return Entry("life", "control", summary, line="error", reason=reason, data={"act": "safe_mode"})

@@ -11,7 +11,7 @@ from local_tools.space_tool import space_tools
 from modules.lives.bluesky.life import BlueskyLife, BlueskyState
 from modules.lives.github.life import GitHubLife
 from modules.lives.growth.life import build_growth_life
-from modules.lives.growth.types import Reflected
+from modules.lives.growth.types import ReflectionDone
 from modules.lives.rituals.life import RitualLife
 from modules.lives.space.life import build_space_life, space_services
 from modules.lives.tasks.documents.build import build_document_work
@@ -88,7 +88,7 @@ class Lives:
         events.subscribe(CommitmentAbandoned, lambda event: self.space.participation.given_up(event.commitment))
         events.subscribe(RoomJoined, lambda _: self.space.identity_publisher.introduce())
         events.subscribe(SelfChanged, lambda _: self.space.identity_publisher.introduce())
-        events.subscribe(Reflected, lambda event: self.space.identity_publisher.reflected(event.text))
+        events.subscribe(ReflectionDone, lambda event: self.space.identity_publisher.reflected(event.text))
         events.subscribe(SelfChanged, lambda _: services.relationships.integrate_insights())
 
 

@@ -30,6 +30,7 @@ def body(town: Town, did: str) -> dict[str, object]:
     [
         (Fault("server_error"), 500, "InternalServerError"),
         (Fault("expired_token"), 400, "ExpiredToken"),
+        (Fault("bad_request"), 400, "InvalidRequest"),
         (Fault("rate_limited", seconds=17), 429, "RateLimitExceeded"),
     ],
 )

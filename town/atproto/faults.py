@@ -11,6 +11,7 @@ FaultKind = Literal[
     "server_error",  # 500
     "bad_gateway",  # 502 with an HTML body
     "expired_token",  # 400 ExpiredToken
+    "bad_request",  # 400 InvalidRequest
     "hang",  # do it, and answer only after `seconds`
     "lost_request",  # drop the connection before anything is done
     "lost_answer",  # do it, then drop the connection

@@ -136,6 +136,8 @@ class _Service:
                 return bad_gateway()
             case "expired_token":
                 return _refusal(XrpcError(400, "ExpiredToken", "Token has expired"))
+            case "bad_request":
+                return _refusal(invalid("The service does not take this"))
             case "rate_limited":
                 answer = _refusal(_too_many())
                 standing = Standing(self._limits.everything, 0, fault.seconds, refused=True)

@@ -18,7 +18,7 @@ from common.provenance import Provenance
 from modules.lives.growth.materials import SKILL, Materials, diff_lines
 from modules.lives.growth.policy import MOST_TRIES, RETRY_S, is_night
 from modules.lives.growth.report import REFLECTED
-from modules.lives.growth.types import KIND, Reflected, ReflectionTurn
+from modules.lives.growth.types import KIND, ReflectionDone, ReflectionTurn
 from modules.runtime.events import Publish
 from modules.runtime.home import Home
 from modules.runtime.journal.journal import Journal
@@ -152,7 +152,7 @@ class ReflectionHandler(Handler):
         entry = Entry("decision", KIND, "SELF.md grew", "refl", newest[0].reason, item.cause_id, data=data, dids=dids)
         await self.journal.record(entry)
         if thought.text:
-            self.publish(Reflected(thought.text))
+            self.publish(ReflectionDone(thought.text))
         return Disposition("done", "changed", newest[0].reason)
 
     async def _version_of(self, cause_id: str) -> Version | None:

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from common.clock import Clock, local, parse_iso
-from modules.lives.growth.policy import Earlier, Moment, why_due
+from modules.lives.growth.policy import Earlier, ReflectionMoment, why_due
 from modules.lives.growth.types import KIND
 from modules.services.experiences.log import ExperienceLog
 from modules.services.work.table import WorkTable
@@ -31,7 +31,7 @@ class ReflectionPerceiver:
         last = newest[0] if newest else None
         if last is not None and last.state == "pending":
             return
-        moment = Moment(
+        moment = ReflectionMoment(
             local(self.clock.now(), self.timezone),
             await self.experiences.newest_id(),
             self.events(),

@@ -31,7 +31,7 @@ class Earlier:
 
 
 @dataclass(frozen=True, slots=True)
-class Moment:
+class ReflectionMoment:
     """How things stand: the local time, the newest experience that waits, the significant events, the last reflection.
 
     At `speed` 10 the waits are a tenth as long; `keeps_hours` is off where days are shortened: there is no night.
@@ -50,7 +50,7 @@ def is_night(now: datetime, *, keeps_hours: bool) -> bool:
     return keeps_hours and is_quiet_hours(now.hour)
 
 
-def why_due(moment: Moment) -> str:
+def why_due(moment: ReflectionMoment) -> str:
     """Return why a reflection is due; "" if none is."""
     last = moment.last
     is_new = moment.newest > (last.seen if last else 0)

@@ -27,7 +27,7 @@ class ReflectionTurn:
 
 
 @dataclass(frozen=True, slots=True)
-class Reflected(Event):
+class ReflectionDone(Event):
     """SELF.md was changed by a reflection; `text` is what the SOUL says of it."""
 
     text: str

@@ -57,7 +57,7 @@ _EXTRACTION = "memory-extraction"
 _LAST_WORDS_S = 1.0
 
 
-class Consents(Protocol):
+class SessionConsents(Protocol):
     """What people allow to be done with what they wrote."""
 
     async def renew(self, session_key: str, /) -> None:
@@ -93,7 +93,7 @@ class TurnDependencies(Protocol):
     experiences: ExperienceLog
 
     @property
-    def preferences(self) -> Consents: ...
+    def preferences(self) -> SessionConsents: ...
 
 
 class TurnServices:

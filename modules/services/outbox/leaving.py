@@ -14,6 +14,8 @@ def leaving(approved: Sequence[Intent], standing: Standing, timezone: str, *, is
     later = [one.scheduled_for for one in approved if one.waits_for_its_moment and one.scheduled_for]
     if later and standing.may_act:
         return f"It leaves by itself on {local(parse_iso(max(later)), timezone):%Y-%m-%d %H:%M}"
+    if standing.writes_blocked and not standing.paused and not standing.safe_mode:
+        return f"It leaves once nothing keeps this process from it any more: {standing}"
     if not standing.may_act:
         return f"It leaves after `soul resume`: {standing}"
     if not is_awake:

@@ -37,7 +37,7 @@ from modules.services.presence.lease_policy import (
     RENEW_AFTER_S,
     TAKE_OVER_S,
     HomeIdentity,
-    Lease,
+    LeaseRecord,
     identity_of,
     is_lost,
     next_lease,
@@ -53,7 +53,7 @@ _COMMAND = "soul run --take-over"
 
 
 @dataclass(frozen=True, slots=True)
-class Moment:
+class ClockReading:
     """A moment by both clocks: the one stands still while the machine sleeps, the other can be set back."""
 
     monotonic: float
@@ -79,15 +79,15 @@ class HomeLease:
     control: Control
     clock: Clock
     identity: Callable[[], HomeIdentity]
-    _lease: Lease | None = field(default=None, init=False)
+    _lease: LeaseRecord | None = field(default=None, init=False)
     _cid: str = field(default="", init=False)
-    _attempted: Lease | None = field(default=None, init=False)
-    _looked_at: Moment | None = field(default=None, init=False)
-    _written_at: Moment | None = field(default=None, init=False)
+    _attempted: LeaseRecord | None = field(default=None, init=False)
+    _looked_at: ClockReading | None = field(default=None, init=False)
+    _written_at: ClockReading | None = field(default=None, init=False)
     _acts_from: float = field(default=float("-inf"), init=False)
     _lost: HomeLocked | None = field(default=None, init=False)
     _take_over: bool = field(default=False, init=False)
-    _refused: bool = field(default=False, init=False)
+    _refused_at: ClockReading | None = field(default=None, init=False)
     _told: str = field(default="", init=False)
     _lock: asyncio.Lock = field(default_factory=asyncio.Lock, init=False)
 
@@ -98,7 +98,7 @@ class HomeLease:
         """
         if self._lost or self._is_old(self._looked_at, CONFIRMED_S):
             await self.look()
-        is_old = self._is_old(self._looked_at, CONFIRMED_S) and not self._refused
+        is_old = self._is_old(self._looked_at, CONFIRMED_S) and self._refused_at is None
         return self._reason() or (_UNREAD if is_old else "")
 
     async def begin(self, *, take_over: bool = False) -> None:
@@ -108,7 +108,7 @@ class HomeLease:
         `look`.
         """
         self._take_over = take_over
-        self.control.hold_back(_UNREAD)
+        self.control.block_writes(_UNREAD)
         try:
             async with asyncio.timeout(_BEGIN_S):
                 await self.look()
@@ -120,23 +120,23 @@ class HomeLease:
         async with self._lock:
             if self._lost:
                 raise self._lost
-            if not self._refused:
+            if self._is_old(self._refused_at, RENEW_AFTER_S):
                 async with self.atproto.burst():
                     await self._look()
-            self.control.hold_back(self._reason())
+            self.control.block_writes(self._reason())
 
     async def give_back(self) -> None:
         """Let another copy begin at once. Where that fails, it may begin when the lease ends by itself."""
         if self._lease is None or self._lost or not self._cid:
             return
-        ended = Lease(self._lease.epoch, self._lease.holder, None)
+        ended = LeaseRecord(self._lease.epoch, self._lease.holder, None)
         with suppress(TimeoutError):  # it ends by itself then
             async with asyncio.timeout(_GIVE_BACK_S), self._lock, self.atproto.burst():
                 self._lease = None
                 await self.atproto.put_own_record(LEASE, ended.record(), swap=self._cid, is_public=False)
 
     def _reason(self) -> str:
-        if self._refused:
+        if self._refused_at is not None:
             return ""
         if self._lost:
             return str(self._lost)
@@ -145,11 +145,11 @@ class HomeLease:
         wait_s = self._acts_from - self.clock.monotonic()
         return f"another copy of this home is given {wait_s:.0f} s more to stop" if wait_s > 0 else ""
 
-    def _is_old(self, moment: Moment | None, seconds: float) -> bool:
+    def _is_old(self, moment: ClockReading | None, seconds: float) -> bool:
         return moment is None or moment.lies_back(seconds, self.clock)
 
     async def _look(self) -> None:
-        asked_at = Moment.of(self.clock)
+        asked_at = ClockReading.of(self.clock)
         read = await self.atproto.get_record(f"at://{self.atproto.did}/{LEASE}/self")
         if isinstance(read, Err):
             await self._tell_trouble(read)
@@ -168,7 +168,7 @@ class HomeLease:
         else:
             self._looked_at = asked_at
 
-    async def _take(self, found: Record | None, asked_at: Moment) -> None:
+    async def _take(self, found: Record | None, asked_at: ClockReading) -> None:
         me, now = self.identity(), self._now()
         before = read_lease(found.value) if found else None
         standing = standing_of(before, me, now)
@@ -185,7 +185,7 @@ class HomeLease:
         if await self._write(next_lease(before, me, now), found, asked_at) and before and standing == "held":
             await self._tell_taken(before)
 
-    async def _write(self, lease: Lease, before: Record | None, asked_at: Moment) -> bool:
+    async def _write(self, lease: LeaseRecord, before: Record | None, asked_at: ClockReading) -> bool:
         self._attempted = lease
         now = self.clock.now()
         await self.database.run(lambda connection: note(connection, now, "lease", points=COST_UPDATE.limit))
@@ -195,30 +195,30 @@ class HomeLease:
             await self._tell_trouble(written)
             return False
         self._hold(lease, written.data.cid)
-        self._looked_at, self._written_at, self._told = asked_at, asked_at, ""
+        self._looked_at, self._written_at, self._refused_at, self._told = asked_at, asked_at, None, ""
         return True
 
-    def _hold(self, lease: Lease, cid: str) -> None:
+    def _hold(self, lease: LeaseRecord, cid: str) -> None:
         self._lease, self._cid, self._attempted = lease, cid, None
 
-    async def _lose(self, found: Lease) -> None:
+    async def _lose(self, found: LeaseRecord) -> None:
         self._lost = HomeLocked(
             f"Another copy of this home took over @{self.atproto.handle} {where(found, self.identity())}:"
             " this one stops, and nothing more leaves from here",
             remedy=f"If this one is to live on instead: stop the other, or run `{_COMMAND}` here.",
         )
-        self.control.hold_back(str(self._lost))
+        self.control.block_writes(str(self._lost))
         raise self._lost
 
-    async def _tell_taken(self, before: Lease) -> None:
+    async def _tell_taken(self, before: LeaseRecord) -> None:
         where_it_is = where(before, self.identity())
         summary = f"Took over from the copy {where_it_is}; nothing leaves for {TAKE_OVER_S:.0f} s"
         await self.journal.record(Entry("life", "start", summary, line="warn"))
 
     async def _tell_trouble(self, error: Err) -> None:
-        """Tell of a failure once; a record that the service refuses for good keeps nobody from living."""
+        """Tell of a failure once; a record that the service refuses keeps nobody from living, and is tried again."""
         if error.kind == "invalid" and getattr(error, "name", "") != "InvalidSwap":
-            self._refused = True
+            self._refused_at = ClockReading.of(self.clock)
             summary = "The service takes no record of where this home lives: a second copy would not be noticed"
         else:
             summary = f"{_UNREAD[0].upper()}{_UNREAD[1:]}; nothing leaves until it can"

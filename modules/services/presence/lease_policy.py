@@ -37,7 +37,7 @@ class HomeIdentity:
 
 
 @dataclass(frozen=True, slots=True)
-class Lease:
+class LeaseRecord:
     """Who lives in the account: the `epoch` grows by one with each life; `until` is None where it was given back."""
 
     epoch: int
@@ -63,15 +63,15 @@ def identity_of(folder: Path, did: str) -> HomeIdentity:
     )
 
 
-def read_lease(value: Mapping[str, Any]) -> Lease:
+def read_lease(value: Mapping[str, Any]) -> LeaseRecord:
     """Return what a record says; what cannot be read in it holds nobody back."""
     epoch = value.get("epoch")
     holder = HomeIdentity(*(str(value.get(name, "")) for name in ("machine", "boot", "home")))
     whole = epoch if isinstance(epoch, int) and not isinstance(epoch, bool) and epoch > 0 else 0
-    return Lease(whole, holder, parse_iso_or_none(value.get("until")), str(value.get("token", "")))
+    return LeaseRecord(whole, holder, parse_iso_or_none(value.get("until")), str(value.get("token", "")))
 
 
-def standing_of(found: Lease | None, me: HomeIdentity, now: datetime) -> LeaseStanding:
+def standing_of(found: LeaseRecord | None, me: HomeIdentity, now: datetime) -> LeaseStanding:
     """Return what a lease means for us; `ours` also after a kill, since the folder's lock is ours.
 
     It is doubtful after a reboot, since the same folder may also be that of a cloned machine, which is still running
@@ -86,7 +86,7 @@ def standing_of(found: Lease | None, me: HomeIdentity, now: datetime) -> LeaseSt
     return "held" if found.until > now else "free"
 
 
-def is_lost(found: Lease, ours: Lease, now: datetime) -> bool:
+def is_lost(found: LeaseRecord, ours: LeaseRecord, now: datetime) -> bool:
     """Return whether a record that is not the one we wrote says that another copy took over.
 
     It does not where it is an earlier one of ours, which a restored service brought back, or nothing that a copy wrote.
@@ -96,17 +96,17 @@ def is_lost(found: Lease, ours: Lease, now: datetime) -> bool:
     return found.holder.home != ours.holder.home and found.until is not None and found.until > now
 
 
-def next_lease(found: Lease | None, me: HomeIdentity, now: datetime) -> Lease:
+def next_lease(found: LeaseRecord | None, me: HomeIdentity, now: datetime) -> LeaseRecord:
     """Return the lease by which we take the place of `found`."""
-    return renewed(Lease((found.epoch if found else 0) + 1, me, None), now)
+    return renewed(LeaseRecord((found.epoch if found else 0) + 1, me, None), now)
 
 
-def renewed(lease: Lease, now: datetime) -> Lease:
+def renewed(lease: LeaseRecord, now: datetime) -> LeaseRecord:
     """Return the same lease from now on, with a token by which we know our own write again."""
-    return Lease(lease.epoch, lease.holder, now + timedelta(seconds=LEASE_S), uuid.uuid4().hex)
+    return LeaseRecord(lease.epoch, lease.holder, now + timedelta(seconds=LEASE_S), uuid.uuid4().hex)
 
 
-def where(found: Lease, me: HomeIdentity) -> str:
+def where(found: LeaseRecord, me: HomeIdentity) -> str:
     """Return where the holder of a lease is, as far as it can be told."""
     return "on this machine" if found.holder.machine == me.machine else "on another machine"
 

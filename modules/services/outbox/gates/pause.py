@@ -22,6 +22,10 @@ class PauseGate:
 
     def __call__(self, _connection: sqlite3.Connection, intent: Intent, _now: datetime, /) -> Wait | None:
         standing = self.control.standing()
-        if not standing.held_back and isinstance(intent.body, DirectMessageBody) and intent.body.to == self.owner_did:
+        if (
+            not standing.writes_blocked
+            and isinstance(intent.body, DirectMessageBody)
+            and intent.body.to == self.owner_did
+        ):
             return None
         return None if standing.may_act else Wait(str(standing), _ASK_AGAIN_S)

@@ -15,7 +15,7 @@ from modules.runtime.home import Home
 from modules.services.outbox.bodies import PostBody
 from modules.services.outbox.types import ProposedAction
 from modules.services.presence import lease_policy as policy
-from modules.services.presence.lease_policy import LEASE, Lease, identity_of, next_lease, read_lease, standing_of
+from modules.services.presence.lease_policy import LEASE, LeaseRecord, identity_of, next_lease, read_lease, standing_of
 from tests.hasty_clock import HastyClock
 from tests.running_town import RunningSoul, RunningTown, awake
 from town.atproto.faults import Fault
@@ -38,7 +38,7 @@ def copy_of(home: Home) -> Home:
     return Home.at(Path(shutil.copytree(home.root, home.root.with_name("copy"), symlinks=True)))
 
 
-def lease_in(town: RunningTown) -> Lease:
+def lease_in(town: RunningTown) -> LeaseRecord:
     (record,) = town.network.records(town.account("rowan"), LEASE)
     return read_lease(record.value)
 
@@ -110,6 +110,20 @@ async def test_while_the_record_cannot_be_read_the_life_goes_on_and_nothing_leav
         await soul.app.scheduler.run_guarded("home-lease")
         await soul.send()
         assert running_town.texts("rowan") == ["Tin sings."]
+
+
+async def test_a_record_that_the_service_refused_is_tried_again_and_keeps_nothing_from_leaving(
+    running_town: RunningTown,
+) -> None:
+    home = running_town.make_home("rowan")
+    running_town.faults.arm(Fault("bad_request", PUT, times=1))
+    async with awake(home) as soul:
+        await say(soul, "Tin sings.")
+        assert running_town.texts("rowan") == ["Tin sings."]
+        assert running_town.network.records(running_town.account("rowan"), LEASE) == []
+        soul.passes(policy.RENEW_AFTER_S)
+        await soul.app.services.lease.look()
+        assert lease_in(running_town).epoch == 1
 
 
 async def test_a_renewal_whose_answer_is_lost_is_known_again(running_town: RunningTown) -> None:
