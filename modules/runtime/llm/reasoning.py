@@ -15,7 +15,7 @@ from modules.runtime.llm.mentions import Code, code_in, is_like_word, leads_line
 
 _NAME = (
     r"(?:(?:\w+[:_-]|ant)?(?:think|thinking|thoughts?|reasoning|scratchpad|monologue)(?:[:_-](?!end\b|start\b|begin\b)\w+)?"
-    r"|reason|reflect|reflection|analysis|internal)"
+    r"|reason|reflect|reflection|analysis|internal|planning|cot)"
 )
 _MARK = re.compile(
     rf"(?:<|&lt;|\uff1c)(?P<close>/)?{_NAME}(?:\s[^<>\n]{{0,200}}?)?\s*(?P<close9>/)?(?:>|&gt;|\uff1e)"

@@ -21,6 +21,8 @@ def _said(text: str) -> str:
         ("<think>", "</think>"),
         ("<thinking>", "</thinking>"),
         ("<thought>", "</thought>"),
+        ("<planning>", "</planning>"),
+        ("<cot>", "</cot>"),
         ("<Reasoning>", "</Reasoning>"),
         ("<seed:think>", "</seed:think>"),
         ("<antThinking>", "</antThinking>"),
