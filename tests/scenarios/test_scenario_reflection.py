@@ -118,6 +118,8 @@ async def test_what_lasts_is_written_once_with_its_reason_and_quiet_days_ask_not
             if one.entry.loop == "reflection" and one.entry.data.get("act") == "reflected"
         ]
         assert entry.data["diff"] == ["+- One thing at a time."]
+        told_all = "\n".join(message.text for one in reflections(town) for message in one.messages)
+        assert not any(gap in told_all for gap in ("{{", "{%", SECRET))
         asked = len(reflections(town))
         await lives_through(soul, told("o1", "Be kinder."))
         assert await reflect(soul) == "done changed", "not before six hours"
