@@ -1,6 +1,6 @@
 """What a turn of a room's talk costs: the whole prompt, and the first look that decides whether it is needed.
 
-Run: `python bench/room_turn.py`. Exit code 1 when a first look takes more than a quarter of the whole prompt.
+Run: `python bench/room_turn.py`. Exit code 1 when a turn is over 3,000 tokens, or a first look over a quarter of it.
 
 A talk of six among peers, 60 messages long; the SOUL is the one that `soul init` lays out. What is counted are the
 tokens of the whole request, tool included, as they are estimated for the budget of a prompt. A first look is taken only
@@ -21,6 +21,7 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
 from adapters.space.types import Presence
+from bench.turn_parts import show
 from common.clock import SystemClock, iso
 from common.files import write_atomic
 from common.provenance import Provenance
@@ -48,7 +49,7 @@ from modules.services.agent.verdicts import messages_for
 from modules.services.peers.room_members import PeerRelationships
 from soul.resources import SKILLS, template
 
-MOST_SHARE = 0.25
+MOST_TOKENS, MOST_SHARE = 3_000, 0.25
 SILENT_SHARES = (0.5, 0.8)
 ME, PEERS = "marlow", ("odile", "tobias", "maren", "quill", "rowan")
 _LINE = "The weir was built before the mill, so the water there keeps the older time, and the mill only borrows it. "
@@ -65,8 +66,8 @@ def talk(now: datetime) -> RoomSnapshot:
     return RoomSnapshot(now, ME, batch=said[-2:], history=said, room=Room(peers=present))
 
 
-async def whole(root: Path, skills: Skills, snapshot: RoomSnapshot, estimator: Estimator) -> int:
-    """Tokens of the request that decides."""
+async def whole(root: Path, skills: Skills, snapshot: RoomSnapshot, estimator: Estimator) -> dict[str, int]:
+    """Tokens of the request that decides, by part."""
     home = Home.at(root)
     write_atomic(home.soul, template("SOUL.md"))
     write_atomic(home.self_md, template("SELF.md"))
@@ -100,7 +101,8 @@ async def whole(root: Path, skills: Skills, snapshot: RoomSnapshot, estimator: E
     message = prompting.user_message(snapshot, SpaceConfig(), room_tokens=100_000)
     turn = Turn("space", Provenance.PEER, cause_id="x", subject=SpaceTurn(snapshot))
     tools = json.dumps(convert_tools(Registry(space_tools(skills), social_only=False).specs(turn, None)))
-    return sum(map(estimator.estimate, (*(block.text for block in prompt.blocks), message, tools)))
+    parts = {part.name: part.tokens for part in prompt.parts}
+    return parts | {"tools": estimator.estimate(tools), "message": estimator.estimate(message)}
 
 
 def first_look(skills: Skills, snapshot: RoomSnapshot, estimator: Estimator) -> int:
@@ -116,15 +118,17 @@ def main() -> int:
     snapshot = talk(datetime(2026, 11, 22, 8, tzinfo=UTC))
     with tempfile.TemporaryDirectory() as folder:
         estimator = Estimator(Path(folder) / "ratios.json", model="bench")
-        turn, look = (
+        parts, look = (
             asyncio.run(whole(Path(folder), skills, snapshot, estimator)),
             first_look(skills, snapshot, estimator),
         )
-    sys.stdout.write(f"a turn of a room's talk: {turn} tokens; a first look: {look} ({look / turn:.0%} of it)\n")
+    turn = sum(parts.values())
+    is_kept = show("a turn of a room's talk", parts, MOST_TOKENS)
+    sys.stdout.write(f"a first look: {look} ({look / turn:.0%} of it)\n")
     for share in SILENT_SHARES:
         mean = look + (1 - share) * turn
         sys.stdout.write(f"where {share:.0%} of the turns end in silence: {mean:.0f} on average, {mean / turn:.0%}\n")
-    return 0 if look <= MOST_SHARE * turn else 1
+    return 0 if is_kept and look <= MOST_SHARE * turn else 1
 
 
 if __name__ == "__main__":
