@@ -200,6 +200,15 @@ class QuestionFacts:
 
 
 @dataclass(frozen=True, slots=True)
+class CodingFacts:
+    """A task of a plan that is coded: its title, and the files that it names. What was done so far are outcomes."""
+
+    title: str
+    files: tuple[str, ...] = ()
+    kind: Literal["coding"] = "coding"
+
+
+@dataclass(frozen=True, slots=True)
 class ExperienceFact:
     """An experience: its name and type, the account of the other person and their trust, and our own words."""
 
@@ -229,6 +238,7 @@ About: TypeAlias = (
     | RoomFacts
     | MemoryFacts
     | QuestionFacts
+    | CodingFacts
 )
 """What a turn is about; `kind` tells which."""
 

@@ -211,6 +211,13 @@ class Settings(RoomSettings):
     budget_usd_per_day: float | None = Field(default=None, ge=0)
     model_prices: Prices = {}
 
+    soul_coding: bool = True
+    coding_steps: int = Field(default=40, ge=1, le=500)
+    coding_tokens: int = Field(default=300_000, ge=1_000)
+    coding_usd: float | None = Field(default=None, gt=0)
+    coding_minutes: float = Field(default=25, gt=0, le=29)
+    coding_network: bool = False
+
     soul_peers: Handles = ()
     peer_unfollow_cooldown: float = Field(default=7, ge=0)
     soul_bot_label: bool = True

@@ -9,14 +9,13 @@ from __future__ import annotations
 import asyncio
 import os
 import shutil
-import signal
 import tempfile
 from collections.abc import Mapping
-from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
 from adapters.git.params import environment, git_address, is_valid_git_param, without_secrets
+from adapters.git.process import GitRun, run_git
 from common.result import ApiResult, Err, ErrKind, Ok
 
 GIT_DEADLINE_S = 120.0
@@ -32,13 +31,6 @@ class Pushed:
 
     branch: str
     sha: str
-
-
-@dataclass(frozen=True, slots=True)
-class _Run:
-    code: int
-    out: str
-    told: str
 
 
 class Git:
@@ -85,31 +77,36 @@ class Git:
         place = _whole(folder)
         arguments = ("clone", "--quiet", "--no-tags", *options, "--", self.url(owner, repo), str(place))
         run = await self._run(arguments, at=place.parent)
-        if isinstance(run, _Run) and run.code == 0:
+        if isinstance(run, GitRun) and run.code == 0:
             return Ok(folder)
         await asyncio.to_thread(shutil.rmtree, folder, ignore_errors=True)
         return self._failed(what, run, write=False)
 
-    async def push(self, folder: Path, owner: str, repo: str, branch: str) -> ApiResult[Pushed]:
+    async def push(self, folder: Path, owner: str, repo: str, branch: str, *, sha: str = "") -> ApiResult[Pushed]:
         """Push a branch of the clone in `folder` to the branch of the same name, never over what others pushed.
+
+        With `sha` that commit is pushed, whatever the branch stands on in the clone.
 
         The error is of kind `conflict` where the server holds commits that the branch does not.
         """
         what = f"push {branch} to {owner}/{repo}"
-        if wrong := _wrong(what, owner, repo, branch):
+        if wrong := _wrong(what, owner, repo, branch, *filter(None, [sha])):
             return wrong
         git_dir = _whole(folder) / ".git"
         if not _is_taken(git_dir / "objects"):
             return Err(f"could not {what}: {folder} is no clone", "invalid")
         with tempfile.TemporaryDirectory(prefix="push-") as name:
-            return await self._push_from(Path(name), git_dir, self.url(owner, repo), branch, what)
+            return await self._push_from(Path(name), git_dir, self.url(owner, repo), branch, sha=sha, what=what)
 
-    async def _push_from(self, bare: Path, git_dir: Path, url: str, branch: str, what: str) -> ApiResult[Pushed]:
+    async def _push_from(
+        self, bare: Path, git_dir: Path, url: str, branch: str, *, sha: str, what: str
+    ) -> ApiResult[Pushed]:
+        commit = sha or f"refs/heads/{branch}"
         read = await self._run(
-            ("--git-dir", str(git_dir), "rev-parse", "--verify", "--quiet", f"refs/heads/{branch}^{{commit}}"), at=bare
+            ("--git-dir", str(git_dir), "rev-parse", "--verify", "--quiet", f"{commit}^{{commit}}"), at=bare
         )
         if isinstance(read, Err) or read.code:
-            return Err(f"could not {what}: there is no such branch in {git_dir.parent}", "invalid")
+            return Err(f"could not {what}: there is no such commit in {git_dir.parent}", "invalid")
         sha = read.out.strip()
         made = await self._run(("init", "--quiet", "--bare", "--template=", str(bare)), at=bare)
         if isinstance(made, Err) or made.code:
@@ -121,43 +118,23 @@ class Git:
             at=bare,
             more={"GIT_OBJECT_DIRECTORY": str(git_dir / "objects")},
         )
-        if isinstance(run, _Run) and run.code == 0:
+        if isinstance(run, GitRun) and run.code == 0:
             return Ok(Pushed(branch, sha))
-        if isinstance(run, _Run) and any(line.startswith("!") for line in run.out.splitlines()):
+        if isinstance(run, GitRun) and any(line.startswith("!") for line in run.out.splitlines()):
             told = without_secrets(run.out, login=self._login, token=self._token)[:_MAX_ERROR_CHARS]
             return Err(f"could not {what}: the server refused it ({told})", "conflict")
         return self._failed(what, run, write=True)
 
-    async def _run(self, arguments: tuple[str, ...], *, at: Path, more: Mapping[str, str] | None = None) -> _Run | Err:
+    async def _run(
+        self, arguments: tuple[str, ...], *, at: Path, more: Mapping[str, str] | None = None
+    ) -> GitRun | Err:
         """Run `git`; an `Err` where it could not be started or did not end in time."""
         env = environment(
             self._address, login=self._login, token=self._token, home=str(at), path=os.environ.get("PATH", os.defpath)
         )
-        try:
-            process = await asyncio.create_subprocess_exec(
-                "git",
-                *arguments,
-                cwd=at,
-                env={**env, **(more or {})},
-                stdin=asyncio.subprocess.DEVNULL,
-                stdout=asyncio.subprocess.PIPE,
-                stderr=asyncio.subprocess.PIPE,
-                start_new_session=True,
-            )
-        except OSError as error:
-            return Err(f"git cannot be started ({error.strerror}): install it", "invalid")
-        try:
-            async with asyncio.timeout(self._deadline_s):
-                out, told = await process.communicate()
-        except TimeoutError:
-            return Err(f"it took longer than {self._deadline_s:g} s", "unknown_outcome")
-        finally:
-            with suppress(ProcessLookupError):
-                os.killpg(process.pid, signal.SIGKILL)
-            await process.wait()
-        return _Run(process.returncode or 0, out.decode(errors="replace"), told.decode(errors="replace"))
+        return await run_git(arguments, at=at, env={**env, **(more or {})}, deadline_s=self._deadline_s)
 
-    def _failed(self, what: str, run: _Run | Err, *, write: bool) -> Err:
+    def _failed(self, what: str, run: GitRun | Err, *, write: bool) -> Err:
         if isinstance(run, Err):
             kind: ErrKind = "transient" if run.kind == "unknown_outcome" and not write else run.kind
             return Err(f"could not {what}: {run.error}", kind)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from functools import partial
 
+from adapters.git.client import Git
 from adapters.github.client import GitHub
 from adapters.space.client import SpaceClient
 from adapters.space.discovery import discover_space
@@ -22,6 +23,7 @@ from modules.runtime.console import LineKind
 from modules.runtime.journal.types import Entry
 from modules.services.outbox.bodies import IntentKind
 from modules.services.outbox.repository_identity import RepositoryIdentity
+from modules.services.outbox.senders.git_push import PushSender
 from modules.services.outbox.senders.github_build import github_senders
 from modules.services.outbox.senders.space import EchoLog, SpaceSender
 from modules.services.outbox.types import Sender
@@ -52,6 +54,11 @@ class Integrations:
         )
         base.stack.push_async_callback(self.github.aclose)
         self.repository_identity = RepositoryIdentity(self.github, base.pinned_names)
+        self.git = Git(
+            api_url=settings.github_api_url,
+            login=settings.agent_github_username,
+            token=settings.agent_github_token.get_secret_value(),
+        )
         self.space_config = SpaceConfigFile(base.home.memory / CONFIG, clock)
         self._echo_log, self._lines = EchoLog(settings.agent_name), SpaceLines(base.console)
         self.room = SpaceClient(
@@ -72,6 +79,7 @@ class Integrations:
         """Return who carries each kind of intent."""
         senders: dict[IntentKind, Sender] = dict.fromkeys(_ON_BLUESKY, to_bluesky)
         senders |= github_senders(self.repository_identity)
+        senders["push"] = PushSender(self.repository_identity, self.git, self._base.home.root)
         return senders | {"space_chat": self.to_room, "direct_message": by_message}
 
     def mute_reason(self) -> str:

@@ -14,6 +14,7 @@ from modules.lives.growth.life import build_growth_life
 from modules.lives.growth.types import ReflectionDone
 from modules.lives.rituals.life import RitualLife
 from modules.lives.space.life import build_space_life, space_services
+from modules.lives.tasks.code.build import build_code_work
 from modules.lives.tasks.documents.build import build_document_work
 from modules.lives.tasks.life import build_task_life
 from modules.runtime.control_watch import ControlLoop
@@ -79,7 +80,7 @@ class Lives:
             services, (self.growth.handler, *self.rituals.handlers), (self.growth.perceiver, self.rituals.perceiver)
         )
         self.claims = build_claims(services)
-        workers = (build_document_work(services, services.trust),)
+        workers = (build_document_work(services, services.trust), build_code_work(services, services.trust))
         self.tasks = build_task_life(services, self.claims, workers, services.integrations.mute_reason)
         self.control_watch = build_control_watch(services)
         self.owner_follow = OwnerFollow(services)

@@ -82,7 +82,8 @@ class Services(BaseServices):
             atproto=self.atproto, journal=journal, clock=clock, owner_did=self.me.owner_did, speed=settings.soul_speed
         )
         self.integrations = Integrations(self)
-        self.github, self.repository_identity = self.integrations.github, self.integrations.repository_identity
+        self.github, self.git = self.integrations.github, self.integrations.git
+        self.repository_identity = self.integrations.repository_identity
         listed, names = self.peer_registry.get_listed_accounts, self.pinned_names
         self.trust = WorkspaceTrust(self.github, settings.owner_github_username, listed, clock, names)
         world = self._build_world()

@@ -18,6 +18,7 @@ from adapters.github.types import Repo
 from common.redact import Redactor
 from modules.lives.tasks.documents.compose import DocumentWriter
 from modules.lives.tasks.documents.work import DocumentWork
+from modules.lives.tasks.offering import Offering
 from modules.lives.tasks.types import HeldTask, Opened
 from modules.runtime.console import SilentConsole
 from modules.runtime.database.schema import MIGRATIONS
@@ -73,16 +74,15 @@ async def live(folder: Path, url: str, model_url: str, die_at: int, *, inside: b
         gates=(lease_gate,),
         own_did=lambda: "did:plc:ada",
     )
-    work = DocumentWork(
+    offering = Offering(
         github=github,
         trust=trust_without_owner(github, clock),
         outbox=outbox,
-        writer=DocumentWriter(gateway, SHIPPED, Random(1), lambda _: False),
-        attention=Attention(),
         clock=clock,
         phrase=phrase,
         peers=lambda: ("bea",),
     )
+    work = DocumentWork(offering, DocumentWriter(gateway, SHIPPED, Random(1), lambda _: False), Attention())
     say("awake")
     now = clock.now()
     lease = Lease(

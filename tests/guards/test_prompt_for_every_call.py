@@ -17,6 +17,7 @@ ASKS = {
     "modules/runtime/llm/gateway.py",
     "modules/services/agent/turn/loop.py",
     "modules/services/agent/sessions/distiller.py",
+    "modules/services/coding/agent.py",
     "modules/services/commitments/writer.py",
     "modules/services/own_feed/announcement.py",
     "modules/services/agent/one_sentence.py",

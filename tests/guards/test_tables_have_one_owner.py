@@ -23,6 +23,7 @@ OWNERS = {
     "ai_preferences": "modules/services/rights",
     "archives": "modules/services/agent/sessions",
     "budget_days": "modules/runtime/budget",
+    "coding_steps": "modules/services/coding",
     "direct_conversations": "modules/services/inbox",
     "direct_messages": "modules/services/inbox",
     "experiences": "modules/services/experiences",
@@ -49,8 +50,10 @@ OWNERS = {
     "work": "modules/services/work",
 }
 
-WITHOUT_PEOPLE = {"budget_days", "feed_keys", "model_calls", "repository_verdicts", "seen_locks", "task_leases"}
-"""Tables that hold counts, hashes, our own addresses and names of repositories only."""
+WITHOUT_PEOPLE = {
+    *("budget_days", "coding_steps", "feed_keys", "model_calls", "repository_verdicts", "seen_locks", "task_leases"),
+}
+"""Tables that hold counts, hashes, our own addresses, names of repositories and what was coded there only."""
 
 _NAMED = re.compile(r"\b(?:FROM|INTO|UPDATE|JOIN)\s+(?:OR\s+[A-Z]+\s+)?[\"`]?(\w+)")
 

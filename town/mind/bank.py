@@ -77,7 +77,7 @@ class Bank:
     """All of it.
 
     `known_from` counts the ideas a stem occurs in; `lines` is the rest of `talk.yaml` by its headings, `room` is
-    `room.yaml`.
+    `room.yaml`, `code` the rows of `coding.yaml`.
     """
 
     fields: Mapping[str, Field]
@@ -85,6 +85,7 @@ class Bank:
     intents: tuple[Intent, ...]
     lines: Mapping[str, Any]
     room: dict[str, Any]
+    code: tuple[Mapping[str, Any], ...]
 
     def ideas(self) -> Iterator[Idea]:
         """Every idea of every field."""
@@ -120,7 +121,7 @@ def load_bank() -> Bank:
     known_from = Counter(stem for field in fields.values() for idea in field.ideas for stem in idea.stems)
     lines = _read("talk")
     intents = TypeAdapter(tuple[Intent, ...]).validate_python([_intent(raw) for raw in lines.pop("intents")])
-    return Bank(fields, known_from, intents, lines, _read("room"))
+    return Bank(fields, known_from, intents, lines, _read("room"), tuple(_load("coding")))
 
 
 def stems(text: str) -> frozenset[str]:
@@ -135,8 +136,12 @@ def flatten(text: str) -> str:
 
 
 def _read(name: str) -> dict[str, Any]:
-    content: dict[str, Any] = yaml.safe_load((_PHRASES / f"{name}.yaml").read_text("utf-8"))
+    content: dict[str, Any] = _load(name)
     return content
+
+
+def _load(name: str) -> Any:  # noqa: ANN401 - any YAML
+    return yaml.safe_load((_PHRASES / f"{name}.yaml").read_text("utf-8"))
 
 
 def _intent(raw: Mapping[str, Any]) -> Mapping[str, Any]:

@@ -12,6 +12,7 @@ from dataclasses import replace
 from typing import Any
 
 from common.facts import (
+    CodingFacts,
     ExpressionFacts,
     IssueFacts,
     MemoryFacts,
@@ -24,6 +25,7 @@ from common.facts import (
 )
 from town.mind.answering import answer_issue, answer_message, answer_owner, answer_post
 from town.mind.bank import load_bank
+from town.mind.coding import write_code
 from town.mind.posts import express
 from town.mind.questions import answer_question
 from town.mind.reflecting import reflect
@@ -88,6 +90,7 @@ TABLE: Mapping[type[object], Callable[[Turn, Any], Completion]] = {
     MemoryFacts: remember,
     QuestionFacts: answer_question,
     ReflectionFacts: reflect,
+    CodingFacts: write_code,
 }
 """What answers each kind of turn: from the turn and what it is about."""
 

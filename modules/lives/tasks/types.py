@@ -41,6 +41,11 @@ TaskProblem = Literal[
     "document_unreadable",  # a document that stands there could not be read as text
     "document_too_long",  # a document that stands there is too long to be written anew
     "document_unfit",  # what the model wrote cannot be offered
+    "code_blocked",  # whoever codes says that it cannot be done here
+    "code_stuck",  # whoever codes turned in circles
+    "code_unfinished",  # it took what one task may take
+    "code_tests_failed",  # tests of the repository fail with it
+    "code_unfit",  # what was written cannot be pushed
     "not_allowed",  # a rule forbids an act of it
     "needs_owner",  # an act of it waits for the owner's yes
     "not_sent",  # an act of it was refused, or could not leave

@@ -27,6 +27,7 @@ from modules.runtime.budget.policy import (
     Leave,
     day_of,
     fraction,
+    has_room,
     has_share_left,
     is_news,
     may_ask,
@@ -129,7 +130,9 @@ class Budget:
 
         def work(connection: sqlite3.Connection) -> tuple[Reservation | None, _Standing]:
             spent = self._spent(connection, day)
-            leave, model = self._weigh(spent, request, input_tokens, importance)
+            held = ledger.held(connection, day, purpose)
+            others = Spent(spent.tokens - held.tokens, spent.micro_usd - held.micro_usd)
+            leave, model = self._weigh(others, request, input_tokens, importance)
             if not has_share_left(purpose, importance, ledger.spent(connection, day, ROOMS), self._caps):
                 leave = Leave(leave.step, 0)
             if not strangers_have_share_left(importance, ledger.spent_on(connection, day, "stranger"), self._caps):
@@ -140,6 +143,7 @@ class Budget:
                 micro_usd = self._cost(model, input_tokens, leave.limit)
                 reservation = Reservation(call_id, outgoing, input_tokens, leave.limit, micro_usd, leave.step)
                 ledger.reserve(connection, reservation, day=day, at=iso(now), purpose=purpose, importance=importance)
+                ledger.take_from_hold(connection, purpose, Spent(input_tokens + leave.limit, micro_usd or 0))
             return reservation, self._stand(connection, day, leave.step, spent)
 
         reservation, standing = await self._database.run(work)
@@ -178,6 +182,37 @@ class Budget:
     async def unanswered(self, reservation: Reservation) -> None:
         """Record that no whole answer came: the reservation stays counted in full, as the call may have been billed."""
         await self._database.run(lambda connection: ledger.note_unanswered(connection, reservation.id))
+
+    async def hold(self, purpose: str, *, tokens: int, usd: float | None) -> None:
+        """Set so much of the day aside for one purpose, in place of what was; its own calls are taken from it.
+
+        Dollars count only where they are capped. What a crash leaves set aside stays so until the same purpose sets
+        anew, or the day ends.
+
+        Raises:
+            BudgetExceeded: the day has not that much left, or lets no commitment through.
+
+        """
+        now = self._clock.now()
+        day = day_of(now, self._timezone)
+        amount = Spent(tokens, int((usd or 0) * MICRO) if self._caps.micro_usd is not None else 0)
+
+        def work(connection: sqlite3.Connection) -> tuple[bool, _Standing]:
+            ledger.let_go(connection, purpose)
+            spent = self._spent(connection, day)
+            step = step_at(fraction(spent, self._caps))
+            fits = may_ask(step, "commitment") and has_room(spent, amount, self._caps)
+            if fits:
+                ledger.hold(connection, purpose, day=day, at=iso(now), amount=amount)
+            return fits, self._stand(connection, day, step, spent)
+
+        fits, standing = await self._database.run(work)
+        if not fits:
+            raise self._refusal(standing, "commitment", purpose, f"it needs {tokens:,} tokens set aside")
+
+    async def let_go(self, purpose: str) -> None:
+        """Give back what is left of what was set aside."""
+        await self._database.run(lambda connection: ledger.let_go(connection, purpose))
 
     async def why_not(self, importance: Importance) -> str:
         """Return why no call of this importance may go as the day stands, "" where one that fits may."""
@@ -274,8 +309,10 @@ class Budget:
             data={"day": standing.day, "step": step, "tokens": spent.tokens, "usd": usd},
         )
 
-    def _refusal(self, standing: _Standing, importance: Importance, purpose: str) -> BudgetExceeded:
+    def _refusal(self, standing: _Standing, importance: Importance, purpose: str, needs: str = "") -> BudgetExceeded:
         used, why = amounts_in_words(standing.spent, self._caps), reason_to_refuse(standing.step, importance)
+        if needs and may_ask(standing.step, importance):
+            why = needs
         if purpose.startswith(ROOMS) and may_ask(standing.step, importance) and standing.step != "listen":
             why = f"talk in rooms may use {ROOMS_PERCENT} % of it, the host's requests first, and has"
         if importance == "stranger" and may_ask(standing.step, importance):

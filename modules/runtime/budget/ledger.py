@@ -18,6 +18,8 @@ UNKNOWN = -1
 """In place of a cost, where no price was known."""
 
 KEPT_DAYS = 90
+_HELD = "held:"
+"""Begins the id of the row that sets an amount aside for a purpose; it is no call."""
 
 
 def spent(connection: sqlite3.Connection, day: str, purpose: str = "") -> Spent:
@@ -77,6 +79,38 @@ def settle(
         " WHERE id = ? AND state = 'reserved'",
         (input_tokens, output_tokens, UNKNOWN if micro_usd is None else micro_usd, call_id),
     )
+
+
+def hold(connection: sqlite3.Connection, purpose: str, *, day: str, at: str, amount: Spent) -> None:
+    """Set an amount aside for a purpose, in place of what was; it counts as reserved until it is let go."""
+    let_go(connection, purpose)
+    connection.execute(
+        "INSERT INTO model_calls (id, day, at, purpose, importance, model, state, input_tokens, output_tokens,"
+        " cost_micro_usd) VALUES (?, ?, ?, ?, 'commitment', 'set aside', 'reserved', ?, 0, ?)",
+        (_HELD + purpose, day, at, purpose, amount.tokens, amount.micro_usd),
+    )
+
+
+def held(connection: sqlite3.Connection, day: str, purpose: str) -> Spent:
+    """What is set aside for a purpose on this day."""
+    row = connection.execute(
+        "SELECT input_tokens, cost_micro_usd FROM model_calls WHERE id = ? AND day = ?", (_HELD + purpose, day)
+    ).fetchone()
+    return Spent(*row) if row else Spent()
+
+
+def take_from_hold(connection: sqlite3.Connection, purpose: str, amount: Spent) -> None:
+    """Count less as set aside for a purpose: a call of it was reserved."""
+    connection.execute(
+        "UPDATE model_calls SET input_tokens = max(0, input_tokens - ?), cost_micro_usd = max(0, cost_micro_usd - ?)"
+        " WHERE id = ?",
+        (amount.tokens, amount.micro_usd, _HELD + purpose),
+    )
+
+
+def let_go(connection: sqlite3.Connection, purpose: str) -> None:
+    """Set nothing aside for a purpose any more."""
+    connection.execute("DELETE FROM model_calls WHERE id = ?", (_HELD + purpose,))
 
 
 def note_unanswered(connection: sqlite3.Connection, call_id: str) -> None:
@@ -145,7 +179,8 @@ def prune(connection: sqlite3.Connection) -> int:
 def amounts(connection: sqlite3.Connection, day: str, caps: Caps) -> tuple[Calls, Amount, Amount | None]:
     """The day's calls, its tokens, and its dollars unless a price is unknown."""
     row = connection.execute(
-        "SELECT count(*) AS calls, count(*) FILTER (WHERE unanswered AND state = 'settled') AS calls_unanswered,"
+        "SELECT count(*) FILTER (WHERE id NOT LIKE 'held:%') AS calls,"
+        " count(*) FILTER (WHERE unanswered AND state = 'settled') AS calls_unanswered,"
         " coalesce(min(cost_micro_usd), 0) AS least,"
         " coalesce(sum(input_tokens + output_tokens), 0) AS tokens,"
         " coalesce(sum(input_tokens + output_tokens) FILTER (WHERE state = 'reserved'), 0) AS tokens_reserved,"

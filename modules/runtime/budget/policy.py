@@ -79,6 +79,12 @@ def strangers_have_share_left(importance: Importance, on_strangers: Spent, caps:
     return importance != "stranger" or fraction(on_strangers, caps) * 100 < STRANGERS_PERCENT
 
 
+def has_room(spent: Spent, amount: Spent, caps: Caps) -> bool:
+    """Whether an amount still fits into the day."""
+    has_dollars = caps.micro_usd is None or spent.micro_usd + amount.micro_usd <= caps.micro_usd
+    return has_dollars and spent.tokens + amount.tokens <= caps.tokens
+
+
 def takes_cheaper(step: Step) -> bool:
     """Whether the cheaper model thinks."""
     return _RANK[step] >= _RANK["cheaper"]

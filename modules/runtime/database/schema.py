@@ -6,6 +6,7 @@ All tables survive a crash; times are ISO-8601 UTC with milliseconds, so that th
 from __future__ import annotations
 
 from modules.runtime.database.schema_steps import (
+    CODING_STEPS,
     COUNTS_OF_THE_FORGOTTEN,
     EXPERIENCES,
     GITHUB_THREADS,
@@ -384,4 +385,5 @@ MIGRATIONS = (
     EXPERIENCES,
     RITUAL_RUNS,
     THREADS_AS_WORK,
+    CODING_STEPS,
 )

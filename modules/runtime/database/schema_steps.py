@@ -166,3 +166,20 @@ INSERT INTO work (
     FROM github_threads ORDER BY received_at, rowid;
 DROP TABLE github_threads;
 """
+
+CODING_STEPS = """
+CREATE TABLE coding_steps (
+    task TEXT NOT NULL,
+    epoch INTEGER NOT NULL,
+    number INTEGER NOT NULL,
+    at TEXT NOT NULL,
+    said TEXT NOT NULL,
+    calls TEXT NOT NULL,
+    answers TEXT,
+    input_tokens INTEGER NOT NULL,
+    output_tokens INTEGER NOT NULL,
+    cached_tokens INTEGER NOT NULL,
+    usd REAL,
+    PRIMARY KEY (task, epoch, number)
+) STRICT;
+"""

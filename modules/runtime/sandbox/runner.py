@@ -73,6 +73,11 @@ class Sandbox:
         self._host = host
         self._bwrap = bwrap
 
+    @property
+    def is_there(self) -> bool:
+        """Whether programs are run at all: in a sandbox, or without one as the owner insists."""
+        return bool(self._bwrap) or self._unsafe
+
     async def run(
         self,
         command: Sequence[str],

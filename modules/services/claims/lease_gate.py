@@ -13,7 +13,7 @@ from common.clock import iso
 from modules.services.outbox.bodies import IntentKind
 from modules.services.outbox.types import Intent, Wait
 
-_KINDS: frozenset[IntentKind] = frozenset({"ref", "contents", "pull_request"})
+_KINDS: frozenset[IntentKind] = frozenset({"ref", "contents", "push", "pull_request"})
 _NAME = re.compile(r"([^@\s]{1,240})@([0-9]{1,9}):.*")
 _ASK_AGAIN_S = 60.0
 _HELD = "SELECT 1 FROM task_leases WHERE key = ? AND epoch = ? AND stage = 'held' AND until > ?"

@@ -13,8 +13,9 @@ from typing import Any, TypeVar
 from modules.runtime.budget import ledger
 from modules.runtime.journal import rows
 from modules.runtime.journal.rows import JournalRow
+from modules.services.coding import trajectory
 from modules.services.explanation.handles import known_handles
-from modules.services.explanation.naming import Subject
+from modules.services.explanation.naming import Subject, is_task
 from modules.services.explanation.story import (
     Act,
     Call,
@@ -38,11 +39,11 @@ _RECEIVED = ("at://", MESSAGES)
 
 
 def gather(connection: sqlite3.Connection, subject: Subject) -> Story | Unknown:
-    """The story of an act or of somebody's post."""
+    """The story of an act, of somebody's post, or of a task."""
     cause = subject.uri or _cause(connection, subject.intent)
     handled_with = _handled_with(connection, cause)
     made = asked.result_uri or "" if (asked := store.get(connection, subject.intent)) else ""
-    posts = [uri for uri in (cause, handled_with, made) if uri.startswith(_RECEIVED)]
+    posts = [uri for uri in (cause, handled_with, made) if uri.startswith(_RECEIVED) or is_task(uri)]
     acts = store.about(connection, subject.intent, posts)
     entries = _entries(connection, posts, acts)
     trigger = _received(connection, cause, handled_with, entries) if cause.startswith(_RECEIVED) else None
@@ -55,6 +56,7 @@ def gather(connection: sqlite3.Connection, subject: Subject) -> Story | Unknown:
         thinkings=tuple(_thinking(connection, entry) for entry in entries if entry["kind"] == "model"),
         decisions=tuple(_decided(entry) for entry in entries if entry["kind"] in {"decision", "error", "life"}),
         acts=tuple(_act(row, entries) for row in acts),
+        coding=tuple(trajectory.latest(connection, cause)),
         holding=tuple(map(_decided, rows.holding(connection))) if waits else (),
         since=rows.kept_since(connection),
         handles=known_handles(connection, " ".join(_reasons(acts, entries))),

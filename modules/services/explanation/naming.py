@@ -14,6 +14,7 @@ from urllib.parse import unquote
 from adapters.atproto.tid import tid_time
 from common.clock import iso
 from modules.runtime.journal import rows
+from modules.services.coding import trajectory
 from modules.services.explanation.story import Unknown
 from modules.services.inbox import messages, received
 from modules.services.inbox.messages import MESSAGES
@@ -23,6 +24,7 @@ _LINK = re.compile(r"https?://[^/?#]+/profile/([^/?#]+)/post/([\w.~:-]+)", re.IG
 _URI = re.compile(r"at://([^/?#]+)/([\w.-]+)/([\w.~:-]+)")
 _ISSUE = re.compile(r"https?://[^/?#]+/[\w.-]+/[\w.-]+/(?:issues|pull)/\d+(?:#issuecomment-\d+)?", re.IGNORECASE)
 _MESSAGE = re.compile(rf"{MESSAGES}[^/\s]+/\S+")
+_TASK = re.compile(r"[\w.-]{1,100}/[\w.-]{1,100}#[0-9]{1,9}/task-[0-9]{1,9}")
 _ID = re.compile(r"[0-9a-f]{4,32}")
 _POST = "app.bsky.feed.post"
 
@@ -31,7 +33,7 @@ _POST = "app.bsky.feed.post"
 class Named:
     """What was said: the record `key` in `collection` of `who` (a handle or did), or the beginning of an act's id.
 
-    Or `link`, to an issue or a comment on GitHub; or `message`, the name of a direct message.
+    Or `link`, to an issue or a comment on GitHub; `message`, the name of a direct message; or `task`, the key of one.
     """
 
     who: str = ""
@@ -40,11 +42,12 @@ class Named:
     intent: str = ""
     link: str = ""
     message: str = ""
+    task: str = ""
 
 
 @dataclass(frozen=True, slots=True)
 class Subject:
-    """What is meant: an act of ours, or somebody's record or direct message."""
+    """What is meant: an act of ours, somebody's record or direct message, or a task of a plan by its key."""
 
     intent: str = ""
     uri: str = ""
@@ -61,6 +64,8 @@ def understand(what: str) -> Named | None:
         return Named(_owner(uri[1]), uri[2], uri[3])
     if message := _MESSAGE.fullmatch(said):
         return Named(message=message[0])
+    if is_task(said):
+        return Named(task=said)
     return Named(intent=said) if _ID.fullmatch(said) else None
 
 
@@ -70,13 +75,20 @@ def find(connection: sqlite3.Connection, what: str) -> Subject | Unknown:
     if named is None:
         return Unknown(
             f"“{what}” is nothing that can be asked about: give a link to a post, an at:// uri, "
-            "or at least 4 characters of an act's id"
+            "a task as owner/repo#12/task-3, or at least 4 characters of an act's id"
         )
     if named.message:
         return _message(connection, named.message)
+    if named.task:
+        return _task(connection, named.task)
     if named.link:
         return _on_github(connection, named.link)
     return _act(connection, named.intent) if named.intent else _record(connection, named)
+
+
+def is_task(key: str) -> bool:
+    """Whether a cause is the key of a task of a plan."""
+    return bool(_TASK.fullmatch(key))
 
 
 def _owner(said: str) -> str:
@@ -94,6 +106,11 @@ def _act(connection: sqlite3.Connection, prefix: str) -> Subject | Unknown:
 def _on_github(connection: sqlite3.Connection, link: str) -> Subject | Unknown:
     made = store.at_result(connection, link, any_case=True)
     return Subject(intent=made.id) if made else Unknown(f"{link} was made by no act that is known")
+
+
+def _task(connection: sqlite3.Connection, key: str) -> Subject | Unknown:
+    known = trajectory.latest(connection, key) or store.by_cause(connection, key)
+    return Subject(uri=key) if known else Unknown(f"{key} is no task that it worked on")
 
 
 def _message(connection: sqlite3.Connection, name: str) -> Subject | Unknown:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import textwrap
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from itertools import groupby
+from itertools import groupby, zip_longest
 
 from common.clock import local, parse_iso
 from common.constants import OWNER_CAUSE
@@ -13,6 +13,7 @@ from common.text.untrusted import one_line
 from common.wording import number, part_name, told_reason
 from common.wording import rule as rule_words
 from modules.runtime.journal.stop_reasons import CUT_OFF
+from modules.services.coding.types import CodingStep
 from modules.services.explanation.handles import with_handles
 from modules.services.explanation.story import Act, Call, Decided, Received, RuleSaid, Story, Thinking
 from modules.services.outbox.rules.rules import ETIQUETTE_RULES
@@ -20,6 +21,8 @@ from modules.services.outbox.rules.rules import ETIQUETTE_RULES
 _WIDTH = 100
 _QUOTED_CHARS = 300
 _CALL_CHARS = 160
+_CODED = ("path", "command", "text", "summary", "reason")
+"""Which argument of a step of the code is told, the first that is there."""
 _LATE_S = 600
 _VERBS = {
     "reply": "replied",
@@ -43,6 +46,7 @@ _VERBS = {
     "merge": "merged a pull request",
     "ref": "changed a branch",
     "contents": "changed a file",
+    "push": "pushed a branch",
     "repository": "made a repository",
     "space_chat": "told the room",
     "direct_message": "wrote a direct message",
@@ -88,6 +92,8 @@ def title(story: Story) -> str:
     whom = _whom(story)
     if act is not None:
         return f"Why {_what(act, whom)}"
+    if story.coding and story.asked == story.cause:
+        return f"How it worked on {story.asked}"
     alive = [act for act in story.acts if act.state in _ALIVE]
     if alive:
         return f"Why {_what(min(alive, key=lambda act: act.kind != 'reply'), whom)}"
@@ -100,6 +106,7 @@ def steps(story: Story, timezone: str = "") -> list[Step]:
     """What happened, in time order; first of all what it began with. Times in words are those of `timezone`."""
     told = [_thinking(thinking) for thinking in story.thinkings]
     told += [_decided(decided) for decided in story.decisions]
+    told += [_coded(step) for step in story.coding]
     for act in story.acts:
         told += _way(act, story.cause)
     told = sorted((_by_handle(step, story) for step in told), key=lambda step: step.at)
@@ -229,6 +236,20 @@ def _call(call: Call) -> str:
     said = f" “{_short(call.said, _CALL_CHARS)}”" if call.said and not call.intent_id else ""
     refused = f", refused: {_short(call.error, _CALL_CHARS)}" if call.error else ""
     return f"It called {call.tool}{said}{refused}"
+
+
+def _coded(step: CodingStep) -> Step:
+    """A step of the code for a task: what it took, what was done, and what came of that where it failed."""
+    dollars = "" if step.usd is None else f", ${step.usd:.4f}"
+    took = (
+        f"{number(step.input_tokens)} tokens in ({number(step.cached_tokens)} kept), {number(step.output_tokens)} out"
+    )
+    details = [f"“{_short(step.said)}”"] if step.said else []
+    for call, answer in zip_longest(step.calls, step.answers or ()):
+        about = next((str(call.input[name]) for name in _CODED if call.input.get(name)), "")
+        came = "not carried out yet" if answer is None else f"failed: {answer.content}" if answer.is_error else "done"
+        details.append(f"{call.name} {_short(about, _CALL_CHARS)}: {_short(came, _CALL_CHARS)}")
+    return Step(step.at, f"Step {step.number} of the code: {took}{dollars}", tuple(details))
 
 
 def _decided(decided: Decided) -> Step:

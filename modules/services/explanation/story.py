@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from modules.services.coding.types import CodingStep
+
 
 @dataclass(frozen=True, slots=True)
 class Received:
@@ -130,10 +132,11 @@ class Story:
     Attributes:
         asked: what was asked, as it was resolved: a uri, or an act's id.
         act_id: the act asked about; "" when the question is about somebody's post.
-        cause: what it began with: the uri of a post, or a word such as `expression` or `owner`.
+        cause: what it began with: the uri of a post, the key of a task, or a word such as `expression` or `owner`.
         trigger: that post, if it was one.
         holding: what keeps that post waiting, as far as the SOUL as a whole is held back (a pause, the budget).
         handles: by DID, of those whom a reason names so, as far as they are known.
+        coding: the steps of the code that was written for a task, under its latest claim.
         since: how far back the journal reaches, when what was before is gone; "" if nothing is.
 
     """
@@ -146,6 +149,7 @@ class Story:
     decisions: tuple[Decided, ...] = ()
     acts: tuple[Act, ...] = ()
     holding: tuple[Decided, ...] = ()
+    coding: tuple[CodingStep, ...] = ()
     since: str = ""
     handles: Mapping[str, str] = field(default_factory=dict)
 

@@ -189,6 +189,22 @@ class ContentsBody(OnGitHub):
     sha: _Sha = ""
 
 
+class PushBody(OnGitHub):
+    """The commit `sha` of a clone of ours, pushed to `branch` by Git.
+
+    `folder` is where the clone lies, from the home; where it is gone by then the push fails. `before` is the commit on
+    which the branch stands there, "" where it is new: where another stands there by then, nothing is pushed. `paths`
+    are the files that it changes.
+    """
+
+    kind: ClassVar[Literal["push"]] = "push"
+    branch: StrictStr
+    sha: Annotated[_Sha, Field(min_length=40)]
+    folder: StrictStr
+    before: _Sha = ""
+    paths: Names = ()
+
+
 class RepositoryBody(OnGitHub):
     """The repository `repo`, made from `template` (`owner/name`).
 
@@ -218,6 +234,7 @@ GitHubBody = (
     | MergeBody
     | RefBody
     | ContentsBody
+    | PushBody
     | RepositoryBody
 )
 GitHubKind = Literal[
@@ -236,6 +253,7 @@ GitHubKind = Literal[
     "merge",
     "ref",
     "contents",
+    "push",
     "repository",
 ]
 GITHUB_KINDS: tuple[GitHubKind, ...] = get_args(GitHubKind)

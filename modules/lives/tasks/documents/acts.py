@@ -1,132 +1,30 @@
-"""The acts by which a document is offered, each under a name that no other act has: its task, the epoch, what it does.
-
-So the outbox lets none happen twice, and a life that was killed finds what it did.
-"""
+"""The acts by which a document is offered, beside those that all tasks have."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
-
-from adapters.github.types import Repo
-from common.text.untrusted import one_line
-from modules.lives.tasks.types import HeldTask
-from modules.services.claims.lease_gate import task_act
-from modules.services.commitments.texts import TITLE_CHARS, without_mentions
-from modules.services.outbox.github_bodies import (
-    ContentsBody,
-    PullRequestBody,
-    RefBody,
-    ReviewRequestBody,
-)
+from modules.lives.tasks.acts import TaskActs
+from modules.services.outbox.github_bodies import ContentsBody, RefBody
 from modules.services.outbox.types import ProposedAction
-from modules.services.plans.naming import claim_key
-from modules.services.plans.types import Task
-from modules.services.voice_phrases.store import Phrase
-
-WORKSPACE = "workspace"
-"""The source of all that is done for a plan."""
-
-FIRST_PAGE = "README.md"
-"""What the first commit of a repository holds."""
-
-_TITLE_CHARS, _GOAL_CHARS = 120, 600
 
 
-@dataclass(frozen=True, slots=True)
-class DocumentActs:
-    """The acts for one task under one claim."""
+class DocumentActs(TaskActs):
+    """The acts for one task that asks for documents, under one claim."""
 
-    held: HeldTask
-
-    @property
-    def repo(self) -> Repo:
-        """Where it is done."""
-        return self.held.found.repo
-
-    @property
-    def issue(self) -> int:
-        """The number of the issue that holds the plan."""
-        return self.held.found.number
-
-    @property
-    def task(self) -> Task:
-        """What is done."""
-        return self.held.task
-
-    @property
-    def cause(self) -> str:
-        """What all acts for the task have in common, under whichever claim: `owner/repo#12/task-3`."""
-        return claim_key(self.repo.owner, self.repo.name, self.issue, self.task.number)
-
-    @property
-    def title(self) -> str:
-        """The title of the pull request and of its commits."""
-        return without_mentions(one_line(f"task({self.task.number}): {self.task.title}", TITLE_CHARS))
+    __slots__ = ()
 
     @property
     def files(self) -> str:
         """The documents, as a list in Markdown."""
         return "\n".join(f"- `{path}`" for path in self.task.files)
 
-    def name(self, what: str) -> str:
-        """Return the name of an act."""
-        return task_act(self.cause, self.held.epoch, what)
-
-    def first_commit(self, description: str) -> ProposedAction:
-        """Return the page with which a repository without a commit begins: its name, and what it says of itself.
-
-        Whichever SOUL makes it, for whichever task, writes the same, so that it stands there once.
-        """
-        told = without_mentions(one_line(description, _GOAL_CHARS))
-        text = "\n\n".join(filter(None, (f"# {self.repo.name}", told))) + "\n"
-        contents = ContentsBody(**self._at(FIRST_PAGE, text), path=FIRST_PAGE, content=text, message=self.title)
-        return self._action("first-commit", contents)
-
     def branch(self, name: str, sha: str) -> ProposedAction:
         """Return the branch `name` on the commit `sha`."""
-        ref = RefBody(**self._at(f"branch {name}"), action="create", branch=name, sha=sha, own_commit=True)
-        return self._action("branch", ref)
+        ref = RefBody(**self.at(f"branch {name}"), action="create", branch=name, sha=sha, own_commit=True)
+        return self.action("branch", ref)
 
     def document(self, path: str, text: str, *, branch: str, sha: str) -> ProposedAction:
         """Return the document as it is to stand on the branch; `sha` is that of the one it takes the place of."""
         contents = ContentsBody(
-            **self._at(f"{path} on {branch}", text), path=path, content=text, message=self.title, branch=branch, sha=sha
+            **self.at(f"{path} on {branch}", text), path=path, content=text, message=self.title, branch=branch, sha=sha
         )
-        return self._action(f"file:{path}", contents)
-
-    def pull_request(self, *, head: str, base: str, phrase: Phrase) -> ProposedAction:
-        """Return the pull request from the branch `head` into `base`."""
-        body = phrase(
-            "github.pull_request",
-            number=self.task.number,
-            title=without_mentions(one_line(self.task.title, _TITLE_CHARS)),
-            issue=self.issue,
-            plan=without_mentions(one_line(self.held.found.plan.title, _TITLE_CHARS)),
-            goal=without_mentions(one_line(self.held.found.plan.goal, _GOAL_CHARS)),
-            count=len(self.task.files),
-            files=self.files,
-        )
-        pull = PullRequestBody(
-            **self._at(f"pull request: {self.title}", body), title=self.title, body=body, head=head, base=base
-        )
-        return self._action("pull-request", pull)
-
-    def review_requests(self, number: int, reviewers: Sequence[str]) -> list[ProposedAction]:
-        """Return the requests to review pull request `number`, one each: who cannot review keeps nobody from it."""
-        return [
-            self._action(
-                f"reviewer:{login.lower()}",
-                ReviewRequestBody(**self._at(f"review of #{number} by {login}"), number=number, reviewers=(login,)),
-            )
-            for login in reviewers
-        ]
-
-    def _at(self, about: str, text: str = "") -> dict[str, str]:
-        """The fields that all bodies have."""
-        line = f"{self.repo.full_name}: {about}"
-        shown = f"{line}\n\n{text}" if text else line
-        return {"source": WORKSPACE, "repo": self.repo.full_name, "about": line, "text": shown}
-
-    def _action(self, what: str, body: RefBody | ContentsBody | PullRequestBody | ReviewRequestBody) -> ProposedAction:
-        return ProposedAction(body, part=self.name(what), cause_id=self.cause)
+        return self.action(f"file:{path}", contents)

@@ -35,6 +35,10 @@ _PLAN_PAGES = [
     for part in ("Title", "Estimate", "Description")
 ]
 _WORKSPACE_TOOLS = ("workspace_create", "workspace_find", "create_memo", "plan_create", "workspace_finish")
+_CODING_TOOLS = (
+    *("list_files", "read_file", "search", "write_file", "edit_file", "run"),
+    *("finish", "blocked"),
+)
 _REPOSITORY_TOOLS = (
     *("github_get_repo", "github_list_issues", "github_list_pull_requests", "github_list_org_repos"),
     *(
@@ -156,6 +160,17 @@ WORK_CONTRACTS: Mapping[str, Mapping[str, frozenset[str]]] = {
         "Feedback Title": frozenset({"number", "summary"}),
         "Feedback Body": frozenset({"number", "comments"}),
         "Feedback Comment": frozenset({"author", "text"}),
+    },
+    "coding": {
+        "System Prompt": _NONE,
+        "Message": frozenset({"repo", "plan", "task"}),
+        "No Call": _NONE,
+        **{f"Descriptions / {tool}": _NONE for tool in _CODING_TOOLS},
+        "Answers / Nothing": _NONE,
+        **{f"Answers / {answer}": frozenset({"reason"}) for answer in ("Not Understood", "Not Done")},
+        **{f"Answers / {answer}": frozenset({"path"}) for answer in ("Outside", "No File", "No Text", "Too Long")},
+        "Answers / Not Once": frozenset({"count"}),
+        **{f"Answers / {answer}": frozenset({"output"}) for answer in ("Run Failed", "Check Failed")},
     },
     "task-document": {
         "System Prompt": _NONE,

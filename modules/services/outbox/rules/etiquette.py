@@ -24,6 +24,7 @@ from modules.services.outbox.github_bodies import (
     ContentsBody,
     IssueCommentBody,
     OnGitHub,
+    PushBody,
     ReactionBody,
     ReviewBody,
 )
@@ -119,7 +120,7 @@ class _Look:
         exempt = policy.why_exempt(action, self._circle)
         if action.kind in NON_BLUESKY_KINDS:
             yield self._consents_elsewhere(action)
-            if isinstance(action.body, ContentsBody):
+            if isinstance(action.body, ContentsBody | PushBody):
                 yield policy.workflow_files(action)
             return
         if isinstance(action.body, DirectMessageBody):

@@ -18,7 +18,7 @@ from common.text.injections import asks_for_secrets, gives_orders
 from common.text.strings import normalize_post_text
 from modules.services.inbox.received import Notice
 from modules.services.outbox.bodies import DirectMessageBody, IntentKind, ReplyBody, SpaceChatBody
-from modules.services.outbox.github_bodies import ContentsBody, OnGitHub
+from modules.services.outbox.github_bodies import ContentsBody, OnGitHub, PushBody
 from modules.services.outbox.rules import rules
 from modules.services.outbox.rules.types import EtiquetteRule, ReplyAdvice, TrustCircle, lower
 from modules.services.outbox.types import UNMETERED_KINDS, Intent, ProposedAction, Verdict
@@ -29,6 +29,14 @@ NOTIFYING: frozenset[IntentKind] = frozenset({"reply", "like", "repost", "follow
 
 _TICK_S = 0.001
 _WORKFLOWS = (".github/workflows/", ".github/actions/")
+_LOCK_FILES = frozenset(
+    {
+        *("package-lock.json", "npm-shrinkwrap.json", "yarn.lock", "pnpm-lock.yaml", "bun.lock", "bun.lockb"),
+        *("poetry.lock", "uv.lock", "pdm.lock", "pipfile.lock", "requirements.lock"),
+        *("cargo.lock", "go.sum", "gemfile.lock", "composer.lock", "flake.lock", "deno.lock"),
+    }
+)
+"""Files that say which code of others a build takes in, by their names in lower case."""
 _BY_OWNER = "the owner asked for it"
 ABOUT_RIGHTS = "it answers what they asked about their own data"
 _REACHED_US = {"mention": "they mentioned us", "reply": "they replied to us", "quote": "they quoted us"}
@@ -148,12 +156,17 @@ def consent_by_commitment(action: ProposedAction, circle: TrustCircle) -> Verdic
 
 
 def workflow_files(action: ProposedAction) -> Verdict:
-    """Whether a change of a file may run in other people's name: a workflow waits for the owner's yes."""
+    """Whether a change of files may run in other people's name: a workflow or a lock file waits for the owner's yes."""
     name, body = rules.WORKFLOW_FILES.name, action.body
-    path = body.path.lower() if isinstance(body, ContentsBody) else ""
-    if action.by_owner or not path.startswith(_WORKFLOWS):
+    paths = body.paths if isinstance(body, PushBody) else (body.path,) if isinstance(body, ContentsBody) else ()
+    path = next((one for one in paths if _runs_for_others(one.lower())), "")
+    if action.by_owner or not path:
         return Verdict(name)
     return Verdict(name, "hold", "it changes what runs with the rights of the repository", value=path)
+
+
+def _runs_for_others(path: str) -> bool:
+    return path.startswith(_WORKFLOWS) or path.rpartition("/")[2] in _LOCK_FILES
 
 
 def consent_to_message(body: DirectMessageBody, circle: TrustCircle, *, other: str, author: str) -> Verdict:

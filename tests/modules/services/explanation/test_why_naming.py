@@ -29,6 +29,8 @@ ISSUE = "https://github.com/acme/site/issues/4"
         (f"at://ada.example/{POST}/{KEY}", Named("ada.example", POST, KEY)),
         (ISSUE, Named(link=ISSUE)),
         (f"{ISSUE}#issuecomment-12?x", Named(link=f"{ISSUE}#issuecomment-12")),
+        ("acme/www-site#12/task-3", Named(task="acme/www-site#12/task-3")),
+        ("acme/www-site#12", None),
         ("f391", Named(intent="f391")),
         ("f3911ec87f5d43cc938d893e694e3bf4", Named(intent="f3911ec87f5d43cc938d893e694e3bf4")),
         ("f39", None),

@@ -41,6 +41,7 @@ def body_of(kind: IntentKind, subject: str = "at://subject", **stored: Any) -> K
         "merge": at_one,
         "ref": {"repo": "a/b", "action": "create", "branch": "soul/1-one", "sha": "a" * 40},
         "contents": {"repo": "a/b", "path": "a.md", "content": "One.", "message": "Add one"},
+        "push": {"repo": "a/b", "branch": "task-1-one", "sha": "a" * 40, "folder": ".workrepos/one"},
         "repository": {"repo": "a/b", "template": "c/d"},
         "space_chat": words,
         "direct_message": {**words, "conversation_id": "talk", "to": "did:plc:ada"},

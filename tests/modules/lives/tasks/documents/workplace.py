@@ -11,6 +11,7 @@ from datetime import datetime, timedelta
 from pathlib import Path
 from random import Random
 
+from adapters.git.client import Git
 from adapters.github.client import GitHub
 from adapters.github.types import PullRequest, Repo
 from common.clock import FakeClock
@@ -18,7 +19,8 @@ from common.redact import Redactor
 from common.settings import Approval
 from modules.lives.tasks.documents.compose import DocumentWriter
 from modules.lives.tasks.documents.work import DocumentWork
-from modules.lives.tasks.types import HeldTask
+from modules.lives.tasks.offering import Offering
+from modules.lives.tasks.types import HeldTask, TaskWorker
 from modules.runtime.console import SilentConsole
 from modules.runtime.database.database import Database
 from modules.runtime.database.schema import MIGRATIONS
@@ -35,6 +37,7 @@ from modules.services.outbox.rules.approval import ApprovalRule
 from modules.services.outbox.rules.etiquette import Etiquette
 from modules.services.outbox.rules.secrets import SecretScan
 from modules.services.outbox.rules.types import World
+from modules.services.outbox.senders.git_push import PushSender
 from modules.services.outbox.senders.github_build import github_senders
 from modules.services.outbox.types import Intent, Pacing, Wait
 from modules.services.plans.render import generate_plan_markdown
@@ -122,6 +125,8 @@ class Workplace:
         redactor = Redactor([SECRET])
         journal = Journal(self.database, SilentConsole(), self.clock, redactor)
         self.github = self.client_of("ada")
+        self.git = Git(api_url=self.place.url, login="ada", token="t-ada")
+        identity = identity_of(self.github, self.clock)
         world = World(
             own_did=lambda: "did:plc:ada",
             own_handle="ada.test",
@@ -137,7 +142,7 @@ class Workplace:
             database=self.database,
             journal=journal,
             clock=self.clock,
-            senders=github_senders(identity_of(self.github, self.clock)),
+            senders={**github_senders(identity), "push": PushSender(identity, self.git, self.folder)},
             pacing=Pacing(post_s=0, reply_s=0, like_s=0, follow_s=0, action_s=0),
             rules=(SecretScan(redactor), etiquette, approval),
             gates=(etiquette.gate, lease_gate, self._shut),
@@ -155,16 +160,16 @@ class Workplace:
             budget_guard=NoBudgetGuard(),
             idle_timeout_s=HANG_S,
         )
-        self.work = DocumentWork(
+        self.offering = Offering(
             github=self.github,
             trust=trust_without_owner(self.github, self.clock),
             outbox=self.outbox,
-            writer=DocumentWriter(self.gateway, SHIPPED, Random(1), redactor.finds),
-            attention=Attention(),
             clock=self.clock,
             phrase=phrase,
             peers=lambda: self.peers,
         )
+        writer = DocumentWriter(self.gateway, SHIPPED, Random(1), redactor.finds)
+        self.work: TaskWorker = DocumentWork(self.offering, writer, Attention())
 
     async def sleep(self) -> None:
         await self.gateway.aclose()
@@ -177,11 +182,12 @@ class Workplace:
         self.shut = None
         await self.wake()
 
-    async def lives_until(self, kind: IntentKind) -> None:
+    async def lives_until(self, kind: IntentKind, task: Task = PLAN.tasks[0]) -> None:
         """Let it work until it waits for an act of that kind to leave."""
         self.shut = kind
-        self.writes(*[DOCUMENT] * (kind != "ref"))
-        working = asyncio.create_task(self.work.do(await self.held()))
+        if task == PLAN.tasks[0]:
+            self.writes(*[DOCUMENT] * (kind != "ref"))
+        working = asyncio.create_task(self.work.do(await self.held(task)))
         async with asyncio.timeout(HANG_S):
             while not await self.outbox.of_kind(kind, 1):
                 await self.outbox.wait_for_work(HANG_S)

@@ -146,3 +146,19 @@ async def test_a_workflow_waits_for_the_owner(tmp_path: Path, path: str, *, by_o
         act = draft("contents", path=path, promise="c", source="space", host_wish=True, by_owner=by_owner)
         verdicts = await etiquette_outbox.verdicts(act)
         assert verdicts["workflow-files"].says == says
+
+
+@pytest.mark.parametrize(
+    ("path", "says"),
+    [
+        (".github/workflows/test.yml", "hold"),
+        ("web/package-lock.json", "hold"),
+        ("Cargo.lock", "hold"),
+        ("a.js", "pass"),
+    ],
+)
+async def test_a_push_of_what_runs_for_others_waits_for_the_owner(tmp_path: Path, path: str, says: str) -> None:
+    async with open_etiquette_outbox(tmp_path) as etiquette_outbox:
+        act = draft("push", branch="task-1-a", sha="a" * 40, folder="x", paths=("README.md", path))
+        verdicts = await etiquette_outbox.verdicts(act)
+        assert verdicts["workflow-files"].says == says

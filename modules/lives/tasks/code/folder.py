@@ -1,0 +1,81 @@
+"""Where a coding task is done: a folder of its own below `.workrepos/`, kept until its pull request stands.
+
+`tree` holds the files and is all that a program sees; `repository` holds the clone; `begun` says that the steps that
+were paid for are carried out in the tree. Folders of other claims on the same task are deleted.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import shutil
+from dataclasses import dataclass
+from pathlib import Path
+
+from adapters.git.client import Git
+from adapters.git.worktree import Worktree
+from adapters.github.types import Repo
+from common.result import ApiResult, Err, Ok
+from modules.runtime.sandbox.paths import WORK_REPOS
+
+
+@dataclass(frozen=True, slots=True)
+class TaskFolder:
+    """The folder of a task, by its number and its plan's, under the claim of `epoch`; `root` is the home."""
+
+    root: Path
+    repo: Repo
+    issue: int
+    task: int
+    epoch: int
+
+    @property
+    def name(self) -> str:
+        """Where it lies, from the home."""
+        return f"{WORK_REPOS}/{self._stem}{self.epoch}"
+
+    @property
+    def clone(self) -> str:
+        """Where the clone lies, from the home."""
+        return f"{self.name}/repository"
+
+    @property
+    def worktree(self) -> Worktree:
+        """The files, and their repository."""
+        folder = self.root / self.name
+        return Worktree(folder / "repository", folder / "tree")
+
+    @property
+    def is_begun(self) -> bool:
+        """Whether the steps that were paid for are carried out in it."""
+        return (self.root / self.name / "begun").exists()
+
+    async def open(self, git: Git) -> ApiResult[Worktree]:
+        """Have the files there: those of an earlier life, or a fresh clone."""
+        folder, worktree = self.root / self.name, self.worktree
+        await asyncio.to_thread(self._delete_others)
+        if self.is_begun:
+            return Ok(worktree)
+        await asyncio.to_thread(shutil.rmtree, folder, ignore_errors=True)
+        folder.mkdir(parents=True)
+        cloned = await git.clone(self.repo.owner, self.repo.name, folder / "clone")
+        if isinstance(cloned, Err):
+            return cloned
+        worktree.take(folder / "clone")
+        return Ok(worktree)
+
+    def note_begun(self) -> None:
+        """Note that the steps that were paid for are carried out."""
+        (self.root / self.name / "begun").touch()
+
+    async def delete(self) -> None:
+        """Delete it."""
+        await asyncio.to_thread(shutil.rmtree, self.root / self.name, ignore_errors=True)
+
+    @property
+    def _stem(self) -> str:
+        return f"{self.repo.owner}-{self.repo.name}--{self.issue}-task-{self.task}-e"
+
+    def _delete_others(self) -> None:
+        for other in (self.root / WORK_REPOS).glob(f"{self._stem}*"):
+            if other != self.root / self.name and other.name.removeprefix(self._stem).isdecimal():
+                shutil.rmtree(other, ignore_errors=True)

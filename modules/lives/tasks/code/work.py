@@ -1,0 +1,205 @@
+"""Codes what a task asks for, and offers it as a pull request.
+
+The steps of the code are kept by the agent, the files in a folder of the task, and each act is an intent of the outbox
+under a name of its own. So a life that was killed goes on where it ended: nothing is paid for twice, and no second pull
+request is opened.
+"""
+
+from __future__ import annotations
+
+import random
+from dataclasses import dataclass
+from pathlib import Path
+
+from adapters.git.client import Git
+from adapters.git.worktree import BranchChanges, Worktree
+from common.clock import parse_iso
+from common.errors import PolicyBlocked
+from common.redact import Redactor
+from common.text.untrusted import clean, one_line
+from modules.lives.tasks.acts import TaskActs
+from modules.lives.tasks.code.folder import TaskFolder
+from modules.lives.tasks.documents.policy import is_document_task
+from modules.lives.tasks.offering import Offering, TaskEnded, read
+from modules.lives.tasks.types import Blocked, Failed, HeldTask, TaskProblem, TaskWorker, WorkResult
+from modules.services.agent.framing import Framer
+from modules.services.agent.skills.skills import Skills
+from modules.services.coding.agent import CodingAgent
+from modules.services.coding.gates import GateFacts, closed_gate
+from modules.services.coding.hands import SKILL
+from modules.services.coding.suites import SuiteRun, run_suites
+from modules.services.coding.types import CodingEndCode, CodingJob
+from modules.services.commitments.texts import without_mentions
+from modules.services.outbox.github_bodies import PushBody
+from modules.services.outbox.types import ProposedAction
+from modules.services.plans.types import Task
+
+_LINE_CHARS, _TEXT_CHARS, _PATCH_CHARS = 200, 4_000, 20_000
+_MOST_LISTED = 30
+_ENDS: dict[CodingEndCode, TaskProblem] = {
+    "blocked": "code_blocked",
+    "stuck": "code_stuck",
+    "steps": "code_unfinished",
+    "tokens": "code_unfinished",
+    "money": "code_unfinished",
+    "time": "code_unfinished",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class CodeWork(TaskWorker):
+    """The work of tasks that ask for code.
+
+    Attributes:
+        offering: the branch, the pull request, the reviews.
+        agent: writes the code.
+        git: clones.
+        root: the home.
+        name: of the agent, for the commit.
+        may_run: whether the owner lets it code, and there is a sandbox.
+
+    """
+
+    offering: Offering
+    agent: CodingAgent
+    git: Git
+    skills: Skills
+    rng: random.Random
+    redactor: Redactor
+    root: Path
+    name: str
+    may_run: bool
+
+    def can_do(self, task: Task) -> bool:
+        """Return whether a task asks for more than documents, and code may be run here."""
+        return self.may_run and not is_document_task(task)
+
+    async def do(self, task: HeldTask) -> WorkResult:
+        """Do what is left to do, up to the pull request."""
+        try:
+            return await self._do(TaskActs(task))
+        except TaskEnded as ended:
+            return ended.result
+
+    async def _do(self, acts: TaskActs) -> WorkResult:
+        place = await self.offering.place(acts)
+        folder = TaskFolder(self.root, acts.repo, acts.issue, acts.task.number, acts.held.epoch)
+        if place.pull is not None:
+            await folder.delete()
+            return await self.offering.stands(acts, place.pull, acts.title)
+        await self.offering.head(acts, place.repository)
+        tree = read(await folder.open(self.git))
+        base = read(await tree.begin(place.branch))
+        summary = await self._coded(acts, folder, tree)
+        changes = read(await tree.changes(base))
+        suites = await self._suites(tree)
+        shut = closed_gate(GateFacts(place.branch, changes, suites, self.redactor.finds))
+        if shut is not None:
+            problem: TaskProblem = "code_tests_failed" if shut.code == "tests_failed" else "code_unfit"
+            raise TaskEnded(Failed(problem, f"{shut.code}: {shut.detail}", about=shut.about))
+        await self.offering.done(acts, self._push(acts, folder, changes))
+        offered = acts.pull_request(
+            head=place.branch,
+            base=place.base,
+            body=self.offering.phrase(
+                "github.code_pull_request",
+                **acts.told,
+                summary=without_mentions(one_line(summary, _TEXT_CHARS)),
+                stat=changes.stat,
+                count=len(changes.files),
+                files=_listed(changes),
+                tests=self._tests(suites),
+            ),
+        )
+        opened = await self.offering.opened(acts, offered, f"{changes.stat}. {self._tests(suites)}")
+        await folder.delete()
+        return opened
+
+    async def _coded(self, acts: TaskActs, folder: TaskFolder, tree: Worktree) -> str:
+        """Have the code committed, and return what the agent says of it."""
+
+        async def failing() -> str:
+            runs = await self._suites(tree)
+            return "\n".join(f"{one.command}\n{one.output}" for one in runs if not one.passed and not one.is_missing)
+
+        job = CodingJob(
+            key=acts.cause,
+            epoch=acts.held.epoch,
+            title=acts.task.title,
+            files=acts.task.files,
+            message=self._message(acts),
+            is_new=not folder.is_begun,
+            check=failing,
+        )
+        try:
+            begun = await self.agent.resume(job, tree.tree)
+            folder.note_begun()
+            end = await self.agent.work(job, tree.tree, begun)
+        except PolicyBlocked as refused:
+            raise TaskEnded(Blocked("not_allowed", str(refused))) from None
+        if end.code != "finished":
+            detail = f"{end.code}: {end.text}"
+            raise TaskEnded(
+                Blocked(_ENDS[end.code], detail) if end.code == "blocked" else Failed(_ENDS[end.code], detail)
+            )
+        steps = await self.agent.store.steps(job.key, job.epoch)
+        login, model = self.offering.github.login, self.agent.gateway.model
+        message = f"{acts.title}\n\nAssisted-by: {one_line(self.name, _LINE_CHARS)}:{one_line(model, _LINE_CHARS)}\n"
+        # NOTE(self): at the time of the last step, so that a life that commits again makes the same commit.
+        read(
+            await tree.commit(
+                message, name=login, email=f"{login}@users.noreply.github.com", at=parse_iso(steps[-1].at)
+            )
+        )
+        return end.text
+
+    async def _suites(self, tree: Worktree) -> list[SuiteRun]:
+        return await run_suites(tree.tree, self.agent.sandbox, network=self.agent.limits.network)
+
+    def _message(self, acts: TaskActs) -> str:
+        framer, found = Framer(self.skills, self.rng), acts.held.found
+
+        def framed(text: str) -> str:
+            return framer.frame("reading", author=acts.repo.full_name, uri=found.issue.html_url, text=text)
+
+        plan = (
+            f"Title: {one_line(found.plan.title, _LINE_CHARS)}",
+            f"Goal: {one_line(found.plan.goal, _TEXT_CHARS)}",
+            f"Context:\n{clean(found.plan.context).strip()[:_TEXT_CHARS]}",
+        )
+        files = one_line(", ".join(acts.task.files), _TEXT_CHARS)
+        task = (
+            one_line(acts.task.title, _LINE_CHARS),
+            clean(acts.task.description).strip()[:_TEXT_CHARS],
+            *([f"Files: {files}"] if files else []),
+        )
+        return self.skills.render(
+            SKILL, "Message", repo=acts.repo.full_name, plan=framed("\n\n".join(plan)), task=framed("\n\n".join(task))
+        )
+
+    def _push(self, acts: TaskActs, folder: TaskFolder, changes: BranchChanges) -> ProposedAction:
+        shown = f"{changes.stat}\n\n{changes.patch[:_PATCH_CHARS]}"
+        push = PushBody(
+            **acts.at(f"push to {changes.branch}", shown),
+            branch=changes.branch,
+            sha=changes.sha,
+            folder=folder.clone,
+            paths=tuple(one.path for one in changes.files),
+        )
+        return acts.action("push", push)
+
+    def _tests(self, suites: list[SuiteRun]) -> str:
+        """What is told of the tests."""
+        if not suites:
+            return self.offering.phrase("github.tests_none")
+        missing = [one.command for one in suites if one.is_missing]
+        passed = [one.command for one in suites if not one.is_missing]
+        said = [self.offering.phrase("github.tests_passed", commands=", ".join(passed))] if passed else []
+        said += [self.offering.phrase("github.tests_missing", commands=", ".join(missing))] if missing else []
+        return " ".join(said)
+
+
+def _listed(changes: BranchChanges) -> str:
+    """The changed files as a list in Markdown."""
+    lines = [f"- `{one_line(one.path, _LINE_CHARS).replace('`', '')}`" for one in changes.files[:_MOST_LISTED]]
+    return "\n".join([*lines, *(["- …"] if len(changes.files) > _MOST_LISTED else [])])

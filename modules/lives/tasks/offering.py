@@ -1,0 +1,231 @@
+"""How the work on a task becomes a pull request: the branch, what is written there, the pull request, the reviews.
+
+Nothing is stored here. Each act is an intent of the outbox under a name of its own (`acts`), so that a life that was
+killed goes on where it ended.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import Protocol, TypeVar
+
+from adapters.github.client import GitHub
+from adapters.github.types import GitRef, PullRequest, Repository
+from common.clock import Clock
+from common.result import ApiResult, Err
+from modules.lives.tasks.acts import TaskActs
+from modules.lives.tasks.branches import choose_branch
+from modules.lives.tasks.types import Blocked, Deferred, Failed, Lost, Opened, WorkResult
+from modules.services.outbox.bodies import IntentKind
+from modules.services.outbox.github_bodies import PushBody, RefBody
+from modules.services.outbox.outbox import Outbox
+from modules.services.outbox.types import ACTIVE_STATES, Intent, ProposedAction
+from modules.services.peers.registry import PeerRegistry
+from modules.services.plans.pulls import read_pulls
+from modules.services.plans.reviewers import pick_reviewers
+from modules.services.voice_phrases.store import Phrase, VoicePhrases
+from modules.services.workspaces.trust import WorkspaceTrust
+
+T = TypeVar("T")
+
+_TRIES = 3
+"""So often one act is proposed under one claim, where it fails each time."""
+_LOOK_AGAIN_S = 5.0
+_LOOKS = 4
+"""So often a first commit is looked for, which GitHub may show a little later."""
+_NOT_OF_THE_TASK = frozenset({"transient", "unknown_outcome", "auth", "fatal"})
+"""Why something could not be read for reasons that lie with GitHub, or with our account."""
+_MAKES_BRANCH: dict[IntentKind, str] = {"ref": "branch", "push": "push"}
+"""The acts that make the branch of a task, by what they are called."""
+
+
+class TaskEnded(Exception):
+    """Nothing more is to be done."""
+
+    def __init__(self, result: WorkResult) -> None:
+        super().__init__(type(result).__name__)
+        self.result = result
+
+
+@dataclass(frozen=True, slots=True)
+class BranchPlace:
+    """Where a task is worked on.
+
+    Attributes:
+        repository: as it is there.
+        branch: the branch of the task.
+        begun: the intent that makes the branch, where there is one.
+        pull: our pull request, where it is open already.
+        is_new: the branch is to be made.
+
+    """
+
+    repository: Repository
+    branch: str
+    begun: Intent | None = None
+    pull: PullRequest | None = None
+    is_new: bool = False
+
+    @property
+    def base(self) -> str:
+        """The branch into which it is offered."""
+        return self.repository.default_branch
+
+
+@dataclass(frozen=True, slots=True)
+class Offering:
+    """Has the acts of a task done, each once.
+
+    Attributes:
+        github: what stands in the repository.
+        trust: whose pull requests count there.
+        outbox: the only way out.
+        clock: waits for what is on its way.
+        phrase: returns operational texts.
+        peers: returns the logins of the SOULs that are known, who may be asked for a review.
+
+    """
+
+    github: GitHub
+    trust: WorkspaceTrust
+    outbox: Outbox
+    clock: Clock
+    phrase: Phrase
+    peers: Callable[[], Iterable[str]]
+
+    async def place(self, acts: TaskActs) -> BranchPlace:
+        """Return where the task is worked on. Raises `TaskEnded` where a pull request of somebody else is for it."""
+        repository = read(await self.github.get_repository(acts.repo))
+        for kind, what in _MAKES_BRANCH.items():
+            row = await self.active(kind, acts.name(what))
+            if row is not None and isinstance(row.body, RefBody | PushBody):
+                return BranchPlace(repository, row.body.branch, begun=row)
+        branches = {one.name for one in read(await self.github.refs.branches(acts.repo))}
+        trusted = await self.trust.accounts(acts.repo)
+        pulls = read(await read_pulls(self.github, acts.repo, acts.issue, trusted))
+        made = [one for one in await self.outbox.by_cause(acts.cause) if one.state == "done"]
+        own = {one.body.branch for one in made if isinstance(one.body, RefBody)}
+        choice = choose_branch(
+            acts.task, acts.issue, acts.held.epoch, branches=branches, own=own, pulls=pulls, trusted=trusted
+        )
+        if choice.code == "left":
+            raise TaskEnded(Lost())
+        return BranchPlace(repository, choice.branch, pull=choice.pull, is_new=choice.code == "create")
+
+    async def head(self, acts: TaskActs, repository: Repository) -> str:
+        """Return the last commit of the default branch. Where the repository has none, its first is made before."""
+        base = repository.default_branch
+        found = await self.github.refs.get(acts.repo, base)
+        if not _is_empty(found):
+            return read(found).sha
+        refused: TaskEnded | None = None
+        try:
+            await self.done(acts, acts.first_commit(repository.description))
+        except TaskEnded as ended:
+            # NOTE(self): somebody else may have made another first commit meanwhile.
+            refused = ended
+        for _ in range(_LOOKS):
+            found = await self.github.refs.get(acts.repo, base)
+            if refused or not _is_empty(found):
+                break
+            await self.clock.sleep(_LOOK_AGAIN_S)
+        if refused and isinstance(found, Err):
+            raise refused
+        return read(found).sha
+
+    async def opened(self, acts: TaskActs, pull_request: ProposedAction, summary: str) -> Opened:
+        """Return the pull request once it is open, and reviews of it are asked for."""
+        done = await self.done(acts, pull_request)
+        await self._ask_for_reviews(acts, int(done.result_cid or 0))
+        return Opened(done.result_uri or "", summary)
+
+    async def stands(self, acts: TaskActs, pull: PullRequest, summary: str) -> Opened:
+        """Return a pull request that is open already, once reviews of it are asked for."""
+        await self._ask_for_reviews(acts, pull.number)
+        return Opened(pull.html_url, summary)
+
+    async def active(self, kind: IntentKind, name: str) -> Intent | None:
+        """Return the intent of an act that is done, or may still be."""
+        rows = await self.outbox.by_target(kind, name)
+        return next((one for one in rows if one.state in ACTIVE_STATES), None)
+
+    async def done(self, acts: TaskActs, action: ProposedAction) -> Intent:
+        """Return the intent of an act once it is done; propose it where that was not done or came to nothing.
+
+        Raises `TaskEnded` where the task is not ours any more, and where it cannot be done.
+        """
+        row = await self.active(action.kind, action.target)
+        if row is None:
+            tried = await self.outbox.by_target(action.kind, action.target)
+            if len(tried) >= _TRIES or any(one.rejected for one in tried):
+                raise TaskEnded(Failed("not_sent", tried[0].error or tried[0].state))
+            if not await acts.held.is_ours():
+                raise TaskEnded(Lost())
+            submitted = await self.outbox.submit(action)
+            if not submitted.accepted:
+                raise TaskEnded(Blocked("not_allowed", submitted.reason))
+            row = submitted.intent
+        return await self.settled(row)
+
+    async def settled(self, row: Intent) -> Intent:
+        """Let out what is due, and return the intent once it is done.
+
+        Raises `TaskEnded` where it failed, or waits for the owner's yes: nobody keeps a task for as long as that may
+        take.
+        """
+        while row.state != "done":
+            await self.outbox.deliver_due()
+            row = await self.outbox.get(row.id) or row
+            if row.state == "held":
+                raise TaskEnded(Blocked("needs_owner", row.error or row.state))
+            if row.state in ACTIVE_STATES and row.state != "done":
+                await self.clock.sleep(_LOOK_AGAIN_S)
+            elif row.state != "done":
+                raise TaskEnded(Failed("not_sent", row.error or row.state))
+        return row
+
+    async def _ask_for_reviews(self, acts: TaskActs, number: int) -> None:
+        """Ask a few peers to review it. Who cannot is left out, and nobody has to be there."""
+        key = f"{acts.repo.full_name}#{number}"
+        for action in acts.review_requests(number, pick_reviewers(key, self.github.login, self.peers())):
+            if not await self.outbox.by_target(action.kind, action.target):
+                await self.outbox.submit(action)
+        await self.outbox.deliver_due()
+
+
+class OfferingServices(Protocol):
+    """What an offering is built from."""
+
+    github: GitHub
+    outbox: Outbox
+    clock: Clock
+    phrases: VoicePhrases
+    peer_registry: PeerRegistry
+
+
+def build_offering(services: OfferingServices, trust: WorkspaceTrust) -> Offering:
+    """Return how the work on tasks becomes pull requests."""
+    registry = services.peer_registry
+    return Offering(
+        github=services.github,
+        trust=trust,
+        outbox=services.outbox,
+        clock=services.clock,
+        phrase=services.phrases.phrase,
+        peers=lambda: [one.github_username for one in registry.get_linked_peers()],
+    )
+
+
+def read(result: ApiResult[T]) -> T:
+    """Return what was read. Raises `TaskEnded` where it could not be."""
+    if isinstance(result, Err):
+        if result.kind in _NOT_OF_THE_TASK:
+            raise TaskEnded(Deferred(result.error, result.retry_after))
+        raise TaskEnded(Failed("unreadable", result.error))
+    return result.data
+
+
+def _is_empty(found: ApiResult[GitRef]) -> bool:
+    """Whether no branch could be read because there is no commit at all."""
+    return isinstance(found, Err) and found.kind == "conflict"

@@ -1,0 +1,72 @@
+"""What a branch must be before it is pushed, in the order in which it is asked. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from adapters.git.worktree import BranchChanges, ChangedFile
+from modules.services.coding.suites import SuiteRun
+
+MOST_FILES = 60
+MOST_ADDED_CHARS = 400_000
+MOST_FILE_BYTES = 500_000
+
+GateCode = Literal[
+    "other_branch",  # the tree does not stand on the branch of the task
+    "merge_commits",  # the branch holds a merge, or not the commit that it began at
+    "no_changes",  # nothing was committed
+    "tests_failed",  # tests of the repository ran, and failed
+    "secret",  # the added lines hold something that looks like a secret
+    "not_text",  # a file is binary, a link, or a repository
+    "too_large",  # a file, or all of it, is too large to be reviewed
+]
+
+
+@dataclass(frozen=True, slots=True)
+class GateFacts:
+    """What is known of a branch. `finds_secret` tells whether a text holds one."""
+
+    branch: str
+    changes: BranchChanges
+    tests: Sequence[SuiteRun]
+    finds_secret: Callable[[str], bool]
+
+
+@dataclass(frozen=True, slots=True)
+class Closed:
+    """A gate that is shut: which, because of the file `about` if it is one, and `detail` for the owner."""
+
+    code: GateCode
+    detail: str = ""
+    about: str = ""
+
+
+def closed_gate(facts: GateFacts) -> Closed | None:
+    """Return the first gate that is shut, or None."""
+    return next(_closed(facts), None)
+
+
+def _closed(facts: GateFacts) -> Iterator[Closed]:
+    changes = facts.changes
+    if changes.branch != facts.branch:
+        yield Closed("other_branch", f"it stands on {changes.branch}")
+    if changes.merges or not changes.holds_base:
+        yield Closed("merge_commits", f"{changes.merges} merge commits")
+    if not changes.commits or not changes.files:
+        yield Closed("no_changes")
+    if failed := next((one for one in facts.tests if not one.passed and not one.is_missing), None):
+        yield Closed("tests_failed", f"{failed.command}: {failed.output}")
+    if facts.finds_secret("\n".join((changes.added, *(one.path for one in changes.files)))):
+        yield Closed("secret")
+    if odd := _first(changes.files, lambda one: one.is_binary or one.is_link or one.is_repository):
+        yield Closed("not_text", about=odd.path)
+    if large := _first(changes.files, lambda one: (one.size or 0) > MOST_FILE_BYTES):
+        yield Closed("too_large", f"{large.size} bytes", large.path)
+    if len(changes.files) > MOST_FILES or len(changes.added) > MOST_ADDED_CHARS:
+        yield Closed("too_large", f"{len(changes.files)} files, {len(changes.added)} characters added")
+
+
+def _first(files: Iterable[ChangedFile], wrong: Callable[[ChangedFile], bool]) -> ChangedFile | None:
+    return next((one for one in files if wrong(one)), None)

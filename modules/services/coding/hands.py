@@ -1,0 +1,193 @@
+"""The tools of a coding task: files of its tree, and programs in the sandbox. Nothing outside of the tree is reached.
+
+A path is judged where it really leads. Nothing else runs in the tree meanwhile: what a program started ended with it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from common.errors import PolicyBlocked
+from common.text.untrusted import clean
+from modules.runtime.llm.types import ToolAnswer, ToolCall, ToolSpec
+from modules.runtime.sandbox.runner import Sandbox
+from modules.runtime.sandbox.types import Limits
+from modules.services.agent.skills.skills import Skills
+
+SKILL = "coding"
+FINISH, BLOCKED = "finish", "blocked"
+
+_RUN_LIMITS = Limits(wall_s=120.0)
+_READ_CHARS, _OUTPUT_CHARS = 12_000, 6_000
+_MOST_FILE_BYTES, _MOST_WRITTEN_CHARS = 1_000_000, 200_000
+_MOST_FILES, _MOST_HITS, _HIT_CHARS = 300, 60, 200
+_NOT_LISTED = frozenset({".git", "node_modules", ".venv", "__pycache__", "target", ".pytest_cache"})
+_TEXT, _NUMBER = {"type": "string"}, {"type": "integer", "minimum": 1}
+_ARGUMENTS: dict[str, tuple[dict[str, object], tuple[str, ...]]] = {
+    "list_files": ({"path": _TEXT}, ()),
+    "read_file": ({"path": _TEXT, "from_line": _NUMBER}, ("path",)),
+    "search": ({"text": _TEXT, "path": _TEXT}, ("text",)),
+    "write_file": ({"path": _TEXT, "content": _TEXT}, ("path", "content")),
+    "edit_file": ({"path": _TEXT, "old": _TEXT, "new": _TEXT}, ("path", "old", "new")),
+    "run": ({"command": _TEXT}, ("command",)),
+    FINISH: ({"summary": _TEXT}, ("summary",)),
+    BLOCKED: ({"reason": _TEXT}, ("reason",)),
+}
+TOOLS = tuple(_ARGUMENTS)
+
+
+class _Refused(Exception):
+    """The model is told so: by the subsection of `Answers`, with these words in it."""
+
+    def __init__(self, answer: str, **words: object) -> None:
+        super().__init__(answer)
+        self.answer = answer
+        self.words = words
+
+
+def tool_specs(skills: Skills) -> list[ToolSpec]:
+    """Return the tools as the model sees them."""
+    return [
+        ToolSpec(
+            name,
+            skills.subsection(SKILL, "Descriptions", name),
+            {"type": "object", "properties": properties, "required": list(required), "additionalProperties": False},
+        )
+        for name, (properties, required) in _ARGUMENTS.items()
+    ]
+
+
+@dataclass(frozen=True, slots=True)
+class Hands:
+    """Carries out calls in one tree."""
+
+    tree: Path
+    sandbox: Sandbox
+    network: bool
+    skills: Skills
+
+    async def carry_out(self, call: ToolCall) -> ToolAnswer:
+        """Return what came of a call; what it asks for wrongly is an error that the model reads."""
+        try:
+            text = await self._carry_out(call)
+        except _Refused as refused:
+            words = {name: str(value) for name, value in refused.words.items()}
+            told = self.skills.render(SKILL, "Answers", refused.answer, **words)
+            return ToolAnswer(call.id, call.name, told.strip(), is_error=True)
+        return ToolAnswer(
+            call.id, call.name, clean(text) or self.skills.subsection(SKILL, "Answers", "Nothing").strip()
+        )
+
+    async def _carry_out(self, call: ToolCall) -> str:
+        if call.malformed or call.name not in _ARGUMENTS:
+            raise _Refused("Not Understood", reason=call.malformed or call.name)
+        if wrong := next((name for name in _ARGUMENTS[call.name][1] if not isinstance(call.input.get(name), str)), ""):
+            raise _Refused("Not Understood", reason=wrong)
+        if call.name == "run":
+            return await self._run(call.input["command"])
+        work: dict[str, Callable[[ToolCall], str]] = {
+            "list_files": self._list,
+            "read_file": self._read,
+            "search": self._search,
+            "write_file": self._write,
+            "edit_file": self._edit,
+        }
+        try:
+            return await asyncio.to_thread(work[call.name], call)
+        except OSError as error:
+            raise _Refused("Not Done", reason=error.strerror or "") from None
+
+    async def _run(self, command: str) -> str:
+        try:
+            ran = await self.sandbox.run(
+                ["/bin/sh", "-c", command], self.tree, network=self.network, limits=_RUN_LIMITS, env={"CI": "true"}
+            )
+        except PolicyBlocked as refused:
+            raise _Refused("Not Done", reason=str(refused)) from None
+        told = f"{ran.ended}, {ran.returncode}\n{shortened(ran.stdout)}\n{shortened(ran.stderr)}".strip()
+        if not ran.success:
+            raise _Refused("Run Failed", output=clean(told))
+        return told
+
+    def _list(self, call: ToolCall) -> str:
+        found = [str(path.relative_to(self.tree.resolve())) for path in self._files(_text(call, "path"))]
+        return "\n".join([*sorted(found)[:_MOST_FILES], *(["…"] if len(found) > _MOST_FILES else [])])
+
+    def _read(self, call: ToolCall) -> str:
+        lines = self._text_of(self._place(call.input["path"]), call.input["path"]).splitlines(keepends=True)
+        first = call.input.get("from_line", 1)
+        number = max(1, first) if isinstance(first, int) else 1
+        text = f"{call.input['path']}:{number}\n{''.join(lines[number - 1 :])}"
+        return text if len(text) <= _READ_CHARS else f"{text[:_READ_CHARS]}\n…"
+
+    def _search(self, call: ToolCall) -> str:
+        wanted, hits = call.input["text"], list[str]()
+        for path in self._files(_text(call, "path")):
+            try:
+                text = self._text_of(path, path.name)
+            except (_Refused, OSError):
+                continue
+            name = path.relative_to(self.tree.resolve())
+            hits += [
+                f"{name}:{number}: {line[:_HIT_CHARS]}"
+                for number, line in enumerate(text.splitlines(), 1)
+                if wanted in line
+            ]
+        return "\n".join(hits[:_MOST_HITS])
+
+    def _write(self, call: ToolCall) -> str:
+        path, content = self._place(call.input["path"]), call.input["content"]
+        if len(content) > _MOST_WRITTEN_CHARS:
+            raise _Refused("Too Long", path=call.input["path"])
+        if path.exists() and not path.is_file():
+            raise _Refused("No File", path=call.input["path"])
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(content, "utf-8")
+        return ""
+
+    def _edit(self, call: ToolCall) -> str:
+        path, old, new = self._place(call.input["path"]), call.input["old"], call.input["new"]
+        text = self._text_of(path, call.input["path"])
+        if not old or text.count(old) != 1:
+            raise _Refused("Not Once", count=text.count(old) if old else 0)
+        path.write_text(text.replace(old, new), "utf-8")
+        return ""
+
+    def _place(self, said: str) -> Path:
+        """Where a path leads, if that is in the tree."""
+        tree = self.tree.resolve()
+        path = (tree / said).resolve() if "\0" not in said else tree.parent
+        if not path.is_relative_to(tree) or ".git" in (part.lower() for part in path.relative_to(tree).parts):
+            raise _Refused("Outside", path=said)
+        return path
+
+    def _files(self, said: str) -> Iterator[Path]:
+        """The files below a folder, links left out."""
+        for folder, folders, names in os.walk(self._place(said)):
+            folders[:] = sorted(name for name in folders if name not in _NOT_LISTED)
+            yield from (path for name in sorted(names) if not (path := Path(folder) / name).is_symlink())
+
+    def _text_of(self, path: Path, said: str) -> str:
+        if not path.is_file():
+            raise _Refused("No File", path=said)
+        if path.stat().st_size > _MOST_FILE_BYTES:
+            raise _Refused("Too Long", path=said)
+        try:
+            return path.read_text("utf-8")
+        except UnicodeDecodeError:
+            raise _Refused("No Text", path=said) from None
+
+
+def shortened(output: str) -> str:
+    """Return the beginning and the end of what a program wrote."""
+    half = _OUTPUT_CHARS // 2
+    return output if len(output) <= _OUTPUT_CHARS else f"{output[:half]}\n…\n{output[-half:]}"
+
+
+def _text(call: ToolCall, name: str) -> str:
+    value = call.input.get(name, "")
+    return value if isinstance(value, str) else ""

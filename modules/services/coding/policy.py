@@ -1,0 +1,55 @@
+"""When a coding task ends without the model's word: at a limit, or where it turns in circles. Pure."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+
+from modules.services.coding.types import CodingEnd, CodingEndCode, CodingLimits, CodingStep
+
+SAME_AGAIN = 3
+"""So often the same action with the same result, the same error, or an answer without an action may come in a row."""
+PAIRS = 3
+"""So often a pair of actions may alternate."""
+
+
+def end_before_step(steps: Sequence[CodingStep], limits: CodingLimits) -> CodingEnd | None:
+    """Return why no further step is asked for, or None."""
+    tokens, usd = used(steps)
+    reached: dict[CodingEndCode, bool] = {
+        "steps": len(steps) >= limits.steps,
+        "tokens": tokens >= limits.tokens,
+        "money": limits.usd is not None and usd >= limits.usd,
+        "stuck": is_stuck(steps),
+    }
+    return next((CodingEnd(code) for code, is_reached in reached.items() if is_reached), None)
+
+
+def used(steps: Sequence[CodingStep]) -> tuple[int, float]:
+    """Return the tokens and the dollars that these steps took, as far as prices are known."""
+    tokens = sum(step.input_tokens + step.output_tokens for step in steps)
+    return tokens, sum(step.usd or 0.0 for step in steps)
+
+
+def is_stuck(steps: Sequence[CodingStep]) -> bool:
+    """Return whether the last steps turn in circles: one action, one error, or a pair of actions, again and again."""
+    prints = [_print(step) for step in steps[-2 * PAIRS :]]
+    errors = [_errors(step) for step in steps[-SAME_AGAIN:]]
+    last = prints[-SAME_AGAIN:]
+    if len(last) == SAME_AGAIN and len(set(last)) == 1:
+        return True
+    if len(errors) == SAME_AGAIN and errors[0] and len(set(errors)) == 1:
+        return True
+    return len(prints) == 2 * PAIRS and len(set(prints[::2])) == len(set(prints[1::2])) == 1
+
+
+def _print(step: CodingStep) -> str:
+    """What was done, and what came of it."""
+    done = [(call.name, call.input) for call in step.calls]
+    came = [(answer.content, answer.is_error) for answer in step.answers or ()]
+    return json.dumps([done, came], sort_keys=True)
+
+
+def _errors(step: CodingStep) -> tuple[str, ...]:
+    answers = step.answers or ()
+    return tuple(one.content for one in answers) if all(one.is_error for one in answers) else ()

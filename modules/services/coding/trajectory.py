@@ -1,0 +1,76 @@
+"""The steps of coding tasks, in `soul.db`: what was paid for is kept before it is carried out, and not asked again."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from dataclasses import asdict, dataclass
+from datetime import timedelta
+
+from common.clock import iso, parse_iso
+from modules.runtime.database.database import Database
+from modules.runtime.llm.types import ToolAnswer, ToolCall
+from modules.services.coding.types import CodingStep
+
+KEPT = timedelta(days=90)
+
+_COLUMNS = "number, at, said, calls, answers, input_tokens, output_tokens, cached_tokens, usd"
+_PUT = f"INSERT OR REPLACE INTO coding_steps (task, epoch, {_COLUMNS}) VALUES ({', '.join('?' * 11)})"  # noqa: S608 - ours
+
+
+@dataclass(frozen=True, slots=True)
+class Trajectories:
+    """The store. Each method is one transaction, and raises `StorageError` where it cannot be kept."""
+
+    database: Database
+
+    async def put(self, task: str, epoch: int, step: CodingStep) -> None:
+        """Keep a step, or what came of it; with the first step of a task those of long ago are forgotten."""
+        row = (task, epoch, *_row(step))
+        forgotten = iso(parse_iso(step.at) - KEPT) if step.number == 1 else ""
+
+        def work(connection: sqlite3.Connection) -> None:
+            connection.execute("DELETE FROM coding_steps WHERE at < ?", (forgotten,))
+            connection.execute(_PUT, row)
+
+        await self.database.run(work)
+
+    async def steps(self, task: str, epoch: int) -> list[CodingStep]:
+        """Return the steps under one claim, the first first."""
+        return await self.database.read(lambda connection: _steps(connection, task, epoch))
+
+
+def latest(connection: sqlite3.Connection, task: str) -> list[CodingStep]:
+    """Return the steps of a task under its latest claim."""
+    row = connection.execute("SELECT max(epoch) FROM coding_steps WHERE task = ?", (task,)).fetchone()
+    return [] if row[0] is None else _steps(connection, task, row[0])
+
+
+def _steps(connection: sqlite3.Connection, task: str, epoch: int) -> list[CodingStep]:
+    rows = connection.execute(
+        f"SELECT {_COLUMNS} FROM coding_steps WHERE task = ? AND epoch = ? ORDER BY number",  # noqa: S608 - ours
+        (task, epoch),
+    )
+    return [_step(row) for row in rows]
+
+
+def _row(step: CodingStep) -> tuple[object, ...]:
+    calls = json.dumps([asdict(call) for call in step.calls])
+    answers = None if step.answers is None else json.dumps([asdict(answer) for answer in step.answers])
+    counts = (step.input_tokens, step.output_tokens, step.cached_tokens, step.usd)
+    return (step.number, step.at, step.said, calls, answers, *counts)
+
+
+def _step(row: sqlite3.Row) -> CodingStep:
+    answers = None if row["answers"] is None else json.loads(row["answers"])
+    return CodingStep(
+        number=row["number"],
+        at=row["at"],
+        said=row["said"],
+        calls=tuple(ToolCall(**one) for one in json.loads(row["calls"])),
+        answers=None if answers is None else tuple(ToolAnswer(**one) for one in answers),
+        input_tokens=row["input_tokens"],
+        output_tokens=row["output_tokens"],
+        cached_tokens=row["cached_tokens"],
+        usd=row["usd"],
+    )

@@ -1,0 +1,82 @@
+"""One coding task: what it may take, its steps, and how it ends."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from typing import Literal
+
+from modules.runtime.llm.types import ToolAnswer, ToolCall
+
+PURPOSE = "coding"
+
+CodingEndCode = Literal[
+    "finished",  # the model says that it is done, and the tests do not fail
+    "blocked",  # the model says why it cannot be done
+    "stuck",  # it does the same again and again
+    "steps",  # it took as many steps as a task may
+    "tokens",  # it used as many tokens
+    "money",  # it cost as much
+    "time",  # it took as long
+]
+
+
+@dataclass(frozen=True, slots=True)
+class CodingLimits:
+    """What one task may take; `usd` None: as much as the day allows. `network` lets its programs reach the network."""
+
+    steps: int
+    tokens: int
+    usd: float | None
+    seconds: float
+    network: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class CodingStep:
+    """One answer of the model, paid for. `answers` is None until its calls were carried out.
+
+    `usd` is what it cost, None while no price is known; `cached_tokens` is the part of `input_tokens` that the service
+    had kept.
+    """
+
+    number: int
+    at: str
+    said: str
+    calls: tuple[ToolCall, ...]
+    answers: tuple[ToolAnswer, ...] | None
+    input_tokens: int = 0
+    output_tokens: int = 0
+    cached_tokens: int = 0
+    usd: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class CodingJob:
+    """What is to be coded.
+
+    Attributes:
+        key: of the task, as in `claim_key`.
+        epoch: of the claim; another claim begins anew.
+        title: of the task, for the service that reads facts; `files` are those it names.
+        message: all that the model is told of it, what others wrote in frames.
+        is_new: the files are as they were before the first step: what was done is done again.
+        check: returns what fails as the files are now, "" if nothing does; asked before an end is accepted.
+
+    """
+
+    key: str
+    epoch: int
+    title: str
+    files: tuple[str, ...]
+    message: str
+    is_new: bool
+    check: Callable[[], Awaitable[str]]
+
+
+@dataclass(frozen=True, slots=True)
+class CodingEnd:
+    """How it ended; `text` is the model's summary or reason, for people only after it was cleaned."""
+
+    code: CodingEndCode
+    text: str = ""

@@ -1,0 +1,93 @@
+"""The files of a task beside their repository, with the real `git`: what those who change the files cannot do there."""
+
+from __future__ import annotations
+
+import os
+from datetime import UTC, datetime
+from pathlib import Path
+
+from adapters.git.client import Git
+from adapters.git.worktree import BranchChanges, ChangedFile, Worktree
+from tests.adapters.results import err, ok
+from tests.town.github_place import needs_git, open_github_place
+
+BRANCH = "task-1-beans"
+AT = datetime(2026, 3, 1, 12, tzinfo=UTC)
+
+
+async def opened(folder: Path) -> Worktree:
+    """The tree of ada's garden."""
+    async with open_github_place(folder) as place:
+        await place.commit("README.md", "Hello.\n")
+        git = Git(api_url=place.url, login="ada", token="t-ada")
+        ok(await git.clone("ada", "garden", folder / "clone"))
+    tree = Worktree(folder / "task" / "repository", folder / "task" / "tree")
+    tree.take(folder / "clone")
+    return tree
+
+
+async def committed(tree: Worktree, message: str = "task(1): Beans") -> bool:
+    return ok(await tree.commit(message, name="ada", email="ada@users.noreply.github.com", at=AT))
+
+
+async def changed(tree: Worktree, base: str) -> BranchChanges:
+    return ok(await tree.changes(base))
+
+
+@needs_git
+async def test_what_changed_in_the_tree_is_committed_once_as_the_account(tmp_path: Path) -> None:
+    tree = await opened(tmp_path)
+    assert not (tree.tree / ".git").exists()
+    base = ok(await tree.begin(BRANCH))
+    assert not await committed(tree)
+    (tree.tree / "beans.py").write_text("BEANS = 3\n")
+    (tree.tree / "seed.bin").write_bytes(b"\0\1\2")
+    (tree.tree / "README.md").unlink()
+    (tree.tree / "away").symlink_to("/etc/passwd")
+    (tree.tree / "__pycache__").mkdir()
+    (tree.tree / "__pycache__" / "beans.pyc").write_bytes(b"\0")
+    assert await committed(tree, "task(1): Beans\n\nAssisted-by: ada:small\n")
+    assert not await committed(tree)
+    assert ok(await tree.begin(BRANCH)) == base
+    changes = await changed(tree, base)
+    assert (changes.branch, changes.commits, changes.merges, changes.holds_base) == (BRANCH, 1, 0, True)
+    assert set(changes.files) == {
+        ChangedFile("README.md", None),
+        ChangedFile("beans.py", 10),
+        ChangedFile("seed.bin", 3, is_binary=True),
+        ChangedFile("away", 11, is_link=True),
+    }
+    assert "BEANS = 3" in changes.added
+
+
+@needs_git
+async def test_what_is_planted_in_the_tree_runs_nothing_outside(tmp_path: Path) -> None:
+    tree, ran = await opened(tmp_path), tmp_path / "ran"
+    base = ok(await tree.begin(BRANCH))
+    for place in (tree.tree, tree.tree / "inner", tree.tree / "deep" / "er"):
+        planted = place / ".git"
+        (planted / "hooks").mkdir(parents=True)
+        (planted / "refs").mkdir()
+        (planted / "objects").mkdir()
+        (planted / "HEAD").write_text("ref: refs/heads/main\n")
+        (planted / "config").write_text(
+            f'[core]\n\tfsmonitor = "touch {ran}"\n\thooksPath = hooks\n[filter "x"]\n\tclean = touch {ran}\n'
+            f"\tsmudge = touch {ran}\n[diff]\n\texternal = touch {ran}\n"
+        )
+        for hook in ("pre-commit", "post-commit", "post-index-change", "reference-transaction"):
+            (planted / "hooks" / hook).write_text(f"#!/bin/sh\ntouch {ran}\n")
+            (planted / "hooks" / hook).chmod(0o755)
+    (tree.tree / ".gitattributes").write_text("* filter=x diff=x merge=x\n")
+    (tree.tree / ".gitmodules").write_text('[submodule "inner"]\n\tpath = inner\n\turl = ext::sh\n')
+    (tree.tree / "inner" / "kept.py").write_text("KEPT = 1\n")
+    assert await committed(tree)
+    changes = await changed(tree, base)
+    assert not ran.exists()
+    assert {one.path for one in changes.files} == {".gitattributes", ".gitmodules", "inner/kept.py"}
+    assert not any(one.is_repository for one in changes.files)
+    assert not [name for _, folders, _ in os.walk(tree.tree) for name in folders if name == ".git"]
+
+
+@needs_git
+async def test_a_branch_that_git_would_take_for_an_option_is_refused(tmp_path: Path) -> None:
+    assert err(await (await opened(tmp_path)).begin("--exec=sh")).kind == "invalid"

@@ -1,0 +1,189 @@
+"""A task that asks for code, from the claim to the pull request: the town's GitHub, real Git, a real sandbox."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from dataclasses import dataclass
+from pathlib import Path
+from random import Random
+
+import pytest
+
+from common.redact import Redactor
+from modules.lives.tasks.code.work import CodeWork
+from modules.lives.tasks.types import Blocked, Failed, Lost, Opened
+from modules.runtime.sandbox.runner import Sandbox
+from modules.runtime.scheduler.attention import Attention
+from modules.services.coding.agent import CodingAgent
+from modules.services.coding.trajectory import Trajectories
+from modules.services.coding.types import CodingLimits
+from modules.services.explanation.why import tell
+from modules.services.outbox.bodies import IntentKind
+from modules.services.plans.types import Task
+from tests.adapters.results import ok
+from tests.modules.lives.tasks.documents.workplace import GARDEN, SECRET, Workplace, open_workplace
+from tests.modules.runtime.llm.scripted_model import Reply
+from tests.modules.services.coding.coding_rig import does, needs_sandbox
+from tests.shipped_skills import SHIPPED
+from tests.town.github_place import needs_git
+
+pytestmark = [needs_git, needs_sandbox]
+TASK = Task(1, "Show the beds", status="claimed", assignee="ada", files=("beds.py",))
+BRANCH = "task-1-show-the-beds"
+CODE = (
+    does("write_file", path="beds.py", content="BEDS = 3\n"),
+    does("write_file", path="Makefile", content="test:\n\tpython3 -c 'import beds; assert beds.BEDS == 3'\n"),
+    does("finish", summary="Three beds; closes #1, thanks @bea."),
+)
+
+
+class NothingHeld:
+    """A budget without a limit."""
+
+    async def hold(self, purpose: str, *, tokens: int, usd: float | None) -> None:
+        """Set nothing aside."""
+
+    async def let_go(self, purpose: str) -> None:
+        """Give nothing back."""
+
+
+@dataclass
+class CodeRig:
+    """The garden, and a SOUL that codes there."""
+
+    workplace: Workplace
+
+    def code(self) -> CodeWork:
+        place = self.workplace
+        agent = CodingAgent(
+            gateway=place.gateway,
+            skills=SHIPPED,
+            sandbox=Sandbox(redactor=Redactor([SECRET]), private=[place.folder / "soul.db"]),
+            store=Trajectories(place.database),
+            budget=NothingHeld(),
+            attention=Attention(),
+            clock=place.clock,
+            limits=CodingLimits(steps=12, tokens=50_000, usd=None, seconds=600),
+        )
+        return CodeWork(
+            offering=place.offering,
+            agent=agent,
+            git=place.git,
+            skills=SHIPPED,
+            rng=Random(1),
+            redactor=Redactor([SECRET]),
+            root=place.folder,
+            name="ada",
+            may_run=True,
+        )
+
+    async def does(self, *replies: Reply) -> object:
+        """Let the model answer so, and return what came of the task."""
+        self.workplace.model.plays(*replies)
+        return await self.code().do(await self.workplace.held(TASK))
+
+
+@pytest.fixture
+async def rig(tmp_path: Path) -> AsyncIterator[CodeRig]:
+    async with open_workplace(tmp_path) as workplace:
+        yield CodeRig(workplace)
+
+
+async def test_code_is_offered_as_one_commit_of_the_account_in_one_pull_request(rig: CodeRig) -> None:
+    place = rig.workplace
+    place.peers = ("ada", "bea")
+    result = await rig.does(*CODE)
+    (pull,) = await place.pulls()
+    assert isinstance(result, Opened)
+    assert result.url == pull.html_url
+    assert (pull.title, pull.head.ref, pull.base.ref) == ("task(1): Show the beds", BRANCH, "main")
+    assert f"Part of #{place.issue}," in pull.body
+    assert "- `beds.py`" in pull.body
+    assert "make test" in pull.body
+    assert "@bea" not in pull.body
+    assert "closes #1" not in pull.body
+    assert [one.login for one in pull.requested_reviewers] == ["bea"]
+    clone = place.folder / "look"
+    ok(await place.git.clone("ada", "garden", clone, branch=BRANCH))
+    log = await place.place.git("log", "-1", "--format=%an|%ae|%cn|%P|%B", at=clone)
+    author, email, committer, parent, message = log.strip().split("|", 4)
+    assert (author, email, committer) == ("ada", "ada@users.noreply.github.com", "ada")
+    assert parent == pull.base.sha
+    assert message.strip() == "task(1): Show the beds\n\nAssisted-by: ada:scripted"
+    assert not list((place.folder / ".workrepos").iterdir())
+    told = "\n".join(await tell(place.database, f"ada/garden#{place.issue}/task-1"))
+    assert "write_file beds.py" in told
+    assert await rig.does() == result
+    assert len(await place.pulls()) == 1
+
+
+@pytest.mark.parametrize("kind", ["push", "pull_request"])
+async def test_a_life_that_ended_before_an_act_left_does_nothing_twice(rig: CodeRig, kind: IntentKind) -> None:
+    place = rig.workplace
+    place.work = rig.code()
+    place.model.plays(*CODE)
+    await place.lives_until(kind, TASK)
+    asked = len(place.model.requests)
+    await place.restart()
+    assert isinstance(await rig.does(), Opened)
+    assert len(place.model.requests) == asked == len(CODE)
+    assert len(await place.pulls()) == 1
+    assert sorted(await place.branches()) == ["main", BRANCH]
+
+
+async def test_a_life_that_lost_its_files_does_the_recorded_steps_again(rig: CodeRig) -> None:
+    place = rig.workplace
+    place.work = rig.code()
+    place.model.plays(*CODE)
+    await place.lives_until("push", TASK)
+    (folder,) = (place.folder / ".workrepos").iterdir()
+    sha = (await place.outbox.of_kind("push", 1))[0].body.sha  # type: ignore[union-attr]
+    folder.rename(place.folder / "lost")
+    await place.restart()
+    assert isinstance(await rig.does(), Opened)
+    (pull,) = await place.pulls()
+    assert pull.head.sha == sha
+    assert len(place.model.requests) == len(CODE)
+
+
+async def test_nothing_is_pushed_where_a_gate_is_shut(rig: CodeRig) -> None:
+    failing = "test:\n\tfalse\n"
+    result = await rig.does(
+        does("write_file", path="Makefile", content=failing),
+        does("finish", summary="Done."),
+        does("blocked", reason="The tests cannot pass."),
+    )
+    assert result == Blocked("code_blocked", "blocked: The tests cannot pass.")
+    assert await rig.workplace.branches() == ["main"]
+
+
+async def test_a_secret_in_the_code_is_not_pushed(rig: CodeRig) -> None:
+    result = await rig.does(
+        does("run", command="printf 'key = %s%s' hunter2-hun ter2 > beds.py"), does("finish", summary="Done.")
+    )
+    assert isinstance(result, Failed)
+    assert result.problem == "code_unfit"
+    assert await rig.workplace.branches() == ["main"]
+
+
+async def test_a_workflow_waits_for_the_owner_and_is_pushed_by_nobody_else(rig: CodeRig) -> None:
+    result = await rig.does(
+        does("write_file", path=".github/workflows/test.yml", content="on: push\n"), does("finish", summary="Done.")
+    )
+    assert isinstance(result, Blocked)
+    assert result.problem == "needs_owner"
+    assert await rig.workplace.branches() == ["main"]
+    (held,) = await rig.workplace.outbox.of_kind("push", 5)
+    assert "on: push" in held.body.preview
+
+
+async def test_who_lost_the_task_while_coding_pushes_nothing(rig: CodeRig) -> None:
+    rig.workplace.is_ours = False
+    assert await rig.does(*CODE) == Lost()
+    assert await rig.workplace.branches() == ["main"]
+
+
+async def test_a_task_for_documents_is_not_coded(rig: CodeRig) -> None:
+    assert rig.code().can_do(TASK)
+    assert not rig.code().can_do(Task(2, "Write", files=("SCENARIOS.md",)))
+    assert GARDEN.full_name == "ada/garden"

@@ -1,0 +1,99 @@
+"""A coding agent in a folder: real files, sandbox, database and budget; the model says what a test tells it to."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from random import Random
+
+import pytest
+
+from common.clock import FakeClock
+from common.redact import Redactor
+from modules.runtime.budget.types import Caps
+from modules.runtime.console import SilentConsole
+from modules.runtime.llm.gateway import LLMGateway
+from modules.runtime.sandbox.runner import Sandbox
+from modules.runtime.scheduler.attention import Attention
+from modules.services.coding.agent import CodingAgent
+from modules.services.coding.trajectory import Trajectories
+from modules.services.coding.types import CodingEnd, CodingJob, CodingLimits
+from tests.loopback import to_loopback
+from tests.modules.runtime.budget.budget_rig import MAIN, Rig, Rules, process
+from tests.modules.runtime.llm.scripted_model import Reply, ScriptedModel, calls, serving
+from tests.shipped_skills import SHIPPED
+
+KEY = "ada/garden#1/task-2"
+LIMITS = CodingLimits(steps=12, tokens=50_000, usd=None, seconds=600)
+needs_sandbox = pytest.mark.skipif(not shutil.which("bwrap"), reason="needs bubblewrap")
+
+
+def does(tool: str, **words: object) -> Reply:
+    """An answer of the model that calls one tool."""
+    return calls((tool, json.dumps(words)))
+
+
+@dataclass
+class CodingRig:
+    """One life of the agent, and the tree that it works in."""
+
+    agent: CodingAgent
+    model: ScriptedModel
+    budget: Rig
+    store: Trajectories
+    tree: Path
+    failing: list[str] = field(default_factory=list)
+
+    async def work(self, *replies: Reply, is_new: bool = False, limits: CodingLimits | None = None) -> CodingEnd:
+        """Let the model answer so, one after the other, until the job ends; `failing` are what its checks find."""
+        self.model.plays(*replies)
+        job = CodingJob(KEY, 1, "Show the beds", ("beds.py",), "The task: show the beds.", is_new, self._check)
+        agent = replace(self.agent, limits=limits) if limits else self.agent
+        return await agent.work(job, self.tree, await agent.resume(job, self.tree))
+
+    async def answers(self) -> list[str]:
+        """What the tools answered, in order."""
+        steps = await self.store.steps(KEY, 1)
+        return [answer.content for step in steps for answer in step.answers or ()]
+
+    async def _check(self) -> str:
+        return self.failing.pop(0) if self.failing else ""
+
+
+@asynccontextmanager
+async def open_coding(folder: Path, *, cap: int = 1_000_000, secrets: Sequence[str] = ()) -> AsyncIterator[CodingRig]:
+    """Begin a life in `folder`, where the tree and the database of an earlier one may lie."""
+    tree = folder / "tree"
+    tree.mkdir(exist_ok=True)
+    async with process(folder / "soul.db", Rules(Caps(cap))) as budget:
+        with serving() as model:
+            clock = FakeClock()
+            gateway = LLMGateway(
+                transport=to_loopback,
+                base_url=model.url,
+                api_key="made-up",
+                model=MAIN,
+                clock=clock,
+                rng=Random(7),
+                console=SilentConsole(),
+                budget_guard=budget.budget,
+            )
+            store = Trajectories(budget.database)
+            agent = CodingAgent(
+                gateway=gateway,
+                skills=SHIPPED,
+                sandbox=Sandbox(redactor=Redactor(secrets), private=[folder / "soul.db"]),
+                store=store,
+                budget=budget.budget,
+                attention=Attention(),
+                clock=clock,
+                limits=LIMITS,
+            )
+            try:
+                yield CodingRig(agent, model, budget, store, tree)
+            finally:
+                await gateway.aclose()

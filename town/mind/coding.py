@@ -1,0 +1,32 @@
+"""Code for a task: from a table of small programs, file by file, then a run of it, then the end. Pure."""
+
+from __future__ import annotations
+
+import json
+import re
+
+from common.facts import CodingFacts
+from town.mind.turn import Turn
+from town.model.types import Completion
+
+
+def write_code(turn: Turn, about: CodingFacts) -> Completion:
+    """The next call for a task: the files of its row that are not written yet, its run, its end."""
+    row = next(row for row in turn.bank.code if re.search(row["match"], about.title, re.IGNORECASE | re.DOTALL))
+    main = next((path for path in about.files if path.endswith(".js")), row["main"])
+    files = {_filled(path, main, about): _filled(text, main, about) for path, text in row["files"].items()}
+    done = turn.facts.outcomes
+    written = {outcome.text for outcome in done if outcome.tool == "write_file" and not outcome.failed}
+    if turn.last is not None and turn.last.failed:
+        return turn.call("blocked", {"reason": "My table of programs ends here."})
+    if not done:
+        return turn.call("list_files", {})
+    if left := next((path for path in files if path not in written), ""):
+        return turn.call("write_file", {"path": left, "content": files[left]})
+    if done[-1].tool != "run":
+        return turn.call("run", {"command": _filled(row["run"], main, about)})
+    return turn.call("finish", {"summary": row["done"]})
+
+
+def _filled(text: str, main: str, about: CodingFacts) -> str:
+    return text.replace("{main}", main).replace("{title}", json.dumps(about.title))
