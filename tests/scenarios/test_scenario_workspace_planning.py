@@ -249,9 +249,9 @@ async def test_what_a_person_ended_unfinished_is_planned_again_only_after_someth
     assert [state for _, state, _ in place.issues()] == ["open", "closed", "open"]
 
 
-async def test_the_owner_is_told_once_of_tasks_that_need_code(place: WorkspaceTown) -> None:
+async def test_the_owner_is_told_once_of_tasks_that_need_code_where_none_is_written(place: WorkspaceTown) -> None:
     place.opens("kit", "A map")
-    home = place.home()
+    home = place.home(SOUL_CODING="off")
     told: list[tuple[str, str]] = []
     for _ in range(3):
         async with place.living(home) as one:
