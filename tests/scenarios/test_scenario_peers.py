@@ -189,7 +189,7 @@ async def test_a_stranger_that_says_who_it_is_is_linked_and_followed_only_once_t
     running_town.mind.answer = speaking
     home, clock = home_of(running_town, "rowan"), HastyClock()
     introduces_itself(running_town, "wren")
-    running_town.network.post_as(running_town.account("wren"), "@rowan.test I'm sh-wren on GitHub, and you?")
+    running_town.network.post_as(running_town.account("wren"), "@rowan.test I'm `sh-wren` on GitHub, and you?")
     told = await live(home, clock=clock)
     assert [entry.summary for entry in told if "Linked" in entry.summary] == ["Linked @wren.test → github.com/sh-wren"]
     assert follows(running_town, "rowan") == announcements(running_town, "rowan") == []
@@ -217,7 +217,7 @@ async def test_a_peer_that_goes_on_writing_stays_one_and_who_takes_its_post_back
     home, clock = home_of(running_town, "rowan"), HastyClock()
     introduces_itself(running_town, "rowan")
     uri = introduces_itself(running_town, "wren")
-    running_town.network.post_as(running_town.account("wren"), "@rowan.test I'm sh-wren on GitHub.")
+    running_town.network.post_as(running_town.account("wren"), "@rowan.test I'm `sh-wren` on GitHub.")
     async with awake(home, clock=clock) as soul:
         for _ in range(2):
             await cycle(soul)

@@ -25,13 +25,7 @@ _PROFILE = re.compile(
     r"(?=/?(?:[?#][^\s\u2026]*)?(?:[\s),;:!]|\.(?![\w.])|$))",
     re.IGNORECASE,
 )
-_ADVERBS = (
-    "not|never|also|too|now|still|already|back|only|just|here|currently|always|mostly|often|rarely|usually|really"
-    "|actually|sometimes|active|new"
-)
-"""What stands between "I am" and "on GitHub" in English and is no name there."""
-_SPOKEN = re.compile(rf"\bI(?:['\u2019]m| am) @?(?!(?:{_ADVERBS})\b(?!-))({_NAME}) on github\b", re.IGNORECASE)
-_IN_ORDER = (_TICKED, _PROFILE, _SPOKEN)
+_IN_ORDER = (_TICKED, _PROFILE)
 
 
 def is_github_username(name: str) -> bool:
@@ -70,7 +64,8 @@ def extract_github_username_from_text(text: str) -> str | None:
     """The GitHub username that a text claims for its author, as it is written there; None if it claims none.
 
     Looked for in this order: behind the marker of an identity post; in backticks before "on GitHub"; a link to an
-    account or to a tab of its page, not to a repository, and not one that was cut off; "I'm NAME on GitHub".
+    account or to a tab of its page, not to a repository, and not one that was cut off. A name without backticks
+    or a link claims nothing: it could be any word.
     """
     return next(_names_in(text), None)
 

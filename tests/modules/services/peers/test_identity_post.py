@@ -38,8 +38,8 @@ def item(text: str, *, reply: bool = False, reposted: bool = False) -> FeedItem:
         ("see https://github.com/ada.", "ada"),
         ("(https://www.github.com/Ada)", "Ada"),
         ("github.com/ada, github.com/bob", "ada"),
-        ("I'm ada-lovelace on GitHub", "ada-lovelace"),
-        ("i am ada on github", "ada"),
+        ("I'm `ada-lovelace` on GitHub", "ada-lovelace"),
+        ("i am `ada` on github", "ada"),
         ("`bob` on GitHub, not github.com/ada", "bob"),
         ("github.com/features and github.com/ada", "ada"),
         ("github.com/ada/", "ada"),
@@ -50,8 +50,8 @@ def item(text: str, *, reply: bool = False, reposted: bool = False) -> FeedItem:
         ("github.com/adalove...", None),
         ("github.com/adalove\u2026", None),
         ("I'm not on GitHub", None),
-        ("I am also on GitHub", None),
-        ("I'm not on GitHub, I'm ada on GitHub.", "ada"),
+        ("I am mostly on GitHub", None),
+        ("I'm not on GitHub, I'm `ada` on GitHub.", "ada"),
         ("`ada` is my name here, I am not on GitHub", None),
         ("`ada` isn't on GitHub", None),
         ("github.com/org/repo", None),
@@ -74,12 +74,12 @@ def test_a_claim_is_read_where_one_is_made(text: str, username: str | None) -> N
 def test_of_a_feed_the_first_identity_post_of_its_own_counts() -> None:
     own, other = "🔗—`ada` hello https://github.com/ada", "🔗—`bob` hello https://github.com/bob"
     feeds = (
-        [item("I'm eve on GitHub"), item(own), item(other)],
+        [item("I'm `eve` on GitHub"), item(own), item(other)],
         [item(other, reply=True), item(own)],
         [item(other, reposted=True), item(own)],
     )
     assert [found.text for feed in feeds if (found := find_identity_post(feed))] == [own] * 3
-    assert find_identity_post([item("I'm ada on GitHub")]) is None
+    assert find_identity_post([item("I'm `ada` on GitHub")]) is None
     assert find_identity_post([]) is None
 
 
