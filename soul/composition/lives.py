@@ -30,9 +30,8 @@ from modules.services.commitments.replies import ReplyCommitments
 from modules.services.own_feed.announcement import Announcements, announce_what_is_kept
 from modules.services.peers.histories_told import build_histories_told
 from modules.services.peers.room_identity import RoomJoined
-from modules.services.presence.disclosure import Disclosure
+from modules.services.presence.disclosure import build_disclosure
 from modules.services.presence.owner_follow import OwnerFollow
-from modules.services.presence.policy import message_policy_of, operator_of
 from modules.services.presence.subscriptions import ActivitySubscriptions
 from modules.services.rights.build import build_person_requests
 from modules.services.voice_phrases.regenerate import keep_to_the_voice
@@ -117,16 +116,6 @@ def build_registry(services: Services, state: BlueskyState) -> Registry:
 
 def build_control_watch(services: Services) -> ControlLoop:
     """Return the loop that looks whether the SOUL may act; while it may, its account says what it is."""
-    disclosure = Disclosure(
-        atproto=services.atproto,
-        database=services.database,
-        journal=services.journal,
-        clock=services.clock,
-        label=services.settings.soul_bot_label,
-        operator=operator_of(services.settings),
-        contact_line=services.skills.section("voice-phrases", "Profile Line"),
-        message_policy=message_policy_of(services.settings),
-    )
     return ControlLoop(
         control=services.control,
         repos=services.repos,
@@ -134,7 +123,7 @@ def build_control_watch(services: Services) -> ControlLoop:
         clock=services.clock,
         owner_did=services.me.owner_did,
         own_did=lambda: services.atproto.did,
-        when_free=disclosure.ensure_once,
+        when_free=build_disclosure(services).ensure_once,
         publish=services.events.publish,
         speed=services.settings.soul_speed,
     )
