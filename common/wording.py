@@ -48,6 +48,7 @@ _PARTS = {
     "degraded services": "services that are in trouble",
     "extra": "what else belongs to the turn",
     "peer histories": "what it and its peers did together",
+    "moment": "how things stand",
     "profile": "who it is, in short",
     "runtime": "the moment: time, place and model",
     "skill": "what to do now",

@@ -28,6 +28,7 @@ INSERT INTO github_threads
     SELECT repo, 2, 'github_notification', 'issue', at, 'mention', '', '', received_at, 'pending', ''
     FROM github_threads;
 DELETE FROM work WHERE kind = 'thread';
+DROP TABLE coding_steps;
 ALTER TABLE work DROP COLUMN rank;
 ALTER TABLE work DROP COLUMN version;
 PRAGMA user_version = {MIGRATIONS.index(THREADS_AS_WORK)};

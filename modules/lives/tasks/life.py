@@ -40,13 +40,6 @@ class TaskServices(WorkServices, Protocol):
     events: EventBus
 
 
-class TaskLoop(WorkLoop):
-    """Hands the rows of tasks to their handler, one after the other, beside all other loops."""
-
-    name = TASKS
-    social_only = False
-
-
 @dataclass(frozen=True, slots=True)
 class HeldTasks(Perceiver):
     """Lets each task that is claimed have a row that waits, so that the work goes on after a restart."""
@@ -64,7 +57,7 @@ class HeldTasks(Perceiver):
 class TaskLife:
     """The loop of the life, and what can be done in it."""
 
-    loop: TaskLoop
+    loop: WorkLoop
     workers: Sequence[TaskWorker]
 
     def can_do(self, task: Task) -> bool:
@@ -90,7 +83,9 @@ def build_task_life(
         why_no_budget=lambda: services.budget.why_not("commitment"),
         speed=settings.soul_speed,
     )
-    loop = TaskLoop(
+    loop = WorkLoop(
+        name=TASKS,
+        social_only=False,
         table=services.work,
         handlers=(handler,),
         perceivers=(HeldTasks(claims.claimer, services.work),),

@@ -67,6 +67,8 @@ class Scheduler:
         social_only: bool = False,
         publish: Publish = discard,
     ) -> None:
+        if len({loop.name for loop in loops}) < len(loops):
+            raise ValueError("two loops have the same name")
         self._loops = {loop.name: loop for loop in loops if loop.social_only or not social_only}
         self._intervals = {
             name: max(MIN_LOOP_INTERVAL_S, get_timer_jitter(agent_name, name, loop.interval_ms, loop.jitter) / 1000)

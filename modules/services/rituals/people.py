@@ -11,7 +11,10 @@ RITUALS_OF_PEOPLE = TiedRows(
     tables=frozenset({"ritual_runs"}),
     tells=(
         f"SELECT 'opened ' || name || ' on ' || day FROM ritual_runs WHERE {_OPENED} ORDER BY day",  # noqa: S608 - a constant
-        "SELECT 'took part in ' || key || ' on ' || day FROM ritual_runs, json_each(took_part) WHERE value = :did",
+        """
+        SELECT 'took part in ' || ritual_runs.key || ' on ' || day FROM ritual_runs, json_each(took_part)
+            WHERE value = :did
+        """,
     ),
     forgets=(
         f"DELETE FROM ritual_runs WHERE {_OPENED}",  # noqa: S608 - a constant

@@ -16,7 +16,7 @@ MEMORY, PROSOCHE, CONTEXT = "MEMORY.md", "PROSOCHE.md", "CONTEXT.md"
 PROFILE, SKILLS, EXTRA = "profile", "skills", "extra"
 DAYS = "memory/"
 DEGRADED, TASK, BOOT, RECALLED, RUNTIME = "degraded services", "skill", "boot context", "recalled memories", "runtime"
-PEERS, MOMENT = "peer histories", "how things stand"
+PEERS, MOMENT = "peer histories", "moment"
 
 
 @dataclass(frozen=True, slots=True)
