@@ -12,6 +12,7 @@ from typing import Any
 from pydantic import BaseModel
 
 from adapters.atproto.client import Atproto
+from adapters.atproto.records import web_url
 from adapters.atproto.types import StrongRef
 from common.clock import span
 from common.constants import PORTABLE_MAX_GRAPHEMES
@@ -34,6 +35,7 @@ from local_tools.bluesky_replies import ReplyCheck
 from local_tools.bluesky_results import completed
 from local_tools.bluesky_turns import (
     bare_account,
+    chose_post,
     data_of,
     fitted,
     is_by_owner,
@@ -288,7 +290,15 @@ class BlueskyTools:
         target = self._target(args.post_uri, args.post_cid, turn)
         if isinstance(target, ToolResult):
             return target
-        published = await act(target, cause_id=turn.cause_id, by_owner=is_by_owner(turn), hold=turn.hold)
+        # NOTE(self): a like of the post that the turn is about answers it; nobody had to order it.
+        is_answer = name == "liked" and isinstance(turn.subject, ThreadTurn) and target == turn.subject.notification.ref
+        published = await act(
+            target,
+            cause_id=turn.cause_id,
+            by_owner=is_by_owner(turn),
+            own_words=not is_answer and chose_post(turn, target.uri, web_url(target.uri)),
+            hold=turn.hold,
+        )
         return self.answered(published, name, ends=ends)
 
     def framed(self, result: object, *, uri: str) -> ToolResult:

@@ -7,11 +7,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from dataclasses import dataclass
 from functools import partial
 
 from adapters.atproto.client import Atproto
 from common.clock import Clock
 from common.result import ApiResult, Err, Ok
+from common.settings import Approval
 from common.text.untrusted import one_line
 from local_tools.bluesky import BlueskyTools
 from local_tools.bluesky_inputs import DidInput
@@ -24,6 +26,7 @@ from modules.runtime.journal.types import Entry
 from modules.services.agent.skills.skills import Skills
 from modules.services.agent.tools.named_accounts import look_up_named
 from modules.services.agent.tools.types import OwnerRequest, Tool, ToolResult, Turn
+from modules.services.outbox.bodies import DeleteBody, FollowBody
 from modules.services.peers.own_records import FOLLOWS, find_own_record
 from modules.services.rights import store
 
@@ -31,20 +34,36 @@ _ERROR_CHARS = 300
 _DID = re.compile(r"\bdid:[a-z]+:[\w.%:-]*[\w-]")
 
 
-class MeantAccounts:
-    """Finds the account of an act of the owner's: one that the owner's words name, or the owner's own."""
+@dataclass(frozen=True, slots=True)
+class MeantAccount:
+    """The account of an act of the owner's; `handle` is "" where it cannot be read.
 
-    def __init__(self, atproto: Atproto, owner_did: str, words: ToolWords) -> None:
+    `is_named`: the owner's words name it, or it is the owner's own.
+    """
+
+    did: str
+    handle: str
+    is_named: bool
+
+
+class MeantAccounts:
+    """Finds the account of an act of the owner's: one that the owner's words name, or the owner's own.
+
+    Any other is found only for an act that waits for the owner's yes: by the turn's `hold`, or by `approval`.
+    """
+
+    def __init__(self, atproto: Atproto, owner_did: str, approval: Approval, words: ToolWords) -> None:
         self._atproto = atproto
         self._owner_did = owner_did
+        self._approval = approval
         self._words = words
 
-    async def did(self, account: str, turn: Turn, *, or_owner: bool = True) -> str | ToolResult:
-        """Return the DID of the handle or DID `account`, or the error that the model reads.
+    async def find(self, account: str, turn: Turn, *, is_shown: bool = True) -> MeantAccount | ToolResult:
+        """Return the account of the handle or DID `account`, or the error that the model reads.
 
         The owner's words of the turn name it by DID, by a mention that their program marked, or by a handle, which
-        stands for the account that had it when the turn began; `or_owner` allows the owner, who says "me". What waits
-        for the owner's yes is shown to them by name.
+        stands for the account that had it when the turn began. `is_shown`: the act passes the outbox, so that it can
+        wait for the owner's yes and is shown by the account's name; the owner, who says "me", may be meant then.
         """
         if turn.request:
             await look_up_named(turn.request, partial(self._atproto.resolve_handle, fresh=True))
@@ -52,11 +71,16 @@ class MeantAccounts:
         if isinstance(found, Err):
             return failed(one_line(found.error, _ERROR_CHARS))
         did = found.data
-        is_owner = did == self._owner_did
-        if turn.hold or (is_owner and or_owner):
-            return did
-        is_named = turn.request is not None and not is_owner and _names(turn.request, did)
-        return did if is_named and did != self._atproto.did else self._words.error("Not Named")
+        is_owner, is_me = did == self._owner_did, did == self._atproto.did
+        is_named = is_shown if is_owner else turn.request is not None and not is_me and _names(turn.request, did)
+        waits = is_shown and self._approval == "drafts" and not is_me
+        if not (is_named or waits or turn.hold):
+            return self._words.error("Not Named")
+        name = account.strip().removeprefix("@").lower()
+        if not name.startswith("did:"):
+            return MeantAccount(did, name, is_named)
+        profile = await self._atproto.get_profile(did)
+        return MeantAccount(did, "" if isinstance(profile, Err) else profile.data.handle, is_named)
 
     async def _resolved(self, account: str, request: OwnerRequest | None) -> ApiResult[str]:
         name = account.strip().removeprefix("@")
@@ -93,34 +117,43 @@ class AccountTools:
 
     async def follow(self, args: DidInput, turn: Turn) -> ToolResult:
         """Follow an account."""
-        did = await self._meant.did(args.did, turn)
-        if isinstance(did, ToolResult):
-            return did
+        meant = await self._meant.find(args.did, turn)
+        if isinstance(meant, ToolResult):
+            return meant
         published = await self._publisher.follow(
-            did, cause_id=turn.cause_id, by_owner=is_by_owner(turn), hold=turn.hold
+            FollowBody(did=meant.did, handle=meant.handle),
+            cause_id=turn.cause_id,
+            by_owner=is_by_owner(turn),
+            own_words=is_by_owner(turn) and not meant.is_named,
+            hold=turn.hold,
         )
         return self._on_bluesky.answered(published, "followed", ends=False)
 
     async def unfollow(self, args: DidInput, turn: Turn) -> ToolResult:
         """Delete our follow of an account."""
-        did = await self._meant.did(args.did, turn)
-        if isinstance(did, ToolResult):
-            return did
-        found = await find_own_record(self._atproto, FOLLOWS, lambda record: record.value.get("subject") == did)
+        meant = await self._meant.find(args.did, turn)
+        if isinstance(meant, ToolResult):
+            return meant
+        found = await find_own_record(self._atproto, FOLLOWS, lambda record: record.value.get("subject") == meant.did)
         if isinstance(found, Err):
             return failed(one_line(found.error, _ERROR_CHARS))
         if found.data is None:
             return self._on_bluesky.words.error("Not Followed")
         published = await self._publisher.delete(
-            found.data.uri, cause_id=turn.cause_id, by_owner=is_by_owner(turn), hold=turn.hold
+            DeleteBody(uri=found.data.uri, did=meant.did, handle=meant.handle),
+            cause_id=turn.cause_id,
+            by_owner=is_by_owner(turn),
+            own_words=is_by_owner(turn) and not meant.is_named,
+            hold=turn.hold,
         )
         return self._on_bluesky.answered(published, "unfollowed", ends=False)
 
     async def mute(self, args: DidInput, turn: Turn) -> ToolResult:
         """Leave an account alone, as `soul mute` does. It leaves nothing on the network, and so needs no outbox."""
-        did = await self._meant.did(args.did, turn, or_owner=False)
-        if isinstance(did, ToolResult):
-            return did
+        meant = await self._meant.find(args.did, turn, is_shown=False)
+        if isinstance(meant, ToolResult):
+            return meant
+        did = meant.did
         if await self._database.run(partial(store.mute, did=did, now=self._clock.now())):
             entry = Entry(
                 "life", turn.loop, f"The owner muted {did}", line="social", trigger_uri=turn.cause_id, dids=(did,)

@@ -9,6 +9,7 @@ from typing import Protocol
 
 from adapters.atproto.client import Atproto
 from adapters.web.client import WebClient
+from common.settings import Settings
 from local_tools.bluesky import BlueskyTools, bluesky_tools
 from local_tools.bluesky_accounts import AccountTools, MeantAccounts, account_tools
 from local_tools.bluesky_looks import BlueskyLooks
@@ -32,6 +33,7 @@ from modules.services.voice_phrases.store import VoicePhrases
 class BlueskyFamilyServices(JudgeServices, Protocol):
     """What all of them are built from."""
 
+    settings: Settings
     atproto: Atproto
     outbox: Outbox
     rng: random.Random
@@ -60,7 +62,7 @@ def all_bluesky_tools(services: BlueskyFamilyServices, state: BlueskyState) -> S
         atproto,
         publisher,
         on_bluesky=on_bluesky,
-        meant=MeantAccounts(atproto, services.me.owner_did, on_bluesky.words),
+        meant=MeantAccounts(atproto, services.me.owner_did, services.settings.soul_approval, on_bluesky.words),
         database=services.database,
         journal=services.journal,
         clock=services.clock,

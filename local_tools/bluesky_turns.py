@@ -78,6 +78,13 @@ def has_own_words(text: str, turn: Turn) -> bool:
     return is_by_owner(turn) and not (turn.request and is_given_in(text, turn.request.text))
 
 
+def chose_post(turn: Turn, *addresses: str) -> bool:
+    """Return whether the owner asked for an act on a post and wrote none of the post's `addresses`."""
+    said = turn.request.text if turn.request else ""
+    given = (re.search(rf"(?<!\w){re.escape(one)}(?![\w-])", said) for one in addresses if one)
+    return is_by_owner(turn) and not any(given)
+
+
 def order_of(text: str, turn: Turn, *, hold: str = "") -> PostOrder:
     """Return the terms under which a post with this text leaves; `hold` is why it must wait, beside the turn's reason.
 

@@ -8,16 +8,13 @@ from pydantic import BaseModel, Field
 
 from local_tools.bluesky import BlueskyTools
 from local_tools.bluesky_inputs import OwnPostInput
-from local_tools.bluesky_turns import (
-    is_by_owner,
-    order_of,
-    request_tool,
-)
+from local_tools.bluesky_turns import chose_post, is_by_owner, order_of, request_tool
 from local_tools.words import ToolWords
 from modules.lives.bluesky.publish import Publisher
 from modules.lives.bluesky.types import ThreadTurn
 from modules.services.agent.skills.skills import Skills
 from modules.services.agent.tools.types import Tool, ToolResult, Turn
+from modules.services.outbox.bodies import DeleteBody
 from modules.services.own_feed.reply_limits import Audience, ReplyLimits, allowed_replies
 
 
@@ -48,19 +45,24 @@ class ReplyLimitTools:
         if await self._publisher.made_before("threadgate", turn):
             return self._words.error("Done Before")
         limited = await self._limits.limit(
-            _meant(args.post, turn), args.who, cause_id=turn.cause_id, by_owner=is_by_owner(turn), hold=turn.hold
+            _meant(args.post, turn),
+            args.who,
+            cause_id=turn.cause_id,
+            by_owner=is_by_owner(turn),
+            own_words=chose_post(turn, args.post),
+            hold=turn.hold,
         )
         if isinstance(limited, str):
             return self._words.error(limited)
         return self._on_bluesky.answered(self._publisher.published(limited), "limited", ends=False)
 
     async def delete(self, args: OwnPostInput, turn: Turn) -> ToolResult:
-        """Take back a post or a reply of ours; nothing else can be named."""
+        """Take back a post or a reply of ours; nothing else can be named. What is to be gone waits for no yes."""
         uri = await self._limits.own_post(_meant(args.post, turn))
         if not uri:
             return self._words.error("Not Your Record" if args.post else "No Post")
         published = await self._publisher.delete(
-            uri, cause_id=turn.cause_id, by_owner=is_by_owner(turn), hold=turn.hold
+            DeleteBody(uri=uri), cause_id=turn.cause_id, by_owner=is_by_owner(turn), hold=turn.hold
         )
         return self._on_bluesky.answered(published, "deleted", ends=False)
 

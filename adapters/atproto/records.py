@@ -52,6 +52,12 @@ def parse_at_uri(uri: str) -> AtUri | None:
     return AtUri(*match.groups()) if match else None
 
 
+def web_url(uri: str) -> str:
+    """Where people read a post of the record `uri`; "" if it is none."""
+    post = parse_at_uri(uri)
+    return f"https://bsky.app/profile/{post.repo}/post/{post.rkey}" if post and post.collection == POST else ""
+
+
 def post_problem(text: str, images: Sequence[Image]) -> str | None:
     """Why the network would refuse this post, in words that tell by how much; None if it would not."""
     try:

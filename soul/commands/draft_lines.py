@@ -77,6 +77,7 @@ def full_lines(draft: Draft, now: datetime, timezone: str) -> list[str]:
     moment = [f"  leaves {_time(intent.scheduled_for, timezone)}"] if intent.scheduled_for else []
     lines = [
         f"{intent.kind} {intent.id}",
+        *([f"  {intent.body.deed}"] if intent.body.deed else []),
         *([f"  waits because {draft.reason}"] if draft.reason else []),
         *moment,
         f"  since {_time(intent.created_at, timezone)}, {until}",
@@ -120,7 +121,8 @@ def _line(draft: Draft, now: datetime, timezone: str) -> str:
     until = "expired" if is_expired(intent, now) else until
     what = " ".join(intent.body.preview.split()) or intent.target
     shown = f"{what[:_LIST_CHARS]}…" if len(what) > _LIST_CHARS else what
-    return f"{intent.id[:SHORT_ID_CHARS]}  {until:<23}  {intent.kind}{whom}: {shown}  ({draft.reason or 'scheduled'})"
+    act = intent.body.deed or f"{intent.kind}{whom}: {shown}"
+    return f"{intent.id[:SHORT_ID_CHARS]}  {until:<23}  {act}  ({draft.reason or 'scheduled'})"
 
 
 def _reason(connection: sqlite3.Connection, intent: Intent) -> str:

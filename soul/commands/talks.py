@@ -9,6 +9,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+from adapters.atproto.records import web_url
 from adapters.storage.store import Credentials, open_storage
 from common.clock import iso, local, parse_iso
 from common.errors import SoulError, UsageError
@@ -27,7 +28,6 @@ from modules.services.agent.sessions.archive_reading import Archives
 from modules.services.agent.sessions.rows import blocks, to_fields, words_of
 from modules.services.agent.sessions.talks import Stretch, Talk
 from modules.services.agent.sessions.types import Session
-from modules.services.commitments.naming import web_url
 from modules.services.inbox import received
 from soul.commands.at_hand import at_hand
 from soul.commands.options import TalkAction

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass, field
+from operator import itemgetter
 from typing import Any
 
 import pytest
@@ -11,8 +12,12 @@ import pytest
 from common.clock import SystemClock, iso
 from common.errors import Transient
 from modules.lives.bluesky.types import Pending
-from modules.services.outbox.types import ACTIVE_STATES
+from modules.lives.messages.policy import drafts_text
+from modules.services.outbox.bodies import PostBody
+from modules.services.outbox.senders.bluesky import record_uri
+from modules.services.outbox.types import ACTIVE_STATES, ProposedAction
 from modules.services.rights import store
+from soul.commands.run import phone_commands
 from tests.hasty_clock import HastyClock
 from tests.running_town import RunningSoul, RunningTown, awake, call
 from tests.scenarios import owner_sentences as said
@@ -306,6 +311,50 @@ async def test_a_comment_that_a_post_asks_for_is_shown_first_where_drafts_are_on
     assert ("issue_comment" in held) == (not leaves)
     if approval == "off":
         assert f"#issuecomment-{issue.comments[0].id}" in running_town.texts("rowan")[0]
+
+
+KIT, POSTED = "@kit.test", "{post}"
+ORDERS: tuple[tuple[str, str, dict[str, Any], str, str], ...] = (
+    ("please follow kit.test", said.FOLLOW, {"did": KIT}, "follow", ""),
+    ("please follow that gardener", said.FOLLOW, {"did": "kit.test"}, "follow", f"follow {KIT}"),
+    ("unfollow the baker", said.UNFOLLOW, {"did": "moss.test"}, "delete", "unfollow @moss.test"),
+    ("please repost this", said.REPOST, {}, "repost", "repost https://bsky.app/profile/"),
+    ("let nobody reply", said.LIMIT, {"who": ["nobody"]}, "threadgate", "let nobody reply to https://bsky.app/"),
+    (f"nobody replies to {POSTED} now", said.LIMIT, {"who": ["nobody"], "post": POSTED}, "threadgate", ""),
+    ("take back your newest post", said.DELETE, {}, "delete", ""),
+    ("good morning", "bluesky_like", {}, "like", ""),
+)
+
+
+@pytest.mark.parametrize("order", ORDERS, ids=itemgetter(0))
+async def test_with_drafts_an_act_on_what_the_owner_did_not_name_is_shown_first_and_leaves_with_one_yes(
+    running_town: RunningTown, order: tuple[str, str, dict[str, Any], str, str]
+) -> None:
+    words, tool, arguments, kind, shown = order
+    town, moss = running_town, running_town.account("moss")
+    home, rowan = town.make_home("rowan", SOUL_APPROVAL="drafts"), town.account("rowan")
+    town.account("kit")
+    town.network.create(rowan, FOLLOW, {"subject": moss, "createdAt": "2026-01-05T08:00:00Z"})
+    async with awake(home, clock=HastyClock()) as soul:
+        outbox, commands = soul.app.services.outbox, phone_commands(soul.app)
+        first = await outbox.submit(ProposedAction(PostBody(text="Gates sing in frost."), by_owner=True))
+        await soul.send()
+        post = record_uri(rowan, first.intent)
+        given = {name: post if value == POSTED else value for name, value in arguments.items()}
+        town.mind.answer = Steps(call(tool, **given), call("bluesky_reply", text="Seen to, as far as it goes.")).respond
+        asked, _ = town.network.post_as(town.account("owner"), f"@rowan.test {words.format(post=post)}")
+        await soul.look()
+        (act,) = [one for one in await outbox.by_cause(asked) if one.kind == kind]
+        assert (act.state == "held") == bool(shown)
+        if shown:
+            assert any(shown in line for line in await commands.answer("/drafts"))
+            assert shown in drafts_text([act], 0)
+            await commands.answer(f"/approve {act.id[:6]}")
+        soul.passes(7200)
+        await soul.send()
+        done = await outbox.get(act.id)
+    assert done
+    assert done.state == "done"
 
 
 async def test_in_private_the_model_may_decline(running_town: RunningTown) -> None:

@@ -50,8 +50,9 @@ _NOT_OWN = Problem("Not Your Record", "not a record of ours")
 class Publisher:
     """Turns proposed actions into intents. Blocked and held acts come back with a reason, never as an exception.
 
-    Of each act, `by_owner` says that the owner asked for it in a turn that held nobody else's words, and `hold` why it
-    must wait for the owner's yes ("" if it need not).
+    Of each act, `by_owner` says that the owner asked for it in a turn that held nobody else's words, `own_words` that
+    they neither gave its words nor named what it is done to, and `hold` why it must wait for the owner's yes ("" if it
+    need not).
     """
 
     def __init__(
@@ -167,31 +168,67 @@ class Publisher:
         return published
 
     async def like(
-        self, subject: StrongRef, *, cause_id: str | None, by_owner: bool = False, hold: str = ""
+        self,
+        subject: StrongRef,
+        *,
+        cause_id: str | None,
+        by_owner: bool = False,
+        own_words: bool = False,
+        hold: str = "",
     ) -> Published:
         """A like."""
         body = LikeBody(uri=subject.uri, cid=subject.cid)
-        published = await self._submit(ProposedAction(body, cause_id=cause_id, by_owner=by_owner, hold=hold))
+        published = await self._submit(
+            ProposedAction(body, cause_id=cause_id, by_owner=by_owner, own_words=own_words, hold=hold)
+        )
         if published.status == "accepted":
             self._relationships.mark_interaction_responded(subject.uri, published.uri)
         return published
 
     async def repost(
-        self, subject: StrongRef, *, cause_id: str | None, by_owner: bool = False, hold: str = ""
+        self,
+        subject: StrongRef,
+        *,
+        cause_id: str | None,
+        by_owner: bool = False,
+        own_words: bool = False,
+        hold: str = "",
     ) -> Published:
         """A repost."""
         body = RepostBody(uri=subject.uri, cid=subject.cid)
-        return await self._submit(ProposedAction(body, cause_id=cause_id, by_owner=by_owner, hold=hold))
+        return await self._submit(
+            ProposedAction(body, cause_id=cause_id, by_owner=by_owner, own_words=own_words, hold=hold)
+        )
 
-    async def follow(self, did: str, *, cause_id: str | None, by_owner: bool = False, hold: str = "") -> Published:
+    async def follow(
+        self,
+        body: FollowBody,
+        *,
+        cause_id: str | None,
+        by_owner: bool = False,
+        own_words: bool = False,
+        hold: str = "",
+    ) -> Published:
         """A follow."""
-        return await self._submit(ProposedAction(FollowBody(did=did), cause_id=cause_id, by_owner=by_owner, hold=hold))
+        return await self._submit(
+            ProposedAction(body, cause_id=cause_id, by_owner=by_owner, own_words=own_words, hold=hold)
+        )
 
-    async def delete(self, uri: str, *, cause_id: str | None, by_owner: bool = False, hold: str = "") -> Published:
+    async def delete(
+        self,
+        body: DeleteBody,
+        *,
+        cause_id: str | None,
+        by_owner: bool = False,
+        own_words: bool = False,
+        hold: str = "",
+    ) -> Published:
         """Take back a record of our own (a post, a follow)."""
-        if not uri.startswith(f"at://{self._atproto.did}/"):
+        if not body.uri.startswith(f"at://{self._atproto.did}/"):
             return refused(_NOT_OWN)
-        return await self._submit(ProposedAction(DeleteBody(uri=uri), cause_id=cause_id, by_owner=by_owner, hold=hold))
+        return await self._submit(
+            ProposedAction(body, cause_id=cause_id, by_owner=by_owner, own_words=own_words, hold=hold)
+        )
 
     async def made_before(self, kind: IntentKind, turn: Turn) -> bool:
         """Whether an act of this kind came of the owner's request already, before this turn of it: before a restart."""

@@ -74,9 +74,10 @@ def read_draft_answer(text: str, told: ToldDrafts, waiting: Collection[str]) -> 
 
 def drafts_line(number: int, draft: Intent) -> str:
     """One line on a draft, under its number; none of its signs can begin a new line."""
-    words = one_line(draft.body.short_preview or draft.target, _DRAFT_CHARS)
+    words = draft.body.short_preview or draft.target
+    what = one_line(draft.body.deed or f"{draft.kind.replace('_', ' ')}: {words}", _DRAFT_CHARS)
     reason = one_line(draft.error or "", _REASON_CHARS)
-    return f"{number}  {draft.kind.replace('_', ' ')}: {words}" + (f" ({reason})" if reason else "")
+    return f"{number}  {what}" + (f" ({reason})" if reason else "")
 
 
 def drafts_text(drafts: Sequence[Intent], more: int) -> str:

@@ -8,6 +8,7 @@ from datetime import date
 from typing import Literal
 
 from adapters.atproto.client import Atproto
+from adapters.atproto.records import web_url
 from adapters.atproto.types import Post, ThreadNode
 from adapters.github.client import GitHub
 from adapters.github.types import Issue, Repo
@@ -18,7 +19,6 @@ from common.text.untrusted import one_line
 from modules.lives.rituals.owner_comments import OwnerComments
 from modules.lives.rituals.writing import Memo, MemoRequest, RitualWriter
 from modules.services.commitments.acts import MEMO
-from modules.services.commitments.naming import web_url
 from modules.services.commitments.texts import comment_body, without_mentions
 from modules.services.experiences.log import ExperienceLog
 from modules.services.experiences.own_words import own_words

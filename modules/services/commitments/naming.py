@@ -9,6 +9,7 @@ from datetime import datetime
 from itertools import count
 from typing import Any
 
+from adapters.atproto.records import web_url
 from adapters.github.types import Repo
 from common.constants import SECOND_MS
 from common.schemas import CommitmentType
@@ -25,7 +26,6 @@ _HASH_CHARS = 16
 _NAME = re.compile(r"[\w.-]{1,100}", re.ASCII)
 _LINK = re.compile(r"(?:https?://)?(?:www\.)?github\.com/|\.git/?$|(?<!/)/+$", re.IGNORECASE)
 _NUMBER = re.compile(r"(?<![\w&#])#(\d{1,9})(?![\w;])")
-_POST = re.compile(r"at://([^/]+)/app\.bsky\.feed\.post/([^/]+)")
 
 WorkKey = tuple[str, str, str]
 
@@ -81,12 +81,6 @@ def extract_fulfillment_url(kind: CommitmentType, result: Mapping[str, Any] | No
             return _text(result.get("url"))
         case "post_bluesky":
             return web_url(_text(result.get("uri")))
-
-
-def web_url(uri: str) -> str:
-    """Where people read a post of the record `uri`; "" if it is none."""
-    post = _POST.fullmatch(uri)
-    return f"https://bsky.app/profile/{post[1]}/post/{post[2]}" if post else ""
 
 
 def title_of(commitment: QueuedCommitment | CommitmentRequest) -> str:

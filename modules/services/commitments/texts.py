@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import re
 
+from adapters.atproto.records import web_url
 from common.constants import GITHUB_BODY_MAX_CHARS
 from common.text.markdown import close_code
 from common.text.untrusted import one_line
-from modules.services.commitments.naming import title_of, web_url
+from modules.services.commitments.naming import title_of
 from modules.services.commitments.types import QueuedCommitment
 from modules.services.voice_phrases.store import Phrase
 

@@ -34,7 +34,7 @@ def admission_entry(admission: Admission) -> Entry:
 def held(intent: Intent) -> Entry:
     """Return the entry of an intent that waits for the owner's yes."""
     short = intent.id[:SHORT_ID_CHARS]
-    summary = f"Waits for your yes (/approve {short} or /reject {short}): {_what(intent)}"
+    summary = f"Waits for your yes (/approve {short} or /reject {short}): {intent.body.deed or _what(intent)}"
     return _entry(intent, "act", summary, intent.error or "")
 
 

@@ -13,6 +13,7 @@ from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import Field, StrictBool, StrictStr, ValidationError
 
+from adapters.atproto.records import web_url
 from modules.services.inbox.messages import message_name
 from modules.services.outbox.body_base import Body, OfCommitment, Stored, json_of
 from modules.services.outbox.github_bodies import (
@@ -162,33 +163,52 @@ class LikeBody(_OnRecord):
 
     kind: ClassVar[Literal["like"]] = "like"
 
+    @property
+    def deed(self) -> str:
+        return f"like {_shown(self.uri)}"
+
 
 class RepostBody(_OnRecord):
     """A repost of a record."""
 
     kind: ClassVar[Literal["repost"]] = "repost"
 
+    @property
+    def deed(self) -> str:
+        return f"repost {_shown(self.uri)}"
+
 
 class FollowBody(Body):
-    """A follow of the account `did`."""
+    """A follow of the account `did`, which had the handle `handle` when it was proposed; "" if that was not known."""
 
     kind: ClassVar[Literal["follow"]] = "follow"
     did: StrictStr
+    handle: StrictStr = ""
 
     @property
     def subject(self) -> str:
         return self.did
 
+    @property
+    def deed(self) -> str:
+        return f"follow {_account(self.handle, self.did)}"
+
 
 class DeleteBody(Body):
-    """The deletion of our record at `uri`."""
+    """The deletion of our record at `uri`. `did` and `handle` are the account's, where the record is a follow."""
 
     kind: ClassVar[Literal["delete"]] = "delete"
     uri: StrictStr
+    did: StrictStr = ""
+    handle: StrictStr = ""
 
     @property
     def subject(self) -> str:
         return self.uri
+
+    @property
+    def deed(self) -> str:
+        return f"unfollow {_account(self.handle, self.did)}" if self.did else f"delete {_shown(self.uri)}"
 
 
 class ThreadgateBody(Body):
@@ -201,6 +221,11 @@ class ThreadgateBody(Body):
     @property
     def subject(self) -> str:
         return self.uri
+
+    @property
+    def deed(self) -> str:
+        rules = ", ".join(self.replies or ()) or "nobody"
+        return f"let {'everybody' if self.replies is None else rules} reply to {_shown(self.uri)}"
 
 
 class SpaceChatBody(OfCommitment):
@@ -257,6 +282,7 @@ class OpaqueBody:
 
     fields: Mapping[str, Any] = field(default_factory=dict)
     subject: ClassVar[str] = ""
+    deed: ClassVar[str] = ""
 
     def stored(self) -> dict[str, Any]:
         """The JSON object as it was read."""
@@ -346,6 +372,14 @@ def read_body(kind: IntentKind, stored: Mapping[str, Any]) -> IntentBody:
         return _BY_KIND[kind].model_validate(stored, by_alias=True, by_name=False)
     except ValidationError:
         return OpaqueBody(stored)
+
+
+def _shown(uri: str) -> str:
+    return web_url(uri) or uri
+
+
+def _account(handle: str, did: str) -> str:
+    return f"@{handle}" if handle else did
 
 
 def _picture_line(picture: AttachedPicture) -> str:

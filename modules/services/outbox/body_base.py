@@ -43,6 +43,11 @@ class Body(Stored):
         return self.preview
 
     @property
+    def deed(self) -> str:
+        """What it does, in one line for the owner, of an act on Bluesky that has no words; "" of any other."""
+        return ""
+
+    @property
     def as_json(self) -> str:
         """The body as it is stored."""
         return json_of(self.stored())

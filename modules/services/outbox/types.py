@@ -41,7 +41,8 @@ class ProposedAction:
         cause_id: what caused it: the uri of the notification, or a name such as `expression`.
         urgent: sent ahead of the pace (answers to the owner).
         by_owner: the owner asked for it, in a turn that held nobody else's words.
-        own_words: the owner asked for it (`by_owner`) and did not give its words.
+        own_words: the owner asked for it (`by_owner`) and did not give its words, or, of an act without words, did not
+            name what it is done to.
         hold: why it must wait for the owner's yes, whatever the rules say; "" if it need not.
         scheduled_for: the moment at which it is to leave; None: as soon as it may.
         key_fits: says of a record key whether it suits; the first of many that does is taken, where one does.
@@ -95,7 +96,7 @@ class Intent:
     `sent_at` is when it set out last. `looks` counts, while it is `sending`, the looks since then that did not find it;
     when it is `done`, the later looks for a duplicate (`not_before` is when the next one is due).
     `by_owner`: the owner asked for it, or said yes to it. `rejected`: the owner said no to it. `own_words`: the owner
-    asked for it, and has neither given nor seen its words.
+    asked for it, and has neither given nor seen its words, or what it is done to.
     `scheduled_for` is the moment before which it does not leave, and from which its expiry counts.
     """
 

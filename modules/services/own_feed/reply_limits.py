@@ -29,12 +29,19 @@ class ReplyLimits:
         self._outbox = outbox
 
     async def limit(
-        self, post: str, audience: Sequence[Audience], *, cause_id: str | None, by_owner: bool, hold: str = ""
+        self,
+        post: str,
+        audience: Sequence[Audience],
+        *,
+        cause_id: str | None,
+        by_owner: bool,
+        own_words: bool = False,
+        hold: str = "",
     ) -> Submitted | LimitProblem:
         """Let only `audience` reply to a post of ours, from now on, and in all that stands below it.
 
-        `post` is an `at://` uri, a link to the post, or "" for the newest. `hold` is why it must wait for the owner's
-        yes; "" if it need not.
+        `post` is an `at://` uri, a link to the post, or "" for the newest. `own_words`: the owner asked
+        for it and did not name the post. `hold` is why it must wait for the owner's yes; "" if it need not.
         """
         replies = allowed_replies(audience)
         if replies == "Unclear Audience":
@@ -46,7 +53,7 @@ class ReplyLimits:
             return "Not First Post"
         body = ThreadgateBody(uri=uri, replies=replies)
         return await self._outbox.submit(
-            ProposedAction(body, cause_id=cause_id, urgent=by_owner, by_owner=by_owner, hold=hold)
+            ProposedAction(body, cause_id=cause_id, urgent=by_owner, by_owner=by_owner, own_words=own_words, hold=hold)
         )
 
     async def own_post(self, post: str) -> str:

@@ -3,7 +3,7 @@
 On GitHub a stranger's is every repository that is neither ours nor the owner's, nor a workspace of the owner's
 organisation, unless the host of a room wanted the work there. That a commitment was kept is said in its room without
 delay: those who hear it stood by when it was made. Where everything waits, that waits too, and so does what the owner
-asked for without giving its words.
+asked for without giving its words, or without naming what it is done to.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _NAME = "approval"
 class ApprovalRule:
     """The owner's choice (`SOUL_APPROVAL`) as a rule of the outbox.
 
-    What the owner asked for waits only where everything does and the owner did not give its words.
+    What the owner asked for waits only where everything does and part of it is our own choice (`own_words`).
     """
 
     def __init__(self, approval: Approval, circle: Callable[[], TrustCircle]) -> None:
@@ -52,7 +52,8 @@ def judge(approval: Approval, act: ProposedAction | Intent, circle: TrustCircle)
         where = "said to the owner alone" if to_owner else "said in the room of its commitment"
         return Verdict(_NAME, reason="the owner asked for it" if act.by_owner else where)
     if approval == "drafts":
-        why = "the owner has not seen its words" if unseen else "all that becomes public waits for the owner's yes"
+        part = "did not name what it is done to" if act.body.deed else "has not seen its words"
+        why = f"the owner {part}" if unseen else "all that becomes public waits for the owner's yes"
         return Verdict(_NAME, "hold", why, value=approval)
     if place := repository(act):
         return _on_github(approval, act, place, circle)
