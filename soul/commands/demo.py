@@ -41,6 +41,7 @@ _OWN_VARIABLES = (
     "ATPROTO_",
     "AI_GATEWAY_",
     "BUDGET_",
+    "CODING_",
     "GITHUB_",
     "MODEL_PRICES",
     "OPERATOR_CONTACT",

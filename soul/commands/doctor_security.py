@@ -112,6 +112,13 @@ def _process(seen: _Seen) -> Iterator[Finding]:
     else:
         remedy = "Install bubblewrap if it is meant to run code."
         yield Finding("no-sandbox", "warn", "bubblewrap is not installed: running code is refused", remedy)
+    if settings.coding_network:
+        remedy = "Remove CODING_NETWORK from .env."
+        yield Finding(
+            "coding-network", "warn", "code of a task may reach the network and this machine's services", remedy
+        )
+    else:
+        yield Finding("coding-network", "ok", "code of a task reaches no network")
 
 
 def _network(seen: _Seen) -> Iterator[Finding]:

@@ -123,7 +123,7 @@ async def test_the_owner_is_told_of_what_waits_when_it_leaves_and_never_that_it_
         followed = {"subject": running_town.account(name), "createdAt": "2026-01-01T00:00:00Z"}
         running_town.network.put(running_town.account("rowan"), "app.bsky.graph.follow", key, followed)
     running_town.mind.answer = unfollowing
-    running_town.network.post_as(running_town.account("owner"), "@rowan.test please unfollow @kit.test and @ada.test")
+    running_town.network.post_as(running_town.account("owner"), "@rowan.test please unfollow kit.test and ada.test")
     async with awake(home, clock=HastyClock()) as soul:
         await soul.app.scheduler.run_guarded("awareness")
     asked = [[one for one in request.messages if one.role == "tool"] for request in running_town.mind.asked]

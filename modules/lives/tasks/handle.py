@@ -152,6 +152,10 @@ class TaskHandler(Handler):
         self.publish(TaskEnded())
         return disposition
 
+    def summary(self, item: WorkItem, disposition: Disposition) -> str:
+        place = place_of(item)
+        return f"Task {place.number} of {place.repo.full_name}#{place.issue}: {disposition.code}"
+
     async def _abandon(self, found: FoundPlan, task: Task, failures: int) -> None:
         """Tell on the plan that a task is left alone: one SOUL for all."""
         cause = f"task-abandoned:{claim_key(found.repo.owner, found.repo.name, found.number, task.number)}"

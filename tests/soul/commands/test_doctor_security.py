@@ -56,6 +56,7 @@ def test_a_safe_home_has_nothing_to_mend(tmp_path: Path) -> None:
     ("setting", "value", "name", "level"),
     [
         ("SOUL_UNSAFE_EXEC", "on", "unsafe-exec", "fail"),
+        ("CODING_NETWORK", "on", "coding-network", "warn"),
         ("SOUL_ALLOW_PRIVATE_NET", "on", "private-net", "fail"),
         ("AI_GATEWAY_BASE_URL", "http://model.example/v1", "plain-http", "fail"),
         ("ATPROTO_SERVICE_URL", "http://pds.example", "plain-http", "fail"),
