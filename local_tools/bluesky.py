@@ -34,16 +34,17 @@ from local_tools.bluesky_looks import BlueskyLooks
 from local_tools.bluesky_replies import ReplyCheck
 from local_tools.bluesky_results import completed
 from local_tools.bluesky_turns import (
+    act_terms,
     bare_account,
-    chose_post,
     data_of,
     fitted,
     is_by_owner,
+    is_unnamed,
     is_urgent,
     may_end_without_words,
     may_stay_silent,
-    order_of,
     post_problem,
+    post_terms,
     telling_of,
     thread_of,
     told_account,
@@ -53,7 +54,7 @@ from local_tools.words import ToolWords
 from modules.lives.bluesky.expression_policy import add_invitation, check_invitation
 from modules.lives.bluesky.publish import Publisher, refused, text_problem
 from modules.lives.bluesky.reply_check import ReplyProblem, only_repeats, said_before
-from modules.lives.bluesky.types import Act, ExpressionTurn, Published, ThreadTurn
+from modules.lives.bluesky.types import Act, ActTerms, ExpressionTurn, Published, ThreadTurn
 from modules.services.agent.echo_judge import ClaimJudge
 from modules.services.agent.framing import Framer
 from modules.services.agent.skills.skills import Skills
@@ -127,7 +128,7 @@ class BlueskyTools:
                 text = whole
         published = await self._publisher.post(
             shown.credited(text) if shown else text,
-            order_of(text, turn, hold=shown.hold if shown else ""),
+            post_terms(text, turn, hold=shown.hold if shown else ""),
             pictures=(shown.described(alt_text),) if shown else (),
         )
         return self.answered(published, "posted", ends=isinstance(subject, ExpressionTurn))
@@ -222,7 +223,7 @@ class BlueskyTools:
         return await self._like_instead(f"{names} replied just now", turn, target)
 
     async def _like_instead(self, reason: str, turn: Turn, target: StrongRef) -> ToolResult:
-        liked = await self._publisher.like(target, cause_id=turn.cause_id, by_owner=is_by_owner(turn), hold=turn.hold)
+        liked = await self._publisher.like(target, act_terms(turn))
         act: Act = "silent" if liked.status == "blocked" else "liked"
         return self.words.end("Liked Instead", data_of(act, reason, liked), is_error=True, reason=reason)
 
@@ -231,7 +232,7 @@ class BlueskyTools:
         problem = self.words.answer(code)
         if thread.revisions.ask_for_better():
             return self.words.error("Reply Not Sent", problem=problem)
-        liked = await self._publisher.like(target, cause_id=turn.cause_id, by_owner=is_by_owner(turn), hold=turn.hold)
+        liked = await self._publisher.like(target, act_terms(turn))
         act: Act = "silent" if liked.status == "blocked" else "liked"
         data = data_of(act, f"no reply, twice: {problem}", liked)
         return self.words.end("No Reply", data, is_error=True)
@@ -267,7 +268,7 @@ class BlueskyTools:
         else:
             like = target
         left = await self._publisher.conclude(
-            thread.root, args.reason, like=like, cause_id=turn.cause_id, by_owner=is_by_owner(turn), must_like=True
+            thread.root, args.reason, like=like, terms=act_terms(turn), must_like=True
         )
         if left.status == "blocked":
             return self.answered(left, "left", ends=False)
@@ -282,7 +283,7 @@ class BlueskyTools:
         self,
         args: SubjectInput,
         turn: Turn,
-        act: Callable[..., Awaitable[Published]],
+        act: Callable[[StrongRef, ActTerms], Awaitable[Published]],
         name: Act,
         *,
         ends: bool,
@@ -292,13 +293,8 @@ class BlueskyTools:
             return target
         # NOTE(self): a like of the post that the turn is about answers it; nobody had to order it.
         is_answer = name == "liked" and isinstance(turn.subject, ThreadTurn) and target == turn.subject.notification.ref
-        published = await act(
-            target,
-            cause_id=turn.cause_id,
-            by_owner=is_by_owner(turn),
-            own_words=not is_answer and chose_post(turn, target.uri, web_url(target.uri)),
-            hold=turn.hold,
-        )
+        own_words = not is_answer and is_unnamed(turn, target.uri, web_url(target.uri))
+        published = await act(target, act_terms(turn, own_words=own_words))
         return self.answered(published, name, ends=ends)
 
     def framed(self, result: object, *, uri: str) -> ToolResult:

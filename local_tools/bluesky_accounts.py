@@ -17,7 +17,7 @@ from common.settings import Approval
 from common.text.untrusted import one_line
 from local_tools.bluesky import BlueskyTools
 from local_tools.bluesky_inputs import DidInput
-from local_tools.bluesky_turns import is_by_owner, request_tool
+from local_tools.bluesky_turns import act_terms, is_by_owner, request_tool
 from local_tools.words import ToolWords, failed
 from modules.lives.bluesky.publish import Publisher
 from modules.runtime.database.database import Database
@@ -122,10 +122,7 @@ class AccountTools:
             return meant
         published = await self._publisher.follow(
             FollowBody(did=meant.did, handle=meant.handle),
-            cause_id=turn.cause_id,
-            by_owner=is_by_owner(turn),
-            own_words=is_by_owner(turn) and not meant.is_named,
-            hold=turn.hold,
+            act_terms(turn, own_words=is_by_owner(turn) and not meant.is_named),
         )
         return self._on_bluesky.answered(published, "followed", ends=False)
 
@@ -141,10 +138,7 @@ class AccountTools:
             return self._on_bluesky.words.error("Not Followed")
         published = await self._publisher.delete(
             DeleteBody(uri=found.data.uri, did=meant.did, handle=meant.handle),
-            cause_id=turn.cause_id,
-            by_owner=is_by_owner(turn),
-            own_words=is_by_owner(turn) and not meant.is_named,
-            hold=turn.hold,
+            act_terms(turn, own_words=is_by_owner(turn) and not meant.is_named),
         )
         return self._on_bluesky.answered(published, "unfollowed", ends=False)
 

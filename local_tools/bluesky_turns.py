@@ -14,7 +14,7 @@ from common.provenance import Provenance
 from common.text.graphemes import grapheme_len, leading_sentences
 from common.text.strings import is_given_in
 from local_tools.words import ToolWords
-from modules.lives.bluesky.types import Act, ExpressionTurn, PostOrder, Published, ThreadTurn
+from modules.lives.bluesky.types import Act, ActTerms, ExpressionTurn, Published, ThreadTurn
 from modules.services.agent.tools.types import Tool, ToolResult, Turn
 from modules.services.commitments.writer import contains_promise
 from modules.services.peers.identity_post import tells_username
@@ -78,19 +78,27 @@ def has_own_words(text: str, turn: Turn) -> bool:
     return is_by_owner(turn) and not (turn.request and is_given_in(text, turn.request.text))
 
 
-def chose_post(turn: Turn, *addresses: str) -> bool:
-    """Return whether the owner asked for an act on a post and wrote none of the post's `addresses`."""
+def is_unnamed(turn: Turn, *labels: str) -> bool:
+    """Return whether the owner asked for an act and wrote none of the `labels` of what it is done to.
+
+    A label is an address, a name or a number; it counts as a word of its own, in any case.
+    """
     said = turn.request.text if turn.request else ""
-    given = (re.search(rf"(?<!\w){re.escape(one)}(?![\w-])", said) for one in addresses if one)
+    given = (re.search(rf"(?<!\w){re.escape(one)}(?![\w-])", said, re.IGNORECASE) for one in labels if one)
     return is_by_owner(turn) and not any(given)
 
 
-def order_of(text: str, turn: Turn, *, hold: str = "") -> PostOrder:
+def act_terms(turn: Turn, *, own_words: bool = False) -> ActTerms:
+    """Return the terms under which an act without words leaves."""
+    return ActTerms(turn.cause_id, by_owner=is_by_owner(turn), own_words=own_words, hold=turn.hold)
+
+
+def post_terms(text: str, turn: Turn, *, hold: str = "") -> ActTerms:
     """Return the terms under which a post with this text leaves; `hold` is why it must wait, beside the turn's reason.
 
     What answers a request in public is said only once.
     """
-    return PostOrder(
+    return ActTerms(
         cause_id=turn.cause_id or turn.loop,
         once=f"request:{turn.cause_id}" if isinstance(turn.subject, ThreadTurn) else "",
         urgent=is_urgent(turn),

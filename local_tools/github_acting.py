@@ -14,7 +14,7 @@ from common.provenance import Provenance
 from common.settings import Settings
 from common.text.strings import normalized_title
 from common.text.untrusted import clean_value, one_line
-from local_tools.bluesky_turns import has_own_words, is_by_owner
+from local_tools.bluesky_turns import has_own_words, is_by_owner, is_unnamed
 from local_tools.words import ToolWords
 from modules.lives.bluesky.types import MadeThing, ThreadTurn
 from modules.lives.github.types import IssueTurn
@@ -27,7 +27,9 @@ from modules.services.outbox.github_bodies import (
     IssueCommentBody,
     IssueUpdateBody,
     PullRequestBody,
+    RefBody,
     ReviewBody,
+    ReviewRequestBody,
 )
 from modules.services.outbox.outbox import Outbox
 from modules.services.outbox.types import ACTIVE_STATES, Intent, ProposedAction
@@ -142,14 +144,13 @@ class GitHubActing:
                 break
         if intent is None:
             hold = turn.hold or (turn.subject.hold if isinstance(turn.subject, IssueTurn) else "")
-            words = _words(body)
             action = ProposedAction(
                 body,
                 target,
                 cause_id=turn.cause_id,
                 urgent=turn.importance == "owner",
                 by_owner=is_by_owner(turn),
-                own_words=bool(words) and has_own_words(words, turn),
+                own_words=_is_unseen(body, turn),
                 hold=hold,
             )
             submitted = await outbox.submit(action)
@@ -190,6 +191,22 @@ class GitHubActing:
     def unread(self, error: str) -> ToolResult:
         """Return that GitHub could not be read, and why."""
         return self.words.error("Unread", reason=one_line(error, _REASON_CHARS))
+
+
+def _is_unseen(body: GitHubBody, turn: Turn) -> bool:
+    """Return whether the owner, who asked for an act, gave none of its words or did not name what it is done to.
+
+    A request for reviews and the end of a branch follow from an act that was let out.
+    """
+    if words := _words(body):
+        return has_own_words(words, turn)
+    if isinstance(body, ReviewRequestBody | RefBody):
+        return False
+    number = getattr(body, "number", 0)
+    waiting = turn.subject.waiting if isinstance(turn.subject, IssueTurn) else None
+    if waiting and (waiting.repo.lower(), waiting.number) == (body.repo.lower(), number):
+        return False
+    return is_unnamed(turn, str(number) if number else body.repo.rpartition("/")[2])
 
 
 def _words(body: GitHubBody) -> str:

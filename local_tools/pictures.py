@@ -25,7 +25,7 @@ from common.result import Err
 from common.text.graphemes import fit_post_text, grapheme_len, truncate_graphemes
 from common.text.untrusted import clean, one_line
 from local_tools.bluesky import BlueskyTools
-from local_tools.bluesky_turns import order_of
+from local_tools.bluesky_turns import post_terms
 from local_tools.picture_inputs import (
     ArenaChannelInput,
     ArenaPostInput,
@@ -200,18 +200,18 @@ class PictureTools:
         return self.words.error("No Such Picture") if isinstance(found, Err) else found.data
 
     async def _publish(self, text: str, picture: AttachedPicture, uri: str, cid: str, turn: Turn) -> Published:
-        order = order_of(text, turn)
+        terms = post_terms(text, turn)
         if not uri:
-            return await self._publisher.post(text, order, pictures=(picture,))
+            return await self._publisher.post(text, terms, pictures=(picture,))
         return await self._publisher.reply(
             text,
             StrongRef(uri, cid),
             root=None,
             pictures=(picture,),
-            cause_id=order.cause_id,
-            urgent=order.urgent,
-            by_owner=order.by_owner,
-            hold=order.hold,
+            cause_id=terms.cause_id,
+            urgent=terms.urgent,
+            by_owner=terms.by_owner,
+            hold=terms.hold,
         )
 
     async def _entry(self, post: str) -> Json | None:

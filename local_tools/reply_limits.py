@@ -8,7 +8,7 @@ from pydantic import BaseModel, Field
 
 from local_tools.bluesky import BlueskyTools
 from local_tools.bluesky_inputs import OwnPostInput
-from local_tools.bluesky_turns import chose_post, is_by_owner, order_of, request_tool
+from local_tools.bluesky_turns import act_terms, is_by_owner, is_unnamed, post_terms, request_tool
 from local_tools.words import ToolWords
 from modules.lives.bluesky.publish import Publisher
 from modules.lives.bluesky.types import ThreadTurn
@@ -49,7 +49,7 @@ class ReplyLimitTools:
             args.who,
             cause_id=turn.cause_id,
             by_owner=is_by_owner(turn),
-            own_words=chose_post(turn, args.post),
+            own_words=is_unnamed(turn, args.post),
             hold=turn.hold,
         )
         if isinstance(limited, str):
@@ -61,9 +61,7 @@ class ReplyLimitTools:
         uri = await self._limits.own_post(_meant(args.post, turn))
         if not uri:
             return self._words.error("Not Your Record" if args.post else "No Post")
-        published = await self._publisher.delete(
-            DeleteBody(uri=uri), cause_id=turn.cause_id, by_owner=is_by_owner(turn), hold=turn.hold
-        )
+        published = await self._publisher.delete(DeleteBody(uri=uri), act_terms(turn))
         return self._on_bluesky.answered(published, "deleted", ends=False)
 
     async def post(self, args: LimitedPostInput, turn: Turn) -> ToolResult:
@@ -72,7 +70,7 @@ class ReplyLimitTools:
         replies = allowed_replies(args.who)
         if replies == "Unclear Audience":
             return self._words.error(replies)
-        published = await self._publisher.post(args.text, order_of(args.text, turn), replies=replies)
+        published = await self._publisher.post(args.text, post_terms(args.text, turn), replies=replies)
         return self._on_bluesky.answered(published, "posted", ends=False)
 
 

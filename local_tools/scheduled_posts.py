@@ -10,7 +10,7 @@ from pydantic import BaseModel
 
 from common.clock import from_local, local, parse_iso, spoken
 from local_tools.bluesky import BlueskyTools
-from local_tools.bluesky_turns import order_of, request_tool
+from local_tools.bluesky_turns import post_terms, request_tool
 from local_tools.words import ToolWords
 from modules.lives.bluesky.publish import Publisher
 from modules.services.agent.skills.skills import Skills
@@ -51,7 +51,7 @@ class ScheduledPostTools:
         moment = self._moment(args.at)
         if moment is None:
             return self._words.error("Unclear Moment")
-        published = await self._publisher.post(args.text, order_of(args.text, turn), scheduled_for=moment)
+        published = await self._publisher.post(args.text, post_terms(args.text, turn), scheduled_for=moment)
         result = self._on_bluesky.answered(published, "posted", ends=False)
         if result.is_error:
             return result

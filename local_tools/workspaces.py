@@ -15,6 +15,7 @@ from adapters.github.types import Issue, Repo
 from common.provenance import Provenance
 from common.result import Err
 from common.text.untrusted import clean, one_line
+from local_tools.bluesky_turns import is_by_owner, is_unnamed
 from local_tools.github_acting import IN_THREAD, TIME_LIMIT_S, GitHubActing, GitHubToolServices
 from local_tools.workspace_inputs import (
     FinishInput,
@@ -74,7 +75,8 @@ class WorkspaceTools:
                 org=args.org.strip(),
                 thread_uri=turn.subject.root.uri if isinstance(turn.subject, ThreadTurn) else "",
                 cause_id=turn.cause_id,
-                by_owner=turn.provenance is Provenance.OWNER,
+                by_owner=is_by_owner(turn),
+                own_words=is_unnamed(turn, args.name.strip(), args.name.strip().replace("-", " ")),
                 hold=turn.hold,
             )
         )

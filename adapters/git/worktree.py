@@ -38,7 +38,7 @@ class _GitFailed(Exception):
 
 
 @dataclass(frozen=True, slots=True)
-class ChangedFile:
+class TreeChange:
     """A file that differs from where the branch began: its size now (None once deleted), and what it is."""
 
     path: str
@@ -69,7 +69,7 @@ class BranchChanges:
     commits: int
     merges: int
     holds_base: bool
-    files: tuple[ChangedFile, ...]
+    files: tuple[TreeChange, ...]
     patch: str
     stat: str
 
@@ -142,7 +142,7 @@ class Worktree:
         except _GitFailed as failed:
             return failed.told
 
-    async def _files(self, base: str, binaries: set[str]) -> tuple[ChangedFile, ...]:
+    async def _files(self, base: str, binaries: set[str]) -> tuple[TreeChange, ...]:
         """The changed files: `git diff --raw -z` tells of each its modes and objects, then its path."""
         fields = (await self._git("diff", "--raw", "-z", "--abbrev=40", *_PLAIN, base, "HEAD")).split("\0")
         found = []
@@ -150,7 +150,7 @@ class Worktree:
             _, mode, _, blob, _ = told.split(" ")
             exists = blob.strip("0") and mode != _MODULE_MODE
             size = int(await self._git("cat-file", "-s", blob)) if exists else None
-            found.append(ChangedFile(path, size, path in binaries, mode == _LINK_MODE, mode == _MODULE_MODE))
+            found.append(TreeChange(path, size, path in binaries, mode == _LINK_MODE, mode == _MODULE_MODE))
         return tuple(found)
 
     async def _git(self, *arguments: str, given: str = "", more: Mapping[str, str] | None = None) -> str:

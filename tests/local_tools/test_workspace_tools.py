@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from typing import Any
+
+import pytest
 
 from adapters.github.types import Repo
 from common.provenance import Provenance
-from modules.services.agent.tools.types import ToolResult, Turn
+from modules.services.agent.tools.types import OwnerRequest, ToolResult, Turn
 from modules.services.plans.parse import parse_plan
 from tests.local_tools.github_working import MIXED, OWNER, SITE, Working
 from tests.running_town import RunningTown, awake
@@ -178,3 +181,39 @@ async def test_without_an_account_or_in_a_social_only_life_there_are_none(
         async with awake(home, social_only=social_only) as life:
             registry = life.app.lives.turn_services.turn_runner.executor.registry
             assert {tool.name for tool in registry.available(OWNER)} & set(NAMES) == set()
+
+
+@pytest.mark.parametrize(
+    ("said", "tool", "arguments", "is_shown"),
+    [
+        ("close issue 1", "github_update_issue", {"issue_number": 1, "state": "closed"}, False),
+        ("close whatever is stale", "github_update_issue", {"issue_number": 1, "state": "closed"}, True),
+        ("put a star on www-lil-intdev-site", "github_star_repo", {}, False),
+        ("put a star on our workspace", "github_star_repo", {}, True),
+        ("follow Kit on GitHub", "github_follow_user", {"username": "kit"}, False),
+        ("follow that gardener on GitHub", "github_follow_user", {"username": "kit"}, True),
+        ("make a workspace for the garden", "workspace_create", {"name": "garden"}, False),
+        ("make a workspace", "workspace_create", {"name": "garden"}, True),
+    ],
+)
+async def test_with_drafts_an_act_without_words_waits_unless_the_owner_names_its_object(
+    running_town: RunningTown,
+    town_github: TownGitHub,
+    said: str,
+    tool: str,
+    arguments: dict[str, Any],
+    *,
+    is_shown: bool,
+) -> None:
+    town_github.network.state.members["acme"] = {"rowan"}
+    town_github.repo.is_template = True
+    town_github.network.create_account("kit")
+    home = town_github.make_home(WORKSPACE_ORG="acme", WORKSPACE_TEMPLATE="acme/site", SOUL_APPROVAL="drafts")
+    turn = replace(OWNER, request=OwnerRequest(said))
+    async with awake(home) as life, life.sending():
+        working = Working(life, town_github)
+        if tool != "workspace_create":
+            town_github.network.open_issue(working.watched_repo(), town_github.repo.owner, title="Old", body="")
+        await working.use(tool, turn, **arguments)
+        (act,) = await life.app.services.outbox.by_cause("owner")
+    assert (act.state == "held") == is_shown

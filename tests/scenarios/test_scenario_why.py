@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from common.clock import SystemClock
+from modules.lives.bluesky.types import ActTerms
 from modules.services.explanation.why import Story, lines, story_of, tell
 from modules.services.outbox.approval import held
 from modules.services.outbox.bodies import DeleteBody
@@ -229,7 +230,7 @@ async def test_of_what_was_taken_back_it_tells_how_it_came_and_why_it_went(runni
         running_town.network.post_as(kit, "Slate for me.", reply_to_uri=ours)
         life.passes(7_200)
         await life.app.scheduler.run_guarded("engagement")
-        taken_back = await life.app.lives.bluesky_state.publisher.delete(DeleteBody(uri=ours), cause_id="feed-pruning")
+        taken_back = await life.app.lives.bluesky_state.publisher.delete(DeleteBody(uri=ours), ActTerms("feed-pruning"))
         await life.send()
         told, deletion = await story(life, ours), await story(life, taken_back.intent_id)
         words = " ".join(" ".join(await tell(life.app.services.database, ours)).split())

@@ -18,7 +18,7 @@ from modules.lives.bluesky.publish import Publisher
 from modules.lives.bluesky.report import Reporter
 from modules.lives.bluesky.respond import Responder
 from modules.lives.bluesky.state import PendingPosts
-from modules.lives.bluesky.types import Act, Disposition, Pending
+from modules.lives.bluesky.types import Act, ActTerms, Disposition, Pending
 from modules.lives.bluesky.unread import Unread
 from modules.runtime.control import Standing
 from modules.runtime.scheduler.attention import Attention
@@ -179,7 +179,7 @@ class Handler:
         disposition = Disposition(_PLANNED[plan.code], plan.reason, retry_in_s=plan.retry_in_s)
         if not plan.gives_like:
             return disposition
-        liked = await self._publisher.like(item.notification.ref, cause_id=item.notification.uri)
+        liked = await self._publisher.like(item.notification.ref, ActTerms(item.notification.uri))
         return replace(disposition, intent_id=liked.intent_id or None, held=liked.status == "held")
 
     async def _after_failure(self, item: Pending, failed: Disposition) -> Disposition:
@@ -188,7 +188,7 @@ class Handler:
         tries = await self._pending.failed_once(notification.uri)
         if tries < PENDING_MAX_ATTEMPTS:
             return failed
-        liked = await self._publisher.like(notification.ref, cause_id=notification.uri)
+        liked = await self._publisher.like(notification.ref, ActTerms(notification.uri))
         reason = f"{failed.reason}, {tries} times"
         if liked.status == "blocked":
             return Disposition("silent", f"{reason}; {liked.reason}", liked.intent_id or None)

@@ -18,7 +18,7 @@ from common.text.rights_requests import may_be_rights_request
 from modules.lives.bluesky.policy import Screening, prioritize_notifications, should_respond_to
 from modules.lives.bluesky.publish import Publisher
 from modules.lives.bluesky.state import PendingPosts
-from modules.lives.bluesky.types import CONVERSATION_STALE_RETENTION_MS
+from modules.lives.bluesky.types import CONVERSATION_STALE_RETENTION_MS, ActTerms
 from modules.runtime.journal.journal import Journal
 from modules.runtime.journal.types import Entry
 from modules.services.agent.identity.identity import Identity
@@ -223,7 +223,7 @@ class Perceiver:
         act, intent_id, reason = "skipped", None, decision.reason
         if decision.deserves_like:
             published = await self._publisher.conclude(
-                notification.root, decision.reason, like=notification.ref, cause_id=notification.uri
+                notification.root, decision.reason, like=notification.ref, terms=ActTerms(notification.uri)
             )
             act = "liked" if published.status == "accepted" else "skipped"
             intent_id = published.intent_id or None

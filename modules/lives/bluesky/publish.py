@@ -19,7 +19,7 @@ from common.text.closings import only_acknowledges
 from common.text.graphemes import grapheme_len, leading_sentences
 from common.text.untrusted import clean
 from modules.lives.bluesky.conversations import Conversations
-from modules.lives.bluesky.types import PostOrder, Problem, Published
+from modules.lives.bluesky.types import ActTerms, Problem, Published
 from modules.runtime.journal.journal import Journal
 from modules.runtime.journal.types import Entry
 from modules.services.agent.identity.self_mechanics import SocialMechanics
@@ -50,9 +50,7 @@ _NOT_OWN = Problem("Not Your Record", "not a record of ours")
 class Publisher:
     """Turns proposed actions into intents. Blocked and held acts come back with a reason, never as an exception.
 
-    Of each act, `by_owner` says that the owner asked for it in a turn that held nobody else's words, `own_words` that
-    they neither gave its words nor named what it is done to, and `hold` why it must wait for the owner's yes ("" if it
-    need not).
+    Of a reply, `by_owner` and `hold` are those of `ActTerms`.
     """
 
     def __init__(
@@ -75,7 +73,7 @@ class Publisher:
     async def post(
         self,
         text: str,
-        order: PostOrder,
+        terms: ActTerms,
         *,
         pictures: Sequence[AttachedPicture] = (),
         replies: AllowedReplies | Literal["as usual"] = "as usual",
@@ -94,12 +92,12 @@ class Publisher:
             ProposedAction(
                 PostBody(text=text, **_attached(pictures), **gate),
                 media_id=_media_id(pictures),
-                once=order.once,
-                cause_id=order.cause_id,
-                urgent=order.urgent,
-                by_owner=order.by_owner,
-                own_words=order.own_words,
-                hold=order.hold,
+                once=terms.once,
+                cause_id=terms.cause_id,
+                urgent=terms.urgent,
+                by_owner=terms.by_owner,
+                own_words=terms.own_words,
+                hold=terms.hold,
                 scheduled_for=scheduled_for,
             )
         )
@@ -167,67 +165,36 @@ class Publisher:
             self._relationships.mark_interaction_responded(to.uri, published.uri)
         return published
 
-    async def like(
-        self,
-        subject: StrongRef,
-        *,
-        cause_id: str | None,
-        by_owner: bool = False,
-        own_words: bool = False,
-        hold: str = "",
-    ) -> Published:
+    async def like(self, subject: StrongRef, terms: ActTerms) -> Published:
         """A like."""
-        body = LikeBody(uri=subject.uri, cid=subject.cid)
-        published = await self._submit(
-            ProposedAction(body, cause_id=cause_id, by_owner=by_owner, own_words=own_words, hold=hold)
-        )
+        published = await self._act(LikeBody(uri=subject.uri, cid=subject.cid), terms)
         if published.status == "accepted":
             self._relationships.mark_interaction_responded(subject.uri, published.uri)
         return published
 
-    async def repost(
-        self,
-        subject: StrongRef,
-        *,
-        cause_id: str | None,
-        by_owner: bool = False,
-        own_words: bool = False,
-        hold: str = "",
-    ) -> Published:
+    async def repost(self, subject: StrongRef, terms: ActTerms) -> Published:
         """A repost."""
-        body = RepostBody(uri=subject.uri, cid=subject.cid)
-        return await self._submit(
-            ProposedAction(body, cause_id=cause_id, by_owner=by_owner, own_words=own_words, hold=hold)
-        )
+        return await self._act(RepostBody(uri=subject.uri, cid=subject.cid), terms)
 
-    async def follow(
-        self,
-        body: FollowBody,
-        *,
-        cause_id: str | None,
-        by_owner: bool = False,
-        own_words: bool = False,
-        hold: str = "",
-    ) -> Published:
+    async def follow(self, body: FollowBody, terms: ActTerms) -> Published:
         """A follow."""
-        return await self._submit(
-            ProposedAction(body, cause_id=cause_id, by_owner=by_owner, own_words=own_words, hold=hold)
-        )
+        return await self._act(body, terms)
 
-    async def delete(
-        self,
-        body: DeleteBody,
-        *,
-        cause_id: str | None,
-        by_owner: bool = False,
-        own_words: bool = False,
-        hold: str = "",
-    ) -> Published:
+    async def delete(self, body: DeleteBody, terms: ActTerms) -> Published:
         """Take back a record of our own (a post, a follow)."""
         if not body.uri.startswith(f"at://{self._atproto.did}/"):
             return refused(_NOT_OWN)
+        return await self._act(body, terms)
+
+    async def _act(self, body: LikeBody | RepostBody | FollowBody | DeleteBody, terms: ActTerms) -> Published:
         return await self._submit(
-            ProposedAction(body, cause_id=cause_id, by_owner=by_owner, own_words=own_words, hold=hold)
+            ProposedAction(
+                body,
+                cause_id=terms.cause_id,
+                by_owner=terms.by_owner,
+                own_words=terms.own_words,
+                hold=terms.hold,
+            )
         )
 
     async def made_before(self, kind: IntentKind, turn: Turn) -> bool:
@@ -245,19 +212,17 @@ class Publisher:
         reason: str,
         *,
         like: StrongRef | None,
-        cause_id: str | None,
-        by_owner: bool = False,
-        hold: str = "",
+        terms: ActTerms,
         must_like: bool = False,
     ) -> Published:
-        """Leave a conversation: with a like, if one is given, then silence. Nobody is ghosted.
+        """Leave a conversation: with a like under these terms, if one is given, then silence. Nobody is ghosted.
 
         With `must_like` the conversation goes on where the post has no like of ours and may not get one; the answer is
         then `blocked`.
         """
         published = Published("accepted")
         if like:
-            published = await self.like(like, cause_id=cause_id, by_owner=by_owner, hold=hold)
+            published = await self.like(like, terms)
             if must_like and published.status == "blocked":
                 if not await self._likes(like.uri):
                     return published
@@ -283,7 +248,7 @@ class Publisher:
         analysis = self._conversations.analyze_conversation(root.uri, self._atproto.did, self._mechanics())
         if draft.cause_id == parent.uri and analysis.cause in {"replies", "depth"}:
             reason = f"auto-concluded after response: {analysis.reason}"
-            await self.conclude(root, reason, like=like, cause_id=draft.cause_id, by_owner=draft.by_owner)
+            await self.conclude(root, reason, like=like, terms=ActTerms(draft.cause_id, by_owner=draft.by_owner))
 
     async def _likes(self, uri: str) -> bool:
         return any(intent.state in ACTIVE_STATES for intent in await self._outbox.by_target("like", uri))
@@ -297,9 +262,8 @@ class Publisher:
     async def _like_instead(
         self, summary: str, draft: ProposedAction, parent: StrongRef, root: StrongRef, why: str
     ) -> Published:
-        liked = await self.conclude(
-            root, why, like=parent, cause_id=draft.cause_id, by_owner=draft.by_owner, hold=draft.hold, must_like=True
-        )
+        terms = ActTerms(draft.cause_id, by_owner=draft.by_owner, hold=draft.hold)
+        liked = await self.conclude(root, why, like=parent, terms=terms, must_like=True)
         if liked.status == "blocked":
             return replace(liked, reason=f"{why}; no like: {liked.reason}", ends=True)
         await self._journal.record(

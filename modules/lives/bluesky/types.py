@@ -126,20 +126,20 @@ class Published:
 
 
 @dataclass(frozen=True, slots=True)
-class PostOrder:
-    """Who wants a post, and under which terms it leaves.
+class ActTerms:
+    """Who wants an act, and under which terms it leaves.
 
     Attributes:
-        cause_id: what caused it: the uri of a notification, or a name such as `expression`.
+        cause_id: what caused it: the uri of a notification, or a name such as `expression`; None for nothing known.
         once: the name under which it is said only once, in whatever words; "" where the words decide.
         urgent: sent ahead of the pace.
         by_owner: the owner asked for it, in a turn that held nobody else's words.
-        own_words: the owner asked for it and did not give its words.
+        own_words: the owner asked for it, and neither gave its words nor named what it is done to.
         hold: why it must wait for the owner's yes; "" if it need not.
 
     """
 
-    cause_id: str
+    cause_id: str | None
     once: str = ""
     urgent: bool = False
     by_owner: bool = False

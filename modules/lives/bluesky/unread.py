@@ -11,7 +11,7 @@ from modules.lives.bluesky.case_reader import CaseReader
 from modules.lives.bluesky.conversations import Conversations
 from modules.lives.bluesky.perceive import NOTIFICATION_MAX_AGE_MS, OWNER_MAX_AGE_MS
 from modules.lives.bluesky.publish import Publisher
-from modules.lives.bluesky.types import Act, Disposition, Pending
+from modules.lives.bluesky.types import Act, ActTerms, Disposition, Pending
 from modules.runtime.llm.types import Importance
 from modules.services.outbox.outbox import Outbox
 from modules.services.outbox.rules.policy import full
@@ -120,7 +120,7 @@ class Unread:
         reason = f"it has waited {age / timedelta(hours=1):.0f} hours; an answer would come too late"
         if await self._outbox.responds_to(notification.author.did, item.received):
             return Disposition("dropped", f"{reason}; its author got a reply or a like since it came")
-        liked = await self._publisher.like(notification.ref, cause_id=notification.uri)
+        liked = await self._publisher.like(notification.ref, ActTerms(notification.uri))
         if liked.status == "blocked":
             return Disposition("dropped", f"{reason}; no like: {liked.reason}", liked.intent_id or None)
         return Disposition("liked", reason, liked.intent_id or None, held=liked.status == "held")

@@ -40,7 +40,7 @@ _MAKES_BRANCH: dict[IntentKind, str] = {"ref": "branch", "push": "push"}
 """The acts that make the branch of a task, by what they are called."""
 
 
-class TaskEnded(Exception):
+class TaskStopped(Exception):
     """Nothing more is to be done."""
 
     def __init__(self, result: WorkResult) -> None:
@@ -95,7 +95,7 @@ class Offering:
     peers: Callable[[], Iterable[str]]
 
     async def place(self, acts: TaskActs) -> BranchPlace:
-        """Return where the task is worked on. Raises `TaskEnded` where a pull request of somebody else is for it."""
+        """Return where the task is worked on. Raises `TaskStopped` where a pull request of somebody else is for it."""
         repository = read(await self.github.get_repository(acts.repo))
         for kind, what in _MAKES_BRANCH.items():
             row = await self.active(kind, acts.name(what))
@@ -110,7 +110,7 @@ class Offering:
             acts.task, acts.issue, acts.held.epoch, branches=branches, own=own, pulls=pulls, trusted=trusted
         )
         if choice.code == "left":
-            raise TaskEnded(Lost())
+            raise TaskStopped(Lost())
         return BranchPlace(repository, choice.branch, pull=choice.pull, is_new=choice.code == "create")
 
     async def head(self, acts: TaskActs, repository: Repository) -> str:
@@ -119,10 +119,10 @@ class Offering:
         found = await self.github.refs.get(acts.repo, base)
         if not _is_empty(found):
             return read(found).sha
-        refused: TaskEnded | None = None
+        refused: TaskStopped | None = None
         try:
             await self.done(acts, acts.first_commit(repository.description))
-        except TaskEnded as ended:
+        except TaskStopped as ended:
             # NOTE(self): somebody else may have made another first commit meanwhile.
             refused = ended
         for _ in range(_LOOKS):
@@ -153,36 +153,36 @@ class Offering:
     async def done(self, acts: TaskActs, action: ProposedAction) -> Intent:
         """Return the intent of an act once it is done; propose it where that was not done or came to nothing.
 
-        Raises `TaskEnded` where the task is not ours any more, and where it cannot be done.
+        Raises `TaskStopped` where the task is not ours any more, and where it cannot be done.
         """
         row = await self.active(action.kind, action.target)
         if row is None:
             tried = await self.outbox.by_target(action.kind, action.target)
             if len(tried) >= _TRIES or any(one.rejected for one in tried):
-                raise TaskEnded(Failed("not_sent", tried[0].error or tried[0].state))
+                raise TaskStopped(Failed("not_sent", tried[0].error or tried[0].state))
             if not await acts.held.is_ours():
-                raise TaskEnded(Lost())
+                raise TaskStopped(Lost())
             submitted = await self.outbox.submit(action)
             if not submitted.accepted:
-                raise TaskEnded(Blocked("not_allowed", submitted.reason))
+                raise TaskStopped(Blocked("not_allowed", submitted.reason))
             row = submitted.intent
         return await self.settled(row)
 
     async def settled(self, row: Intent) -> Intent:
         """Let out what is due, and return the intent once it is done.
 
-        Raises `TaskEnded` where it failed, or waits for the owner's yes: nobody keeps a task for as long as that may
+        Raises `TaskStopped` where it failed, or waits for the owner's yes: nobody keeps a task for as long as that may
         take.
         """
         while row.state != "done":
             await self.outbox.deliver_due()
             row = await self.outbox.get(row.id) or row
             if row.state == "held":
-                raise TaskEnded(Blocked("needs_owner", row.error or row.state))
+                raise TaskStopped(Blocked("needs_owner", row.error or row.state))
             if row.state in ACTIVE_STATES and row.state != "done":
                 await self.clock.sleep(_LOOK_AGAIN_S)
             elif row.state != "done":
-                raise TaskEnded(Failed("not_sent", row.error or row.state))
+                raise TaskStopped(Failed("not_sent", row.error or row.state))
         return row
 
     async def _ask_for_reviews(self, acts: TaskActs, number: int) -> None:
@@ -218,11 +218,11 @@ def build_offering(services: OfferingServices, trust: WorkspaceTrust) -> Offerin
 
 
 def read(result: ApiResult[T]) -> T:
-    """Return what was read. Raises `TaskEnded` where it could not be."""
+    """Return what was read. Raises `TaskStopped` where it could not be."""
     if isinstance(result, Err):
         if result.kind in _NOT_OF_THE_TASK:
-            raise TaskEnded(Deferred(result.error, result.retry_after))
-        raise TaskEnded(Failed("unreadable", result.error))
+            raise TaskStopped(Deferred(result.error, result.retry_after))
+        raise TaskStopped(Failed("unreadable", result.error))
     return result.data
 
 

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from adapters.git.worktree import BranchChanges, ChangedFile
+from adapters.git.worktree import BranchChanges, TreeChange
 from modules.services.coding.suites import SuiteRun
 
 MOST_FILES = 60
@@ -68,5 +68,5 @@ def _closed(facts: GateFacts) -> Iterator[Closed]:
         yield Closed("too_large", f"{len(changes.files)} files, {len(changes.added)} characters added")
 
 
-def _first(files: Iterable[ChangedFile], wrong: Callable[[ChangedFile], bool]) -> ChangedFile | None:
+def _first(files: Iterable[TreeChange], wrong: Callable[[TreeChange], bool]) -> TreeChange | None:
     return next((one for one in files if wrong(one)), None)

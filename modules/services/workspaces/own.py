@@ -43,6 +43,7 @@ class WorkspaceRequest:
     thread_uri: str = ""
     cause_id: str | None = None
     by_owner: bool = False
+    own_words: bool = False
     hold: str = ""
 
 
@@ -209,5 +210,6 @@ def _proposed(request: WorkspaceRequest, repo: Repo, template: str) -> ProposedA
         part=f"workspace:{repo.full_name.lower()}",
         cause_id=request.cause_id,
         by_owner=request.by_owner,
+        own_words=request.own_words,
         hold=request.hold,
     )

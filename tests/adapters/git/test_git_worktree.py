@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from adapters.git.client import Git
-from adapters.git.worktree import BranchChanges, ChangedFile, Worktree
+from adapters.git.worktree import BranchChanges, TreeChange, Worktree
 from tests.adapters.results import err, ok
 from tests.town.github_place import needs_git, open_github_place
 
@@ -52,10 +52,10 @@ async def test_what_changed_in_the_tree_is_committed_once_as_the_account(tmp_pat
     changes = await changed(tree, base)
     assert (changes.branch, changes.commits, changes.merges, changes.holds_base) == (BRANCH, 1, 0, True)
     assert set(changes.files) == {
-        ChangedFile("README.md", None),
-        ChangedFile("beans.py", 10),
-        ChangedFile("seed.bin", 3, is_binary=True),
-        ChangedFile("away", 11, is_link=True),
+        TreeChange("README.md", None),
+        TreeChange("beans.py", 10),
+        TreeChange("seed.bin", 3, is_binary=True),
+        TreeChange("away", 11, is_link=True),
     }
     assert "BEANS = 3" in changes.added
 

@@ -20,7 +20,7 @@ from common.text.untrusted import clean, one_line
 from modules.lives.tasks.acts import TaskActs
 from modules.lives.tasks.code.folder import TaskFolder
 from modules.lives.tasks.documents.policy import is_document_task
-from modules.lives.tasks.offering import Offering, TaskEnded, read
+from modules.lives.tasks.offering import Offering, TaskStopped, read
 from modules.lives.tasks.types import Blocked, Failed, HeldTask, TaskProblem, TaskWorker, WorkResult
 from modules.services.agent.framing import Framer
 from modules.services.agent.skills.skills import Skills
@@ -78,7 +78,7 @@ class CodeWork(TaskWorker):
         """Do what is left to do, up to the pull request."""
         try:
             return await self._do(TaskActs(task))
-        except TaskEnded as ended:
+        except TaskStopped as ended:
             return ended.result
 
     async def _do(self, acts: TaskActs) -> WorkResult:
@@ -96,7 +96,7 @@ class CodeWork(TaskWorker):
         shut = closed_gate(GateFacts(place.branch, changes, suites, self.redactor.finds))
         if shut is not None:
             problem: TaskProblem = "code_tests_failed" if shut.code == "tests_failed" else "code_unfit"
-            raise TaskEnded(Failed(problem, f"{shut.code}: {shut.detail}", about=shut.about))
+            raise TaskStopped(Failed(problem, f"{shut.code}: {shut.detail}", about=shut.about))
         await self.offering.done(acts, self._push(acts, folder, changes))
         offered = acts.pull_request(
             head=place.branch,
@@ -136,10 +136,10 @@ class CodeWork(TaskWorker):
             folder.note_begun()
             end = await self.agent.work(job, tree.tree, begun)
         except PolicyBlocked as refused:
-            raise TaskEnded(Blocked("not_allowed", str(refused))) from None
+            raise TaskStopped(Blocked("not_allowed", str(refused))) from None
         if end.code != "finished":
             detail = f"{end.code}: {end.text}"
-            raise TaskEnded(
+            raise TaskStopped(
                 Blocked(_ENDS[end.code], detail) if end.code == "blocked" else Failed(_ENDS[end.code], detail)
             )
         steps = await self.agent.store.steps(job.key, job.epoch)

@@ -9,18 +9,43 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from common.result import Err
-from modules.lives.tasks.documents.acts import DocumentActs
+from modules.lives.tasks.acts import TaskActs
 from modules.lives.tasks.documents.check import MOST_CHARS
 from modules.lives.tasks.documents.compose import DocumentRequest, DocumentWriter
 from modules.lives.tasks.documents.policy import is_document_task
-from modules.lives.tasks.offering import Offering, TaskEnded, read
+from modules.lives.tasks.offering import Offering, TaskStopped, read
 from modules.lives.tasks.types import Blocked, Failed, HeldTask, TaskWorker, WorkResult
 from modules.runtime.scheduler.attention import Attention
+from modules.services.outbox.github_bodies import ContentsBody, RefBody
+from modules.services.outbox.types import ProposedAction
 from modules.services.plans.types import Task
 
 NAME = "task-document"
 
 _MOST_FILES, _MOST_FOLDERS = 60, 3
+
+
+class DocumentActs(TaskActs):
+    """The acts for one task that asks for documents, under one claim."""
+
+    __slots__ = ()
+
+    @property
+    def files(self) -> str:
+        """The documents, as a list in Markdown."""
+        return "\n".join(f"- `{path}`" for path in self.task.files)
+
+    def branch(self, name: str, sha: str) -> ProposedAction:
+        """Return the branch `name` on the commit `sha`."""
+        ref = RefBody(**self.at(f"branch {name}"), action="create", branch=name, sha=sha, own_commit=True)
+        return self.action("branch", ref)
+
+    def document(self, path: str, text: str, *, branch: str, sha: str) -> ProposedAction:
+        """Return the document as it is to stand on the branch; `sha` is that of the one it takes the place of."""
+        contents = ContentsBody(
+            **self.at(f"{path} on {branch}", text), path=path, content=text, message=self.title, branch=branch, sha=sha
+        )
+        return self.action(f"file:{path}", contents)
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +78,7 @@ class DocumentWork(TaskWorker):
         """
         try:
             return await self._do(DocumentActs(work))
-        except TaskEnded as ended:
+        except TaskStopped as ended:
             return ended.result
 
     async def _do(self, acts: DocumentActs) -> WorkResult:
@@ -79,11 +104,11 @@ class DocumentWork(TaskWorker):
             return
         stands = await self.offering.github.contents.read(acts.repo, path, ref=branch, max_chars=MOST_CHARS)
         if isinstance(stands, Err) and stands.kind == "invalid":
-            raise TaskEnded(Blocked("document_unreadable", stands.error, about=path))
+            raise TaskStopped(Blocked("document_unreadable", stands.error, about=path))
         before = None if isinstance(stands, Err) and stands.kind == "not_found" else read(stands)
         if before is not None and before.truncated:
             detail = f"{path} has more than {MOST_CHARS:,} characters"
-            raise TaskEnded(Blocked("document_too_long", detail, about=path))
+            raise TaskStopped(Blocked("document_too_long", detail, about=path))
         text, sha = (before.text, before.sha) if before else ("", "")
         files = await self._files(acts, branch)
         found = acts.held.found
@@ -92,7 +117,7 @@ class DocumentWork(TaskWorker):
             written = await self.writer.write(request)
         if not written.text:
             lacks = (written.problem or "").lower().replace(" ", "_")
-            raise TaskEnded(Failed("document_unfit", f"{path}: {written.problem}", about=path, lacks=lacks))
+            raise TaskStopped(Failed("document_unfit", f"{path}: {written.problem}", about=path, lacks=lacks))
         await self.offering.done(acts, acts.document(path, written.text, branch=branch, sha=sha))
 
     async def _files(self, acts: DocumentActs, branch: str) -> tuple[str, ...]:

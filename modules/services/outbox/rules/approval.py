@@ -52,8 +52,8 @@ def judge(approval: Approval, act: ProposedAction | Intent, circle: TrustCircle)
         where = "said to the owner alone" if to_owner else "said in the room of its commitment"
         return Verdict(_NAME, reason="the owner asked for it" if act.by_owner else where)
     if approval == "drafts":
-        part = "did not name what it is done to" if act.body.deed else "has not seen its words"
-        why = f"the owner {part}" if unseen else "all that becomes public waits for the owner's yes"
+        seen = "the owner neither gave its words nor named what it is done to"
+        why = seen if unseen else "all that becomes public waits for the owner's yes"
         return Verdict(_NAME, "hold", why, value=approval)
     if place := repository(act):
         return _on_github(approval, act, place, circle)

@@ -9,7 +9,7 @@ from adapters.atproto.richtext import build_facets
 from adapters.atproto.types import Actor, Post
 from common.clock import iso
 from common.provenance import Provenance
-from modules.lives.bluesky.types import PostOrder
+from modules.lives.bluesky.types import ActTerms
 from modules.services.agent.tools.types import Turn
 from modules.services.moderation.moderation import TRY_AGAIN_S
 from modules.services.outbox.bodies import FollowBody, LikeBody, PostBody
@@ -196,10 +196,10 @@ async def test_its_own_posts_may_be_answered_and_quoted_as_its_account_chose(run
     choose(running_town, {"$type": "postInteractionSettingsPref", **settings})
     async with awake(home) as life:
         publisher = life.app.lives.bluesky_state.publisher
-        usual = await publisher.post("Which roof is louder, tin or slate?", PostOrder("expression"))
+        usual = await publisher.post("Which roof is louder, tin or slate?", ActTerms("expression"))
         await life.send()
         life.passes(A_DAY_S)
-        open_to_all = await publisher.post("And in the snow?", PostOrder("owner", by_owner=True), replies=None)
+        open_to_all = await publisher.post("And in the snow?", ActTerms("owner", by_owner=True), replies=None)
         await life.send()
     for published, allow in ((usual, rules), (open_to_all, None)):
         rkey = published.uri.rpartition("/")[2]

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from adapters.git.worktree import BranchChanges, ChangedFile
+from adapters.git.worktree import BranchChanges, TreeChange
 from modules.runtime.llm.types import ToolAnswer, ToolCall
 from modules.services.coding.gates import GateFacts, closed_gate
 from modules.services.coding.policy import is_stuck
@@ -22,7 +22,7 @@ CHANGES = BranchChanges(
     commits=1,
     merges=0,
     holds_base=True,
-    files=(ChangedFile("beds.py", 10),),
+    files=(TreeChange("beds.py", 10),),
     patch="+BEDS = 3",
     stat="1 file changed",
 )
@@ -83,11 +83,11 @@ SHUT: list[tuple[str, dict[str, Any], dict[str, Any]]] = [
     ("no_changes", {"files": ()}, {}),
     ("tests_failed", {}, {"tests": [SuiteRun("make test", passed=False)]}),
     ("secret", {"patch": "+hunter2"}, {}),
-    ("not_text", {"files": (ChangedFile("a.bin", 3, is_binary=True),)}, {}),
-    ("not_text", {"files": (ChangedFile("away", 3, is_link=True),)}, {}),
-    ("not_text", {"files": (ChangedFile("inner", None, is_repository=True),)}, {}),
-    ("too_large", {"files": (ChangedFile("beds.py", 600_000),)}, {}),
-    ("too_large", {"files": tuple(ChangedFile(f"{n}.py", 1) for n in range(61))}, {}),
+    ("not_text", {"files": (TreeChange("a.bin", 3, is_binary=True),)}, {}),
+    ("not_text", {"files": (TreeChange("away", 3, is_link=True),)}, {}),
+    ("not_text", {"files": (TreeChange("inner", None, is_repository=True),)}, {}),
+    ("too_large", {"files": (TreeChange("beds.py", 600_000),)}, {}),
+    ("too_large", {"files": tuple(TreeChange(f"{n}.py", 1) for n in range(61))}, {}),
 ]
 
 
