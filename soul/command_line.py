@@ -11,7 +11,7 @@ import typer
 
 from common.version import __version__
 from soul.commands import options
-from soul.commands.help import Command, Group
+from soul.commands.help import Group, ListedCommand
 from soul.commands.options import DemoMind, DraftAction, Home, Json, PromptAudience, SocialOnly, TalkAction, Who
 from soul.loading import loading
 from soul.memory_commands import remembered
@@ -56,7 +56,7 @@ def root(
         raise typer.Exit
 
 
-@app.command(cls=Command)
+@app.command(cls=ListedCommand)
 def init(*, home: Home = Path()) -> None:
     """Make a home: asks a few questions, writes .env, SOUL.md and SELF.md, never overwrites."""
     from soul.commands.init import run_init  # noqa: PLC0415 - only this command needs it
@@ -64,7 +64,7 @@ def init(*, home: Home = Path()) -> None:
     run_init(home)
 
 
-@app.command(cls=Command)
+@app.command(cls=ListedCommand)
 def doctor(
     *,
     home: Home = Path(),
@@ -81,7 +81,7 @@ def doctor(
     raise typer.Exit(0 if run_doctor(home, as_json=json) else 1)
 
 
-@app.command(cls=Command)
+@app.command(cls=ListedCommand)
 def run(
     *,
     home: Home = Path(),
@@ -100,7 +100,7 @@ def run(
     run_life(home, social_only=social_only, flush_all=flush_all, take_over=take_over)
 
 
-@app.command(cls=Command)
+@app.command(cls=ListedCommand)
 def walk(*, home: Home = Path(), social_only: SocialOnly = False) -> None:
     """Do each thing once, in order, and end."""
     from soul.commands.walk import run_walk  # noqa: PLC0415 - only this command needs it
@@ -108,7 +108,7 @@ def walk(*, home: Home = Path(), social_only: SocialOnly = False) -> None:
     raise typer.Exit(0 if run_walk(home, social_only=social_only) else 1)
 
 
-@app.command(cls=Command)
+@app.command(cls=ListedCommand)
 def status(*, home: Home = Path(), json: Json = False) -> None:
     """What the SOUL is doing now, also while it runs elsewhere."""
     from soul.commands.status import run_status  # noqa: PLC0415 - only this command needs it
@@ -116,7 +116,7 @@ def status(*, home: Home = Path(), json: Json = False) -> None:
     run_status(home, as_json=json)
 
 
-@app.command(cls=Command)
+@app.command(cls=ListedCommand)
 def pause(
     reason: Annotated[list[str] | None, typer.Argument(metavar="REASON", help="Why.")] = None,
     *,
@@ -129,7 +129,7 @@ def pause(
     run_pause(home, " ".join(reason or ()), as_json=json)
 
 
-@app.command(cls=Command)
+@app.command(cls=ListedCommand)
 def resume(*, home: Home = Path(), json: Json = False) -> None:
     """End a pause, or safe mode. Exit code 1 if something else still holds the SOUL back."""
     from soul.commands.pause import run_resume  # noqa: PLC0415 - only this command needs it
@@ -137,7 +137,7 @@ def resume(*, home: Home = Path(), json: Json = False) -> None:
     raise typer.Exit(0 if run_resume(home, as_json=json) else 1)
 
 
-@app.command(cls=Command)
+@app.command(cls=ListedCommand)
 def drafts(
     action: Annotated[DraftAction, typer.Argument(metavar="ACTION", help="What to do.")] = DraftAction.LIST,
     ids: options.DraftIds = None,
@@ -152,7 +152,7 @@ def drafts(
     run_drafts(home, action, ids or (), reason=reason, json_wanted=json)
 
 
-@app.command(cls=Command)
+@app.command(cls=ListedCommand)
 def rituals(
     *,
     limit: Annotated[int, typer.Option("--limit", min=1, max=30, help="How many runs of each.")] = 5,
@@ -165,7 +165,7 @@ def rituals(
     run_rituals(home, limit=limit, as_json=json)
 
 
-@app.command(cls=Command)
+@app.command(cls=ListedCommand)
 def mute(
     who: options.Muted = "",
     *,
@@ -179,7 +179,7 @@ def mute(
     run_mute(home, who, off=off, as_json=json)
 
 
-@app.command("bluesky-reset", cls=Command)
+@app.command("bluesky-reset", cls=ListedCommand)
 def bluesky_reset(*, home: Home = Path(), dry_run: options.DryRun = False) -> None:
     """Delete all posts of its account, once you typed yes. Exit code 1 if some could not be deleted."""
     from soul.commands.bluesky_reset import run_bluesky_reset  # noqa: PLC0415 - only this command needs it
@@ -187,7 +187,7 @@ def bluesky_reset(*, home: Home = Path(), dry_run: options.DryRun = False) -> No
     raise typer.Exit(0 if run_bluesky_reset(home, dry_run=dry_run) else 1)
 
 
-@app.command(cls=Command)
+@app.command(cls=ListedCommand)
 def know(who: Who, *, home: Home = Path(), json: Json = False) -> None:
     """What it holds of somebody, store by store; also while it runs."""
     from soul.commands.people import run_know  # noqa: PLC0415 - only this command needs it
@@ -195,7 +195,7 @@ def know(who: Who, *, home: Home = Path(), json: Json = False) -> None:
     run_know(home, who, as_json=json)
 
 
-@app.command(cls=Command)
+@app.command(cls=ListedCommand)
 def forget(
     who: Who,
     *,
@@ -209,7 +209,7 @@ def forget(
     run_forget(home, who, as_json=json, yes=yes)
 
 
-@app.command(cls=Command)
+@app.command(cls=ListedCommand)
 def talks(
     action: Annotated[TalkAction, typer.Argument(help="What to do.", metavar="ACTION")] = TalkAction.LIST,
     talk_id: Annotated[str, typer.Argument(metavar="ID", help="Which: an id, or its first characters.")] = "",
@@ -224,7 +224,7 @@ def talks(
     raise typer.Exit(0 if run_talks(home, action, talk_id, limit=limit, as_json=json) else 1)
 
 
-@app.command(cls=Command)
+@app.command(cls=ListedCommand)
 def why(
     what: Annotated[str, typer.Argument(metavar="WHAT", help="A link to a post, an at:// address, or an act's id.")],
     *,
@@ -237,7 +237,7 @@ def why(
     run_why(home, what, as_json=json)
 
 
-@app.command(cls=Command)
+@app.command(cls=ListedCommand)
 def budget(
     *,
     days: Annotated[int, typer.Option(help="How many days to look back.", min=1, max=90)] = 7,
@@ -250,7 +250,7 @@ def budget(
     run_budget(home, as_json=json, days=days)
 
 
-@app.command(cls=Command)
+@app.command(cls=ListedCommand)
 def prompt(
     *,
     audience: Annotated[
@@ -267,7 +267,7 @@ def prompt(
     run_prompt(home, audience.value, as_json=json, text=text, about=about)
 
 
-@app.command(cls=Command)
+@app.command(cls=ListedCommand)
 def reflect(*, home: Home = Path()) -> None:
     """Let the SOUL look back on what it lived through, now or when it wakes."""
     from soul.commands.reflect import run_reflect  # noqa: PLC0415 - only this command needs it
@@ -275,7 +275,7 @@ def reflect(*, home: Home = Path()) -> None:
     run_reflect(home)
 
 
-@own.command("log", cls=Command)
+@own.command("log", cls=ListedCommand)
 def self_log(*, home: Home = Path(), json: Json = False) -> None:
     """Every version that is kept, newest first."""
     from soul.commands.self_ import run_self_log  # noqa: PLC0415 - only this command needs it
@@ -283,7 +283,7 @@ def self_log(*, home: Home = Path(), json: Json = False) -> None:
     run_self_log(home, as_json=json)
 
 
-@own.command("diff", cls=Command)
+@own.command("diff", cls=ListedCommand)
 def self_diff(
     version: Annotated[str, typer.Argument(metavar="VERSION", help="Since which version; else the last one.")] = "",
     *,
@@ -295,7 +295,7 @@ def self_diff(
     run_self_diff(home, version)
 
 
-@own.command("show", cls=Command)
+@own.command("show", cls=ListedCommand)
 def self_show(
     version: Annotated[str, typer.Argument(metavar="VERSION", help="Which version.")], *, home: Home = Path()
 ) -> None:
@@ -305,7 +305,7 @@ def self_show(
     run_self_show(home, version)
 
 
-@own.command("check", cls=Command)
+@own.command("check", cls=ListedCommand)
 def self_check(*, home: Home = Path()) -> None:
     """What is read in SELF.md, and what is not understood."""
     from soul.commands.self_ import run_self_check  # noqa: PLC0415 - only this command needs it
@@ -314,7 +314,7 @@ def self_check(*, home: Home = Path()) -> None:
         raise typer.Exit(1)
 
 
-@own.command("rollback", cls=Command)
+@own.command("rollback", cls=ListedCommand)
 def self_rollback(
     version: Annotated[str, typer.Argument(metavar="VERSION", help="Which version.")], *, home: Home = Path()
 ) -> None:
@@ -324,7 +324,7 @@ def self_rollback(
     run_self_rollback(home, version)
 
 
-@own.command("held", cls=Command)
+@own.command("held", cls=ListedCommand)
 def self_held(*, home: Home = Path(), json: Json = False) -> None:
     """The change that waits for you."""
     from soul.commands.self_ import run_self_held  # noqa: PLC0415 - only this command needs it
@@ -332,7 +332,7 @@ def self_held(*, home: Home = Path(), json: Json = False) -> None:
     run_self_held(home, as_json=json)
 
 
-@own.command("approve", cls=Command)
+@own.command("approve", cls=ListedCommand)
 def self_approve(*, home: Home = Path()) -> None:
     """Let that change happen."""
     from soul.commands.self_ import run_self_decide  # noqa: PLC0415 - only this command needs it
@@ -340,7 +340,7 @@ def self_approve(*, home: Home = Path()) -> None:
     run_self_decide(home, approve=True)
 
 
-@own.command("reject", cls=Command)
+@own.command("reject", cls=ListedCommand)
 def self_reject(*, home: Home = Path()) -> None:
     """Give that change up."""
     from soul.commands.self_ import run_self_decide  # noqa: PLC0415 - only this command needs it
@@ -348,7 +348,7 @@ def self_reject(*, home: Home = Path()) -> None:
     run_self_decide(home, approve=False)
 
 
-@app.command(cls=Command)
+@app.command(cls=ListedCommand)
 def demo(
     *,
     minutes: Annotated[float, typer.Option(help="End by itself after so many minutes; 0 runs until Ctrl-C.")] = 0,
@@ -363,7 +363,7 @@ def demo(
     run_demo(minutes=minutes, speed=speed, port=port, mind=mind.value, home=home)
 
 
-@app.command(cls=Command)
+@app.command(cls=ListedCommand)
 def space(
     *,
     name: Annotated[str | None, typer.Option("--name", help="Its name; SPACE_NAME, else agent-space.")] = None,
@@ -388,7 +388,7 @@ def space(
     run_space(home, name=name, port=port, bind=bind, token=token, data=data, until_eof=until_eof)
 
 
-@app.command("help", cls=Command)
+@app.command("help", cls=ListedCommand)
 def help_(
     command: Annotated[list[str] | None, typer.Argument(metavar="COMMAND", help="Which.")] = None,
 ) -> None:

@@ -7,13 +7,13 @@ from typing import Annotated
 
 import typer
 
-from soul.commands.help import Command, Group
+from soul.commands.help import Group, ListedCommand
 from soul.commands.options import Home, Json, Kinds
 
 remembered = typer.Typer(help="What the SOUL remembers; also while it runs.", cls=Group)
 
 
-@remembered.command("list", cls=Command)
+@remembered.command("list", cls=ListedCommand)
 def memory_list(
     *,
     kind: Kinds = None,
@@ -28,7 +28,7 @@ def memory_list(
     run_memory_list(home, kinds=[one.value for one in kind or ()], since=since, limit=limit, as_json=json)
 
 
-@remembered.command("search", cls=Command)
+@remembered.command("search", cls=ListedCommand)
 def memory_search(
     words: Annotated[list[str], typer.Argument(metavar="WORDS", help="Words that stand in it.")],
     *,
@@ -43,7 +43,7 @@ def memory_search(
     run_memory_search(home, " ".join(words), kinds=[one.value for one in kind or ()], limit=limit, as_json=json)
 
 
-@remembered.command("show", cls=Command)
+@remembered.command("show", cls=ListedCommand)
 def memory_show(
     memory_id: Annotated[int, typer.Argument(metavar="ID", help="Its number.")],
     *,
@@ -56,7 +56,7 @@ def memory_show(
     run_memory_show(home, memory_id, as_json=json)
 
 
-@remembered.command("export", cls=Command)
+@remembered.command("export", cls=ListedCommand)
 def memory_export(
     file: Annotated[Path | None, typer.Argument(metavar="FILE", help="Where to; without one, the terminal.")] = None,
     *,
@@ -68,7 +68,7 @@ def memory_export(
     run_memory_export(home, file)
 
 
-@remembered.command("import", cls=Command)
+@remembered.command("import", cls=ListedCommand)
 def memory_import(
     file: Annotated[Path, typer.Argument(metavar="FILE", help="What `export` wrote; - for standard input.")],
     *,

@@ -13,7 +13,7 @@ from adapters.atproto.errors import CALL_ERRORS, to_err
 from adapters.atproto.sdk import AsyncClientBase
 from adapters.atproto.session import (
     LOGINS_PER_DAY,
-    Session,
+    AtprotoSession,
     SessionFile,
     Stored,
     is_token_expired,
@@ -54,7 +54,7 @@ class SessionKeeper:
         self._stored: Stored | None = None
 
     @property
-    def session(self) -> Session | None:
+    def session(self) -> AtprotoSession | None:
         return self._stored.session if self._stored else None
 
     @property
@@ -102,13 +102,13 @@ class SessionKeeper:
         logged_in = await self._log_in()
         return logged_in if isinstance(logged_in, Err) else Ok("logged in")
 
-    async def _refresh(self, session: Session) -> ApiResult[Session]:
+    async def _refresh(self, session: AtprotoSession) -> ApiResult[AtprotoSession]:
         answer = await self._ask("refreshSession", headers={"Authorization": f"Bearer {session.refresh_jwt}"})
         if not isinstance(answer, Err):
             self._keep(Stored(answer.data, self._logins()))
         return answer
 
-    async def _log_in(self) -> ApiResult[Session]:
+    async def _log_in(self) -> ApiResult[AtprotoSession]:
         now = self._clock.now()
         if wait := login_wait_s(self._logins(), now):
             message = f"{LOGINS_PER_DAY} logins in a day are enough; the next one is in {wait / 60:.0f} min"
@@ -123,7 +123,7 @@ class SessionKeeper:
         self._keep(Stored(self.session if isinstance(answer, Err) else answer.data, recent_logins(logins, now)))
         return answer
 
-    async def _ask(self, method: str, **request: object) -> ApiResult[Session]:
+    async def _ask(self, method: str, **request: object) -> ApiResult[AtprotoSession]:
         what = f"com.atproto.server.{method}"
         try:
             response = await self._client.invoke_procedure(what, **request)

@@ -38,7 +38,7 @@ _NOT_THERE = ("not found", "could not find", "unable to resolve handle")
 _MAX_MESSAGE_CHARS = 300
 
 
-class Unreadable(ValueError):
+class UnreadableAnswer(ValueError):
     """An answer that is no JSON; `cursor` of the next page, as far as it could be found."""
 
     def __init__(self, cursor: str) -> None:
@@ -82,7 +82,7 @@ def to_err(error: Exception, *, what: str, write: bool, now: datetime) -> Err:
     if isinstance(error, RequestErrorBase | httpx.HTTPError) and not isinstance(error, TooLarge):
         return transport_error(cause, what=what, service=SERVICE, write=write)
     told = "the answer is too large" if isinstance(error, TooLarge) else "the answer could not be read"
-    cursor = error.cursor if isinstance(error, Unreadable) else ""
+    cursor = error.cursor if isinstance(error, UnreadableAnswer) else ""
     return UnreadableErr(f"{what}: {told}", kind=unanswered(write=write), cursor=cursor)
 
 

@@ -28,7 +28,7 @@ class RawPage:
 
 
 @dataclass(frozen=True, slots=True)
-class Listing:
+class PagedListing:
     """A list of the service: how a page of it is asked for, the key under which the items stand, and ways past some."""
 
     ask: Ask
@@ -36,7 +36,7 @@ class Listing:
     detours: Detours
 
 
-async def read_page(listing: Listing, limit: int, cursor: str | None) -> ApiResult[RawPage]:
+async def read_page(listing: PagedListing, limit: int, cursor: str | None) -> ApiResult[RawPage]:
     """A page of `listing`, in one answer or in as many as it takes.
 
     An item that cannot be read is passed over where the answer tells the next cursor, or else where its moment can be
@@ -53,7 +53,9 @@ async def read_page(listing: Listing, limit: int, cursor: str | None) -> ApiResu
     return Ok(RawPage(tuple(listed), text_of(answer.data, "cursor") or None, 0, answer.data))
 
 
-async def _in_pieces(listing: Listing, limit: int, cursor: str | None, failed: UnreadableErr) -> ApiResult[RawPage]:
+async def _in_pieces(
+    listing: PagedListing, limit: int, cursor: str | None, failed: UnreadableErr
+) -> ApiResult[RawPage]:
     if limit <= 1:
         return await _behind(listing, cursor, failed)
     half = limit // 2
@@ -76,7 +78,7 @@ async def _in_pieces(listing: Listing, limit: int, cursor: str | None, failed: U
     )
 
 
-async def _behind(listing: Listing, cursor: str | None, failed: UnreadableErr) -> ApiResult[RawPage]:
+async def _behind(listing: PagedListing, cursor: str | None, failed: UnreadableErr) -> ApiResult[RawPage]:
     """A page of nothing, that ends behind the one unreadable item after `cursor`."""
     after = failed.cursor if failed.cursor != cursor else ""
     if not after:

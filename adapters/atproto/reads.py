@@ -13,7 +13,7 @@ from adapters.atproto import convert
 from adapters.atproto.convert import Json
 from adapters.atproto.convert_preferences import account_preferences
 from adapters.atproto.detour import Detours
-from adapters.atproto.paging import Listing, RawPage, read_page
+from adapters.atproto.paging import PagedListing, RawPage, read_page
 from adapters.atproto.preference_types import AccountPreferences
 from adapters.atproto.records import parse_at_uri
 from adapters.atproto.types import (
@@ -230,7 +230,7 @@ class Reader:
 
         names = (str(value) for value in params.values())
         detours = self._detours.setdefault((method, *names), Detours(self._clock))
-        return await read_page(Listing(ask, key, detours), min(max(limit, 1), _MAX_LIMIT), cursor)
+        return await read_page(PagedListing(ask, key, detours), min(max(limit, 1), _MAX_LIMIT), cursor)
 
     def rate_limit_status(self) -> RateLimitStatus:
         """The request budget as the last answer told it."""

@@ -8,7 +8,7 @@ from datetime import datetime
 from typing import Any, NamedTuple
 
 from adapters.atproto.richtext import build_facets
-from adapters.atproto.types import Card, Image, ReplyRefs, StrongRef
+from adapters.atproto.types import Card, PostImage, ReplyRefs, StrongRef
 from common.clock import iso
 from common.constants import PORTABLE_MAX_GRAPHEMES, POST_MAX_BYTES
 from common.text.graphemes import grapheme_len
@@ -58,7 +58,7 @@ def web_url(uri: str) -> str:
     return f"https://bsky.app/profile/{post.repo}/post/{post.rkey}" if post and post.collection == POST else ""
 
 
-def post_problem(text: str, images: Sequence[Image]) -> str | None:
+def post_problem(text: str, images: Sequence[PostImage]) -> str | None:
     """Why the network would refuse this post, in words that tell by how much; None if it would not."""
     try:
         size = len(text.encode())
@@ -82,7 +82,7 @@ def post_record(
     languages: Sequence[str],
     did_map: Mapping[str, str],
     reply: ReplyRefs | None = None,
-    images: Sequence[Image] = (),
+    images: Sequence[PostImage] = (),
     quote: StrongRef | None = None,
     card: Card | None = None,
 ) -> WireRecord:
@@ -139,7 +139,7 @@ def _list_rule(uri: str) -> WireRecord:
     return {"$type": _LIST_RULE, "list": uri}
 
 
-def _embed(images: Sequence[Image], quote: StrongRef | None) -> WireRecord | None:
+def _embed(images: Sequence[PostImage], quote: StrongRef | None) -> WireRecord | None:
     media = {"$type": "app.bsky.embed.images", "images": [_image(image) for image in images]} if images else None
     record = {"$type": "app.bsky.embed.record", "record": _ref(quote)} if quote else None
     if media and record:
@@ -152,7 +152,7 @@ def _card(card: Card) -> WireRecord:
     return {"$type": "app.bsky.embed.external", "external": external}
 
 
-def _image(image: Image) -> WireRecord:
+def _image(image: PostImage) -> WireRecord:
     blob = image.blob
     wire: WireRecord = {
         "alt": image.alt,

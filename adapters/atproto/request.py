@@ -13,7 +13,7 @@ from typing import Protocol
 
 import httpx
 
-from adapters.atproto.errors import Unreadable, response_headers, token_refused
+from adapters.atproto.errors import UnreadableAnswer, response_headers, token_refused
 from adapters.atproto.sdk import AsyncRequest, InvokeTimeoutError, RequestErrorBase, Response
 from adapters.web.failures import Failure
 from adapters.web.rate_limit import retry_after_s
@@ -168,6 +168,6 @@ async def _read(answer: httpx.Response, url: str) -> Response:
             read = asyncio.to_thread(parse, answer.content, most_nesting=most) if large else None
             content = await read if read else parse(answer.content, most_nesting=most)
         except ValueError as error:
-            raise Unreadable(top_level_text(answer.content, "cursor")) from error
+            raise UnreadableAnswer(top_level_text(answer.content, "cursor")) from error
     headers = {name.lower(): value for name, value in answer.headers.items()}
     return Response(success=True, status_code=answer.status_code, content=content, headers=headers)

@@ -26,7 +26,7 @@ _PRIVATE = 0o600
 
 
 @dataclass(frozen=True, slots=True)
-class Session:
+class AtprotoSession:
     """Who we are and by which tokens. `pds` is the base URL of the server that holds our data."""
 
     did: str
@@ -37,14 +37,14 @@ class Session:
 
 
 _TEXTS = TypeAdapter(dict[str, str])
-_SESSION: TypeAdapter[Session | None] = TypeAdapter(Session | None)
+_SESSION: TypeAdapter[AtprotoSession | None] = TypeAdapter(AtprotoSession | None)
 
 
 @dataclass(frozen=True, slots=True)
 class Stored:
     """What the file says: a session, if it was for this account, and epoch seconds of the last day's logins."""
 
-    session: Session | None = None
+    session: AtprotoSession | None = None
     logins: tuple[float, ...] = ()
 
 
@@ -58,7 +58,7 @@ def is_token_expired(jwt: str | None, now: datetime, margin_s: float = SESSION_E
         return True
 
 
-def session_from_answer(answer: Json, default_pds: str) -> Session | None:
+def session_from_answer(answer: Json, default_pds: str) -> AtprotoSession | None:
     """The session that createSession or refreshSession returned; None if a part is missing."""
     did, handle = text_of(answer, "did"), text_of(answer, "handle")
     access, refresh = text_of(answer, "accessJwt"), text_of(answer, "refreshJwt")
@@ -67,7 +67,7 @@ def session_from_answer(answer: Json, default_pds: str) -> Session | None:
     pds = _pds_endpoint(object_of(answer, "didDoc"))
     if pds.startswith("http://") and not default_pds.startswith("http://"):
         pds = ""  # tokens that came by https do not leave without it
-    return Session(did, handle, access, refresh, pds or default_pds)
+    return AtprotoSession(did, handle, access, refresh, pds or default_pds)
 
 
 def login_wait_s(logins: tuple[float, ...], now: datetime) -> float:

@@ -235,7 +235,7 @@ class Blob:
 
 
 @dataclass(frozen=True, slots=True)
-class Image:
+class PostImage:
     """An image to attach: the blob, its description for those who cannot see it, its size in pixels."""
 
     blob: Blob

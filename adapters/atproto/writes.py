@@ -14,7 +14,7 @@ from adapters.atproto import convert, records
 from adapters.atproto.reads import Reader
 from adapters.atproto.richtext import detect_mentions, detect_urls, parse_bsky_post_url
 from adapters.atproto.tid import TidSource
-from adapters.atproto.types import Blob, Card, Image, ReplyRefs, StrongRef
+from adapters.atproto.types import Blob, Card, PostImage, ReplyRefs, StrongRef
 from common.clock import Clock, iso
 from common.result import ApiResult, Err, Ok
 
@@ -37,7 +37,7 @@ class Writer(Reader):
         self,
         text: str,
         reply_to: ReplyRefs | None = None,
-        images: Sequence[Image] = (),
+        images: Sequence[PostImage] = (),
         *,
         card: Card | None = None,
         replies: Sequence[str] | None = None,

@@ -9,10 +9,10 @@ from typing import TypeVar
 
 from adapters.github.connection import Exchange, requester_over
 from adapters.github.errors import error_from_response, unreadable
-from adapters.github.kept_answers import Answer
+from adapters.github.kept_answers import KeptAnswer
 from adapters.github.operations import Operations
 from adapters.github.sdk import BadAttributeException, GithubException
-from adapters.github.sending import Outgoing, Sender
+from adapters.github.sending import OutgoingRequest, RequestSender
 from adapters.github.texts import PAGE, is_token
 from adapters.web.failures import Failure
 from adapters.web.spacing import Permit, RequestSpacing
@@ -29,7 +29,9 @@ logger = logging.getLogger(__name__)
 class Caller:
     """Makes calls, one at a time, in the name of `token`."""
 
-    def __init__(self, *, api_url: str, token: str, clock: Clock, spacing: RequestSpacing, sender: Sender) -> None:
+    def __init__(
+        self, *, api_url: str, token: str, clock: Clock, spacing: RequestSpacing, sender: RequestSender
+    ) -> None:
         self._api_url = api_url
         self._token = token
         self._clock = clock
@@ -64,5 +66,5 @@ class Caller:
                 logger.warning("GitHub, %s: the answer could not be read (%s)", what, type(error).__name__)
                 return unreadable(what, write=write)
 
-    async def _send(self, outgoing: Outgoing, *, permit: Permit) -> Answer:
+    async def _send(self, outgoing: OutgoingRequest, *, permit: Permit) -> KeptAnswer:
         return await self._sender.send(outgoing, permit)

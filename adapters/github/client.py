@@ -16,13 +16,13 @@ from typing import TYPE_CHECKING, Literal
 from adapters.github.checks import empty, moment_of, no_time, too_long, wrong_place
 from adapters.github.code import Contents, Refs
 from adapters.github.errors import error_from_response, unreadable
-from adapters.github.kept_answers import Answer
+from adapters.github.kept_answers import KeptAnswer
 from adapters.github.notifications import Notifications
-from adapters.github.people import Person
-from adapters.github.places import Accounts, Repositories, Search
+from adapters.github.people import GitHubPerson
+from adapters.github.places import Accounts, PlaceSearch, Repositories
 from adapters.github.pulls import PullRequests
 from adapters.github.rate_limit import RATE_LIMIT, enough_for_loops
-from adapters.github.sending import API_VERSION, USER_AGENT, Outgoing, Sender
+from adapters.github.sending import API_VERSION, USER_AGENT, OutgoingRequest, RequestSender
 from adapters.github.texts import PAGE, fit_body, fit_title, is_login, is_token
 from adapters.github.types import (
     Comment,
@@ -98,14 +98,16 @@ class GitHub:
             write_block_reason=write_block_reason,
             on_response=on_response,
         )
-        self._sender = Sender(api_url=api_url, transport=transport(), clock=clock, timeout_s=timeout_s, gate=self._gate)
+        self._sender = RequestSender(
+            api_url=api_url, transport=transport(), clock=clock, timeout_s=timeout_s, gate=self._gate
+        )
         self.pulls = PullRequests(lambda: self._caller)
         self.contents = Contents(lambda: self._caller)
         self.refs = Refs(lambda: self._caller)
         self.repositories = Repositories(lambda: self._caller)
         self.accounts = Accounts(lambda: self._caller)
         self.notifications = Notifications(lambda: self._caller)
-        self.search = Search(lambda: self._caller)
+        self.search = PlaceSearch(lambda: self._caller)
 
     @cached_property
     def _caller(self) -> Caller:
@@ -314,7 +316,7 @@ class GitHub:
             return wrong
         return await self._caller.read(what, lambda ask: ask.get_repository(repo))
 
-    async def get_user(self, login: str) -> ApiResult[Person]:
+    async def get_user(self, login: str) -> ApiResult[GitHubPerson]:
         """Who somebody is."""
         what = f"read the account {login}"
         if not is_login(login):
@@ -336,7 +338,7 @@ class GitHub:
             "User-Agent": USER_AGENT,
             "X-GitHub-Api-Version": API_VERSION,
         }
-        outgoing = Outgoing("GET", f"{self._api_url.rstrip('/')}/user", headers, None, what)
+        outgoing = OutgoingRequest("GET", f"{self._api_url.rstrip('/')}/user", headers, None, what)
         try:
             async with self._gate.spacing.permit() as permit:
                 answer = await self._sender.send(outgoing, permit)
@@ -349,7 +351,7 @@ class GitHub:
         await self._sender.aclose()
 
 
-def _rights_in(answer: Answer, what: str, token: str, now: datetime) -> ApiResult[TokenRights]:
+def _rights_in(answer: KeptAnswer, what: str, token: str, now: datetime) -> ApiResult[TokenRights]:
     try:
         told = json.loads(answer.text)
     except ValueError:

@@ -10,9 +10,9 @@ from collections.abc import Awaitable, Callable, ItemsView
 from concurrent.futures import CancelledError, Future
 from typing import Any, ClassVar, TypeVar, cast
 
-from adapters.github.kept_answers import Answer
+from adapters.github.kept_answers import KeptAnswer
 from adapters.github.sdk import Requester, Token
-from adapters.github.sending import API_VERSION, USER_AGENT, Outgoing
+from adapters.github.sending import API_VERSION, USER_AGENT, OutgoingRequest
 
 _PLAIN_PORT = 80
 _SECURE_PORT = 443
@@ -32,11 +32,11 @@ class Bearer(Token):
 class Exchange:
     """One call: PyGithub in a thread there, its requests in the event loop here. To be made in the event loop."""
 
-    def __init__(self, send: Callable[[Outgoing], Awaitable[Answer]], what: str) -> None:
+    def __init__(self, send: Callable[[OutgoingRequest], Awaitable[KeptAnswer]], what: str) -> None:
         self._send = send
         self._what = what
         self._loop = asyncio.get_running_loop()
-        self._pending: Future[Answer] | None = None
+        self._pending: Future[KeptAnswer] | None = None
         self._left = False
 
     async def run(self, work: Callable[[], T]) -> T:
@@ -49,17 +49,17 @@ class Exchange:
                 self._pending.cancel()
             raise
 
-    def carry(self, method: str, url: str, headers: dict[str, str], content: str | None) -> Answer:
+    def carry(self, method: str, url: str, headers: dict[str, str], content: str | None) -> KeptAnswer:
         """Send one request, from the thread, and wait for its answer."""
         if self._left:
             raise CancelledError
-        outgoing = Outgoing(method, url, headers, content, self._what)
+        outgoing = OutgoingRequest(method, url, headers, content, self._what)
         self._pending = asyncio.run_coroutine_threadsafe(self._forward(outgoing), self._loop)
         if self._left:
             self._pending.cancel()
         return self._pending.result()
 
-    async def _forward(self, outgoing: Outgoing) -> Answer:
+    async def _forward(self, outgoing: OutgoingRequest) -> KeptAnswer:
         return await self._send(outgoing)
 
 
@@ -123,7 +123,7 @@ class _Connection:
 class _Response:
     """What PyGithub takes for an answer."""
 
-    def __init__(self, answer: Answer) -> None:
+    def __init__(self, answer: KeptAnswer) -> None:
         self.status = answer.status
         self._answer = answer
 

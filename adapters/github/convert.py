@@ -11,7 +11,7 @@ from datetime import UTC, datetime
 from typing import Any, Literal, TypeVar
 
 from adapters.github import sdk
-from adapters.github.people import Person
+from adapters.github.people import GitHubPerson
 from adapters.github.types import Comment, Issue, IssueState, Repository
 
 C = TypeVar("C", bound=sdk.CompletableGithubObject)
@@ -78,10 +78,10 @@ def repository(found: sdk.Repository) -> Repository:
     )
 
 
-def person(found: sdk.NamedUser) -> Person:
+def person(found: sdk.NamedUser) -> GitHubPerson:
     """An account."""
     whole(found)
-    return Person(
+    return GitHubPerson(
         login=text(found.login),
         name=found.name or "",
         html_url=found.html_url or "",

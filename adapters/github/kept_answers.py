@@ -24,7 +24,7 @@ _CONDITIONS = frozenset({"if-none-match", "if-modified-since"})
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class KeptAnswer:
     """What came back; header names are in lower case."""
 
     status: int
@@ -38,14 +38,14 @@ class KeptAnswers:
     def __init__(self, *, most_answers: int = MOST_ANSWERS, most_chars: int = MOST_CHARS) -> None:
         self._most_answers = most_answers
         self._most_chars = most_chars
-        self._answers: OrderedDict[str, Answer] = OrderedDict()
+        self._answers: OrderedDict[str, KeptAnswer] = OrderedDict()
         self._chars = 0
 
-    def of(self, url: str, headers: Mapping[str, str]) -> Answer | None:
+    def of(self, url: str, headers: Mapping[str, str]) -> KeptAnswer | None:
         """Return the kept answer to a read; None where there is none, or the request has a condition of its own."""
         return None if _CONDITIONS & {name.lower() for name in headers} else self._answers.get(url)
 
-    def resolve(self, url: str, answer: Answer, kept: Answer | None) -> Answer:
+    def resolve(self, url: str, answer: KeptAnswer, kept: KeptAnswer | None) -> KeptAnswer:
         """Return what was asked for, and keep it; `kept` is the answer that `of` returned before the request left.
 
         Where that did not change, it is returned, with the headers that GitHub tells now.
@@ -53,13 +53,13 @@ class KeptAnswers:
         if answer.status == _UNCHANGED:
             if kept is None:
                 return answer
-            answer = Answer(kept.status, {**kept.headers, **answer.headers}, kept.text)
+            answer = KeptAnswer(kept.status, {**kept.headers, **answer.headers}, kept.text)
         self._forget(url)
         if answer.status == _OK and answer.headers.get("etag") and not _is_full_last_page(url, answer):
             self._keep(url, answer)
         return answer
 
-    def _keep(self, url: str, answer: Answer) -> None:
+    def _keep(self, url: str, answer: KeptAnswer) -> None:
         if len(answer.text) > self._most_chars // 8:
             return
         self._answers[url] = answer
@@ -73,7 +73,7 @@ class KeptAnswers:
             self._chars -= len(gone.text)
 
 
-def _is_full_last_page(url: str, answer: Answer) -> bool:
+def _is_full_last_page(url: str, answer: KeptAnswer) -> bool:
     if 'rel="next"' in answer.headers.get("link", ""):
         return False
     try:

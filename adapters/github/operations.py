@@ -11,7 +11,7 @@ from urllib.parse import quote
 
 from adapters.github import convert, sdk
 from adapters.github.code_operations import ContentOperations, NotificationOperations, PlaceOperations, RefOperations
-from adapters.github.people import Person
+from adapters.github.people import GitHubPerson
 from adapters.github.pull_operations import PullOperations
 from adapters.github.texts import first, repo_path
 from adapters.github.types import Comment, Issue, Repo, Repository
@@ -122,7 +122,7 @@ class Operations:
     def get_repository(self, repo: Repo) -> Repository:
         return convert.repository(self._repository(repo).complete())
 
-    def get_user(self, login: str) -> Person:
+    def get_user(self, login: str) -> GitHubPerson:
         return convert.person(sdk.NamedUser(self._requester, url=f"/users/{quote(login, safe='')}").complete())
 
     def _repository(self, repo: Repo) -> sdk.Repository:

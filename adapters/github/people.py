@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 
 @dataclass(frozen=True, slots=True)
-class Person:
+class GitHubPerson:
     """An account: `name` is what it calls itself, "" if nothing; `is_bot` by GitHub's word.
 
     `website` and `bio` are what its page shows, cut at 300 characters; "" if nothing.

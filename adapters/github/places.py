@@ -120,7 +120,7 @@ class Accounts:
         return await self._caller().write(what, lambda ask: ask.places.unfollow(login))
 
 
-class Search:
+class PlaceSearch:
     """GitHub's search: at most 30 questions a minute, in a budget of its own."""
 
     def __init__(self, caller: Callable[[], Caller]) -> None:

@@ -18,7 +18,7 @@ from dataclasses import dataclass, replace
 import httpx
 
 from adapters.github.errors import REDIRECTS, error_from_transport, message_of, moved
-from adapters.github.kept_answers import Answer, KeptAnswers
+from adapters.github.kept_answers import KeptAnswer, KeptAnswers
 from adapters.github.rate_limit import MAY_BE_HASTE, limited_for_s
 from adapters.web.failures import Failure
 from adapters.web.spacing import Permit, RequestGate
@@ -45,7 +45,7 @@ logger = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
-class Outgoing:
+class OutgoingRequest:
     """A request; `url` is absolute, `what` says in words what it is for."""
 
     method: str
@@ -59,7 +59,7 @@ class Outgoing:
         return self.method not in _READS
 
 
-class Sender:
+class RequestSender:
     """Sends to the one origin of `api_url`, each request through `gate`."""
 
     def __init__(
@@ -84,7 +84,7 @@ class Sender:
             trust_env=False,
         )
 
-    async def send(self, outgoing: Outgoing, permit: Permit) -> Answer:
+    async def send(self, outgoing: OutgoingRequest, permit: Permit) -> KeptAnswer:
         """Send it, follow redirects within the origin, and hand back the answer, whatever its status.
 
         Of a repository that has moved only where it stands now is told; nothing in it is read, and nothing is written,
@@ -111,7 +111,7 @@ class Sender:
     async def aclose(self) -> None:
         await self._client.aclose()
 
-    async def _send_or_repeat(self, outgoing: Outgoing, permit: Permit) -> Answer:
+    async def _send_or_repeat(self, outgoing: OutgoingRequest, permit: Permit) -> KeptAnswer:
         self._gate.check_budget()
         try:
             answer = await self._send_spaced(outgoing, permit)
@@ -129,7 +129,7 @@ class Sender:
         self._pause_after(again)
         return again
 
-    async def _send_spaced(self, outgoing: Outgoing, permit: Permit) -> Answer:
+    async def _send_spaced(self, outgoing: OutgoingRequest, permit: Permit) -> KeptAnswer:
         if origin_of(httpx.URL(outgoing.url)) != self._origin:
             raise Failure(Err(f"could not {outgoing.what}: GitHub points to another server", kind="invalid"))
         await self._gate.admit(permit, write=outgoing.is_write)
@@ -137,7 +137,7 @@ class Sender:
         self._gate.budget.observe(answer.headers)
         return answer
 
-    async def _exchange(self, outgoing: Outgoing) -> Answer:
+    async def _exchange(self, outgoing: OutgoingRequest) -> KeptAnswer:
         headers = {**outgoing.headers, "Accept": _ACCEPT}
         kept = None if outgoing.is_write else self._kept.of(outgoing.url, headers)
         if kept:
@@ -152,10 +152,10 @@ class Sender:
             raise Failure(error_from_transport(error, what=outgoing.what, write=outgoing.is_write)) from error
         self._gate.report(response.status_code)
         told = {name.lower(): value for name, value in response.headers.items()}
-        answer = Answer(response.status_code, told, _text_of(response))
+        answer = KeptAnswer(response.status_code, told, _text_of(response))
         return answer if outgoing.is_write else self._kept.resolve(outgoing.url, answer, kept)
 
-    def _pause_after(self, answer: Answer) -> float | None:
+    def _pause_after(self, answer: KeptAnswer) -> float | None:
         """Seconds to wait before a read is repeated; None if it needs no second try. Holds the rest if asked to."""
         if answer.status in MAY_BE_HASTE:
             wait = limited_for_s(answer.status, answer.headers, _message(answer), self._clock.now())
@@ -171,7 +171,7 @@ def _text_of(response: httpx.Response) -> str:
     return content.decode(response.charset_encoding or "utf-8", errors="replace")
 
 
-def _message(answer: Answer) -> str:
+def _message(answer: KeptAnswer) -> str:
     try:
         return message_of(json.loads(answer.text))
     except ValueError:

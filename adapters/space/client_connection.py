@@ -16,8 +16,8 @@ from websockets.exceptions import ConnectionClosed
 
 from adapters.space.connecting import CLOSE_WITHIN_S, Unreached, connect_to_room, without_secrets
 from adapters.space.member import Member, NoticeKind
-from adapters.space.member_cycle import Connect, Discover, Wait
-from adapters.space.outgoing import Chat, Delivery
+from adapters.space.member_cycle import Connect, Discover, MemberWait
+from adapters.space.outgoing import Chat, ChatDelivery
 from adapters.space.types import Event, PresenceList, Request, StateChanged, Typing
 from adapters.space.wire import Unreadable, decode_event, encode_event
 from common.clock import Clock
@@ -83,7 +83,7 @@ class ClientConnection:
         self._keepalive_s = keepalive_s
         self._connection: WebSocket | None = None
         self._flooded = False
-        self._deliveries = FIFOCache[str, asyncio.Future[Delivery]](_DELIVERIES_KEPT)
+        self._deliveries = FIFOCache[str, asyncio.Future[ChatDelivery]](_DELIVERIES_KEPT)
         self._wake = asyncio.Event()
         self._closing = asyncio.Event()
         self._stopped = asyncio.Event()
@@ -133,7 +133,7 @@ class ClientConnection:
         self._deliveries[chat.id] = asyncio.get_running_loop().create_future()
         self._wake.set()
 
-    async def delivery(self, chat_id: str) -> Delivery | None:
+    async def delivery(self, chat_id: str) -> ChatDelivery | None:
         """Waits for the outcome of a message; None for an unknown id."""
         waiting = self._deliveries.get(chat_id)
         return await asyncio.shield(waiting) if waiting else None
@@ -141,7 +141,7 @@ class ClientConnection:
     async def _run_cycle(self) -> None:
         while True:
             match self._member.step():
-                case Wait(until):
+                case MemberWait(until):
                     await self._wait_until(until)
                 case Discover():
                     await self._discover()

@@ -13,10 +13,10 @@ from datetime import datetime, timedelta
 from typing import Final, Literal
 
 from adapters.space.inbox import Inbox
-from adapters.space.member_cycle import Cycle, Step
+from adapters.space.member_cycle import MemberCycle, Step
 from adapters.space.member_name import MemberName
 from adapters.space.member_view import RoomView
-from adapters.space.outgoing import Delivery, Outgoing
+from adapters.space.outgoing import ChatDelivery, Outgoing
 from adapters.space.types import (
     ActionDone,
     Claimed,
@@ -44,7 +44,7 @@ NoticeKind = Literal["info", "warn"]
 
 
 @dataclass(frozen=True, slots=True)
-class Notice:
+class MemberNotice:
     """A line for the owner. `detail` may hold untrusted text, never a token."""
 
     kind: NoticeKind
@@ -124,7 +124,7 @@ class Member:
         self.outgoing = Outgoing()
         self.joins = 0
         self.room_id = ""
-        self._cycle = Cycle(rng=rng, interval_s=interval_s)
+        self._cycle = MemberCycle(rng=rng, interval_s=interval_s)
         self._version = version
         self._capabilities = capabilities
         self._shown: tuple[str, ...] | None = None
@@ -132,7 +132,7 @@ class Member:
         self._unechoed = 0
         self._resume = self._resume_at = ""
         self._clock = clock
-        self._notices: list[Notice] = []
+        self._notices: list[MemberNotice] = []
         self._refusal = ""
         self._told_refusal = ""
         self._told_absence = False
@@ -166,7 +166,7 @@ class Member:
         self._cycle.not_found(self._clock.monotonic())
         if not self._told_absence:
             self._told_absence = True
-            self._notices.append(Notice("info", "No agent space found", why))
+            self._notices.append(MemberNotice("info", "No agent space found", why))
 
     def opened(self) -> Joined:
         """The connection was opened; returns the join to send."""
@@ -214,7 +214,7 @@ class Member:
             self._refused(event, now)
         elif isinstance(event, ShuttingDown) and self.status == "joined":
             self._cycle.closing(now)
-            self._notices.append(Notice("info", "The agent space is closing", event.reason))
+            self._notices.append(MemberNotice("info", "The agent space is closing", event.reason))
         return event
 
     def unreadable(self, why: str) -> None:
@@ -272,19 +272,19 @@ class Member:
         elif was_active:
             self._told_refusal = ""
             lost = "it did not hear us" if self._is_unechoed else why
-            left = Notice("info", "Disconnected from agent space", lost)
-            self._notices.append(Notice("info", "Joining anew", renewing) if renewing else left)
+            left = MemberNotice("info", "Disconnected from agent space", lost)
+            self._notices.append(MemberNotice("info", "Joining anew", renewing) if renewing else left)
 
-    def settle(self) -> list[Delivery]:
+    def settle(self) -> list[ChatDelivery]:
         """Returns the outcomes of messages since the last call; the owner is told of those that were dropped."""
         deliveries = self.outgoing.settle(self._clock.monotonic())
         for delivery in deliveries:
             self._unechoed = self._unechoed + 1 if delivery.state == "unechoed" else 0
             if delivery.state == "dropped":
-                self._notices.append(Notice("warn", "A message was not said in the agent space", delivery.reason))
+                self._notices.append(MemberNotice("warn", "A message was not said in the agent space", delivery.reason))
         return deliveries
 
-    def take_notices(self) -> list[Notice]:
+    def take_notices(self) -> list[MemberNotice]:
         """Returns the lines for the owner since the last call."""
         notices, self._notices = self._notices, []
         return notices
@@ -293,7 +293,7 @@ class Member:
         if self._cycle.displaced(now):
             self._name.give_way(now)
             taken = f"somebody else is there as {self._name.own}; we take the name back when it is free"
-            self._notices.append(Notice("warn", f"Coming into the agent space as {self.name}", taken))
+            self._notices.append(MemberNotice("warn", f"Coming into the agent space as {self.name}", taken))
 
     def _able(self) -> tuple[str, ...] | None:
         able = self._capabilities()
@@ -323,13 +323,13 @@ class Member:
     def _complain(self, message: str, detail: str) -> None:
         if message not in self._told_errors:
             self._told_errors.add(message)
-            self._notices.append(Notice("warn", message, detail))
+            self._notices.append(MemberNotice("warn", message, detail))
 
     def _unwanted(self, code: int | None, why: str) -> None:
         if why != self._told_refusal:
             self._told_refusal = why
             again = "as long as it takes" if code in (CLOSE_REPLACED, CLOSE_NAME_TAKEN) else "in 5 minutes"
-            self._notices.append(Notice("warn", f"The agent space will not have us; trying again {again}", why))
+            self._notices.append(MemberNotice("warn", f"The agent space will not have us; trying again {again}", why))
 
 
 _UNWANTED = (CLOSE_REPLACED, CLOSE_INVALID_JOIN, CLOSE_NAME_TAKEN)

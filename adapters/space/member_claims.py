@@ -27,7 +27,7 @@ _KEPT = 1_000
 Key = tuple[str, str]
 
 
-class Claims:
+class MemberClaims:
     """The claims of peers and of `me`."""
 
     def __init__(self, me: MemberName, clock: Clock) -> None:

@@ -26,7 +26,7 @@ DRAIN_WITHIN_S: Final = 60.0
 
 
 @dataclass(frozen=True, slots=True)
-class Wait:
+class MemberWait:
     """Do nothing before `until`."""
 
     until: float
@@ -44,10 +44,10 @@ class Connect:
     url: str
 
 
-Step: TypeAlias = Wait | Discover | Connect
+Step: TypeAlias = MemberWait | Discover | Connect
 
 
-class Cycle:
+class MemberCycle:
     """The state of a member towards its room.
 
     Args:
@@ -75,7 +75,7 @@ class Cycle:
         if self.status != "disconnected":
             raise RuntimeError(f"a member has one connection, and it is {self.status}")
         if now < self._next_at:
-            return Wait(self._next_at)
+            return MemberWait(self._next_at)
         if not self.url:
             return Discover()
         self.status = "connecting"

@@ -11,7 +11,7 @@ from typing import Any, Final
 
 from cachetools import FIFOCache, TTLCache
 
-from adapters.space.member_claims import Claims
+from adapters.space.member_claims import MemberClaims
 from adapters.space.member_name import MemberName
 from adapters.space.types import (
     SPACE_WORKSPACE_STATE_TTL_MS,
@@ -50,7 +50,7 @@ class RoomView:
         self._reflections = FIFOCache[str, Reflected](_KEPT)
         self._states = FIFOCache[str, StateChanged](_KEPT)
         self._workspaces = TTLCache[str, WorkspaceProgress](_KEPT, _WORKSPACE_STATE_S, timer=clock.monotonic)
-        self.claims = Claims(me, clock)
+        self.claims = MemberClaims(me, clock)
 
     def apply(self, event: Event) -> None:
         """Applies an event of the room."""

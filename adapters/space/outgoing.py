@@ -34,7 +34,7 @@ class Chat:
 
 
 @dataclass(frozen=True, slots=True)
-class Delivery:
+class ChatDelivery:
     """The outcome of a message.
 
     Attributes:
@@ -64,7 +64,7 @@ class Outgoing:
         self._flying: _Waiting | None = None
         self._sent_at = float("-inf")
         self._count = 0
-        self._done: list[Delivery] = []
+        self._done: list[ChatDelivery] = []
 
     def __len__(self) -> int:
         return len(self._queue) + (self._flying is not None)
@@ -106,7 +106,7 @@ class Outgoing:
             self._flying = None
         else:
             self._queue.remove(waiting)
-        self._done.append(Delivery(waiting.chat, "echoed"))
+        self._done.append(ChatDelivery(waiting.chat, "echoed"))
 
     def refused(self, now: float) -> None:
         """The room refused the message as too soon: it is queued again, at most `MAX_REFUSALS` times."""
@@ -138,11 +138,11 @@ class Outgoing:
             self._drop(waiting, reason)
         self._queue.clear()
 
-    def settle(self, now: float) -> list[Delivery]:
+    def settle(self, now: float) -> list[ChatDelivery]:
         """Returns the outcomes since the last call."""
         self._expire(now)
         if self._flying and now >= self._sent_at + ECHO_WAIT_S:
-            self._done.append(Delivery(self._flying.chat, "unechoed"))
+            self._done.append(ChatDelivery(self._flying.chat, "unechoed"))
             self._flying = None
         done, self._done = self._done, []
         return done
@@ -154,7 +154,7 @@ class Outgoing:
             self._drop(waiting, f"it could not be said within {LIFETIME_S:.0f} s")
 
     def _drop(self, waiting: _Waiting, reason: str) -> None:
-        self._done.append(Delivery(waiting.chat, "dropped", reason))
+        self._done.append(ChatDelivery(waiting.chat, "dropped", reason))
 
     def _matching(self, content: str) -> _Waiting | None:
         tried: Iterable[_Waiting] = [self._flying] if self._flying else []

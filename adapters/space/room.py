@@ -15,7 +15,7 @@ from adapters.space.room_acts import act
 from adapters.space.room_addressing import parse_addressed
 from adapters.space.room_effects import Abort, Effect, Log, Ping
 from adapters.space.room_joins import INVALID_JOIN, REPLACED, join, remove, remove_unresponsive
-from adapters.space.room_members import Link, Member
+from adapters.space.room_members import Member, MemberLink
 from adapters.space.room_replay import Replay, dynamic_history_limit
 from adapters.space.room_state import RoomState
 from adapters.space.types import (
@@ -84,7 +84,7 @@ class Room:
     def opened(self, number: int, address: str = "") -> list[Effect]:
         """A connection from `address` was opened. `number` identifies it and is never used again."""
         now = self._state.now
-        self._state.links[number] = Link(number, now, address, self._state.addresses.acquire(address, now))
+        self._state.links[number] = MemberLink(number, now, address, self._state.addresses.acquire(address, now))
         return self._state.take_effects()
 
     def closed(self, number: int) -> list[Effect]:
@@ -169,14 +169,14 @@ class Room:
         return self._state.take_effects()
 
     @contextmanager
-    def _charging(self, link: Link) -> Iterator[None]:
+    def _charging(self, link: MemberLink) -> Iterator[None]:
         """Charges `link` for all broadcasts made inside the block."""
         state = self._state
         frames, chars = state.broadcast_frames, state.broadcast_chars
         yield
         link.allowance.charge_broadcasts(state.broadcast_frames - frames, state.broadcast_chars - chars)
 
-    def _receive(self, link: Link, raw: str | bytes) -> None:
+    def _receive(self, link: MemberLink, raw: str | bytes) -> None:
         """Handles a frame if it is within the limits of its connection and its address."""
         state, size = self._state, len(raw)
         verdict = link.allowance.check(size, state.now)
@@ -199,7 +199,7 @@ class Room:
             case "ignore":
                 pass
 
-    def _handle(self, link: Link, raw: str | bytes) -> None:
+    def _handle(self, link: MemberLink, raw: str | bytes) -> None:
         member = self._state.member_of(link)
         who = (member.name, member.id) if member is not None else ("", "")
         request = decode_request(raw, *who, self._state.at)
@@ -215,7 +215,7 @@ class Room:
         else:
             act(self._state, member, request)
 
-    def _reject(self, link: Link, member: Member | None, rejected: Rejected) -> None:
+    def _reject(self, link: MemberLink, member: Member | None, rejected: Rejected) -> None:
         if member is None and rejected.kind == "chat":
             self._state.refuse(link, "Must join before chatting")
         elif member is not None or rejected.kind in {"", "join"}:
@@ -223,7 +223,7 @@ class Room:
         if rejected.kind == "join":
             self._state.close(link, INVALID_JOIN, "Invalid join message")
 
-    def _join(self, link: Link, request: Joined) -> None:
+    def _join(self, link: MemberLink, request: Joined) -> None:
         if self._draining:
             self._state.close(link, GOING_AWAY, "Server shutting down")
         else:

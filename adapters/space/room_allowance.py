@@ -66,7 +66,7 @@ class Bucket:
 
 
 @dataclass(slots=True)
-class Share:
+class AllowanceShare:
     """A bucket of which a varying part belongs to its owner, and whose level may become negative."""
 
     most: float
@@ -92,8 +92,12 @@ class Allowance:
     spoke_at: float | None = None
     _accepted: deque[float] = field(default_factory=lambda: deque(maxlen=FLOOD_FRAMES))
     _bytes: Bucket = field(default_factory=lambda: Bucket(CONNECTION_BYTES, CONNECTION_BYTES_A_SECOND))
-    _broadcast_frames: Share = field(default_factory=lambda: Share(BROADCAST_FRAMES, BROADCAST_FRAMES_A_SECOND))
-    _broadcast_chars: Share = field(default_factory=lambda: Share(BROADCAST_CHARS, BROADCAST_CHARS_A_SECOND))
+    _broadcast_frames: AllowanceShare = field(
+        default_factory=lambda: AllowanceShare(BROADCAST_FRAMES, BROADCAST_FRAMES_A_SECOND)
+    )
+    _broadcast_chars: AllowanceShare = field(
+        default_factory=lambda: AllowanceShare(BROADCAST_CHARS, BROADCAST_CHARS_A_SECOND)
+    )
     _dropped: int = 0
     _dropped_bytes: int = 0
 

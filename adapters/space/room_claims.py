@@ -26,7 +26,7 @@ class _Held:
     told_at: float
 
 
-class Claims:
+class RoomClaims:
     """The claims by (action, target). A joined string would confuse "a:b" on "c" with "a" on "b:c"."""
 
     def __init__(self) -> None:

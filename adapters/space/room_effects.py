@@ -41,7 +41,7 @@ class Ping:
 
 
 @dataclass(frozen=True, slots=True)
-class Record:
+class RecordEffect:
     """Append an entry to the record."""
 
     entry: LogEntry
@@ -63,4 +63,4 @@ class Log:
     detail: str = ""
 
 
-Effect: TypeAlias = Deliver | Close | Abort | Ping | Record | NotifyHost | Log
+Effect: TypeAlias = Deliver | Close | Abort | Ping | RecordEffect | NotifyHost | Log

@@ -13,7 +13,7 @@ from collections.abc import Iterable
 from dataclasses import replace
 
 from adapters.space.room_effects import Abort, Log, NotifyHost, Ping
-from adapters.space.room_members import Link, Member, presence_text
+from adapters.space.room_members import Member, MemberLink, presence_text
 from adapters.space.room_replay import dynamic_history_limit
 from adapters.space.room_state import RoomState
 from adapters.space.types import Event, Joined, LogEntry
@@ -29,7 +29,7 @@ MAX_NEWCOMER_BYTES = 512 * 1024
 _REMOVED = "the host removed this name"
 
 
-def join(state: RoomState, link: Link, request: Joined, host_name: str, resume: str) -> None:
+def join(state: RoomState, link: MemberLink, request: Joined, host_name: str, resume: str) -> None:
     """Admits a connection, or refuses it with the reason. `resume` is the new token, for a member that knows tokens."""
     if wrong := _wrong_with(request.name, host_name) or _removal(state, link, request.name):
         state.refuse(link, f"Invalid join: {wrong}")
@@ -77,7 +77,7 @@ def _wrong_with(name: str, host_name: str) -> str:
     return "a word of this name mixes Latin letters with those of another script" if mixes_scripts(name) else ""
 
 
-def _removal(state: RoomState, link: Link, name: str) -> str:
+def _removal(state: RoomState, link: MemberLink, name: str) -> str:
     """Returns `_REMOVED` while this name, or one that looks like it, is closed to the connection's address, else ""."""
     return _REMOVED if (appearance(name), link.address) in state.removed else ""
 
@@ -86,7 +86,7 @@ def _is_twin(member: Member, name: str) -> bool:
     return member.name != name and appearance(member.name) == appearance(name)
 
 
-def _is_same_process(incumbent: Member, link: Link, request: Joined) -> bool:
+def _is_same_process(incumbent: Member, link: MemberLink, request: Joined) -> bool:
     if incumbent.id != request.id:
         return False
     if incumbent.resume:
@@ -94,7 +94,7 @@ def _is_same_process(incumbent: Member, link: Link, request: Joined) -> bool:
     return request.resume is None and incumbent.link.address == link.address
 
 
-def _refuse(state: RoomState, link: Link, holder: Member, request: Joined, why: str) -> None:
+def _refuse(state: RoomState, link: MemberLink, holder: Member, request: Joined, why: str) -> None:
     state.refuse(link, f"Invalid join: the name {why}")
     state.out.append(Log("warn", f"Refused: a name that {why}", f"{request.name} from {link.address}"))
     state.close(link, NAME_TAKEN, "Name taken")
@@ -103,7 +103,7 @@ def _refuse(state: RoomState, link: Link, holder: Member, request: Joined, why: 
         state.out.append(Ping(holder.link.number))
 
 
-def _supersede(state: RoomState, incumbent: Member, newcomer: Link) -> None:
+def _supersede(state: RoomState, incumbent: Member, newcomer: MemberLink) -> None:
     old = incumbent.link
     spoke_at = old.allowance.spoke_at
     state.leave(incumbent)
@@ -120,7 +120,7 @@ def _supersede(state: RoomState, incumbent: Member, newcomer: Link) -> None:
         state.close(link, REPLACED, "Replaced by new connection")
 
 
-def _welcome(state: RoomState, link: Link, request: Joined, resume: str) -> None:
+def _welcome(state: RoomState, link: MemberLink, request: Joined, resume: str) -> None:
     at = state.at
     link.standing, link.name, link.id = "joined", request.name, request.id
     link.allowance.spoke_at = max(

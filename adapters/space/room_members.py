@@ -17,7 +17,7 @@ Standing = Literal["waiting", "joined", "detached", "closing"]
 
 
 @dataclass(slots=True)
-class Link:
+class MemberLink:
     """A connection.
 
     Attributes:
@@ -65,7 +65,7 @@ class Member:
     capabilities: tuple[str, ...] | None
     joined_at: str
     last_seen: str
-    link: Link
+    link: MemberLink
     identity: IdentitySummary | None = None
     state: StateChanged | None = None
     resume: str = field(default="", repr=False)

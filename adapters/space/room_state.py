@@ -10,9 +10,9 @@ from typing import TypeAlias
 from cachetools import TTLCache
 
 from adapters.space.room_allowance import CHAT_GAP_S, Addresses
-from adapters.space.room_claims import Claims
-from adapters.space.room_effects import Close, Deliver, Effect, NotifyHost, Record
-from adapters.space.room_members import Link, Member, presence_text
+from adapters.space.room_claims import RoomClaims
+from adapters.space.room_effects import Close, Deliver, Effect, NotifyHost, RecordEffect
+from adapters.space.room_members import Member, MemberLink, presence_text
 from adapters.space.room_replay import Replay
 from adapters.space.types import (
     SPACE_WORKSPACE_STATE_TTL_MS,
@@ -78,9 +78,9 @@ class RoomState:
         self.clock = clock
         self.replay = Replay()
         self.room_id = ""
-        self.links: dict[int, Link] = {}
+        self.links: dict[int, MemberLink] = {}
         self.members: dict[str, Member] = {}
-        self.claims = Claims()
+        self.claims = RoomClaims()
         self.workspaces = Workspaces(clock)
         self.addresses = Addresses(clock)
         self.last_chats = TTLCache[str, float](_MOST_NAMES, CHAT_GAP_S, timer=clock.monotonic)
@@ -101,7 +101,7 @@ class RoomState:
         """The wall time, ISO-8601 UTC."""
         return iso_now(self.clock)
 
-    def member_of(self, link: Link) -> Member | None:
+    def member_of(self, link: MemberLink) -> Member | None:
         """The member that is joined through a connection, or None."""
         return self.members.get(link.name) if link.standing == "joined" else None
 
@@ -121,7 +121,7 @@ class RoomState:
 
     def record(self, entry: LogEntry) -> None:
         self.replay.add(entry)
-        self.out.append(Record(entry))
+        self.out.append(RecordEffect(entry))
 
     def broadcast(self, event: Left | Said | Typing | Claimed | ShuttingDown | _Kept) -> None:
         """Sends an event to all members and the host, without recording it."""
@@ -157,11 +157,11 @@ class RoomState:
             member.presence_sent = self.presence_number
         self.out.append(NotifyHost(PresenceList(tuple(member.presence() for member in self.members.values()))))
 
-    def refuse(self, link: Link, message: str) -> None:
+    def refuse(self, link: MemberLink, message: str) -> None:
         """Sends an `error` frame to one connection. `message` begins with one of `ERROR_PREFIXES`."""
         self.deliver(encode_event(Refused(message)), (link.number,))
 
-    def close(self, link: Link, code: int, reason: str) -> None:
+    def close(self, link: MemberLink, code: int, reason: str) -> None:
         """Closes a connection; its member leaves."""
         member = self.member_of(link)
         link.standing = "closing"

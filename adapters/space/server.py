@@ -26,7 +26,7 @@ from adapters.space.chatlog import ChatLog
 from adapters.space.connection_limiter import ConnectionLimiter, RepeatedWarnings, refused_origin, refused_token
 from adapters.space.hosting import LogLevel, RoomHost, SilentHost
 from adapters.space.room import Room
-from adapters.space.room_effects import Abort, Close, Deliver, Effect, Log, NotifyHost, Ping, Record
+from adapters.space.room_effects import Abort, Close, Deliver, Effect, Log, NotifyHost, Ping, RecordEffect
 from adapters.space.room_replay import Replay
 from adapters.space.server_connection import RoomSocket, ServerConnection, frame_bytes
 from adapters.space.types import HOST, Claimed, Event, Presence
@@ -256,7 +256,7 @@ class SpaceServer:
         match effect:
             case Deliver():
                 self._deliver(frame_bytes(effect.text), effect.to)
-            case Record():
+            case RecordEffect():
                 if self._log is not None:
                     self._log.append(effect.entry)
             case NotifyHost():

@@ -12,7 +12,7 @@ from fnmatch import fnmatchcase
 
 import httpx
 
-from adapters.web.connecting import Refused
+from adapters.web.connecting import RefusedConnection
 from adapters.web.failures import kind_of_status
 from adapters.web.policy import MAX_REDIRECTS, refused_redirect
 from adapters.web.transport import FOREIGN, TooLarge, origin_of
@@ -52,7 +52,7 @@ class WebClient:
                 return await self._fetch(httpx.URL(url), kinds, max_bytes, named=named)
         except TimeoutError:
             return Err(f"no whole answer within {deadline_s:g} s", kind="transient")
-        except (Refused, TooLarge, httpx.InvalidURL, httpx.DecodingError, UnicodeError) as error:
+        except (RefusedConnection, TooLarge, httpx.InvalidURL, httpx.DecodingError, UnicodeError) as error:
             return Err(str(error), kind="invalid")
         except httpx.HTTPError as error:
             return Err(f"no answer ({type(error).__name__})", kind="transient")

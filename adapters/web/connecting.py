@@ -22,7 +22,7 @@ Resolver = Callable[[str, int], Awaitable[Sequence[str]]]
 """Turns a host and a port into addresses, as text. Raises `OSError` when it cannot."""
 
 
-class Refused(httpx.UnsupportedProtocol):
+class RefusedConnection(httpx.UnsupportedProtocol):
     """The policy forbids the request; nothing was sent."""
 
 
@@ -63,7 +63,7 @@ class VettedBackend(httpcore.AsyncNetworkBackend):
     ) -> httpcore.AsyncNetworkStream:
         addresses = await self._addresses(host, port)
         if why := self._refused(addresses):
-            raise Refused(f"{host} is out of bounds: {why}")
+            raise RefusedConnection(f"{host} is out of bounds: {why}")
         addresses = addresses[:_MOST_ADDRESSES]
         share = None if timeout is None else timeout / len(addresses)
         failure: Exception = httpcore.ConnectError(f"{host} has no address")
@@ -80,7 +80,7 @@ class VettedBackend(httpcore.AsyncNetworkBackend):
         timeout: float | None = None,  # noqa: ASYNC109 - the signature is httpcore's
         socket_options: Iterable[httpcore.SOCKET_OPTION] | None = None,
     ) -> httpcore.AsyncNetworkStream:
-        raise Refused(f"{path} is a local socket")
+        raise RefusedConnection(f"{path} is a local socket")
 
     async def sleep(self, seconds: float) -> None:
         await asyncio.sleep(seconds)

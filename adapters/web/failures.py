@@ -10,11 +10,11 @@ from collections.abc import Mapping
 
 import httpx
 
-from adapters.web.connecting import Refused
+from adapters.web.connecting import RefusedConnection
 from common.result import Err, ErrKind
 
 _NEVER_SENT = (httpx.ConnectError, httpx.ConnectTimeout, httpx.PoolTimeout)
-_NO_PLACE = (Refused, httpx.UnsupportedProtocol, httpx.InvalidURL)
+_NO_PLACE = (RefusedConnection, httpx.UnsupportedProtocol, httpx.InvalidURL)
 _BY_STATUS: Mapping[int, ErrKind] = {
     401: "auth",
     403: "auth",

@@ -23,7 +23,7 @@ BLOCKED_PORTS = frozenset({
 })  # fmt: skip
 
 
-class Origin(NamedTuple):
+class WebOrigin(NamedTuple):
     """Scheme, host and port: what a browser calls the same origin."""
 
     scheme: str

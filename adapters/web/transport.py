@@ -15,8 +15,8 @@ from functools import cache, partial
 import httpcore
 import httpx
 
-from adapters.web.connecting import Refused, Resolver, VettedBackend, system_resolver
-from adapters.web.policy import DEFAULT_PORTS, Origin, refused_addresses, refused_url
+from adapters.web.connecting import RefusedConnection, Resolver, VettedBackend, system_resolver
+from adapters.web.policy import DEFAULT_PORTS, WebOrigin, refused_addresses, refused_url
 
 MAX_BYTES = 64 * 1024 * 1024
 FOREIGN = "foreign"
@@ -45,13 +45,13 @@ def trusted_certificates() -> ssl.SSLContext:
     return httpx.create_ssl_context()
 
 
-def origin_of(url: httpx.URL) -> Origin:
+def origin_of(url: httpx.URL) -> WebOrigin:
     """The origin of a URL, as the connection will use it; port 0 where none is known."""
     port = DEFAULT_PORTS.get(url.scheme, 0) if url.port is None else url.port
-    return Origin(url.scheme, url.raw_host.decode("ascii").lower(), port)
+    return WebOrigin(url.scheme, url.raw_host.decode("ascii").lower(), port)
 
 
-def _named_origin(url: str) -> Origin:
+def _named_origin(url: str) -> WebOrigin:
     try:
         return origin_of(httpx.URL(url))
     except httpx.InvalidURL as error:
@@ -96,7 +96,7 @@ class WebTransport(httpx.AsyncBaseTransport):
         url, origin = request.url, origin_of(request.url)
         named = origin in self._allow and not request.extensions.get(FOREIGN)
         if not named and (why := refused_url(*origin, userinfo=bool(url.userinfo))):
-            raise Refused(f"{origin.host} is out of bounds: {why}", request=request)
+            raise RefusedConnection(f"{origin.host} is out of bounds: {why}", request=request)
         request.headers["accept-encoding"] = "gzip"
         pool = self._named if named else self._foreign
         with _speaking_httpx(request):
@@ -185,7 +185,7 @@ def _speaking_httpx(request: httpx.Request) -> Iterator[None]:
         raise getattr(httpx, type(error).__name__)(str(error), request=request) from error
     except zlib.error as error:
         raise httpx.DecodingError("the answer is no gzip", request=request) from error
-    except Refused as error:
+    except RefusedConnection as error:
         error.request = request
         raise
 

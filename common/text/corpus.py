@@ -21,7 +21,7 @@ _POOLS_REMEMBERED = 32
 
 
 @dataclass(frozen=True, slots=True)
-class Read:
+class CorpusRead:
     """A message as it is compared: as written, its stems in order, each of them once, how many are there again."""
 
     text: str
@@ -45,7 +45,7 @@ class Pool:
     squares: tuple[float, ...]
     lengths: dict[str, float]
 
-    def length(self, text: str, message: Read) -> float:
+    def length(self, text: str, message: CorpusRead) -> float:
         known = self.lengths.get(text)
         if known is None:
             held, squares = self.held.get, self.squares
@@ -55,11 +55,11 @@ class Pool:
 
 
 @lru_cache(maxsize=_MESSAGES_REMEMBERED)
-def read(text: str, names: frozenset[str]) -> Read:
+def read(text: str, names: frozenset[str]) -> CorpusRead:
     """`text` without `names`, cut to stems."""
     stems = tokenize_with_stemming(text, names)
     kinds = frozenset(stems)
-    return Read(text, tuple(stems), kinds, len(stems) - len(kinds))
+    return CorpusRead(text, tuple(stems), kinds, len(stems) - len(kinds))
 
 
 @lru_cache(maxsize=_POOLS_REMEMBERED)

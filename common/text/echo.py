@@ -13,7 +13,7 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
 from common.constants import ECHO_JUDGE_BORDERLINE_LOW, ECHO_SHORT_STEMS, ENSEMBLE_ECHO_THRESHOLD
-from common.text.corpus import Pool, Read, pool_of, read
+from common.text.corpus import CorpusRead, Pool, pool_of, read
 from common.text.measures import lcs_dice, lcs_length
 from common.text.polarity import contradicts, swaps_roles
 from common.text.stems import plain_words, tokenize_for_comparison
@@ -135,11 +135,11 @@ def find_semantic_echo_ensemble(
     return EnsembleEchoResult(strategy != _NOTHING, score, novelty, nearest, strategy)
 
 
-def _denied(candidate: Read, peers: Sequence[str], names: frozenset[str]) -> tuple[str, ...]:
+def _denied(candidate: CorpusRead, peers: Sequence[str], names: frozenset[str]) -> tuple[str, ...]:
     return tuple(peer for peer in peers if _denies(candidate, read(peer, names)))
 
 
-def _denies(candidate: Read, other: Read) -> bool:
+def _denies(candidate: CorpusRead, other: CorpusRead) -> bool:
     """Whether `candidate` says the opposite of `other` in its words and their order, or gives its parts other roles."""
     if len(candidate.kinds & other.kinds) < _CONTRADICTED_FROM * min(len(candidate.kinds), len(other.kinds)):
         return False
@@ -150,7 +150,7 @@ def _denies(candidate: Read, other: Read) -> bool:
     )
 
 
-def _replaces(candidate: Read, other: Read) -> bool:
+def _replaces(candidate: CorpusRead, other: CorpusRead) -> bool:
     """Whether a short message puts another word in the last place, where the point is, or another figure anywhere."""
     new, gone = candidate.kinds - other.kinds, other.kinds - candidate.kinds
     last = candidate.stems[-1] in new and other.stems[-1] in gone
@@ -158,7 +158,7 @@ def _replaces(candidate: Read, other: Read) -> bool:
 
 
 def _nearest(
-    candidate: Read, peers: Sequence[str], pool: Pool, threshold: float, names: frozenset[str]
+    candidate: CorpusRead, peers: Sequence[str], pool: Pool, threshold: float, names: frozenset[str]
 ) -> tuple[float, str | None, str]:
     """The score of the first peer as near as `threshold`, else of the nearest; that peer; how the first was found.
 

@@ -17,7 +17,7 @@ _RANGE = re.compile(r"(-?[\d.]{1,30})<=x<=(-?[\d.]{1,30})")
 _LEAST = re.compile(r"x>=(-?[\d.]{1,30})")
 
 
-class Command(TyperCommand):
+class ListedCommand(TyperCommand):
     """One command."""
 
     def collect_usage_pieces(self, ctx: Context) -> list[str]:

@@ -29,7 +29,7 @@ from modules.services.agent.identity.entries import what_moved
 from modules.services.agent.identity.history import History, sha256
 from modules.services.agent.identity.keeper import SelfKeeper
 from modules.services.agent.identity.self_document import extract_from_self
-from modules.services.agent.identity.types import Change, Held, Version
+from modules.services.agent.identity.types import HeldEdit, SelfEdit, Version
 from modules.services.experiences.log import named
 from soul.commands.at_hand import at_hand
 from soul.terminal.output import Colour, write_json, write_line, write_lines
@@ -213,13 +213,13 @@ async def _with_keeper(settings: Settings, home: Home, use: Callable[[SelfKeeper
         await database.close()
 
 
-def _report(change: Change, done: str) -> None:
+def _report(change: SelfEdit, done: str) -> None:
     if change.status == "refused":
         raise SoulError(f"SELF.md was not changed: {change.reason}", remedy=_SEE_HELD)
     write_lines("; ".join([done, *what_moved(change)]))
 
 
-def _describe(held: Held, settings: Settings) -> None:
+def _describe(held: HeldEdit, settings: Settings) -> None:
     write_lines(f"Waits since {moment(held.at, settings.soul_timezone)}, because {held.why}")
     write_lines(f"Wanted because: {held.reason}{''.join(f' ({cite})' for cite in held.cites)}")
 

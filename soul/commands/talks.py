@@ -23,10 +23,10 @@ from modules.runtime.home import Home
 from modules.runtime.llm.types import Block, Image, Text, ToolAnswer, ToolCall
 from modules.services.agent.session_keys import OWNER_SESSION, is_main
 from modules.services.agent.sessions import talks
-from modules.services.agent.sessions.archive_file import Line
+from modules.services.agent.sessions.archive_file import ArchivedLine
 from modules.services.agent.sessions.archive_reading import Archives
 from modules.services.agent.sessions.rows import blocks, to_fields, words_of
-from modules.services.agent.sessions.talks import Stretch, Talk
+from modules.services.agent.sessions.talks import KeptTalk, Stretch
 from modules.services.agent.sessions.types import Session
 from modules.services.inbox import received
 from soul.commands.at_hand import at_hand
@@ -78,7 +78,7 @@ def _failure(found: Sequence[Stretch], troubles: Sequence[str]) -> SoulError | N
     return SoulError(f"{number(missing)} messages cannot be read: {troubles[0]}", remedy=remedy)
 
 
-async def _listed(home: Home, limit: int) -> tuple[list[Talk], dict[str, str]]:
+async def _listed(home: Home, limit: int) -> tuple[list[KeptTalk], dict[str, str]]:
     """The newest, and by its key what each is called."""
     database = await Database.beside(home.database)
     try:
@@ -87,7 +87,7 @@ async def _listed(home: Home, limit: int) -> tuple[list[Talk], dict[str, str]]:
         await database.close()
 
 
-def _named(connection: sqlite3.Connection, limit: int) -> tuple[list[Talk], dict[str, str]]:
+def _named(connection: sqlite3.Connection, limit: int) -> tuple[list[KeptTalk], dict[str, str]]:
     listed = talks.listed(connection, limit)
     return listed, {key: talk_name(connection, key) for key in {talk.session_key for talk in listed}}
 
@@ -130,7 +130,7 @@ async def _fetched(found: Sequence[Stretch], archives: Archives) -> tuple[list[S
     return whole, troubles
 
 
-def _list_lines(listed: Sequence[Talk], names: Mapping[str, str], settings: Settings) -> Iterator[str]:
+def _list_lines(listed: Sequence[KeptTalk], names: Mapping[str, str], settings: Settings) -> Iterator[str]:
     if not listed:
         yield "Nothing was said yet"
         return
@@ -160,7 +160,7 @@ def _show_lines(found: Sequence[Stretch], settings: Settings) -> Iterator[str]:
         before = "\n".join(talk.archive.distilled.message.splitlines()) if talk.archive else ""
 
 
-def _who(line: Line, talk: Talk) -> str:
+def _who(line: ArchivedLine, talk: KeptTalk) -> str:
     match line.role, blocks(line.message):
         case "assistant", _:
             return "SOUL"
@@ -179,7 +179,7 @@ def _told(block: Block) -> str:
             return words_of(block)
 
 
-def _facts(talk: Talk) -> dict[str, Any]:
+def _facts(talk: KeptTalk) -> dict[str, Any]:
     return {
         "session": talk.session_id,
         "key": talk.session_key,
@@ -203,7 +203,7 @@ def _whole(stretch: Stretch) -> dict[str, Any]:
     return {**_facts(stretch.talk), "said": said}
 
 
-def _moment(line: Line) -> datetime:
+def _moment(line: ArchivedLine) -> datetime:
     return datetime.fromtimestamp(line.timestamp / _SECOND_MS, UTC)
 
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from adapters.space.types import OWNS_ADDRESSED, LogEntry
 from common.clock import Clock
 from common.errors import SoulError
-from soul.room_host.roster import Claim, Roster, RosterEntry
+from soul.room_host.roster import Roster, RosterEntry, ShownClaim
 from soul.room_host.rows import Row, as_table, entry_row
 from soul.terminal.commands import Command, Commands
 from soul.terminal.text import fit, one_line
@@ -98,7 +98,7 @@ class HostCommands:
         return []
 
 
-def _what(claim: Claim, now: float) -> str:
+def _what(claim: ShownClaim, now: float) -> str:
     action, target = (one_line(text[:_TEXT_CHARS]) for text in (claim.action, claim.target))
     return f"{action}  {target}  for {claim.until - now:.0f} s more"
 

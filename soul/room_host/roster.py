@@ -45,7 +45,7 @@ class RosterEntry:
 
 
 @dataclass(frozen=True, slots=True)
-class Claim:
+class ShownClaim:
     """A member's claim on an action; it ends when the action is done, or at `until` in monotonic seconds."""
 
     name: str
@@ -59,7 +59,7 @@ class Roster:
 
     def __init__(self) -> None:
         self._entries: dict[str, RosterEntry] = {}
-        self._claims = FIFOCache[tuple[str, str], Claim](_MOST_CLAIMS)
+        self._claims = FIFOCache[tuple[str, str], ShownClaim](_MOST_CLAIMS)
 
     @property
     def entries(self) -> tuple[RosterEntry, ...]:
@@ -70,7 +70,7 @@ class Roster:
     def names(self) -> tuple[str, ...]:
         return tuple(self._entries)
 
-    def claims(self, now: float) -> tuple[Claim, ...]:
+    def claims(self, now: float) -> tuple[ShownClaim, ...]:
         """Returns the claims that have not ended."""
         return tuple(claim for claim in self._claims.values() if now < claim.until)
 
@@ -97,7 +97,7 @@ class Roster:
             case StateChanged():
                 self._change(event.name, state=event.state, detail=event.detail)
             case Claimed():
-                claim = Claim(event.name, event.action, event.target, now + SPACE_CLAIM_TTL_MS / 1000)
+                claim = ShownClaim(event.name, event.action, event.target, now + SPACE_CLAIM_TTL_MS / 1000)
                 self._claims[event.action, event.target] = claim
             case ActionDone():
                 self._claims.pop((event.action, event.target), None)

@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator
 
 import pytest
 
-from modules.services.peers.types import Claim
+from modules.services.peers.types import PeerClaim
 from tests.running_town import RunningTown
 from tests.scenarios.workspace_town import DAY_S, HOUR_S, LivingSoul, WorkspaceTown, open_workspace
 from town.github.faults import Fault
@@ -160,7 +160,7 @@ async def test_what_another_soul_closed_without_a_reason_is_opened_again(place: 
     async with place.living(place.home(SOUL_PEERS="wren.test,ash.test")) as one:
         registry = one.soul.app.services.peer_registry
         for account in (made.author, ash):
-            claim = Claim(f"{account.login}.test", place.town.account(account.login), account.login)
+            claim = PeerClaim(f"{account.login}.test", place.town.account(account.login), account.login)
             registry.link_bluesky_handle_to_github(claim, github_id=account.id)
         await one.look()
         place.network.set_state(made, ash, "closed")

@@ -8,7 +8,7 @@ import pytest
 
 from adapters.github.types import Repo
 from modules.lives.workspaces.loop import PLAN_AWARENESS
-from modules.services.peers.types import Claim
+from modules.services.peers.types import PeerClaim
 from tests.running_town import RunningSoul, RunningTown, awake, call
 from tests.scenarios.github_talk import CLOCK, SAID, Place, acts, look, minding, open_place
 from town.model.types import ChatRequest, Completion
@@ -63,7 +63,7 @@ async def test_an_issue_that_it_leaves_is_closed_unless_a_person_waits_or_a_plan
     async with awake(place.home(SOUL_PEERS="wren.test"), clock=CLOCK) as soul:
         registry = soul.app.services.peer_registry
         peer = place.network.find("wren")
-        claim = Claim("wren.test", did, "wren")
+        claim = PeerClaim("wren.test", did, "wren")
         registry.link_bluesky_handle_to_github(claim, github_id=peer.id if peer else None)
         await look_around(soul, place)
         assert (await acts(soul))[0][0] == "left"

@@ -12,7 +12,7 @@ import httpcore
 import httpx
 import pytest
 
-from adapters.web.connecting import Refused, VettedBackend, system_resolver
+from adapters.web.connecting import RefusedConnection, VettedBackend, system_resolver
 from adapters.web.policy import refused_addresses
 from adapters.web.types import Fetched
 from common.result import Err, Ok
@@ -169,14 +169,14 @@ async def test_whatever_the_system_resolver_makes_of_a_spelling_is_what_is_check
     internet: SmallInternet, host: str
 ) -> None:
     dialer = VettedBackend(internet.backend, resolve=system_resolver, refused=refused_addresses)
-    with pytest.raises((Refused, httpcore.ConnectError)):
+    with pytest.raises((RefusedConnection, httpcore.ConnectError)):
         await dialer.connect_tcp(host, internet.trap.port)
     assert untouched(internet)
 
 
 async def test_a_local_socket_is_no_way_out(internet: SmallInternet) -> None:
     dialer = VettedBackend(internet.backend, resolve=internet.names, refused=refused_addresses)
-    with pytest.raises(Refused):
+    with pytest.raises(RefusedConnection):
         await dialer.connect_unix_socket("/var/run/docker.sock")
 
 

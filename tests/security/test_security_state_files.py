@@ -19,7 +19,7 @@ import pytest
 from common.errors import SoulError
 from modules.runtime.home import Home
 from modules.services.agent.identity.history import History
-from modules.services.agent.identity.types import Held
+from modules.services.agent.identity.types import HeldEdit
 from modules.services.commitments.cooldowns import Cooldowns
 from modules.services.commitments.outcomes import RepoCooldown
 from modules.services.commitments.types import CommitmentRequest
@@ -68,7 +68,7 @@ async def live_a_while(running_town: RunningTown) -> Home:
         Cooldowns(home.memory).add([RepoCooldown("kit", "roofs", "2027-01-01T00:00:00.000Z", "busy")], now)
         life.app.lives.space.relationships.record_space_interaction(["maren"])
         with History(home).alone() as history:
-            history.hold(Held("# Rowan\n", "a thought", (), "2026-01-05T12:00:00.000Z", "a stranger was there"))
+            history.hold(HeldEdit("# Rowan\n", "a thought", (), "2026-01-05T12:00:00.000Z", "a stranger was there"))
         ended = asyncio.Event()
         ended.set()
         await life.app.run(ended)

@@ -6,35 +6,35 @@ from common.clock import iso, parse_iso
 from town.atproto import schemas
 from town.atproto.index import Edges, parent_uri, root_uri
 from town.atproto.lexicon import Boolean, Fields, Integer, Listing, Shape, Text
-from town.atproto.methods import Call, Method, require_account
+from town.atproto.methods import Method, MethodCall, require_account
 from town.atproto.values import POST, REPOST, Account, Address, Json, StoredRecord, XrpcError
 
 _FROM = "from:"
 
 
-def _get_profile(call: Call) -> Json:
+def _get_profile(call: MethodCall) -> Json:
     return call.views.profile_detailed(_actor(call).did)
 
 
-def _get_profiles(call: Call) -> Json:
+def _get_profiles(call: MethodCall) -> Json:
     found = [call.network.find(actor) for actor in call.params["actors"]]
     return {"profiles": [call.views.profile_detailed(account.did) for account in found if account]}
 
 
-def _get_preferences(call: Call) -> Json:
+def _get_preferences(call: MethodCall) -> Json:
     return {"preferences": call.network.preferences(call.did)}
 
 
-def _put_preferences(call: Call) -> None:
+def _put_preferences(call: MethodCall) -> None:
     call.network.preferences(call.did)[:] = call.body["preferences"]
 
 
-def _get_posts(call: Call) -> Json:
+def _get_posts(call: MethodCall) -> Json:
     found = [call.network.index.posts.get(_with_did(call, uri)) for uri in call.params["uris"]]
     return {"posts": [call.views.post(record) for record in found if record]}
 
 
-def _get_post_thread(call: Call) -> Json:
+def _get_post_thread(call: MethodCall) -> Json:
     uri = _with_did(call, call.params["uri"])
     record = call.network.index.posts.get(uri)
     if record is None:
@@ -42,19 +42,19 @@ def _get_post_thread(call: Call) -> Json:
     return {"thread": call.views.thread(record, call.params["depth"], call.params["parentHeight"])}
 
 
-def _get_author_feed(call: Call) -> Json:
+def _get_author_feed(call: MethodCall) -> Json:
     account = _actor(call)
     wanted = call.params["filter"]
     lines = [r for r in call.network.index.feed([account.did]) if _passes(r, wanted, account.did)]
     return _feed(call, lines)
 
 
-def _get_timeline(call: Call) -> Json:
+def _get_timeline(call: MethodCall) -> Json:
     followed = [str(follow.value["subject"]) for follow in call.network.index.follows.out_of(call.did)]
     return _feed(call, call.network.index.feed({call.did, *followed}))
 
 
-def _get_likes(call: Call) -> Json:
+def _get_likes(call: MethodCall) -> Json:
     page, cursor = _reactions(call, call.network.index.likes)
     likes = [
         {
@@ -67,12 +67,12 @@ def _get_likes(call: Call) -> Json:
     return {"likes": likes, "uri": call.params["uri"], **cursor}
 
 
-def _get_reposted_by(call: Call) -> Json:
+def _get_reposted_by(call: MethodCall) -> Json:
     page, cursor = _reactions(call, call.network.index.reposts)
     return {"repostedBy": [call.views.profile(r.at.did) for r in page], "uri": call.params["uri"], **cursor}
 
 
-def _search_posts(call: Call) -> Json:
+def _search_posts(call: MethodCall) -> Json:
     words = [word for word in call.params["q"].split(" ") if not word.startswith(_FROM)]
     names = [w.removeprefix(_FROM) for w in call.params["q"].split(" ") if w.startswith(_FROM)]
     account = call.network.find(names[0]) if names else None
@@ -86,14 +86,14 @@ def _search_posts(call: Call) -> Json:
     return {"posts": [call.views.post(post) for post in page], **cursor}
 
 
-def _get_followers(call: Call) -> Json:
+def _get_followers(call: MethodCall) -> Json:
     account = _actor(call, "Actor not found: {}")
     page, cursor = call.page(call.network.index.follows.to(account.did))
     followers = [call.views.profile(follow.at.did) for follow in page]
     return {"subject": call.views.profile(account.did), "followers": followers, **cursor}
 
 
-def _get_follows(call: Call) -> Json:
+def _get_follows(call: MethodCall) -> Json:
     account = _actor(call, "Actor not found: {}")
     page, cursor = call.page(call.network.index.follows.out_of(account.did))
     found = [call.network.find(str(follow.value["subject"])) for follow in page]
@@ -101,7 +101,7 @@ def _get_follows(call: Call) -> Json:
     return {"subject": call.views.profile(account.did), "follows": follows, **cursor}
 
 
-def _list_notifications(call: Call) -> Json:
+def _list_notifications(call: MethodCall) -> Json:
     reasons = call.params.get("reasons")
     notices = [
         notice
@@ -125,28 +125,28 @@ def _list_notifications(call: Call) -> Json:
     }
 
 
-def _get_unread_count(call: Call) -> Json:
+def _get_unread_count(call: MethodCall) -> Json:
     notices, seen = call.network.index.notices(call.did), call.network.seen(call.did)
     return {"count": sum(1 for notice in notices if seen is None or notice.record.order > seen)}
 
 
-def _update_seen(call: Call) -> None:
+def _update_seen(call: MethodCall) -> None:
     call.network.mark_seen(call.did, parse_iso(call.body["seenAt"]))
 
 
-def _mute_actor(call: Call) -> None:
+def _mute_actor(call: MethodCall) -> None:
     account = require_account(call.network, call.body["actor"], "Actor not found")
     if account.did == call.did:
         raise XrpcError(400, "InvalidRequest", "Cannot mute oneself")
     call.network.mutes(call.did).add(account.did)
 
 
-def _unmute_actor(call: Call) -> None:
+def _unmute_actor(call: MethodCall) -> None:
     account = require_account(call.network, call.body["actor"], "Actor not found")
     call.network.mutes(call.did).discard(account.did)
 
 
-def _put_activity_subscription(call: Call) -> Json:
+def _put_activity_subscription(call: MethodCall) -> Json:
     subject, wanted = call.body["subject"], call.body["activitySubscription"]
     if subject == call.did:
         raise XrpcError(400, "InvalidRequest", "Cannot subscribe to own activity")
@@ -155,22 +155,22 @@ def _put_activity_subscription(call: Call) -> Json:
     return {"subject": subject, "activitySubscription": wanted}
 
 
-def _actor(call: Call, problem: str = "Profile not found") -> Account:
+def _actor(call: MethodCall, problem: str = "Profile not found") -> Account:
     actor = call.params["actor"]
     return require_account(call.network, actor, problem.format(actor))
 
 
-def _with_did(call: Call, uri: str) -> str:
+def _with_did(call: MethodCall, uri: str) -> str:
     at = Address.parse(uri)
     account = call.network.find(at.did)
     return at._replace(did=account.did).uri if account else uri
 
 
-def _reactions(call: Call, edges: Edges) -> tuple[list[StoredRecord], Json]:
+def _reactions(call: MethodCall, edges: Edges) -> tuple[list[StoredRecord], Json]:
     return call.page(edges.to(_with_did(call, call.params["uri"])))
 
 
-def _feed(call: Call, lines: list[StoredRecord]) -> Json:
+def _feed(call: MethodCall, lines: list[StoredRecord]) -> Json:
     page, cursor = call.page(lines)
     return {"feed": [call.views.feed_line(record) for record in page], **cursor}
 

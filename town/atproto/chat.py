@@ -53,7 +53,7 @@ class ChatMessage:
 
 
 @dataclass(slots=True)
-class Member:
+class ChatMember:
     """How a conversation stands for one of the two; `read_to` is the id of the last message read."""
 
     status: Status
@@ -69,7 +69,7 @@ class Convo:
 
     id: str
     rev: str
-    members: dict[str, Member]
+    members: dict[str, ChatMember]
     messages: list[ChatMessage] = field(default_factory=list)
 
     def other(self, did: str) -> str:
@@ -95,7 +95,7 @@ class LogEvent:
     message: ChatMessage | None = None
 
 
-class Chat:
+class ChatService:
     """All conversations.
 
     Args:
@@ -161,7 +161,7 @@ class Chat:
         if refusal := self.why_not(did, other):
             raise refusal
         convo_id = self._next()
-        convo = Convo(convo_id, convo_id, {did: Member("accepted"), other: Member("request")})
+        convo = Convo(convo_id, convo_id, {did: ChatMember("accepted"), other: ChatMember("request")})
         self._convos[convo_id] = convo
         self._log("logBeginConvo", convo, *convo.members)
         return convo

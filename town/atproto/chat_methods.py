@@ -8,7 +8,7 @@ from typing import TypeVar
 from common.clock import iso
 from town.atproto.chat import ChatMessage, Convo, LogEvent
 from town.atproto.lexicon import Boolean, Fields, Integer, Listing, Shape, Text
-from town.atproto.methods import Call, Method, require_account
+from town.atproto.methods import Method, MethodCall, require_account
 from town.atproto.schemas import CHAT_MESSAGE
 from town.atproto.values import Json, XrpcError, invalid
 
@@ -20,22 +20,22 @@ _MOST_UNREAD = 100
 T = TypeVar("T")
 
 
-def _get_convo_for_members(call: Call) -> Json:
+def _get_convo_for_members(call: MethodCall) -> Json:
     return {"convo": _convo_view(call, call.network.chat.begin(call.did, _other(call)))}
 
 
-def _get_convo_availability(call: Call) -> Json:
+def _get_convo_availability(call: MethodCall) -> Json:
     other, chat = _other(call), call.network.chat
     convo = chat.between(call.did, other)
     shown = {"convo": _convo_view(call, convo)} if convo else {}
     return {"canChat": convo is not None or chat.why_not(call.did, other) is None, **shown}
 
 
-def _get_convo(call: Call) -> Json:
+def _get_convo(call: MethodCall) -> Json:
     return {"convo": _convo_view(call, _convo(call))}
 
 
-def _list_convos(call: Call) -> Json:
+def _list_convos(call: MethodCall) -> Json:
     found = call.network.chat.convos(call.did)
     if status := call.params.get("status"):
         found = [convo for convo in found if convo.members[call.did].status == status]
@@ -47,85 +47,85 @@ def _list_convos(call: Call) -> Json:
     return {"convos": [_convo_view(call, convo) for convo in page], **cursor}
 
 
-def _list_convo_requests(call: Call) -> Json:
+def _list_convo_requests(call: MethodCall) -> Json:
     found = [c for c in call.network.chat.convos(call.did) if c.members[call.did].status == "request"]
     page, cursor = _page(call, found, lambda convo: convo.rev)
     return {"requests": [{"$type": f"{_DEFS}#convoView", **_convo_view(call, convo)} for convo in page], **cursor}
 
 
-def _get_unread_counts(call: Call) -> Json:
+def _get_unread_counts(call: MethodCall) -> Json:
     unread = [c.members[call.did].status for c in call.network.chat.convos(call.did) if c.unread(call.did)]
     counts = {status: min(_MOST_UNREAD, unread.count(status)) for status in ("accepted", "request")}
     return {"unreadAcceptedConvos": counts["accepted"], "unreadRequestConvos": counts["request"]}
 
 
-def _get_messages(call: Call) -> Json:
+def _get_messages(call: MethodCall) -> Json:
     convo = _convo(call)
     page, cursor = _page(call, convo.messages[::-1], lambda message: message.id)
     profiles = [_member_view(call, did) for did in dict.fromkeys(message.sender for message in page)]
     return {"messages": [_message_view(call, convo, m) for m in page], "relatedProfiles": profiles, **cursor}
 
 
-def _send_message(call: Call) -> Json:
+def _send_message(call: MethodCall) -> Json:
     return _sent(call, call.body)
 
 
-def _send_message_batch(call: Call) -> Json:
+def _send_message_batch(call: MethodCall) -> Json:
     for item in call.body["items"]:
         call.network.chat.convo(call.did, item["convoId"])
     return {"items": [_sent(call, item) for item in call.body["items"]]}
 
 
-def _update_read(call: Call) -> Json:
+def _update_read(call: MethodCall) -> Json:
     convo = _convo(call)
     call.network.chat.read(call.did, convo, call.body.get("messageId"))
     return {"convo": _convo_view(call, convo)}
 
 
-def _update_all_read(call: Call) -> Json:
+def _update_all_read(call: MethodCall) -> Json:
     chat, status = call.network.chat, call.body.get("status")
     convos = [c for c in chat.convos(call.did) if status in (None, c.members[call.did].status)]
     return {"updatedCount": sum(chat.read(call.did, convo, None) for convo in convos if convo.unread(call.did))}
 
 
-def _accept_convo(call: Call) -> Json:
+def _accept_convo(call: MethodCall) -> Json:
     rev = call.network.chat.accept(call.did, _convo(call))
     return {"rev": rev} if rev else {}
 
 
-def _leave_convo(call: Call) -> Json:
+def _leave_convo(call: MethodCall) -> Json:
     convo = _convo(call)
     return {"convoId": convo.id, "rev": call.network.chat.leave(call.did, convo)}
 
 
-def _mute_convo(call: Call) -> Json:
+def _mute_convo(call: MethodCall) -> Json:
     convo = _convo(call)
     call.network.chat.mute(call.did, convo, muted=True)
     return {"convo": _convo_view(call, convo)}
 
 
-def _unmute_convo(call: Call) -> Json:
+def _unmute_convo(call: MethodCall) -> Json:
     convo = _convo(call)
     call.network.chat.mute(call.did, convo, muted=False)
     return {"convo": _convo_view(call, convo)}
 
 
-def _delete_message_for_self(call: Call) -> Json:
+def _delete_message_for_self(call: MethodCall) -> Json:
     convo = _convo(call)
     message = call.network.chat.delete_for_self(call.did, convo, call.body["messageId"])
     return _message_view(call, convo, message)
 
 
-def _get_log(call: Call) -> Json:
+def _get_log(call: MethodCall) -> Json:
     events, cursor = call.network.chat.log(call.did, call.params.get("cursor"))
     return {"logs": [_event_view(call, event) for event in events], "cursor": cursor}
 
 
-def _convo(call: Call) -> Convo:
+def _convo(call: MethodCall) -> Convo:
     return call.network.chat.convo(call.did, call.params.get("convoId") or call.body.get("convoId", ""))
 
 
-def _other(call: Call) -> str:
+def _other(call: MethodCall) -> str:
     """The one other member that is asked for. Raises `XrpcError`."""
     others = {*call.params["members"]} - {call.did}
     if len(others) != _MEMBERS - 1:
@@ -136,13 +136,13 @@ def _other(call: Call) -> str:
     return require_account(call.network, other, "Profile not found").did
 
 
-def _sent(call: Call, item: Json) -> Json:
+def _sent(call: MethodCall, item: Json) -> Json:
     convo, message = call.network.chat.convo(call.did, item["convoId"]), item["message"]
     extras = {key: message[key] for key in ("facets", "embed", "replyTo") if key in message}
     return _message_view(call, convo, call.network.chat.send(call.did, convo, message["text"], extras))
 
 
-def _convo_view(call: Call, convo: Convo) -> Json:
+def _convo_view(call: MethodCall, convo: Convo) -> Json:
     member = convo.members[call.did]
     last = {"lastMessage": _message_view(call, convo, convo.messages[-1])} if convo.messages else {}
     return {
@@ -157,12 +157,12 @@ def _convo_view(call: Call, convo: Convo) -> Json:
     }
 
 
-def _member_view(call: Call, did: str) -> Json:
+def _member_view(call: MethodCall, did: str) -> Json:
     kind = {"$type": "chat.bsky.actor.defs#directConvoMember"}
     return {**call.views.profile_basic(did), "chatDisabled": False, "kind": kind}
 
 
-def _message_view(call: Call, convo: Convo, message: ChatMessage, *, is_reply_shown: bool = True) -> Json:
+def _message_view(call: MethodCall, convo: Convo, message: ChatMessage, *, is_reply_shown: bool = True) -> Json:
     common = {
         "id": message.id,
         "rev": message.rev,
@@ -182,7 +182,7 @@ def _message_view(call: Call, convo: Convo, message: ChatMessage, *, is_reply_sh
     return view
 
 
-def _event_view(call: Call, event: LogEvent) -> Json:
+def _event_view(call: MethodCall, event: LogEvent) -> Json:
     view: Json = {"$type": f"{_DEFS}#{event.kind}", "rev": event.rev, "convoId": event.convo.id}
     if event.message:
         view["message"] = _message_view(call, event.convo, event.message)
@@ -191,7 +191,7 @@ def _event_view(call: Call, event: LogEvent) -> Json:
     return view
 
 
-def _page(call: Call, found: Sequence[T], key: Callable[[T], str]) -> tuple[list[T], Json]:
+def _page(call: MethodCall, found: Sequence[T], key: Callable[[T], str]) -> tuple[list[T], Json]:
     """The items after the cursor, at most `limit`; the newest stands first, so their keys fall."""
     cursor, limit = call.params.get("cursor"), call.params["limit"]
     rest = [item for item in found if not cursor or key(item) < cursor]
@@ -207,7 +207,7 @@ _SENT = Fields({**_CONVO, "message": CHAT_MESSAGE})
 
 def _method(
     name: str,
-    handler: Callable[[Call], Json],
+    handler: Callable[[MethodCall], Json],
     *,
     params: Fields | None = None,
     defaults: Mapping[str, object] | None = None,

@@ -8,7 +8,18 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
 
-from town.atproto.values import FOLLOW, LIKE, POST, REPOST, THREADGATE, Address, Json, Notice, NoticeKind, StoredRecord
+from town.atproto.values import (
+    FOLLOW,
+    LIKE,
+    POST,
+    REPOST,
+    THREADGATE,
+    Address,
+    Json,
+    NoticeKind,
+    StoredRecord,
+    TownNotice,
+)
 
 NOTIFIED_ANCESTORS = 4
 
@@ -67,7 +78,7 @@ class Index:
         self.gates: dict[str, StoredRecord] = {}
         self._replies: dict[str, dict[str, StoredRecord]] = defaultdict(dict)
         self._feeds: dict[str, dict[str, StoredRecord]] = defaultdict(dict)
-        self._notices: dict[str, list[Notice]] = defaultdict(list)
+        self._notices: dict[str, list[TownNotice]] = defaultdict(list)
 
     def add(self, record: StoredRecord) -> None:
         """Take a new record in; what is broken is stored but shown nowhere."""
@@ -135,7 +146,7 @@ class Index:
         records = (record for did in dids for record in self._feeds[did].values())
         return _newest_first(r for r in records if r.at.collection == POST or subject_of(r) in self.posts)
 
-    def notices(self, did: str) -> list[Notice]:
+    def notices(self, did: str) -> list[TownNotice]:
         """An account's notifications, newest first; those about a post that is gone are left out."""
         standing = [n for n in self._notices[did] if n.subject is None or n.subject in self.posts]
         return sorted(standing, key=lambda notice: notice.record.order, reverse=True)
@@ -154,7 +165,7 @@ class Index:
             return
         if parent := parent_uri(post):
             self._replies[parent][post.uri] = post
-        told: dict[str, Notice] = {}
+        told: dict[str, TownNotice] = {}
         for did in mentioned_dids(post.value):
             self._notify(told, did, "mention", post, None)
         if quoted := quoted_uri(post):
@@ -168,10 +179,10 @@ class Index:
             self._notify({}, Address.parse(subject).did, kind, record, subject)
 
     def _notify(
-        self, told: dict[str, Notice], did: str, kind: NoticeKind, record: StoredRecord, subject: str | None
+        self, told: dict[str, TownNotice], did: str, kind: NoticeKind, record: StoredRecord, subject: str | None
     ) -> None:
         if did != record.at.did and did not in told:
-            told[did] = Notice(did, kind, record, subject)
+            told[did] = TownNotice(did, kind, record, subject)
             self._notices[did].append(told[did])
 
 

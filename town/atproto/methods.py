@@ -12,7 +12,7 @@ from starlette.responses import Response
 from town.atproto.lexicon import Boolean, Fields, Integer, Listing, MismatchError, Shape
 from town.atproto.network import Network
 from town.atproto.values import Account, Json, StoredRecord, XrpcError, invalid
-from town.atproto.views import Views
+from town.atproto.views import AtprotoViews
 
 Access = Literal["open", "session", "main_password", "refresh", "chat"]
 """Who may call: anybody, any session, one of the account's own password, the holder of a refresh token, or a session
@@ -20,7 +20,7 @@ that may read direct messages."""
 
 
 @dataclass(frozen=True, slots=True)
-class Call:
+class MethodCall:
     """One request: its checked parameters and body, and whose session it carries (`did` is empty without one)."""
 
     network: Network
@@ -33,8 +33,8 @@ class Call:
     content_type: str = ""
 
     @property
-    def views(self) -> Views:
-        return Views(self.network, self.did or None, self.base_url)
+    def views(self) -> AtprotoViews:
+        return AtprotoViews(self.network, self.did or None, self.base_url)
 
     def page(self, records: list[StoredRecord]) -> tuple[list[StoredRecord], Json]:
         """The records after the cursor, at most `limit`, and the cursor of the next page if there is one."""
@@ -46,7 +46,7 @@ class Call:
         return rest[:limit], {"cursor": "{}__{}".format(*_order(rest[limit - 1]))}
 
 
-Handler = Callable[[Call], Json | Response | None]
+Handler = Callable[[MethodCall], Json | Response | None]
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,12 +17,12 @@ from adapters.atproto.tid import TidSource
 from adapters.atproto.types import Actor, Post, ThreadNode
 from common.clock import Clock, iso, parse_iso
 from town.atproto import pages
-from town.atproto.chat import DECLARATION, Chat, policy_in
+from town.atproto.chat import DECLARATION, ChatService, policy_in
 from town.atproto.cids import blob_cid, record_cid
 from town.atproto.index import Index, parent_uri, root_uri
 from town.atproto.lexicon import fits
 from town.atproto.schemas import check_record, typed_record
-from town.atproto.sessions import Sessions
+from town.atproto.sessions import TownSessions
 from town.atproto.values import (
     BLOCK,
     NOTIFICATION_DECLARATION,
@@ -44,7 +44,7 @@ Listener = Callable[[Event], None]
 
 
 @dataclass(frozen=True, slots=True)
-class Written:
+class WrittenRecord:
     """The outcome of a write: what stands now, and whether its shape is known to be right."""
 
     record: StoredRecord
@@ -79,7 +79,7 @@ class Network:
         self.clock = clock
         self.index = Index()
         self.handle_domains = handle_domains
-        self.sessions = Sessions(
+        self.sessions = TownSessions(
             clock,
             service_did=SERVICE_DID,
             secret=jwt_secret,
@@ -91,7 +91,7 @@ class Network:
         self._listeners: list[Listener] = []
         self._seq = 0
         self._tids = TidSource()
-        self.chat = Chat(
+        self.chat = ChatService(
             clock,
             self.next_tid,
             policy_of=lambda did: policy_in(self._value(did, DECLARATION, "self")),
@@ -191,7 +191,7 @@ class Network:
 
     def create(
         self, did: str, collection: str, record: Json, *, rkey: str | None = None, validate: bool | None = None
-    ) -> Written:
+    ) -> WrittenRecord:
         """A new record under a fresh key, or under `rkey` if that is free. Raises `XrpcError`."""
         key = rkey or self.next_tid()
         self.check(did, collection, key, record, validate=validate)
@@ -231,7 +231,7 @@ class Network:
         if size != len(blob.content):
             raise XrpcError(400, "InvalidSize", differs.format("Size", len(blob.content), size))
 
-    def put(self, did: str, collection: str, rkey: str, record: Json, *, validate: bool | None = None) -> Written:
+    def put(self, did: str, collection: str, rkey: str, record: Json, *, validate: bool | None = None) -> WrittenRecord:
         """A record under this key, new or changed; the same content again changes nothing. Raises `XrpcError`."""
         record, validation = self.check(did, collection, rkey, record, validate=validate)
         try:
@@ -241,7 +241,7 @@ class Network:
         home = self._homes[did].records[collection]
         old = home.get(rkey)
         if old and old.cid == cid:
-            return Written(old, validation)
+            return WrittenRecord(old, validation)
         now = _whole_ms(self.clock.now())
         self._seq += 1
         new = StoredRecord(Address(did, collection, rkey), cid, record, now, _sort_time(record, now), self._seq)
@@ -252,7 +252,7 @@ class Network:
         if collection == POST and not old:
             self._tell_subscribers(new)
         self._tell(Event("updated" if old else "created", did, new.uri, collection, cid))
-        return Written(new, validation)
+        return WrittenRecord(new, validation)
 
     def delete(self, did: str, collection: str, rkey: str) -> bool:
         """Whether there was something to delete."""

@@ -7,8 +7,8 @@ from starlette.responses import Response
 from town.atproto import schemas
 from town.atproto.cids import record_cid
 from town.atproto.lexicon import Boolean, Fields, Integer, Shape, Text
-from town.atproto.methods import Call, Method, require_account
-from town.atproto.network import Written
+from town.atproto.methods import Method, MethodCall, require_account
+from town.atproto.network import WrittenRecord
 from town.atproto.schemas import MAX_WRITES
 from town.atproto.server_methods import did_document
 from town.atproto.values import Json, StoredBlob, StoredRecord, XrpcError, internal, invalid
@@ -17,7 +17,7 @@ _CREATE, _UPDATE, _DELETE = (f"com.atproto.repo.applyWrites#{kind}" for kind in 
 _POINTS = {_CREATE: 3, _UPDATE: 2, _DELETE: 1}
 
 
-def _create_record(call: Call) -> Json:
+def _create_record(call: MethodCall) -> Json:
     did, body = _own_repo(call), call.body
     written = call.network.create(
         did, body["collection"], body["record"], rkey=body.get("rkey"), validate=body.get("validate")
@@ -25,7 +25,7 @@ def _create_record(call: Call) -> Json:
     return _written(written)
 
 
-def _put_record(call: Call) -> Json:
+def _put_record(call: MethodCall) -> Json:
     did, body = _own_repo(call), call.body
     collection, rkey, validate = body["collection"], body["rkey"], body.get("validate")
     record, _ = call.network.check(did, collection, rkey, body["record"], validate=validate)
@@ -36,12 +36,12 @@ def _put_record(call: Call) -> Json:
     return _written(call.network.put(did, collection, rkey, record, validate=validate))
 
 
-def _delete_record(call: Call) -> Json:
+def _delete_record(call: MethodCall) -> Json:
     call.network.delete(_own_repo(call), call.body["collection"], call.body["rkey"])
     return {}
 
 
-def _apply_writes(call: Call) -> Json:
+def _apply_writes(call: MethodCall) -> Json:
     did, writes = _own_repo(call), call.body["writes"]
     if len(writes) > MAX_WRITES:
         raise invalid(f"Too many writes. Max: {MAX_WRITES}")
@@ -50,7 +50,7 @@ def _apply_writes(call: Call) -> Json:
     return {"results": [_apply(call, did, write) for write in keyed]}
 
 
-def _check_writes(call: Call, did: str, writes: list[Json]) -> None:
+def _check_writes(call: MethodCall, did: str, writes: list[Json]) -> None:
     """All or nothing: whatever would fail fails before the first write. Raises `XrpcError`."""
     standing: dict[tuple[str, str], bool] = {}
     validate = call.body.get("validate")
@@ -65,7 +65,7 @@ def _check_writes(call: Call, did: str, writes: list[Json]) -> None:
         standing[collection, rkey] = write["$type"] != _DELETE
 
 
-def _apply(call: Call, did: str, write: Json) -> Json:
+def _apply(call: MethodCall, did: str, write: Json) -> Json:
     kind, collection, rkey = write["$type"], write["collection"], write["rkey"]
     if kind == _DELETE:
         call.network.delete(did, collection, rkey)
@@ -74,7 +74,7 @@ def _apply(call: Call, did: str, write: Json) -> Json:
     return {"$type": f"{kind}Result", **_written(written)}
 
 
-def _get_record(call: Call) -> Json:
+def _get_record(call: MethodCall) -> Json:
     params = call.params
     account = require_account(call.network, params["repo"], f"Could not find repo: {params['repo']}")
     record = call.network.record(account.did, params["collection"], params["rkey"])
@@ -84,7 +84,7 @@ def _get_record(call: Call) -> Json:
     return _record(record)
 
 
-def _list_records(call: Call) -> Json:
+def _list_records(call: MethodCall) -> Json:
     params = call.params
     account = require_account(call.network, params["repo"], f"Could not find repo: {params['repo']}")
     records = call.network.records(account.did, params["collection"])
@@ -96,7 +96,7 @@ def _list_records(call: Call) -> Json:
     return {"records": [_record(record) for record in page], **({"cursor": page[-1].at.rkey} if page else {})}
 
 
-def _describe_repo(call: Call) -> Json:
+def _describe_repo(call: MethodCall) -> Json:
     account = call.network.find(call.params["repo"])
     if account is None:
         raise XrpcError(400, "RepoNotFound", f"Could not find repo for DID: {call.params['repo']}")
@@ -109,14 +109,14 @@ def _describe_repo(call: Call) -> Json:
     }
 
 
-def _upload_blob(call: Call) -> Json:
+def _upload_blob(call: MethodCall) -> Json:
     mime = _sniff(call.content) or call.content_type.partition(";")[0].strip()
     blob = call.network.upload(call.did, mime, call.content)
     ref = {"$link": blob.cid}
     return {"blob": {"$type": "blob", "ref": ref, "mimeType": blob.mime_type, "size": len(blob.content)}}
 
 
-def _get_blob(call: Call) -> Response:
+def _get_blob(call: MethodCall) -> Response:
     did = call.params["did"]
     if call.network.find(did) is None:
         raise XrpcError(400, "RepoNotFound", f"Could not find repo for DID: {did}")
@@ -132,7 +132,7 @@ def blob_response(blob: StoredBlob) -> Response:
     return Response(blob.content, media_type=blob.mime_type, headers=guard)
 
 
-def _own_repo(call: Call) -> str:
+def _own_repo(call: MethodCall) -> str:
     account = call.network.find(call.body["repo"])
     if account is None:
         raise XrpcError(403, "AccountNotFound", "Account not found")
@@ -141,7 +141,7 @@ def _own_repo(call: Call) -> str:
     return account.did
 
 
-def _written(written: Written) -> Json:
+def _written(written: WrittenRecord) -> Json:
     status = {"validationStatus": written.validation} if written.validation else {}
     return {"uri": written.record.uri, "cid": written.record.cid, **status}
 

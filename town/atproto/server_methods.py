@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from town.atproto import schemas
 from town.atproto.lexicon import Fields, Text
-from town.atproto.methods import Call, Method
+from town.atproto.methods import Method, MethodCall
 from town.atproto.network import SERVICE_DID
 from town.atproto.schemas import MAX_BLOB_BYTES
 from town.atproto.sessions import Tokens, wrong_login
@@ -24,7 +24,7 @@ def did_document(account: Account, base_url: str) -> Json:
     }
 
 
-def _describe_server(call: Call) -> Json:
+def _describe_server(call: MethodCall) -> Json:
     return {
         "did": SERVICE_DID,
         "availableUserDomains": list(call.network.handle_domains),
@@ -35,7 +35,7 @@ def _describe_server(call: Call) -> Json:
     }
 
 
-def _create_account(call: Call) -> Json:
+def _create_account(call: MethodCall) -> Json:
     handle, email = call.body["handle"].lower(), call.body.get("email", "")
     domain = next((d for d in call.network.handle_domains if handle.endswith(d)), None)
     if not email:
@@ -52,48 +52,48 @@ def _create_account(call: Call) -> Json:
     return _session(call, account, call.network.sessions.login(account, password))
 
 
-def _create_session(call: Call) -> Json:
+def _create_session(call: MethodCall) -> Json:
     account = call.network.find(call.body["identifier"])
     if account is None:
         raise wrong_login()
     return _session(call, account, call.network.sessions.login(account, call.body["password"]))
 
 
-def _refresh_session(call: Call) -> Json:
+def _refresh_session(call: MethodCall) -> Json:
     did, tokens = call.network.sessions.refresh(call.token)
     return _session(call, _account(call, did), tokens)
 
 
-def _get_session(call: Call) -> Json:
+def _get_session(call: MethodCall) -> Json:
     return _session(call, _account(call, call.did), None)
 
 
-def _delete_session(call: Call) -> None:
+def _delete_session(call: MethodCall) -> None:
     call.network.sessions.close(call.token)
 
 
-def _create_app_password(call: Call) -> Json:
+def _create_app_password(call: MethodCall) -> Json:
     return call.network.sessions.create_app_password(
         call.did, call.body["name"], is_privileged=call.body.get("privileged", False)
     )
 
 
-def _list_app_passwords(call: Call) -> Json:
+def _list_app_passwords(call: MethodCall) -> Json:
     return {"passwords": call.network.sessions.app_passwords(call.did)}
 
 
-def _revoke_app_password(call: Call) -> None:
+def _revoke_app_password(call: MethodCall) -> None:
     call.network.sessions.revoke_app_password(call.did, call.body["name"])
 
 
-def _resolve_handle(call: Call) -> Json:
+def _resolve_handle(call: MethodCall) -> Json:
     account = call.network.find(call.params["handle"])
     if account is None:
         raise XrpcError(400, "HandleNotFound", "Unable to resolve handle")
     return {"did": account.did}
 
 
-def _session(call: Call, account: Account, tokens: Tokens | None) -> Json:
+def _session(call: MethodCall, account: Account, tokens: Tokens | None) -> Json:
     jwts = {"accessJwt": tokens.access, "refreshJwt": tokens.refresh} if tokens else {}
     return {
         **jwts,
@@ -107,7 +107,7 @@ def _session(call: Call, account: Account, tokens: Tokens | None) -> Json:
     }
 
 
-def _account(call: Call, did: str) -> Account:
+def _account(call: MethodCall, did: str) -> Account:
     account = call.network.find(did)
     if account is None:
         raise XrpcError(400, "InvalidToken", "Token could not be verified")

@@ -15,7 +15,7 @@ from town.atproto.chat_methods import CHAT_METHODS
 from town.atproto.faults import Fault, Faults
 from town.atproto.lexicon import MismatchError, check_data_model
 from town.atproto.limits import Charge, Limits, Meter, Standing
-from town.atproto.methods import Call, Method
+from town.atproto.methods import Method, MethodCall
 from town.atproto.network import Network
 from town.atproto.repo_methods import REPO_METHODS, blob_response
 from town.atproto.schemas import MAX_BLOB_BYTES
@@ -97,13 +97,13 @@ class _Service:
         answer.headers.update(standing.headers(self._network.clock.now().timestamp()))
         return answer
 
-    def _call(self, method: Method, request: Request, content: bytes) -> Call:
+    def _call(self, method: Method, request: Request, content: bytes) -> MethodCall:
         params = method.read_params(request.query_params)
         did, token = self._who(method, request)
         mime = request.headers.get("content-type", "")
         body = _read_body(method, mime, content)
         base_url = f"{request.url.scheme}://{request.url.netloc}"
-        return Call(self._network, base_url, did, token, params, body, content, mime)
+        return MethodCall(self._network, base_url, did, token, params, body, content, mime)
 
     def _who(self, method: Method, request: Request) -> tuple[str, str]:
         if method.access == "open":
@@ -120,7 +120,7 @@ class _Service:
         )
         return did, token
 
-    def _charges(self, method: Method, call: Call, request: Request) -> list[Charge]:
+    def _charges(self, method: Method, call: MethodCall, request: Request) -> list[Charge]:
         limits, client = self._limits, request.client.host if request.client else ""
         charges = [Charge(limits.everything, client)]
         if method.nsid == _LOGIN:
@@ -172,11 +172,11 @@ def _is_for_chat(nsid: str, request: Request) -> bool:
     return True
 
 
-def _nowhere(_: Call) -> None:
+def _nowhere(_: MethodCall) -> None:
     raise XrpcError(501, "MethodNotImplemented", "Method Not Implemented")
 
 
-def _nobody(_: Call) -> None:
+def _nobody(_: MethodCall) -> None:
     raise _no_token()
 
 

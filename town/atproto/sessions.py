@@ -47,7 +47,7 @@ class _AppPassword(NamedTuple):
         return {"createdAt": self.created_at, "privileged": self.is_privileged}
 
 
-class Sessions:
+class TownSessions:
     """Opens, refreshes and closes sessions; lifetimes are in seconds."""
 
     def __init__(

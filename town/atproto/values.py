@@ -101,7 +101,7 @@ NoticeKind = Literal["like", "repost", "follow", "mention", "reply", "quote", "s
 
 
 @dataclass(frozen=True, slots=True)
-class Notice:
+class TownNotice:
     """A notification to `did`, caused by `record`."""
 
     did: str

@@ -8,7 +8,7 @@ from common.clock import iso
 from town.atproto.chat import DECLARATION
 from town.atproto.index import parent_uri, root_uri, subject_of
 from town.atproto.network import Network
-from town.atproto.values import NOTIFICATION_DECLARATION, REPOST, Json, Notice, StoredRecord
+from town.atproto.values import NOTIFICATION_DECLARATION, REPOST, Json, StoredRecord, TownNotice
 
 _EPOCH = "1970-01-01T00:00:00.000Z"
 _DEFS = "app.bsky.feed.defs"
@@ -16,7 +16,7 @@ _QUOTE_DEPTH = 2
 
 
 @dataclass(frozen=True, slots=True)
-class Views:
+class AtprotoViews:
     """What `viewer` sees; `base_url` is where this service serves its pictures."""
 
     network: Network
@@ -105,7 +105,7 @@ class Views:
         node.update(_given(replies=self._below(record, root_uri(record), depth)))
         return node
 
-    def notification(self, notice: Notice, *, is_read: bool) -> Json:
+    def notification(self, notice: TownNotice, *, is_read: bool) -> Json:
         """Something that happened to the viewer."""
         record = notice.record
         return {

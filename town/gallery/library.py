@@ -20,7 +20,7 @@ class User:
 
 
 @dataclass(frozen=True, slots=True)
-class Block:
+class GalleryBlock:
     """Something in a channel.
 
     Attributes:
@@ -53,14 +53,14 @@ class Block:
 
 
 @dataclass(frozen=True, slots=True)
-class Channel:
+class GalleryChannel:
     """A collection of blocks, in their order."""
 
     id: int
     slug: str
     title: str
     owner: User
-    blocks: tuple[Block, ...]
+    blocks: tuple[GalleryBlock, ...]
     description: str = ""
 
 
@@ -68,7 +68,7 @@ _HARBOUR = User(11, "harbour-archive", "The Harbour Archive")
 _PRESS = User(12, "print-shop", "The Print Shop")
 _KITCHEN = User(13, "kitchen-door", "The Kitchen Door")
 
-_TIDE = Block(
+_TIDE = GalleryBlock(
     5001,
     "Image",
     "Tide table, two days",
@@ -78,8 +78,8 @@ _TIDE = Block(
     source="https://harbour.example/tides/two-days",
     source_title="Two days of tide",
 )
-_SIGNS = Block(5002, "Image", "Painted signs", _PRESS, picture="painted-signs.png")
-_WINDOW = Block(
+_SIGNS = GalleryBlock(5002, "Image", "Painted signs", _PRESS, picture="painted-signs.png")
+_WINDOW = GalleryBlock(
     5003,
     "Image",
     "",
@@ -89,8 +89,8 @@ _WINDOW = Block(
     source="https://windows.example/night/7",
     source_title="Windows, night 7",
 )
-_SLATES = Block(5004, "Image", "Wet slates", _HARBOUR, picture="wet-slates.png")
-_LIGHTHOUSE = Block(
+_SLATES = GalleryBlock(5004, "Image", "Wet slates", _HARBOUR, picture="wet-slates.png")
+_LIGHTHOUSE = GalleryBlock(
     5005,
     "Image",
     "The old light",
@@ -100,12 +100,14 @@ _LIGHTHOUSE = Block(
     source="https://harbour.example/lights/old",
     source_title="The old light",
 )
-_LOOM = Block(5006, "Image", "Threads", _PRESS, picture="threads.png")
-_NOTE = Block(5007, "Text", "On tables", _HARBOUR, content="A table of tides is a promise with a rounding error.")
-_LINK = Block(
+_LOOM = GalleryBlock(5006, "Image", "Threads", _PRESS, picture="threads.png")
+_NOTE = GalleryBlock(
+    5007, "Text", "On tables", _HARBOUR, content="A table of tides is a promise with a rounding error."
+)
+_LINK = GalleryBlock(
     5008, "Link", "How to read a sign", _PRESS, source="https://signs.example/read", source_title="How to read a sign"
 )
-_LEAVES = Block(
+_LEAVES = GalleryBlock(
     5009,
     "Image",
     "Pressed leaves",
@@ -115,33 +117,37 @@ _LEAVES = Block(
     source="https://kitchen.example/garden/leaves",
     source_title="Leaves of one year",
 )
-_JARS = Block(5010, "Image", "Ten jars", _KITCHEN, picture="jar-shelf.png", description="The last of them is a gift.")
+_JARS = GalleryBlock(
+    5010, "Image", "Ten jars", _KITCHEN, picture="jar-shelf.png", description="The last of them is a gift."
+)
 
 CHANNELS = (
-    Channel(901, "tides-and-lights", "Tides and lights", _HARBOUR, (_TIDE, _LIGHTHOUSE, _NOTE, _WINDOW), "By the sea."),
-    Channel(902, "signs-and-surfaces", "Signs and surfaces", _PRESS, (_SIGNS, _SLATES, _LOOM, _LINK)),
-    Channel(903, "unsorted", "Unsorted", _PRESS, (_LOOM, _NOTE)),
-    Channel(904, "garden-and-shelf", "Garden and shelf", _KITCHEN, (_LEAVES, _JARS)),
+    GalleryChannel(
+        901, "tides-and-lights", "Tides and lights", _HARBOUR, (_TIDE, _LIGHTHOUSE, _NOTE, _WINDOW), "By the sea."
+    ),
+    GalleryChannel(902, "signs-and-surfaces", "Signs and surfaces", _PRESS, (_SIGNS, _SLATES, _LOOM, _LINK)),
+    GalleryChannel(903, "unsorted", "Unsorted", _PRESS, (_LOOM, _NOTE)),
+    GalleryChannel(904, "garden-and-shelf", "Garden and shelf", _KITCHEN, (_LEAVES, _JARS)),
 )
-BY_SLUG: Mapping[str, Channel] = {channel.slug: channel for channel in CHANNELS}
-BLOCKS: Mapping[int, Block] = {block.id: block for channel in CHANNELS for block in channel.blocks}
+BY_SLUG: Mapping[str, GalleryChannel] = {channel.slug: channel for channel in CHANNELS}
+BLOCKS: Mapping[int, GalleryBlock] = {block.id: block for channel in CHANNELS for block in channel.blocks}
 
 
-def channels_about(words: str) -> list[Channel]:
+def channels_about(words: str) -> list[GalleryChannel]:
     """The channels whose title, description or blocks contain all of `words`; none for no words."""
     return [channel for channel in CHANNELS if _holds(_channel_text(channel), words)]
 
 
-def blocks_about(words: str) -> list[Block]:
+def blocks_about(words: str) -> list[GalleryBlock]:
     """The blocks that contain all of `words`; none for no words."""
     return [block for block in BLOCKS.values() if _holds(_block_text(block), words)]
 
 
-def _channel_text(channel: Channel) -> str:
+def _channel_text(channel: GalleryChannel) -> str:
     return " ".join((channel.title, channel.description, *map(_block_text, channel.blocks)))
 
 
-def _block_text(block: Block) -> str:
+def _block_text(block: GalleryBlock) -> str:
     return f"{block.title} {block.content} {block.description}"
 
 

@@ -4,26 +4,26 @@ from __future__ import annotations
 
 from html import escape
 
-from town.gallery.library import Block, Channel
-from town.gallery.views import Views
+from town.gallery.library import GalleryBlock, GalleryChannel
+from town.gallery.views import GalleryViews
 
 POLICY = "default-src 'none'; img-src 'self'; style-src 'unsafe-inline'"
 
 
-def channel_page(channel: Channel, views: Views) -> str:
+def channel_page(channel: GalleryChannel, views: GalleryViews) -> str:
     """A channel: its pictures with their titles, and what else is in it."""
     parts = [f"<li>{_block(block, views)}</li>" for block in channel.blocks]
     body = f"<h1>{escape(channel.title)}</h1><p>by {escape(channel.owner.full_name)}</p><ul>{''.join(parts)}</ul>"
     return _page(channel.title, body)
 
 
-def block_page(block: Block, views: Views) -> str:
+def block_page(block: GalleryBlock, views: GalleryViews) -> str:
     """A block by itself."""
     title = block.title or "Untitled"
     return _page(title, f"<h1>{escape(title)}</h1>{_block(block, views)}")
 
 
-def exhibition_page(views: Views) -> str:
+def exhibition_page(views: GalleryViews) -> str:
     """Pictures in every way that a page can show one, among some that are none: a pixel, a logo and a drawing."""
     url = views.picture_url
     head = (
@@ -47,7 +47,7 @@ def exhibition_page(views: Views) -> str:
     return _page("Light on surfaces", body, head)
 
 
-def _block(block: Block, views: Views) -> str:
+def _block(block: GalleryBlock, views: GalleryViews) -> str:
     words = f"<p>{escape(block.content or block.description)}</p>" if block.content or block.description else ""
     title = escape(block.title)
     if block.picture:

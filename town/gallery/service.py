@@ -14,9 +14,9 @@ from starlette.routing import Route
 from common.clock import Clock
 from town import faults
 from town.gallery import pages
-from town.gallery.library import BLOCKS, BY_SLUG, Block, Channel, blocks_about, channels_about
+from town.gallery.library import BLOCKS, BY_SLUG, GalleryBlock, GalleryChannel, blocks_about, channels_about
 from town.gallery.pictures import NAMES, SIZES, media_type, picture
-from town.gallery.views import Json, Views
+from town.gallery.views import GalleryViews, Json
 from town.serving import drop, until_gone
 
 FaultKind = Literal[
@@ -159,18 +159,18 @@ def _html(page: str) -> Response:
     return HTMLResponse(page, headers={"content-security-policy": pages.POLICY})
 
 
-def _views(request: Request) -> Views:
-    return Views(f"{request.url.scheme}://{request.url.netloc}")
+def _views(request: Request) -> GalleryViews:
+    return GalleryViews(f"{request.url.scheme}://{request.url.netloc}")
 
 
-def _channel_of(request: Request) -> Channel:
+def _channel_of(request: Request) -> GalleryChannel:
     channel = BY_SLUG.get(request.path_params["slug"])
     if channel is None:
         raise HTTPException(404)
     return channel
 
 
-def _block_of(request: Request) -> Block:
+def _block_of(request: Request) -> GalleryBlock:
     block = BLOCKS.get(request.path_params["block_id"])
     if block is None:
         raise HTTPException(404)

@@ -8,7 +8,7 @@ from typing import Any, TypeAlias
 from urllib.parse import urlsplit
 
 from common.clock import iso
-from town.gallery.library import Block, Channel, User
+from town.gallery.library import GalleryBlock, GalleryChannel, User
 from town.gallery.pictures import SIZES, media_type, picture
 
 Json: TypeAlias = dict[str, Any]
@@ -16,12 +16,12 @@ _KILOBYTE = 1024
 
 
 @dataclass(frozen=True, slots=True)
-class Views:
+class GalleryViews:
     """`base_url` is where the gallery serves its pages and pictures."""
 
     base_url: str
 
-    def channel(self, channel: Channel) -> Json:
+    def channel(self, channel: GalleryChannel) -> Json:
         """A channel without its contents."""
         return {
             "id": channel.id,
@@ -42,7 +42,7 @@ class Views:
             "user": self.user(channel.owner),
         }
 
-    def connected(self, channel: Channel, block: Block) -> Json:
+    def connected(self, channel: GalleryChannel, block: GalleryBlock) -> Json:
         """A block in a channel."""
         place = channel.blocks.index(block) + 1
         return {
@@ -53,7 +53,7 @@ class Views:
             "connected_by_user_id": block.user.id,
         }
 
-    def block(self, block: Block) -> Json:
+    def block(self, block: GalleryBlock) -> Json:
         """A block by itself."""
         words = f"<p>{escape(block.description)}</p>" if block.description else ""
         return {
@@ -97,7 +97,7 @@ class Views:
         return {"filename": name, "content_type": media_type(name), **sizes}
 
 
-def _source(block: Block) -> Json | None:
+def _source(block: GalleryBlock) -> Json | None:
     if not block.source:
         return None
     host = urlsplit(block.source).hostname or ""

@@ -11,15 +11,15 @@ from town.github.bodies import Window
 from town.github.network import GitHubNetwork
 from town.github.repository import GitRepository
 from town.github.values import Account, Json, Refusal, StoredIssue, StoredRepo, Token
-from town.github.views import Views
+from town.github.views import GitHubViews
 
 
 @dataclass(frozen=True, slots=True)
-class Call:
+class GitHubCall:
     """A request, understood. `path` holds what the address named."""
 
     network: GitHubNetwork
-    views: Views
+    views: GitHubViews
     token: Token | None
     path: Mapping[str, Any]
     query: Mapping[str, str]
@@ -76,4 +76,4 @@ class Answer:
     headers: Mapping[str, str] = field(default_factory=dict)
 
 
-Handler: TypeAlias = Callable[[Call], Answer | Awaitable[Answer]]
+Handler: TypeAlias = Callable[[GitHubCall], Answer | Awaitable[Answer]]

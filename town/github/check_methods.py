@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from town.github import bodies
 from town.github.bodies import Window
-from town.github.call import Answer, Call, Handler
+from town.github.call import Answer, GitHubCall, Handler
 from town.github.checks import CHECK_STATES, CONCLUSIONS, STATUS_STATES, combined, latest
 from town.github.git_methods import commit_at, pushing
 from town.github.values import Json, Refusal, StoredCheck, StoredStatus, unprocessable
 from town.github.views import moment, node_id
 
 
-async def _create_status(call: Call) -> Answer:
+async def _create_status(call: GitHubCall) -> Answer:
     writer, repo = pushing(call)
     commit = await commit_at(call, call.path["ref"])
     state = bodies.text(call.body, "state", required=True) or ""
@@ -31,14 +31,14 @@ async def _create_status(call: Call) -> Answer:
     return Answer({**_status(call, status), "creator": call.views.user(writer)}, 201)
 
 
-async def _statuses(call: Call) -> Answer:
+async def _statuses(call: GitHubCall) -> Answer:
     commit, window = await commit_at(call, call.path["ref"]), Window.of(call.query)
     found = [status for status in reversed(call.repo.statuses) if status.sha == commit.sha]
     shown = [{**_status(call, one), "creator": call.views.user(one.creator)} for one in window.cut(found)]
     return Answer(shown, window=window, count=len(found))
 
 
-async def _combined(call: Call) -> Answer:
+async def _combined(call: GitHubCall) -> Answer:
     commit, window = await commit_at(call, call.path["ref"]), Window.of(call.query)
     found = latest(call.repo.statuses, commit.sha)
     url = f"{call.views.base}/repos/{call.repo.full_name}/commits/{commit.sha}"
@@ -54,7 +54,7 @@ async def _combined(call: Call) -> Answer:
     return Answer(body, window=window, count=len(found))
 
 
-def _status(call: Call, status: StoredStatus) -> Json:
+def _status(call: GitHubCall, status: StoredStatus) -> Json:
     return {
         "url": f"{call.views.base}/repos/{call.repo.full_name}/statuses/{status.sha}",
         "avatar_url": f"{call.views.base}/avatars/u/{status.creator.id}",
@@ -69,7 +69,7 @@ def _status(call: Call, status: StoredStatus) -> Json:
     }
 
 
-async def _create_check(call: Call) -> Answer:
+async def _create_check(call: GitHubCall) -> Answer:
     """Only a token of an application may: one that begins with `ghs_`."""
     _, repo = pushing(call)
     if not (call.token and call.token.is_of_app):
@@ -88,7 +88,7 @@ async def _create_check(call: Call) -> Answer:
     return Answer(_check(call, check), 201)
 
 
-async def _check_runs(call: Call) -> Answer:
+async def _check_runs(call: GitHubCall) -> Answer:
     commit, window = await commit_at(call, call.path["ref"]), Window.of(call.query)
     wanted = call.query.get("check_name", "")
     found = [check for check in call.repo.checks if check.sha == commit.sha and wanted in {"", check.name}]
@@ -96,7 +96,7 @@ async def _check_runs(call: Call) -> Answer:
     return Answer(body, window=window, count=len(found))
 
 
-def _check(call: Call, check: StoredCheck) -> Json:
+def _check(call: GitHubCall, check: StoredCheck) -> Json:
     url = f"{call.views.base}/repos/{call.repo.full_name}/check-runs/{check.id}"
     page = f"{call.views.base}/{call.repo.full_name}/runs/{check.id}"
     return {

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from common.clock import parse_iso_or_none
 from town.github import bodies
 from town.github.bodies import Window
-from town.github.call import Answer, Call, Handler
+from town.github.call import Answer, GitHubCall, Handler
 from town.github.git_process import GitError
 from town.github.git_values import NO_COMMIT, Commit, Signature
 from town.github.git_views import NOREPLY, GitViews
@@ -21,17 +21,17 @@ _HEADS = "refs/heads/"
 _REF_PARTS = 3
 
 
-def views_of(call: Call) -> GitViews:
+def views_of(call: GitHubCall) -> GitViews:
     """The views of the repository that the address names. Raises `Refusal`."""
     return GitViews(call.views, call.repo, call.network.find)
 
 
-def signed(call: Call, account: Account) -> Signature:
+def signed(call: GitHubCall, account: Account) -> Signature:
     """An account as the author of a commit made now."""
     return Signature(account.name or account.login, f"{account.login}{NOREPLY}", call.network.clock.now())
 
 
-def pushing(call: Call) -> tuple[Account, StoredRepo]:
+def pushing(call: GitHubCall) -> tuple[Account, StoredRepo]:
     """Who asks and where, if they may push there. Raises `Refusal`."""
     writer, repo = call.writer, call.repo
     call.network.check_writable(repo)
@@ -40,7 +40,7 @@ def pushing(call: Call) -> tuple[Account, StoredRepo]:
     return writer, repo
 
 
-async def commit_at(call: Call, name: str) -> Commit:
+async def commit_at(call: GitHubCall, name: str) -> Commit:
     """The commit that a name means. Raises `Refusal`."""
     sha = await call.git.resolve(name)
     commit = await call.git.commit(sha) if sha else None
@@ -52,7 +52,7 @@ async def commit_at(call: Call, name: str) -> Commit:
 # References
 
 
-async def _create_ref(call: Call) -> Answer:
+async def _create_ref(call: GitHubCall) -> Answer:
     _, repo = pushing(call)
     await _some_refs(call)
     name, sha = bodies.text(call.body, "ref", required=True) or "", bodies.text(call.body, "sha", required=True) or ""
@@ -74,7 +74,7 @@ def _why_no_ref(*, taken: bool, missing: bool) -> str:
     return "Object does not exist" if missing else "Reference update failed"
 
 
-async def _ref(call: Call) -> Answer:
+async def _ref(call: GitHubCall) -> Answer:
     name = f"refs/{call.path['ref']}"
     sha = (await _some_refs(call)).get(name)
     if sha is None:
@@ -82,12 +82,12 @@ async def _ref(call: Call) -> Answer:
     return Answer(views_of(call).ref(name, sha))
 
 
-async def _matching_refs(call: Call) -> Answer:
+async def _matching_refs(call: GitHubCall) -> Answer:
     start, refs = f"refs/{call.path['ref']}", await _some_refs(call)
     return Answer([views_of(call).ref(name, sha) for name, sha in refs.items() if name.startswith(start)])
 
 
-async def _some_refs(call: Call) -> Mapping[str, str]:
+async def _some_refs(call: GitHubCall) -> Mapping[str, str]:
     """All references. Raises `Refusal` where there is none: `/git/…` is refused until a first commit."""
     refs = await call.git.refs()
     if not refs:
@@ -95,7 +95,7 @@ async def _some_refs(call: Call) -> Mapping[str, str]:
     return refs
 
 
-async def _move_ref(call: Call) -> Answer:
+async def _move_ref(call: GitHubCall) -> Answer:
     _, repo = pushing(call)
     name, new = f"refs/{call.path['ref']}", bodies.text(call.body, "sha", required=True) or ""
     old = (await _some_refs(call)).get(name)
@@ -111,7 +111,7 @@ async def _move_ref(call: Call) -> Answer:
     return Answer(views_of(call).ref(name, new))
 
 
-async def _delete_ref(call: Call) -> Answer:
+async def _delete_ref(call: GitHubCall) -> Answer:
     _, repo = pushing(call)
     name = f"refs/{call.path['ref']}"
     if name == f"{_HEADS}{repo.default_branch}":
@@ -123,14 +123,14 @@ async def _delete_ref(call: Call) -> Answer:
     return Answer(None, 204)
 
 
-async def _branches(call: Call) -> Answer:
+async def _branches(call: GitHubCall) -> Answer:
     window, views = Window.of(call.query), views_of(call)
     refs = (await call.git.refs()).items()
     found = [(name.removeprefix(_HEADS), sha) for name, sha in refs if name.startswith(_HEADS)]
     return Answer([views.short_branch(*one) for one in window.cut(found)], window=window, count=len(found))
 
 
-async def _branch(call: Call) -> Answer:
+async def _branch(call: GitHubCall) -> Answer:
     name = call.path["branch"]
     sha = (await call.git.refs()).get(f"{_HEADS}{name}")
     commit = await call.git.commit(sha) if sha else None
@@ -142,7 +142,7 @@ async def _branch(call: Call) -> Answer:
 # Commits
 
 
-async def _commits(call: Call) -> Answer:
+async def _commits(call: GitHubCall) -> Answer:
     window, views = Window.of(call.query), views_of(call)
     await _some_refs(call)
     start = await call.git.resolve(call.query.get("sha") or call.repo.default_branch)
@@ -152,13 +152,13 @@ async def _commits(call: Call) -> Answer:
     return Answer([views.commit(commit) for commit in window.cut(found)], window=window, count=len(found))
 
 
-async def _commit(call: Call) -> Answer:
+async def _commit(call: GitHubCall) -> Answer:
     commit = await commit_at(call, call.path["ref"])
     before = commit.parents[0] if commit.parents else await call.git.empty_tree()
     return Answer(views_of(call).commit(commit, await call.git.changes(before, commit.sha)))
 
 
-async def _git_commit(call: Call) -> Answer:
+async def _git_commit(call: GitHubCall) -> Answer:
     await _some_refs(call)
     commit = await call.git.commit(call.path["sha"]) if is_sha(call.path["sha"]) else None
     if commit is None:
@@ -166,7 +166,7 @@ async def _git_commit(call: Call) -> Answer:
     return Answer(views_of(call).git_commit(commit))
 
 
-async def _create_git_commit(call: Call) -> Answer:
+async def _create_git_commit(call: GitHubCall) -> Answer:
     writer, _ = pushing(call)
     await _some_refs(call)
     message, tree = (bodies.text(call.body, field, required=True) or "" for field in ("message", "tree"))
@@ -184,7 +184,7 @@ async def _create_git_commit(call: Call) -> Answer:
     return Answer(views_of(call).git_commit(await commit_at(call, sha)), 201)
 
 
-async def _compare(call: Call) -> Answer:
+async def _compare(call: GitHubCall) -> Answer:
     ends = call.path["ends"].split("...")
     if [bool(end) for end in ends] != [True, True]:
         raise not_found()
@@ -199,7 +199,7 @@ async def _compare(call: Call) -> Answer:
     return Answer(views_of(call).comparison((base, common, head), ahead, files, behind))
 
 
-async def _tree(call: Call) -> Answer:
+async def _tree(call: GitHubCall) -> Answer:
     await _some_refs(call)
     sha = await call.git.resolve(call.path["sha"]) or call.path["sha"]
     try:
@@ -209,7 +209,7 @@ async def _tree(call: Call) -> Answer:
     return Answer(views_of(call).tree(sha, entries))
 
 
-async def _blob(call: Call) -> Answer:
+async def _blob(call: GitHubCall) -> Answer:
     await _some_refs(call)
     content = await call.git.blob(call.path["sha"]) if is_sha(call.path["sha"]) else None
     if content is None:
@@ -220,7 +220,7 @@ async def _blob(call: Call) -> Answer:
 # Files
 
 
-async def _content(call: Call) -> Answer:
+async def _content(call: GitHubCall) -> Answer:
     ref, path, views = call.query.get("ref") or call.repo.default_branch, _path(call), views_of(call)
     commit = await call.git.resolve(ref)
     if commit is None:
@@ -233,7 +233,7 @@ async def _content(call: Call) -> Answer:
     return Answer(views.content(found, ref, await call.git.blob(found.sha) or b""))
 
 
-async def _put_content(call: Call) -> Answer:
+async def _put_content(call: GitHubCall) -> Answer:
     path = _path(call)
     content = _decoded(bodies.text(call.body, "content", required=True) or "")
     ref, before = await _branch_to_write(call, path)
@@ -246,7 +246,7 @@ async def _put_content(call: Call) -> Answer:
     return Answer({"content": shown, "commit": views.git_commit(commit)}, 201 if new else 200)
 
 
-async def _delete_content(call: Call) -> Answer:
+async def _delete_content(call: GitHubCall) -> Answer:
     path = _path(call)
     if bodies.text(call.body, "sha", required=True) is None:
         raise unprocessable("Blob", "sha", "missing_field")
@@ -257,7 +257,7 @@ async def _delete_content(call: Call) -> Answer:
     return Answer({"content": None, "commit": views_of(call).git_commit(commit)})
 
 
-async def _branch_to_write(call: Call, path: str) -> tuple[str, str | None]:
+async def _branch_to_write(call: GitHubCall, path: str) -> tuple[str, str | None]:
     """The full name of the branch of a write, and its commit; the file there is as the writer knows it.
 
     Raises `Refusal`, 409 among them for a file that is another by now.
@@ -276,7 +276,7 @@ async def _branch_to_write(call: Call, path: str) -> tuple[str, str | None]:
     return f"{_HEADS}{branch}", before
 
 
-async def _committed(call: Call, ref: str, before: str | None, files: Mapping[str, str | None]) -> Commit:
+async def _committed(call: GitHubCall, ref: str, before: str | None, files: Mapping[str, str | None]) -> Commit:
     """The commit that changes these files, as the new head of the branch. Raises `Refusal`."""
     writer, repo = pushing(call)
     message = bodies.text(call.body, "message", required=True) or ""
@@ -311,7 +311,7 @@ def _decoded(content: str) -> bytes:
         raise Refusal(422, "content is not valid Base64") from error
 
 
-def _path(call: Call) -> str:
+def _path(call: GitHubCall) -> str:
     """The path of the address, without a slash at its ends. Raises `Refusal`."""
     path = str(call.path.get("path", "")).strip("/")
     if any(part in {"", ".", "..", ".git"} for part in path.split("/")) and path:

@@ -33,7 +33,7 @@ class Commit:
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
+class TreeEntry:
     """One entry of a tree; `size` in bytes, 0 where it is no file; `path` from the root."""
 
     path: str

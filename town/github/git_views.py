@@ -6,9 +6,9 @@ from base64 import encodebytes
 from collections.abc import Callable
 from urllib.parse import quote
 
-from town.github.git_values import ChangedFile, Commit, Entry, Signature
+from town.github.git_values import ChangedFile, Commit, Signature, TreeEntry
 from town.github.values import Account, Json, StoredRepo
-from town.github.views import Views, moment, node_id
+from town.github.views import GitHubViews, moment, node_id
 
 NOREPLY = "@users.noreply.github.com"
 _UNSIGNED = {"verified": False, "reason": "unsigned", "signature": None, "payload": None, "verified_at": None}
@@ -18,7 +18,7 @@ _CONTENT_KINDS = {"blob": "file", "tree": "dir", "commit": "submodule"}
 class GitViews:
     """The views of one repository. `find` gives the account of a login."""
 
-    def __init__(self, views: Views, repo: StoredRepo, find: Callable[[str], Account | None]) -> None:
+    def __init__(self, views: GitHubViews, repo: StoredRepo, find: Callable[[str], Account | None]) -> None:
         self._views = views
         self._find = find
         self._api = f"{views.base}/repos/{repo.full_name}"
@@ -99,7 +99,7 @@ class GitViews:
             "verification": _UNSIGNED,
         }
 
-    def tree(self, sha: str, entries: list[Entry]) -> Json:
+    def tree(self, sha: str, entries: list[TreeEntry]) -> Json:
         """A tree."""
         at = f"{self._api}/git"
         shown = [
@@ -126,7 +126,7 @@ class GitViews:
             "encoding": "base64",
         }
 
-    def content(self, entry: Entry, ref: str, content: bytes | None = None) -> Json:
+    def content(self, entry: TreeEntry, ref: str, content: bytes | None = None) -> Json:
         """An entry of a folder; a file by itself if `content` is given."""
         path, is_file = quote(entry.path), entry.kind == "blob"
         git_kind = "blobs" if is_file else "trees"

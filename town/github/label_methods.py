@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 from town.github import bodies
 from town.github.bodies import Window
-from town.github.call import Answer, Call, Handler
+from town.github.call import Answer, GitHubCall, Handler
 from town.github.values import (
     Account,
     Label,
@@ -20,7 +20,7 @@ from town.github.values import (
 )
 
 
-def _worker(call: Call) -> tuple[Account, StoredRepo]:
+def _worker(call: GitHubCall) -> tuple[Account, StoredRepo]:
     """Who asks and where, if they may label there. Raises `Refusal`."""
     writer, repo = call.writer, call.repo
     call.network.check_writable(repo)
@@ -29,7 +29,7 @@ def _worker(call: Call) -> tuple[Account, StoredRepo]:
     return writer, repo
 
 
-async def _create(call: Call) -> Answer:
+async def _create(call: GitHubCall) -> Answer:
     _, repo = _worker(call)
     name = (bodies.text(call.body, "name", required=True) or "").strip()
     color = (bodies.text(call.body, "color") or "ededed").removeprefix("#")
@@ -42,26 +42,26 @@ async def _create(call: Call) -> Answer:
     return Answer(call.views.label(repo, label), 201)
 
 
-async def _of_issue(call: Call) -> Answer:
+async def _of_issue(call: GitHubCall) -> Answer:
     window = Window.of(call.query)
     shown = [call.views.label(call.repo, label) for label in window.cut(call.issue.labels)]
     return Answer(shown, window=window, count=len(call.issue.labels))
 
 
-async def _events(call: Call) -> Answer:
+async def _events(call: GitHubCall) -> Answer:
     window, told = Window.of(call.query), call.issue.labellings
     return Answer([call.views.labelling(call.repo, one) for one in window.cut(told)], window=window, count=len(told))
 
 
-async def _add(call: Call) -> Answer:
+async def _add(call: GitHubCall) -> Answer:
     return _labelled(call, [label.name for label in call.issue.labels] + (bodies.names(call.body, "labels") or []))
 
 
-async def _set(call: Call) -> Answer:
+async def _set(call: GitHubCall) -> Answer:
     return _labelled(call, bodies.names(call.body, "labels") or [])
 
 
-async def _drop(call: Call) -> Answer:
+async def _drop(call: GitHubCall) -> Answer:
     name = str(call.path["label"]).lower()
     kept = [label.name for label in call.issue.labels if label.name.lower() != name]
     if len(kept) == len(call.issue.labels):
@@ -69,12 +69,12 @@ async def _drop(call: Call) -> Answer:
     return _labelled(call, kept)
 
 
-async def _drop_all(call: Call) -> Answer:
+async def _drop_all(call: GitHubCall) -> Answer:
     _labelled(call, [])
     return Answer(None, 204)
 
 
-def _labelled(call: Call, names: Iterable[str]) -> Answer:
+def _labelled(call: GitHubCall, names: Iterable[str]) -> Answer:
     writer, repo = _worker(call)
     issue = call.issue
     call.network.change_issue(repo, issue, writer, labels=list(names))
@@ -84,7 +84,7 @@ def _labelled(call: Call, names: Iterable[str]) -> Answer:
 # Comments
 
 
-def _comment(call: Call) -> tuple[StoredIssue, StoredComment]:
+def _comment(call: GitHubCall) -> tuple[StoredIssue, StoredComment]:
     for issue in filter(None, call.repo.issues.values()):
         for comment in issue.comments:
             if comment.id == call.path["comment_id"]:
@@ -92,30 +92,30 @@ def _comment(call: Call) -> tuple[StoredIssue, StoredComment]:
     raise not_found()
 
 
-async def _get_comment(call: Call) -> Answer:
+async def _get_comment(call: GitHubCall) -> Answer:
     return Answer(call.views.comment(call.repo, *_comment(call)))
 
 
-async def _change_comment(call: Call) -> Answer:
+async def _change_comment(call: GitHubCall) -> Answer:
     writer, (issue, comment) = call.writer, _comment(call)
     text = bodies.text(call.body, "body", required=True) or ""
     call.network.change_comment(call.repo, issue, comment, writer, text)
     return Answer(call.views.comment(call.repo, issue, comment))
 
 
-async def _reactions(call: Call) -> Answer:
+async def _reactions(call: GitHubCall) -> Answer:
     found = call.issue.reactions if "number" in call.path else _comment(call)[1].reactions
     window = Window.of(call.query)
     return Answer([call.views.reaction(one) for one in window.cut(found)], window=window, count=len(found))
 
 
-async def _react_to_comment(call: Call) -> Answer:
+async def _react_to_comment(call: GitHubCall) -> Answer:
     _, comment = _comment(call)
     reaction, new = call.network.react(comment, call.writer, bodies.reaction(call.body))
     return Answer(call.views.reaction(reaction), 201 if new else 200)
 
 
-async def _all_comments(call: Call) -> Answer:
+async def _all_comments(call: GitHubCall) -> Answer:
     window, repo = Window.of(call.query), call.repo
     found = [(issue, one) for issue in filter(None, repo.issues.values()) for one in issue.comments]
     found.sort(key=lambda pair: pair[1].id)

@@ -5,41 +5,41 @@ from __future__ import annotations
 from common.clock import parse_iso_or_none
 from town.github import bodies
 from town.github.bodies import Window
-from town.github.call import Answer, Call, Handler
+from town.github.call import Answer, GitHubCall, Handler
 from town.github.values import Account, Json, not_found
 
 
-def _me(call: Call) -> Answer:
+def _me(call: GitHubCall) -> Answer:
     return Answer(_profile(call, call.writer))
 
 
-def _user(call: Call) -> Answer:
+def _user(call: GitHubCall) -> Answer:
     found = call.network.find(call.path["login"])
     if found is None:
         raise not_found()
     return Answer(_profile(call, found))
 
 
-def _profile(call: Call, account: Account) -> Json:
+def _profile(call: GitHubCall, account: Account) -> Json:
     owned = [repo for repo in call.network.repos() if repo.owner == account and not repo.private]
     return call.views.profile(account, public_repos=len(owned))
 
 
-def _labels(call: Call) -> Answer:
+def _labels(call: GitHubCall) -> Answer:
     repo, window = call.repo, Window.of(call.query)
     labels = list(repo.labels.values())
     shown = [call.views.label(repo, label) for label in window.cut(labels)]
     return Answer(shown, window=window, count=len(labels))
 
 
-def _list_issues(call: Call) -> Answer:
+def _list_issues(call: GitHubCall) -> Answer:
     repo, window = call.repo, Window.of(call.query)
     found = bodies.chosen_issues([issue for issue in repo.issues.values() if issue], call.query)
     shown = [call.views.issue(repo, issue) for issue in window.cut(found)]
     return Answer(shown, window=window, count=len(found))
 
 
-def _open_issue(call: Call) -> Answer:
+def _open_issue(call: GitHubCall) -> Answer:
     writer, repo = call.writer, call.repo
     made = call.network.open_issue(
         repo,
@@ -52,11 +52,11 @@ def _open_issue(call: Call) -> Answer:
     return Answer(call.views.issue(repo, made), 201)
 
 
-def _issue(call: Call) -> Answer:
+def _issue(call: GitHubCall) -> Answer:
     return Answer(call.views.issue(call.repo, call.issue))
 
 
-def _change_issue(call: Call) -> Answer:
+def _change_issue(call: GitHubCall) -> Answer:
     writer, repo, issue = call.writer, call.repo, call.issue
     call.network.change_issue(
         repo,
@@ -72,7 +72,7 @@ def _change_issue(call: Call) -> Answer:
     return Answer(call.views.issue(repo, issue))
 
 
-def _list_comments(call: Call) -> Answer:
+def _list_comments(call: GitHubCall) -> Answer:
     repo, issue, window = call.repo, call.issue, Window.of(call.query)
     since = parse_iso_or_none(call.query.get("since"))
     found = [one for one in issue.comments if since is None or one.updated_at.replace(microsecond=0) >= since]
@@ -80,30 +80,30 @@ def _list_comments(call: Call) -> Answer:
     return Answer(shown, window=window, count=len(found))
 
 
-def _write_comment(call: Call) -> Answer:
+def _write_comment(call: GitHubCall) -> Answer:
     writer, repo, issue = call.writer, call.repo, call.issue
     written = call.network.write_comment(repo, issue, writer, bodies.text(call.body, "body", required=True) or "")
     return Answer(call.views.comment(repo, issue, written), 201)
 
 
-def _delete_comment(call: Call) -> Answer:
+def _delete_comment(call: GitHubCall) -> Answer:
     call.network.delete_comment(call.repo, call.path["comment_id"], call.writer)
     return Answer(None, 204)
 
 
-def _add_assignees(call: Call) -> Answer:
+def _add_assignees(call: GitHubCall) -> Answer:
     writer, repo, issue = call.writer, call.repo, call.issue
     call.network.assign(repo, issue, writer, add=bodies.names(call.body, "assignees") or ())
     return Answer(call.views.issue(repo, issue), 201)
 
 
-def _drop_assignees(call: Call) -> Answer:
+def _drop_assignees(call: GitHubCall) -> Answer:
     writer, repo, issue = call.writer, call.repo, call.issue
     call.network.assign(repo, issue, writer, drop=bodies.names(call.body, "assignees") or ())
     return Answer(call.views.issue(repo, issue))
 
 
-def _react(call: Call) -> Answer:
+def _react(call: GitHubCall) -> Answer:
     reaction, new = call.network.react(call.issue, call.writer, bodies.reaction(call.body))
     return Answer(call.views.reaction(reaction), 201 if new else 200)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from common.clock import parse_iso_or_none
 from town.github import bodies
 from town.github.bodies import Window
-from town.github.call import Answer, Call, Handler
+from town.github.call import Answer, GitHubCall, Handler
 from town.github.values import Account, Json, Refusal, StoredThread, not_found
 from town.github.views import moment
 
@@ -13,14 +13,14 @@ _LARGEST_PAGE = 50
 _POLL_INTERVAL_S = 60
 
 
-def _reader(call: Call) -> Account:
+def _reader(call: GitHubCall) -> Account:
     """Who asks, if the token may read notifications. Raises `Refusal`."""
     if call.token and call.token.is_fine_grained:
         raise Refusal(403, "Resource not accessible by personal access token")
     return call.writer
 
 
-async def _list(call: Call) -> Answer:
+async def _list(call: GitHubCall) -> Answer:
     account, query = _reader(call), call.query
     repo = call.repo if call.path else None
     found = call.network.state.notifications.of(
@@ -41,7 +41,7 @@ async def _list(call: Call) -> Answer:
     )
 
 
-async def _read_all(call: Call) -> Answer:
+async def _read_all(call: GitHubCall) -> Answer:
     account = _reader(call)
     until = parse_iso_or_none(bodies.text(call.body, "last_read_at")) or call.network.clock.now()
     repo_id = call.repo.id if call.path else None
@@ -51,28 +51,28 @@ async def _read_all(call: Call) -> Answer:
     return Answer(None, 205)
 
 
-def _thread(call: Call) -> StoredThread:
+def _thread(call: GitHubCall) -> StoredThread:
     found = call.network.state.notifications.find(_reader(call), call.path["thread_id"])
     if found is None:
         raise not_found()
     return found
 
 
-async def _get(call: Call) -> Answer:
+async def _get(call: GitHubCall) -> Answer:
     return Answer(_view(call, _thread(call)))
 
 
-async def _read(call: Call) -> Answer:
+async def _read(call: GitHubCall) -> Answer:
     call.network.state.notifications.set_read([_thread(call)], at=call.network.clock.now())
     return Answer(None, 205)
 
 
-async def _done(call: Call) -> Answer:
+async def _done(call: GitHubCall) -> Answer:
     call.network.state.notifications.set_read([_thread(call)], at=call.network.clock.now(), done=True)
     return Answer(None, 204)
 
 
-def _view(call: Call, thread: StoredThread) -> Json:
+def _view(call: GitHubCall, thread: StoredThread) -> Json:
     repo, issue = call.network.repo_by_id(thread.repo_id, thread.account), thread.issue
     at, kind = f"{call.views.base}/repos/{repo.full_name}", "pulls" if issue.is_pull else "issues"
     url = f"{call.views.base}/notifications/threads/{thread.id}"

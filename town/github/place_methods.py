@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from town.github import bodies, places
 from town.github.bodies import Window
-from town.github.call import Answer, Call, Handler
+from town.github.call import Answer, GitHubCall, Handler
 from town.github.git_methods import signed
 from town.github.git_values import NO_COMMIT
 from town.github.pushes import after_push
@@ -24,7 +24,7 @@ _RIGHTS = {
 # Organisations
 
 
-async def _organizations(call: Call) -> Answer:
+async def _organizations(call: GitHubCall) -> Answer:
     login, window = call.path.get("login"), Window.of(call.query)
     account = call.network.find(login) if login else call.writer
     if account is None:
@@ -34,13 +34,13 @@ async def _organizations(call: Call) -> Answer:
     return Answer(shown, window=window, count=len(found))
 
 
-async def _organization(call: Call) -> Answer:
+async def _organization(call: GitHubCall) -> Answer:
     org = places.organization(call.network, call.path["org"])
     owned = sum(1 for repo in call.network.repos() if repo.owner == org and not repo.private)
     return Answer(call.views.whole_organization(org, public_repos=owned))
 
 
-async def _members(call: Call) -> Answer:
+async def _members(call: GitHubCall) -> Answer:
     org, window = places.organization(call.network, call.path["org"]), Window.of(call.query)
     logins = call.network.state.members.get(org.login.lower(), ())
     found = sorted(filter(None, map(call.network.find, logins)), key=lambda account: account.id)
@@ -50,7 +50,7 @@ async def _members(call: Call) -> Answer:
 # Repositories
 
 
-async def _repos(call: Call) -> Answer:
+async def _repos(call: GitHubCall) -> Answer:
     """Those of an organisation, of an account, or all that the reader may push to."""
     window, viewer = Window.of(call.query), call.viewer
     owner = places.organization(call.network, call.path["org"]) if "org" in call.path else None
@@ -78,7 +78,7 @@ def _when(repo: StoredRepo, sort: str) -> str:
     return f"{at.isoformat()} {repo.id:09}"
 
 
-async def _create(call: Call) -> Answer:
+async def _create(call: GitHubCall) -> Answer:
     writer = call.writer
     owner = places.organization(call.network, call.path["org"]) if "org" in call.path else writer
     made = places.new_repo(
@@ -97,7 +97,7 @@ async def _create(call: Call) -> Answer:
     return Answer(_own(call, made), 201)
 
 
-async def _generate(call: Call) -> Answer:
+async def _generate(call: GitHubCall) -> Answer:
     writer, template = call.writer, call.repo
     if not template.is_template:
         raise unprocessable("Repository", "template", "invalid", message=f"{template.full_name} is not a template")
@@ -135,17 +135,17 @@ async def _generate(call: Call) -> Answer:
 _WRONG = 422
 
 
-async def _first_commit(call: Call, repo: StoredRepo, git: GitRepository, tree: str, branch: str = "") -> None:
+async def _first_commit(call: GitHubCall, repo: StoredRepo, git: GitRepository, tree: str, branch: str = "") -> None:
     sha = await git.write_commit(tree, [], "Initial commit\n", signed(call, call.writer))
     await git.set_ref(f"{_HEADS}{branch or repo.default_branch}", sha, old=NO_COMMIT)
     await after_push(call.network, repo, call.writer)
 
 
-async def _repo(call: Call) -> Answer:
+async def _repo(call: GitHubCall) -> Answer:
     return Answer(_own(call, call.repo))
 
 
-async def _change(call: Call) -> Answer:
+async def _change(call: GitHubCall) -> Answer:
     writer, repo = call.writer, call.repo
     places.check_admin(call.network, repo, writer)
     description = bodies.text(call.body, "description")
@@ -157,7 +157,7 @@ async def _change(call: Call) -> Answer:
     return Answer(_own(call, repo))
 
 
-def _own(call: Call, repo: StoredRepo) -> Json:
+def _own(call: GitHubCall, repo: StoredRepo) -> Json:
     """A repository by itself, with what the reader may do there."""
     shown = call.views.repo(repo)
     if call.viewer:
@@ -169,7 +169,7 @@ def _own(call: Call, repo: StoredRepo) -> Json:
 # Who may work there
 
 
-async def _collaborators(call: Call) -> Answer:
+async def _collaborators(call: GitHubCall) -> Answer:
     repo, window = call.repo, Window.of(call.query)
     if not call.network.may_push(repo, call.writer):
         raise Refusal(403, "Must have push access to view repository collaborators.")
@@ -178,20 +178,20 @@ async def _collaborators(call: Call) -> Answer:
     return Answer(shown, window=window, count=len(found))
 
 
-def _worker(call: Call, repo: StoredRepo, account: Account) -> Json:
+def _worker(call: GitHubCall, repo: StoredRepo, account: Account) -> Json:
     role = places.permission(call.network, repo, account)
     rights = {name: name in _RIGHTS[role] for name in _RIGHTS["admin"]}
     return {**call.views.user(account), "permissions": rights, "role_name": role}
 
 
-async def _is_collaborator(call: Call) -> Answer:
+async def _is_collaborator(call: GitHubCall) -> Answer:
     account = call.network.find(call.path["login"])
     if not call.network.may_push(call.repo, account):
         raise not_found()
     return Answer(None, 204)
 
 
-async def _permission(call: Call) -> Answer:
+async def _permission(call: GitHubCall) -> Answer:
     account = call.network.find(call.path["login"])
     if account is None:
         raise not_found()
@@ -199,33 +199,33 @@ async def _permission(call: Call) -> Answer:
     return Answer({"permission": role, "role_name": role, "user": _worker(call, call.repo, account)})
 
 
-async def _invite(call: Call) -> Answer:
+async def _invite(call: GitHubCall) -> Answer:
     made = places.invite(call.network, call.repo, call.writer, call.path["login"])
     return Answer(_invitation(call, made), 201) if made else Answer(None, 204)
 
 
-async def _drop(call: Call) -> Answer:
+async def _drop(call: GitHubCall) -> Answer:
     places.drop_collaborator(call.network, call.repo, call.writer, call.path["login"])
     return Answer(None, 204)
 
 
-async def _invitations(call: Call) -> Answer:
+async def _invitations(call: GitHubCall) -> Answer:
     found = [one for one in call.network.state.invitations.values() if one.invitee == call.writer]
     window = Window.of(call.query)
     return Answer([_invitation(call, one) for one in window.cut(found)], window=window, count=len(found))
 
 
-async def _accept(call: Call) -> Answer:
+async def _accept(call: GitHubCall) -> Answer:
     places.answer_invitation(call.network, call.writer, call.path["invitation_id"], accept=True)
     return Answer(None, 204)
 
 
-async def _decline(call: Call) -> Answer:
+async def _decline(call: GitHubCall) -> Answer:
     places.answer_invitation(call.network, call.writer, call.path["invitation_id"], accept=False)
     return Answer(None, 204)
 
 
-def _invitation(call: Call, invitation: StoredInvitation) -> Json:
+def _invitation(call: GitHubCall, invitation: StoredInvitation) -> Json:
     repo = call.network.any_repo(invitation.repo_id)
     return {
         "id": invitation.id,
@@ -244,40 +244,40 @@ def _invitation(call: Call, invitation: StoredInvitation) -> Json:
 # Stars and follows
 
 
-async def _star(call: Call) -> Answer:
+async def _star(call: GitHubCall) -> Answer:
     call.repo.stars.add(call.writer.login.lower())
     return Answer(None, 204)
 
 
-async def _unstar(call: Call) -> Answer:
+async def _unstar(call: GitHubCall) -> Answer:
     call.repo.stars.discard(call.writer.login.lower())
     return Answer(None, 204)
 
 
-async def _has_star(call: Call) -> Answer:
+async def _has_star(call: GitHubCall) -> Answer:
     if call.writer.login.lower() not in call.repo.stars:
         raise not_found()
     return Answer(None, 204)
 
 
-def _followed(call: Call) -> tuple[str, str]:
+def _followed(call: GitHubCall) -> tuple[str, str]:
     account = call.network.find(call.path["login"])
     if account is None:
         raise not_found()
     return call.writer.login.lower(), account.login.lower()
 
 
-async def _follow(call: Call) -> Answer:
+async def _follow(call: GitHubCall) -> Answer:
     call.network.state.follows.add(_followed(call))
     return Answer(None, 204)
 
 
-async def _unfollow(call: Call) -> Answer:
+async def _unfollow(call: GitHubCall) -> Answer:
     call.network.state.follows.discard(_followed(call))
     return Answer(None, 204)
 
 
-async def _follows(call: Call) -> Answer:
+async def _follows(call: GitHubCall) -> Answer:
     if _followed(call) not in call.network.state.follows:
         raise not_found()
     return Answer(None, 204)

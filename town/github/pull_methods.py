@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 from town.github import bodies, pulls
 from town.github.bodies import Window
-from town.github.call import Answer, Call, Handler
+from town.github.call import Answer, GitHubCall, Handler
 from town.github.checks import has_failed
 from town.github.git_methods import pushing, signed, views_of
 from town.github.git_values import Signature
@@ -17,15 +17,15 @@ from town.github.values import Json, Refusal, StoredLineComment, StoredPull, Sto
 _HEADS = "refs/heads/"
 
 
-def _views(call: Call) -> PullViews:
+def _views(call: GitHubCall) -> PullViews:
     return PullViews(call.views, call.repo)
 
 
-def _pull(call: Call) -> StoredPull:
+def _pull(call: GitHubCall) -> StoredPull:
     return pulls.find(call.repo, call.path["number"])
 
 
-async def _alone(call: Call, pull: StoredPull, *, compute: bool = True) -> Json:
+async def _alone(call: GitHubCall, pull: StoredPull, *, compute: bool = True) -> Json:
     """A pull request by itself; whether it can be merged is computed first, if `compute` is set."""
     git = call.git
     start = await git.merge_base(pull.base, pull.head)
@@ -39,7 +39,7 @@ async def _alone(call: Call, pull: StoredPull, *, compute: bool = True) -> Json:
     return _views(call).pull(pull, PullFacts(commits, files, mergeable, has_failed(call.repo, pull.head)))
 
 
-async def _list(call: Call) -> Answer:
+async def _list(call: GitHubCall) -> Answer:
     window, query = Window.of(call.query), call.query
     state, head = query.get("state") or "open", query.get("head", "").rpartition(":")[2]
     found = [
@@ -57,7 +57,7 @@ async def _list(call: Call) -> Answer:
     return Answer([_views(call).short(pull) for pull in window.cut(found)], window=window, count=len(found))
 
 
-async def _open(call: Call) -> Answer:
+async def _open(call: GitHubCall) -> Answer:
     writer, repo = call.writer, call.repo
     call.network.check_writable(repo)
     head = (bodies.text(call.body, "head", required=True) or "").removeprefix(f"{repo.owner.login}:")
@@ -84,11 +84,11 @@ async def _open(call: Call) -> Answer:
     return Answer(await _alone(call, opened, compute=False), 201)
 
 
-async def _get(call: Call) -> Answer:
+async def _get(call: GitHubCall) -> Answer:
     return Answer(await _alone(call, _pull(call)))
 
 
-async def _change(call: Call) -> Answer:
+async def _change(call: GitHubCall) -> Answer:
     pull, base = _pull(call), bodies.text(call.body, "base")
     if base and f"{_HEADS}{base}" not in await call.git.refs():
         raise unprocessable("PullRequest", "base", "invalid")
@@ -105,7 +105,7 @@ async def _change(call: Call) -> Answer:
     return Answer(await _alone(call, pull))
 
 
-async def _files(call: Call) -> Answer:
+async def _files(call: GitHubCall) -> Answer:
     pull, window, git = _pull(call), Window.of(call.query), call.git
     start = await git.merge_base(pull.base, pull.head)
     files = await git.changes(start, pull.head) if start else []
@@ -113,7 +113,7 @@ async def _files(call: Call) -> Answer:
     return Answer([views.file(file, pull.head) for file in window.cut(files)], window=window, count=len(files))
 
 
-async def _commits(call: Call) -> Answer:
+async def _commits(call: GitHubCall) -> Answer:
     pull, window = _pull(call), Window.of(call.query)
     found = await call.git.commits(pull.head, since=pull.base, oldest_first=True)
     views = views_of(call)
@@ -123,13 +123,13 @@ async def _commits(call: Call) -> Answer:
 # Merging
 
 
-async def _is_merged(call: Call) -> Answer:
+async def _is_merged(call: GitHubCall) -> Answer:
     if _pull(call).merged_at is None:
         raise not_found()
     return Answer(None, 204)
 
 
-async def _merge(call: Call) -> Answer:
+async def _merge(call: GitHubCall) -> Answer:
     writer, repo = pushing(call)
     pull, git, method = _pull(call), call.git, bodies.text(call.body, "merge_method") or "merge"
     pulls.check_mergeable(pull, method=method, head=bodies.text(call.body, "sha"))
@@ -158,7 +158,7 @@ def _merge_title(pull: StoredPull, method: str, owner: str) -> str:
     return f"Merge pull request #{pull.number} from {owner}/{pull.head_ref}"
 
 
-async def _update_branch(call: Call) -> Answer:
+async def _update_branch(call: GitHubCall) -> Answer:
     writer, repo = pushing(call)
     pull, expected = _pull(call), bodies.text(call.body, "expected_head_sha")
     base, head = pull.base, pull.head
@@ -179,18 +179,18 @@ async def _update_branch(call: Call) -> Answer:
 # Reviews
 
 
-async def _reviews(call: Call) -> Answer:
+async def _reviews(call: GitHubCall) -> Answer:
     pull, window = _pull(call), Window.of(call.query)
     found = [review for review in pull.reviews if review.state != "PENDING" or review.author == call.viewer]
     return Answer([_views(call).review(pull, one) for one in window.cut(found)], window=window, count=len(found))
 
 
-async def _review(call: Call) -> Answer:
+async def _review(call: GitHubCall) -> Answer:
     pull = _pull(call)
     return Answer(_views(call).review(pull, pulls.find_review(pull, call.path["review_id"], call.viewer)))
 
 
-async def _submit_review(call: Call) -> Answer:
+async def _submit_review(call: GitHubCall) -> Answer:
     writer, pull = call.writer, _pull(call)
     given = call.body.get("comments") or []
     if not isinstance(given, list):
@@ -217,7 +217,7 @@ async def _submit_review(call: Call) -> Answer:
     return Answer(_views(call).review(pull, review))
 
 
-async def _finish_review(call: Call) -> Answer:
+async def _finish_review(call: GitHubCall) -> Answer:
     pull = _pull(call)
     review = pulls.find_review(pull, call.path["review_id"], call.writer)
     event = bodies.text(call.body, "event", required=True) or ""
@@ -226,7 +226,7 @@ async def _finish_review(call: Call) -> Answer:
     return Answer(_views(call).review(pull, review))
 
 
-async def _dismiss(call: Call) -> Answer:
+async def _dismiss(call: GitHubCall) -> Answer:
     pull = _pull(call)
     review = pulls.find_review(pull, call.path["review_id"], call.writer)
     bodies.text(call.body, "message", required=True)
@@ -234,7 +234,7 @@ async def _dismiss(call: Call) -> Answer:
     return Answer(_views(call).review(pull, review))
 
 
-async def _line_comments(call: Call) -> Answer:
+async def _line_comments(call: GitHubCall) -> Answer:
     pull, window = _pull(call), Window.of(call.query)
     review = call.path.get("review_id")
     found = [comment for comment in pull.line_comments if review in {None, comment.review_id}]
@@ -242,7 +242,7 @@ async def _line_comments(call: Call) -> Answer:
     return Answer(shown, window=window, count=len(found))
 
 
-async def _write_line_comment(call: Call) -> Answer:
+async def _write_line_comment(call: GitHubCall) -> Answer:
     writer, pull = call.writer, _pull(call)
     patches, body = await _patches(call, pull), dict(call.body)
     answered = call.path.get("comment_id", body.get("in_reply_to"))
@@ -263,7 +263,7 @@ async def _write_line_comment(call: Call) -> Answer:
 
 
 def _comment_line(
-    call: Call, pull: StoredPull, review: StoredReview, body: object, patches: Mapping[str, str]
+    call: GitHubCall, pull: StoredPull, review: StoredReview, body: object, patches: Mapping[str, str]
 ) -> StoredLineComment:
     fields: Json = body if isinstance(body, dict) else {}
     line = fields.get("line", fields.get("position"))
@@ -283,22 +283,22 @@ def _comment_line(
     )
 
 
-async def _patches(call: Call, pull: StoredPull) -> dict[str, str]:
+async def _patches(call: GitHubCall, pull: StoredPull) -> dict[str, str]:
     start = await call.git.merge_base(pull.base, pull.head)
     return {file.path: file.patch for file in await call.git.changes(start, pull.head)} if start else {}
 
 
-async def _requested(call: Call) -> Answer:
+async def _requested(call: GitHubCall) -> Answer:
     return Answer({"users": [call.views.user(account) for account in _pull(call).requested], "teams": []})
 
 
-async def _request(call: Call) -> Answer:
+async def _request(call: GitHubCall) -> Answer:
     writer, pull = call.writer, _pull(call)
     pulls.request_reviewers(call.network, call.repo, pull, writer, bodies.names(call.body, "reviewers") or ())
     return Answer(_views(call).short(pull), 201)
 
 
-async def _unrequest(call: Call) -> Answer:
+async def _unrequest(call: GitHubCall) -> Answer:
     writer, pull = call.writer, _pull(call)
     pulls.drop_reviewers(call.network, call.repo, pull, writer, bodies.names(call.body, "reviewers") or ())
     return Answer(_views(call).short(pull))

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from town.github.git_values import ChangedFile
 from town.github.pulls import position_of
 from town.github.values import Json, StoredLineComment, StoredPull, StoredRepo, StoredReview
-from town.github.views import Views, association, moment, node_id, reaction_counts
+from town.github.views import GitHubViews, association, moment, node_id, reaction_counts
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,7 +24,7 @@ class PullFacts:
 class PullViews:
     """The views of one repository."""
 
-    def __init__(self, views: Views, repo: StoredRepo) -> None:
+    def __init__(self, views: GitHubViews, repo: StoredRepo) -> None:
         self._views = views
         self._repo = repo
         self._api = f"{views.base}/repos/{repo.full_name}"

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Literal, cast
 
 from town.github.git_process import GitProcess
-from town.github.git_values import NO_COMMIT, ChangedFile, ChangeKind, Commit, Entry, EntryKind, Signature
+from town.github.git_values import NO_COMMIT, ChangedFile, ChangeKind, Commit, EntryKind, Signature, TreeEntry
 
 _CONFIG = """[core]
 \trepositoryformatversion = 0
@@ -88,14 +88,14 @@ class GitRepository:
 
     # Files
 
-    async def entry(self, commit: str, path: str) -> Entry | None:
+    async def entry(self, commit: str, path: str) -> TreeEntry | None:
         """What lies at `path` in a commit; the root's tree for ""."""
         if not path:
-            return Entry("", "tree", "040000", await self._line("rev-parse", f"{commit}^{{tree}}"), 0)
+            return TreeEntry("", "tree", "040000", await self._line("rev-parse", f"{commit}^{{tree}}"), 0)
         found = _entries(await self._text("ls-tree", "-z", "-l", "--full-tree", commit, "--", path.rstrip("/")))
         return next((one for one in found if one.path == path.rstrip("/")), None)
 
-    async def entries(self, commit: str, path: str = "", *, deep: bool = False) -> list[Entry]:
+    async def entries(self, commit: str, path: str = "", *, deep: bool = False) -> list[TreeEntry]:
         """What lies in a folder of a commit, or with `deep` everything below it, in the order of the paths."""
         options = ("-r", "-t") if deep else ()
         where = ("--", f"{path.rstrip('/')}/") if path else ()
@@ -195,13 +195,13 @@ def _signed(who: Signature) -> dict[str, str]:
     return {"NAME": who.name, "EMAIL": who.email, "DATE": f"{int(who.at.timestamp())} +0000"}
 
 
-def _entries(listed: str) -> list[Entry]:
+def _entries(listed: str) -> list[TreeEntry]:
     """The entries of `git ls-tree -z -l`."""
     entries = []
     for line in filter(None, listed.split("\0")):
         about, _, path = line.partition("\t")
         mode, kind, sha, size = about.split()
-        entries.append(Entry(path, cast("EntryKind", kind), mode, sha, int(size) if size.isdecimal() else 0))
+        entries.append(TreeEntry(path, cast("EntryKind", kind), mode, sha, int(size) if size.isdecimal() else 0))
     return entries
 
 

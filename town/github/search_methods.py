@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import datetime
 
 from town.github.bodies import Window
-from town.github.call import Answer, Call, Handler
+from town.github.call import Answer, GitHubCall, Handler
 from town.github.values import Json, Refusal, StoredIssue, StoredRepo
 
 _SCORE = {"score": 1.0}
@@ -16,7 +16,7 @@ _NOBODY = (
 )
 
 
-async def _issues(call: Call) -> Answer:
+async def _issues(call: GitHubCall) -> Answer:
     words, given = _query(call)
     if any(name in _PEOPLE and call.network.find(value) is None for name, value in given):
         why = {"message": _NOBODY, "resource": "Search", "field": "q", "code": "invalid"}
@@ -36,7 +36,7 @@ async def _issues(call: Call) -> Answer:
     return answer
 
 
-async def _repositories(call: Call) -> Answer:
+async def _repositories(call: GitHubCall) -> Answer:
     words, given = _query(call)
     owners = {value.lower() for name, value in given if name in {"user", "org"}}
     found = [
@@ -54,7 +54,7 @@ def _page(window: Window, count: int, items: list[Json]) -> Answer:
     return Answer(body, window=window, count=count)
 
 
-def _query(call: Call) -> tuple[list[str], list[tuple[str, str]]]:
+def _query(call: GitHubCall) -> tuple[list[str], list[tuple[str, str]]]:
     """The words of the query, in lower case, and its qualifiers. Raises `Refusal`."""
     query = call.query.get("q", "").strip()
     if not query:
@@ -69,7 +69,7 @@ def _query(call: Call) -> tuple[list[str], list[tuple[str, str]]]:
     return words, given
 
 
-def _seen(call: Call) -> list[StoredRepo]:
+def _seen(call: GitHubCall) -> list[StoredRepo]:
     return [repo for repo in call.network.repos() if not repo.private or call.network.may_push(repo, call.viewer)]
 
 
@@ -98,7 +98,7 @@ def _holds(repo: StoredRepo, issue: StoredIssue, name: str, value: str) -> bool:
 _TYPES = {True: ("pr", "pull-request"), False: ("issue",)}
 
 
-def _when(issue: StoredIssue, call: Call) -> datetime:
+def _when(issue: StoredIssue, call: GitHubCall) -> datetime:
     return issue.updated_at if call.query.get("sort") == "updated" else issue.created_at
 
 

@@ -30,7 +30,7 @@ from town.github import (
 )
 from town.github.bodies import parse_body
 from town.github.breaking import SECONDARY, broken, spoil
-from town.github.call import Answer, Call, Handler
+from town.github.call import Answer, GitHubCall, Handler
 from town.github.faults import STRIKES, Fault, Faults
 from town.github.git_process import GitError
 from town.github.limits import Meter, Standing
@@ -38,7 +38,7 @@ from town.github.network import GitHubNetwork
 from town.github.rights import check_rights
 from town.github.smart_http import SmartHttp
 from town.github.values import Refusal, StoredRepo, Token
-from town.github.views import Views
+from town.github.views import GitHubViews
 from town.github.wire import refusal_response
 
 logger = logging.getLogger(__name__)
@@ -196,12 +196,12 @@ class _Service:
         if moved := self._moved(request):
             return moved
         try:
-            views = Views(f"{request.url.scheme}://{request.url.netloc}")
+            views = GitHubViews(f"{request.url.scheme}://{request.url.netloc}")
             if token and request.method not in _SAFE:
                 check_rights(self._network, token, request.path_params)
             network = await self._seen_by(request)
             body = parse_body(content, bare_list="labels" if request.url.path.endswith("/labels") else "")
-            call = Call(network, views, token, request.path_params, request.query_params, body)
+            call = GitHubCall(network, views, token, request.path_params, request.query_params, body)
             found = handler(call)
             return _success(found if isinstance(found, Answer) else await found, request, self._network.clock.now())
         except Refusal as refusal:

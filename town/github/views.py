@@ -58,7 +58,7 @@ _REPO_PLACES = {
 }
 
 
-class Views:
+class GitHubViews:
     """The views, at one address: `base` is what the client called."""
 
     def __init__(self, base: str) -> None:

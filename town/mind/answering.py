@@ -10,7 +10,7 @@ from common.facts import ExpressionFacts, IssueFacts, MessageFacts, OwnerFacts, 
 from common.text.graphemes import leading_sentences
 from town.mind.bank import ANY
 from town.mind.building import shared_work, told
-from town.mind.choosing import TOOLS, Choice, choose
+from town.mind.choosing import TOOLS, ToolChoice, choose
 from town.mind.posts import post
 from town.mind.replies import answer_freely, reply
 from town.mind.turn import Turn
@@ -40,7 +40,7 @@ def answer_post(turn: Turn, about: PostFacts) -> Completion:
         return result
     choice = choose(about, turn.facts.agent.handle, turn.bank, turn.rng)
     if (last := turn.last) and last.failed and last.act == "silent":
-        choice = Choice("silent")
+        choice = ToolChoice("silent")
     act = next((act for act in (choice.act, *TOOLS) if turn.may(TOOLS[act])), None)
     if act is None:
         return turn.anything(words)

@@ -26,7 +26,7 @@ _REPLY_TO_CROWD = 0.5
 
 
 @dataclass(frozen=True, slots=True)
-class Choice:
+class ToolChoice:
     """An act, and what it rests on.
 
     Attributes:
@@ -45,24 +45,24 @@ class Choice:
     closing: bool = False
 
 
-def choose(post: PostFacts, own_handle: str, bank: Bank, rng: random.Random) -> Choice:
+def choose(post: PostFacts, own_handle: str, bank: Bank, rng: random.Random) -> ToolChoice:
     """Decide what to do about `post`."""
     intent = bank.intent_of(post.text)
     if intent and intent.act == "silent":
-        return Choice("silent", intent)
+        return ToolChoice("silent", intent)
     own = [line.text for line in post.thread if not line.who]
     closing = len(own) >= _LONG_TALK
-    base = Choice("reply", intent, bank.asked_in(post.text), bank.asked_in(own[-1]) if own else None, closing)
+    base = ToolChoice("reply", intent, bank.asked_in(post.text), bank.asked_in(own[-1]) if own else None, closing)
     if intent and intent.name in _SETTLED and not base.asked:
-        return Choice("exit" if intent.act == "exit" and not post.is_owner else "like", intent)
+        return ToolChoice("exit" if intent.act == "exit" and not post.is_owner else "like", intent)
     if post.is_owner or _asks(post, own_handle):
-        return base if post.is_owner or len(own) <= _LONG_TALK else Choice("exit", intent)
+        return base if post.is_owner or len(own) <= _LONG_TALK else ToolChoice("exit", intent)
     if closing:
-        return Choice("exit", intent)
+        return ToolChoice("exit", intent)
     crowd = {line.who for line in post.thread if line.who} - {post.author}
     if rng.random() < _eagerness(post, base, own, crowd):
         return base
-    return Choice("silent" if crowd and rng.random() < _REPLY_TO_CROWD else "like", intent)
+    return ToolChoice("silent" if crowd and rng.random() < _REPLY_TO_CROWD else "like", intent)
 
 
 def _asks(post: PostFacts, own_handle: str) -> bool:
@@ -73,7 +73,7 @@ def _asks(post: PostFacts, own_handle: str) -> bool:
     return not addressed or own_handle.lower() in addressed or post.notification_kind != "mention"
 
 
-def _eagerness(post: PostFacts, choice: Choice, own: list[str], crowd: set[str]) -> float:
+def _eagerness(post: PostFacts, choice: ToolChoice, own: list[str], crowd: set[str]) -> float:
     """How likely a statement is worth words: after our own answer a like does, after theirs maybe a word."""
     if post.several_addressed or len(crowd) > 1:
         return _REPLY_TO_CROWD

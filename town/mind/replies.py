@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping, Sequence
 
 from town.mind.bank import ANY, GENERAL, Field, Idea
-from town.mind.choosing import Choice
+from town.mind.choosing import ToolChoice
 from town.mind.words import Words, fit, quote, without_questions
 
 _ASK_BACK = 0.3
@@ -19,7 +19,7 @@ _OPTIONS = re.compile(
 )
 
 
-def reply(words: Words, choice: Choice, *, is_first: bool, pictures: int) -> str:
+def reply(words: Words, choice: ToolChoice, *, is_first: bool, pictures: int) -> str:
     """The text of a reply, our first one in that talk or not; `pictures` hang on the post."""
     text = _answer(words, choice, is_first=is_first)
     if pictures:
@@ -55,7 +55,7 @@ def _remark(words: Words) -> str:
     return words.say({key: [one for one in said if ("{quote}" in one) == quotable] for key, said in remarks.items()})
 
 
-def _answer(words: Words, choice: Choice, *, is_first: bool) -> str:
+def _answer(words: Words, choice: ToolChoice, *, is_first: bool) -> str:
     if choice.asked:
         return _to_question(words, choice.asked, is_first=is_first)
     if prepared := _prepared(words, choice):
@@ -68,7 +68,7 @@ def _answer(words: Words, choice: Choice, *, is_first: bool) -> str:
     return answer_freely(words, thought)
 
 
-def _prepared(words: Words, choice: Choice) -> Mapping[str, Sequence[str]]:
+def _prepared(words: Words, choice: ToolChoice) -> Mapping[str, Sequence[str]]:
     """Phrases for what they said: a general invitation, or a thing that people usually say."""
     if invited := words.bank.invited_in(words.text):
         answers: Mapping[str, Sequence[str]] = words.bank.lines["invited"][invited]

@@ -42,7 +42,7 @@ class PendingPosts:
         """Store those that are new; returns how many were. `dropped` ones are only remembered."""
         now = self._clock.now()
         rows = [
-            received.NewRow(item.uri, item.root.uri, item.author.did, _payload(item), item.indexed_at)
+            received.NewNotificationRow(item.uri, item.root.uri, item.author.did, _payload(item), item.indexed_at)
             for item in notifications
         ]
         return await self._database.run(lambda connection: received.insert(connection, rows, now, state)) if rows else 0

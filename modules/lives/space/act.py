@@ -29,7 +29,7 @@ from modules.lives.space.request_parser import conversation_thread_uri
 from modules.lives.space.respond import Case, Resolved, Responder
 from modules.lives.space.snapshot import SnapshotBuilder
 from modules.lives.space.speak import ProposedMessage, Speaker, Spoken, WaitingMessage
-from modules.lives.space.state import Conversation, EndingNoted, Engaged, Opened
+from modules.lives.space.state import Conversation, EndingNoted, Engaged, OpenedTalk
 from modules.lives.space.types import CheckCode, CheckResult, HistoryEntry
 from modules.services.commitments.policy import is_of_room
 from modules.services.commitments.types import QueuedCommitment
@@ -216,7 +216,7 @@ class Participation:
             self._pause_after_silence(case)
             return _silent(Resolved("silent", nothing), case)
         if snapshot.opens:
-            self.talk.handle(Opened(snapshot.now))
+            self.talk.handle(OpenedTalk(snapshot.now))
         decided = await self._decided(case) if snapshot.batch or snapshot.opens else None
         self._answered(snapshot.batch)
         if decided is None:

@@ -168,7 +168,7 @@ class EndingNoted:
 
 
 @dataclass(frozen=True, slots=True)
-class Opened:
+class OpenedTalk:
     """We break a long silence, or try to."""
 
     at: datetime
@@ -190,7 +190,7 @@ Event = (
     | Delivered
     | Classified
     | EndingNoted
-    | Opened
+    | OpenedTalk
     | Engaged
     | Looked
     | RequestEvent
@@ -245,7 +245,7 @@ def next_state(state: ConversationState, event: Event) -> ConversationState:  # 
             return replace(state, history=tuple(history))
         case EndingNoted():
             return _ending_noted(state)
-        case Opened():
+        case OpenedTalk():
             return replace(state, opened_at=event.at)
         case Engaged():
             return replace(state, last_activity_at=event.at)

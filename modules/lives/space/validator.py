@@ -65,7 +65,7 @@ class Stop:
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
+class CheckRow:
     """A check.
 
     Attributes:
@@ -142,55 +142,55 @@ ECHO = Stop("semantic_echo", "Semantic echo (ensemble)", "semantic echo", "says 
 JUDGED = Stop("echo_judge", "Semantic echo (LLM judge)", "LLM echo judge", "says again in other words what was said")
 REPEATED = Stop("own_repetition", "Own repetition", "own repetition", "says again word for word what we said before")
 
-CHEAP: tuple[Row, ...] = (
-    Row(
+CHEAP: tuple[CheckRow, ...] = (
+    CheckRow(
         Stop("non_owner_action", "Non-owner action", "not action owner", "another was elected to act on the request"),
         _acts_for_another,
         action_only=True,
     ),
-    Row(
+    CheckRow(
         Stop("list", "Contains list", "list", "a list, where talk is prose", salvage=True),
         _words(check_list),
     ),
-    Row(
+    CheckRow(
         Stop("empty_promise", "Empty commitment", "empty commitment", "announces work and commits to none"),
         _words(check_empty_promise),
         uncommitted_only=True,
     ),
-    Row(
+    CheckRow(
         Stop("echo_opener", "Echo", "echo", "begins by taking up what was said", salvage=True),
         _words(check_echo_opener),
         mend=_without_opener,
         recovered="Echo opener removed",
     ),
-    Row(
+    CheckRow(
         Stop("role_budget", "Role message budget exceeded", "budget", "spoken enough before the host speaks again"),
         _spent,
         uncommitted_only=True,
     ),
-    Row(
+    CheckRow(
         Stop("deference", "Deference", "deference", "waits for somebody else to act", salvage=True),
         _defers,
         action_only=True,
     ),
-    Row(
+    CheckRow(
         Stop("repo_amnesia", "Repo amnesia", "repo amnesia", "asks for the repository, which is known", salvage=True),
         _forgets_repo,
         action_only=True,
     ),
-    Row(
+    CheckRow(
         Stop("meta_discussion", "Meta-discussion", "meta-discussion", "tells what to make instead of making it"),
         _words(check_meta_discussion),
         action_only=True,
         uncommitted_only=True,
     ),
-    Row(
+    CheckRow(
         Stop("scope_inflation", "Scope inflation", "scope inflation", "asks for more than the host did"),
         _words(check_scope_inflation),
         action_only=True,
         uncommitted_only=True,
     ),
-    Row(
+    CheckRow(
         Stop(
             "non_owner_discussion",
             "Non-owner discussion during pending action",
@@ -201,12 +201,12 @@ CHEAP: tuple[Row, ...] = (
         action_only=True,
         uncommitted_only=True,
     ),
-    Row(
+    CheckRow(
         Stop("saturation", "Conversation saturated", "saturated", "enough was said before the host speaks again"),
         _saturated,
         uncommitted_only=True,
     ),
-    Row(
+    CheckRow(
         Stop("observer", "Observer silence enforced", "observer", "an observer adds nothing after others have spoken"),
         _observes,
         uncommitted_only=True,

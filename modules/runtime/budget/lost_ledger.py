@@ -30,7 +30,7 @@ _READ_MAX = 16 * 1024 * 1024
 
 
 @dataclass(frozen=True, slots=True)
-class Known:
+class KnownUse:
     """What is still known of today: tokens, dollars if they are known, and the acts that had not left."""
 
     input_tokens: int = 0
@@ -65,7 +65,7 @@ async def count_again(database: Database, home: Home, clock: Clock, *, model: st
     return f"Not brought back with {home.database.name}: the journal, open talks and the outbox{waiting}; {spent}"
 
 
-def read_known(home: Home, day: str, timezone: str) -> Known:
+def read_known(home: Home, day: str, timezone: str) -> KnownUse:
     """What the status file and the log of usage tell of `day`; what cannot be read tells nothing."""
     inputs, outputs, usd = 0, 0, 0.0
     priced = False
@@ -87,7 +87,7 @@ def read_known(home: Home, day: str, timezone: str) -> Known:
         dollars = used.get("usd")
         if isinstance(dollars, dict) and isinstance(dollars.get("used"), float):
             usd, priced = max(usd, dollars["used"]), True
-    return Known(inputs, outputs, usd if priced else None, waiting)
+    return KnownUse(inputs, outputs, usd if priced else None, waiting)
 
 
 def _is_new(connection: sqlite3.Connection) -> bool:
@@ -96,7 +96,7 @@ def _is_new(connection: sqlite3.Connection) -> bool:
     )
 
 
-def _count(connection: sqlite3.Connection, known: Known, *, day: str, at: str, model: str) -> None:
+def _count(connection: sqlite3.Connection, known: KnownUse, *, day: str, at: str, model: str) -> None:
     cost = UNKNOWN if known.usd is None else round(known.usd * MICRO)
     connection.execute(
         "INSERT OR IGNORE INTO model_calls (id, day, at, purpose, importance, model, state, input_tokens,"

@@ -9,7 +9,7 @@ from dataclasses import replace
 from common.tolerant import brought_home
 from modules.runtime.llm.reasoning import said_values, without_reasoning, without_template
 from modules.runtime.llm.salvage import Found, bare_call, find_calls, looks_cut, parse_arguments, split_calls
-from modules.runtime.llm.stream import Answer
+from modules.runtime.llm.stream import StreamedAnswer
 from modules.runtime.llm.types import ChatResult, NamedTool, ToolCall, ToolChoice, ToolSpec
 
 _NAME = re.compile(r"[A-Za-z0-9_-]{1,64}")
@@ -28,7 +28,9 @@ def offer(tools: Sequence[ToolSpec], choice: ToolChoice) -> tuple[Sequence[ToolS
     return tools, choice == "required" and bool(tools)
 
 
-def read(answer: Answer, offered: Sequence[ToolSpec], *, required: bool, new_id: Callable[[], str]) -> ChatResult:
+def read(
+    answer: StreamedAnswer, offered: Sequence[ToolSpec], *, required: bool, new_id: Callable[[], str]
+) -> ChatResult:
     """The answer; `new_id` names the calls whose id the service forgot."""
     text = without_reasoning(answer.text).strip()
     calls: list[ToolCall] = []

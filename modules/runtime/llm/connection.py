@@ -14,8 +14,8 @@ from common.clock import Clock
 from modules.runtime.llm.budget_guard import Request
 from modules.runtime.llm.deadline import IdleDeadline
 from modules.runtime.llm.events import END, chunks
-from modules.runtime.llm.policy import Verdict, classify_llm_error, retry_after_ms, shortened
-from modules.runtime.llm.stream import Answer
+from modules.runtime.llm.policy import CallVerdict, classify_llm_error, retry_after_ms, shortened
+from modules.runtime.llm.stream import StreamedAnswer
 
 if TYPE_CHECKING:
     from openai import AsyncOpenAI
@@ -57,7 +57,7 @@ class Connection:
                 http_client=http_client,
             )
 
-    async def ask(self, request: Request, answer: Answer, idle_s: float) -> None:
+    async def ask(self, request: Request, answer: StreamedAnswer, idle_s: float) -> None:
         """Send `request`, and gather what comes in `answer`. Raises whatever goes wrong, for `judge`."""
         if self._openai is None:
             raise RuntimeError("the connection is not open")
@@ -79,14 +79,14 @@ class Connection:
                         pass
         answer.close()
 
-    def judge(self, error: Exception) -> tuple[Verdict, float | None]:
+    def judge(self, error: Exception) -> tuple[CallVerdict, float | None]:
         """What the error means, and the wait in milliseconds that the service asks for."""
         response = getattr(error, "response", None)
         body = getattr(error, "body", None)
         said = body.get("message") if isinstance(body, dict) else None
         verdict = classify_llm_error(error, getattr(error, "status_code", None), getattr(error, "code", None))
         if isinstance(said, str) and said:
-            verdict = Verdict(verdict.kind, shortened(said), verdict.status)
+            verdict = CallVerdict(verdict.kind, shortened(said), verdict.status)
         return verdict, None if response is None else retry_after_ms(response.headers, self._clock.now())
 
     async def aclose(self) -> None:

@@ -28,14 +28,14 @@ from modules.runtime.llm.dialect import CACHE_KEY, EXTRA_FIELDS, FACTS, Wire, ch
 from modules.runtime.llm.messages import convert_messages, convert_tools
 from modules.runtime.llm.pictures import Hydrate, shown
 from modules.runtime.llm.policy import (
-    Verdict,
+    CallVerdict,
     calculate_backoff,
     is_own_service,
     timed_out,
     was_refused,
 )
 from modules.runtime.llm.service_quirks import ServiceQuirks, Vision
-from modules.runtime.llm.stream import Answer
+from modules.runtime.llm.stream import StreamedAnswer
 from modules.runtime.llm.types import ChatResult, Importance, Message, PromptBlock, ToolChoice, ToolSpec, Usage
 
 LLM_MAX_RETRIES = 3
@@ -52,7 +52,7 @@ _SLOW_REMEDY = "If it is only slow, set AI_GATEWAY_IDLE_TIMEOUT_S in .env to mor
 class _CallFailed(Exception):
     """One attempt failed; its cause is the error itself."""
 
-    def __init__(self, verdict: Verdict, hint_ms: float | None, sent: Request) -> None:
+    def __init__(self, verdict: CallVerdict, hint_ms: float | None, sent: Request) -> None:
         super().__init__(verdict.message)
         self.verdict = verdict
         self.hint_ms = hint_ms
@@ -256,7 +256,7 @@ class LLMGateway:
             picture["url"] = url
         return wire
 
-    async def _ask(self, request: Request, tally: _Tally) -> Answer:
+    async def _ask(self, request: Request, tally: _Tally) -> StreamedAnswer:
         """Attempts, waits and adapted requests, until there is an answer or no hope of one."""
         failures = 0
         while True:
@@ -304,11 +304,11 @@ class LLMGateway:
             if self._silent:
                 raise
 
-    async def _attempt(self, request: Request, tally: _Tally, idle_s: float) -> Answer:
+    async def _attempt(self, request: Request, tally: _Tally, idle_s: float) -> StreamedAnswer:
         """One request and its stream, while pieces keep coming. Every call of the model passes here."""
         await self._connection.open()
         leave = await self._budget_guard.reserve(request, purpose=tally.purpose, importance=tally.importance)
-        sent, answer = self._quirks.apply(leave.request), Answer()
+        sent, answer = self._quirks.apply(leave.request), StreamedAnswer()
         try:
             await self._connection.ask(sent, answer, idle_s)
         except Exception as error:
@@ -362,7 +362,7 @@ _ADDRESS_REMEDY = "Check AI_GATEWAY_BASE_URL in .env: is /v1 missing at its end?
 _REFUSED_REMEDY = "Check AI_GATEWAY_API_KEY in .env, and the billing of its model service."
 
 
-def refusal(verdict: Verdict, model: str) -> SoulError:
+def refusal(verdict: CallVerdict, model: str) -> SoulError:
     """The error to raise for what is not worth another try."""
     status = f" (HTTP {verdict.status})" if verdict.status else ""
     if verdict.kind == "fatal":

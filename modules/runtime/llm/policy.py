@@ -85,7 +85,7 @@ _MESSAGE_SHOWN = 300
 
 
 @dataclass(frozen=True, slots=True)
-class Verdict:
+class CallVerdict:
     """What an error is; `message` is one line."""
 
     kind: ErrorKind
@@ -93,12 +93,12 @@ class Verdict:
     status: int | None = None
 
 
-def classify_llm_error(error: BaseException | str, status: int | None = None, code: str | None = None) -> Verdict:
+def classify_llm_error(error: BaseException | str, status: int | None = None, code: str | None = None) -> CallVerdict:
     """Judge a failed call; `code` is the service's own word. A finished, empty answer is no failure."""
     message = shortened(str(error)) or type(error).__name__
     if status is None and code is not None and code.isdigit() and int(code) in _HTTP_ERROR:
         status = int(code)
-    return Verdict(_kind(error, message, status, code), message, status)
+    return CallVerdict(_kind(error, message, status, code), message, status)
 
 
 def _kind(error: BaseException | str, message: str, status: int | None, code: str | None) -> ErrorKind:
@@ -178,7 +178,7 @@ def retry_after_ms(headers: Mapping[str, str], now: datetime) -> float | None:
         return None
 
 
-def adapt_request(request: Mapping[str, Any], verdict: Verdict) -> dict[str, Any] | None:
+def adapt_request(request: Mapping[str, Any], verdict: CallVerdict) -> dict[str, Any] | None:
     """The request without the parameter that the service refused by name; None when there is nothing to change."""
     if verdict.kind != "unknown":
         return None
@@ -196,14 +196,14 @@ def adapt_request(request: Mapping[str, Any], verdict: Verdict) -> dict[str, Any
     return None
 
 
-def refuses_pictures(verdict: Verdict) -> bool:
+def refuses_pictures(verdict: CallVerdict) -> bool:
     """Whether the service says that it takes no pictures, or not this one."""
     if _NO_PICTURES.search(verdict.message) is None:
         return False
     return verdict.status in _PICTURELESS_STATUS or (verdict.status in _SHY_STATUS and "support" in verdict.message)
 
 
-def refuses_one_picture(verdict: Verdict) -> bool:
+def refuses_one_picture(verdict: CallVerdict) -> bool:
     """Whether it is this picture that is refused, not all."""
     return _ONE_PICTURE.search(verdict.message) is not None
 

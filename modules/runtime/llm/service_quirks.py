@@ -10,7 +10,7 @@ from typing import Literal, TypeAlias
 
 from modules.runtime.llm.budget_guard import Request
 from modules.runtime.llm.dialect import has_pictures, sees_within_bounds, without_pictures, worded_for
-from modules.runtime.llm.policy import Verdict, adapt_request, refuses_one_picture, refuses_pictures
+from modules.runtime.llm.policy import CallVerdict, adapt_request, refuses_one_picture, refuses_pictures
 
 Vision: TypeAlias = Literal["on", "off", "auto"]
 """Whether pictures are sent: always, never, or until a model refuses them."""
@@ -28,7 +28,7 @@ class ServiceQuirks:
     def __init__(self, *, base_url: str, vision: Vision = "auto") -> None:
         self._base_url = base_url
         self._vision = vision
-        self._learned: dict[str, list[Verdict]] = defaultdict(list)
+        self._learned: dict[str, list[CallVerdict]] = defaultdict(list)
         self._blind: set[str] = set()
 
     def sees(self, model: str) -> bool:
@@ -45,7 +45,7 @@ class ServiceQuirks:
             worded = adapt_request(worded, verdict) or worded
         return worded
 
-    def learn(self, request: Request, sent: Request, verdict: Verdict) -> Request | None:
+    def learn(self, request: Request, sent: Request, verdict: CallVerdict) -> Request | None:
         """What to go on with, after `sent` was refused, in place of `request`; None if there is nothing to change."""
         model = str(sent["model"])
         if adapt_request(sent, verdict) is not None:

@@ -33,7 +33,7 @@ class RawCall:
 
 
 @dataclass(slots=True)
-class Answer:
+class StreamedAnswer:
     """What one request brought.
 
     Attributes:

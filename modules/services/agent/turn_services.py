@@ -39,7 +39,7 @@ from modules.services.agent.prompt_wiring import build_sources, prompter_over
 from modules.services.agent.session_keys import is_main
 from modules.services.agent.sessions.archivist import Archivist
 from modules.services.agent.sessions.distiller import TRANSCRIPT_TOKENS, Distiller
-from modules.services.agent.sessions.loop import SessionLoop
+from modules.services.agent.sessions.loop import SessionTidyLoop
 from modules.services.agent.sessions.owner_inbox import OwnerInbox
 from modules.services.agent.sessions.types import Session
 from modules.services.agent.skills.skills import Skills
@@ -244,10 +244,10 @@ class TurnServices:
             experiences=services.experiences,
         )
 
-    def session_loop(self) -> SessionLoop:
+    def session_loop(self) -> SessionTidyLoop:
         """Return the loop that ends conversations which are over, and has the archivist keep them."""
         services = self._services
-        return SessionLoop(
+        return SessionTidyLoop(
             services.knowledge.sessions, self.archivist, services.clock, speed=services.settings.soul_speed
         )
 

@@ -41,7 +41,7 @@ _HELD_REQUEST = "committed to for somebody on Bluesky who is not the owner"
 
 
 @dataclass(frozen=True, slots=True)
-class Work:
+class CommitmentWork:
     """What is to be done, in order; or why it cannot be (`problem`), or why not yet (`waits`).
 
     `plan_for` is the repository for which a plan has to be made first.
@@ -60,7 +60,7 @@ def work_of(
     default_repo: Repo | None = None,
     github: bool = True,
     social_only: bool = False,
-) -> Work:
+) -> CommitmentWork:
     """The acts of one commitment.
 
     Args:
@@ -73,12 +73,12 @@ def work_of(
     """
     if commitment.type in GITHUB_COMMITMENT_TYPES:
         if waits := SOCIAL_ONLY if social_only else "" if github else WAITS_FOR_GITHUB:
-            return Work(waits=waits)
+            return CommitmentWork(waits=waits)
         repo = resolve_repo(commitment.params, default_repo)
         if commitment.type == "create_plan":
-            return _plan(commitment, repo) if repo else Work(waits=WAITS_FOR_WORKSPACE)
+            return _plan(commitment, repo) if repo else CommitmentWork(waits=WAITS_FOR_WORKSPACE)
         if repo is None:
-            return Work(problem=NO_REPO)
+            return CommitmentWork(problem=NO_REPO)
         return _issues(commitment, repo, phrase) if commitment.type == "create_issue" else _comment(commitment, repo)
     return _post(commitment)
 
@@ -136,12 +136,12 @@ def plan_result(number: int | None, url: str) -> dict[str, Any]:
     return {"issueNumber": number, "issueUrl": url}
 
 
-def _plan(commitment: QueuedCommitment, repo: Repo) -> Work:
+def _plan(commitment: QueuedCommitment, repo: Repo) -> CommitmentWork:
     """The issue of a plan that was made; before that, nothing but the plan to be made."""
     plan = commitment.params.get(PLAN)
     title, body = (plan.get("title"), plan.get("body")) if isinstance(plan, Mapping) else (None, None)
     if not (isinstance(title, str) and isinstance(body, str)):
-        return Work(plan_for=repo)
+        return CommitmentWork(plan_for=repo)
     about = f"{repo.full_name}: {title}"
     labels = plan_labels((), "active")
     issue = IssueBody(
@@ -153,10 +153,10 @@ def _plan(commitment: QueuedCommitment, repo: Repo) -> Work:
         body=body,
         labels=labels,
     )
-    return Work((_action(commitment, 1, issue),))
+    return CommitmentWork((_action(commitment, 1, issue),))
 
 
-def _issues(commitment: QueuedCommitment, repo: Repo, phrase: Phrase) -> Work:
+def _issues(commitment: QueuedCommitment, repo: Repo, phrase: Phrase) -> CommitmentWork:
     params = commitment.params
     count = _count(params)
     body = texts.issue_body(commitment, said(params, "description", "content") or commitment.description, phrase)
@@ -175,15 +175,15 @@ def _issues(commitment: QueuedCommitment, repo: Repo, phrase: Phrase) -> Work:
             labels=labels,
         )
         actions.append(_action(commitment, number, issue))
-    return Work(tuple(actions))
+    return CommitmentWork(tuple(actions))
 
 
-def _comment(commitment: QueuedCommitment, repo: Repo) -> Work:
+def _comment(commitment: QueuedCommitment, repo: Repo) -> CommitmentWork:
     params = commitment.params
     text = said(params, "body", "description", "content") or commitment.description
     number = issue_number(params, said(params, "title"), commitment.description, text)
     if number is None:
-        return Work(problem="it names no issue to comment on")
+        return CommitmentWork(problem="it names no issue to comment on")
     body = texts.comment_body(text)
     place = f"{repo.full_name}#{number}"
     comment = IssueCommentBody(
@@ -194,16 +194,16 @@ def _comment(commitment: QueuedCommitment, repo: Repo) -> Work:
         number=number,
         body=body,
     )
-    return Work((_action(commitment, 1, comment),))
+    return CommitmentWork((_action(commitment, 1, comment),))
 
 
-def _post(commitment: QueuedCommitment) -> Work:
+def _post(commitment: QueuedCommitment) -> CommitmentWork:
     text = clean(said(commitment.params, "content", "text", "description") or commitment.description)
     if grapheme_len(text) > _POST_CHARS:
         text = leading_sentences(text, _POST_CHARS) or fit_post_text(text, max_graphemes=_POST_CHARS)
     if not text:
-        return Work(problem="there is nothing to post")
-    return Work((_action(commitment, 1, PostBody(**origin(commitment), text=text)),))
+        return CommitmentWork(problem="there is nothing to post")
+    return CommitmentWork((_action(commitment, 1, PostBody(**origin(commitment), text=text)),))
 
 
 def _action(commitment: QueuedCommitment, number: int, body: PostBody | IssueBody | IssueCommentBody) -> ProposedAction:

@@ -53,7 +53,7 @@ class Fulfiller:
         self._tries: dict[str, str] = {}
         self._refused: dict[str, str] = {}
 
-    def work(self, commitment: QueuedCommitment) -> acts.Work:
+    def work(self, commitment: QueuedCommitment) -> acts.CommitmentWork:
         """What is to be done."""
         return acts.work_of(
             commitment,

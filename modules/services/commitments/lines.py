@@ -50,14 +50,14 @@ class _Line(BaseModel):
 
 
 @dataclass(frozen=True, slots=True)
-class Read:
+class ReadLines:
     """What a file held; `notice` is a line for the owner if not all of it could be read."""
 
     commitments: tuple[QueuedCommitment, ...]
     notice: str = ""
 
 
-def read_commitments(path: Path) -> Read:
+def read_commitments(path: Path) -> ReadLines:
     """Every commitment of the file, whatever version wrote it; one that is too large is set aside whole.
 
     Raises:
@@ -67,13 +67,13 @@ def read_commitments(path: Path) -> Read:
     try:
         found, unread = _parsed(path)
     except _TooLargeError as problem:
-        return Read((), f"{path.name} {problem}; {set_aside(path)}, starting afresh")
+        return ReadLines((), f"{path.name} {problem}; {set_aside(path)}, starting afresh")
     if not unread:
-        return Read(tuple(found.values()))
+        return ReadLines(tuple(found.values()))
     aside = path.with_name(f"{path.name}.corrupt-{time.time_ns()}")
     write_atomic(aside, b"\n".join(unread) + b"\n", mode=0o600)
     notice = f"{path.name}: {len(unread)} commitments cannot be read; their lines are kept as {aside.name}"
-    return Read(tuple(found.values()), notice)
+    return ReadLines(tuple(found.values()), notice)
 
 
 def all_in(path: Path) -> list[QueuedCommitment]:

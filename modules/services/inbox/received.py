@@ -45,7 +45,7 @@ class Notice:
 
 
 @dataclass(frozen=True, slots=True)
-class NewRow:
+class NewNotificationRow:
     """A post to be taken in; `payload` is the stored form of the notification."""
 
     uri: str
@@ -77,7 +77,10 @@ def known(connection: sqlite3.Connection, uris: Collection[str]) -> set[str]:
 
 
 def insert(
-    connection: sqlite3.Connection, rows: Iterable[NewRow], now: datetime, state: Literal["pending", "dropped"]
+    connection: sqlite3.Connection,
+    rows: Iterable[NewNotificationRow],
+    now: datetime,
+    state: Literal["pending", "dropped"],
 ) -> int:
     """Take in those that are new; returns how many were."""
     before = connection.total_changes

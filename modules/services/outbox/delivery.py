@@ -302,7 +302,7 @@ class Delivery:
         )
         return await self._write(after, audit.done(after, earlier=earlier))
 
-    async def _failed(self, intent: Intent, error: Err, step: policy.Step) -> Intent:
+    async def _failed(self, intent: Intent, error: Err, step: policy.DeliveryStep) -> Intent:
         if step.retry_in_s is None:
             counted = replace(intent, attempts=intent.attempts + step.counts)
             return await self._end(counted, step.state, error.error)

@@ -82,7 +82,7 @@ class Choice:
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
+class DeliveryStep:
     """Where a try that brought no result leaves an intent. `counts` says that it used up one of its attempts."""
 
     state: IntentState
@@ -203,7 +203,7 @@ def backoff_s(tries: int) -> float:
     return min(RETRY_MAX_S, RETRY_BASE_S * RETRY_FACTOR ** min(tries - 1, RETRY_STEPS))
 
 
-def after_send(intent: Intent, error: Err) -> Step:
+def after_send(intent: Intent, error: Err) -> DeliveryStep:
     """What a failed try means.
 
     Only a try whose outcome is unknown uses up an attempt: the request was sent. A service that is down, or that does
@@ -211,21 +211,21 @@ def after_send(intent: Intent, error: Err) -> Step:
     """
     match error.kind:
         case "invalid" | "not_found":
-            return Step("failed")
+            return DeliveryStep("failed")
         case "unknown_outcome":
-            return Step("sending", backoff_s(intent.attempts + 1), counts=True)
+            return DeliveryStep("sending", backoff_s(intent.attempts + 1), counts=True)
         case _:
-            return Step("pending", _put_off_s(intent, error))
+            return DeliveryStep("pending", _put_off_s(intent, error))
 
 
-def after_find(intent: Intent, error: Err) -> Step:
+def after_find(intent: Intent, error: Err) -> DeliveryStep:
     """Return what follows a look that could not tell whether an earlier try arrived: another, if that can help."""
     if isinstance(error, AmbiguousErr):
-        return Step("failed")
+        return DeliveryStep("failed")
     refused = error.kind in {"invalid", "not_found"}
     if refused and intent.attempts + 1 >= OUTBOX_MAX_ATTEMPTS:
-        return Step("failed", counts=True)
-    return Step("sending", _put_off_s(intent, error), counts=refused)
+        return DeliveryStep("failed", counts=True)
+    return DeliveryStep("sending", _put_off_s(intent, error), counts=refused)
 
 
 def not_arrived(intent: Intent, now: datetime) -> IntentState:

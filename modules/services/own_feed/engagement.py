@@ -13,7 +13,7 @@ from common.result import ApiResult, Err, Ok
 from modules.runtime.journal.journal import Journal
 from modules.runtime.journal.types import Entry
 from modules.services.own_feed.engagement_policy import insight_of, is_due, is_last_look
-from modules.services.own_feed.expressions import Engagement, Expression, Expressions
+from modules.services.own_feed.expressions import Expression, ExpressionEngagement, Expressions
 
 ENGAGEMENT = "engagement"
 _SHOWN_CHARS = 60
@@ -59,7 +59,7 @@ class EngagementWatch:
             expression = expression.replace(timestamp=made)
         if not is_due(expression, now, speed=self.speed):
             return expression
-        engagement = Engagement(
+        engagement = ExpressionEngagement(
             likes=post.like_count, replies=post.reply_count, reposts=post.repost_count, checked_at=now
         )
         return expression.replace(engagement=engagement, insight=insight_of(engagement) or expression.insight)

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Literal
 
-from modules.services.own_feed.expressions import Engagement, Expression
+from modules.services.own_feed.expressions import Expression, ExpressionEngagement
 
 LOOKS = (timedelta(minutes=30), timedelta(hours=6), timedelta(hours=24))
 
@@ -66,7 +66,7 @@ def is_last_look(expression: Expression, now: datetime, *, speed: float = 1) -> 
     return now >= expression.timestamp + LOOKS[-1] / speed
 
 
-def insight_of(engagement: Engagement) -> Insight | None:
+def insight_of(engagement: ExpressionEngagement) -> Insight | None:
     """What a look tells of one thought, if anything."""
     if engagement.replies:
         return "answered"
@@ -93,7 +93,7 @@ def unanswered_sources(expressions: Iterable[Expression]) -> frozenset[str]:
 
 
 def _averages(expressions: Iterable[Expression]) -> list[SourceEngagement]:
-    seen: defaultdict[str, list[Engagement]] = defaultdict(list)
+    seen: defaultdict[str, list[ExpressionEngagement]] = defaultdict(list)
     for expression in expressions:
         if expression.engagement:
             seen[expression.prompt_source].append(expression.engagement)

@@ -26,7 +26,7 @@ class NoteInsight(Protocol):
     def __call__(self, code: InsightCode, about: str, *, significant: bool = False) -> None: ...
 
 
-class Engagement(Record):
+class ExpressionEngagement(Record):
     """What others made of a post, as it was at `checked_at`."""
 
     likes: int
@@ -46,7 +46,7 @@ class Expression(Record):
     prompt_source: str
     text: str
     post_uri: str
-    engagement: Engagement | None = None
+    engagement: ExpressionEngagement | None = None
     insight: str | None = None
 
 

@@ -11,7 +11,7 @@ from typing import Literal, TypeVar
 
 from common.clock import parse_iso
 from modules.services.outbox.types import Intent
-from modules.services.peers.types import Claim, Confidence, Linked, Peer, PeerSummary, Sighting, Via
+from modules.services.peers.types import Confidence, Linked, Peer, PeerClaim, PeerSummary, Sighting, Via
 
 VERIFY_AFTER = timedelta(hours=24)
 PROFILE_AGAIN_AFTER = timedelta(hours=24)
@@ -68,7 +68,7 @@ def worked_with(peers: Peers, login: str, via: Via, context: str, now: datetime)
 
 def link(
     peers: Peers,
-    claim: Claim,
+    claim: PeerClaim,
     now: datetime,
     *,
     listed: Collection[str] = (),
@@ -256,7 +256,7 @@ def summary(peers: Peers) -> PeerSummary:
     )
 
 
-def _linked(peers: Peers, claim: Claim, now: datetime, github_id: int | None) -> tuple[dict[str, Peer], Linked]:
+def _linked(peers: Peers, claim: PeerClaim, now: datetime, github_id: int | None) -> tuple[dict[str, Peer], Linked]:
     """The entry of an account under its name, with all that was known of it under others."""
     name, handle = claim.username.lower(), claim.handle.lower()
     before = peers.get(name)
@@ -281,7 +281,7 @@ def _linked(peers: Peers, claim: Claim, now: datetime, github_id: int | None) ->
     return {**rest, name: after}, "contested" if after.contested_by else "known" if known else "linked"
 
 
-def _demoted(peers: Peers, claim: Claim, now: datetime, *, claims: str | None = None) -> dict[str, Peer]:
+def _demoted(peers: Peers, claim: PeerClaim, now: datetime, *, claims: str | None = None) -> dict[str, Peer]:
     """The registry in which the account of a claim that counts for nothing is a candidate, left alone for a while."""
     handle = claim.handle.lower()
     own = [peer for peer in peers.values() if _is_of(peer, claim)]
@@ -337,7 +337,7 @@ def _is_free(peer: Peer) -> bool:
     return not (peer.bluesky_did or peer.bluesky_handle)
 
 
-def _is_of(peer: Peer, claim: Claim) -> bool:
+def _is_of(peer: Peer, claim: PeerClaim) -> bool:
     """Whether an entry is of the account that claims; an entry that knows no did goes by the handle."""
     if peer.bluesky_did:
         return peer.bluesky_did == claim.did

@@ -18,7 +18,7 @@ from adapters.github.types import Account
 from common.clock import Clock, iso
 from modules.runtime.record_file import RecordFile
 from modules.services.peers import policy
-from modules.services.peers.types import Claim, Linked, Peer, PeerSummary, Sighting, Via
+from modules.services.peers.types import Linked, Peer, PeerClaim, PeerSummary, Sighting, Via
 
 REGISTRY_FILE = "discovered_peers.json"
 
@@ -118,7 +118,7 @@ class PeerRegistry:
             if peer.github_id and peer.bluesky_did in listed
         ]
 
-    def link_bluesky_handle_to_github(self, claim: Claim, *, github_id: int | None = None) -> Linked:
+    def link_bluesky_handle_to_github(self, claim: PeerClaim, *, github_id: int | None = None) -> Linked:
         """Take in what an identity post says; returns what came of it.
 
         `github_id` is the GitHub account where that names the account that claims it, else None.

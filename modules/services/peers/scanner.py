@@ -18,7 +18,7 @@ from modules.services.peers.identity_post import (
 )
 from modules.services.peers.own_identity import LOOP
 from modules.services.peers.registry import PeerRegistry
-from modules.services.peers.types import Claim, Linked, Peer
+from modules.services.peers.types import Linked, Peer, PeerClaim
 from modules.services.pinned_names.store import PinnedNames
 
 FEED_FETCH_LIMIT = 50
@@ -74,7 +74,7 @@ class PeerScanner:
             linked += await self._link(found.data)
         return linked
 
-    async def _identity_post_of(self, peer: Peer) -> ApiResult[Claim | None]:
+    async def _identity_post_of(self, peer: Peer) -> ApiResult[PeerClaim | None]:
         """What the identity post of an account says; `Ok(None)` where it has none, or is gone itself."""
         found = await self._find_post(peer)
         if isinstance(found, Err):
@@ -84,7 +84,7 @@ class PeerScanner:
         if not (post and username and self._is_of(post, peer)):
             return Ok(None)
         named = post.author.handle if post.author.handle not in {"", _NO_HANDLE} else peer.bluesky_handle or ""
-        return Ok(Claim(named, post.author.did, username, post.uri))
+        return Ok(PeerClaim(named, post.author.did, username, post.uri))
 
     async def _find_post(self, peer: Peer) -> ApiResult[Post | None]:
         """The newest identity post of an account: among its latest posts, where it was last seen, or further back.
@@ -134,7 +134,7 @@ class PeerScanner:
             return post.author.did == peer.bluesky_did
         return post.author.handle.lower() == peer.bluesky_handle
 
-    async def _link(self, claim: Claim) -> bool:
+    async def _link(self, claim: PeerClaim) -> bool:
         github_id = await self._account_that_names(claim)
         if isinstance(github_id, Err):
             known = self._registry.get(claim.username)
@@ -152,7 +152,7 @@ class PeerScanner:
             await self._journal.record(entry)
         return outcome == "linked"
 
-    async def _account_that_names(self, claim: Claim) -> ApiResult[int | None]:
+    async def _account_that_names(self, claim: PeerClaim) -> ApiResult[int | None]:
         """The id of the GitHub account that an identity post claims, where that account names the DID that claims it.
 
         Its page may name it, or the README.md of the repository that GitHub shows there. None where neither does, and

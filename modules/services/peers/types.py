@@ -85,7 +85,7 @@ class Sighting:
 
 
 @dataclass(frozen=True, slots=True)
-class Claim:
+class PeerClaim:
     """What the identity post on an account's own feed says: this did, with this handle, is `username` on GitHub.
 
     `uri` is where the post stands.

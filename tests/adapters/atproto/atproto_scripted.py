@@ -14,7 +14,7 @@ from starlette.responses import Response
 from starlette.routing import Route
 
 from adapters.atproto.client import Atproto
-from adapters.atproto.session import Session, SessionFile, Stored
+from adapters.atproto.session import AtprotoSession, SessionFile, Stored
 from common.clock import Clock, FakeClock
 from tests.loopback import to_loopback
 from tests.patience import HANG_S
@@ -63,7 +63,7 @@ class Scripted:
     ) -> Atproto:
         """A client with a stored session that is good for an hour."""
         path = folder / "session.json"
-        session = Session(DID, "alice.test", jwt(clock.now() + timedelta(hours=1)), "refresh", self.url)
+        session = AtprotoSession(DID, "alice.test", jwt(clock.now() + timedelta(hours=1)), "refresh", self.url)
         SessionFile(path, service_url=self.url, identifier="alice.test").save(Stored(session))
         return Atproto(
             transport=to_loopback,

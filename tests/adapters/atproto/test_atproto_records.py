@@ -14,10 +14,10 @@ from adapters.atproto.records import (
     post_record,
     subject_record,
 )
-from adapters.atproto.types import Blob, Image, ReplyRefs, StrongRef
+from adapters.atproto.types import Blob, PostImage, ReplyRefs, StrongRef
 
 NOW = datetime(2026, 1, 5, 12, 0, 0, 123456, tzinfo=UTC)
-IMAGE = Image(Blob("bafyblob", "image/png", 70), "a dot", 2, 1)
+IMAGE = PostImage(Blob("bafyblob", "image/png", 70), "a dot", 2, 1)
 IMAGE_WIRE = {
     "alt": "a dot",
     "image": {"$type": "blob", "ref": {"$link": "bafyblob"}, "mimeType": "image/png", "size": 70},
@@ -84,14 +84,14 @@ def test_a_post_names_at_most_three_languages() -> None:
     ],
 )
 def test_images_and_quote_are_embedded_alone_or_together(
-    images: list[Image], quote: StrongRef | None, embed: dict[str, object] | None
+    images: list[PostImage], quote: StrongRef | None, embed: dict[str, object] | None
 ) -> None:
     record = post_record("look", created_at=NOW, languages=(), did_map={}, images=images, quote=quote)
     assert record.get("embed") == embed
 
 
 def test_an_image_of_unknown_size_claims_no_shape() -> None:
-    record = post_record("", created_at=NOW, languages=(), did_map={}, images=[Image(IMAGE.blob, "")])
+    record = post_record("", created_at=NOW, languages=(), did_map={}, images=[PostImage(IMAGE.blob, "")])
     assert "aspectRatio" not in record["embed"]["images"][0]
 
 

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from adapters.atproto.session import (
-    Session,
+    AtprotoSession,
     SessionFile,
     Stored,
     is_token_expired,
@@ -23,7 +23,7 @@ from adapters.atproto.session import (
 from tests.adapters.atproto.atproto_scripted import jwt
 
 NOW = datetime(2026, 1, 5, 12, 0, tzinfo=UTC)
-SESSION = Session("did:plc:a", "alice.test", "access", "refresh", "http://127.0.0.1:1")
+SESSION = AtprotoSession("did:plc:a", "alice.test", "access", "refresh", "http://127.0.0.1:1")
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,7 @@ import pytest
 
 from adapters.atproto.client import Atproto
 from adapters.atproto.tid import is_tid, tid_for
-from adapters.atproto.types import Image, ReplyRefs, ServiceErr, StrongRef
+from adapters.atproto.types import PostImage, ReplyRefs, ServiceErr, StrongRef
 from common.result import ApiResult
 from tests.adapters.atproto.atproto_town import AtprotoTown
 from tests.adapters.results import err, ok
@@ -83,7 +83,7 @@ async def test_a_reply_hangs_where_it_was_told_to(town: AtprotoTown) -> None:
 async def test_an_uploaded_image_is_shown_with_its_description(town: AtprotoTown) -> None:
     alice = await town.logged_in("alice")
     blob = ok(await alice.upload_blob(b"\x89PNG", "image/png"))
-    ok(await alice.create_post("", images=[Image(blob, "a dot", 1, 1)]))
+    ok(await alice.create_post("", images=[PostImage(blob, "a dot", 1, 1)]))
     (item,) = ok(await alice.get_author_feed("alice.test")).items
     assert item.post.has_media
 

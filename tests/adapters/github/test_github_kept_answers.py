@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from adapters.github.kept_answers import Answer, KeptAnswers
+from adapters.github.kept_answers import KeptAnswer, KeptAnswers
 from tests.adapters.github.github_town import REPO, GitHubTown
 from tests.adapters.results import err, ok
 from town.github.values import Account
@@ -60,8 +60,8 @@ async def test_a_refusal_is_not_kept_and_ends_what_was(town: GitHubTown) -> None
     assert "if-none-match" not in town.seen[-1].headers
 
 
-def answer(text: str = '{"a": 1}', status: int = 200, **headers: str) -> Answer:
-    return Answer(status, {"etag": 'W/"1"', **headers}, text)
+def answer(text: str = '{"a": 1}', status: int = 200, **headers: str) -> KeptAnswer:
+    return KeptAnswer(status, {"etag": 'W/"1"', **headers}, text)
 
 
 def test_an_unchanged_answer_is_the_kept_one_with_the_newest_headers() -> None:
@@ -69,7 +69,7 @@ def test_an_unchanged_answer_is_the_kept_one_with_the_newest_headers() -> None:
     kept.resolve(URL, answer(link='<x>; rel="next"', remaining="9"), None)
     known = kept.of(URL, {})
     assert known
-    found = kept.resolve(URL, Answer(304, {"etag": 'W/"1"', "remaining": "8"}, ""), known)
+    found = kept.resolve(URL, KeptAnswer(304, {"etag": 'W/"1"', "remaining": "8"}, ""), known)
     assert found == answer(link='<x>; rel="next"', remaining="8")
 
 
@@ -77,7 +77,7 @@ def test_a_request_with_a_condition_of_its_own_gets_the_answer_as_it_is() -> Non
     kept = KeptAnswers()
     kept.resolve(URL, answer(), None)
     assert kept.of(URL, {"If-Modified-Since": "yesterday"}) is None
-    assert kept.resolve(URL, Answer(304, {}, ""), None).status == 304
+    assert kept.resolve(URL, KeptAnswer(304, {}, ""), None).status == 304
     assert kept.of(URL, {}) == answer()
 
 
@@ -89,10 +89,10 @@ def test_a_request_with_a_condition_of_its_own_gets_the_answer_as_it_is() -> Non
         (answer("[1, 2]", link='<x>; rel="next"'), True),
         (answer("no JSON"), False),
         (answer(status=404), False),
-        (Answer(200, {}, "{}"), False),
+        (KeptAnswer(200, {}, "{}"), False),
     ],
 )
-def test_what_may_be_followed_by_more_or_has_no_tag_is_not_kept(given: Answer, is_kept: bool) -> None:  # noqa: FBT001
+def test_what_may_be_followed_by_more_or_has_no_tag_is_not_kept(given: KeptAnswer, is_kept: bool) -> None:  # noqa: FBT001
     kept = KeptAnswers()
     kept.resolve(URL, given, None)
     assert (kept.of(URL, {}) is not None) == is_kept

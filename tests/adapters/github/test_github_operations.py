@@ -9,7 +9,7 @@ import pytest
 from adapters.github.checks import BODY_LIMIT_CHARS
 from adapters.github.client import GitHub
 from adapters.github.errors import has_moved
-from adapters.github.people import Person
+from adapters.github.people import GitHubPerson
 from adapters.github.types import Comment, Repo
 from common.constants import GITHUB_BODY_MAX_CHARS
 from tests.adapters.github.github_town import REPO, GitHubTown
@@ -194,7 +194,7 @@ async def test_a_repository_and_its_people_are_told(town: GitHubTown, ada: GitHu
     assert (repository.full_name, repository.description) == ("ada/garden", "What grows where")
     assert (repository.html_url, repository.default_branch) == (f"{town.url}/ada/garden", "main")
     assert (repository.private, repository.has_issues) == (False, True)
-    assert ok(await ada.get_user("BEA")) == Person("bea", "", f"{town.url}/bea", id=2)
+    assert ok(await ada.get_user("BEA")) == GitHubPerson("bea", "", f"{town.url}/bea", id=2)
     assert ok(await ada.rights()).login == "ada"
     assert len(town.seen) == 3
 

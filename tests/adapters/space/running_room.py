@@ -16,7 +16,7 @@ from websockets.frames import Frame, Opcode
 from adapters.space.chatlog import ChatLog
 from adapters.space.hosting import LogLevel
 from adapters.space.room import Room
-from adapters.space.room_effects import Abort, Close, Deliver, Effect, Log, NotifyHost, Ping, Record
+from adapters.space.room_effects import Abort, Close, Deliver, Effect, Log, NotifyHost, Ping, RecordEffect
 from adapters.space.server import SpaceServer
 from adapters.space.types import Event, LogEntry
 from common.clock import FakeClock
@@ -89,7 +89,7 @@ class RoomDriver:
                     self.ended[effect.connection] = (1006, "")
                 case Ping():
                     self.pinged.append(effect.connection)
-                case Record():
+                case RecordEffect():
                     self.recorded.append(effect.entry)
                 case NotifyHost():
                     self.seen.append(effect.event)

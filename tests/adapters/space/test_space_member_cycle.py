@@ -16,9 +16,9 @@ from adapters.space.member_cycle import (
     REFUSED_DELAY_S,
     RETRY_DELAYS_S,
     Connect,
-    Cycle,
     Discover,
-    Wait,
+    MemberCycle,
+    MemberWait,
 )
 from tests.exploration import examples
 
@@ -36,17 +36,17 @@ class Middle(random.Random):
         return 0.0
 
 
-def _cycle(interval_s: float = INTERVAL_S) -> Cycle:
-    return Cycle(rng=Middle(), interval_s=lambda: interval_s)
+def _cycle(interval_s: float = INTERVAL_S) -> MemberCycle:
+    return MemberCycle(rng=Middle(), interval_s=lambda: interval_s)
 
 
-def _wait(cycle: Cycle, now: float) -> float:
+def _wait(cycle: MemberCycle, now: float) -> float:
     step = cycle.step(now)
-    assert isinstance(step, Wait)
+    assert isinstance(step, MemberWait)
     return step.until - now
 
 
-def _joined(now: float = 0.0) -> Cycle:
+def _joined(now: float = 0.0) -> MemberCycle:
     cycle = _cycle()
     assert cycle.step(now) == Discover()
     cycle.found(URL, now)
@@ -110,7 +110,7 @@ def test_only_a_room_that_took_us_in_makes_the_waits_short_again() -> None:
 
 def test_where_there_is_no_room_it_looks_after_30_seconds_and_then_at_the_interval_that_holds_at_that_time() -> None:
     interval = [300.0]
-    cycle, now = Cycle(rng=Middle(), interval_s=lambda: interval[0]), 0.0
+    cycle, now = MemberCycle(rng=Middle(), interval_s=lambda: interval[0]), 0.0
     waits = []
     for _ in range(3):
         assert cycle.step(now) == Discover()
@@ -171,7 +171,7 @@ class AnyLife(RuleBasedStateMachine):
     def __init__(self) -> None:
         super().__init__()
         self.now = 0.0
-        self.cycle = Cycle(rng=random.Random(1), interval_s=lambda: INTERVAL_S)
+        self.cycle = MemberCycle(rng=random.Random(1), interval_s=lambda: INTERVAL_S)
         self.connected = False
         self.looking = False
 
@@ -183,7 +183,7 @@ class AnyLife(RuleBasedStateMachine):
     @rule()
     def moves_on(self) -> None:
         step = self.cycle.step(self.now)
-        if isinstance(step, Wait):
+        if isinstance(step, MemberWait):
             assert step.until - self.now <= max(INTERVAL_S, REFUSED_DELAY_S) * 1.2
         self.connected = isinstance(step, Connect)
         self.looking = isinstance(step, Discover)
@@ -236,7 +236,7 @@ class AnyLife(RuleBasedStateMachine):
                 self.cycle.opened(self.now)
                 self.cycle.joined()
                 return
-            if isinstance(step, Wait):
+            if isinstance(step, MemberWait):
                 assert step.until > self.now
                 self.now = step.until
             else:

@@ -7,7 +7,7 @@ import random
 import pytest
 
 from adapters.space.inbox import EVENTS_KEPT, MESSAGES_KEPT, Inbox
-from adapters.space.member_claims import CLAIM_TTL_S, SOMEBODY, Claims
+from adapters.space.member_claims import CLAIM_TTL_S, SOMEBODY, MemberClaims
 from adapters.space.member_name import MemberName
 from adapters.space.member_view import TYPING_S, RoomView
 from adapters.space.types import (
@@ -120,8 +120,8 @@ async def test_how_far_a_plan_has_come_is_known_for_a_day_by_its_latest_reporter
     assert view.workspace_states() == {}
 
 
-def _claims(clock: FakeClock | None = None) -> Claims:
-    return Claims(MemberName("ada", random.Random(1)), clock or FakeClock())
+def _claims(clock: FakeClock | None = None) -> MemberClaims:
+    return MemberClaims(MemberName("ada", random.Random(1)), clock or FakeClock())
 
 
 async def test_a_peers_claim_holds_for_a_minute_from_when_it_was_last_told() -> None:

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
 from adapters.space.room import Room
-from adapters.space.room_effects import Abort, Close, Deliver, Effect, Ping, Record
+from adapters.space.room_effects import Abort, Close, Deliver, Effect, Ping, RecordEffect
 from adapters.space.wire import Unreadable, decode_event
 from common.clock import FakeClock
 from tests.exploration import examples
@@ -111,7 +111,7 @@ class Guests(RuleBasedStateMachine):
                 assert frame["type"] != "chat" or frame["name"] in present | {"host"}
             elif isinstance(effect, Close | Abort | Ping):
                 assert effect.connection in self.connected
-            elif isinstance(effect, Record):
+            elif isinstance(effect, RecordEffect):
                 assert effect.entry.agent_name
 
     @invariant()

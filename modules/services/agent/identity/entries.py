@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from modules.runtime.console import LineKind
 from modules.runtime.journal.types import Entry
-from modules.services.agent.identity.types import Change, Held, ProposedSelf, Version
+from modules.services.agent.identity.types import HeldEdit, ProposedSelf, SelfEdit, Version
 
 _LOOP = "self"
 
 
-def told(proposed: ProposedSelf, change: Change) -> Entry:
+def told(proposed: ProposedSelf, change: SelfEdit) -> Entry:
     """Return how the journal tells what became of a proposed SELF.md."""
     match change.status:
         case "changed":
@@ -38,13 +38,13 @@ def unreadable(notice: str) -> Entry:
     return Entry("error", _LOOP, f"A change of SELF.md that waited for you cannot be shown: {notice}", line="error")
 
 
-def what_moved(change: Change) -> list[str]:
+def what_moved(change: SelfEdit) -> list[str]:
     """What a change did besides, in a few words each."""
     moved = [f"{name} appeared" for name in change.appeared] + [f"{name} is gone" for name in change.vanished]
     return [*moved, f"what was written by hand is kept as {change.by_hand}"] if change.by_hand else moved
 
 
-def rejected(held: Held) -> Entry:
+def rejected(held: HeldEdit) -> Entry:
     """The owner's no."""
     reason = f"it waited since {held.at}, because {held.why}; wanted because: {held.reason}"
     return Entry("decision", _LOOP, "You said no to a change of SELF.md", "refl", reason, data={"status": "rejected"})

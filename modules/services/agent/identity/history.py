@@ -27,7 +27,7 @@ from common.errors import StorageError, Transient
 from common.files import read_bounded, storage_error, write_atomic
 from common.state import Json, keep, load_state, save_state
 from modules.runtime.home import Home
-from modules.services.agent.identity.types import Held, Version
+from modules.services.agent.identity.types import HeldEdit, Version
 
 HISTORY_KEPT = 50
 LOOKED_BACK = 20
@@ -165,13 +165,13 @@ class History:
         gone = frozenset[str]().union(*(before - after for one, after, before in steps if one.by == "owner"))
         return frozenset(line for line in gone - (lines[0] if lines else frozenset()) if line.strip())
 
-    def held(self) -> Held | None:
+    def held(self) -> HeldEdit | None:
         """The change that waits for the owner."""
         loaded = load_state(self._held, {}, keep, fits=_is_held)
         self.amiss = loaded.notice or self.amiss
-        return Held(**{**loaded.data, "cites": tuple(loaded.data["cites"])}) if loaded.data else None
+        return HeldEdit(**{**loaded.data, "cites": tuple(loaded.data["cites"])}) if loaded.data else None
 
-    def hold(self, held: Held) -> None:
+    def hold(self, held: HeldEdit) -> None:
         """Let this change wait, and no other. Raises `StorageError`."""
         save_state(self._held, asdict(held))
 
@@ -302,7 +302,7 @@ def _is_held(data: Json) -> bool:
     texts = {name: value for name, value in data.items() if name not in {"cites", "erases"}}
     cites = data.get("cites")
     return (
-        data.keys() | {"erases"} == {field.name for field in fields(Held)}
+        data.keys() | {"erases"} == {field.name for field in fields(HeldEdit)}
         and isinstance(data.get("erases", False), bool)
         and isinstance(cites, list)
         and all(isinstance(text, str) for text in (*cites, *texts.values()))

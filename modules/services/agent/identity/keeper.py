@@ -20,7 +20,7 @@ from modules.runtime.journal.journal import Journal
 from modules.services.agent.identity import entries, policy
 from modules.services.agent.identity.forget_policy import Names, lines_lost, names_anywhere, without
 from modules.services.agent.identity.history import History
-from modules.services.agent.identity.types import Author, Change, Held, ProposedSelf, Version
+from modules.services.agent.identity.types import Author, HeldEdit, ProposedSelf, SelfEdit, Version
 
 T = TypeVar("T")
 
@@ -68,7 +68,7 @@ class SelfKeeper:
         hold: str = "",
         section: str = "",
         drops: Sequence[str] | None = None,
-    ) -> Change:
+    ) -> SelfEdit:
         """Make `content` the whole of SELF.md, or hold it for the owner, or refuse it; never raises for policy.
 
         Args:
@@ -87,12 +87,12 @@ class SelfKeeper:
         """
         proposed = ProposedSelf(content, self._redactor.text(reason.strip()), by, tuple(cites), hold)
 
-        def admit() -> Change:
+        def admit() -> SelfEdit:
             return self._admit(replace(proposed, content=self._whole(content, section, drops)))
 
         return await self._tell(proposed, await self._alone(admit))
 
-    async def forget(self, names: Names, is_certain: Names, *, reason: str) -> Change:
+    async def forget(self, names: Names, is_certain: Names, *, reason: str) -> SelfEdit:
         """Take what names somebody out of SELF.md and of the change that waits; who it is is not told.
 
         What cannot go without the owner waits for their yes, alone or with the change that waited. Versions from before
@@ -109,7 +109,7 @@ class SelfKeeper:
 
         """
 
-        def work() -> tuple[bool, ProposedSelf, Change]:
+        def work() -> tuple[bool, ProposedSelf, SelfEdit]:
             given_up = self._forget_in_held(names, is_certain, reason)
             return given_up, *self._forget_in_self(names, is_certain, reason)
 
@@ -118,10 +118,10 @@ class SelfKeeper:
             await self._journal.record(entries.given_up(reason))
         return await self._tell(proposed, change)
 
-    async def approve(self) -> Change | None:
+    async def approve(self) -> SelfEdit | None:
         """The owner's yes to the change that waits; None if none does. Raises as `change`."""
 
-        def apply() -> tuple[ProposedSelf, Change] | None:
+        def apply() -> tuple[ProposedSelf, SelfEdit] | None:
             held = self._history.held()
             if held is None:
                 return None
@@ -135,10 +135,10 @@ class SelfKeeper:
         applied = await self._alone(apply)
         return await self._tell(*applied) if applied else None
 
-    async def reject(self) -> Held | None:
+    async def reject(self) -> HeldEdit | None:
         """The owner's no: the change that waited is given up; None if none did."""
 
-        def drop() -> Held | None:
+        def drop() -> HeldEdit | None:
             held = self._history.held()
             self._history.drop_held()
             return held
@@ -148,7 +148,7 @@ class SelfKeeper:
             await self._journal.record(entries.rejected(held))
         return held
 
-    async def roll_back(self, version: Version) -> Change:
+    async def roll_back(self, version: Version) -> SelfEdit:
         """Make SELF.md what it was: a change like any other, by the owner. Raises as `change`."""
         content = (await self._alone(lambda: self._history.read(version))).decode(errors="surrogateescape")
         return await self.change(content, reason=f"back to {version.name}", by="owner")
@@ -161,13 +161,13 @@ class SelfKeeper:
             content = policy.with_sections_kept(before, content, drops)
         return content if content.endswith("\n") else content + "\n"
 
-    def _admit(self, proposed: ProposedSelf) -> Change:
+    def _admit(self, proposed: ProposedSelf) -> SelfEdit:
         old = self._history.current()
         before = old.decode(errors="replace")
         if refused := policy.refusal(proposed.content, proposed.reason, self._redactor):
-            return Change("refused", refused)
+            return SelfEdit("refused", refused)
         if proposed.content.encode() == old:
-            return Change("unchanged", "it says so already")
+            return SelfEdit("unchanged", "it says so already")
         if proposed.by != "owner" and (why := proposed.hold or self._hold_reason(before, proposed)):
             return self._hold(proposed, why)
         now = self._clock.now()
@@ -179,7 +179,7 @@ class SelfKeeper:
             by_hand = None
             self._history.erase(lines_lost(before, proposed.content))
         appeared, vanished = policy.sections_moved(before, proposed.content)
-        return Change("changed", proposed.reason, version.name, appeared, vanished, by_hand.name if by_hand else "")
+        return SelfEdit("changed", proposed.reason, version.name, appeared, vanished, by_hand.name if by_hand else "")
 
     def _hold_reason(self, before: str, proposed: ProposedSelf) -> str:
         """Why the owner must say yes first: too much would go, or what they took out would come back."""
@@ -188,15 +188,15 @@ class SelfKeeper:
             return "it writes again what the owner took out"
         return policy.hold_reason(before, proposed.content)
 
-    def _hold(self, proposed: ProposedSelf, why: str) -> Change:
+    def _hold(self, proposed: ProposedSelf, why: str) -> SelfEdit:
         waiting = self._history.held()
         if waiting is not None and waiting.content != proposed.content:
-            return Change("refused", f"another change waits for the owner's yes since {waiting.at}")
+            return SelfEdit("refused", f"another change waits for the owner's yes since {waiting.at}")
         if waiting is None:
             at = iso(self._clock.now())
-            held = Held(proposed.content, proposed.reason, proposed.cites, at, why, erases=proposed.erases)
+            held = HeldEdit(proposed.content, proposed.reason, proposed.cites, at, why, erases=proposed.erases)
             self._history.hold(held)
-        return Change("held", why)
+        return SelfEdit("held", why)
 
     def _forget_in_held(self, names: Names, is_certain: Names, reason: str) -> bool:
         """Take what names somebody out of the change that waits; return whether it had to be given up."""
@@ -212,23 +212,23 @@ class SelfKeeper:
         self._history.hold(replace(held, content=found.text, reason=why, cites=cites))
         return False
 
-    def _forget_in_self(self, names: Names, is_certain: Names, reason: str) -> tuple[ProposedSelf, Change]:
+    def _forget_in_self(self, names: Names, is_certain: Names, reason: str) -> tuple[ProposedSelf, SelfEdit]:
         old = self._history.current()
         before = old.decode(errors="replace")
         proposed = ProposedSelf(before, reason, "soul", (_FORGOTTEN,), erases=True)
         if not names_anywhere(before, names):
-            return proposed, Change("unchanged", "it says so already")
+            return proposed, SelfEdit("unchanged", "it says so already")
         found = without(before, names, is_certain)
         if found is None or before.encode() != old:
-            return proposed, Change("refused", "no part can go alone" if found is None else "it is no UTF-8")
+            return proposed, SelfEdit("refused", "no part can go alone" if found is None else "it is no UTF-8")
         proposed = replace(proposed, content=found.text, hold=found.hold)
         waiting = self._history.held()
         if waiting is None or not (why := found.hold or policy.hold_reason(before, found.text)):
             return proposed, self._admit(proposed)
         self._history.hold(replace(waiting, erases=True))
-        return proposed, Change("held", why)
+        return proposed, SelfEdit("held", why)
 
-    async def _tell(self, proposed: ProposedSelf, change: Change) -> Change:
+    async def _tell(self, proposed: ProposedSelf, change: SelfEdit) -> SelfEdit:
         if change.status != "unchanged":
             await self._journal.record(entries.told(proposed, change))
         if change.status == "changed":

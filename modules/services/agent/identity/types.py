@@ -32,7 +32,7 @@ class ProposedSelf:
 
 
 @dataclass(frozen=True, slots=True)
-class Change:
+class SelfEdit:
     """What became of a proposed SELF.md.
 
     Attributes:
@@ -54,7 +54,7 @@ class Change:
 
 
 @dataclass(frozen=True, slots=True)
-class Held:
+class HeldEdit:
     """A change that waits for the owner: the proposal as it was, when it came (ISO-8601 UTC), and why it waits.
 
     `erases` as in the proposal.

@@ -180,7 +180,7 @@ def _settle_conflicts(connection: sqlite3.Connection, living: Mapping[int, Memor
                 break
 
 
-def _rivals(connection: sqlite3.Connection, entry: policy.Entry) -> list[sqlite3.Row]:
+def _rivals(connection: sqlite3.Connection, entry: policy.MemoryEntry) -> list[sqlite3.Row]:
     """The living rows of which only one can stay: of the same subject, or where nothing is replaced, the same words."""
     same_words = "" if policy.may_replace(entry) else "body_hash = :body_hash AND "
     return connection.execute(

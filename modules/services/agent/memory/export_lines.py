@@ -62,7 +62,7 @@ class MemoryLine(_Strict):
     dids: list[str] = []
 
     @cached_property
-    def entry(self) -> policy.Entry:
+    def entry(self) -> policy.MemoryEntry:
         """The memory as a store keeps it. What is private stays so, wherever it comes from."""
         new = NewMemory(
             self.kind,

@@ -32,7 +32,7 @@ _HASH_BYTES = 16
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
+class MemoryEntry:
     """A new memory, fit to be kept, with the keys by which it meets others."""
 
     kind: Kind
@@ -53,7 +53,7 @@ class Entry:
         return hashlib.blake2b(self.body_key.encode(), digest_size=_HASH_BYTES).hexdigest()
 
 
-def entry(new: NewMemory) -> Entry:
+def entry(new: NewMemory) -> MemoryEntry:
     """`new` without what no store can hold.
 
     Raises:
@@ -65,7 +65,7 @@ def entry(new: NewMemory) -> Entry:
         raise ValueError("a memory needs a body")
     subject = " ".join(clean(new.subject).split())
     lowest, highest = IMPORTANCE
-    return Entry(
+    return MemoryEntry(
         kind=new.kind,
         subject=subject,
         body=body,
@@ -100,7 +100,7 @@ def united(one: tuple[str, ...], other: tuple[str, ...]) -> tuple[str, ...]:
     return tuple(found.values())
 
 
-def same(new: Entry, subject_key: str, trust: Trust) -> bool:
+def same(new: MemoryEntry, subject_key: str, trust: Trust) -> bool:
     """Whether `new` only repeats a living memory of the same kind and body that stands under `subject_key`.
 
     Under another subject it does if the body itself names the new one ("Ada lives in Berlin" under "Ada"), for then
@@ -110,12 +110,12 @@ def same(new: Entry, subject_key: str, trust: Trust) -> bool:
     return new.subject_key == subject_key or (trust in may_lend_its_subject(new) and _names_its_subject(new))
 
 
-def may_lend_its_subject(new: Entry) -> tuple[Trust, ...]:
+def may_lend_its_subject(new: MemoryEntry) -> tuple[Trust, ...]:
     """Of which trust memories under another subject must be for `new` to be a repetition of one."""
     return () if new.kind in ACCUMULATING else TRUSTS[TRUSTS.index(new.trust) :]
 
 
-def refreshed(old: Memory, new: Entry, now: datetime) -> Memory:
+def refreshed(old: Memory, new: MemoryEntry, now: datetime) -> Memory:
     """`old`, said again. A better witness puts it in their own words; a lesser one adds nothing to it.
 
     Only the owner's own word makes public what was private. What ours say too is nobody else's.
@@ -136,12 +136,12 @@ def refreshed(old: Memory, new: Entry, now: datetime) -> Memory:
     return replace(again, dids=new.dids)
 
 
-def may_replace(new: Entry) -> tuple[Trust, ...]:
+def may_replace(new: MemoryEntry) -> tuple[Trust, ...]:
     """Which living memories under the same kind and subject `new` takes the place of: those of such trust."""
     if new.kind in ACCUMULATING or not new.subject_key:
         return ()
     return TRUSTS[: TRUSTS.index(new.trust) + 1]
 
 
-def _names_its_subject(new: Entry) -> bool:
+def _names_its_subject(new: MemoryEntry) -> bool:
     return not new.subject_key or re.search(rf"(?<!\w){re.escape(new.subject_key)}(?!\w)", new.body_key) is not None

@@ -32,7 +32,7 @@ _SCHEMA_LOCK = 0x50554C
 _STATEMENT_TIMEOUT = "SELECT set_config('statement_timeout', %s, false)"
 
 
-class Link:
+class PostgresLink:
     """One connection to `url`, for one transaction at a time.
 
     Raises:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from common.errors import Transient
 from common.person import SOMEBODY_DID, Held, Trace
-from modules.services.agent.memory.postgres_link import DEADLINE_S, Link
+from modules.services.agent.memory.postgres_link import DEADLINE_S, PostgresLink
 
 if TYPE_CHECKING:
     from modules.services.agent.memory.postgres_link import Cursor
@@ -38,7 +38,7 @@ class PostgresPeople:
     """
 
     def __init__(self, url: str, agent: str, *, deadline_s: float = DEADLINE_S, rewrite_s: float = REWRITE_S) -> None:
-        self._link = Link(url, deadline_s)
+        self._link = PostgresLink(url, deadline_s)
         self._agent = agent
         self._rewrite_s = rewrite_s
 

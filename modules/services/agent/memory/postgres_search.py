@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING
 
 from common.clock import iso, parse_iso
 from modules.services.agent.memory import ranking
-from modules.services.agent.memory.query import Asked, asked_folded
-from modules.services.agent.memory.ranking import Candidate, Plan, Term
+from modules.services.agent.memory.query import AskedWords, asked_folded
+from modules.services.agent.memory.ranking import Candidate, SearchPlan, Term
 from modules.services.agent.memory.types import Query
 
 if TYPE_CHECKING:
@@ -30,7 +30,7 @@ _WEIGHT = (
 )
 
 
-class Search:
+class PostgresSearch:
     """One search for one agent, inside one transaction. `mine` is the agent's own word in the index."""
 
     def __init__(self, cursor: Cursor, agent: str, mine: str, query: Query, now: datetime) -> None:
@@ -66,7 +66,7 @@ class Search:
             found += ranking.best(others, self._now, limit - len(found))
         return found
 
-    async def _counted(self, wanted: Asked) -> list[Term]:
+    async def _counted(self, wanted: AskedWords) -> list[Term]:
         self._total = await self._number(
             f"SELECT count(*) AS n FROM (SELECT 1 FROM soul.memories AS m WHERE {self._living}"  # noqa: S608 - constants
             f" LIMIT {_TOTAL_MAX}) AS few"
@@ -113,14 +113,14 @@ class Search:
         )
         return {row["match"]: row["share"] for row in await self._cursor.fetchall()}
 
-    async def _newest_of(self, plan: Plan) -> list[Candidate]:
+    async def _newest_of(self, plan: SearchPlan) -> list[Candidate]:
         found: dict[int, Candidate] = {}
         for group in ranking.together(plan.common):
             for one in await self._candidates(" & ".join(_matches(group)), plan, ranking.NEWEST):
                 found[one.id] = one
         return list(found.values())
 
-    async def _candidates(self, match: str, plan: Plan, limit: int) -> list[Candidate]:
+    async def _candidates(self, match: str, plan: SearchPlan, limit: int) -> list[Candidate]:
         """The newest that match, weighed by all words of the plan."""
         terms = (*plan.anchors, *plan.common)
         await self._cursor.execute(

@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Any
 from common.clock import iso, parse_iso
 from common.text.unspaced import index_tokens, without_runs
 from modules.services.agent.memory import policy, ranking
-from modules.services.agent.memory.postgres_link import DEADLINE_S, Link
-from modules.services.agent.memory.postgres_search import Search
+from modules.services.agent.memory.postgres_link import DEADLINE_S, PostgresLink
+from modules.services.agent.memory.postgres_search import PostgresSearch
 from modules.services.agent.memory.query import asked_folded, folded
 from modules.services.agent.memory.types import PRIVATE_KINDS, Kind, Memory, NewMemory, Query
 
@@ -42,7 +42,7 @@ class PostgresMemories:
     """
 
     def __init__(self, url: str, agent: str, *, deadline_s: float = DEADLINE_S) -> None:
-        self._link = Link(url, deadline_s)
+        self._link = PostgresLink(url, deadline_s)
         self._agent = agent
         # NOTE(self): no word has this form: the index finds an agent's rows, and words of theirs, in one step.
         self._all_split = False
@@ -66,7 +66,7 @@ class PostgresMemories:
         while await self._split_older():
             pass
         async with self._link.transaction() as cursor:
-            ids = await Search(cursor, self._agent, f"'{self._mine}'", query, now).best(limit)
+            ids = await PostgresSearch(cursor, self._agent, f"'{self._mine}'", query, now).best(limit)
             return await self._fetch(cursor, ids)
 
     async def get(self, memory_id: int) -> Memory | None:
@@ -137,7 +137,7 @@ class PostgresMemories:
     async def _lock_saving(self, cursor: Cursor) -> None:
         await cursor.execute("SELECT pg_advisory_xact_lock(%s, hashtext(%s))", (_SAVING, self._agent))
 
-    async def _remember(self, cursor: Cursor, entry: policy.Entry, now: datetime) -> int:
+    async def _remember(self, cursor: Cursor, entry: policy.MemoryEntry, now: datetime) -> int:
         memory_id = await self._repeat(cursor, entry, now) or await self._insert(cursor, entry, now)
         if trusts := policy.may_replace(entry):
             await cursor.execute(
@@ -156,7 +156,7 @@ class PostgresMemories:
             )
         return memory_id
 
-    async def _repeat(self, cursor: Cursor, entry: policy.Entry, now: datetime) -> int | None:
+    async def _repeat(self, cursor: Cursor, entry: policy.MemoryEntry, now: datetime) -> int | None:
         await cursor.execute(
             "SELECT id, subject_key, trust FROM soul.memories WHERE agent = %s AND body_hash = %s AND kind = %s"
             " AND superseded_by IS NULL AND (subject_key = %s OR trust = ANY(%s))"
@@ -193,7 +193,7 @@ class PostgresMemories:
         )
         return after.id
 
-    async def _insert(self, cursor: Cursor, entry: policy.Entry, now: datetime) -> int:
+    async def _insert(self, cursor: Cursor, entry: policy.MemoryEntry, now: datetime) -> int:
         await cursor.execute(
             "INSERT INTO soul.memories (agent, created_at, updated_at, kind, subject, body, tags, source, trust,"  # noqa: S608 - constants
             " private, importance, subject_key, body_hash, dids, words)"

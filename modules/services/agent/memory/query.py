@@ -21,23 +21,23 @@ _TEXT_MAX = 8000
 _WORD = regex.compile(r"[\p{L}\p{N}][\p{L}\p{N}\u0300-\u0331]*")
 
 
-class Asked(NamedTuple):
+class AskedWords(NamedTuple):
     """What a text asks for: words, and phrases of tokens for what is written without spaces."""
 
     words: list[str]
     phrases: list[tuple[str, ...]]
 
 
-def asked(text: str) -> Asked:
+def asked(text: str) -> AskedWords:
     """What to search for, as it is written."""
     rest, phrases = take_apart(text[:_TEXT_MAX])
-    return Asked(words(rest), phrases)
+    return AskedWords(words(rest), phrases)
 
 
-def asked_folded(text: str) -> Asked:
+def asked_folded(text: str) -> AskedWords:
     """What to search for in an index that does not fold by itself."""
     rest, phrases = take_apart(text[:_TEXT_MAX])
-    return Asked(words(folded(rest)), phrases)
+    return AskedWords(words(folded(rest)), phrases)
 
 
 def words(text: str) -> list[str]:

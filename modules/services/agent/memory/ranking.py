@@ -47,7 +47,7 @@ class Term:
 
 
 @dataclass(frozen=True, slots=True)
-class Plan:
+class SearchPlan:
     """Words to search by: `anchors` together have few matches, `common` are the rarest of the others."""
 
     anchors: tuple[Term, ...]
@@ -63,7 +63,7 @@ class Candidate(NamedTuple):
     updated_at: str
 
 
-def plan(terms: Iterable[Term], total: int) -> Plan:
+def plan(terms: Iterable[Term], total: int) -> SearchPlan:
     """How to search for `terms` among about `total` memories; words that nobody has are left out.
 
     A word that more than a tenth of all have anchors only if there is no rarer one: it would drown an old memory in
@@ -78,7 +78,7 @@ def plan(terms: Iterable[Term], total: int) -> Plan:
         if matches > FEW or (anchors and term.count > telling):
             break
         anchors.append(term)
-    return Plan(tuple(anchors), tuple(known[len(anchors) : len(anchors) + HELPERS]))
+    return SearchPlan(tuple(anchors), tuple(known[len(anchors) : len(anchors) + HELPERS]))
 
 
 def within(limit: int) -> int:

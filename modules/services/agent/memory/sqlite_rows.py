@@ -109,7 +109,7 @@ def tags_of(row: sqlite3.Row) -> tuple[str, ...]:
     return tuple(filter(None, row["tags"].split(_TAG_END)))
 
 
-def _repeat(connection: sqlite3.Connection, entry: policy.Entry, now: datetime) -> int | None:
+def _repeat(connection: sqlite3.Connection, entry: policy.MemoryEntry, now: datetime) -> int | None:
     row = connection.execute(
         "SELECT id, subject_key, trust FROM memories WHERE body_hash = ? AND kind = ? AND superseded_by IS NULL"
         " AND (subject_key = ? OR trust IN (SELECT value FROM json_each(?)))"
@@ -146,7 +146,7 @@ def _repeat(connection: sqlite3.Connection, entry: policy.Entry, now: datetime) 
 
 
 def insert_exported(
-    connection: sqlite3.Connection, entry: policy.Entry, line: MemoryLine, memory_id: int, successor: int | None
+    connection: sqlite3.Connection, entry: policy.MemoryEntry, line: MemoryLine, memory_id: int, successor: int | None
 ) -> None:
     """Write one memory of an export under this id, with its times, counts and what took its place."""
     values = _values(entry, created_at=line.created_at, updated_at=line.updated_at) | {
@@ -158,12 +158,12 @@ def insert_exported(
     _insert_row(connection, values)
 
 
-def _insert(connection: sqlite3.Connection, entry: policy.Entry, now: datetime) -> int:
+def _insert(connection: sqlite3.Connection, entry: policy.MemoryEntry, now: datetime) -> int:
     _insert_row(connection, _values(entry, created_at=iso(now), updated_at=iso(now)))
     return int(connection.execute("SELECT last_insert_rowid()").fetchone()[0])
 
 
-def _values(entry: policy.Entry, *, created_at: str, updated_at: str) -> dict[str, Any]:
+def _values(entry: policy.MemoryEntry, *, created_at: str, updated_at: str) -> dict[str, Any]:
     return {
         "created_at": created_at,
         "updated_at": updated_at,

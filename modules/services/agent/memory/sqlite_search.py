@@ -14,8 +14,8 @@ from datetime import datetime
 
 from common.clock import iso
 from modules.services.agent.memory import ranking
-from modules.services.agent.memory.query import Asked, asked
-from modules.services.agent.memory.ranking import Candidate, Plan, Term
+from modules.services.agent.memory.query import AskedWords, asked
+from modules.services.agent.memory.ranking import Candidate, SearchPlan, Term
 from modules.services.agent.memory.sqlite_rows import fetch, newest, shelves
 from modules.services.agent.memory.types import PRIVATE_KINDS, Memory, Query
 
@@ -48,7 +48,7 @@ class _Search:
         # NOTE(self): how many there are is counted row by row; the highest number is at hand, and near enough.
         self._total: int = connection.execute("SELECT coalesce(max(id), 0) FROM memories").fetchone()[0]
 
-    def best(self, wanted: Asked, limit: int) -> list[int]:
+    def best(self, wanted: AskedWords, limit: int) -> list[int]:
         plan = ranking.plan(self._counted(wanted), self._total)
         found: list[int] = []
         if plan.anchors:
@@ -58,7 +58,7 @@ class _Search:
             found += ranking.best(others, self._now, limit - len(found))
         return found
 
-    def _counted(self, wanted: Asked) -> Iterator[Term]:
+    def _counted(self, wanted: AskedWords) -> Iterator[Term]:
         for phrase in wanted.phrases:
             yield self._term(f'"{" ".join(phrase)}"')
         for word in wanted.words[:-1]:
@@ -86,7 +86,7 @@ class _Search:
             matches = matches * self._total // (self._total - oldest + 1)
         return Term(match, matches)
 
-    def _anchored(self, plan: Plan) -> list[Candidate]:
+    def _anchored(self, plan: SearchPlan) -> list[Candidate]:
         """All that have one of the anchors, by bm25, and more for each common word that they have too."""
         anchors = _any(plan.anchors)
         extra: dict[int, float] = {}

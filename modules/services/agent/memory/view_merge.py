@@ -39,7 +39,7 @@ class Rendered:
 
 
 @dataclass(frozen=True, slots=True)
-class Merge:
+class ViewMerge:
     """What must be done: sections to remember, each with what stood there before, and memories to retire."""
 
     saved: tuple[tuple[Section, Memory | None], ...] = ()
@@ -47,7 +47,7 @@ class Merge:
     kept: tuple[tuple[Section, Memory], ...] = field(default=())
 
 
-def merge(before: Rendered, written: Sequence[Section], living: Sequence[tuple[Section, Memory]]) -> Merge:
+def merge(before: Rendered, written: Sequence[Section], living: Sequence[tuple[Section, Memory]]) -> ViewMerge:
     """What the hand that wrote `written` wants of what is remembered (`living`)."""
     base = {policy.key(title): digest for title, digest in before.sections}
     now = {policy.key(section.title): (section, memory) for section, memory in living}
@@ -65,10 +65,10 @@ def merge(before: Rendered, written: Sequence[Section], living: Sequence[tuple[S
     gone = {memory.id for memory in retired}
     kept = tuple(pair for key, pair in now.items() if key not in saved and pair[1].id not in gone)
     olds = [(section, now[key][1] if key in now else None) for key, section in saved.items()]
-    return Merge(tuple(olds), retired, kept)
+    return ViewMerge(tuple(olds), retired, kept)
 
 
-def missing(merged: Merge, living: Sequence[tuple[Section, Memory]]) -> list[tuple[Section, Memory | None]]:
+def missing(merged: ViewMerge, living: Sequence[tuple[Section, Memory]]) -> list[tuple[Section, Memory | None]]:
     """What should be remembered by now and is not: a store may take two bodies, or two subjects, for the same."""
     sections = {section for section, _ in living}
     ids, texts = {memory.id for _, memory in living}, {section.text for section, _ in living}

@@ -21,7 +21,7 @@ _ROLES: dict[str, Role] = {"user": "user", "assistant": "assistant", "toolResult
 
 
 @dataclass(frozen=True, slots=True)
-class Line:
+class ArchivedLine:
     """One line of an archive; `timestamp` in milliseconds since 1970."""
 
     role: Role
@@ -35,7 +35,7 @@ def pack(rows: Iterable[Row]) -> bytes:
     return gzip.compress(lines.encode(), mtime=0)
 
 
-def unpack(data: bytes) -> list[Line]:
+def unpack(data: bytes) -> list[ArchivedLine]:
     """The lines of an archive. Raises `ValueError` if it is damaged."""
     try:
         text = gzip.decompress(data).decode()
@@ -56,9 +56,9 @@ def _fields(row: Row) -> Fields:
     return {**fields, "dids": row.dids} if row.dids else fields
 
 
-def _line(fields: Fields) -> Line:
+def _line(fields: Fields) -> ArchivedLine:
     try:
         role = _ROLES[fields["role"]]
-        return Line(role, from_fields(role, fields), int(fields["timestamp"]))
+        return ArchivedLine(role, from_fields(role, fields), int(fields["timestamp"]))
     except (KeyError, TypeError) as error:
         raise ValueError(f"not a line of an archive: {error}") from error

@@ -8,7 +8,7 @@ from adapters.storage.store import Storage
 from common.result import ApiResult, Err, Ok
 from modules.runtime.database.database import Database
 from modules.services.agent.sessions import archives
-from modules.services.agent.sessions.archive_file import Line, unpack
+from modules.services.agent.sessions.archive_file import ArchivedLine, unpack
 from modules.services.agent.sessions.archived import Archive
 
 
@@ -23,7 +23,7 @@ class Archives:
         """Return the archives that lie in the store, newest first."""
         return await self._database.run(lambda connection: archives.done(connection, session_key, limit))
 
-    async def read(self, archive: Archive) -> ApiResult[list[Line]]:
+    async def read(self, archive: Archive) -> ApiResult[list[ArchivedLine]]:
         """The lines of an archive; `invalid` if its bytes are damaged."""
         found = await self._storage.get(archive.key)
         if isinstance(found, Err):

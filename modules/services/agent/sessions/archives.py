@@ -80,7 +80,7 @@ def prepare(
 
 
 def finish(
-    connection: sqlite3.Connection, archive: Archive, summary: store.NewRow | None, remember: Remember | None
+    connection: sqlite3.Connection, archive: Archive, summary: store.NewMessageRow | None, remember: Remember | None
 ) -> bool:
     """Take away what is archived, put `summary` in its place, keep the memories; False if that was done before."""
     query = "UPDATE archives SET state = 'done' WHERE key = ? AND state = 'prepared'"

@@ -19,7 +19,7 @@ _OTHERS_IDLE_MS = DAY_MS
 
 
 @dataclass
-class SessionLoop(Loop):
+class SessionTidyLoop(Loop):
     """Looks every few minutes; half an hour of silence ends a conversation with the owner, a day any other."""
 
     name = "sessions"

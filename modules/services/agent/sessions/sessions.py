@@ -120,15 +120,15 @@ class Sessions:
         """
         return await self._database.run(lambda connection: store.idle(connection, before))
 
-    def summary_row(self, text: str, provenance: Provenance, dids: str = "") -> store.NewRow:
+    def summary_row(self, text: str, provenance: Provenance, dids: str = "") -> store.NewMessageRow:
         """The row that takes the place of those that were condensed to `text`."""
         message = redacted(Message("user", text), self._redactor)
         fields = {**to_fields("user", message), store.SUMMARY: True}
-        return store.NewRow("user", fields, tokens_of(message, self._estimate), provenance, dids)
+        return store.NewMessageRow("user", fields, tokens_of(message, self._estimate), provenance, dids)
 
-    def _rows(self, message: Message, provenance: Provenance, did: str | None) -> list[store.NewRow]:
+    def _rows(self, message: Message, provenance: Provenance, did: str | None) -> list[store.NewMessageRow]:
         return [
-            store.NewRow(role, to_fields(role, part), tokens_of(part, self._estimate), provenance, did)
+            store.NewMessageRow(role, to_fields(role, part), tokens_of(part, self._estimate), provenance, did)
             for role, part in parts(redacted(message, self._redactor))
         ]
 

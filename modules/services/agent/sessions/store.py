@@ -21,7 +21,7 @@ SUMMARY = "summary"
 _SESSION = "id, key, created_at, last_active_at"
 
 
-class NewRow(NamedTuple):
+class NewMessageRow(NamedTuple):
     """A part of a message, ready to be written."""
 
     role: Role
@@ -66,7 +66,7 @@ def begin(connection: sqlite3.Connection, key: str, now: datetime) -> Session:
     return session
 
 
-def append(connection: sqlite3.Connection, session_id: str, rows: Iterable[NewRow], now: datetime) -> None:
+def append(connection: sqlite3.Connection, session_id: str, rows: Iterable[NewMessageRow], now: datetime) -> None:
     """Write `rows` behind those that are there; a number that was once given is not given again."""
     last = connection.execute(
         "SELECT max(coalesce((SELECT max(seq) FROM session_messages WHERE session_id = :id), 0),"
@@ -83,7 +83,7 @@ def append(connection: sqlite3.Connection, session_id: str, rows: Iterable[NewRo
     connection.execute("UPDATE sessions SET last_active_at = ? WHERE id = ?", (iso(now), session_id))
 
 
-def insert(connection: sqlite3.Connection, session_id: str, seq: int, row: NewRow, created_at: str) -> None:
+def insert(connection: sqlite3.Connection, session_id: str, seq: int, row: NewMessageRow, created_at: str) -> None:
     """Write one row at its place."""
     connection.execute(
         "INSERT INTO session_messages VALUES (?, ?, ?, ?, ?, ?, ?, ?)",

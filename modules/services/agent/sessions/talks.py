@@ -12,7 +12,7 @@ from typing import Literal
 
 from common.errors import SoulError
 from modules.services.agent.sessions import archives, store
-from modules.services.agent.sessions.archive_file import Line, epoch_ms
+from modules.services.agent.sessions.archive_file import ArchivedLine, epoch_ms
 from modules.services.agent.sessions.archived import Archive
 from modules.services.agent.sessions.types import Row, Session
 
@@ -31,7 +31,7 @@ WHERE substr(session_id, 1, length(:given)) = :given
 
 
 @dataclass(frozen=True, slots=True)
-class Talk:
+class KeptTalk:
     """One stretch of a conversation.
 
     Attributes:
@@ -63,14 +63,14 @@ class Talk:
 class Stretch:
     """A talk, and what was said in it; None where that lies in the store."""
 
-    talk: Talk
-    lines: tuple[Line, ...] | None
+    talk: KeptTalk
+    lines: tuple[ArchivedLine, ...] | None
 
 
-def listed(connection: sqlite3.Connection, limit: int) -> list[Talk]:
+def listed(connection: sqlite3.Connection, limit: int) -> list[KeptTalk]:
     """The newest stretches, newest first."""
     found = [
-        Talk(row["id"], row["key"], "goes on", row["last_active_at"], row["messages"], _sum(connection, row["id"]))
+        KeptTalk(row["id"], row["key"], "goes on", row["last_active_at"], row["messages"], _sum(connection, row["id"]))
         for row in connection.execute(_GOES_ON, (limit,)).fetchall()
     ]
     found += [_archived(archive, "waits") for archive in archives.prepared(connection)]
@@ -108,14 +108,14 @@ def stretches(connection: sqlite3.Connection, session: Session) -> list[Stretch]
         found.append(Stretch(_archived(archive, "waits"), _lines(taken)))
     if rows:
         tokens = _sum(connection, session.id)
-        talk = Talk(session.id, session.key, "goes on", session.last_active_at, len(rows), tokens)
+        talk = KeptTalk(session.id, session.key, "goes on", session.last_active_at, len(rows), tokens)
         found.append(Stretch(talk, _lines(rows)))
     return found
 
 
-def _archived(archive: Archive, state: State) -> Talk:
+def _archived(archive: Archive, state: State) -> KeptTalk:
     tokens = archive.metadata.get("totalTokens")
-    return Talk(
+    return KeptTalk(
         session_id=archive.session_id,
         session_key=archive.session_key,
         state=state,
@@ -130,5 +130,5 @@ def _sum(connection: sqlite3.Connection, session_id: str) -> int:
     return sum(store.tokens(connection, session_id))
 
 
-def _lines(rows: Iterable[Row]) -> tuple[Line, ...]:
-    return tuple(Line(row.role, row.message, epoch_ms(row.created_at)) for row in rows)
+def _lines(rows: Iterable[Row]) -> tuple[ArchivedLine, ...]:
+    return tuple(ArchivedLine(row.role, row.message, epoch_ms(row.created_at)) for row in rows)

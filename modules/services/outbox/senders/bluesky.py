@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Protocol
 
 from adapters.atproto.client import Atproto
-from adapters.atproto.types import Card, Image, ReplyRefs, StrongRef
+from adapters.atproto.types import Card, PostImage, ReplyRefs, StrongRef
 from common.clock import parse_iso
 from common.result import ApiResult, Err, Ok
 from modules.services.outbox.bodies import (
@@ -139,9 +139,9 @@ class BlueskySender:
             return None
         return await self._cards.card_for(body.text)
 
-    async def _uploaded(self, pictures: tuple[AttachedPicture, ...]) -> ApiResult[list[Image]]:
+    async def _uploaded(self, pictures: tuple[AttachedPicture, ...]) -> ApiResult[list[PostImage]]:
         """The pictures as the service took them. An upload without an answer is done again: it is not public yet."""
-        images: list[Image] = []
+        images: list[PostImage] = []
         for picture in pictures:
             data = await self._pictures.load(picture)
             if isinstance(data, Err):
@@ -149,7 +149,7 @@ class BlueskySender:
             blob = await self._atproto.upload_blob(data.data, picture.mime_type)
             if isinstance(blob, Err):
                 return blob
-            images.append(Image(blob.data, picture.alt, picture.width, picture.height))
+            images.append(PostImage(blob.data, picture.alt, picture.width, picture.height))
         return Ok(images)
 
 

@@ -37,7 +37,7 @@ _ASK_AGAIN_S = 5.0
 _CLOCKS_APART = timedelta(hours=1)
 
 
-class Speaker(Protocol):
+class RoomSpeaker(Protocol):
     """A place in a room, as far as announcing needs it."""
 
     @property
@@ -113,7 +113,7 @@ class EchoLog:
 class SpaceSender:
     """Sends intents of the kind `space_chat`; `gate` keeps them in while there is no room."""
 
-    def __init__(self, room: Speaker | None, echo_log: EchoLog, journal: Journal) -> None:
+    def __init__(self, room: RoomSpeaker | None, echo_log: EchoLog, journal: Journal) -> None:
         self._room = room
         self._echo_log = echo_log
         self._journal = journal
@@ -185,7 +185,7 @@ class SpaceSender:
         return Sent()
 
 
-async def _said(room: Speaker, intent: Intent) -> ApiResult[str]:
+async def _said(room: RoomSpeaker, intent: Intent) -> ApiResult[str]:
     if not isinstance(intent.body, SpaceChatBody):
         return Err("it holds no line for a room", "invalid")
     return await room.send_chat(intent.body.text)

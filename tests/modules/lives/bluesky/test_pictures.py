@@ -20,8 +20,8 @@ from starlette.routing import Route
 
 from adapters.atproto.client import Atproto
 from adapters.atproto.public import PublicRepos
-from adapters.atproto.types import Image as Attached
 from adapters.atproto.types import Notification, Picture
+from adapters.atproto.types import PostImage as Attached
 from adapters.storage.store import open_storage
 from adapters.web.client import WebClient
 from adapters.web.transport import WebTransport

@@ -6,7 +6,7 @@ import pytest
 
 from adapters.github.types import Repo
 from common.clock import SystemClock
-from modules.services.peers.types import Claim
+from modules.services.peers.types import PeerClaim
 from modules.services.pinned_names.store import FILE, PinnedNames
 from tests.running_town import RunningTown, awake
 from tests.trusting import told_nobody
@@ -34,7 +34,7 @@ async def test_a_found_peer_has_no_workspace_watched(running_town: RunningTown) 
     kit = running_town.account("kit")
     async with awake(running_town.make_home("rowan")) as life:
         registry = life.app.services.peer_registry
-        registry.link_bluesky_handle_to_github(Claim("kit.test", kit, "kit"), github_id=7)
+        registry.link_bluesky_handle_to_github(PeerClaim("kit.test", kit, "kit"), github_id=7)
         registry.is_mutual = True
         running_town.network.post_as(kit, f"@rowan.test let us meet at {ADDRESS} today?")
         await life.look()

@@ -9,7 +9,7 @@ import pytest
 
 from modules.runtime.llm.events import BrokenStream
 from modules.runtime.llm.policy import (
-    Verdict,
+    CallVerdict,
     adapt_request,
     calculate_backoff,
     classify_llm_error,
@@ -123,15 +123,16 @@ REQUEST = {"model": "m", "max_tokens": 9, "temperature": 0.0, "stream_options": 
     ],
 )
 def test_a_parameter_refused_by_name_is_left_out_or_renamed(message: str, gone: str, new: dict[str, int]) -> None:
-    adapted = adapt_request(REQUEST, Verdict("unknown", message, 400))
+    adapted = adapt_request(REQUEST, CallVerdict("unknown", message, 400))
     assert adapted == {key: value for key, value in REQUEST.items() if key != gone} | new
-    assert adapt_request(adapted, Verdict("unknown", message, 400)) is None
+    assert adapt_request(adapted, CallVerdict("unknown", message, 400)) is None
 
 
 @pytest.mark.parametrize(
-    "verdict", [Verdict("unknown", "no such model", 404), Verdict("transient", "temperature of the server room", 503)]
+    "verdict",
+    [CallVerdict("unknown", "no such model", 404), CallVerdict("transient", "temperature of the server room", 503)],
 )
-def test_other_errors_change_nothing(verdict: Verdict) -> None:
+def test_other_errors_change_nothing(verdict: CallVerdict) -> None:
     assert adapt_request(REQUEST, verdict) is None
 
 

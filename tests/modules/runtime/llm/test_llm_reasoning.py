@@ -4,7 +4,7 @@ import pytest
 
 from modules.runtime.llm.answers import read
 from modules.runtime.llm.reasoning import said_values
-from modules.runtime.llm.stream import Answer, RawCall
+from modules.runtime.llm.stream import RawCall, StreamedAnswer
 from modules.runtime.llm.types import ToolSpec
 
 SAID = "Good morning!"
@@ -12,7 +12,7 @@ LIKE = ToolSpec("like", "Likes.", {"type": "object", "properties": {"uri": {"typ
 
 
 def _said(text: str) -> str:
-    return read(Answer(text=text, finish="stop"), (), required=False, new_id=lambda: "1").text
+    return read(StreamedAnswer(text=text, finish="stop"), (), required=False, new_id=lambda: "1").text
 
 
 @pytest.mark.parametrize(
@@ -140,7 +140,7 @@ def test_an_argument_of_a_call_stays_as_it_is_unless_a_thought_leads_it(text: st
     ],
 )
 def test_no_argument_of_a_call_holds_a_thought(arguments: str) -> None:
-    answer = Answer(calls=[RawCall("1", "like", arguments)], finish="tool_calls")
+    answer = StreamedAnswer(calls=[RawCall("1", "like", arguments)], finish="tool_calls")
     (call,) = read(answer, [LIKE], required=False, new_id=lambda: "1").tool_calls
     assert call.input == {"uri": "at://x"}
 
@@ -152,7 +152,8 @@ def test_a_call_in_a_thought_is_none_and_one_in_a_channel_is_one() -> None:
         '<|constrain|>json<|message|>{"uri": "at://x"}<|call|>'
     )
     results = [
-        read(Answer(text=text, finish="stop"), [LIKE], required=False, new_id=lambda: "1") for text in (inside, channel)
+        read(StreamedAnswer(text=text, finish="stop"), [LIKE], required=False, new_id=lambda: "1")
+        for text in (inside, channel)
     ]
     assert [[call.input for call in result.tool_calls] for result in results] == [[], [{"uri": "at://x"}]]
     assert [result.text for result in results] == ["No.", ""]

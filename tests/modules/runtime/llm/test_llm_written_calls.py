@@ -3,7 +3,7 @@
 import pytest
 
 from modules.runtime.llm.answers import read
-from modules.runtime.llm.stream import Answer
+from modules.runtime.llm.stream import StreamedAnswer
 from modules.runtime.llm.types import ChatResult, ToolSpec
 
 LIKE = ToolSpec("like", "Likes.", {"type": "object", "properties": {"uri": {"type": "string"}}})
@@ -45,7 +45,7 @@ WRITTEN = [
 
 
 def _read(text: str, *tools: ToolSpec, required: bool = False) -> ChatResult:
-    return read(Answer(text=text, finish="stop"), tools, required=required, new_id=lambda: "1")
+    return read(StreamedAnswer(text=text, finish="stop"), tools, required=required, new_id=lambda: "1")
 
 
 @pytest.mark.parametrize("written", WRITTEN)

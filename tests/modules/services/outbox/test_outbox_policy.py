@@ -178,17 +178,17 @@ def test_retries_grow_apart_up_to_half_an_hour(tries: int, seconds: float) -> No
 @pytest.mark.parametrize(
     ("kind", "retry_after", "step"),
     [
-        ("invalid", None, policy.Step("failed")),
-        ("not_found", None, policy.Step("failed")),
-        ("unknown_outcome", None, policy.Step("sending", 15, counts=True)),
-        ("transient", None, policy.Step("pending", 45)),
-        ("transient", 300, policy.Step("pending", 300)),
-        ("transient", 10**9, policy.Step("pending", policy.HOLD_MAX_S)),
-        ("auth", None, policy.Step("pending", 45)),
-        ("fatal", None, policy.Step("pending", 45)),
+        ("invalid", None, policy.DeliveryStep("failed")),
+        ("not_found", None, policy.DeliveryStep("failed")),
+        ("unknown_outcome", None, policy.DeliveryStep("sending", 15, counts=True)),
+        ("transient", None, policy.DeliveryStep("pending", 45)),
+        ("transient", 300, policy.DeliveryStep("pending", 300)),
+        ("transient", 10**9, policy.DeliveryStep("pending", policy.HOLD_MAX_S)),
+        ("auth", None, policy.DeliveryStep("pending", 45)),
+        ("fatal", None, policy.DeliveryStep("pending", 45)),
     ],
 )
-def test_what_a_failed_try_means(kind: ErrKind, retry_after: float | None, step: policy.Step) -> None:
+def test_what_a_failed_try_means(kind: ErrKind, retry_after: float | None, step: policy.DeliveryStep) -> None:
     tried = intent(attempts=1, deferrals=2)
     assert policy.after_send(tried, Err("no", kind, retry_after=retry_after)) == step
 
@@ -196,15 +196,15 @@ def test_what_a_failed_try_means(kind: ErrKind, retry_after: float | None, step:
 @pytest.mark.parametrize(
     ("kind", "attempts", "step"),
     [
-        ("transient", OUTBOX_MAX_ATTEMPTS, policy.Step("sending", 5)),
-        ("unknown_outcome", OUTBOX_MAX_ATTEMPTS, policy.Step("sending", 5)),
-        ("auth", 0, policy.Step("sending", 5)),
-        ("fatal", 0, policy.Step("sending", 5)),
-        ("invalid", 0, policy.Step("sending", 5, counts=True)),
-        ("invalid", OUTBOX_MAX_ATTEMPTS - 1, policy.Step("failed", counts=True)),
+        ("transient", OUTBOX_MAX_ATTEMPTS, policy.DeliveryStep("sending", 5)),
+        ("unknown_outcome", OUTBOX_MAX_ATTEMPTS, policy.DeliveryStep("sending", 5)),
+        ("auth", 0, policy.DeliveryStep("sending", 5)),
+        ("fatal", 0, policy.DeliveryStep("sending", 5)),
+        ("invalid", 0, policy.DeliveryStep("sending", 5, counts=True)),
+        ("invalid", OUTBOX_MAX_ATTEMPTS - 1, policy.DeliveryStep("failed", counts=True)),
     ],
 )
-def test_not_knowing_gives_up_nothing(kind: ErrKind, attempts: int, step: policy.Step) -> None:
+def test_not_knowing_gives_up_nothing(kind: ErrKind, attempts: int, step: policy.DeliveryStep) -> None:
     assert policy.after_find(intent(attempts=attempts), Err("no", kind)) == step
 
 

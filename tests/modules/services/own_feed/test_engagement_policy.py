@@ -16,12 +16,12 @@ from modules.services.own_feed.engagement_policy import (
     is_last_look,
     unanswered_sources,
 )
-from modules.services.own_feed.expressions import Engagement, Expression
+from modules.services.own_feed.expressions import Expression, ExpressionEngagement
 from tests.modules.lives.bluesky.bluesky_values import START, uri
 
 
 def thought(source: str = "values", *, seen: datetime | None = None, replies: int = 0, likes: int = 0) -> Expression:
-    engagement = Engagement(likes=likes, replies=replies, reposts=0, checked_at=seen) if seen else None
+    engagement = ExpressionEngagement(likes=likes, replies=replies, reposts=0, checked_at=seen) if seen else None
     return Expression(
         timestamp=START,
         prompt="A prompt.",
@@ -77,7 +77,7 @@ def test_the_last_look_is_the_one_after_a_day() -> None:
     [(0, 0, None), (0, 4, None), (0, 5, "liked"), (1, 0, "answered"), (1, 9, "answered")],
 )
 def test_a_reply_or_five_likes_tell_something(replies: int, likes: int, insight: str | None) -> None:
-    assert insight_of(Engagement(likes=likes, replies=replies, reposts=0, checked_at=START)) == insight
+    assert insight_of(ExpressionEngagement(likes=likes, replies=replies, reposts=0, checked_at=START)) == insight
 
 
 def test_sources_are_ranked_by_replies_and_a_tenth_of_the_likes() -> None:

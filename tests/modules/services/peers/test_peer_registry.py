@@ -12,11 +12,11 @@ import pytest
 from common.clock import FakeClock, iso
 from modules.services.peers import policy
 from modules.services.peers.registry import PeerRegistry, read_peers
-from modules.services.peers.types import Claim, Sighting, Via
+from modules.services.peers.types import PeerClaim, Sighting, Via
 
 MINUTE, HOUR, DAY = 60.0, 3600.0, 86_400.0
-ADA = Claim("ada.example", "did:plc:ada", "Ada")
-EVE = Claim("eve.example", "did:plc:eve", "ada")
+ADA = PeerClaim("ada.example", "did:plc:ada", "Ada")
+EVE = PeerClaim("eve.example", "did:plc:eve", "ada")
 
 
 @pytest.fixture
@@ -97,7 +97,7 @@ def test_flags_are_never_lost_by_a_link_to_another_name_or_handle(path: Path, cl
     registry.mark_peer_followed("Ada")
     registry.mark_peer_announced("Ada")
     registry.register_peer_by_bluesky_handle(seen("lovelace.example"))
-    assert registry.link_bluesky_handle_to_github(Claim("lovelace.example", ADA.did, "Lovelace")) == "linked"
+    assert registry.link_bluesky_handle_to_github(PeerClaim("lovelace.example", ADA.did, "Lovelace")) == "linked"
     peer = registry.get("lovelace")
     assert peer is not None
     assert peer.followed_on_bluesky
@@ -124,12 +124,12 @@ def test_an_account_that_claims_another_name_contests_the_first_no_more(path: Pa
     registry = opened(path, clock)
     registry.link_bluesky_handle_to_github(ADA)
     registry.link_bluesky_handle_to_github(EVE)
-    assert registry.link_bluesky_handle_to_github(Claim(EVE.handle, EVE.did, "eve")) == "linked"
+    assert registry.link_bluesky_handle_to_github(PeerClaim(EVE.handle, EVE.did, "eve")) == "linked"
     assert registry.found() == {ADA.did, ADA.handle, EVE.did, EVE.handle}
 
 
 @pytest.mark.parametrize("first", [ADA, EVE])
-def test_of_two_the_one_in_the_settings_has_the_name(path: Path, clock: FakeClock, first: Claim) -> None:
+def test_of_two_the_one_in_the_settings_has_the_name(path: Path, clock: FakeClock, first: PeerClaim) -> None:
     registry = opened(path, clock, listed=[ADA.did])
     second = EVE if first is ADA else ADA
     registry.link_bluesky_handle_to_github(first)
@@ -150,7 +150,7 @@ def test_a_handle_that_changes_hands_takes_no_standing_with_it(path: Path, clock
     registry = opened(path, clock)
     registry.link_bluesky_handle_to_github(ADA)
     registry.mark_peer_announced("ada")
-    assert registry.link_bluesky_handle_to_github(Claim(ADA.handle, EVE.did, "ada")) == "contested"
+    assert registry.link_bluesky_handle_to_github(PeerClaim(ADA.handle, EVE.did, "ada")) == "contested"
     assert registry.found() == frozenset()
 
 
@@ -275,7 +275,7 @@ def test_the_wait_never_grows_past_its_end() -> None:
 
 
 @pytest.mark.parametrize("first", [ADA, EVE])
-def test_of_two_the_one_that_the_github_page_names_has_the_name(path: Path, clock: FakeClock, first: Claim) -> None:
+def test_of_two_the_one_that_the_github_page_names_has_the_name(path: Path, clock: FakeClock, first: PeerClaim) -> None:
     registry = opened(path, clock)
     second = EVE if first is ADA else ADA
     registry.link_bluesky_handle_to_github(first)

@@ -7,7 +7,7 @@ import pytest
 from modules.services.pictures.page_images import PAGE_MAX_CHARS, PageImage, find_images
 from tests.cpu_time import takes_less
 from town.gallery.pages import exhibition_page
-from town.gallery.views import Views
+from town.gallery.views import GalleryViews
 
 AT = "https://page.example/walls/one"
 
@@ -17,7 +17,7 @@ def urls(page: str, min_width: int = 400) -> list[str]:
 
 
 def test_the_exhibition_of_the_gallery_shows_its_pictures_in_their_largest_size() -> None:
-    found = find_images(exhibition_page(Views("https://gallery.example")), "https://gallery.example/exhibition")
+    found = find_images(exhibition_page(GalleryViews("https://gallery.example")), "https://gallery.example/exhibition")
     shown = {image.url.removeprefix("https://gallery.example/pictures/"): image for image in found.images}
     assert list(shown) == [
         "original/lighthouse.jpg",

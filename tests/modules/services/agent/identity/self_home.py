@@ -17,7 +17,7 @@ from modules.runtime.home import Home
 from modules.runtime.journal.journal import Journal
 from modules.services.agent.identity.history import History
 from modules.services.agent.identity.keeper import SelfKeeper
-from modules.services.agent.identity.types import Held, Version
+from modules.services.agent.identity.types import HeldEdit, Version
 
 BORN = "# Rowan\n\nI'm rowan.\n\n## Voice\n\nPlain and warm, and never in a hurry.\n\n## Values\n\n- Attention.\n"
 
@@ -57,7 +57,7 @@ class SelfHome:
             return [history.read(version).decode() for version in history.versions()]
 
     @property
-    def held(self) -> Held | None:
+    def held(self) -> HeldEdit | None:
         with self.history.alone() as history:
             return history.held()
 

@@ -18,7 +18,9 @@ from modules.services.agent.memory.types import Kind, Memory, NewMemory
 NOW = datetime(2026, 1, 5, tzinfo=UTC)
 
 
-def new(body: str = "a body", subject: str = "a subject", kind: Kind = "fact", trust: Trust = "self") -> policy.Entry:
+def new(
+    body: str = "a body", subject: str = "a subject", kind: Kind = "fact", trust: Trust = "self"
+) -> policy.MemoryEntry:
     return policy.entry(NewMemory(kind, subject, body, trust=trust))
 
 
@@ -79,7 +81,7 @@ def test_a_key_is_its_own_key(text: str) -> None:
     ],
 )
 def test_the_same_words_under_another_subject_are_the_same_only_if_they_name_it(
-    entry: policy.Entry, standing_under: str, *, same: bool
+    entry: policy.MemoryEntry, standing_under: str, *, same: bool
 ) -> None:
     assert policy.same(entry, standing_under, entry.trust) == same
 
@@ -107,7 +109,7 @@ def test_only_equal_or_greater_trust_replaces(trust: Trust, replaces: set[Trust]
 
 
 @pytest.mark.parametrize("entry", [new(kind="episode"), new(kind="daily"), new(subject=""), new(subject=" \n")])
-def test_what_happened_and_what_has_no_subject_replaces_nothing(entry: policy.Entry) -> None:
+def test_what_happened_and_what_has_no_subject_replaces_nothing(entry: policy.MemoryEntry) -> None:
     assert policy.may_replace(entry) == ()
 
 

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from common.clock import iso
 from modules.services.agent.memory import ranking
-from modules.services.agent.memory.ranking import FEW, HELPERS, Candidate, Plan, Term
+from modules.services.agent.memory.ranking import FEW, HELPERS, Candidate, SearchPlan, Term
 from tests.exploration import examples
 
 NOW = datetime(2026, 1, 5, tzinfo=UTC)
@@ -35,7 +35,7 @@ RARE, SOME, MANY, MOST = Term("rare", 3), Term("some", 90), Term("many", 400), T
 def test_rare_words_anchor_a_search_and_common_ones_only_where_there_is_no_rarer(
     terms: list[Term], total: int, anchors: list[Term], common: list[Term]
 ) -> None:
-    assert ranking.plan(terms, total) == Plan(tuple(anchors), tuple(common))
+    assert ranking.plan(terms, total) == SearchPlan(tuple(anchors), tuple(common))
 
 
 @given(st.lists(st.integers(0, 10**6), max_size=16), st.integers(0, 10**6))

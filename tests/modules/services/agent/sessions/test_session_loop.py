@@ -7,7 +7,7 @@ from datetime import timedelta
 from common.provenance import Provenance
 from modules.runtime.llm.types import Message
 from modules.services.agent.session_keys import OWNER_SESSION
-from modules.services.agent.sessions.loop import SessionLoop
+from modules.services.agent.sessions.loop import SessionTidyLoop
 from tests.modules.runtime.llm.scripted_model import refuses
 from tests.modules.services.agent.sessions.session_home import BUDGET, THREAD, SessionHome, keeps
 
@@ -15,7 +15,7 @@ from tests.modules.services.agent.sessions.session_home import BUDGET, THREAD, S
 async def test_half_an_hour_of_silence_ends_a_talk_with_the_owner_and_a_day_any_other(
     session_home: SessionHome,
 ) -> None:
-    loop = SessionLoop(session_home.sessions, session_home.archivist, session_home.clock)
+    loop = SessionTidyLoop(session_home.sessions, session_home.archivist, session_home.clock)
     await session_home.say(THREAD, Message("user", "hello"), provenance=Provenance.STRANGER)
     await session_home.say(OWNER_SESSION, Message("user", "hello"))
     assert not (await loop.run()).ran
@@ -30,7 +30,7 @@ async def test_half_an_hour_of_silence_ends_a_talk_with_the_owner_and_a_day_any_
 async def test_what_cannot_be_distilled_keeps_nobody_waiting_and_a_dead_service_is_let_be(
     session_home: SessionHome,
 ) -> None:
-    loop = SessionLoop(session_home.sessions, session_home.archivist, session_home.clock)
+    loop = SessionTidyLoop(session_home.sessions, session_home.archivist, session_home.clock)
     for name in ("a", "b", "c", "d"):
         await session_home.talk(f"owner:{name}")
     await session_home.clock.advance(3600)

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from common.redact import MASK, Redactor
 from modules.runtime.llm.messages import convert_messages
 from modules.runtime.llm.types import Image, Message, Text, ToolAnswer, ToolCall
-from modules.services.agent.sessions.archive_file import Line, pack, unpack
+from modules.services.agent.sessions.archive_file import ArchivedLine, pack, unpack
 from modules.services.agent.sessions.rows import dump, from_fields, parts, redacted, to_fields, tokens_of
 from modules.services.agent.sessions.types import Role
 from tests.exploration import examples
@@ -147,5 +147,5 @@ def _text(data: bytes) -> str:
     return gzip.decompress(data).decode()
 
 
-def _messages(lines: list[Line]) -> list[Message]:
+def _messages(lines: list[ArchivedLine]) -> list[Message]:
     return joined((line.role, line.message) for line in lines)

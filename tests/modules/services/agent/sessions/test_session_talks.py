@@ -8,11 +8,11 @@ from common.errors import SoulError
 from modules.runtime.llm.types import Message, Usage
 from modules.services.agent.session_keys import OWNER_SESSION
 from modules.services.agent.sessions import talks
-from modules.services.agent.sessions.talks import Stretch, Talk
+from modules.services.agent.sessions.talks import KeptTalk, Stretch
 from tests.modules.services.agent.sessions.session_home import BUDGET, THREAD, SessionHome, keeps, roof_talk
 
 
-async def listed(session_home: SessionHome, limit: int = 20) -> list[Talk]:
+async def listed(session_home: SessionHome, limit: int = 20) -> list[KeptTalk]:
     return await session_home.database.run(lambda connection: talks.listed(connection, limit))
 
 
@@ -22,7 +22,7 @@ async def stretches(session_home: SessionHome, given: str) -> list[Stretch]:
     )
 
 
-def told(found: list[Talk]) -> list[tuple[str, str, int, int | None, int | None]]:
+def told(found: list[KeptTalk]) -> list[tuple[str, str, int, int | None, int | None]]:
     return [(talk.session_key, talk.state, talk.messages, talk.tokens, talk.part) for talk in found]
 
 
