@@ -18,15 +18,15 @@ sys.path.insert(0, str(Path(__file__).parents[1]))
 from common.clock import SystemClock
 from common.files import write_atomic
 from modules.runtime.home import Home, SoulDocument
-from modules.services.agent.owner_files import LocalOwnerFiles
 from modules.services.agent.prompt.changes import Changes
 from modules.services.agent.prompt.core import Core
 from modules.services.agent.prompt.estimate import Estimator
 from modules.services.agent.prompt.prompter import Notice, Prompter
 from modules.services.agent.prompt.sources import Sources
 from modules.services.agent.prompt.words import Runtime
-from modules.services.agent.skills.contracts import SKILL_CONTRACTS
-from modules.services.agent.skills.skills import Skills
+from modules.services.owner_files import LocalOwnerFiles
+from modules.services.skills.contracts import SKILL_CONTRACTS
+from modules.services.skills.skills import Skills
 from soul.resources import SKILLS
 
 LIMIT_MS = 10.0

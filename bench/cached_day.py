@@ -35,18 +35,18 @@ from common.provenance import Provenance
 from modules.runtime.home import Home, SoulDocument
 from modules.runtime.llm.messages import convert_messages, convert_tools
 from modules.runtime.llm.types import Message, PromptBlock, Text, ToolAnswer, ToolCall, ToolSpec
-from modules.services.agent.memory.days import PROMPT_ENTRIES, PUBLIC_PROMPT_ENTRIES, day_name
-from modules.services.agent.memory.recall import PUBLIC_RECALL_ENTRIES, RECALL_ENTRIES, Recalled
-from modules.services.agent.memory.view_sync import DayText
-from modules.services.agent.owner_files import LocalOwnerFiles
 from modules.services.agent.prompt.cache_order import placed
 from modules.services.agent.prompt.core import Core
 from modules.services.agent.prompt.prompter import Notice, Prompter
 from modules.services.agent.prompt.sources import Sources
 from modules.services.agent.prompt.types import Audience
 from modules.services.agent.prompt.words import Runtime
-from modules.services.agent.skills.contracts import SKILL_CONTRACTS
-from modules.services.agent.skills.skills import Skills
+from modules.services.memory.days import PROMPT_ENTRIES, PUBLIC_PROMPT_ENTRIES, day_name
+from modules.services.memory.recall import PUBLIC_RECALL_ENTRIES, RECALL_ENTRIES, Recalled
+from modules.services.memory.view_sync import DayText
+from modules.services.owner_files import LocalOwnerFiles
+from modules.services.skills.contracts import SKILL_CONTRACTS
+from modules.services.skills.skills import Skills
 from soul.resources import SKILLS
 
 GOAL = 0.90

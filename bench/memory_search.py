@@ -31,9 +31,9 @@ import psycopg
 
 from modules.runtime.database.database import Database
 from modules.runtime.database.schema import MIGRATIONS
-from modules.services.agent.memory.postgres_store import PostgresMemories
-from modules.services.agent.memory.sqlite_store import SqliteMemories
-from modules.services.agent.memory.types import Kind, MemoryStore, NewMemory, Query
+from modules.services.memory.postgres_store import PostgresMemories
+from modules.services.memory.sqlite_store import SqliteMemories
+from modules.services.memory.types import Kind, MemoryStore, NewMemory, Query
 
 NOW = datetime(2026, 1, 5, tzinfo=UTC)
 SPAN = timedelta(days=720)

@@ -20,11 +20,11 @@ sys.path.insert(0, str(Path(__file__).parents[1]))
 
 from bench.turn_parts import parts_of, show
 from modules.runtime.home import Home
-from modules.services.agent.memory.types import NewMemory
 from modules.services.agent.prompt.core import Core
 from modules.services.agent.prompt.estimate import Estimator
-from modules.services.agent.skills.contracts import SKILL_CONTRACTS
-from modules.services.agent.skills.skills import Skills
+from modules.services.memory.types import NewMemory
+from modules.services.skills.contracts import SKILL_CONTRACTS
+from modules.services.skills.skills import Skills
 from soul.resources import SKILLS
 from tests.running_town import RunningSoul, RunningTown, awake, open_running_town, replying
 from tests.town_github import serve_github

@@ -34,19 +34,19 @@ from modules.lives.space.snapshot import Room, RoomSnapshot
 from modules.lives.space.types import HistoryEntry
 from modules.runtime.home import Home, SoulDocument
 from modules.runtime.llm.messages import convert_tools
-from modules.services.agent.owner_files import LocalOwnerFiles
 from modules.services.agent.prompt.core import Core
 from modules.services.agent.prompt.estimate import Estimator
 from modules.services.agent.prompt.prompter import Notice, Prompter
 from modules.services.agent.prompt.sources import Sources
 from modules.services.agent.prompt.words import Runtime
-from modules.services.agent.skills.contracts import SKILL_CONTRACTS
-from modules.services.agent.skills.skills import Skills
 from modules.services.agent.tools.registry import Registry
 from modules.services.agent.tools.types import Turn
 from modules.services.agent.verdicts import SKILL as JUDGEMENT
 from modules.services.agent.verdicts import messages_for
+from modules.services.owner_files import LocalOwnerFiles
 from modules.services.peers.room_members import PeerRelationships
+from modules.services.skills.contracts import SKILL_CONTRACTS
+from modules.services.skills.skills import Skills
 from soul.resources import SKILLS, template
 
 MOST_TOKENS, MOST_SHARE = 3_000, 0.25

@@ -6,7 +6,7 @@ import sys
 from collections.abc import Callable, Mapping
 
 from modules.services.agent.prompt.cache_order import RULE
-from modules.services.agent.skills.skills import Skills
+from modules.services.skills.skills import Skills
 
 _OTHER = "files and the moment"
 

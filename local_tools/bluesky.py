@@ -56,11 +56,11 @@ from modules.lives.bluesky.publish import Publisher, refused, text_problem
 from modules.lives.bluesky.reply_check import ReplyProblem, only_repeats, said_before
 from modules.lives.bluesky.types import Act, ActTerms, ExpressionTurn, Published, ThreadTurn
 from modules.services.agent.echo_judge import ClaimJudge
-from modules.services.agent.framing import Framer
-from modules.services.agent.skills.skills import Skills
 from modules.services.agent.tools.types import Effect, Tool, ToolResult, Turn
 from modules.services.own_feed.starting_points import Prompts
 from modules.services.pictures.choosing import ChosenPicture, bare_words
+from modules.services.skills.framing import Framer
+from modules.services.skills.skills import Skills
 from modules.services.voice_phrases.store import Phrase
 
 _ERROR_LENGTH = 300

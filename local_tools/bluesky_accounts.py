@@ -23,12 +23,12 @@ from modules.lives.bluesky.publish import Publisher
 from modules.runtime.database.database import Database
 from modules.runtime.journal.journal import Journal
 from modules.runtime.journal.types import Entry
-from modules.services.agent.skills.skills import Skills
 from modules.services.agent.tools.named_accounts import look_up_named
 from modules.services.agent.tools.types import OwnerRequest, Tool, ToolResult, Turn
 from modules.services.outbox.bodies import DeleteBody, FollowBody
 from modules.services.peers.own_records import FOLLOWS, find_own_record
 from modules.services.rights import store
+from modules.services.skills.skills import Skills
 
 _ERROR_CHARS = 300
 _DID = re.compile(r"\bdid:[a-z]+:[\w.%:-]*[\w-]")

@@ -21,8 +21,8 @@ from local_tools.web import web_tools
 from modules.lives.bluesky.life import BlueskyState
 from modules.runtime.database.database import Database
 from modules.services.agent.echo_judge import JudgeServices, build_claim_judge
-from modules.services.agent.identity.identity import Me
 from modules.services.agent.tools.types import Tool
+from modules.services.identity.identity import Me
 from modules.services.moderation.moderation import Moderation
 from modules.services.outbox.outbox import Outbox
 from modules.services.pictures.pictures import Pictures

@@ -15,11 +15,11 @@ from local_tools.words import ToolWords
 from modules.lives.bluesky.reply_check import reply_problem, scaffold_of
 from modules.lives.github.policy import opens_with_introduction, repeats_own, strip_self_mention
 from modules.lives.github.types import IssueAct, IssueTurn, ReviewTurn
-from modules.services.agent.skills.skills import SYSTEM_SECTION, Skills
 from modules.services.agent.tools.types import Tool, ToolResult, Turn
 from modules.services.outbox.github_bodies import IssueCommentBody, ReactionBody, ReviewBody
 from modules.services.outbox.outbox import Outbox
 from modules.services.outbox.types import ProposedAction
+from modules.services.skills.skills import SYSTEM_SECTION, Skills
 
 MOST_CHARS = 3_000
 """How long a comment may be."""

@@ -18,8 +18,6 @@ from local_tools.bluesky_turns import has_own_words, is_by_owner, is_unnamed
 from local_tools.words import ToolWords
 from modules.lives.bluesky.types import MadeThing, ThreadTurn
 from modules.lives.github.types import IssueTurn
-from modules.services.agent.framing import Framer
-from modules.services.agent.skills.skills import Skills
 from modules.services.agent.tools.types import ToolResult, Turn
 from modules.services.outbox.github_bodies import (
     GitHubBody,
@@ -33,6 +31,8 @@ from modules.services.outbox.github_bodies import (
 )
 from modules.services.outbox.outbox import Outbox
 from modules.services.outbox.types import ACTIVE_STATES, Intent, ProposedAction
+from modules.services.skills.framing import Framer
+from modules.services.skills.skills import Skills
 from modules.services.voice_phrases.store import VoicePhrases
 from modules.services.workspaces.own import OwnWorkspace
 from modules.services.workspaces.watched import WatchedWorkspaces

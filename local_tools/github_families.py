@@ -9,8 +9,8 @@ from local_tools.github import GitHubTools, github_tools
 from local_tools.pull_requests import PullToolServices, pull_request_tools
 from local_tools.repositories import repository_tools
 from local_tools.workspaces import WorkspaceToolServices, workspace_tools
-from modules.services.agent.identity.identity import Identity, Me
 from modules.services.agent.tools.types import Tool
+from modules.services.identity.identity import Identity, Me
 
 
 class FamilyServices(PullToolServices, WorkspaceToolServices, Protocol):

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from pydantic import BaseModel, Field
 
-from modules.services.agent.memory.profiles import Subject
-from modules.services.agent.memory.types import Kind
+from modules.services.memory.profiles import Subject
+from modules.services.memory.types import Kind
 
 
 class MemorySaveInput(BaseModel):

@@ -13,6 +13,7 @@ from datetime import datetime
 
 from common.clock import Clock, parse_iso
 from common.provenance import Provenance
+from common.session_keys import OWNER_SESSION, is_main
 from common.text.untrusted import clean, one_line
 from local_tools.memory_inputs import (
     MemoryHistoryInput,
@@ -24,8 +25,8 @@ from local_tools.memory_inputs import (
 from local_tools.words import OWN_TOOLS, ToolWords
 from modules.runtime.journal.journal import Journal
 from modules.runtime.journal.types import Entry
-from modules.services.agent.framing import Framer
-from modules.services.agent.memory.admission import (
+from modules.services.agent.tools.types import Tool, ToolResult, Turn
+from modules.services.memory.admission import (
     BODY_LENGTH,
     MOST_TAGS,
     SUBJECT_LENGTH,
@@ -34,12 +35,11 @@ from modules.services.agent.memory.admission import (
     admitted,
     refusal,
 )
-from modules.services.agent.memory.profiles import Profiles
-from modules.services.agent.memory.recall import MemoryRenderer, words_of
-from modules.services.agent.memory.types import Memory, MemoryStore, NewMemory, Query
-from modules.services.agent.session_keys import OWNER_SESSION, is_main
-from modules.services.agent.skills.skills import Skills
-from modules.services.agent.tools.types import Tool, ToolResult, Turn
+from modules.services.memory.profiles import Profiles
+from modules.services.memory.recall import MemoryRenderer, words_of
+from modules.services.memory.types import Memory, MemoryStore, NewMemory, Query
+from modules.services.skills.framing import Framer
+from modules.services.skills.skills import Skills
 
 _LINES_BEFORE_THE_END = 2
 

@@ -14,10 +14,10 @@ from common.text.untrusted import clean, one_line
 from local_tools.words import ToolWords
 from modules.lives.bluesky.reply_check import repeats, reply_problem, scaffold_of
 from modules.lives.messages.types import MessageTurn
-from modules.services.agent.skills.skills import SYSTEM_SECTION, Skills
 from modules.services.agent.tools.types import Tool, ToolResult, Turn
 from modules.services.outbox.outbox import Outbox
 from modules.services.outbox.types import ProposedAction
+from modules.services.skills.skills import SYSTEM_SECTION, Skills
 
 _SKILL = "direct-messages"
 _TEMPLATES = (SYSTEM_SECTION, "User Message Template", "Relationship", "Note", "No Conversation")

@@ -12,10 +12,10 @@ from local_tools.bluesky_turns import act_terms, is_by_owner, is_unnamed, post_t
 from local_tools.words import ToolWords
 from modules.lives.bluesky.publish import Publisher
 from modules.lives.bluesky.types import ThreadTurn
-from modules.services.agent.skills.skills import Skills
 from modules.services.agent.tools.types import Tool, ToolResult, Turn
 from modules.services.outbox.bodies import DeleteBody
 from modules.services.own_feed.reply_limits import Audience, ReplyLimits, allowed_replies
+from modules.services.skills.skills import Skills
 
 
 class LimitRepliesInput(BaseModel):

@@ -13,10 +13,10 @@ from local_tools.bluesky import BlueskyTools
 from local_tools.bluesky_turns import post_terms, request_tool
 from local_tools.words import ToolWords
 from modules.lives.bluesky.publish import Publisher
-from modules.services.agent.skills.skills import Skills
 from modules.services.agent.tools.types import Tool, ToolResult, Turn
 from modules.services.outbox.outbox import Outbox
 from modules.services.outbox.types import Intent
+from modules.services.skills.skills import Skills
 
 
 class ScheduledPostInput(BaseModel):

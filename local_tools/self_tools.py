@@ -12,10 +12,10 @@ from local_tools.words import OWN_TOOLS, ToolWords
 from modules.lives.growth.policy import objection
 from modules.lives.growth.types import ReflectionTurn
 from modules.runtime.home import Home, read_self
-from modules.services.agent.identity.entries import what_moved
-from modules.services.agent.identity.keeper import SelfKeeper
-from modules.services.agent.skills.skills import Skills
 from modules.services.agent.tools.types import Tool, ToolResult, Turn
+from modules.services.identity.entries import what_moved
+from modules.services.identity.keeper import SelfKeeper
+from modules.services.skills.skills import Skills
 
 
 class SelfReadInput(BaseModel):

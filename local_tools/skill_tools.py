@@ -8,9 +8,9 @@ from pydantic import BaseModel
 
 from common.provenance import Provenance
 from local_tools.words import OWN_TOOLS, ToolWords
-from modules.services.agent.skills.local import LocalSkills
-from modules.services.agent.skills.skills import Skills
 from modules.services.agent.tools.types import Tool, ToolResult, Turn
+from modules.services.skills.local import LocalSkills
+from modules.services.skills.skills import Skills
 
 
 class SkillLoadInput(BaseModel):

@@ -11,8 +11,8 @@ from common.provenance import Provenance
 from common.schemas import SPACE_DECISION_SCHEMA, SPACE_DECISION_TOOL, SideFields
 from local_tools.words import OWN_TOOLS, ToolWords
 from modules.lives.space.decide import SpaceTurn
-from modules.services.agent.skills.skills import Skills
 from modules.services.agent.tools.types import Tool, ToolResult, Turn
+from modules.services.skills.skills import Skills
 
 _COMMITMENTS = SPACE_DECISION_SCHEMA["properties"]["commitments"]
 

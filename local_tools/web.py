@@ -16,8 +16,8 @@ from common.text.html_text import text_of_page
 from common.text.untrusted import one_line
 from local_tools.bluesky import BlueskyTools
 from local_tools.words import ToolWords, failed
-from modules.services.agent.skills.skills import Skills
 from modules.services.agent.tools.types import Tool, ToolResult, Turn
+from modules.services.skills.skills import Skills
 
 _KINDS = ("text/*", "application/json", "application/*+json", "application/xhtml+xml", "application/xml")
 _MAX_BYTES = 1024 * 1024

@@ -8,9 +8,9 @@ from typing import Any
 from pydantic import BaseModel
 
 from common.provenance import Provenance
-from modules.services.agent.skills.skills import Skills
-from modules.services.agent.tools.schema import read_description
 from modules.services.agent.tools.types import Capability, Effect, Tool, ToolResult, Turn
+from modules.services.skills.skills import Skills
+from modules.services.skills.tool_schema import read_description
 
 OWN_TOOLS = "own-tools"
 

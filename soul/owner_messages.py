@@ -9,11 +9,11 @@ from typing import Any
 from common.errors import SoulError
 from modules.lives.messages.life import MessageServices, message_loops
 from modules.runtime.scheduler.types import Loop
-from modules.services.agent.identity.identity import Me
-from modules.services.agent.owner.owner import OwnerTalk
-from modules.services.agent.turn_services import TurnServices
+from modules.services.identity.identity import Me
+from modules.services.owner.owner import OwnerTalk
 from modules.services.rights.answering import PersonRequests
 from modules.services.rights.types import Addressed
+from modules.services.wiring.turns import TurnServices
 from soul.terminal.commands import Commands
 
 PhoneCommands = Callable[[Any], Commands]

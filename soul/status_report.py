@@ -15,13 +15,13 @@ from modules.lives.bluesky.state import PendingPosts
 from modules.runtime.budget.types import Amount, Report
 from modules.runtime.control import Standing
 from modules.runtime.journal import rows as journal_rows
-from modules.services.agent.sessions import owner_inbox
 from modules.services.commitments.naming import title_of
 from modules.services.commitments.types import QueuedCommitment
 from modules.services.outbox import store
 from modules.services.outbox.bodies import IntentKind
 from modules.services.outbox.types import Intent
 from modules.services.rituals.rituals import Rituals
+from modules.services.sessions import owner_inbox
 from soul.composition.services import Services
 
 _DECISIONS_SHOWN = 10

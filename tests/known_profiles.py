@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 from common.clock import Clock
 from modules.runtime.database.database import Database
-from modules.services.agent.memory.profiles import initialise
+from modules.services.memory.profiles import initialise
 
 
 async def set_profiles(

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from modules.services.agent.skills.contracts import SKILL_CONTRACTS
-from modules.services.agent.skills.skills import PART, Skills
+from modules.services.skills.contracts import SKILL_CONTRACTS
+from modules.services.skills.skills import PART, Skills
 from modules.services.voice_phrases.phrases import interpolate
 from modules.services.voice_phrases.store import DEFAULTS, SKILL
 from soul.resources import SKILLS

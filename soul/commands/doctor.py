@@ -34,9 +34,9 @@ from modules.runtime.llm.budget_guard import BudgetGuard, NoBudgetGuard
 from modules.runtime.llm.gateway import LLMGateway
 from modules.runtime.llm.policy import is_own_service
 from modules.runtime.llm.types import ChatResult, Message
-from modules.services.agent.skills.contracts import SKILL_CONTRACTS
-from modules.services.agent.skills.skills import Skills
 from modules.services.presence.policy import message_problem
+from modules.services.skills.contracts import SKILL_CONTRACTS
+from modules.services.skills.skills import Skills
 from modules.services.voice_phrases.store import load_phrases
 from soul.commands.doctor_outside import examine_outside
 from soul.commands.findings import Finding, Level, report, unknown_settings, unreadable
@@ -337,7 +337,7 @@ async def _store(settings: Settings, home: Home) -> Finding:
 
 
 async def _server(settings: Settings) -> Finding:
-    from modules.services.agent.memory.postgres_store import PostgresMemories  # noqa: PLC0415 - an optional library
+    from modules.services.memory.postgres_store import PostgresMemories  # noqa: PLC0415 - an optional library
 
     try:
         store = PostgresMemories(settings.database_url.get_secret_value(), settings.agent_name, deadline_s=_DEADLINE_S)

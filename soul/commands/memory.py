@@ -22,10 +22,10 @@ from modules.runtime.database.file import reading
 from modules.runtime.home import Home
 from modules.runtime.journal.journal import Journal
 from modules.runtime.journal.types import Entry
-from modules.services.agent.memory.days import day_span
-from modules.services.agent.memory.export import Snapshots, snapshot_lines
-from modules.services.agent.memory.sqlite_store import SqliteMemories
-from modules.services.agent.memory.types import Kind, Memory, MemoryStore, Query
+from modules.services.memory.days import day_span
+from modules.services.memory.export import Snapshots, snapshot_lines
+from modules.services.memory.sqlite_store import SqliteMemories
+from modules.services.memory.types import Kind, Memory, MemoryStore, Query
 from soul.commands.at_hand import at_hand
 from soul.terminal.output import printable, write_json, write_json_lines, write_lines
 
@@ -121,7 +121,7 @@ def _ask(settings: Settings, home: Home, use: Callable[[MemoryStore], Awaitable[
         return await use(SqliteMemories(database))
 
     async def ask_server(url: str) -> T:
-        from modules.services.agent.memory.postgres_store import PostgresMemories  # noqa: PLC0415 - an optional library
+        from modules.services.memory.postgres_store import PostgresMemories  # noqa: PLC0415 - an optional library
 
         store = PostgresMemories(url, settings.agent_name)
         try:

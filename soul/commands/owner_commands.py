@@ -19,14 +19,14 @@ from modules.runtime.control import Control
 from modules.runtime.database.database import Database
 from modules.runtime.home import Home
 from modules.runtime.scheduler.scheduler import Scheduler
-from modules.services.agent.identity.history import History
 from modules.services.agent.onboarding import Onboarding
-from modules.services.agent.owner.owner import OwnerTalk
 from modules.services.explanation import why
+from modules.services.identity.history import History
 from modules.services.outbox.approval import waiting
 from modules.services.outbox.leaving import leaving
 from modules.services.outbox.outbox import Outbox
 from modules.services.own_feed.reply_limits import Audience, LimitProblem, ReplyLimits
+from modules.services.owner.owner import OwnerTalk
 from modules.services.pinned_names.store import PinnedNames
 from modules.services.work.loop import WorkLoop
 from modules.services.work.table import WorkTable

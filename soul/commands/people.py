@@ -24,7 +24,7 @@ from modules.runtime.database.database import Database
 from modules.runtime.database.schema import MIGRATIONS
 from modules.runtime.home import Home, HomeLock, lock_holder
 from modules.runtime.journal.journal import Journal
-from modules.services.agent.identity.keeper import SelfKeeper
+from modules.services.identity.keeper import SelfKeeper
 from modules.services.rights.forgetting import Forgetting, open_people_server
 from modules.services.rights.left import Forgotten, entry_of
 from modules.services.rights.requests import ForgetRequest, ForgetRequests
@@ -33,7 +33,7 @@ from soul.terminal.output import printable, write_json, write_lines
 from soul.terminal.plain import PlainConsole
 
 if TYPE_CHECKING:
-    from modules.services.agent.memory.postgres_people import PostgresPeople
+    from modules.services.memory.postgres_people import PostgresPeople
 
 _WORDS_SHOWN = 5
 _WORDS_CHARS = 160

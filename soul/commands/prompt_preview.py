@@ -21,6 +21,7 @@ from common.errors import PolicyBlocked, Transient
 from common.files import read_bounded
 from common.provenance import Provenance
 from common.redact import Redactor
+from common.session_keys import OWNER_SESSION, is_main
 from common.settings import Settings
 from modules.lives.bluesky.state import PendingPosts
 from modules.runtime.console import LineKind
@@ -33,8 +34,6 @@ from modules.runtime.scheduler.attention import IDLE
 from modules.runtime.service_health import ServiceHealth
 from modules.services.agent import onboarding
 from modules.services.agent.attention_list import Attention, AttentionList, waiting_drafts
-from modules.services.agent.knowledge import Knowledge, open_stores
-from modules.services.agent.owner_files import OwnerFiles
 from modules.services.agent.prompt import rows
 from modules.services.agent.prompt.bootstrap import room_beside
 from modules.services.agent.prompt.prompter import Notice, TurnPrompt
@@ -42,10 +41,6 @@ from modules.services.agent.prompt.rows import rows_for
 from modules.services.agent.prompt.sources import Sources
 from modules.services.agent.prompt.tools_file import parse_tools_file
 from modules.services.agent.prompt.types import Audience
-from modules.services.agent.prompt_wiring import build_sources, prompter_over
-from modules.services.agent.session_keys import OWNER_SESSION, is_main
-from modules.services.agent.skills.contracts import SKILL_CONTRACTS
-from modules.services.agent.skills.skills import SYSTEM_SECTION, Skills
 from modules.services.agent.wakeup.keeper import page, wakeup_file
 from modules.services.commitments.due import DueCommitments
 from modules.services.commitments.lines import all_in, live_in
@@ -53,7 +48,12 @@ from modules.services.commitments.outcomes import outcome_patterns
 from modules.services.commitments.queue import FILE
 from modules.services.outbox import approval
 from modules.services.outbox.types import Intent
+from modules.services.owner_files import OwnerFiles
 from modules.services.peers.insights import read_reflection
+from modules.services.skills.contracts import SKILL_CONTRACTS
+from modules.services.skills.skills import SYSTEM_SECTION, Skills
+from modules.services.wiring.knowledge import Knowledge, open_stores
+from modules.services.wiring.prompts import build_sources, prompter_over
 from soul.resources import SKILLS
 
 _UNKNOWN = "…"

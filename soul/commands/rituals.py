@@ -15,8 +15,8 @@ from common.clock import SystemClock, local
 from modules.lives.rituals.life import Started
 from modules.runtime.database.database import Database
 from modules.runtime.home import Home, read_self
-from modules.services.agent.identity.self_document import extract_from_self
-from modules.services.agent.identity.self_mechanics import DailyRitual
+from modules.services.identity.self_document import extract_from_self
+from modules.services.identity.self_mechanics import DailyRitual
 from modules.services.inbox import received
 from modules.services.rituals import store
 from modules.services.rituals.policy import next_opening, ritual_key, ritual_role

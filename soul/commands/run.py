@@ -25,8 +25,8 @@ from modules.runtime.home import Home, HomeLock
 from modules.runtime.scheduler.attention import IDLE
 from modules.runtime.stages import Stage
 from modules.runtime.version_check import NewerVersionFound
-from modules.services.agent.memory.recovery import FORGOTTEN
-from modules.services.agent.owner.answers import OwnerAnswers
+from modules.services.memory.recovery import FORGOTTEN
+from modules.services.owner.answers import OwnerAnswers
 from modules.services.rights.requests import ForgetRequests
 from soul.app import App, open_soul
 from soul.commands.owner_commands import OwnerCommands

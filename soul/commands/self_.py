@@ -25,12 +25,12 @@ from modules.runtime.database.database import Database
 from modules.runtime.database.file import reading
 from modules.runtime.home import Home, read_self
 from modules.runtime.journal.journal import Journal
-from modules.services.agent.identity.entries import what_moved
-from modules.services.agent.identity.history import History, sha256
-from modules.services.agent.identity.keeper import SelfKeeper
-from modules.services.agent.identity.self_document import extract_from_self
-from modules.services.agent.identity.types import HeldEdit, SelfEdit, Version
 from modules.services.experiences.log import named
+from modules.services.identity.entries import what_moved
+from modules.services.identity.history import History, sha256
+from modules.services.identity.keeper import SelfKeeper
+from modules.services.identity.self_document import extract_from_self
+from modules.services.identity.types import HeldEdit, SelfEdit, Version
 from soul.commands.at_hand import at_hand
 from soul.terminal.output import Colour, write_json, write_line, write_lines
 from soul.terminal.wording import moment

@@ -15,20 +15,20 @@ from common.clock import iso, local, parse_iso
 from common.errors import SoulError, UsageError
 from common.redact import Redactor
 from common.result import Err
+from common.session_keys import OWNER_SESSION, is_main
 from common.settings import Settings
 from common.text.untrusted import one_line
 from common.wording import number, purpose
 from modules.runtime.database.database import Database
 from modules.runtime.home import Home
 from modules.runtime.llm.types import Block, Image, Text, ToolAnswer, ToolCall
-from modules.services.agent.session_keys import OWNER_SESSION, is_main
-from modules.services.agent.sessions import talks
-from modules.services.agent.sessions.archive_file import ArchivedLine
-from modules.services.agent.sessions.archive_reading import Archives
-from modules.services.agent.sessions.rows import blocks, to_fields, words_of
-from modules.services.agent.sessions.talks import KeptTalk, Stretch
-from modules.services.agent.sessions.types import Session
 from modules.services.inbox import received
+from modules.services.sessions import talks
+from modules.services.sessions.archive_file import ArchivedLine
+from modules.services.sessions.archive_reading import Archives
+from modules.services.sessions.rows import blocks, to_fields, words_of
+from modules.services.sessions.talks import KeptTalk, Stretch
+from modules.services.sessions.types import Session
 from soul.commands.at_hand import at_hand
 from soul.commands.options import TalkAction
 from soul.terminal.output import printable, write_json, write_lines

@@ -22,14 +22,14 @@ from modules.runtime.journal.journal import Journal
 from modules.runtime.scheduler.attention import Attention
 from modules.runtime.scheduler.policy import get_agent_jitter
 from modules.runtime.service_health import ServiceHealth
-from modules.services.agent.identity.identity import Identity, Me
-from modules.services.agent.skills.contracts import SKILL_CONTRACTS
-from modules.services.agent.skills.skills import Skills
 from modules.services.github_threads.threads import ThreadInbox
+from modules.services.identity.identity import Identity, Me
 from modules.services.peers.accounts import Relationships
 from modules.services.peers.loop import open_peers
 from modules.services.pinned_names.store import FILE as PINNED_NAMES
 from modules.services.pinned_names.store import PinnedNames
+from modules.services.skills.contracts import SKILL_CONTRACTS
+from modules.services.skills.skills import Skills
 from modules.services.voice_phrases.store import VoicePhrases
 from modules.services.work.table import WorkTable
 from modules.services.workspaces.watched import WatchedWorkspaces

@@ -19,14 +19,13 @@ from modules.lives.tasks.documents.build import build_document_work
 from modules.lives.tasks.life import build_task_life
 from modules.runtime.control_watch import ControlLoop
 from modules.services.agent.attention_list import AttentionList, waiting_drafts
-from modules.services.agent.identity.keeper import SelfChanged
 from modules.services.agent.tools.registry import Registry
-from modules.services.agent.turn_services import TurnServices
 from modules.services.claims.build import build_claims
 from modules.services.commitments.build import build_commitment_loop, build_commitment_writer, open_commitment_queue
 from modules.services.commitments.due import DueCommitments
 from modules.services.commitments.events import CommitmentAbandoned, CommitmentsReady
 from modules.services.commitments.replies import ReplyCommitments
+from modules.services.identity.keeper import SelfChanged
 from modules.services.own_feed.announcement import Announcements, announce_what_is_kept
 from modules.services.peers.histories_told import build_histories_told
 from modules.services.peers.room_identity import RoomJoined
@@ -35,6 +34,7 @@ from modules.services.presence.owner_follow import OwnerFollow
 from modules.services.presence.subscriptions import ActivitySubscriptions
 from modules.services.rights.build import build_person_requests
 from modules.services.voice_phrases.regenerate import keep_to_the_voice
+from modules.services.wiring.turns import TurnServices
 from modules.services.work.loop import build_work_loop
 from soul.composition.services import Services
 

@@ -20,11 +20,10 @@ from modules.runtime.database.database import Database
 from modules.runtime.database.schema import MIGRATIONS
 from modules.runtime.home import Home, SoulDocument, check_self, ensure_self
 from modules.runtime.llm.build import open_gateway
-from modules.services.agent.identity.keeper import SelfKeeper
-from modules.services.agent.knowledge import Knowledge, open_stores
 from modules.services.claims.lease_gate import lease_gate
 from modules.services.experiences.log import ExperienceLog
 from modules.services.github_threads.threads import leads_to
+from modules.services.identity.keeper import SelfKeeper
 from modules.services.moderation.moderation import Moderation
 from modules.services.outbox.account import AccountContext, open_atproto
 from modules.services.outbox.gates.feed_pace import FeedPaceGate
@@ -45,6 +44,7 @@ from modules.services.rights.mute import mute_gate, mute_rule
 from modules.services.rights.preferences import Preferences
 from modules.services.rituals.rituals import Rituals
 from modules.services.rituals.store import RitualRuns
+from modules.services.wiring.knowledge import Knowledge, open_stores
 from modules.services.workspaces.own import OwnWorkspace
 from modules.services.workspaces.trust import WorkspaceTrust
 from soul.composition.base import BaseServices

@@ -7,9 +7,9 @@ import pytest
 from common.wording import group, number, part_name, part_note, purpose, rule
 from modules.runtime.llm.types import GROUPS
 from modules.services.agent.prompt.rows import ROWS
-from modules.services.agent.skills.contracts import SKILL_CONTRACTS
 from modules.services.outbox.rules import rules
 from modules.services.outbox.rules.types import EtiquetteRule
+from modules.services.skills.contracts import SKILL_CONTRACTS
 
 
 @pytest.mark.parametrize(("count", "said"), [(0, "0"), (999, "999"), (94_159, "94,159"), (40_000_000.0, "40,000,000")])

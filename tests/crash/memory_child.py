@@ -17,8 +17,8 @@ from pathlib import Path
 
 from modules.runtime.database.database import Database
 from modules.runtime.database.schema import MIGRATIONS
-from modules.services.agent.memory.sqlite_store import SqliteMemories
-from modules.services.agent.memory.types import NewMemory
+from modules.services.memory.sqlite_store import SqliteMemories
+from modules.services.memory.types import NewMemory
 
 NOW = datetime(2026, 1, 5, tzinfo=UTC)
 TOGETHER = 3

@@ -34,14 +34,14 @@ from modules.runtime.journal.journal import Journal
 from modules.runtime.llm.budget_guard import NoBudgetGuard
 from modules.runtime.llm.gateway import LLMGateway
 from modules.runtime.llm.types import Message, PromptBlock, ToolAnswer, ToolCall
-from modules.services.agent.memory.sqlite_rows import remember
-from modules.services.agent.memory.sqlite_store import SqliteMemories
-from modules.services.agent.sessions.archivist import Archivist
-from modules.services.agent.sessions.distiller import Distiller
-from modules.services.agent.sessions.sessions import Sessions
-from modules.services.agent.sessions.types import Session
-from modules.services.agent.skills.contracts import SKILL_CONTRACTS
-from modules.services.agent.skills.skills import Skills
+from modules.services.memory.sqlite_rows import remember
+from modules.services.memory.sqlite_store import SqliteMemories
+from modules.services.sessions.archivist import Archivist
+from modules.services.sessions.distiller import Distiller
+from modules.services.sessions.sessions import Sessions
+from modules.services.sessions.types import Session
+from modules.services.skills.contracts import SKILL_CONTRACTS
+from modules.services.skills.skills import Skills
 from tests.loopback import to_loopback
 
 T = TypeVar("T")

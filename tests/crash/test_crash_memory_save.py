@@ -14,11 +14,11 @@ from pathlib import Path
 
 import pytest
 
-from modules.services.agent.memory.sqlite_store import SqliteMemories
-from modules.services.agent.memory.types import Query
+from modules.services.memory.sqlite_store import SqliteMemories
+from modules.services.memory.types import Query
 from tests.crash.crash_rig import kill
 from tests.crash.memory_child import NOW, TOGETHER
-from tests.modules.services.agent.memory.memory_places import sqlite_place
+from tests.modules.services.memory.memory_places import sqlite_place
 
 KILLS = int(os.environ.get("CRASH_KILLS", "100"))
 SEED = int(os.environ.get("CRASH_SEED", "1"))

@@ -21,14 +21,14 @@ from common.result import Ok
 from modules.runtime.database.database import Database
 from modules.runtime.database.schema import MIGRATIONS
 from modules.runtime.llm.types import Message, ToolAnswer, ToolCall
-from modules.services.agent.sessions import endings
-from modules.services.agent.sessions.archive_reading import Archives
-from modules.services.agent.sessions.rows import blocks
-from modules.services.agent.sessions.sessions import Sessions
+from modules.services.sessions import endings
+from modules.services.sessions.archive_reading import Archives
+from modules.services.sessions.rows import blocks
+from modules.services.sessions.sessions import Sessions
 from tests.children import child_of
 from tests.crash.crash_rig import Nursery, kill
 from tests.crash.sessions_child import AGENT, Room, open_room
-from tests.modules.services.agent.sessions.session_values import joined
+from tests.modules.services.sessions.session_values import joined
 from tests.running_town import KEY, Mind, call
 from town.model.service import model_app
 from town.model.types import ChatRequest, Completion

@@ -18,9 +18,9 @@ WIRING = [
     *FILES,
     *sorted((ROOT / "modules" / "lives").glob("*/life.py")),
     *sorted((ROOT / "modules").glob("**/build.py")),
-    ROOT / "modules" / "services" / "agent" / "turn_services.py",
-    ROOT / "modules" / "services" / "agent" / "prompt_wiring.py",
-    ROOT / "modules" / "services" / "agent" / "knowledge.py",
+    ROOT / "modules" / "services" / "wiring" / "turns.py",
+    ROOT / "modules" / "services" / "wiring" / "prompts.py",
+    ROOT / "modules" / "services" / "wiring" / "knowledge.py",
 ]
 BUILDERS = {"__init__", "__post_init__"}
 

@@ -11,7 +11,7 @@ from tests.project import product_trees
 pytestmark = pytest.mark.guard
 
 _OTHER_LINES = {
-    "modules/services/agent/identity/history.py": "lines of SELF.md; its JSON is whole files",
+    "modules/services/identity/history.py": "lines of SELF.md; its JSON is whole files",
     "modules/services/rights/scrub.py": "lines of logs",
     "town/mind/questions.py": "lines of pages; its JSON is answers of a model",
 }

@@ -16,7 +16,7 @@ pytestmark = pytest.mark.guard
 ASKS = {
     "modules/runtime/llm/gateway.py",
     "modules/services/agent/turn/loop.py",
-    "modules/services/agent/sessions/distiller.py",
+    "modules/services/sessions/distiller.py",
     "modules/services/coding/agent.py",
     "modules/services/commitments/writer.py",
     "modules/services/own_feed/announcement.py",

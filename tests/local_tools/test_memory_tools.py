@@ -12,19 +12,19 @@ import pytest
 
 from common.provenance import Provenance
 from common.redact import Redactor
+from common.session_keys import OWNER_SESSION
 from local_tools.memory_tools import MemoryTools, memory_tools
 from modules.runtime.console import SilentConsole
 from modules.runtime.journal.journal import Journal
 from modules.runtime.llm.types import ToolCall
-from modules.services.agent.memory.admission import BODY_LENGTH, kinds_from
-from modules.services.agent.memory.profiles import Profile, Profiles
-from modules.services.agent.memory.types import KINDS, Memory
-from modules.services.agent.session_keys import OWNER_SESSION
 from modules.services.agent.tools.executor import Executor
 from modules.services.agent.tools.registry import Registry
 from modules.services.agent.tools.types import ToolResult, Turn
+from modules.services.memory.admission import BODY_LENGTH, kinds_from
+from modules.services.memory.profiles import Profile, Profiles
+from modules.services.memory.types import KINDS, Memory
 from tests.known_profiles import set_profiles
-from tests.modules.services.agent.memory.memory_home import SKILLS, MemoryHome, open_memory_home
+from tests.modules.services.memory.memory_home import SKILLS, MemoryHome, open_memory_home
 from tests.shipped_skills import SHIPPED
 
 THREAD = "bluesky:thread:at://did:plc:kit/app.bsky.feed.post/3l"

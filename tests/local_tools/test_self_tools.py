@@ -11,12 +11,12 @@ import pytest
 from common.provenance import Provenance
 from local_tools.self_tools import SelfTools, self_tools
 from modules.runtime.llm.types import ToolCall
-from modules.services.agent.skills.contracts import SKILL_CONTRACTS
-from modules.services.agent.skills.skills import Skills
 from modules.services.agent.tools.executor import Executor
 from modules.services.agent.tools.registry import Registry
 from modules.services.agent.tools.types import ToolResult, Turn
-from tests.modules.services.agent.identity.self_home import BORN, SelfHome, open_self_home
+from modules.services.skills.contracts import SKILL_CONTRACTS
+from modules.services.skills.skills import Skills
+from tests.modules.services.identity.self_home import BORN, SelfHome, open_self_home
 from tests.project import ROOT
 from tests.shipped_skills import SHIPPED
 

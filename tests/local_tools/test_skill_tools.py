@@ -11,13 +11,13 @@ from common.provenance import Provenance
 from local_tools.skill_tools import skill_tools
 from modules.runtime.home import Home
 from modules.runtime.llm.types import ToolCall
-from modules.services.agent.owner_files import LocalOwnerFiles
-from modules.services.agent.skills.contracts import SKILL_CONTRACTS
-from modules.services.agent.skills.local import LocalSkills
-from modules.services.agent.skills.skills import Skills
 from modules.services.agent.tools.executor import Executor
 from modules.services.agent.tools.registry import Registry
 from modules.services.agent.tools.types import ToolResult, Turn
+from modules.services.owner_files import LocalOwnerFiles
+from modules.services.skills.contracts import SKILL_CONTRACTS
+from modules.services.skills.local import LocalSkills
+from modules.services.skills.skills import Skills
 from tests.project import ROOT
 from tests.shipped_skills import SHIPPED
 

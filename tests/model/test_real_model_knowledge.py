@@ -12,9 +12,9 @@ from collections.abc import AsyncIterator
 import pytest
 
 from common.files import write_atomic
+from common.session_keys import OWNER_SESSION
 from modules.runtime.home import Home
 from modules.services.agent.onboarding import BOOTSTRAP_FILE
-from modules.services.agent.session_keys import OWNER_SESSION
 from soul.resources import template
 from tests.model.conftest import CONTEXT_TOKENS, MODEL
 from tests.running_town import RunningSoul, RunningTown, awake

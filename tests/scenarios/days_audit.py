@@ -15,9 +15,9 @@ from adapters.atproto.records import FOLLOW, LIKE, POST
 from adapters.atproto.types import Post
 from common.clock import parse_iso
 from modules.lives.bluesky.expression_policy import ENDINGS_APART, check_invitation
-from modules.services.agent.skills.contracts import SKILL_CONTRACTS
-from modules.services.agent.skills.skills import Skills
 from modules.services.peers.identity_post import IDENTITY_POST_MARKER
+from modules.services.skills.contracts import SKILL_CONTRACTS
+from modules.services.skills.skills import Skills
 from tests.kept_prompts import KeptPrompt
 from tests.project import ROOT
 from tests.scenarios.days_people import DENIES_LATER, HONOURED_WITHIN, Asked, People

@@ -7,7 +7,7 @@ import json
 from typing import Any
 
 from modules.runtime.home import Home
-from modules.services.agent.identity.keeper import SelfChanged
+from modules.services.identity.keeper import SelfChanged
 from tests.running_town import RunningSoul, RunningTown, awake, replying
 from town.atproto.faults import Fault
 

@@ -9,7 +9,7 @@ import pytest
 from modules.lives.github.experiences import GitHubExperienceLoop
 from modules.lives.tasks.handle import CLAIM
 from modules.runtime.journal.types import Entry
-from modules.services.agent.memory.types import Memory
+from modules.services.memory.types import Memory
 from modules.services.outbox.github_bodies import IssueBody, PullRequestBody
 from modules.services.outbox.types import ProposedAction
 from modules.services.workspaces.own import WorkspaceRequest

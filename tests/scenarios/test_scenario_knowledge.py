@@ -15,13 +15,13 @@ from common.clock import iso
 from common.errors import SoulError
 from common.files import write_atomic
 from common.provenance import Provenance
+from common.session_keys import OWNER_SESSION
 from modules.runtime.database.file import reading
 from modules.runtime.home import Home
 from modules.runtime.llm.types import ToolCall
-from modules.services.agent.memory.types import Kind, NewMemory
-from modules.services.agent.session_keys import OWNER_SESSION
-from modules.services.agent.sessions.archive_reading import Archives
 from modules.services.agent.tools.types import Turn
+from modules.services.memory.types import Kind, NewMemory
+from modules.services.sessions.archive_reading import Archives
 from tests.modules.services.commitments.commitment_values import taken
 from tests.running_town import RunningSoul, RunningTown, awake, call, replying
 from town.model.types import ChatRequest, Completion

@@ -13,8 +13,8 @@ import pytest
 
 from common.clock import SystemClock, iso
 from common.errors import Transient
-from modules.services.agent.owner.answers import OwnerAnswers
-from modules.services.agent.session_keys import OWNER_SESSION
+from common.session_keys import OWNER_SESSION
+from modules.services.owner.answers import OwnerAnswers
 from tests import patience
 from tests.program import started, until
 from tests.running_town import RunningSoul, RunningTown, awake

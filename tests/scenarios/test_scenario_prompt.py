@@ -10,11 +10,11 @@ import pytest
 
 from adapters.storage.keys import skill_key, workspace_key
 from common.files import write_atomic
+from common.session_keys import OWNER_SESSION
 from modules.runtime.home import Home
-from modules.services.agent.memory.types import NewMemory
 from modules.services.agent.prompt.cache_order import RULE
 from modules.services.agent.prompt.types import Audience
-from modules.services.agent.session_keys import OWNER_SESSION
+from modules.services.memory.types import NewMemory
 from modules.services.outbox.bodies import PostBody
 from modules.services.outbox.types import ProposedAction
 from soul.commands.prompt import run_prompt

@@ -14,9 +14,9 @@ import pytest
 
 from adapters.space.types import Identified, Reflected
 from modules.runtime.home import Home, read_self
-from modules.services.agent.identity.history import History
-from modules.services.agent.identity.types import Version
 from modules.services.experiences.types import NewExperience
+from modules.services.identity.history import History
+from modules.services.identity.types import Version
 from soul.commands.reflect import run_reflect
 from soul.commands.run import owner_commands
 from soul.commands.self_ import run_self_check, run_self_log, run_self_rollback, run_self_show

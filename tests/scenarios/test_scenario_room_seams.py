@@ -9,8 +9,8 @@ import pytest
 from adapters.space.types import OWNS_ADDRESSED, Identified, Joined, PresenceList, Said
 from modules.lives.space.policy import elect_action_owner
 from modules.runtime.home import Home
-from modules.services.agent.memory.types import Query
 from modules.services.commitments.types import CommitmentRequest
+from modules.services.memory.types import Query
 from modules.services.outbox.outbox import Outbox
 from modules.services.outbox.types import Intent
 from tests.running_town import PASSWORD, RunningTown

@@ -22,8 +22,8 @@ from modules.runtime.database.schema import MIGRATIONS
 from modules.runtime.home import Home
 from modules.runtime.journal.journal import Journal
 from modules.runtime.journal.types import Entry
-from modules.services.agent.identity.history import History
-from modules.services.agent.identity.keeper import SelfKeeper
+from modules.services.identity.history import History
+from modules.services.identity.keeper import SelfKeeper
 from modules.services.outbox.bodies import PostBody, RecordRef, ReplyBody
 from modules.services.outbox.outbox import Outbox
 from modules.services.outbox.types import Pacing, ProposedAction

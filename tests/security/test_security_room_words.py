@@ -20,10 +20,10 @@ from modules.lives.space.snapshot import Room, RoomSnapshot
 from modules.lives.space.state import Conversation, MessagesArrived, new_entries
 from modules.lives.space.transcript import listed, shown, told, transcript
 from modules.lives.space.types import HistoryEntry, HostRequest, PeerEvent
-from modules.services.agent.skills.contracts import SKILL_CONTRACTS
-from modules.services.agent.skills.skills import Skills
 from modules.services.commitments.queue import CommitmentQueue
 from modules.services.peers.room_members import PeerRelationships
+from modules.services.skills.contracts import SKILL_CONTRACTS
+from modules.services.skills.skills import Skills
 from soul.resources import SKILLS
 from tests.adapters.space.running_member import Member, at, running_client
 from tests.adapters.space.scripted_room import AT, ScriptedRoom, Visit, entry, present_as

@@ -18,11 +18,11 @@ import pytest
 
 from common.errors import SoulError
 from modules.runtime.home import Home
-from modules.services.agent.identity.history import History
-from modules.services.agent.identity.types import HeldEdit
 from modules.services.commitments.cooldowns import Cooldowns
 from modules.services.commitments.outcomes import RepoCooldown
 from modules.services.commitments.types import CommitmentRequest
+from modules.services.identity.history import History
+from modules.services.identity.types import HeldEdit
 from tests.patience import HANG_S
 from tests.running_town import RunningTown, awake, replying
 from tests.security.state_corruptions import CORRUPTIONS, Corrupt, copy_of

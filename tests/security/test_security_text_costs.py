@@ -35,10 +35,10 @@ from common.text.untrusted import clean
 from modules.lives.space.request_parser import quoted, repo_in, requested_type
 from modules.runtime.llm.reasoning import without_reasoning, without_template
 from modules.runtime.llm.salvage import looks_cut, parse_arguments, split_calls
-from modules.services.agent.identity.self_document import extract_from_self
 from modules.services.commitments.texts import comment_body, without_mentions
 from modules.services.commitments.writer import contains_promise
 from modules.services.explanation.naming import understand
+from modules.services.identity.self_document import extract_from_self
 from modules.services.outbox.rules.policy import named_in
 from soul.terminal.text import one_line, strip_control, width
 from tests.cpu_time import cpu_s

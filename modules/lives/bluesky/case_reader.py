@@ -19,7 +19,7 @@ from modules.lives.bluesky.thread import (
 )
 from modules.lives.bluesky.types import Incoming, Pending
 from modules.runtime.llm.types import Importance
-from modules.services.agent.identity.identity import Me
+from modules.services.identity.identity import Me
 from modules.services.moderation.moderation import Moderation
 from modules.services.outbox.rules.etiquette import Etiquette
 from modules.services.peers.accounts import Relationships

@@ -28,7 +28,7 @@ from modules.lives.bluesky.types import (
     Spoken,
 )
 from modules.runtime.record_file import Moment, Record
-from modules.services.agent.identity.self_mechanics import SocialMechanics
+from modules.services.identity.self_mechanics import SocialMechanics
 
 RAPID_REPLY_WINDOW_MS = 5 * MINUTE_MS
 RAPID_REPLY_COUNT = 2

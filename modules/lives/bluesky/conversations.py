@@ -29,7 +29,7 @@ from modules.lives.bluesky.types import (
     Seen,
 )
 from modules.runtime.record_file import RecordFile
-from modules.services.agent.identity.self_mechanics import SocialMechanics
+from modules.services.identity.self_mechanics import SocialMechanics
 
 
 class Conversations:

@@ -43,20 +43,20 @@ from modules.runtime.journal.journal import Journal
 from modules.runtime.journal.types import Entry
 from modules.runtime.llm.types import Message
 from modules.runtime.scheduler.types import Outcome
-from modules.services.agent.framing import Framer
-from modules.services.agent.identity.identity import Identity, Me
-from modules.services.agent.identity.self_document import assess_self_richness, self_lines
 from modules.services.agent.prompt.prompter import Prompter
-from modules.services.agent.skills.contracts import SKILL_CONTRACTS
-from modules.services.agent.skills.skills import Skills
 from modules.services.agent.tools.types import Turn
 from modules.services.agent.turn.runner import TurnRunner
+from modules.services.identity.identity import Identity, Me
+from modules.services.identity.self_document import assess_self_richness, self_lines
 from modules.services.outbox.outbox import Outbox
 from modules.services.outbox.senders.bluesky import record_uri
 from modules.services.own_feed.engagement_policy import get_engagement_patterns, unanswered_sources
 from modules.services.own_feed.expressions import Expressions
 from modules.services.own_feed.starting_points import Prompts
 from modules.services.pictures.choosing import ChosenPicture, PictureChooser, bare_words
+from modules.services.skills.contracts import SKILL_CONTRACTS
+from modules.services.skills.framing import Framer
+from modules.services.skills.skills import Skills
 
 MAX_EXPRESSION_ROUNDS = 6
 EXPRESSION_RETRY_MIN_MS = 15 * MINUTE_MS

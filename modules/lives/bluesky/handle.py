@@ -22,7 +22,7 @@ from modules.lives.bluesky.types import Act, ActTerms, Disposition, Pending
 from modules.lives.bluesky.unread import Unread
 from modules.runtime.control import Standing
 from modules.runtime.scheduler.attention import Attention
-from modules.services.agent.identity.identity import Identity
+from modules.services.identity.identity import Identity
 from modules.services.outbox.rules.waits import Waits
 
 PENDING_MAX_ATTEMPTS = 5

@@ -45,12 +45,9 @@ from modules.runtime.journal.journal import Journal
 from modules.runtime.llm.gateway import LLMGateway
 from modules.runtime.scheduler.attention import Attention
 from modules.runtime.scheduler.types import Loop
-from modules.services.agent.identity.identity import Identity, Me
-from modules.services.agent.knowledge import Knowledge
-from modules.services.agent.skills.skills import Skills
-from modules.services.agent.turn_services import TurnServices
 from modules.services.commitments.replies import ReplyCommitments
 from modules.services.experiences.log import ExperienceLog
+from modules.services.identity.identity import Identity, Me
 from modules.services.moderation.moderation import Moderation
 from modules.services.outbox.gates.feed_pace import FeedPaceGate
 from modules.services.outbox.outbox import Outbox
@@ -75,6 +72,9 @@ from modules.services.rights.forgotten import ForgottenPeople
 from modules.services.rights.preferences import Preferences
 from modules.services.rights.requests import ForgetRequests
 from modules.services.rituals.rituals import Rituals
+from modules.services.skills.skills import Skills
+from modules.services.wiring.knowledge import Knowledge
+from modules.services.wiring.turns import TurnServices
 from modules.services.work.turns import PersonTurns
 from modules.services.workspaces.watched import WatchedWorkspaces
 

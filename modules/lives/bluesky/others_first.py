@@ -12,7 +12,7 @@ from common.clock import Clock
 from common.pace import Pace
 from modules.lives.bluesky.types import LaterTurn, Pending
 from modules.runtime.scheduler.policy import get_agent_jitter, get_peer_delay, peers_before
-from modules.services.agent.identity.identity import Me
+from modules.services.identity.identity import Me
 from modules.services.outbox.rules.etiquette import Etiquette
 
 _MOST_SHARED, _SHARED_S = 1_000, 86_400.0

@@ -21,7 +21,7 @@ from modules.lives.bluesky.state import PendingPosts
 from modules.lives.bluesky.types import CONVERSATION_STALE_RETENTION_MS, ActTerms
 from modules.runtime.journal.journal import Journal
 from modules.runtime.journal.types import Entry
-from modules.services.agent.identity.identity import Identity
+from modules.services.identity.identity import Identity
 from modules.services.moderation.moderation import Moderation
 from modules.services.outbox.outbox import Outbox
 from modules.services.outbox.rules.etiquette import Etiquette

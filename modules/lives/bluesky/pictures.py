@@ -19,9 +19,9 @@ from common.text.untrusted import clean
 from modules.runtime.journal.journal import Journal
 from modules.runtime.journal.types import Entry
 from modules.runtime.llm.types import Image, Text
-from modules.services.agent.framing import Framer
 from modules.services.agent.media import Media
-from modules.services.agent.skills.skills import Skills
+from modules.services.skills.framing import Framer
+from modules.services.skills.skills import Skills
 
 _MAX_BYTES = 2 * 1024 * 1024
 _DEADLINE_S = 20.0

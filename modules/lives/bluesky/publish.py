@@ -22,8 +22,8 @@ from modules.lives.bluesky.conversations import Conversations
 from modules.lives.bluesky.types import ActTerms, Problem, Published
 from modules.runtime.journal.journal import Journal
 from modules.runtime.journal.types import Entry
-from modules.services.agent.identity.self_mechanics import SocialMechanics
 from modules.services.agent.tools.types import Turn
+from modules.services.identity.self_mechanics import SocialMechanics
 from modules.services.outbox.bodies import (
     AllowedReplies,
     AttachedPicture,

@@ -14,16 +14,16 @@ from modules.lives.bluesky.types import Disposition
 from modules.runtime.journal.journal import Journal
 from modules.runtime.journal.types import Entry
 from modules.runtime.llm.types import Image, Message, Text
-from modules.services.agent.framing import Framer
-from modules.services.agent.identity.identity import Me
 from modules.services.agent.prompt.prompter import Prompter
-from modules.services.agent.sessions.sessions import Sessions
-from modules.services.agent.skills.skills import Skills
 from modules.services.agent.tools.types import OwnerRequest, Turn
 from modules.services.agent.turn.loop import TurnResult
 from modules.services.agent.turn.runner import TurnRunner
+from modules.services.identity.identity import Me
 from modules.services.pictures.choosing import ChosenPicture, PictureChooser
 from modules.services.rituals.rituals import CONTEXT_SKILL
+from modules.services.sessions.sessions import Sessions
+from modules.services.skills.framing import Framer
+from modules.services.skills.skills import Skills
 
 _RESPONSE_TOOLS = ("bluesky_reply", "bluesky_like", "graceful_exit", "stay_silent")
 _REPLY_WITH_PICTURE = "bluesky_reply_picture"

@@ -20,7 +20,7 @@ from modules.runtime.database.database import Database
 from modules.runtime.journal.journal import Journal
 from modules.runtime.journal.types import Entry
 from modules.services.agent.attention_list import Attention
-from modules.services.agent.identity.identity import Identity
+from modules.services.identity.identity import Identity
 from modules.services.inbox import received
 from modules.services.peers.accounts import Relationships
 

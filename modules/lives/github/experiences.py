@@ -33,20 +33,20 @@ from modules.runtime.journal.journal import Journal
 from modules.runtime.journal.types import Entry, StoredEntry
 from modules.runtime.llm.types import Message, Text
 from modules.runtime.scheduler.types import Loop, Outcome
-from modules.services.agent.memory.admission import trust_of
-from modules.services.agent.memory.sqlite_rows import remember
-from modules.services.agent.memory.types import MemoryStore, NewMemory
-from modules.services.agent.sessions.distiller import Distiller
-from modules.services.agent.sessions.types import Row, Session
 from modules.services.experiences.log import ExperienceLog
 from modules.services.experiences.own_words import own_words
 from modules.services.experiences.types import ExperienceType, NewExperience
 from modules.services.github_threads.threads import WaitingThread
+from modules.services.memory.admission import trust_of
+from modules.services.memory.sqlite_rows import remember
+from modules.services.memory.types import MemoryStore, NewMemory
 from modules.services.outbox.bodies import IntentKind
 from modules.services.outbox.github_bodies import IssueCommentBody, OnGitHub, PullRequestBody, ReactionBody, ReviewBody
 from modules.services.outbox.outbox import Outbox
 from modules.services.outbox.senders.github import repo_of
 from modules.services.outbox.types import Intent
+from modules.services.sessions.distiller import Distiller
+from modules.services.sessions.types import Row, Session
 from modules.services.workspaces.trust import Right, TrustedAccounts, WorkspaceTrust
 
 T = TypeVar("T")

@@ -29,15 +29,15 @@ from modules.lives.github.types import (
     review_part,
 )
 from modules.runtime.llm.types import Importance, Message
-from modules.services.agent.framing import Framer
-from modules.services.agent.identity.identity import Me
 from modules.services.agent.prompt.prompter import Prompter
-from modules.services.agent.skills.skills import Skills
 from modules.services.agent.tools.types import Turn
 from modules.services.agent.turn.runner import TurnRunner
 from modules.services.github_threads.threads import ThreadSource, WaitingThread
+from modules.services.identity.identity import Me
 from modules.services.outbox.outbox import Outbox
 from modules.services.outbox.types import ACTIVE_STATES
+from modules.services.skills.framing import Framer
+from modules.services.skills.skills import Skills
 from modules.services.work.turns import chosen_in
 from modules.services.work.types import Disposition
 from modules.services.workspaces.trust import TrustedAccounts, WorkspaceTrust

@@ -24,16 +24,16 @@ from modules.runtime.home import Home
 from modules.runtime.journal.journal import Journal
 from modules.runtime.journal.types import Entry
 from modules.runtime.llm.types import Message
-from modules.services.agent.identity.history import History
-from modules.services.agent.identity.identity import Identity
-from modules.services.agent.identity.types import Version
 from modules.services.agent.prompt.prompter import Prompter
-from modules.services.agent.skills.skills import Skills
 from modules.services.agent.tools.types import Turn
 from modules.services.agent.turn.loop import TurnResult
 from modules.services.agent.turn.runner import TurnRunner
 from modules.services.experiences.log import ExperienceLog
 from modules.services.experiences.types import Experience
+from modules.services.identity.history import History
+from modules.services.identity.identity import Identity
+from modules.services.identity.types import Version
+from modules.services.skills.skills import Skills
 from modules.services.work.types import Disposition, Handler, WorkItem
 
 MOST_ROUNDS = 6

@@ -14,13 +14,13 @@ from modules.lives.growth.report import GrowthReport
 from modules.runtime.events import EventBus
 from modules.runtime.home import Home
 from modules.runtime.journal.journal import Journal
-from modules.services.agent.identity.identity import Identity
-from modules.services.agent.skills.skills import Skills
-from modules.services.agent.turn_services import TurnServices
 from modules.services.experiences.friction import FrictionReport
 from modules.services.experiences.log import ExperienceLog
+from modules.services.identity.identity import Identity
 from modules.services.own_feed.expressions import Expressions
 from modules.services.peers.accounts import Relationships
+from modules.services.skills.skills import Skills
+from modules.services.wiring.turns import TurnServices
 from modules.services.work.table import WorkTable
 
 

@@ -12,14 +12,14 @@ from datetime import datetime
 from common.clock import Clock, local, parse_iso, spoken
 from common.text.untrusted import one_line
 from modules.runtime.home import Home
-from modules.services.agent.identity.history import History
-from modules.services.agent.skills.skills import Skills
 from modules.services.experiences.friction import FrictionReport
 from modules.services.experiences.log import ExperienceLog
 from modules.services.experiences.types import Experience
+from modules.services.identity.history import History
 from modules.services.own_feed.engagement_policy import get_engagement_patterns
 from modules.services.own_feed.expressions import Expressions
 from modules.services.peers.accounts import Relationships
+from modules.services.skills.skills import Skills
 
 SKILL = "reflection"
 

@@ -24,10 +24,8 @@ from modules.runtime.home import Home
 from modules.runtime.journal.journal import Journal
 from modules.runtime.scheduler.attention import Attention
 from modules.runtime.scheduler.types import Loop
-from modules.services.agent.identity.identity import Me
-from modules.services.agent.skills.skills import Skills
-from modules.services.agent.turn_services import TurnServices
 from modules.services.experiences.log import ExperienceLog
+from modules.services.identity.identity import Me
 from modules.services.outbox.outbox import Outbox
 from modules.services.outbox.rules.etiquette import Etiquette
 from modules.services.peers.accounts import Relationships
@@ -35,6 +33,8 @@ from modules.services.rights.answering import PersonRequests
 from modules.services.rights.forgotten import ForgottenPeople
 from modules.services.rights.preferences import Preferences
 from modules.services.rights.requests import ForgetRequests
+from modules.services.skills.skills import Skills
+from modules.services.wiring.turns import TurnServices
 from modules.services.work.loop import WorkLoop, build_work_loop
 from modules.services.work.table import WorkTable
 from modules.services.work.turns import PersonTurns

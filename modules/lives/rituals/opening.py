@@ -11,7 +11,7 @@ from adapters.atproto.records import POST
 from common.constants import MINUTE_MS, SECOND_MS
 from modules.lives.rituals.owner_comments import OwnerComments
 from modules.lives.rituals.writing import OpeningRequest, RitualWriter
-from modules.services.agent.identity.self_mechanics import DailyRitual
+from modules.services.identity.self_mechanics import DailyRitual
 from modules.services.outbox.bodies import PostBody
 from modules.services.outbox.outbox import Outbox
 from modules.services.outbox.senders.bluesky import record_uri

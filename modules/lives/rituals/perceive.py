@@ -9,9 +9,9 @@ from datetime import date, datetime, timedelta
 from common.clock import Clock, parse_iso
 from common.constants import HOUR_MS, MINUTE_MS
 from modules.runtime.scheduler.policy import peers_before
-from modules.services.agent.identity.self_mechanics import DailyRitual
 from modules.services.experiences.log import ExperienceLog
 from modules.services.experiences.types import NewExperience
+from modules.services.identity.self_mechanics import DailyRitual
 from modules.services.outbox.outbox import Outbox
 from modules.services.outbox.types import Intent
 from modules.services.rituals.policy import MEMO_KIND, OPENING_KIND, handles_of, note_of, opening_cause

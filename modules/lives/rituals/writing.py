@@ -16,16 +16,16 @@ from common.text.untrusted import clean
 from modules.runtime.home import SoulDocument
 from modules.runtime.llm.gateway import LLMGateway
 from modules.runtime.llm.types import Message, NamedTool, ToolSpec
-from modules.services.agent.framing import Framer
-from modules.services.agent.identity.identity import Identity, Me
-from modules.services.agent.identity.self_mechanics import DailyRitual
 from modules.services.agent.prompt.prompter import Prompter
 from modules.services.agent.prompt.types import SystemPrompt
-from modules.services.agent.skills.skills import Skills
 from modules.services.agent.turn.facts import agent_facts
+from modules.services.identity.identity import Identity, Me
+from modules.services.identity.self_mechanics import DailyRitual
 from modules.services.rituals.policy import memo_problem, opening_problem
 from modules.services.rituals.rituals import CONTEXT_SKILL
 from modules.services.rituals.types import RitualRun, RitualThread
+from modules.services.skills.framing import Framer
+from modules.services.skills.skills import Skills
 
 OPENING_SKILL = "ritual-initiation"
 MEMO_SKILL = "ritual-memo"

@@ -20,7 +20,7 @@ from common.constants import MINUTE_MS, SECOND_MS, SPACE_RECONNECT_INTERVAL_MS, 
 from common.files import read_bounded
 from common.state import load_state, save_state
 from common.text.untrusted import one_line
-from modules.services.agent.skills.skills import Skills
+from modules.services.skills.skills import Skills
 
 SPACE_CHECK_INTERVAL_MS = 5 * SECOND_MS
 

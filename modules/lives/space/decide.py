@@ -31,11 +31,11 @@ from modules.lives.space.snapshot import RoomSnapshot
 from modules.lives.space.transcript import shown, told
 from modules.runtime.llm.types import Importance, Message
 from modules.services.agent.prompt.prompter import Prompter, TurnPrompt
-from modules.services.agent.skills.skills import SYSTEM_SECTION, Skills
 from modules.services.agent.tools.policy import lower_provenance
 from modules.services.agent.tools.types import Turn
 from modules.services.agent.turn.loop import TurnResult
 from modules.services.agent.turn.runner import TurnRunner
+from modules.services.skills.skills import SYSTEM_SECTION, Skills
 
 ACTION_SKILL = "space-action"
 LOOP = "space"

@@ -33,11 +33,8 @@ from modules.runtime.events import EventBus
 from modules.runtime.home import Home, SoulDocument
 from modules.runtime.journal.journal import Journal
 from modules.runtime.llm.gateway import LLMGateway
-from modules.services.agent.knowledge import Knowledge
 from modules.services.agent.prompt.prompter import Prompter
-from modules.services.agent.skills.skills import Skills
 from modules.services.agent.turn.runner import TurnRunner
-from modules.services.agent.turn_services import TurnServices
 from modules.services.agent.verdicts import Verdicts
 from modules.services.commitments.events import CommitmentKept, CommitmentsReady
 from modules.services.commitments.queue import CommitmentQueue
@@ -46,7 +43,10 @@ from modules.services.experiences.log import ExperienceLog
 from modules.services.experiences.types import ExperienceType
 from modules.services.peers.room_identity import IdentityPublisher
 from modules.services.peers.room_members import PeerRelationships
+from modules.services.skills.skills import Skills
 from modules.services.voice_phrases.store import Phrase, VoicePhrases
+from modules.services.wiring.knowledge import Knowledge
+from modules.services.wiring.turns import TurnServices
 
 CONFIG, RELATIONSHIPS = "space-config.json", "peer_relationships.json"
 

@@ -20,11 +20,11 @@ from modules.lives.space.host_request import is_claimed
 from modules.lives.space.snapshot import RoomSnapshot
 from modules.lives.space.transcript import listed as listed_names
 from modules.lives.space.transcript import shown, transcript
-from modules.services.agent.framing import Framer
-from modules.services.agent.skills.skills import Skills, interpolate
 from modules.services.commitments.types import QueuedCommitment
 from modules.services.peers.room_identity import sanitized
 from modules.services.peers.room_members import PeerRelationships
+from modules.services.skills.framing import Framer
+from modules.services.skills.skills import Skills, interpolate
 
 SPACE_DIGEST_ABOVE_TOKENS, SPACE_IDLE_TALK_TOKENS = 60_000, 800
 """Above so many tokens the oldest messages become a line each; the second where peers only talk among themselves."""

@@ -37,13 +37,13 @@ from modules.lives.space.types import HistoryEntry, Speech
 from modules.lives.space.validator import outdated
 from modules.runtime.journal.journal import Journal
 from modules.runtime.journal.types import Entry
-from modules.services.agent.memory.admission import BODY_LENGTH, Words, admitted, trust_of
-from modules.services.agent.memory.types import MemoryStore, NewMemory
 from modules.services.commitments.events import CommitmentKept
 from modules.services.commitments.naming import title_of
 from modules.services.experiences.log import ExperienceLog
 from modules.services.experiences.own_words import own_words
 from modules.services.experiences.types import IMPRESSED, ExperienceType, NewExperience
+from modules.services.memory.admission import BODY_LENGTH, Words, admitted, trust_of
+from modules.services.memory.types import MemoryStore, NewMemory
 from modules.services.peers.room_members import PeerRelationships
 
 DELIVERY_WAIT_S = 75.0

@@ -18,7 +18,6 @@ from common.result import Err, Ok
 from common.text.untrusted import one_line
 from modules.lives.workspaces.upkeep import UpkeepServices
 from modules.runtime.llm.gateway import LLMGateway
-from modules.services.agent.skills.skills import Skills
 from modules.services.commitments.texts import without_mentions
 from modules.services.outbox.github_bodies import IssueUpdateBody, body_digest
 from modules.services.outbox.outbox import Outbox
@@ -27,6 +26,7 @@ from modules.services.plans.extend import add_tasks_to_plan_body
 from modules.services.plans.missing import MissingTask, PlanGaps
 from modules.services.plans.parse import parse_plan
 from modules.services.plans.types import Plan, Task
+from modules.services.skills.skills import Skills
 from modules.services.workspaces.trust import WorkspaceTrust
 
 SENT_WITHIN_S = 60.0

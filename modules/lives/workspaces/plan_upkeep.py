@@ -18,10 +18,10 @@ from modules.lives.workspaces.upkeep_policy import (
     unread_mark,
     unread_marks,
 )
-from modules.services.agent.skills.skills import Skills
 from modules.services.outbox.github_bodies import CommentDeletionBody, IssueCommentBody
 from modules.services.plans.types import FoundPlan, PlanKey, PlanLabel
 from modules.services.plans.words import issues_taken_up
+from modules.services.skills.skills import Skills
 from modules.services.voice_phrases.store import Phrase
 from modules.services.workspaces.acting import ActingTurns
 from modules.services.workspaces.comment_cleanup import duplicate_comment_ids

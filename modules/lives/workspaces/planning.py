@@ -18,11 +18,11 @@ from modules.lives.workspaces.writing import WorkspaceWriter
 from modules.runtime.journal.journal import Journal
 from modules.runtime.llm.gateway import LLMGateway
 from modules.runtime.scheduler.attention import Attention
-from modules.services.agent.skills.skills import Skills
 from modules.services.outbox.outbox import Outbox
 from modules.services.peers.registry import PeerRegistry
 from modules.services.plans.compose import PlanComposer
 from modules.services.plans.work_request import WorkRequestReader
+from modules.services.skills.skills import Skills
 from modules.services.voice_phrases.store import VoicePhrases
 from modules.services.workspaces.acting import ActingTurns
 from modules.services.workspaces.health import HealthJudge

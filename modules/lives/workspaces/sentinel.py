@@ -19,7 +19,7 @@ from modules.lives.workspaces.types import Place, Poll, PolledWorkspace, StepRes
 from modules.lives.workspaces.writing import WorkspaceWriter
 from modules.runtime.journal.journal import Journal
 from modules.runtime.journal.types import Entry
-from modules.services.agent.skills.skills import Skills
+from modules.services.skills.skills import Skills
 from modules.services.voice_phrases.store import Phrase
 from modules.services.workspaces.acting import ActingTurns
 from modules.services.workspaces.health import SKILL

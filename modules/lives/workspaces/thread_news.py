@@ -24,7 +24,6 @@ from common.text.untrusted import one_line
 from modules.lives.workspaces.types import Place, Poll, PolledWorkspace, StepResult
 from modules.runtime.journal.journal import Journal
 from modules.runtime.journal.types import Entry
-from modules.services.agent.skills.skills import Skills
 from modules.services.claims.task_comments import plain
 from modules.services.outbox.bodies import RecordRef, ReplyBody
 from modules.services.outbox.github_bodies import IssueUpdateBody
@@ -35,6 +34,7 @@ from modules.services.plans.wishes import tells_link, wish_of
 from modules.services.plans.words import issues_taken_up
 from modules.services.rights.policy import may_stand_in_prompt
 from modules.services.rights.preferences import Preferences
+from modules.services.skills.skills import Skills
 from modules.services.voice_phrases.store import Phrase
 from modules.services.workspaces.trust import WorkspaceTrust
 from modules.services.workspaces.watched import WatchedWorkspaces

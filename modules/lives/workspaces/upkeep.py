@@ -13,10 +13,10 @@ from modules.lives.workspaces.registering import PlanPeers
 from modules.lives.workspaces.types import Step
 from modules.lives.workspaces.upkeep_acts import UpkeepActs
 from modules.runtime.journal.journal import Journal
-from modules.services.agent.skills.skills import Skills
 from modules.services.github_threads.threads import ThreadInbox
 from modules.services.outbox.outbox import Outbox
 from modules.services.peers.registry import PeerRegistry
+from modules.services.skills.skills import Skills
 from modules.services.voice_phrases.store import VoicePhrases
 from modules.services.workspaces.acting import ActingTurns
 from modules.services.workspaces.trust import WorkspaceTrust

@@ -12,10 +12,10 @@ from operator import itemgetter
 
 from common.clock import local
 from common.text.untrusted import one_line
-from modules.services.agent.owner_files import OwnerFiles
-from modules.services.agent.skills.skills import Skills
 from modules.services.outbox.audit import SHORT_ID_CHARS
 from modules.services.outbox.types import Intent
+from modules.services.owner_files import OwnerFiles
+from modules.services.skills.skills import Skills
 
 FILE = "PROSOCHE.md"
 

@@ -15,8 +15,8 @@ from modules.runtime.journal.journal import Journal
 from modules.runtime.journal.types import Entry
 from modules.runtime.llm.gateway import LLMGateway
 from modules.runtime.llm.types import Importance
-from modules.services.agent.skills.skills import Skills
 from modules.services.agent.verdicts import Verdicts
+from modules.services.skills.skills import Skills
 
 QUESTION = "Same Claim"
 TIMEOUT_S = 20.0

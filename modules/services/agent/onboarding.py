@@ -17,8 +17,8 @@ from modules.runtime.database import marks
 from modules.runtime.database.database import Database
 from modules.runtime.journal.journal import Journal
 from modules.runtime.journal.types import Entry
-from modules.services.agent.memory.profiles import initialise
-from modules.services.agent.owner_files import OwnerFiles
+from modules.services.memory.profiles import initialise
+from modules.services.owner_files import OwnerFiles
 
 SKILL = "commissioning"
 TOOL = "complete_commissioning"

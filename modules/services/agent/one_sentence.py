@@ -11,7 +11,7 @@ from common.provenance import Provenance
 from modules.runtime.llm.gateway import LLMGateway
 from modules.runtime.llm.types import Importance, Message, NamedTool, ToolSpec
 from modules.services.agent.prompt.prompter import Prompter
-from modules.services.agent.skills.skills import Skills
+from modules.services.skills.skills import Skills
 
 _SENTENCE = {"type": "object", "properties": {"sentence": {"type": "string"}}, "required": ["sentence"]}
 

@@ -18,7 +18,7 @@ from common.facts import QuestionFacts, TurnFacts
 from common.text.untrusted import one_line
 from modules.runtime.llm.gateway import LLMGateway
 from modules.runtime.llm.types import Importance, Message
-from modules.services.agent.skills.skills import Skills
+from modules.services.skills.skills import Skills
 
 ECHO_JUDGE_TIMEOUT_S = 3.0
 

@@ -14,11 +14,11 @@ from modules.runtime.llm.gateway import LLMGateway
 from modules.runtime.llm.types import Block, Message, Text, ToolAnswer, ToolCall
 from modules.runtime.sandbox.runner import Sandbox
 from modules.runtime.scheduler.attention import Attention
-from modules.services.agent.skills.skills import Skills
 from modules.services.coding.hands import BLOCKED, FINISH, SKILL, Hands, tool_specs
 from modules.services.coding.policy import end_before_step, used
 from modules.services.coding.trajectory import Trajectories
 from modules.services.coding.types import PURPOSE, CodingEnd, CodingJob, CodingLimits, CodingStep
+from modules.services.skills.skills import Skills
 
 _ANSWER_TOKENS = 8_000
 _SUMMARY_CHARS = 2_000

@@ -16,7 +16,7 @@ from common.text.untrusted import clean
 from modules.runtime.llm.types import ToolAnswer, ToolCall, ToolSpec
 from modules.runtime.sandbox.runner import Sandbox
 from modules.runtime.sandbox.types import Limits
-from modules.services.agent.skills.skills import Skills
+from modules.services.skills.skills import Skills
 
 SKILL = "coding"
 FINISH, BLOCKED = "finish", "blocked"

@@ -18,9 +18,7 @@ from modules.runtime.home import Home
 from modules.runtime.journal.journal import Journal
 from modules.runtime.llm.gateway import LLMGateway
 from modules.runtime.scheduler.attention import Attention
-from modules.services.agent.identity.identity import Me
 from modules.services.agent.prompt.prompter import Prompter
-from modules.services.agent.skills.skills import Skills
 from modules.services.commitments.announce import Announcer
 from modules.services.commitments.events import CommitmentKept
 from modules.services.commitments.fulfil import Fulfiller
@@ -34,9 +32,11 @@ from modules.services.commitments.types import QueuedCommitment
 from modules.services.commitments.writer import CommitmentWriter
 from modules.services.experiences.log import ExperienceLog
 from modules.services.experiences.types import NewExperience
+from modules.services.identity.identity import Me
 from modules.services.outbox.outbox import Outbox
 from modules.services.outbox.senders.space import SpaceSender
 from modules.services.plans.compose import PlanComposer
+from modules.services.skills.skills import Skills
 from modules.services.voice_phrases.store import VoicePhrases
 from modules.services.workspaces.watched import WatchedWorkspaces
 

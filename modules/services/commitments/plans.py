@@ -14,7 +14,6 @@ from common.clock import Clock
 from common.errors import Fatal, SoulError
 from common.result import Err
 from modules.runtime.scheduler.attention import Attention
-from modules.services.agent.skills.skills import Skills
 from modules.services.commitments.acts import PLAN, plan_result
 from modules.services.commitments.naming import said, title_of
 from modules.services.commitments.texts import TITLE_CHARS, without_mentions
@@ -27,6 +26,7 @@ from modules.services.plans.standing import pages_of, standing_plan
 from modules.services.plans.types import Plan
 from modules.services.plans.wishes import Wish, wish_mark
 from modules.services.plans.words import plan_words
+from modules.services.skills.skills import Skills
 from modules.services.workspaces.addresses import WORKSPACE_PREFIX
 
 _LOOP = "commitment-fulfillment"

@@ -35,11 +35,11 @@ from modules.runtime.journal.journal import Journal
 from modules.runtime.journal.types import Entry
 from modules.runtime.llm.gateway import LLMGateway
 from modules.runtime.llm.types import Message, NamedTool, ToolSpec
-from modules.services.agent.framing import Framer
 from modules.services.agent.prompt.prompter import Prompter
-from modules.services.agent.skills.skills import Skills
 from modules.services.commitments.naming import title_of
 from modules.services.commitments.types import QueuedCommitment
+from modules.services.skills.framing import Framer
+from modules.services.skills.skills import Skills
 
 SKILL = "commitments"
 THIN_CHARS = 80

@@ -32,21 +32,21 @@ from modules.runtime.journal.types import Entry
 from modules.runtime.llm.gateway import LLMGateway
 from modules.runtime.llm.types import Message
 from modules.runtime.scheduler.attention import Attention
-from modules.services.agent.framing import Framer
-from modules.services.agent.identity.identity import Identity, Me
 from modules.services.agent.prompt.prompter import Prompter
 from modules.services.agent.prompt.types import SystemPrompt
-from modules.services.agent.skills.skills import Skills
 from modules.services.agent.turn.facts import agent_facts
 from modules.services.commitments.acts import MEMO
 from modules.services.commitments.events import CommitmentKept
 from modules.services.commitments.naming import extract_fulfillment_url, resolve_repo, title_of
 from modules.services.commitments.policy import FOUND_ROOM
 from modules.services.commitments.types import QueuedCommitment
+from modules.services.identity.identity import Identity, Me
 from modules.services.outbox.bodies import PostBody
 from modules.services.outbox.outbox import Outbox
 from modules.services.outbox.types import ProposedAction, Submitted
 from modules.services.own_feed.expressions import NoteInsight
+from modules.services.skills.framing import Framer
+from modules.services.skills.skills import Skills
 
 _TYPE = re.compile(r"(?:chore|ci|build|style|tests?|refactor|deps|release)(?:\([^()]{0,40}\))?!?:", re.IGNORECASE)
 """The type of a conventional commit for which no user would look."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from modules.services.agent.skills.skills import Skills
+from modules.services.skills.skills import Skills
 
 _STARTING_POINTS = "expression-prompts"
 _BULLET = re.compile(r"^- (?P<text>.+?)(?:\s+\[(?P<source>[\w+-]+)\])?$", re.MULTILINE)

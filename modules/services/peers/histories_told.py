@@ -11,12 +11,12 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from common.provenance import Provenance
-from modules.services.agent.framing import Framer
-from modules.services.agent.skills.skills import Skills, interpolate
 from modules.services.peers.histories import PeerHistories, PeerHistory
 from modules.services.peers.registry import PeerRegistry
 from modules.services.rights.policy import may_stand_in_prompt
 from modules.services.rights.preferences import Preferences
+from modules.services.skills.framing import Framer
+from modules.services.skills.skills import Skills, interpolate
 
 MOST_TOLD = 5
 """Of how many peers one prompt is told."""

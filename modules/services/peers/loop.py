@@ -19,10 +19,9 @@ from modules.runtime.journal.journal import Journal
 from modules.runtime.llm.gateway import LLMGateway
 from modules.runtime.scheduler.attention import Attention
 from modules.runtime.scheduler.types import Loop, Outcome
-from modules.services.agent.identity.identity import Identity, Me
 from modules.services.agent.prompt.prompter import Prompter
-from modules.services.agent.skills.skills import Skills
 from modules.services.agent.turn.facts import agent_facts
+from modules.services.identity.identity import Identity, Me
 from modules.services.moderation.moderation import Moderation
 from modules.services.outbox.outbox import Outbox
 from modules.services.peers.discovery import Ourselves
@@ -35,6 +34,7 @@ from modules.services.peers.types import Sighting
 from modules.services.peers.voice import PeerVoice
 from modules.services.pinned_names.store import PinnedNames
 from modules.services.rights.preferences import Preferences
+from modules.services.skills.skills import Skills
 
 _IDENTITY_POST = "identity_post.json"
 _LISTED = "SOUL_PEERS"

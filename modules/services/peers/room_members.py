@@ -22,7 +22,7 @@ from common.text.closings import asks, content_words
 from common.text.polarity import contradicts
 from common.text.strings import straighten
 from common.text.untrusted import one_line
-from modules.services.agent.skills.skills import Skills, interpolate
+from modules.services.skills.skills import Skills, interpolate
 
 _KEPT_EXCHANGES = 5
 _KEPT_STRENGTHS = 3

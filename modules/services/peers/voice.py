@@ -18,7 +18,6 @@ from common.text.untrusted import one_line
 from modules.runtime.llm.gateway import LLMGateway
 from modules.services.agent.one_sentence import SentenceQuestion, ask_for_sentence
 from modules.services.agent.prompt.prompter import Prompter
-from modules.services.agent.skills.skills import Skills
 from modules.services.peers.identity_post import (
     IDENTITY_POST_MARKER,
     build_identity_post_text,
@@ -26,6 +25,7 @@ from modules.services.peers.identity_post import (
     github_url,
 )
 from modules.services.peers.types import Peer
+from modules.services.skills.skills import Skills
 
 SKILL = "peer-awareness"
 _TOKENS = 300

@@ -21,12 +21,12 @@ from common.result import ApiResult, Err, Ok
 from common.text.graphemes import grapheme_len, truncate_graphemes
 from common.text.injections import gives_orders
 from common.text.untrusted import clean, one_line
-from modules.services.agent.framing import Framer
 from modules.services.outbox.bodies import AttachedPicture, PictureSource
 from modules.services.outbox.outbox import Outbox
 from modules.services.pictures.finding import PictureFinder, place_of, source_of, title_of
 from modules.services.pictures.page_images import WIDTH_LEAST, PageImage
 from modules.services.pictures.pictures import Pictures
+from modules.services.skills.framing import Framer
 
 CHOOSING_DEADLINE_S = 60.0
 SOURCE_RESTS = timedelta(hours=6)

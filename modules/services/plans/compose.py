@@ -13,12 +13,12 @@ from common.text.markdown import without_html_comments
 from common.text.untrusted import clean, one_line
 from modules.runtime.llm.gateway import LLMGateway
 from modules.runtime.llm.types import Importance, Message, NamedTool, ToolSpec
-from modules.services.agent.framing import Framer
-from modules.services.agent.skills.skills import Skills
 from modules.services.plans.dependencies import resolve_dependencies
 from modules.services.plans.issues import numbers_in
 from modules.services.plans.types import Plan, Task
 from modules.services.plans.words import issues_taken_up
+from modules.services.skills.framing import Framer
+from modules.services.skills.skills import Skills
 
 SKILL = "plan-synthesis"
 TOOL = "plan_create"

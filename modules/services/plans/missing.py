@@ -20,11 +20,11 @@ from common.text.strings import normalized_title
 from common.text.untrusted import one_line
 from modules.runtime.llm.gateway import LLMGateway
 from modules.runtime.llm.types import Message, NamedTool, ToolSpec
-from modules.services.agent.framing import Framer
-from modules.services.agent.skills.skills import Skills
 from modules.services.plans.compose import SKILL, read_tasks
 from modules.services.plans.dependencies import resolve_dependencies
 from modules.services.plans.types import Plan, Task
+from modules.services.skills.framing import Framer
+from modules.services.skills.skills import Skills
 
 TOOL = "plan_missing"
 MOST_ADDED = 6

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from modules.services.agent.skills.skills import Skills
 from modules.services.plans.docs_tasks import DocsTask, DocsWords
 from modules.services.plans.issues import issues_of
 from modules.services.plans.types import Plan
+from modules.services.skills.skills import Skills
 
 _SKILL = "plans"
 

@@ -16,8 +16,8 @@ from common.text.github_text import own_words
 from common.text.untrusted import one_line
 from modules.runtime.llm.gateway import LLMGateway
 from modules.runtime.llm.types import Message
-from modules.services.agent.skills.skills import Skills
 from modules.services.agent.verdicts import numbered
+from modules.services.skills.skills import Skills
 
 SKILL = "work-request"
 MOST_COMMENTS = 20

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Protocol
 
-from modules.services.agent.identity.identity import Me
+from modules.services.identity.identity import Me
 from modules.services.outbox.account import AccountContext
 from modules.services.peers.registry import PeerRegistry
 

@@ -21,7 +21,6 @@ from common.settings import Settings
 from modules.runtime.database.database import Database
 from modules.runtime.journal.journal import Journal
 from modules.runtime.journal.types import Entry
-from modules.services.agent.skills.skills import Skills
 from modules.services.outbox.rules.counts import note
 from modules.services.outbox.rules.rules import COST_CREATE, COST_UPDATE
 from modules.services.presence.policy import (
@@ -35,6 +34,7 @@ from modules.services.presence.policy import (
     message_policy_of,
     operator_of,
 )
+from modules.services.skills.skills import Skills
 
 _TRIES = 3
 _FIRST_PAUSE_S = 600.0

@@ -18,7 +18,7 @@ from modules.runtime.database import marks
 from modules.runtime.database.database import Database
 from modules.runtime.journal.journal import Journal
 from modules.runtime.journal.types import Entry
-from modules.services.agent.identity.identity import Me
+from modules.services.identity.identity import Me
 from modules.services.outbox.bodies import FollowBody
 from modules.services.outbox.outbox import Outbox
 from modules.services.outbox.types import Intent, ProposedAction

@@ -10,12 +10,12 @@ from common.settings import Settings
 from modules.runtime.database.database import Database
 from modules.runtime.journal.journal import Journal
 from modules.runtime.llm.gateway import LLMGateway
-from modules.services.agent.skills.skills import Skills
 from modules.services.outbox.repository_identity import RepositoryIdentity
 from modules.services.outbox.rules.types import World
 from modules.services.repository_rules.admission import ForeignRepositories
 from modules.services.repository_rules.checking import RepositoryRules
 from modules.services.repository_rules.reader import RuleReader
+from modules.services.skills.skills import Skills
 
 
 class RuleServices(Protocol):

@@ -14,8 +14,8 @@ from common.facts import QuestionFacts, TurnFacts
 from common.text.untrusted import clean
 from modules.runtime.llm.gateway import LLMGateway
 from modules.runtime.llm.types import Importance, Message
-from modules.services.agent.skills.skills import Skills
 from modules.services.repository_rules.types import Rule
+from modules.services.skills.skills import Skills
 
 SKILL = "repository-rules"
 

@@ -25,7 +25,6 @@ from common.text.rights_requests import (
 from modules.runtime.database.database import Database
 from modules.runtime.journal.journal import Journal
 from modules.runtime.journal.types import Entry
-from modules.services.agent.skills.skills import Skills
 from modules.services.outbox.rules import counts
 from modules.services.outbox.rules.rules import REQUESTS
 from modules.services.outbox.rules.types import EtiquetteRule
@@ -38,6 +37,7 @@ from modules.services.rights.requests import ForgetRequest, ForgetRequests, forg
 from modules.services.rights.types import Addressed, RequestOutcome
 from modules.services.rights.voice import SKILL, RightsVoice
 from modules.services.rights.why_replied import ReplyStory
+from modules.services.skills.skills import Skills
 
 LOOP = "rights"
 _TURN, _NONE = "request-turn", "no-request"

@@ -11,11 +11,9 @@ from modules.runtime.database.database import Database
 from modules.runtime.home import Home, SoulDocument
 from modules.runtime.journal.journal import Journal
 from modules.runtime.llm.gateway import LLMGateway
-from modules.services.agent.identity.identity import Identity, Me
-from modules.services.agent.knowledge import Knowledge
 from modules.services.agent.prompt.prompter import Prompter
-from modules.services.agent.skills.skills import Skills
 from modules.services.agent.turn.facts import agent_facts
+from modules.services.identity.identity import Identity, Me
 from modules.services.rights.answering import PersonRequests
 from modules.services.rights.forgetting import Forgetting
 from modules.services.rights.preferences import Preferences
@@ -23,9 +21,11 @@ from modules.services.rights.request_reader import RequestReader
 from modules.services.rights.requests import ForgetRequests
 from modules.services.rights.voice import RightsVoice
 from modules.services.rights.why_replied import ReplyStory
+from modules.services.skills.skills import Skills
+from modules.services.wiring.knowledge import Knowledge
 
 if TYPE_CHECKING:
-    from modules.services.agent.memory.postgres_people import PostgresPeople
+    from modules.services.memory.postgres_people import PostgresPeople
 
 
 class RightsServices(Protocol):

@@ -9,7 +9,7 @@ from typing import Any
 
 from common.json_lines import split_lines
 from common.person import Person, Trace
-from modules.services.agent.sessions.people import kept_lines
+from modules.services.sessions.people import kept_lines
 
 
 def archived_without(data: bytes, person: Person) -> tuple[bytes | None, list[str]]:

@@ -27,21 +27,21 @@ from modules.runtime.database.database import Database
 from modules.runtime.database.functions import know_person
 from modules.runtime.home import Home
 from modules.runtime.journal.people import naming as journal_naming
-from modules.services.agent.identity.history import History
-from modules.services.agent.identity.keeper import SelfKeeper
-from modules.services.agent.memory.people import naming as memories_naming
-from modules.services.agent.memory.recovery import SNAPSHOT_MARKS
-from modules.services.agent.sessions.people import archives_of, media_of
-from modules.services.agent.sessions.people import naming as talks_naming
+from modules.services.identity.history import History
+from modules.services.identity.keeper import SelfKeeper
+from modules.services.memory.people import naming as memories_naming
+from modules.services.memory.recovery import SNAPSHOT_MARKS
 from modules.services.rights import records, store, tombstones
 from modules.services.rights.copies import archived_without, exported_without
 from modules.services.rights.identify import identify, trace_of
 from modules.services.rights.left import Forgotten, NamingFile
 from modules.services.rights.people import HOLDERS
 from modules.services.rights.requests import ForgetRequest
+from modules.services.sessions.people import archives_of, media_of
+from modules.services.sessions.people import naming as talks_naming
 
 if TYPE_CHECKING:
-    from modules.services.agent.memory.postgres_people import PostgresPeople
+    from modules.services.memory.postgres_people import PostgresPeople
 
 T = TypeVar("T")
 
@@ -261,7 +261,7 @@ def open_people_server(settings: Settings) -> PostgresPeople | None:
     url = settings.database_url.get_secret_value()
     if not url:
         return None
-    from modules.services.agent.memory.postgres_people import PostgresPeople  # noqa: PLC0415 - an optional library
+    from modules.services.memory.postgres_people import PostgresPeople  # noqa: PLC0415 - an optional library
 
     return PostgresPeople(url, settings.agent_name)
 

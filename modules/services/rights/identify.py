@@ -13,12 +13,12 @@ from common.errors import UsageError
 from common.files import read_bounded
 from common.person import INVALID_HANDLE, Person, Trace, needles
 from modules.runtime.database.functions import know_person
-from modules.services.agent.memory.people import copies_of as remembered
-from modules.services.agent.sessions.people import sessions_of
 from modules.services.inbox import messages, received
 from modules.services.inbox.messages import message_name
+from modules.services.memory.people import copies_of as remembered
 from modules.services.outbox.people import intents_of
 from modules.services.outbox.people import texts_of as acted
+from modules.services.sessions.people import sessions_of
 
 
 def identify(connection: sqlite3.Connection, relationships: Path, who: str, own: Collection[str]) -> Person:

@@ -25,15 +25,15 @@ from common.person import Person, Trace
 from common.result import ApiResult, Err, Ok
 from modules.runtime.database.database import Database
 from modules.runtime.database.functions import know_person
-from modules.services.agent.memory.people import MemoryPeople
-from modules.services.agent.sessions.people import drop_turns, sessions_of
 from modules.services.inbox import received
+from modules.services.memory.people import MemoryPeople
 from modules.services.rights import store, tombstones
 from modules.services.rights.policy import INTENTS, PREFERENCE, may_stand_in_prompt, preference_of
 from modules.services.rights.types import Preference
+from modules.services.sessions.people import drop_turns, sessions_of
 
 if TYPE_CHECKING:
-    from modules.services.agent.memory.postgres_people import PostgresPeople
+    from modules.services.memory.postgres_people import PostgresPeople
 
 logger = logging.getLogger(__name__)
 

@@ -160,7 +160,7 @@ def is_by(address: object, person: Person) -> bool:
 
 
 def _is_copy(entry: str, trace: Trace) -> bool:
-    """Return whether an entry of a day is one of the memories: `modules/services/agent/memory/days.py`."""
+    """Return whether an entry of a day is one of the memories: `modules/services/memory/days.py`."""
     said = _flat(re.sub(r"^  > ", "", entry, flags=re.MULTILINE))
     told = (copy.partition("\n")[::2] for copy in trace.copies)
     return any(

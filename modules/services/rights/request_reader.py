@@ -15,7 +15,7 @@ from common.text.rights_requests import RequestKind
 from common.text.untrusted import one_line
 from modules.runtime.llm.gateway import LLMGateway
 from modules.runtime.llm.types import Importance, Message
-from modules.services.agent.skills.skills import Skills
+from modules.services.skills.skills import Skills
 
 SKILL = "rights-request"
 _TOKENS = 60

@@ -22,7 +22,7 @@ from modules.runtime.llm.gateway import LLMGateway
 from modules.runtime.llm.types import Importance
 from modules.services.agent.one_sentence import SentenceQuestion, ask_for_sentence
 from modules.services.agent.prompt.prompter import Prompter
-from modules.services.agent.skills.skills import Skills
+from modules.services.skills.skills import Skills
 
 SKILL = "rights-answer"
 _TOOL = "answer_request"

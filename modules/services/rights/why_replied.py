@@ -10,13 +10,13 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from common.text.untrusted import one_line
-from modules.services.agent.skills.skills import Skills
 from modules.services.explanation.story import Story, Unknown
 from modules.services.explanation.why import story_of
 from modules.services.inbox.messages import MESSAGES
 from modules.services.outbox.people import messages_to, replies_to
 from modules.services.rights.types import Addressed
 from modules.services.rights.voice import SKILL
+from modules.services.skills.skills import Skills
 
 _REASON_CHARS = 160
 _CAME = {"mention": "mention", "reply": "reply", "quote": "quote", "message": "message"}

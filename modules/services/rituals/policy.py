@@ -19,10 +19,10 @@ from common.text.closings import count_questions, only_acknowledges
 from common.text.graphemes import grapheme_len
 from common.text.strings import create_slug
 from common.text.untrusted import one_line
-from modules.services.agent.identity.self_mechanics import DailyRitual
-from modules.services.agent.skills.work_contracts import MemoProblem, OpeningProblem
+from modules.services.identity.self_mechanics import DailyRitual
 from modules.services.outbox.rules.policy import says_the_same
 from modules.services.rituals.types import Part, RitualRun
+from modules.services.skills.work_contracts import MemoProblem, OpeningProblem
 
 OPENING_KIND, MEMO_KIND = "ritual", "ritual-memo"
 """The kinds of work: to open a ritual on a date, and to write down what came of it."""

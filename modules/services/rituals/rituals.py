@@ -16,9 +16,8 @@ from adapters.atproto.types import Actor, Notification, Post
 from common.clock import Clock, local
 from common.result import Ok
 from modules.services.agent.attention_list import Attention, Item
-from modules.services.agent.identity.identity import Identity, Me
-from modules.services.agent.identity.self_mechanics import DailyRitual
-from modules.services.agent.skills.skills import Skills
+from modules.services.identity.identity import Identity, Me
+from modules.services.identity.self_mechanics import DailyRitual
 from modules.services.outbox.rules.etiquette import Etiquette
 from modules.services.pinned_names.store import PinnedNames
 from modules.services.rituals.policy import (
@@ -35,6 +34,7 @@ from modules.services.rituals.policy import (
 )
 from modules.services.rituals.store import RitualRuns
 from modules.services.rituals.types import RitualRun, RitualThread
+from modules.services.skills.skills import Skills
 
 CONTEXT_SKILL = "ritual-context"
 

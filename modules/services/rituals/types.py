@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from datetime import date
 from typing import Literal
 
-from modules.services.agent.identity.self_mechanics import DailyRitual
+from modules.services.identity.self_mechanics import DailyRitual
 
 Part = Literal["analyst", "critic", "observer"]
 """What an agent does in one thread of a ritual; another thread may give it another part."""

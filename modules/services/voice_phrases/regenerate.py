@@ -25,9 +25,9 @@ from modules.runtime.journal.types import Entry
 from modules.runtime.llm.gateway import LLMGateway
 from modules.runtime.llm.types import Message
 from modules.runtime.scheduler.attention import Attention
-from modules.services.agent.identity.identity import Identity, Me
-from modules.services.agent.identity.keeper import SelfChanged
-from modules.services.agent.skills.skills import Skills
+from modules.services.identity.identity import Identity, Me
+from modules.services.identity.keeper import SelfChanged
+from modules.services.skills.skills import Skills
 from modules.services.voice_phrases.phrases import FORMS, VOICED, as_object, problem_of
 from modules.services.voice_phrases.store import SKILL, VoicePhrases, load_object
 

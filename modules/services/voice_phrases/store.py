@@ -14,7 +14,7 @@ from common.constants import TEXT_MAX_BYTES
 from common.files import read_bounded
 from modules.runtime.journal.journal import Journal
 from modules.runtime.journal.types import Entry
-from modules.services.agent.skills.skills import PART, Skills
+from modules.services.skills.skills import PART, Skills
 from modules.services.voice_phrases.phrases import interpolate, read_phrases
 
 SKILL = "voice-phrases"

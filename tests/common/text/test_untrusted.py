@@ -15,9 +15,9 @@ from rich._emoji_codes import EMOJI
 
 from common.text.lookalikes import shape
 from common.text.untrusted import clean, clean_value, one_line
-from modules.services.agent.framing import Framer
-from modules.services.agent.skills.contracts import SKILL_CONTRACTS
-from modules.services.agent.skills.skills import Skills
+from modules.services.skills.contracts import SKILL_CONTRACTS
+from modules.services.skills.framing import Framer
+from modules.services.skills.skills import Skills
 from soul.resources import SKILLS
 
 _SKILLS = Skills.load(SKILLS, SKILL_CONTRACTS)

@@ -10,8 +10,8 @@ from common.clock import FakeClock
 from modules.runtime.console import SilentConsole
 from modules.runtime.service_health import FAILURES, ServiceHealth
 from modules.services.agent.prompt.degraded import DegradedServices
-from modules.services.agent.skills.contracts import SKILL_CONTRACTS
-from modules.services.agent.skills.skills import Skills
+from modules.services.skills.contracts import SKILL_CONTRACTS
+from modules.services.skills.skills import Skills
 from soul.resources import SKILLS
 
 

@@ -25,13 +25,13 @@ from common.clock import SystemClock
 from common.provenance import Provenance
 from modules.runtime.llm.gateway import LLMGateway
 from modules.runtime.llm.types import ChatResult, Message, ToolCall
-from modules.services.agent.framing import Framer
-from modules.services.agent.skills.contracts import SKILL_CONTRACTS
-from modules.services.agent.skills.skills import Skills
 from modules.services.agent.tools.executor import Executor
 from modules.services.agent.tools.registry import Registry
 from modules.services.agent.tools.types import Effect, Tool, ToolResult, Turn
 from modules.services.agent.turn.loop import run_turn
+from modules.services.skills.contracts import SKILL_CONTRACTS
+from modules.services.skills.framing import Framer
+from modules.services.skills.skills import Skills
 from soul.resources import SKILLS
 from tests.security.agentdojo.agentdojo_plans import steps
 from tests.security.agentdojo.agentdojo_tools import ACTS, words_in

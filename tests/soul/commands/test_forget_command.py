@@ -24,14 +24,14 @@ from common.facts import PostFacts
 from common.files import write_atomic
 from common.person import SOMEBODY_DID
 from modules.runtime.home import Home
-from modules.services.agent.memory.types import NewMemory
-from modules.services.agent.sessions.owner_inbox import OwnerInbox
+from modules.services.memory.types import NewMemory
 from modules.services.rights.policy import PREFERENCE
 from modules.services.rights.requests import ForgetRequest, ForgetRequests
 from modules.services.rights.types import Preference
+from modules.services.sessions.owner_inbox import OwnerInbox
 from soul.commands.mute import run_mute
 from soul.commands.people import carry_out_requests, forget_who_is_due, run_forget, run_know
-from tests.modules.services.agent.memory.memory_places import PROGRAMS, programs, server
+from tests.modules.services.memory.memory_places import PROGRAMS, programs, server
 from tests.patience import HANG_S
 from tests.program import started, until
 from tests.project import ROOT

@@ -10,7 +10,7 @@ import pytest
 from common.files import write_atomic
 from modules.runtime.console import SilentConsole
 from modules.runtime.home import Home
-from modules.services.agent.identity.history import History
+from modules.services.identity.history import History
 from modules.services.rights.requests import ForgetRequests
 from soul.commands.people import carry_out_requests
 from soul.commands.self_ import run_self_decide

@@ -19,8 +19,8 @@ from modules.runtime.database.database import Database
 from modules.runtime.database.file import reading
 from modules.runtime.database.schema import MIGRATIONS
 from modules.runtime.home import Home
-from modules.services.agent.memory.sqlite_store import SqliteMemories
-from modules.services.agent.memory.types import NewMemory
+from modules.services.memory.sqlite_store import SqliteMemories
+from modules.services.memory.types import NewMemory
 from soul.commands.memory import (
     run_memory_export,
     run_memory_import,

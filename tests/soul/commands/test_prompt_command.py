@@ -15,9 +15,9 @@ from common.files import write_atomic
 from modules.runtime.database.database import Database
 from modules.runtime.database.schema import MIGRATIONS
 from modules.runtime.home import Home
-from modules.services.agent.memory.sqlite_store import SqliteMemories
-from modules.services.agent.memory.types import NewMemory
 from modules.services.agent.prompt.types import Audience
+from modules.services.memory.sqlite_store import SqliteMemories
+from modules.services.memory.types import NewMemory
 from soul.commands.prompt import run_prompt
 from tests.known_profiles import set_profiles
 from tests.running_town import write_home

@@ -12,7 +12,7 @@ from PIL import Image
 
 from common.clock import FakeClock
 from common.design_catalog import read_design_sources
-from modules.services.agent.identity.self_document import extract_from_self
+from modules.services.identity.self_document import extract_from_self
 from tests.loopback import NO_TLS
 from tests.patience import HANG_S
 from town.gallery.library import BY_SLUG

@@ -14,8 +14,8 @@ import pytest
 from common.facts import About, ExpressionFacts, MemoryFacts, OwnerFacts, PostFacts, QuestionFacts, RoomFacts
 from common.files import write_atomic
 from modules.runtime.home import Home
-from modules.services.agent.skills.skills import parse_frontmatter
 from modules.services.agent.verdicts import Verdicts
+from modules.services.skills.skills import parse_frontmatter
 from soul.resources import SKILLS
 from tests.modules.lives.space.soul_in_room import Room, open_room
 from tests.patience import until

@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 
 from common.facts import About, AgentFacts, ExpressionFacts, OwnerFacts, PostFacts, SaidLine, TurnFacts
-from modules.services.agent.identity.self_document import extract_from_self, self_lines
-from modules.services.agent.skills.contracts import SKILL_CONTRACTS
-from modules.services.agent.skills.skills import Skills
+from modules.services.identity.self_document import extract_from_self, self_lines
+from modules.services.skills.contracts import SKILL_CONTRACTS
+from modules.services.skills.skills import Skills
 from tests.project import ROOT
 from town.mind.scripted import ScriptedMind
 from town.model.types import ChatRequest, Message, Offer, ToolUse

@@ -16,10 +16,10 @@ from modules.runtime.home import Home
 from modules.runtime.llm.gateway import LLMGateway
 from modules.runtime.sandbox.runner import Sandbox
 from modules.runtime.scheduler.attention import Attention
-from modules.services.agent.skills.skills import Skills
 from modules.services.coding.agent import CodingAgent
 from modules.services.coding.trajectory import Trajectories
 from modules.services.coding.types import CodingLimits
+from modules.services.skills.skills import Skills
 from modules.services.workspaces.trust import WorkspaceTrust
 
 

@@ -22,8 +22,6 @@ from modules.lives.tasks.code.folder import TaskFolder
 from modules.lives.tasks.documents.policy import is_document_task
 from modules.lives.tasks.offering import Offering, TaskStopped, read
 from modules.lives.tasks.types import Blocked, Failed, HeldTask, TaskProblem, TaskWorker, WorkResult
-from modules.services.agent.framing import Framer
-from modules.services.agent.skills.skills import Skills
 from modules.services.coding.agent import CodingAgent
 from modules.services.coding.gates import GateFacts, closed_gate
 from modules.services.coding.hands import SKILL
@@ -33,6 +31,8 @@ from modules.services.commitments.texts import without_mentions
 from modules.services.outbox.github_bodies import PushBody
 from modules.services.outbox.types import ProposedAction
 from modules.services.plans.types import Task
+from modules.services.skills.framing import Framer
+from modules.services.skills.skills import Skills
 
 _LINE_CHARS, _TEXT_CHARS, _PATCH_CHARS = 200, 4_000, 20_000
 _MOST_LISTED = 30

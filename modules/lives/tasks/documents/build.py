@@ -11,7 +11,7 @@ from modules.lives.tasks.documents.work import DocumentWork
 from modules.lives.tasks.offering import OfferingServices, build_offering
 from modules.runtime.llm.gateway import LLMGateway
 from modules.runtime.scheduler.attention import Attention
-from modules.services.agent.skills.skills import Skills
+from modules.services.skills.skills import Skills
 from modules.services.workspaces.trust import WorkspaceTrust
 
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from common.text.markdown import is_meaningful, outline
 from common.text.stems import plain_words, tokenize_with_stemming
 from common.text.untrusted import clean
-from modules.services.agent.skills.work_contracts import DocumentProblem
+from modules.services.skills.work_contracts import DocumentProblem
 
 MOST_CHARS = 12_000
 """How long a document may be that is written by the model, and one that is written anew."""

@@ -13,11 +13,11 @@ from modules.lives.tasks.documents.check import Requirements, Verdict, document_
 from modules.lives.tasks.documents.policy import is_document_task
 from modules.runtime.llm.gateway import LLMGateway
 from modules.runtime.llm.types import Message
-from modules.services.agent.framing import Framer
-from modules.services.agent.skills.skills import Skills
-from modules.services.agent.skills.work_contracts import DocumentProblem
 from modules.services.plans.docs_tasks import AGENTS_PAGE, SCENARIOS_PAGE
 from modules.services.plans.types import Plan, Task
+from modules.services.skills.framing import Framer
+from modules.services.skills.skills import Skills
+from modules.services.skills.work_contracts import DocumentProblem
 
 SKILL = "task-document"
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import hashlib
 
-from modules.services.agent.skills.skills import FILE, Skills
+from modules.services.skills.skills import FILE, Skills
 
 _SKILL, _SECTION = "core", "Ground Rules"
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from common.clock import local
 from modules.runtime.service_health import ServiceHealth
-from modules.services.agent.skills.skills import Skills
+from modules.services.skills.skills import Skills
 
 _SKILL = "prosoche"
 _ANY = "other"

@@ -18,7 +18,6 @@ from common.provenance import Provenance
 from common.wording import number
 from modules.runtime.home import Home, SoulDocument
 from modules.runtime.llm.types import GROUPS, CacheGroup, PromptBlock
-from modules.services.agent.memory.days import day_name
 from modules.services.agent.prompt import rows
 from modules.services.agent.prompt.bootstrap import assemble
 from modules.services.agent.prompt.cache_order import RULE
@@ -28,7 +27,8 @@ from modules.services.agent.prompt.rows import ROWS, rows_for
 from modules.services.agent.prompt.sources import Asked, Gathered, Sources, gather
 from modules.services.agent.prompt.types import Audience, BootstrapResult, PromptFile, PromptPart, SystemPrompt
 from modules.services.agent.prompt.words import Runtime, Words
-from modules.services.agent.skills.skills import SYSTEM_SECTION, Skills
+from modules.services.memory.days import day_name
+from modules.services.skills.skills import SYSTEM_SECTION, Skills
 
 _SHA256_SHOWN = 12
 _BOUNDARY = re.compile(r"(?<=[a-z]-)[0-9a-f]{12}(?=[ >])")

@@ -17,11 +17,11 @@ from common.clock import local
 from common.errors import Fatal, SoulError
 from common.provenance import Provenance
 from modules.runtime.home import Home, SoulDocument, read_self
-from modules.services.agent.memory.recall import Recalled
-from modules.services.agent.memory.view_sync import DayText
 from modules.services.agent.prompt import rows
 from modules.services.agent.prompt.bootstrap import HEARTBEAT
 from modules.services.agent.prompt.types import Audience, PromptFile
+from modules.services.memory.recall import Recalled
+from modules.services.memory.view_sync import DayText
 
 SkillLine = tuple[str, str, str]
 

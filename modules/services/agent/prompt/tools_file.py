@@ -18,9 +18,9 @@ from typing import Protocol
 from modules.runtime.llm.types import ToolSpec
 from modules.services.agent.prompt.estimate import tool_tokens
 from modules.services.agent.prompt.rows import TOOLS
-from modules.services.agent.skills.skills import Skills
-from modules.services.agent.tools.schema import simple_schema
 from modules.services.agent.tools.types import Tool
+from modules.services.skills.skills import Skills
+from modules.services.skills.tool_schema import simple_schema
 
 _MARK = re.compile(r"<!-- tools: ([0-9a-f]{64}), defined in (\d+) characters -->\n*")
 

@@ -10,7 +10,7 @@ from cachetools import LRUCache
 from common.clock import local, spoken
 from modules.services.agent.prompt import rows
 from modules.services.agent.prompt.sources import Asked, SkillLine
-from modules.services.agent.skills.skills import Skills, interpolate, parse_frontmatter
+from modules.services.skills.skills import Skills, interpolate, parse_frontmatter
 
 _SKILL = "workspace"
 _REMEMBERED = 500

@@ -18,10 +18,10 @@ from common.redact import LEAK, Redactor
 from common.text.untrusted import one_line
 from modules.runtime.console import Console
 from modules.runtime.llm.types import ToolCall
-from modules.services.agent.skills.skills import Skills
 from modules.services.agent.tools.policy import approval_reason, explain, without_empty_options
 from modules.services.agent.tools.registry import Registry
 from modules.services.agent.tools.types import Tool, ToolResult, Turn
+from modules.services.skills.skills import Skills
 
 _ERROR_LENGTH = 300
 _SKILL = "tool-calls"

@@ -6,8 +6,8 @@ from collections.abc import Collection, Iterator, Sequence
 
 from modules.runtime.llm.types import ToolSpec
 from modules.services.agent.tools.policy import allowed
-from modules.services.agent.tools.schema import simple_schema
 from modules.services.agent.tools.types import Tool, Turn
+from modules.services.skills.tool_schema import simple_schema
 
 
 class Registry:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from common.facts import AgentFacts
-from modules.services.agent.identity.identity import Identity, Me
-from modules.services.agent.identity.self_document import self_lines
+from modules.services.identity.identity import Identity, Me
+from modules.services.identity.self_document import self_lines
 
 
 def agent_facts(me: Me, identity: Identity, soul: str) -> AgentFacts:

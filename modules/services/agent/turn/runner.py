@@ -10,6 +10,7 @@ from typing import Any
 from common.clock import Clock, iso
 from common.errors import SoulError
 from common.facts import About, AgentFacts, TurnFacts
+from common.session_keys import is_main
 from modules.runtime.journal.journal import Journal
 from modules.runtime.journal.stop_reasons import CUT_OFF
 from modules.runtime.journal.types import Entry
@@ -20,14 +21,13 @@ from modules.services.agent.prompt.cache_order import placed
 from modules.services.agent.prompt.estimate import tool_tokens
 from modules.services.agent.prompt.prompter import TurnPrompt
 from modules.services.agent.prompt.types import PromptPart, SystemPrompt
-from modules.services.agent.session_keys import is_main
-from modules.services.agent.sessions.rows import blocks
-from modules.services.agent.sessions.sessions import Sessions
 from modules.services.agent.tools.executor import Executor
 from modules.services.agent.tools.named_accounts import Resolve, look_up_named
 from modules.services.agent.tools.policy import lower_provenance
 from modules.services.agent.tools.types import ToolResult, Turn
 from modules.services.agent.turn.loop import MAX_TOOL_ROUNDS, TurnResult, run_turn
+from modules.services.sessions.rows import blocks
+from modules.services.sessions.sessions import Sessions
 
 
 @dataclass(frozen=True, slots=True)

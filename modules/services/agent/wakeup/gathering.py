@@ -14,10 +14,10 @@ from common.clock import Clock, local, parse_iso
 from modules.runtime.control import Standing
 from modules.runtime.database.database import Database
 from modules.services.agent.attention_list import Attention, Item
-from modules.services.agent.identity.self_document import SelfExtract
-from modules.services.agent.memory.types import Kind, Memory, MemoryStore
 from modules.services.agent.wakeup.recent_history import Past, past
 from modules.services.agent.wakeup.state import LastSession, OlderSession, Protocol, Teammate, WakeupState, Work
+from modules.services.identity.self_document import SelfExtract
+from modules.services.memory.types import Kind, Memory, MemoryStore
 from modules.services.outbox.outbox import Outbox
 
 _TRUSTED = frozenset({"self", "owner"})

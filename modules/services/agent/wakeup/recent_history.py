@@ -8,11 +8,11 @@ from dataclasses import dataclass
 from common.provenance import Provenance
 from modules.runtime.database import marks
 from modules.runtime.journal import rows
-from modules.services.agent.memory.profiles import profile_of
 from modules.services.agent.onboarding import ONBOARDED_AT
-from modules.services.agent.sessions import archives
-from modules.services.agent.sessions.archived import Distilled
+from modules.services.memory.profiles import profile_of
 from modules.services.outbox import store
+from modules.services.sessions import archives
+from modules.services.sessions.archived import Distilled
 
 _TALKS = 100
 

@@ -19,7 +19,7 @@ from modules.lives.bluesky.conversation_policy import (
     judge_incoming,
 )
 from modules.lives.bluesky.types import Aged, Concluded, Disengaged, Incoming, Replied, Spoken
-from modules.services.agent.identity.self_mechanics import SocialMechanics
+from modules.services.identity.self_mechanics import SocialMechanics
 from tests.modules.lives.bluesky.bluesky_values import ME, OWNER, START, did, uri
 
 CASUAL = SocialMechanics()

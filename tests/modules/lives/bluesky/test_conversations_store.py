@@ -22,7 +22,7 @@ from modules.lives.bluesky.conversations import Conversations
 from modules.lives.bluesky.thread import analyze_thread_view
 from modules.lives.bluesky.types import Pending
 from modules.runtime.llm.types import Importance
-from modules.services.agent.identity.self_mechanics import SocialMechanics
+from modules.services.identity.self_mechanics import SocialMechanics
 from modules.services.outbox.rules.types import ReplyAdvice
 from modules.services.rights.types import Preference
 from tests.exploration import examples

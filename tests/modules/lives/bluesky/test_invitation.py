@@ -12,9 +12,9 @@ from modules.lives.bluesky.expression_policy import (
     add_invitation,
     check_invitation,
 )
-from modules.services.agent.skills.contracts import SKILL_CONTRACTS
-from modules.services.agent.skills.skills import Skills
 from modules.services.own_feed.starting_points import Prompts
+from modules.services.skills.contracts import SKILL_CONTRACTS
+from modules.services.skills.skills import Skills
 from tests.project import ROOT
 
 

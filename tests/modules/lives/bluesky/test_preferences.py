@@ -6,8 +6,8 @@ import pytest
 
 from adapters.atproto.records import FOLLOW
 from common.provenance import Provenance
-from modules.services.agent.memory.types import NewMemory
 from modules.services.agent.tools.types import Turn
+from modules.services.memory.types import NewMemory
 from modules.services.rights.policy import PREFERENCE
 from modules.services.rights.types import Preference
 from tests.running_town import RunningTown, awake

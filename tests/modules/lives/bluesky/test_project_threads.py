@@ -17,7 +17,7 @@ from modules.lives.bluesky.policy import Plan
 from modules.lives.bluesky.thread import analyze_thread_view, with_full_links
 from modules.lives.bluesky.types import Pending
 from modules.runtime.llm.types import Importance
-from modules.services.agent.identity.self_mechanics import SocialMechanics
+from modules.services.identity.self_mechanics import SocialMechanics
 from modules.services.outbox.rules.types import ReplyAdvice
 from modules.services.peers.accounts import Interaction, Relationship
 from modules.services.rights.types import Preference

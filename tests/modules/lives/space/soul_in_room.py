@@ -19,6 +19,7 @@ from adapters.space.types import OWNS_ADDRESSED, Event, Said
 from common.clock import Clock, SystemClock
 from common.result import ApiResult, Ok
 from common.schemas import SPACE_DECISION_TOOL
+from common.session_keys import room_session
 from common.text.host_intent import classify_host_intent_structural
 from common.version import __version__
 from local_tools.space_tool import space_tools
@@ -30,7 +31,6 @@ from modules.runtime.events import EventBus
 from modules.runtime.home import Home
 from modules.runtime.journal.types import Entry, StoredEntry
 from modules.runtime.scheduler.types import Outcome
-from modules.services.agent.session_keys import room_session
 from modules.services.agent.tools.executor import Executor
 from modules.services.agent.tools.registry import Registry
 from modules.services.agent.turn.runner import TurnRunner

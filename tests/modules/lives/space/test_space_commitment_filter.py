@@ -13,7 +13,7 @@ from modules.lives.space.commitment_filter import PlannedCommitment, permitted, 
 from modules.lives.space.snapshot import RoomSnapshot
 from modules.lives.space.speak import experience_of
 from modules.lives.space.types import HistoryEntry, HostRequest, Intent, PeerEvent
-from modules.services.agent.memory.admission import Words
+from modules.services.memory.admission import Words
 
 WORDS = Words(Provenance.PEER, Provenance.PEER, "space:room")
 NOON = datetime(2026, 1, 5, 12, 0, tzinfo=UTC)

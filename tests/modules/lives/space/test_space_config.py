@@ -21,8 +21,8 @@ from modules.lives.space.config import (
     enforce_min_max_pairs,
     format_space_config_for_prompt,
 )
-from modules.services.agent.skills.contracts import SKILL_CONTRACTS
-from modules.services.agent.skills.skills import Skills
+from modules.services.skills.contracts import SKILL_CONTRACTS
+from modules.services.skills.skills import Skills
 from soul.resources import SKILLS
 from tests.exploration import examples
 

@@ -18,10 +18,10 @@ from modules.lives.space.decide import ACTION_SKILL
 from modules.lives.space.prompting import SKILL, SPACE_IDLE_TALK_TOKENS, PromptWriter
 from modules.lives.space.snapshot import OwnCommitments, Room, RoomSnapshot
 from modules.lives.space.types import Counts, HistoryEntry, HostRequest, OwnWork, PeerEvent
-from modules.services.agent.skills.contracts import SKILL_CONTRACTS
-from modules.services.agent.skills.skills import SYSTEM_SECTION, Skills
 from modules.services.commitments.types import QueuedCommitment
 from modules.services.peers.room_members import PeerRelationships
+from modules.services.skills.contracts import SKILL_CONTRACTS
+from modules.services.skills.skills import SYSTEM_SECTION, Skills
 from soul.resources import SKILLS
 
 NOW = FakeClock().now()

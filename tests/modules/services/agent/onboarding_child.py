@@ -9,7 +9,7 @@ import sys
 from pathlib import Path
 
 from modules.runtime.home import Home
-from modules.services.agent.owner_files import LocalOwnerFiles
+from modules.services.owner_files import LocalOwnerFiles
 from tests.modules.services.agent.onboarding_home import open_onboarding_home
 
 

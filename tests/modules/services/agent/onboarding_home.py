@@ -15,7 +15,7 @@ from modules.runtime.database.schema import MIGRATIONS
 from modules.runtime.home import Home
 from modules.runtime.journal.journal import Journal
 from modules.services.agent.onboarding import Onboarding
-from modules.services.agent.owner_files import LocalOwnerFiles, OwnerFiles
+from modules.services.owner_files import LocalOwnerFiles, OwnerFiles
 
 
 @dataclass

@@ -17,9 +17,9 @@ from modules.services.agent.attention_list import (
     Reflection,
     render_attention,
 )
-from modules.services.agent.owner_files import LocalOwnerFiles
-from modules.services.agent.skills.contracts import SKILL_CONTRACTS
-from modules.services.agent.skills.skills import Skills
+from modules.services.owner_files import LocalOwnerFiles
+from modules.services.skills.contracts import SKILL_CONTRACTS
+from modules.services.skills.skills import Skills
 from soul.resources import SKILLS
 
 NOON = datetime(2026, 1, 5, 12, 0, tzinfo=UTC)

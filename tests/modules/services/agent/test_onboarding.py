@@ -13,9 +13,9 @@ import pytest
 
 from adapters.storage.store import Credentials, open_storage
 from common.errors import PolicyBlocked
-from modules.services.agent.memory.profiles import profile_of
 from modules.services.agent.onboarding import BOOTSTRAP_DONE, BOOTSTRAP_FILE, ONBOARDED_AT
-from modules.services.agent.owner_files import StoredOwnerFiles
+from modules.services.memory.profiles import profile_of
+from modules.services.owner_files import StoredOwnerFiles
 from soul.commands.run import somebody_listens
 from soul.resources import template
 from tests.modules.services.agent.onboarding_home import open_onboarding_home

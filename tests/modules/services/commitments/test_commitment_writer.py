@@ -13,14 +13,14 @@ from common.clock import FakeClock
 from common.schemas import Commitment
 from modules.runtime.llm.budget_guard import NoBudgetGuard
 from modules.runtime.llm.gateway import LLMGateway
-from modules.services.agent.skills.contracts import SKILL_CONTRACTS
-from modules.services.agent.skills.skills import Skills
 from modules.services.commitments.replies import ReplyCommitments, commitment_request
 from modules.services.commitments.writer import CommitmentWriter, Extraction, as_commitments, read_extracted
 from modules.services.outbox.bodies import ReplyBody
 from modules.services.outbox.rules.counts import note
 from modules.services.outbox.rules.rules import POINTS_PER_HOUR
 from modules.services.outbox.types import ProposedAction
+from modules.services.skills.contracts import SKILL_CONTRACTS
+from modules.services.skills.skills import Skills
 from soul.resources import SKILLS
 from tests.loopback import to_loopback
 from tests.modules.runtime.llm.scripted_model import ScriptedModel, calls, refuses, says

@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 from common.clock import FakeClock
-from modules.services.agent.skills.contracts import SKILL_CONTRACTS
-from modules.services.agent.skills.skills import Skills
 from modules.services.peers.room_members import PeerRelationships, stance_of
+from modules.services.skills.contracts import SKILL_CONTRACTS
+from modules.services.skills.skills import Skills
 from soul.resources import SKILLS
 
 

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import pytest
 
-from modules.services.agent.skills.contracts import SKILL_CONTRACTS
-from modules.services.agent.skills.skills import Skills
 from modules.services.plans.docs_tasks import ensure_docs_tasks, has_docs_tasks
 from modules.services.plans.naming import (
     claim_key,
@@ -16,6 +14,8 @@ from modules.services.plans.naming import (
 from modules.services.plans.tasks import get_claimable_tasks, plan_labels
 from modules.services.plans.types import Plan, PlanLabel, Task
 from modules.services.plans.words import PlanWords, plan_words
+from modules.services.skills.contracts import SKILL_CONTRACTS
+from modules.services.skills.skills import Skills
 from tests.project import ROOT
 
 

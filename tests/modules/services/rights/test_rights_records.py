@@ -19,11 +19,11 @@ from modules.runtime.journal.journal import Journal
 from modules.runtime.journal.types import Entry
 from modules.runtime.llm.types import ToolCall
 from modules.runtime.logs import LoggedConsole, logging_to
-from modules.services.agent.sessions.people import kept_lines
 from modules.services.agent.tools.types import ToolResult, Turn
-from modules.services.agent.turn_services import log_call
 from modules.services.rights.copies import archived_without, exported_without
 from modules.services.rights.records import is_known, without
+from modules.services.sessions.people import kept_lines
+from modules.services.wiring.turns import log_call
 
 QUILLON = "did:plc:quillon"
 PERSON = Person(QUILLON, ("quillon.test",), ("Curiosity", "relationships"))

@@ -8,8 +8,7 @@ from datetime import date
 import pytest
 
 from adapters.github.types import Repo
-from modules.services.agent.identity.self_mechanics import DailyRitual
-from modules.services.agent.skills.work_contracts import OpeningProblem
+from modules.services.identity.self_mechanics import DailyRitual
 from modules.services.rituals.policy import (
     handles_of,
     memo_problem,
@@ -21,6 +20,7 @@ from modules.services.rituals.policy import (
     workspace_of,
 )
 from modules.services.rituals.types import RitualRun
+from modules.services.skills.work_contracts import OpeningProblem
 
 ROOT = "at://did:plc:abc/app.bsky.feed.post/1"
 RITUAL = DailyRitual("Harbour watch", "daily", "www-lil-intdev-quay", ("@kit.test", "Ada (@Ada.Test)", "@me.test"))

@@ -12,11 +12,6 @@ from common.errors import Transient
 from common.files import write_atomic
 from common.provenance import Provenance
 from modules.runtime.home import Home, SoulDocument
-from modules.services.agent.memory.days import day_name
-from modules.services.agent.memory.recall import Recalled
-from modules.services.agent.memory.types import Memory
-from modules.services.agent.memory.view_sync import DayText
-from modules.services.agent.owner_files import LocalOwnerFiles
 from modules.services.agent.prompt.changes import Changes
 from modules.services.agent.prompt.core import Core
 from modules.services.agent.prompt.estimate import Estimator
@@ -24,8 +19,13 @@ from modules.services.agent.prompt.prompter import Notice, Prompter, TurnPrompt
 from modules.services.agent.prompt.sources import Sources
 from modules.services.agent.prompt.types import Audience, PromptFile
 from modules.services.agent.prompt.words import Runtime
-from modules.services.agent.skills.contracts import SKILL_CONTRACTS
-from modules.services.agent.skills.skills import Skills
+from modules.services.memory.days import day_name
+from modules.services.memory.recall import Recalled
+from modules.services.memory.types import Memory
+from modules.services.memory.view_sync import DayText
+from modules.services.owner_files import LocalOwnerFiles
+from modules.services.skills.contracts import SKILL_CONTRACTS
+from modules.services.skills.skills import Skills
 from soul.resources import SKILLS
 
 NOW = datetime(2026, 11, 22, 9, 30, tzinfo=UTC)

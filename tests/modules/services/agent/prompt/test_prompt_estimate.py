@@ -10,7 +10,7 @@ from pydantic import BaseModel
 from modules.runtime.console import SilentConsole
 from modules.runtime.llm.types import ToolSpec
 from modules.services.agent.prompt.estimate import LEAST_RATIO, MOST_RATIO, START_RATIO, Estimator, tool_tokens
-from modules.services.agent.tools.schema import simple_schema
+from modules.services.skills.tool_schema import simple_schema
 from tests.exploration import examples
 
 MODEL = "test/mind"

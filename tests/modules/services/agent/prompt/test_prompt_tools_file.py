@@ -10,9 +10,9 @@ from pydantic import BaseModel, Field
 from common.provenance import Provenance
 from modules.runtime.home import Home
 from modules.services.agent.prompt.tools_file import ToolsFile, parse_tools_file
-from modules.services.agent.skills.contracts import SKILL_CONTRACTS
-from modules.services.agent.skills.skills import Skills
 from modules.services.agent.tools.types import Tool, ToolResult, Turn
+from modules.services.skills.contracts import SKILL_CONTRACTS
+from modules.services.skills.skills import Skills
 from soul.resources import SKILLS
 from tests.modules.services.agent.prompt.prompt_home import workspace_of
 

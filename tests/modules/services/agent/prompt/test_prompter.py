@@ -14,11 +14,11 @@ import pytest
 
 from common.errors import IdentityError
 from common.provenance import Provenance
-from modules.services.agent.framing import Framer
 from modules.services.agent.prompt.prompter import Notice
 from modules.services.agent.prompt.types import Audience, PromptFile, SystemPrompt
-from modules.services.agent.skills.contracts import SKILL_CONTRACTS
-from modules.services.agent.skills.skills import Skills
+from modules.services.skills.contracts import SKILL_CONTRACTS
+from modules.services.skills.framing import Framer
+from modules.services.skills.skills import Skills
 from soul.resources import SKILLS
 from tests.modules.services.agent.prompt.prompt_home import NOW, SELF_TEXT, SOUL_TEXT, PromptHome, recalled
 

@@ -17,8 +17,8 @@ from modules.services.agent.tools.policy import (
     deduplicate_reply_tool_calls,
     lower_provenance,
 )
-from modules.services.agent.tools.schema import read_description, simple_schema
 from modules.services.agent.tools.types import Effect, Tool, ToolResult, Turn
+from modules.services.skills.tool_schema import read_description, simple_schema
 
 
 def reply(uri: object, call_id: str = "a") -> ToolCall:

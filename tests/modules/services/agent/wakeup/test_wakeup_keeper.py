@@ -23,16 +23,16 @@ from modules.runtime.home import Home
 from modules.runtime.journal.journal import Journal
 from modules.runtime.journal.types import Entry
 from modules.services.agent.attention_list import Attention, Item
-from modules.services.agent.identity.self_document import extract_from_self
-from modules.services.agent.memory.sqlite_store import SqliteMemories
-from modules.services.agent.memory.types import NewMemory
-from modules.services.agent.sessions.archived import Distilled
 from modules.services.agent.wakeup.gathering import WakeupGathering
 from modules.services.agent.wakeup.keeper import WakeupContext
 from modules.services.agent.wakeup.state import OlderSession, Teammate, WakeupState
+from modules.services.identity.self_document import extract_from_self
+from modules.services.memory.sqlite_store import SqliteMemories
+from modules.services.memory.types import NewMemory
 from modules.services.outbox.bodies import PostBody
 from modules.services.outbox.outbox import Outbox
 from modules.services.outbox.types import Intent, Pacing, ProposedAction, Sent
+from modules.services.sessions.archived import Distilled
 from tests.known_profiles import set_profiles
 
 SELF = "# Rowan\n\nI'm rowan.\n\n## Purpose\n\nTo keep the roofs of the town dry.\n"

@@ -1,0 +1,311 @@
+"""What SELF.md was, version by version, in `.memory/self-history/`: `<time>.md` is the text, `<time>.json` tells of it.
+
+A new version is laid beside as `<time>.next` before SELF.md changes, and takes its name after; so whatever a crash
+leaves behind, the next to come knows whether it came to be. The one change that waits for the owner lies in
+`.memory/self-held.json`. Nothing is held in memory, and nobody is here beside another: see `alone`.
+"""
+
+from __future__ import annotations
+
+import errno
+import fcntl
+import hashlib
+import json
+import os
+import re
+import time
+from collections.abc import Callable, Collection, Iterator
+from contextlib import contextmanager
+from dataclasses import asdict, fields, replace
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Self, TypeGuard
+
+from common.clock import iso, parse_iso_or_none
+from common.constants import SELF_MAX_BYTES, TEXT_MAX_BYTES
+from common.errors import StorageError, Transient
+from common.files import read_bounded, storage_error, write_atomic
+from common.state import Json, keep, load_state, save_state
+from modules.runtime.home import Home
+from modules.services.identity.types import HeldEdit, Version
+
+HISTORY_KEPT = 50
+LOOKED_BACK = 20
+LOCK_WAIT_S = 10.0
+
+_PRIVATE = 0o600
+_LOCK_PAUSE_S = 0.02
+_NAME = re.compile(r"\d{8}T\d{9}Z")
+_NAME_FORMAT = "%Y%m%dT%H%M%S%fZ"
+_TOLD = ("at", "by", "reason", "sha256")
+
+
+class History:
+    """The versions of one SELF.md; to be used inside `alone` only.
+
+    Attributes:
+        amiss: a line for the owner, once the change that waits could not be read and was set aside.
+
+    """
+
+    def __init__(self, home: Home) -> None:
+        self._document = home.self_md
+        self._folder = home.memory / "self-history"
+        self._held = home.memory / "self-held.json"
+        self.amiss = ""
+
+    @contextmanager
+    def alone(self) -> Iterator[Self]:
+        """Keep everybody else out, of this process or another, and find everything in order.
+
+        Raises:
+            StorageError: the disk refuses.
+            Transient: somebody else is in there for too long.
+
+        """
+        try:
+            self._folder.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+            self._folder.mkdir(mode=0o700, exist_ok=True)
+            handle = os.open(self._folder / ".lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, _PRIVATE)
+        except OSError as error:
+            raise storage_error(self._folder, error) from error
+        try:
+            _lock(handle, self._document)
+            self._settle()
+            yield self
+        finally:
+            os.close(handle)
+
+    def current(self) -> bytes:
+        """SELF.md as it lies there; empty if there is none. Raises `StorageError`."""
+        try:
+            return read_bounded(self._document, SELF_MAX_BYTES)
+        except FileNotFoundError:
+            return b""
+        except OSError as error:
+            if error.errno != errno.EFBIG:
+                raise storage_error(self._document, error) from error
+            raise StorageError(
+                f"{self._document} is larger than {SELF_MAX_BYTES // 1024} KiB: it is neither read nor changed",
+                remedy="Shorten it, or move it away: a new one is made.",
+            ) from error
+
+    def notice(self, now: datetime) -> Version | None:
+        """Keep SELF.md as a version if it is none yet, since somebody wrote it by hand; the version, if it was new."""
+        current, newest = self.current(), self.newest()
+        if not current or (newest is not None and newest.sha256 == sha256(current)):
+            return None
+        reason = "edited by hand" if newest else "as it was found"
+        version = self._tell(current, now, by="hand", reason=reason, cites=())
+        write_atomic(self._text(version.name), current, mode=_PRIVATE)
+        self._forget_the_oldest()
+        return version
+
+    def replace(self, content: bytes, now: datetime, *, by: str, reason: str, cites: tuple[str, ...]) -> Version:
+        """Make `content` SELF.md and the newest version. What SELF.md was must be a version already: see `notice`."""
+        version = self._tell(content, now, by=by, reason=reason, cites=cites)
+        write_atomic(self._staged(version.name), content, mode=_PRIVATE)
+        write_atomic(self._document, content)
+        self._arrive(version.name)
+        self._forget_the_oldest()
+        return version
+
+    def erase(self, lines: Collection[str]) -> None:
+        """Delete each version that holds one of these lines."""
+        for name in self._names():
+            text = self._text(name).read_text(encoding="utf-8", errors="replace")
+            if not frozenset(lines).isdisjoint(text.splitlines()):
+                self._text(name).unlink()
+                self._told(name).unlink(missing_ok=True)
+
+    def forget(self, holds: Callable[[str], bool]) -> int:
+        """Delete each version whose text holds somebody, and what others cite of them; return how many changed."""
+        changed = 0
+        with self.alone():
+            for name in self._names():
+                text, told = self._text(name), self._told(name)
+                if holds(text.read_text(encoding="utf-8", errors="replace")):
+                    text.unlink()
+                    told.unlink(missing_ok=True)
+                    changed += 1
+                    continue
+                version = self._version(name)
+                cites = tuple(cite for cite in version.cites if not holds(cite))
+                if cites != version.cites:
+                    self._write_told(replace(version, cites=cites))
+                    changed += 1
+        return changed
+
+    def versions(self) -> list[Version]:
+        """All that are kept, newest first."""
+        return [self._version(name) for name in self._names()]
+
+    def newest(self) -> Version | None:
+        """What SELF.md was when it was last looked at."""
+        names = self._names()
+        return self._version(names[0]) if names else None
+
+    def find(self, name: str) -> Version | None:
+        """The version of that name, or of the one name that begins so."""
+        matches = [own for own in self._names() if own.startswith(name)]
+        return self._version(matches[0]) if name and len(matches) == 1 else None
+
+    def read(self, version: Version) -> bytes:
+        """Return the text of a version. Raises `StorageError`."""
+        try:
+            return read_bounded(self._text(version.name), SELF_MAX_BYTES)
+        except OSError as error:
+            raise storage_error(self._text(version.name), error) from error
+
+    def taken_back(self) -> frozenset[str]:
+        """Return the lines that the owner took out of SELF.md with changes of their own, and that are still out."""
+        versions = self.versions()[: LOOKED_BACK + 1]
+        lines = [frozenset(self.read(one).decode(errors="replace").splitlines()) for one in versions]
+        steps = zip(versions, lines, lines[1:], strict=False)
+        gone = frozenset[str]().union(*(before - after for one, after, before in steps if one.by == "owner"))
+        return frozenset(line for line in gone - (lines[0] if lines else frozenset()) if line.strip())
+
+    def held(self) -> HeldEdit | None:
+        """The change that waits for the owner."""
+        loaded = load_state(self._held, {}, keep, fits=_is_held)
+        self.amiss = loaded.notice or self.amiss
+        return HeldEdit(**{**loaded.data, "cites": tuple(loaded.data["cites"])}) if loaded.data else None
+
+    def hold(self, held: HeldEdit) -> None:
+        """Let this change wait, and no other. Raises `StorageError`."""
+        save_state(self._held, asdict(held))
+
+    def drop_held(self) -> None:
+        """Drop the change that waits for the owner's yes."""
+        self._held.unlink(missing_ok=True)
+
+    def _settle(self) -> None:
+        """Finish what a crash cut short: a version that SELF.md had become is kept, one that never came to be goes."""
+        for staged in self._folder.glob("*.next"):
+            newest, now = self.newest(), self.current()
+            if not now or (newest is not None and newest.sha256 == sha256(now)):
+                staged.unlink()
+            else:
+                self._arrive(staged.stem)
+        for told in self._folder.glob("*.json"):
+            if told.is_file() and not self._text(told.stem).exists():
+                told.unlink()
+        for torn in (
+            *self._folder.glob(".*.????????"),
+            *self._document.parent.glob(f".{self._document.name}.????????"),
+        ):
+            torn.unlink()
+
+    def _tell(self, content: bytes, now: datetime, *, by: str, reason: str, cites: tuple[str, ...]) -> Version:
+        version = Version(self._free_name(now), iso(now), by, reason, cites, sha256(content))
+        self._write_told(version)
+        return version
+
+    def _write_told(self, version: Version) -> None:
+        told = json.dumps(asdict(version), ensure_ascii=False, indent=2) + "\n"
+        write_atomic(self._told(version.name), told.encode(errors="backslashreplace"), mode=_PRIVATE)
+
+    def _arrive(self, name: str) -> None:
+        self._staged(name).replace(self._text(name))
+
+    def _forget_the_oldest(self) -> None:
+        for name in self._names()[HISTORY_KEPT:]:
+            self._text(name).unlink()
+            self._told(name).unlink(missing_ok=True)
+
+    def _free_name(self, now: datetime) -> str:
+        """Named by the time, and later than every other, whatever was done to the clock."""
+        name = _name(now)
+        taken = self._names()
+        if taken and name <= taken[0]:
+            last = datetime.strptime(taken[0], _NAME_FORMAT).replace(tzinfo=UTC)
+            name = _name(last + timedelta(milliseconds=1))
+        return name
+
+    def _names(self) -> list[str]:
+        return sorted(
+            (path.stem for path in self._folder.glob("*.md") if _NAME.fullmatch(path.stem) and path.is_file()),
+            reverse=True,
+        )
+
+    def _version(self, name: str) -> Version:
+        try:
+            told = json.loads(read_bounded(self._told(name), TEXT_MAX_BYTES))
+        except (OSError, ValueError, RecursionError):
+            told = None
+        if _is_told(told):
+            texts = {key: told[key] for key in _TOLD}
+            return Version(name=name, cites=tuple(told["cites"]), **texts)
+        # NOTE(self): its story was lost or meddled with; its text is still worth keeping.
+        return Version(name, "", "hand", "nothing is known about it", (), self._digest(name))
+
+    def _digest(self, name: str) -> str:
+        """Of its text; "" if that cannot be read."""
+        try:
+            return sha256(read_bounded(self._text(name), SELF_MAX_BYTES))
+        except OSError:
+            return ""
+
+    def _text(self, name: str) -> Path:
+        return self._folder / f"{name}.md"
+
+    def _told(self, name: str) -> Path:
+        return self._folder / f"{name}.json"
+
+    def _staged(self, name: str) -> Path:
+        return self._folder / f"{name}.next"
+
+
+def sha256(content: bytes) -> str:
+    """Return the SHA-256 of `content` in hex."""
+    return hashlib.sha256(content).hexdigest()
+
+
+def _name(moment: datetime) -> str:
+    return f"{moment:%Y%m%dT%H%M%S}{moment.microsecond // 1000:03d}Z"
+
+
+def _lock(handle: int, document: Path) -> None:
+    deadline = time.monotonic() + LOCK_WAIT_S
+    while True:
+        try:
+            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            if time.monotonic() > deadline:
+                raise Transient(f"{document} is being changed by another process") from None
+            time.sleep(_LOCK_PAUSE_S)
+        else:
+            return
+
+
+def _is_told(told: object) -> TypeGuard[Json]:
+    """Whether it is what `_tell` writes: the story of a version."""
+    return (
+        isinstance(told, dict)
+        and all(isinstance(told.get(key), str) for key in _TOLD)
+        and parse_iso_or_none(told["at"]) is not None
+        and isinstance(told.get("cites"), list)
+        and all(isinstance(cite, str) for cite in told["cites"])
+    )
+
+
+def _is_utf8(text: str) -> bool:
+    """Whether it can be written: half a surrogate pair cannot."""
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
+def _is_held(data: Json) -> bool:
+    texts = {name: value for name, value in data.items() if name not in {"cites", "erases"}}
+    cites = data.get("cites")
+    return (
+        data.keys() | {"erases"} == {field.name for field in fields(HeldEdit)}
+        and isinstance(data.get("erases", False), bool)
+        and isinstance(cites, list)
+        and all(isinstance(text, str) for text in (*cites, *texts.values()))
+        and _is_utf8(data["content"])
+        and parse_iso_or_none(data["at"]) is not None
+    )

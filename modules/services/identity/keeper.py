@@ -1,0 +1,249 @@
+"""The keeper of SELF.md: every change comes through here, leaves the earlier text in the history, and says why.
+
+What survives a crash: SELF.md whole, as it was or as it became; each version with its reason (`history`); the change
+that waits for the owner (`.memory/self-held.json`). One change waits at a time: what the owner looked at is what
+their yes is for.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import TypeVar
+
+from common.clock import Clock, iso
+from common.redact import Redactor
+from modules.runtime.events import Event, Publish, discard
+from modules.runtime.home import Home
+from modules.runtime.journal.journal import Journal
+from modules.services.identity import entries, policy
+from modules.services.identity.forget_policy import Names, lines_lost, names_anywhere, without
+from modules.services.identity.history import History
+from modules.services.identity.types import Author, HeldEdit, ProposedSelf, SelfEdit, Version
+
+T = TypeVar("T")
+
+_FORGOTTEN = "forgotten"
+"""What a change cites that only takes somebody out who is forgotten."""
+
+
+@dataclass(frozen=True, slots=True)
+class SelfChanged(Event):
+    """A change of SELF.md took effect."""
+
+
+class SelfKeeper:
+    """Changes SELF.md, keeps what it was, holds what the owner must see first, and publishes `SelfChanged`."""
+
+    def __init__(
+        self, *, home: Home, clock: Clock, journal: Journal, redactor: Redactor, publish: Publish = discard
+    ) -> None:
+        self._history = History(home)
+        self._clock = clock
+        self._journal = journal
+        self._redactor = redactor
+        self._publish = publish
+
+    async def wake(self) -> None:
+        """At start: finish what a crash cut short, and keep what was written by hand. Raises `StorageError`.
+
+        A change that waited and cannot be read any more is told.
+        """
+        held = await self._alone(self._history.held)
+        if held is not None and held.erases:
+            # NOTE(self): what waits to be erased is not copied meanwhile.
+            return
+        found = await self._alone(lambda: self._history.notice(self._clock.now()))
+        if found is not None:
+            await self._journal.record(entries.found(found))
+
+    async def change(
+        self,
+        content: str,
+        *,
+        reason: str,
+        by: Author,
+        cites: Sequence[str] = (),
+        hold: str = "",
+        section: str = "",
+        drops: Sequence[str] | None = None,
+    ) -> SelfEdit:
+        """Make `content` the whole of SELF.md, or hold it for the owner, or refuse it; never raises for policy.
+
+        Args:
+            content: all of the new text, or of the one section.
+            reason: why, in words; needed.
+            by: who wants it. What the owner does is never held.
+            cites: what it grew from.
+            hold: why it must wait for the owner's yes, whatever it says.
+            section: the heading of the one section that changes; "" for the whole.
+            drops: headings of sections that may go, where any other that `content` lacks is put back; None: any may go.
+
+        Raises:
+            StorageError: the disk is full or refuses; SELF.md is then as it was.
+            Transient: another process has held the history for too long.
+
+        """
+        proposed = ProposedSelf(content, self._redactor.text(reason.strip()), by, tuple(cites), hold)
+
+        def admit() -> SelfEdit:
+            return self._admit(replace(proposed, content=self._whole(content, section, drops)))
+
+        return await self._tell(proposed, await self._alone(admit))
+
+    async def forget(self, names: Names, is_certain: Names, *, reason: str) -> SelfEdit:
+        """Take what names somebody out of SELF.md and of the change that waits; who it is is not told.
+
+        What cannot go without the owner waits for their yes, alone or with the change that waited. Versions from before
+        are not touched here.
+
+        Args:
+            names: whether a text may name them.
+            is_certain: whether it names them, and can mean nobody and nothing else.
+            reason: why, in words.
+
+        Raises:
+            StorageError: the disk is full or refuses; SELF.md is then as it was.
+            Transient: another process has held the history for too long.
+
+        """
+
+        def work() -> tuple[bool, ProposedSelf, SelfEdit]:
+            given_up = self._forget_in_held(names, is_certain, reason)
+            return given_up, *self._forget_in_self(names, is_certain, reason)
+
+        given_up, proposed, change = await self._alone(work)
+        if given_up:
+            await self._journal.record(entries.given_up(reason))
+        return await self._tell(proposed, change)
+
+    async def approve(self) -> SelfEdit | None:
+        """The owner's yes to the change that waits; None if none does. Raises as `change`."""
+
+        def apply() -> tuple[ProposedSelf, SelfEdit] | None:
+            held = self._history.held()
+            if held is None:
+                return None
+            reason = f"{held.reason} (with the owner's yes)"
+            proposed = ProposedSelf(held.content, reason, "owner", held.cites, erases=held.erases)
+            change = self._admit(proposed)
+            if change.status != "refused":
+                self._history.drop_held()
+            return proposed, change
+
+        applied = await self._alone(apply)
+        return await self._tell(*applied) if applied else None
+
+    async def reject(self) -> HeldEdit | None:
+        """The owner's no: the change that waited is given up; None if none did."""
+
+        def drop() -> HeldEdit | None:
+            held = self._history.held()
+            self._history.drop_held()
+            return held
+
+        held = await self._alone(drop)
+        if held is not None:
+            await self._journal.record(entries.rejected(held))
+        return held
+
+    async def roll_back(self, version: Version) -> SelfEdit:
+        """Make SELF.md what it was: a change like any other, by the owner. Raises as `change`."""
+        content = (await self._alone(lambda: self._history.read(version))).decode(errors="surrogateescape")
+        return await self.change(content, reason=f"back to {version.name}", by="owner")
+
+    def _whole(self, content: str, section: str, drops: Sequence[str] | None) -> str:
+        before = self._history.current().decode(errors="replace") if content.strip() else ""
+        if section.strip() and content.strip():
+            return policy.with_section(before, section, content)
+        if drops is not None and content.strip():
+            content = policy.with_sections_kept(before, content, drops)
+        return content if content.endswith("\n") else content + "\n"
+
+    def _admit(self, proposed: ProposedSelf) -> SelfEdit:
+        old = self._history.current()
+        before = old.decode(errors="replace")
+        if refused := policy.refusal(proposed.content, proposed.reason, self._redactor):
+            return SelfEdit("refused", refused)
+        if proposed.content.encode() == old:
+            return SelfEdit("unchanged", "it says so already")
+        if proposed.by != "owner" and (why := proposed.hold or self._hold_reason(before, proposed)):
+            return self._hold(proposed, why)
+        now = self._clock.now()
+        by_hand = self._history.notice(now)
+        version = self._history.replace(
+            proposed.content.encode(), now, by=proposed.by, reason=proposed.reason, cites=proposed.cites
+        )
+        if proposed.erases:
+            by_hand = None
+            self._history.erase(lines_lost(before, proposed.content))
+        appeared, vanished = policy.sections_moved(before, proposed.content)
+        return SelfEdit("changed", proposed.reason, version.name, appeared, vanished, by_hand.name if by_hand else "")
+
+    def _hold_reason(self, before: str, proposed: ProposedSelf) -> str:
+        """Why the owner must say yes first: too much would go, or what they took out would come back."""
+        added = frozenset(proposed.content.splitlines()) - frozenset(before.splitlines())
+        if not proposed.erases and added & self._history.taken_back():
+            return "it writes again what the owner took out"
+        return policy.hold_reason(before, proposed.content)
+
+    def _hold(self, proposed: ProposedSelf, why: str) -> SelfEdit:
+        waiting = self._history.held()
+        if waiting is not None and waiting.content != proposed.content:
+            return SelfEdit("refused", f"another change waits for the owner's yes since {waiting.at}")
+        if waiting is None:
+            at = iso(self._clock.now())
+            held = HeldEdit(proposed.content, proposed.reason, proposed.cites, at, why, erases=proposed.erases)
+            self._history.hold(held)
+        return SelfEdit("held", why)
+
+    def _forget_in_held(self, names: Names, is_certain: Names, reason: str) -> bool:
+        """Take what names somebody out of the change that waits; return whether it had to be given up."""
+        held = self._history.held()
+        if held is None or not any(map(names, (held.content, held.reason, *held.cites))):
+            return False
+        found = without(held.content, names, is_certain)
+        if found is None:
+            self._history.drop_held()
+            return True
+        why = reason if names(held.reason) else held.reason
+        cites = tuple(cite for cite in held.cites if not names(cite))
+        self._history.hold(replace(held, content=found.text, reason=why, cites=cites))
+        return False
+
+    def _forget_in_self(self, names: Names, is_certain: Names, reason: str) -> tuple[ProposedSelf, SelfEdit]:
+        old = self._history.current()
+        before = old.decode(errors="replace")
+        proposed = ProposedSelf(before, reason, "soul", (_FORGOTTEN,), erases=True)
+        if not names_anywhere(before, names):
+            return proposed, SelfEdit("unchanged", "it says so already")
+        found = without(before, names, is_certain)
+        if found is None or before.encode() != old:
+            return proposed, SelfEdit("refused", "no part can go alone" if found is None else "it is no UTF-8")
+        proposed = replace(proposed, content=found.text, hold=found.hold)
+        waiting = self._history.held()
+        if waiting is None or not (why := found.hold or policy.hold_reason(before, found.text)):
+            return proposed, self._admit(proposed)
+        self._history.hold(replace(waiting, erases=True))
+        return proposed, SelfEdit("held", why)
+
+    async def _tell(self, proposed: ProposedSelf, change: SelfEdit) -> SelfEdit:
+        if change.status != "unchanged":
+            await self._journal.record(entries.told(proposed, change))
+        if change.status == "changed":
+            self._publish(SelfChanged())
+        return change
+
+    async def _alone(self, work: Callable[[], T]) -> T:
+        """Run `work` in a worker thread, alone with the history; tell what it found unreadable."""
+
+        def run() -> T:
+            with self._history.alone():
+                return work()
+
+        done = await asyncio.to_thread(run)
+        if amiss := self._history.amiss:
+            self._history.amiss = ""
+            await self._journal.record(entries.unreadable(amiss))
+        return done

@@ -1,0 +1,128 @@
+"""What may become SELF.md, what waits for the owner, and what a change does to its parts. Pure."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Collection
+from dataclasses import dataclass
+
+from common.constants import SELF_MAX_BYTES
+from common.redact import Redactor
+from common.text.markdown import outline, split_sections, without_headings
+from common.text.strings import straighten
+from modules.services.identity.self_document import extract_from_self
+
+LOSS_LIMIT = 0.5
+_SECTION = 2
+
+# NOTE(self): what the program itself reads, by the keys of `extract_from_self`.
+_OPERATIONAL = {"socialMechanics": "Social Mechanics", "voice": "Voice", "dailyRituals": "Daily Rituals"}
+# NOTE(self): scripts that part no words by spaces are counted sign by sign.
+_SPACELESS = "\u0e00-\u0fff\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff\U00020000-\U0003ffff"
+_WORD = re.compile(rf"[{_SPACELESS}]|[^\W_{_SPACELESS}]+")
+
+
+@dataclass(frozen=True, slots=True)
+class Loss:
+    """How many of the `total` meaningful characters of a text a change would lose."""
+
+    lost: int
+    total: int
+
+    @property
+    def too_much(self) -> bool:
+        """Whether more than half would go."""
+        return self.lost > LOSS_LIMIT * self.total
+
+
+def refusal(content: str, reason: str, redactor: Redactor) -> str:
+    """Why a text can never be SELF.md, or ""."""
+    if not content.strip():
+        return "it is empty"
+    try:
+        size = len(content.encode())
+    except UnicodeEncodeError:
+        return "it holds half of a character pair, which cannot be stored as UTF-8"
+    if size > SELF_MAX_BYTES:
+        return f"it has {size} bytes, the most is {SELF_MAX_BYTES}"
+    if redactor.finds(content):
+        return "it holds a secret"
+    return "" if reason.strip() else "no reason was given"
+
+
+def with_section(text: str, heading: str, body: str) -> str:
+    """`text` with `body` under that heading of the second level, which comes at the end if it is not there yet.
+
+    What follows a rule (`---`) that closes the section stays.
+    """
+    lines, title = text.splitlines(), _plain(heading)
+    new = body.strip().splitlines()
+    if new and new[0].startswith("#") and _plain(new[0]).casefold() == title.casefold():
+        new = "\n".join(new[1:]).strip().splitlines()
+    starts = [heading.line for heading in outline(lines).headings if heading.level == _SECTION and not heading.indent]
+    found = next((start for start in starts if _plain(lines[start]).casefold() == title.casefold()), None)
+    if found is None:
+        lines += ["", f"## {title}", "", *new]
+    else:
+        end = next((start for start in starts if start > found), len(lines))
+        rules = [number for number in range(found, end) if lines[number].strip() == "---"]
+        lines[found + 1 : rules[-1] if rules else end] = ["", *new, ""]
+    return "\n".join(lines).strip() + "\n"
+
+
+def with_sections_kept(old: str, new: str, drops: Collection[str]) -> str:
+    """Return `new` with each section of `old` that it lacks, but for those whose headings are in `drops`."""
+    may_go = {_plain(heading).casefold() for heading in drops}
+    there = {_title_of(section) for section in split_sections(new)[1]}
+    lost = [one for one in split_sections(old)[1] if _title_of(one) not in there | may_go]
+    return "\n\n".join([new.rstrip(), *(section.strip() for section in lost)]) + "\n" if lost else new
+
+
+def _title_of(section: str) -> str:
+    return _plain(section.partition("\n")[0]).casefold()
+
+
+def loss(old: str, new: str) -> Loss:
+    """What of `old` is not in `new` any more, wherever it may stand: words, counted by their letters and digits.
+
+    Headings, white space, punctuation and markup count for nothing, on either side.
+    """
+    before, after = _words(old), _words(new)
+    return Loss(_letters(before - after), _letters(before))
+
+
+def hold_reason(old: str, new: str) -> str:
+    """Why the owner must say yes to this change first, or ""."""
+    gone = loss(old, new)
+    if not gone.too_much:
+        return ""
+    return f"it loses {round(100 * gone.lost / gone.total)} % of the text"
+
+
+def sections_moved(old: str, new: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """The sections by which the SOUL is run that `(appeared, vanished)` between two texts."""
+    before, after = operational_parts(old), operational_parts(new)
+    return (
+        tuple(name for name in after if name not in before),
+        tuple(name for name in before if name not in after),
+    )
+
+
+def operational_parts(text: str) -> dict[str, str]:
+    """Return the sections by which the SOUL is run, by name."""
+    found = extract_from_self(text).raw_sections
+    return {name: found[key] for key, name in _OPERATIONAL.items() if key in found}
+
+
+def _plain(heading: str) -> str:
+    return " ".join(straighten(heading).strip("# \t\n").split())
+
+
+def _words(text: str) -> Counter[str]:
+    lines = without_headings(text.splitlines())
+    return Counter(word.casefold() for line in lines for word in _WORD.findall(line))
+
+
+def _letters(words: Counter[str]) -> int:
+    return sum(len(word) * times for word, times in words.items())

@@ -1,0 +1,93 @@
+"""What a turn may put into memory, by whose words are in it. Pure.
+
+A memory stays for long and comes up in other turns: what strangers say may become a note about them, never a rule to
+live by, nor something that is told on from the owner's own talks.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from common.provenance import Provenance, Trust
+from common.session_keys import OWNER_SESSION
+from modules.services.memory.types import KINDS, OWNER_SOURCE, Kind, NewMemory
+
+SUBJECT_LENGTH, BODY_LENGTH, TAG_LENGTH, MOST_TAGS = 200, 4000, 40, 8
+
+_FROM_STRANGERS: frozenset[Kind] = frozenset({"person", "episode", "fact"})
+_FROM_PEERS: frozenset[Kind] = _FROM_STRANGERS | {"lesson", "decision"}
+_OF_OTHERS_AT_MOST = 3
+
+
+@dataclass(frozen=True, slots=True)
+class Words:
+    """Where the words of a turn come from.
+
+    Attributes:
+        asked_by: who began the turn.
+        provenance: the least trusted words in it.
+        session: the key of the session, or what else the turn is about; "" for the SOUL's own.
+
+    """
+
+    asked_by: Provenance
+    provenance: Provenance
+    session: str = ""
+
+    @property
+    def trust(self) -> Trust:
+        return trust_of(self.provenance)
+
+    @property
+    def source(self) -> str:
+        """What is said in the owner's turn comes from the owner's session, whatever else it is about."""
+        if self.asked_by is Provenance.OWNER:
+            return self.session if self.session.startswith(OWNER_SOURCE) else OWNER_SESSION
+        own = self.asked_by is Provenance.SELF or not self.session or self.session.startswith(OWNER_SOURCE)
+        return "self" if own else self.session
+
+
+def trust_of(provenance: Provenance) -> Trust:
+    """The trust of a memory that rests on such words."""
+    match provenance:
+        case Provenance.OWNER:
+            return "owner"
+        case Provenance.SELF:
+            return "self"
+        case Provenance.PEER:
+            return "peer"
+        case Provenance.STRANGER:
+            return "stranger"
+
+
+def kinds_from(provenance: Provenance) -> frozenset[Kind]:
+    """The kinds of memory that may rest on such words."""
+    if provenance >= Provenance.SELF:
+        return frozenset(KINDS)
+    return _FROM_PEERS if provenance is Provenance.PEER else _FROM_STRANGERS
+
+
+def refusal(kind: Kind, words: Words) -> str:
+    """Return "" where a turn may save a memory of that kind, else the kinds that it may save."""
+    allowed = kinds_from(words.provenance)
+    if kind in allowed:
+        return ""
+    return ", ".join(name for name in KINDS if name in allowed)
+
+
+def admitted(proposed: NewMemory, words: Words) -> NewMemory:
+    """`proposed` with the source and trust that are its due.
+
+    Only what the owner alone said may be marked as fit to be told on; others' words weigh 3 at most.
+    """
+    others = words.provenance < Provenance.SELF
+    return NewMemory(
+        kind=proposed.kind,
+        subject=proposed.subject,
+        body=proposed.body,
+        tags=proposed.tags,
+        importance=min(proposed.importance, _OF_OTHERS_AT_MOST) if others else proposed.importance,
+        source=words.source,
+        trust=words.trust,
+        shareable=proposed.shareable and words.provenance is Provenance.OWNER,
+    )

@@ -1,0 +1,97 @@
+"""One day of memory as a page: what was remembered, in the order in which it was. Pure.
+
+What came out of a conversation that was condensed carries the tag `compaction`, whatever its kind and subject; it
+stands at the end of the page, under a heading with the time.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from datetime import UTC, date, datetime, time, timedelta
+from itertools import groupby
+from zoneinfo import ZoneInfo
+
+from common.clock import local, parse_iso
+from common.text.untrusted import clean
+from modules.services.memory.recall import MemoryRenderer, words_of
+from modules.services.memory.types import Memory
+
+COMPACTION_TAG = "compaction"
+PROMPT_ENTRIES, PUBLIC_PROMPT_ENTRIES = 30, 5
+"""So many entries of a day, the newest, stand in a prompt of the owner's, and in any other: there, what belongs to its
+subject is recalled by its words."""
+
+
+def day_name(day: date) -> str:
+    """The file of a day."""
+    return f"memory/{day.isoformat()}.md"
+
+
+def day_span(day: date, timezone: str = "") -> tuple[datetime, datetime]:
+    """When a day begins and when the next one does, in UTC; a time zone of "" is the machine's own."""
+    midnights = (datetime.combine(each, time()) for each in (day, day + timedelta(days=1)))
+    zone = ZoneInfo(timezone) if timezone else None
+    begins, ends = ((each.replace(tzinfo=zone) if zone else each.astimezone()).astimezone(UTC) for each in midnights)
+    return begins, ends
+
+
+def of_day(day: date, memories: Iterable[Memory], timezone: str = "") -> list[Memory]:
+    """Return the memories of `day`, in the order in which they were made."""
+    ours = [memory for memory in memories if _moment(memory, timezone).date() == day]
+    return sorted(ours, key=lambda memory: (memory.updated_at, memory.id))
+
+
+def render_day(day: date, entries: Sequence[Memory], *, timezone: str, tell: Callable[[Memory, str], str]) -> str:
+    """The page of `day`; "" when there are no entries.
+
+    Args:
+        day: which.
+        entries: those of that day, in order.
+        timezone: in which the times are given.
+        tell: an entry and its time (HH:MM) as a list item.
+
+    """
+    if not entries:
+        return ""
+    timed = [(f"{_moment(memory, timezone):%H:%M}", memory) for memory in entries]
+    blocks = [f"# {day.isoformat()}"]
+    said = [tell(memory, at) for at, memory in timed if COMPACTION_TAG not in memory.tags]
+    blocks += ["\n".join(said)] if said else []
+    extracts = (pair for pair in timed if COMPACTION_TAG in pair[1].tags)
+    for at, group in groupby(extracts, key=lambda pair: pair[0]):
+        told = "\n".join(tell(memory, at) for _, memory in group)
+        blocks.append(f"### Extracted from context compaction ({at})\n\n{told}")
+    return "\n\n".join(blocks) + "\n"
+
+
+def in_file(memory: Memory, at: str) -> str:
+    """An entry as it stands in the file: untrusted text cleaned, and quoted with its author."""
+    if words_of([memory]) is None:
+        return f"- {at} {memory.kind}, {' '.join(memory.subject.split())}: {_below(memory.body.strip(), '  ')}"
+    quoted = _below(clean(f"{memory.subject}\n{memory.body}"), "  > ")
+    return f"- {at} {memory.kind}, in the words of a {memory.trust}:\n  > {quoted}"
+
+
+def told_in_prompt(
+    day: date, entries: Sequence[Memory], memory_renderer: MemoryRenderer, *, public_only: bool
+) -> tuple[str, Sequence[Memory]]:
+    """The page for a prompt, untrusted text framed; and the entries in it.
+
+    With `public_only` nothing is said of earlier entries: only the owner's turns have the tool that finds them.
+    """
+    newest = entries[-(PUBLIC_PROMPT_ENTRIES if public_only else PROMPT_ENTRIES) :]
+    page = render_day(
+        day, newest, timezone=memory_renderer.timezone, tell=lambda memory, _: memory_renderer.entry(memory)
+    )
+    left_out = 0 if public_only else len(entries) - len(newest)
+    note = memory_renderer.skills.render("memory", "Left Out", count=left_out) if left_out else ""
+    return "\n".join(part for part in (page, note) if part), newest
+
+
+def _moment(memory: Memory, timezone: str) -> datetime:
+    return local(parse_iso(memory.updated_at), timezone)
+
+
+def _below(text: str, indent: str) -> str:
+    """`text` with all lines but the first moved in."""
+    return f"\n{indent}".join(text.splitlines())

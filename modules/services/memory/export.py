@@ -1,0 +1,205 @@
+"""Memory as lines of JSON: to look at, to carry to another home, and to start again from when the database was lost.
+
+Everything is in it, what was replaced included, with its ids, times and counters. Restoring writes it as it was, in
+one transaction, and doing it twice is doing it once: what is there already stays as it is, and of two under one
+subject the newer one holds.
+Reading all of it may take seconds, on a connection of its own: nobody who saves meanwhile waits for it.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import sqlite3
+import time
+from collections import defaultdict, deque
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from modules.runtime.database import marks
+from modules.runtime.database.database import Database
+from modules.services.memory import policy
+from modules.services.memory.export_lines import (
+    MARKS,
+    VERSION,
+    Line,
+    MarkLine,
+    MemoryLine,
+    ProfileLine,
+    of,
+    parse_lines,
+)
+from modules.services.memory.sqlite_rows import COLUMNS, insert_exported, tags_of
+from modules.services.memory.types import KINDS
+
+_PAGE = 200
+_BREATH_S = 0.0005
+_STATE = (
+    "SELECT coalesce(max(id), 0) FROM memories",
+    "SELECT count(*) FROM memories WHERE superseded_by IS NULL",
+    *(
+        f"SELECT coalesce(max(updated_at), '') FROM memories"  # noqa: S608 - constants
+        f" WHERE superseded_by IS NULL AND kind = '{kind}' AND private = {private}"
+        for kind in KINDS
+        for private in (0, 1)
+    ),
+)
+_FIELDS = "SELECT subject, field, value, updated_at, updated_by FROM profiles ORDER BY rowid"
+
+
+@dataclass(frozen=True, slots=True)
+class Restored:
+    """How many memories and fields of profiles came in, and how many were there already."""
+
+    memories: int = 0
+    fields: int = 0
+    known: int = 0
+
+
+class Snapshots:
+    """What goes out of the database and comes back."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    async def snapshot_lines(self) -> list[str]:
+        """All of it, as of one moment."""
+        return await self._database.read(lambda connection: list(snapshot_lines(connection)))
+
+    async def state(self) -> str:
+        """A digest that is another one once something was saved, said again, retired or restored.
+
+        It is found at a glance, and so knows nothing of the counters of what was recalled.
+        """
+        return await self._database.read(_state)
+
+    async def restore(self, lines: Iterable[str]) -> Restored:
+        """Take all of it in, or none. Raises `SoulError` naming the line that is wrong."""
+        read = parse_lines(lines)
+        return await self._database.run(lambda connection: restore(connection, read))
+
+
+def snapshot_lines(connection: sqlite3.Connection) -> Iterator[str]:
+    """One line of JSON each, without line ends, oldest first."""
+    yield _json({"record": "export", "version": VERSION})
+    rows = connection.execute(f"SELECT {COLUMNS} FROM memories ORDER BY created_at, id")  # noqa: S608 - our own names
+    while page := rows.fetchmany(_PAGE):
+        for row in page:
+            memory = dict(row)
+            memory |= {"tags": tags_of(row), "private": bool(row["private"]), "dids": row["dids"].split()}
+            yield _json({"record": "memory"} | memory)
+        # NOTE(self): a thread that only computes is slow to let the others have their turn.
+        time.sleep(_BREATH_S)
+    yield from (_json({"record": "profile", **dict(row)}) for row in connection.execute(_FIELDS))
+    yield from (_json({"record": "mark", "name": name, "value": value}) for name, value in _marks(connection))
+
+
+def _json(line: Mapping[str, object]) -> str:
+    return json.dumps(line, ensure_ascii=False, separators=(",", ":"))
+
+
+def _marks(connection: sqlite3.Connection) -> list[tuple[str, str]]:
+    return list(marks.get_all(connection, MARKS).items())
+
+
+def _state(connection: sqlite3.Connection) -> str:
+    known = [connection.execute(question).fetchone()[0] for question in _STATE]
+    rest = [list(row) for row in (*connection.execute(_FIELDS), *_marks(connection))]
+    return hashlib.sha256(_json({"memories": known, "rest": rest}).encode()).hexdigest()
+
+
+def restore(connection: sqlite3.Connection, lines: Sequence[Line]) -> Restored:
+    """Take in what `parse_lines` read, inside a transaction of the caller's.
+
+    Memories are written row by row as they were, without the rules of saving. They keep their ids unless one of them
+    is taken; then all of them get new ids, in the order of time.
+    """
+    connection.execute("PRAGMA defer_foreign_keys = ON")
+    memories = sorted(of(lines, MemoryLine), key=lambda line: (line.created_at, line.id))
+    ids, newcomers = _assign_ids(connection, memories)
+    for line in newcomers:
+        successor = None if line.superseded_by is None else ids[line.superseded_by]
+        insert_exported(connection, line.entry, line, ids[line.id], successor)
+    if len(newcomers) < _count(connection):
+        _settle_conflicts(connection, {ids[line.id]: line for line in newcomers if line.superseded_by is None})
+    profiles = of(lines, ProfileLine)
+    fields = sum(_set_field(connection, line) for line in profiles)
+    for mark in of(lines, MarkLine):
+        marks.put_if_absent(connection, mark.name, mark.value)
+    return Restored(len(newcomers), fields, len(memories) - len(newcomers) + len(profiles) - fields)
+
+
+def _assign_ids(
+    connection: sqlite3.Connection, memories: Sequence[MemoryLine]
+) -> tuple[dict[int, int], list[MemoryLine]]:
+    """The id that each line has here, and the lines that are not here yet.
+
+    The same memory is one of the same kind, subject and body that began at the same moment; of several such, the
+    first line is the first row, and so on.
+    """
+    known: dict[tuple[str, ...], deque[int]] = defaultdict(deque)
+    taken: set[int] = set()
+    for row in connection.execute("SELECT id, kind, subject_key, body_hash, created_at FROM memories ORDER BY id"):
+        known[row["kind"], row["subject_key"], row["body_hash"], row["created_at"]].append(row["id"])
+        taken.add(row["id"])
+    ids: dict[int, int] = {}
+    newcomers: list[MemoryLine] = []
+    for line in memories:
+        entry = line.entry
+        same = known.get((entry.kind, entry.subject_key, entry.body_hash, line.created_at))
+        if same:
+            ids[line.id] = same.popleft()
+        else:
+            newcomers.append(line)
+    if any(line.id in taken or line.id < 1 for line in newcomers):
+        ids |= {line.id: number for number, line in enumerate(newcomers, max(taken, default=0) + 1)}
+    else:
+        ids |= {line.id: line.id for line in newcomers}
+    return ids, newcomers
+
+
+def _settle_conflicts(connection: sqlite3.Connection, living: Mapping[int, MemoryLine]) -> None:
+    """Decide between living newcomers, by id, and what stood under their subject before; all stay in the history.
+
+    Of the same words those of greater trust stay, of other words the newer, unless they are trusted less.
+    """
+    for number, line in living.items():
+        for row in _rivals(connection, line.entry):
+            if row["id"] in living:
+                continue
+            older, newer = sorted(
+                ((line.updated_at, line.trust, number), (row["updated_at"], row["trust"], row["id"])),
+                key=lambda one: (one[0], one[2]),
+            )
+            trusted = policy.TRUSTS.index(newer[1]) >= policy.TRUSTS.index(older[1])
+            if not trusted and row["body_hash"] != line.entry.body_hash:
+                continue
+            winner, loser = (newer[2], older[2]) if trusted else (older[2], newer[2])
+            connection.execute("UPDATE memories SET superseded_by = ? WHERE id = ?", (winner, loser))
+            if loser == number:
+                break
+
+
+def _rivals(connection: sqlite3.Connection, entry: policy.MemoryEntry) -> list[sqlite3.Row]:
+    """The living rows of which only one can stay: of the same subject, or where nothing is replaced, the same words."""
+    same_words = "" if policy.may_replace(entry) else "body_hash = :body_hash AND "
+    return connection.execute(
+        f"SELECT id, body_hash, trust, updated_at FROM memories WHERE {same_words}kind = :kind"  # noqa: S608 - constants
+        " AND subject_key = :subject_key AND superseded_by IS NULL",
+        {"body_hash": entry.body_hash, "kind": entry.kind, "subject_key": entry.subject_key},
+    ).fetchall()
+
+
+def _count(connection: sqlite3.Connection) -> int:
+    return int(connection.execute("SELECT count(*) FROM memories").fetchone()[0])
+
+
+def _set_field(connection: sqlite3.Connection, line: ProfileLine) -> bool:
+    """Whether the field was not there, or said something older."""
+    changed = connection.execute(
+        "INSERT INTO profiles (subject, field, value, updated_at, updated_by) VALUES (?, ?, ?, ?, ?)"
+        " ON CONFLICT (subject, field) DO UPDATE SET value = excluded.value, updated_at = excluded.updated_at,"
+        " updated_by = excluded.updated_by WHERE excluded.updated_at > profiles.updated_at",
+        (line.subject, line.field, line.value, line.updated_at, line.updated_by),
+    )
+    return changed.rowcount > 0

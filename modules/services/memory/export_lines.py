@@ -1,0 +1,143 @@
+"""The lines of an export: what may stand on each, and what is wrong with one that says something else. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import replace
+from functools import cached_property
+from typing import Annotated, Literal, TypeAlias, TypeVar
+
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
+
+from common.clock import iso, parse_iso
+from common.errors import SoulError
+from common.provenance import Trust
+from modules.services.memory import policy
+from modules.services.memory.profiles import FIELD_LENGTH, VALUE_LENGTH, Subject
+from modules.services.memory.types import Kind, NewMemory
+
+VERSION = 1
+MARKS = ("commissioned_at",)
+"""The marks that travel along: what was settled once and for all."""
+
+_Line = TypeVar("_Line", bound=BaseModel)
+
+
+def _moment(text: str) -> str:
+    return iso(parse_iso(text))
+
+
+Moment: TypeAlias = Annotated[str, AfterValidator(_moment)]
+
+
+class _Strict(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
+
+
+class HeadLine(_Strict):
+    """The first line: in which form the others are."""
+
+    record: Literal["export"] = "export"
+    version: int = Field(le=VERSION)
+
+
+class MemoryLine(_Strict):
+    """One memory, living or replaced; `superseded_by` is an `id` of the same export."""
+
+    record: Literal["memory"] = "memory"
+    id: int
+    created_at: Moment
+    updated_at: Moment
+    kind: Kind
+    subject: str
+    body: str
+    tags: list[str] = []
+    source: str = "self"
+    trust: Trust = "self"
+    private: bool = True
+    importance: int = Field(default=3, ge=1, le=5)
+    last_recalled_at: Moment | None = None
+    recall_count: int = Field(default=0, ge=0)
+    superseded_by: int | None = None
+    dids: list[str] = []
+
+    @cached_property
+    def entry(self) -> policy.MemoryEntry:
+        """The memory as a store keeps it. What is private stays so, wherever it comes from."""
+        new = NewMemory(
+            self.kind,
+            self.subject,
+            self.body,
+            tuple(self.tags),
+            self.importance,
+            self.source,
+            self.trust,
+            shareable=not self.private,
+            dids=tuple(self.dids),
+        )
+        entry = policy.entry(new)
+        return replace(entry, private=entry.private or self.private)
+
+
+class ProfileLine(_Strict):
+    """One field of a profile."""
+
+    record: Literal["profile"] = "profile"
+    subject: Subject
+    field: str = Field(pattern=r"^[a-z][a-z0-9_]*$", max_length=FIELD_LENGTH)
+    value: str = Field(min_length=1, max_length=VALUE_LENGTH)
+    updated_at: Moment
+    updated_by: str
+
+
+class MarkLine(_Strict):
+    """Something that was settled once."""
+
+    record: Literal["mark"] = "mark"
+    name: Literal["commissioned_at"]
+    value: str
+
+
+Line: TypeAlias = HeadLine | MemoryLine | ProfileLine | MarkLine
+
+_LINE: TypeAdapter[Line] = TypeAdapter(Annotated[Line, Field(discriminator="record")])
+
+
+def parse_lines(lines: Iterable[str]) -> list[Line]:
+    """Every line read and checked. Raises `SoulError` naming the first that is wrong."""
+    read: list[Line] = []
+    numbers: dict[int, int] = {}
+    for number, text in enumerate(lines, 1):
+        if not text.strip():
+            continue
+        try:
+            line = _LINE.validate_json(text)
+        except ValidationError as error:
+            raise _wrong(number, _problem(error)) from None
+        if isinstance(line, MemoryLine):
+            if not policy.key(policy.clean(line.body)):
+                raise _wrong(number, "body: there is nothing in it")
+            if line.id in numbers:
+                raise _wrong(number, f"id {line.id} stands on line {numbers[line.id]} already")
+            numbers[line.id] = number
+        read.append(line)
+    for line in of(read, MemoryLine):
+        if line.superseded_by is not None and line.superseded_by not in numbers:
+            raise _wrong(numbers[line.id], f"superseded_by {line.superseded_by} is the id of no line")
+    return read
+
+
+def of(lines: Iterable[Line], kind: type[_Line]) -> list[_Line]:
+    """Those of one kind, in their order."""
+    return [line for line in lines if isinstance(line, kind)]
+
+
+def _wrong(number: int, problem: str) -> SoulError:
+    return SoulError(f"Line {number}: {problem}", remedy="Nothing was taken in; mend that line and try again.")
+
+
+def _problem(error: ValidationError) -> str:
+    first = error.errors(include_url=False, include_context=False)[0]
+    where = ".".join(str(part) for part in first["loc"][1:])
+    said = first["msg"].removeprefix("Value error, ")
+    return f"{where}: {said}" if where else said

@@ -1,0 +1,147 @@
+"""What a new memory does to the ones that are there. Pure, and the same for every store.
+
+Three things can happen. The same words again refresh what is known. Other words about the same subject take its place,
+because a subject is how whoever saves says "this is what I know of it now". And what only happened (an episode, a line
+of a day) never takes the place of anything: that something else happened later does not make it untrue.
+
+Words of lesser trust never push out words of greater trust: else any stranger could make the SOUL forget its owner by
+naming the right subject. They are kept beside them. Nor do they ever gain trust: when somebody trusted more says the
+same, it is their wording that is kept, or else a stranger's subject and tags would stand there as if the owner had
+chosen them.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+import unicodedata
+from dataclasses import dataclass, replace
+from datetime import datetime
+from typing import get_args
+
+from common.clock import iso
+from common.provenance import Trust
+from modules.services.memory.types import Kind, Memory, NewMemory
+
+ACCUMULATING: frozenset[Kind] = frozenset({"episode", "daily"})
+TRUSTS: tuple[Trust, ...] = get_args(Trust)
+IMPORTANCE = (1, 5)
+
+_SURROGATES = re.compile("[\ud800-\udfff]")
+_HASH_BYTES = 16
+
+
+@dataclass(frozen=True, slots=True)
+class MemoryEntry:
+    """A new memory, fit to be kept, with the keys by which it meets others."""
+
+    kind: Kind
+    subject: str
+    body: str
+    tags: tuple[str, ...]
+    importance: int
+    source: str
+    trust: Trust
+    private: bool
+    subject_key: str
+    body_key: str
+    dids: tuple[str, ...] = ()
+
+    @property
+    def body_hash(self) -> str:
+        """Short enough for an index; whoever finds a row by it compares kind and subject as well."""
+        return hashlib.blake2b(self.body_key.encode(), digest_size=_HASH_BYTES).hexdigest()
+
+
+def entry(new: NewMemory) -> MemoryEntry:
+    """`new` without what no store can hold.
+
+    Raises:
+        ValueError: there is nothing to remember in it.
+
+    """
+    body = clean(new.body).strip()
+    if not body:
+        raise ValueError("a memory needs a body")
+    subject = " ".join(clean(new.subject).split())
+    lowest, highest = IMPORTANCE
+    return MemoryEntry(
+        kind=new.kind,
+        subject=subject,
+        body=body,
+        tags=united((), new.tags),
+        importance=min(max(new.importance, lowest), highest),
+        source=clean(new.source),
+        trust=new.trust,
+        private=new.private,
+        subject_key=key(subject),
+        body_key=key(body),
+        dids=new.dids,
+    )
+
+
+def clean(text: str) -> str:
+    """`text` without NUL, and with a sign of replacement where half a character stood."""
+    return _SURROGATES.sub("\ufffd", text.replace("\0", ""))
+
+
+def key(text: str) -> str:
+    """The form in which two texts count as the same: compatible signs united, no case, single spaces."""
+    return " ".join(unicodedata.normalize("NFKC", unicodedata.normalize("NFKC", text).casefold()).split())
+
+
+def united(one: tuple[str, ...], other: tuple[str, ...]) -> tuple[str, ...]:
+    """The tags of both, each once, in the order in which they came."""
+    found: dict[str, str] = {}
+    for tag in (*one, *other):
+        plain = " ".join(clean(tag).split())
+        if plain:
+            found.setdefault(key(plain), plain)
+    return tuple(found.values())
+
+
+def same(new: MemoryEntry, subject_key: str, trust: Trust) -> bool:
+    """Whether `new` only repeats a living memory of the same kind and body that stands under `subject_key`.
+
+    Under another subject it does if the body itself names the new one ("Ada lives in Berlin" under "Ada"), for then
+    nothing is lost, and if that other subject comes from somebody no less trusted. "Berlin" under "Ada" and under "Bo"
+    are two things, and so is what happens twice.
+    """
+    return new.subject_key == subject_key or (trust in may_lend_its_subject(new) and _names_its_subject(new))
+
+
+def may_lend_its_subject(new: MemoryEntry) -> tuple[Trust, ...]:
+    """Of which trust memories under another subject must be for `new` to be a repetition of one."""
+    return () if new.kind in ACCUMULATING else TRUSTS[TRUSTS.index(new.trust) :]
+
+
+def refreshed(old: Memory, new: MemoryEntry, now: datetime) -> Memory:
+    """`old`, said again. A better witness puts it in their own words; a lesser one adds nothing to it.
+
+    Only the owner's own word makes public what was private. What ours say too is nobody else's.
+    """
+    before, after = TRUSTS.index(old.trust), TRUSTS.index(new.trust)
+    again = replace(
+        old,
+        private=new.private or (old.private and new.trust != "owner"),
+        updated_at=max(old.updated_at, iso(now)),
+    )
+    if after < before:
+        return again
+    again = replace(again, importance=max(old.importance, new.importance))
+    if after == before:
+        dids = old.dids if new.dids else ()
+        return replace(again, tags=united(old.tags, new.tags), dids=dids)
+    again = replace(again, subject=new.subject, body=new.body, tags=new.tags, source=new.source, trust=new.trust)
+    return replace(again, dids=new.dids)
+
+
+def may_replace(new: MemoryEntry) -> tuple[Trust, ...]:
+    """Which living memories under the same kind and subject `new` takes the place of: those of such trust."""
+    if new.kind in ACCUMULATING or not new.subject_key:
+        return ()
+    return TRUSTS[: TRUSTS.index(new.trust) + 1]
+
+
+def _names_its_subject(new: MemoryEntry) -> bool:
+    return not new.subject_key or re.search(rf"(?<!\w){re.escape(new.subject_key)}(?!\w)", new.body_key) is not None

@@ -1,0 +1,159 @@
+"""Who the SOUL is and whom it serves, in a few fields. Set once at commissioning, later only by the owner's own words.
+
+The rows survive a crash once a call has returned. A change needs `evidence`: a piece of what the owner wrote in that
+session, word for word; a model that made it up, or was talked into it by somebody else, has none.
+"""
+
+from __future__ import annotations
+
+import re
+import sqlite3
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Literal, get_args
+
+from common.clock import Clock, iso
+from common.text.untrusted import one_line
+from modules.runtime.database.database import Database
+from modules.services.skills.skills import Skills
+
+Subject = Literal["agent", "user"]
+SUBJECTS: tuple[Subject, ...] = get_args(Subject)
+FIELD_LENGTH, VALUE_LENGTH = 40, 500
+BLOCK_TOKENS = 200
+
+_SHOWN_LENGTH = 160
+_FIELD = re.compile(r"[a-z][a-z0-9_]*")
+_EVIDENCE_BYTES, _WORDS_BYTES = 8, 5
+_UPSERT = """
+INSERT INTO profiles (subject, field, value, updated_at, updated_by) VALUES (?, ?, ?, ?, ?)
+ON CONFLICT (subject, field) DO UPDATE SET value = excluded.value, updated_at = excluded.updated_at,
+    updated_by = excluded.updated_by
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Profile:
+    """Both profiles: field → value, in the order in which the fields were first set."""
+
+    agent: Mapping[str, str] = field(default_factory=dict)
+    user: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class ProfileChange:
+    """What came of a request to change a field: whether it was done, and if not why. `before` is what it said."""
+
+    accepted: bool
+    reason: str
+    before: str = ""
+
+
+def field_name(name: str) -> str:
+    """A field's name as it is kept: lower case, words joined by `_`; "" when there is none in it."""
+    plain = "_".join(re.findall(r"[a-z0-9]+", name.lower()))[:FIELD_LENGTH].strip("_")
+    return plain if _FIELD.fullmatch(plain) else ""
+
+
+def unfounded(evidence: str, owner_words: Iterable[str]) -> str:
+    """Why `evidence` does not show that the owner said so; "" when it does. White space counts as one blank."""
+    said = _plain(evidence)
+    size = len("".join(char for char in said if char.isalnum()).encode(errors="replace"))
+    if size < (_WORDS_BYTES if " " in said else _EVIDENCE_BYTES):
+        return "the evidence is too short to show anything"
+    if not any(said in _plain(words) for words in owner_words):
+        return "the evidence is not what the owner wrote in this session"
+    return ""
+
+
+def initialise(
+    connection: sqlite3.Connection, agent: Mapping[str, str], user: Mapping[str, str], by: str, now: datetime
+) -> None:
+    """Set the fields inside a transaction of the caller's; blank ones and names that say nothing are left out."""
+    for subject, fields in (("agent", agent), ("user", user)):
+        for name, value in fields.items():
+            known, said = field_name(name), one_line(value, VALUE_LENGTH)
+            if known and said:
+                connection.execute(_UPSERT, (subject, known, said, iso(now), by))
+
+
+def profile_of(connection: sqlite3.Connection) -> Profile:
+    """Both profiles as they stand."""
+    found: dict[str, dict[str, str]] = {subject: {} for subject in SUBJECTS}
+    for row in connection.execute("SELECT subject, field, value FROM profiles ORDER BY rowid"):
+        found[row["subject"]][row["field"]] = row["value"]
+    return Profile(found["agent"], found["user"])
+
+
+def profile_block(
+    profile: Profile,
+    skills: Skills,
+    estimate: Callable[[str], int],
+    *,
+    public_only: bool,
+    max_tokens: int = BLOCK_TOKENS,
+) -> str:
+    """The profiles as a compact part of a prompt, whole fields, the first ones first; "" when there are none.
+
+    With `public_only` what is known of the owner stays out.
+    """
+    wanted = [("agent", name, value) for name, value in profile.agent.items()]
+    wanted += [] if public_only else [("user", name, value) for name, value in profile.user.items()]
+    told = [(subject, f"{name}: {_shortened(value)}") for subject, name, value in wanted]
+    if estimate(text := _block(told, skills)) <= max_tokens:
+        return text
+    shown: list[tuple[str, str]] = []
+    for one in told:
+        if estimate(_block([*shown, one], skills)) <= max_tokens:
+            shown.append(one)
+    return _block(shown, skills)
+
+
+class Profiles:
+    """The two profiles in the database."""
+
+    def __init__(self, database: Database, clock: Clock) -> None:
+        self._database = database
+        self._clock = clock
+
+    async def get(self) -> Profile:
+        """Both profiles as they stand."""
+        return await self._database.run(profile_of)
+
+    async def update(
+        self, subject: Subject, field: str, value: str, *, evidence: str, owner_words: Sequence[str], by: str
+    ) -> ProfileChange:
+        """Change one field, if the owner's own words of this session bear it out; never raises for a refusal."""
+        known, said = field_name(field), one_line(value, VALUE_LENGTH)
+        if not known:
+            return ProfileChange(accepted=False, reason="the field has no usable name")
+        if not said:
+            return ProfileChange(accepted=False, reason="the value is empty")
+        if reason := unfounded(evidence, owner_words):
+            return ProfileChange(accepted=False, reason=reason)
+        now = iso(self._clock.now())
+
+        def write(connection: sqlite3.Connection) -> str:
+            where = "SELECT value FROM profiles WHERE subject = ? AND field = ?"
+            row = connection.execute(where, (subject, known)).fetchone()
+            connection.execute(_UPSERT, (subject, known, said, now, by))
+            return row["value"] if row else ""
+
+        before = await self._database.run(write)
+        return ProfileChange(accepted=True, reason="the owner said so", before=before)
+
+
+def _block(told: Iterable[tuple[str, str]], skills: Skills) -> str:
+    lines: dict[str, list[str]] = {subject: [] for subject in SUBJECTS}
+    for subject, line in told:
+        lines[subject].append(line)
+    return skills.render("memory", "Profile", **{about: "; ".join(each) for about, each in lines.items()}).strip()
+
+
+def _shortened(value: str) -> str:
+    return f"{value[: _SHOWN_LENGTH - 1].rstrip()}…" if len(value) > _SHOWN_LENGTH else value
+
+
+def _plain(text: str) -> str:
+    return " ".join(text.split())

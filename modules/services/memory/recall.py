@@ -1,0 +1,138 @@
+"""What of memory a turn is shown: whole entries that fit its message, in their words, and counted as shown.
+
+Outside the owner's own sessions only what may be told to others is looked at. Words that rest on other people are
+framed as theirs, and the turn learns whose words came in. The counters are committed before the text is handed out; a
+store that only reads for now costs the counters, and not the text.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+
+from common.clock import Clock, local, parse_iso
+from common.errors import Transient
+from common.provenance import Provenance, Trust
+from modules.services.memory.types import Memory, MemoryStore, Query
+from modules.services.skills.framing import Framer
+from modules.services.skills.skills import Skills
+
+RECALL_ENTRIES, PUBLIC_RECALL_ENTRIES = 8, 4
+RECALL_TOKENS, PUBLIC_RECALL_TOKENS = 2000, 800
+"""At most so much comes to mind in a turn of the owner's, and in any other."""
+
+_SEARCHED = 20
+_SKILL = "memory"
+_PLACE = "\0"
+_FOREIGN: dict[Trust, Provenance] = {"stranger": Provenance.STRANGER, "peer": Provenance.PEER}
+
+
+def words_of(memories: Iterable[Memory]) -> Provenance | None:
+    """Whose words these hold, the least trusted; None when they are all our own or the owner's."""
+    return min((_FOREIGN[memory.trust] for memory in memories if memory.trust in _FOREIGN), default=None)
+
+
+def trusted(memory: Memory, least: Provenance) -> bool:
+    """Whether it rests on no words less trusted than `least`; our own are trusted like the owner's."""
+    return _FOREIGN.get(memory.trust, Provenance.OWNER) >= least
+
+
+@dataclass(frozen=True, slots=True)
+class MemoryRenderer:
+    """Entries in the words of a prompt. `timezone` is that of the days named; "" is the machine's own."""
+
+    skills: Skills
+    framer: Framer
+    timezone: str = ""
+
+    def entry(self, memory: Memory) -> str:
+        """One entry, whole."""
+        known = {
+            "id": memory.id,
+            "kind": memory.kind,
+            "importance": memory.importance,
+            "when": f"{local(parse_iso(memory.updated_at), self.timezone):%Y-%m-%d}",
+        }
+        tags = ", ".join(memory.tags)
+        if memory.trust in _FOREIGN:
+            text = f"{memory.subject}\n{memory.body}" + (f"\n({tags})" if tags else "")
+            frame = self.framer.frame("reading", author=memory.trust, uri=memory.source, text=text)
+            return self.skills.render(_SKILL, "Foreign Entry", **known, frame=frame)
+        subject, body = " ".join(memory.subject.split()), "\n  ".join(memory.body.strip().splitlines())
+        return self.skills.render(_SKILL, "Entry", **known, subject=subject, body=body, tags=tags)
+
+    def entries(self, memories: Iterable[Memory]) -> str:
+        """One after another."""
+        return "\n".join(self.entry(memory) for memory in memories)
+
+    def recalled(self, entries: str) -> str:
+        """Entries as a part of a prompt."""
+        return self.skills.render(_SKILL, "Recalled", entries=entries)
+
+
+@dataclass(frozen=True, slots=True)
+class Recalled:
+    """What came to mind: `text` for the prompt ("" for nothing), and whose words it brings in, if they are not ours.
+
+    `uncounted` says why it was not counted as shown; "" when it was.
+    """
+
+    text: str = ""
+    memories: tuple[Memory, ...] = ()
+    provenance: Provenance | None = None
+    uncounted: str = ""
+
+    @property
+    def ids(self) -> tuple[int, ...]:
+        return tuple(memory.id for memory in self.memories)
+
+
+class Recall:
+    """Finds what a turn should be reminded of."""
+
+    def __init__(self, store: MemoryStore, clock: Clock, estimate: Callable[[str], int]) -> None:
+        self._store = store
+        self._clock = clock
+        self._estimate = estimate
+
+    async def recall(
+        self,
+        text: str,
+        memory_renderer: MemoryRenderer,
+        *,
+        public_only: bool,
+        least: Provenance = Provenance.STRANGER,
+        counted: bool = True,
+    ) -> Recalled:
+        """The best entries for `text` that fit, the introduction included; their counters are raised if `counted`.
+
+        Args:
+            text: the new message of the turn.
+            memory_renderer: the words, with the turn's own framer.
+            public_only: True for every session that is not the owner's.
+            least: leave out what rests on words less trusted than these, so that the turn does not sink.
+            counted: False for a look that no model sees.
+
+        """
+        now = self._clock.now()
+        found = await self._store.search(Query(text, limit=_SEARCHED, public_only=public_only), now)
+        most = PUBLIC_RECALL_ENTRIES if public_only else RECALL_ENTRIES
+        most_tokens = PUBLIC_RECALL_TOKENS if public_only else RECALL_TOKENS
+        shown: list[Memory] = []
+        text, page = "", memory_renderer.recalled(_PLACE)
+        for memory in found:
+            if not trusted(memory, least) or len(shown) == most:
+                continue
+            longer = "\n".join(filter(None, (text, memory_renderer.entry(memory))))
+            if self._estimate(page.replace(_PLACE, longer)) <= most_tokens:
+                shown.append(memory)
+                text = longer
+        if not shown:
+            return Recalled()
+        uncounted = ""
+        if counted:
+            try:
+                await self._store.recalled([memory.id for memory in shown], now)
+            except Transient as error:
+                uncounted = str(error)
+        return Recalled(page.replace(_PLACE, text), tuple(shown), words_of(shown), uncounted)

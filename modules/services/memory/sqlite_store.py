@@ -1,0 +1,81 @@
+"""What one SOUL remembers, in its soul.db. Everything that has returned is on the disk."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from collections.abc import Collection, Sequence
+from datetime import datetime
+
+from common.clock import iso
+from modules.runtime.database.database import Database
+from modules.services.memory.sqlite_rows import fetch, history, newest, remember
+from modules.services.memory.sqlite_search import search
+from modules.services.memory.types import Kind, Memory, NewMemory, Query
+
+__all__ = ["SqliteMemories", "remember"]
+
+
+class SqliteMemories:
+    """A `MemoryStore` in a database that is somebody else's to open and close."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    async def save(self, new: NewMemory, now: datetime) -> int:
+        return (await self.save_all([new], now))[0]
+
+    async def save_all(self, memories: Sequence[NewMemory], now: datetime) -> list[int]:
+        return await self._database.run(lambda rows: [remember(rows, new, now) for new in memories])
+
+    async def search(self, query: Query, now: datetime) -> list[Memory]:
+        return await self._database.run(lambda rows: search(rows, query, now))
+
+    async def get(self, memory_id: int) -> Memory | None:
+        return await self._database.run(lambda rows: next(iter(fetch(rows, [memory_id])), None))
+
+    async def history(self, memory_id: int) -> list[Memory]:
+        return await self._database.run(lambda rows: history(rows, memory_id))
+
+    async def recalled(self, ids: Collection[int], now: datetime) -> None:
+        def count(rows: sqlite3.Connection) -> None:
+            rows.execute(
+                "UPDATE memories SET last_recalled_at = ?, recall_count = recall_count + 1"
+                " WHERE id IN (SELECT value FROM json_each(?))",
+                (iso(now), json.dumps(list(ids))),
+            )
+
+        await self._database.run(count)
+
+    async def retire(self, memory_id: int, now: datetime) -> bool:
+        """As the protocol says: what was retired has its own id where others have that of their successor."""
+
+        def retire(rows: sqlite3.Connection) -> bool:
+            retired = rows.execute(
+                "UPDATE memories SET superseded_by = id, updated_at = ? WHERE id = ? AND superseded_by IS NULL",
+                (iso(now), memory_id),
+            )
+            return retired.rowcount > 0
+
+        return await self._database.run(retire)
+
+    async def listed(
+        self,
+        *,
+        kinds: Collection[Kind] = (),
+        since: datetime | None = None,
+        until: datetime | None = None,
+        public_only: bool = False,
+        limit: int = 1000,
+    ) -> list[Memory]:
+        return await self._database.run(
+            lambda rows: newest(rows, kinds=kinds, since=since, until=until, public_only=public_only, limit=limit)
+        )
+
+    async def count(self) -> int:
+        return await self._database.run(
+            lambda rows: int(rows.execute("SELECT count(*) FROM memories WHERE superseded_by IS NULL").fetchone()[0])
+        )
+
+    async def aclose(self) -> None:
+        """Do nothing: whoever opened the database closes it."""

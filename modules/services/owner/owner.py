@@ -1,0 +1,240 @@
+"""Talking with the owner in the terminal: each line gets a whole turn and all tools, one line after another.
+
+Each message is kept before anybody thinks about it, and waits until it has its answer, across restarts too
+(`sessions/owner_inbox.py`). The conversation ends after half an hour of quiet (`sessions/loop.py`), or when the owner
+says so; what is worth remembering of it is remembered then.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Collection
+from dataclasses import dataclass
+
+from common.clock import Clock
+from common.constants import OWNER_CAUSE
+from common.errors import BudgetExceeded, Fatal, Transient
+from common.facts import OwnerFacts
+from common.provenance import Provenance
+from common.session_keys import OWNER_SESSION
+from modules.runtime.journal.journal import Journal
+from modules.runtime.journal.stop_reasons import UNFINISHED
+from modules.runtime.journal.types import Entry
+from modules.runtime.llm.types import Message
+from modules.runtime.scheduler.attention import Attention
+from modules.services.agent.onboarding import Onboarding
+from modules.services.agent.prompt.prompter import Prompter
+from modules.services.agent.tools.types import OwnerRequest, Turn
+from modules.services.agent.turn.loop import TurnResult
+from modules.services.agent.turn.runner import TurnRunner
+from modules.services.experiences.log import ExperienceLog
+from modules.services.experiences.types import NewExperience
+from modules.services.identity.identity import Me
+from modules.services.sessions.archived import Outcome
+from modules.services.sessions.archivist import Archivist
+from modules.services.sessions.conversation import conversation, fitting
+from modules.services.sessions.owner_inbox import OwnerInbox, OwnerMessage
+from modules.services.sessions.sessions import Sessions
+from modules.services.skills.skills import Skills
+
+_SKILL = "owner-communication"
+_FIRST_SKILL = "commissioning"
+_FIRST_TOOLS = ("complete_commissioning",)
+
+
+@dataclass(frozen=True, slots=True)
+class OwnerAnswer:
+    """What came of one message: the words, or what went wrong so that it will never be answered."""
+
+    message: OwnerMessage
+    text: str = ""
+    failed: Exception | None = None
+
+
+class OwnerTalk:
+    """One conversation with the owner.
+
+    While an answer that was made among others' words is remembered, those words are still in the turn.
+    """
+
+    def __init__(
+        self,
+        *,
+        me: Me,
+        prompter: Prompter,
+        skills: Skills,
+        turn_runner: TurnRunner,
+        sessions: Sessions,
+        inbox: OwnerInbox,
+        archivist: Archivist,
+        onboarding: Onboarding,
+        attention: Attention,
+        journal: Journal,
+        clock: Clock,
+        situation: Callable[[], Awaitable[str]],
+        experiences: ExperienceLog,
+    ) -> None:
+        self._me = me
+        self._prompter = prompter
+        self._skills = skills
+        self._turn_runner = turn_runner
+        self._sessions = sessions
+        self._inbox = inbox
+        self._archivist = archivist
+        self._onboarding = onboarding
+        self._attention = attention
+        self._journal = journal
+        self._clock = clock
+        self._situation = situation
+        self._experiences = experiences
+
+    async def receive(self, line: str) -> OwnerMessage:
+        """Keep one message; it is on the disk when this returns. Raises `StorageError`."""
+        return await self._inbox.add(line)
+
+    async def waiting(self) -> int:
+        """How many messages have no answer yet."""
+        return await self._inbox.count()
+
+    async def answer(self, line: str) -> str:
+        """Hear one message and answer it, and before it all that still waits. Raises what `answer_next` raises."""
+        stored = await self.receive(line)
+        while answer := await self.answer_next():
+            if answer.failed:
+                raise answer.failed
+            if answer.message.id == stored.id:
+                return answer.text
+        return ""
+
+    async def answer_next(self) -> OwnerAnswer | None:
+        """Answer the oldest message that waits; None if none does. Waits for whatever has its attention.
+
+        Raises:
+            BudgetExceeded: not today; the message goes on waiting.
+            Fatal: the process must stop; the message goes on waiting.
+            Transient: the model gives no answer now; the message goes on waiting.
+
+        """
+        async with self._attention.take("owner"):
+            message = await self._inbox.oldest()
+            if message is None:
+                return None
+            answer = await self._answer(message)
+        await self._inbox.remove(message)
+        return answer
+
+    async def answer_via(self, key: str, line: str) -> OwnerAnswer:
+        """Answer one message that came by another way than the terminal; the same `key` gets the same answer.
+
+        It goes on waiting until `keep_only`. Raises what `answer_next` raises.
+        """
+        message = await self._inbox.add(line, key)
+        async with self._attention.take("owner"):
+            return await self._answer(message)
+
+    async def keep_only(self, keys: Collection[str]) -> None:
+        """Forget the messages that came by another way than the terminal, but for these: they have their answers."""
+        await self._inbox.keep_only(keys)
+
+    async def _answer(self, message: OwnerMessage) -> OwnerAnswer:
+        message = await self._inbox.put_in_session(message)
+        kept = await self._inbox.answer_in_session(message)
+        if kept is not None:
+            return OwnerAnswer(message, kept)
+        first = self._onboarding.due()
+        try:
+            turn_result = await (
+                self._run_turn(message.text, message.session_id, purpose=_FIRST_SKILL, only=_FIRST_TOOLS)
+                if first
+                else self._run_turn(message.text, message.session_id, purpose=_SKILL, message=message)
+            )
+        except (BudgetExceeded, Fatal, Transient):
+            raise
+        except Exception as error:
+            # NOTE(self): what fails for good, as a prompt that is too long, must not keep later messages waiting.
+            failure = f"{type(error).__name__}: {error}"
+            await self._journal.record(Entry("error", "owner", "The owner got no answer", line=None, reason=failure))
+            return OwnerAnswer(message, failed=error)
+        if turn_result.stopped in UNFINISHED and not turn_result.text.strip():
+            raise Transient(f"There is no answer yet: {UNFINISHED[turn_result.stopped]}")
+        guidance = NewExperience(
+            "owner_guidance",
+            "message" if message.via else "terminal",
+            f"{OWNER_CAUSE}:{message.id}:{message.received_at}",
+            message.text,
+            trust="owner",
+        )
+        await self._experiences.record(guidance)
+        acts = [call.name for call, result in turn_result.calls if not result.is_error]
+        await self._journal.record(
+            Entry(
+                "decision",
+                "owner",
+                "Answered the owner",
+                line=None,
+                reason="the owner spoke",
+                data={"act": "answered", "tools": acts, "rounds": turn_result.rounds},
+            )
+        )
+        return OwnerAnswer(message, turn_result.text.strip())
+
+    async def open(self) -> str:
+        """The SOUL's first words, when it and its owner are to talk for the first time; else ""."""
+        if not self._onboarding.due():
+            return ""
+        async with self._attention.take("owner"):
+            session_id = await self._sessions.add_once(OWNER_SESSION, Message("user", self.opening), Provenance.OWNER)
+            turn_result = await self._run_turn(self.opening, session_id, purpose=_FIRST_SKILL, only=())
+        return turn_result.text.strip()
+
+    @property
+    def opening(self) -> str:
+        """What stands for the owner's first line, when it is the SOUL that speaks first: no words of the owner's."""
+        return self._skills.render(_FIRST_SKILL, "Opening")
+
+    async def start_afresh(self) -> Outcome:
+        """End the conversation that goes on, at the owner's word."""
+        async with self._attention.take("owner"):
+            return await self._archivist.reset(OWNER_SESSION)
+
+    async def _run_turn(
+        self,
+        line: str,
+        session_id: str,
+        *,
+        purpose: str,
+        only: Collection[str] | None = None,
+        message: OwnerMessage | None = None,
+    ) -> TurnResult:
+        turn = Turn(
+            loop="owner",
+            provenance=await self._sessions.provenance(session_id),
+            cause_id=f"{OWNER_CAUSE}:{message.id}" if message else OWNER_CAUSE,
+            importance="owner",
+            origin=Provenance.OWNER,
+            request=OwnerRequest(message.text) if message else None,
+        )
+        now, situation = self._clock.now(), await self._situation()
+        system = await self._prompter.prompt(
+            skill=purpose,
+            variables={
+                "bluesky_username": self._me.bluesky_username,
+                "owner_handle": self._me.owner_handle,
+            },
+            audience="owner",
+            session_key=OWNER_SESSION,
+            query=line,
+            now=now,
+            least=turn.provenance,
+            moment=self._skills.render(_SKILL, "How Things Stand", situation=situation) if purpose == _SKILL else "",
+        )
+        room = self._turn_runner.room(system, turn, only)
+        await self._archivist.compact(session_id, room)
+        return await self._turn_runner.run_turn(
+            turn=turn,
+            system=system,
+            messages=conversation(fitting(await self._sessions.rows(session_id), room)) or [Message("user", line)],
+            purpose=purpose,
+            only=only,
+            session_id=session_id,
+            about=OwnerFacts(line, situation) if purpose == _SKILL else None,
+        )

@@ -1,0 +1,95 @@
+"""What holds for a file of a workspace wherever it lies: its name, its size, what is a text, who may write. Pure."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from adapters.storage.keys import part
+from common.errors import PolicyBlocked
+from modules.services.owner_files.types import Change, Warn
+
+MAX_TEXT_BYTES = 1024 * 1024
+IDENTITY = ("SELF.md", "SOUL.md")
+
+_ENDING = ".md"
+_MAX_FOLDERS = 2
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """What lies under a name: nothing, a text, or what is none and why. `etag` is the store's."""
+
+    text: str | None = None
+    problem: str = ""
+    etag: str | None = None
+
+    @property
+    def said(self) -> str | None:
+        return self.text if self.text and self.text.strip() else None
+
+
+class Once:
+    """Warns of each trouble when it begins, and not again while it lasts."""
+
+    def __init__(self, warn: Warn) -> None:
+        self._warn = warn
+        self._troubles: dict[str, str] = {}
+
+    def about(self, name: str, found: Found) -> str | None:
+        """What was found to read, after warning of what cannot be."""
+        if found.problem and self._troubles.get(name) != found.problem:
+            self._warn(f"{name} {found.problem}; it is left out")
+        self._troubles[name] = found.problem
+        return found.said
+
+
+def is_name(name: str) -> bool:
+    """Whether a file of a workspace can have this name."""
+    pieces = name.split("/")
+    return name.endswith(_ENDING) and len(pieces) <= _MAX_FOLDERS + 1 and all(part(piece) == piece for piece in pieces)
+
+
+def checked_name(name: str) -> str:
+    """Return the name of a file. Raises `PolicyBlocked` if it is not one."""
+    if not is_name(name):
+        raise PolicyBlocked(f"{name!r} is no name of a file in the workspace", remedy="Names look like GOALS.md.")
+    return name
+
+
+def writable(name: str) -> str:
+    """Return that name. Raises `PolicyBlocked` if it is none, or is written elsewhere only."""
+    if checked_name(name).casefold() in {file.casefold() for file in IDENTITY}:
+        raise PolicyBlocked(f"{name} is not written like other files of the workspace")
+    return name
+
+
+def too_large(etag: str | None = None) -> Found:
+    """What is said of a file beyond the limit."""
+    return Found(problem=f"is larger than {MAX_TEXT_BYTES // 1024} KiB", etag=etag)
+
+
+def decoded(data: bytes, etag: str | None = None) -> Found:
+    """Return the text of a file's bytes, or the problem with them."""
+    if len(data) > MAX_TEXT_BYTES:
+        return too_large(etag)
+    try:
+        return Found(data.decode().removeprefix("\ufeff"), etag=etag)
+    except UnicodeDecodeError:
+        return Found(problem="is not UTF-8 text", etag=etag)
+
+
+def changed(name: str, found: Found, change: Change) -> str | None:
+    """The new text; None if it is what is there already. Raises `PolicyBlocked` where none may be written."""
+    if found.problem:
+        raise PolicyBlocked(
+            f"{name} {found.problem}: it is not overwritten", remedy="Save it as UTF-8 text, or move it away."
+        )
+    text = change(found.said).encode(errors="replace").decode()
+    if len(text.encode()) > MAX_TEXT_BYTES:
+        raise PolicyBlocked(f"{name} would be larger than {MAX_TEXT_BYTES // 1024} KiB")
+    return None if text == found.text else text
+
+
+def no_such(name: str) -> PolicyBlocked:
+    """What to raise where there is nothing under that name."""
+    return PolicyBlocked(f"There is no {name} in the workspace")

@@ -1,0 +1,168 @@
+"""The rows of archives in `.memory/soul.db`. Each function is part of the caller's transaction.
+
+An archive is intended first (`prepared`): its row holds all that is to be done, and nothing has been done. It is `done`
+in the transaction that takes the messages away, when its bytes lie in the store. Only what is done is listed.
+"""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from datetime import datetime
+
+from adapters.storage.keys import archive_key
+from common.clock import iso, parse_iso
+from common.person import tied
+from modules.services.memory.types import NewMemory
+from modules.services.sessions import endings, store
+from modules.services.sessions.archive_file import epoch_ms
+from modules.services.sessions.archived import Archive, Distilled
+from modules.services.sessions.rows import dump
+from modules.services.sessions.types import Row, Session
+
+Remember = Callable[[sqlite3.Connection, NewMemory, datetime], object]
+"""Keeps one memory within a transaction."""
+
+
+def prepare(
+    connection: sqlite3.Connection,
+    session: Session,
+    rows: Sequence[Row],
+    distilled: Distilled,
+    *,
+    agent_id: str,
+    whole: bool,
+    now: datetime,
+) -> Archive | None:
+    """Intend to archive `rows`; with `whole` the session ends now. None if they are not what is kept there any more."""
+    last_seq = rows[-1].seq
+    kept = store.rows(connection, session.id, until=None if whole else last_seq)
+    if store.is_over(connection, session.id) or [row.seq for row in kept] != [row.seq for row in rows]:
+        return None
+    archive = Archive(
+        key="",
+        session_id=session.id,
+        session_key=session.key,
+        last_seq=last_seq,
+        part=None if whole else _parts(connection, session.id) + 1,
+        message_count=len(rows),
+        metadata={},
+        distilled=distilled,
+        prepared_at=iso(now),
+        dids=tied(did for row in rows for did in row.dids.split()),
+    )
+    archive = replace(
+        archive,
+        key=_free_key(connection, agent_id, archive),
+        metadata=_metadata(archive, agent_id, store.tokens(connection, session.id)),
+    )
+    connection.execute(
+        "INSERT INTO archives (key, session_id, session_key, state, last_seq, part, message_count, metadata, distilled,"
+        " prepared_at, dids) VALUES (?, ?, ?, 'prepared', ?, ?, ?, ?, ?, ?, ?)",
+        (
+            archive.key,
+            archive.session_id,
+            archive.session_key,
+            archive.last_seq,
+            archive.part,
+            archive.message_count,
+            dump(archive.metadata),
+            dump(distilled.to_json()),
+            archive.prepared_at,
+            archive.dids,
+        ),
+    )
+    if whole:
+        endings.end(connection, session, now)
+    return archive
+
+
+def finish(
+    connection: sqlite3.Connection, archive: Archive, summary: store.NewMessageRow | None, remember: Remember | None
+) -> bool:
+    """Take away what is archived, put `summary` in its place, keep the memories; False if that was done before."""
+    query = "UPDATE archives SET state = 'done' WHERE key = ? AND state = 'prepared'"
+    if not connection.execute(query, (archive.key,)).rowcount:
+        return False
+    said_at = connection.execute(
+        "SELECT max(created_at) FROM session_messages WHERE session_id = ? AND seq <= ?",
+        (archive.session_id, archive.last_seq),
+    ).fetchone()[0]
+    store.remove(connection, archive.session_id, archive.last_seq)
+    if summary is not None:
+        store.insert(connection, archive.session_id, archive.last_seq, summary, said_at)
+    if remember is not None:
+        for memory in archive.distilled.memories:
+            remember(connection, memory, parse_iso(archive.distilled.remembered_at))
+    return True
+
+
+def prepared(connection: sqlite3.Connection) -> list[Archive]:
+    """What was intended and is not yet done, oldest first."""
+    return _archives(connection, "state = 'prepared' ORDER BY prepared_at, key")
+
+
+def done(connection: sqlite3.Connection, session_key: str | None, limit: int) -> list[Archive]:
+    """What lies in the store for certain, newest first."""
+    return _archives(
+        connection,
+        "state = 'done' AND (:key IS NULL OR session_key = :key) ORDER BY prepared_at DESC, key DESC LIMIT :limit",
+        {"key": session_key, "limit": limit},
+    )
+
+
+def of_session(connection: sqlite3.Connection, session_id: str) -> list[Archive]:
+    """All of one conversation, in the order of what was said."""
+    where = "session_id = :id ORDER BY part IS NULL, part"
+    return _archives(connection, where, {"id": session_id})
+
+
+def _parts(connection: sqlite3.Connection, session_id: str) -> int:
+    query = "SELECT count(*) FROM archives WHERE session_id = ? AND part IS NOT NULL"
+    return int(connection.execute(query, (session_id,)).fetchone()[0])
+
+
+def _free_key(connection: sqlite3.Connection, agent_id: str, archive: Archive) -> str:
+    if archive.part is None:
+        return archive_key(agent_id, archive.session_id)
+    moment = epoch_ms(archive.prepared_at)
+    while True:
+        key = archive_key(agent_id, archive.session_id, epoch_ms=moment)
+        if connection.execute("SELECT 1 FROM archives WHERE key = ?", (key,)).fetchone() is None:
+            return key
+        moment += 1
+
+
+def _metadata(archive: Archive, agent_id: str, tokens: tuple[int, int]) -> dict[str, str]:
+    common = {
+        "sessionKey": archive.session_key,
+        "sessionId": archive.session_id,
+        "agentId": agent_id,
+        "messageCount": str(archive.message_count),
+        "archivedAt": archive.prepared_at,
+    }
+    if archive.part is not None:
+        return {**common, "partNumber": str(archive.part)}
+    spent, said = tokens
+    return {**common, "inputTokens": str(spent), "outputTokens": str(said), "totalTokens": str(spent + said)}
+
+
+def _archives(connection: sqlite3.Connection, where: str, values: dict[str, object] | None = None) -> list[Archive]:
+    query = f"SELECT * FROM archives WHERE {where}"  # noqa: S608 - our own words
+    return [
+        Archive(
+            key=row["key"],
+            session_id=row["session_id"],
+            session_key=row["session_key"],
+            last_seq=row["last_seq"],
+            part=row["part"],
+            message_count=row["message_count"],
+            metadata=json.loads(row["metadata"]),
+            distilled=Distilled.from_json(json.loads(row["distilled"])),
+            prepared_at=row["prepared_at"],
+            dids=row["dids"],
+        )
+        for row in connection.execute(query, values or {})
+    ]

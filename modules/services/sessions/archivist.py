@@ -1,0 +1,304 @@
+"""Condenses conversations that have grown too long and archives those that are over: all steps of it, or none.
+
+The model is asked before anything is written. Then the intention is one row with all that is to be done; the bytes go
+into the store; the memories are kept, and the messages go away in one transaction that also lists the archive. What a
+crash or an unreachable store leaves in between, `finish_prepared` finishes: each step can be done again. So it is with
+what is cleared away after a conversation (`modules/services/sessions/endings.py`).
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import replace
+from datetime import datetime
+
+from adapters.storage.store import Storage
+from common.clock import Clock, iso, parse_iso
+from common.errors import Fatal, PolicyBlocked, SoulError, Transient
+from common.person import tied
+from common.result import ApiResult, Err, Ok
+from common.wording import number
+from modules.runtime.database.database import Database
+from modules.runtime.journal.journal import Journal
+from modules.runtime.journal.types import Entry
+from modules.services.memory.types import MemoryStore
+from modules.services.sessions import archives, endings, store
+from modules.services.sessions.archive_file import CONTENT_TYPE, pack
+from modules.services.sessions.archived import Archive, Distilled, Outcome
+from modules.services.sessions.conversation import outgrown
+from modules.services.sessions.distil_policy import worth
+from modules.services.sessions.distiller import Distiller
+from modules.services.sessions.endings import REMNANTS, Remnant
+from modules.services.sessions.sessions import Sessions
+from modules.services.sessions.types import Row, Session
+
+COMPACTION = "compaction"
+"""The tag of memories that were extracted because a conversation had grown too long."""
+
+_LOOP = "sessions"
+_LEFT_OVER = "it had been left unfinished"
+_WENT_ON = "the conversation went on meanwhile"
+
+
+class Archivist:
+    """The one who takes messages away.
+
+    Args:
+        sessions: the conversations.
+        database: where they lie.
+        storage: where archives go.
+        memories: what is remembered.
+        distiller: says what is worth it.
+        journal: records what came of it.
+        clock: tells when.
+        agent_id: whose archives they are.
+        forget_media: deletes the media of a session key.
+        on_kept: receives the moment that memories of an archive carry, once they are kept.
+        on_end: receives the session key of a conversation that is over, whether anything was said or not. After a crash
+            or where it raised `PolicyBlocked` or `Transient` it is called again, unless another goes on under that key.
+        remember: keeps one memory within a transaction of `database`, if memories lie there too; they are then kept
+            at the very moment at which the messages go. Otherwise just before, and again after a crash in between.
+        before_reading: called with the key of a conversation before its messages are read to be distilled, so that who
+            denies that by now leaves it.
+        may_remember: whether memories may be kept of the conversation with that key; without it, of all.
+
+    """
+
+    def __init__(
+        self,
+        *,
+        sessions: Sessions,
+        database: Database,
+        storage: Storage,
+        memories: MemoryStore,
+        distiller: Distiller,
+        journal: Journal,
+        clock: Clock,
+        agent_id: str,
+        forget_media: Callable[[str], Awaitable[ApiResult[int]]],
+        on_kept: Callable[[datetime], Awaitable[None]] | None = None,
+        on_end: Callable[[str], Awaitable[None]] | None = None,
+        remember: archives.Remember | None = None,
+        before_reading: Callable[[str], Awaitable[None]] | None = None,
+        may_remember: Callable[[str], Awaitable[bool]] | None = None,
+    ) -> None:
+        self._sessions = sessions
+        self._database = database
+        self._storage = storage
+        self._memories = memories
+        self._distiller = distiller
+        self._journal = journal
+        self._clock = clock
+        self._agent_id = agent_id
+        self._forget_media = forget_media
+        self._on_kept = on_kept
+        self._on_end = on_end
+        self._remember = remember
+        self._before_reading = before_reading
+        self._may_remember = may_remember
+        self._alone = asyncio.Lock()
+
+    async def compact(self, session_id: str, budget_tokens: int) -> Outcome:
+        """Condense the oldest messages, if the conversation is larger than `budget_tokens`.
+
+        Raises:
+            Fatal: the model refuses for good, or the disk does; everything is as it was.
+
+        """
+        async with self._alone:
+            if not outgrown(await self._sessions.rows(session_id), budget_tokens):
+                return Outcome("nothing", "there is nothing to condense")
+            # NOTE(self): a turn does not wait for a store that could not be reached; `finish_prepared` tries again.
+            if waiting := await self._left_over(session_id):
+                return Outcome("waiting", "an earlier part waits for the store", waiting[0])
+            session = await self._database.run(lambda connection: store.find(connection, session_id))
+            if session is None:
+                raise LookupError(f"no session {session_id}")
+            rows = await self._readable(session)
+            old = outgrown(rows, budget_tokens)
+            if not old:
+                return Outcome("nothing", "who denies inference left the conversation")
+            reason = f"{number(sum(row.tokens for row in rows))} tokens are more than {number(budget_tokens)}"
+            return await self._archive(session, old, reason, whole=False)
+
+    async def reset(
+        self, session_key: str, *, reason: str = "you asked for it", quiet_since: datetime | None = None
+    ) -> Outcome:
+        """End the conversation under `session_key`, and archive what is left of it; the next one is a new one.
+
+        Args:
+            session_key: whose conversation.
+            reason: why, for the journal.
+            quiet_since: leave it alone if something was said there since then.
+
+        Raises:
+            Fatal: as `compact`.
+
+        """
+        async with self._alone:
+            session = await self._database.run(lambda connection: store.going_on(connection, session_key))
+            if session is None:
+                return Outcome("nothing", "there is no conversation")
+            if quiet_since is not None and session.last_active_at >= iso(quiet_since):
+                return Outcome("postponed", _WENT_ON)
+            for archive in await self._left_over(session.id):
+                outcome = await self._finish(archive, _LEFT_OVER)
+                if outcome.status == "waiting":
+                    return outcome
+            rows = await self._readable(session)
+            if not rows:
+                return await self._end_silent(session)
+            return await self._archive(session, rows, reason, whole=True)
+
+    async def finish_prepared(self) -> list[Outcome]:
+        """Finish what was intended; call it at start, and now and then. What still has to wait, waits."""
+        async with self._alone:
+            for remnant, session_key in await self._database.run(endings.due):
+                await self._clear_away(remnant, session_key)
+            outcomes = []
+            for archive in await self._database.run(archives.prepared):
+                outcome = await self._finish(archive, _LEFT_OVER)
+                if outcome.status == "done":
+                    await self._journal.record(_outcome_entry(archive.session_key, outcome))
+                outcomes.append(outcome)
+            return outcomes
+
+    async def _readable(self, session: Session) -> Sequence[Row]:
+        """The messages of a conversation, without those that are not to be read any more."""
+        if self._before_reading:
+            await self._before_reading(session.key)
+        return await self._sessions.rows(session.id)
+
+    async def _archive(self, session: Session, rows: Sequence[Row], reason: str, *, whole: bool) -> Outcome:
+        outcome = await self._begin(session, rows, reason, whole=whole)
+        await self._journal.record(_outcome_entry(session.key, outcome))
+        return outcome
+
+    async def _end_silent(self, session: Session) -> Outcome:
+        now = self._clock.now()
+        if not await self._database.run(lambda connection: endings.end_silent(connection, session, now)):
+            return Outcome("postponed", _WENT_ON)
+        await self._ended(session.key)
+        return Outcome("nothing", "nothing was said")
+
+    async def _ended(self, session_key: str) -> None:
+        for remnant in REMNANTS:
+            if trouble := await self._clear_away(remnant, session_key):
+                await self._journal.record(_left_behind_entry(session_key, trouble))
+
+    async def _left_over(self, session_id: str) -> list[Archive]:
+        """What was intended for this session before, and is not done."""
+        return [each for each in await self._database.run(archives.prepared) if each.session_id == session_id]
+
+    async def _begin(self, session: Session, rows: Sequence[Row], reason: str, *, whole: bool) -> Outcome:
+        try:
+            distilled = await self._distil(session, rows, whole=whole)
+        except Fatal:
+            raise
+        except SoulError as error:
+            return Outcome("postponed", str(error))
+        now = self._clock.now()
+        archive = await self._database.run(
+            lambda connection: archives.prepare(
+                connection, session, rows, distilled, agent_id=self._agent_id, whole=whole, now=now
+            )
+        )
+        if archive is None:
+            return Outcome("postponed", _WENT_ON)
+        if whole:
+            await self._ended(session.key)
+        return await self._finish(archive, reason)
+
+    async def _distil(self, session: Session, rows: Sequence[Row], *, whole: bool) -> Distilled:
+        provenance = await self._sessions.provenance(session.id)
+        # NOTE(self): what a talk of last week taught us was learned last week, whenever it comes to be archived.
+        at = session.last_active_at if whole else iso(self._clock.now())
+        tags = () if whole else (COMPACTION,)
+        distilled = Distilled("", "", provenance, (), at)
+        if worth(rows):
+            distilled = await self._distiller.distil(session, rows, provenance, remembered_at=at, tags=tags)
+        if self._may_remember and not await self._may_remember(session.key):
+            distilled = replace(distilled, memories=())
+        dids = tuple(tied(did for row in rows for did in row.dids.split()).split())
+        distilled = replace(distilled, memories=tuple(replace(one, dids=dids) for one in distilled.memories))
+        if whole or distilled.message:
+            return distilled
+        earlier = await self._database.run(lambda connection: store.summary(connection, session.id))
+        return replace(distilled, message=earlier)
+
+    async def _finish(self, archive: Archive, reason: str) -> Outcome:
+        """The steps after the intention, each of which may be done again."""
+        rows = await self._database.run(
+            lambda connection: store.rows(connection, archive.session_id, until=archive.last_seq)
+        )
+        data = await asyncio.to_thread(pack, rows)
+        stored = await self._storage.put(archive.key, data, content_type=CONTENT_TYPE, metadata=archive.metadata)
+        if isinstance(stored, Err):
+            return Outcome("waiting", stored.error, archive)
+        distilled = archive.distilled
+        if self._remember is None and distilled.memories:
+            try:
+                await self._memories.save_all(distilled.memories, parse_iso(distilled.remembered_at))
+            except Transient as error:
+                return Outcome("waiting", str(error), archive)
+        summary = (
+            self._sessions.summary_row(distilled.message, distilled.provenance, archive.dids)
+            if distilled.message and archive.part is not None
+            else None
+        )
+        await self._database.run(lambda connection: archives.finish(connection, archive, summary, self._remember))
+        if self._on_kept and distilled.memories:
+            await self._on_kept(parse_iso(distilled.remembered_at))
+        return Outcome("done", reason, archive)
+
+    async def _clear_away(self, remnant: Remnant, session_key: str) -> str:
+        """After the end of a conversation; why it could not be done, "" if it was. Then it stays noted."""
+        try:
+            if remnant == "notes" and self._on_end:
+                await self._on_end(session_key)
+            gone = await self._forget_media(session_key) if remnant == "media" else Ok(0)
+        except (PolicyBlocked, Transient) as error:
+            return str(error)
+        if isinstance(gone, Err):
+            return gone.error
+        await self._database.run(lambda connection: endings.settled(connection, remnant, session_key))
+        return ""
+
+
+def _outcome_entry(session_key: str, outcome: Outcome) -> Entry:
+    """Return how the journal tells what came of condensing or ending a conversation."""
+    archive = outcome.archive
+    match outcome.status:
+        case "done" if archive is not None:
+            summary = (
+                f"{_messages_in(archive)} of {session_key} {'are' if archive.message_count > 1 else 'is'} archived"
+            )
+            return Entry("life", _LOOP, summary, "mem", outcome.reason, data=_archive_data(archive))
+        case "waiting" if archive is not None:
+            summary = f"{_messages_in(archive)} of {session_key} cannot be archived yet"
+            return Entry("life", _LOOP, summary, "warn", outcome.reason, data=_archive_data(archive))
+        case "postponed":
+            return Entry("life", _LOOP, f"{session_key} stays as it is", None, outcome.reason)
+        case _:
+            return Entry("life", _LOOP, f"{session_key} is over", None, outcome.reason)
+
+
+def _left_behind_entry(session_key: str, reason: str) -> Entry:
+    """Return how the journal tells that a conversation is over and what was only for it is still there."""
+    return Entry("error", _LOOP, f"What belonged to {session_key} cannot be cleared away yet", "warn", reason)
+
+
+def _messages_in(archive: Archive) -> str:
+    return f"{archive.message_count} message{'s' if archive.message_count > 1 else ''}"
+
+
+def _archive_data(archive: Archive) -> dict[str, object]:
+    return {
+        "key": archive.key,
+        "session": archive.session_id,
+        "part": archive.part,
+        "messages": archive.message_count,
+        "memories": len(archive.distilled.memories),
+        "summarised": bool(archive.distilled.summary),
+    }

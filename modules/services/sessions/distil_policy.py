@@ -1,0 +1,141 @@
+"""What may become a memory, and what of a model's answer is one. Pure.
+
+Small models parrot examples, put words where lists belong, and fill what is empty with "none". Only what stands on the
+conversation's own words is kept, and of strangers' words only what they may teach us: who they are, what was said.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from typing import Any
+
+from common.provenance import Provenance
+from common.session_keys import is_main
+from common.text.untrusted import clean, one_line
+from modules.services.memory.admission import kinds_from, trust_of
+from modules.services.memory.types import Kind, NewMemory
+from modules.services.sessions.rows import blocks, words_of
+from modules.services.sessions.types import Row
+
+FIELDS: Mapping[str, Kind] = {
+    "people": "person",
+    "facts": "fact",
+    "events": "episode",
+    "preferences": "preference",
+    "decisions": "decision",
+    "lessons": "lesson",
+    "rules": "protocol",
+}
+"""The lists that a model fills, and the kind of memory that each holds."""
+
+SUMMARY_CHARS = 1600
+MOST_MEMORIES = 12
+
+_WORTH_MESSAGES = 4
+_WORTH_CHARS = 4000
+_SUBJECT_CHARS = 80
+_BODY_CHARS = 500
+_FEWEST_CHARS = 8
+_SUBJECT_WORDS = 6
+_STEM = 5
+_SHARE = 3
+_OWNERS_ONLY: frozenset[Kind] = frozenset({"preference", "protocol"})
+_WORD = re.compile(r"[^\W_]{4,}")
+_ENTRY = re.compile(r"^(?:[-*•]|\d{1,9}[.)])\s+")
+_DIVIDED = re.compile(r":\s|\s[-–—]\s|\|")  # noqa: RUF001 - the dashes that models write
+_NOTHING = re.compile(r"(?:none|nothing|n/?a|null|unknown|no \w+|not \w+|empty|-+)[.!]?", re.IGNORECASE)
+
+
+def worth(rows: Sequence[Row]) -> bool:
+    """Whether a conversation is worth the thought of what to keep of it."""
+    words = sum(len(words_of(block)) for row in rows for block in blocks(row.message))
+    return len(rows) >= _WORTH_MESSAGES or words >= _WORTH_CHARS
+
+
+def fields_for(session_key: str, provenance: Provenance) -> tuple[str, ...]:
+    """The lists that may be filled from a conversation in which the least trusted words are of `provenance`."""
+    kinds = kinds_from(provenance)
+    if not (is_main(session_key) and provenance is Provenance.OWNER):
+        kinds -= _OWNERS_ONLY
+    return tuple(name for name, kind in FIELDS.items() if kind in kinds)
+
+
+def summary_of(answer: Mapping[str, Any], transcript: str, redact: Callable[[str], str]) -> str:
+    """The summary in a model's answer; "" if there is none that can be used."""
+    said = answer.get("summary")
+    text = " ".join(clean(redact(said)).split()) if isinstance(said, str) else ""
+    return _cut(text, SUMMARY_CHARS) if _usable(text, _stems(transcript)) else ""
+
+
+def memories_of(
+    answer: Mapping[str, Any],
+    transcript: str,
+    redact: Callable[[str], str],
+    *,
+    session_key: str,
+    provenance: Provenance,
+    tags: tuple[str, ...] = (),
+) -> tuple[NewMemory, ...]:
+    """The memories in a model's answer, at most a dozen; what is said of one subject is one memory."""
+    known = _stems(transcript)
+    found: dict[tuple[Kind, str], list[str]] = {}
+    subjects: dict[tuple[Kind, str], str] = {}
+    for name in fields_for(session_key, provenance):
+        for entry in _entries(answer.get(name)):
+            text = one_line(redact(entry), _SUBJECT_CHARS + _BODY_CHARS)
+            if not _usable(text, known):
+                continue
+            subject, body = _divided(text)
+            key = (FIELDS[name], subject.casefold())
+            subjects.setdefault(key, subject)
+            bodies = found.setdefault(key, [])
+            if body.casefold() not in map(str.casefold, bodies):
+                bodies.append(body)
+    return tuple(
+        NewMemory(
+            kind=kind,
+            subject=subjects[kind, subject],
+            body=_cut("; ".join(bodies), _BODY_CHARS),
+            tags=tags,
+            source=session_key,
+            trust=trust_of(provenance),
+        )
+        for (kind, subject), bodies in list(found.items())[:MOST_MEMORIES]
+    )
+
+
+def _entries(value: object) -> Iterator[str]:
+    """The entries of a list as small models write one: texts, lines of a text, or objects."""
+    match value:
+        case str():
+            yield from (_ENTRY.sub("", line.strip(), count=1) for line in value.splitlines())
+        case list():
+            for item in value:
+                yield from _entries(item)
+        case dict():
+            yield ": ".join(str(part) for part in value.values() if isinstance(part, str | int | float))
+
+
+def _divided(text: str) -> tuple[str, str]:
+    """What an entry is about, and what it says of it."""
+    about, *rest = (part.strip() for part in _DIVIDED.split(text, maxsplit=1))
+    if rest and rest[0] and 0 < len(about) <= _SUBJECT_CHARS:
+        return about, rest[0]
+    return " ".join(text.split()[:_SUBJECT_WORDS]).rstrip(".,;:")[:_SUBJECT_CHARS], text
+
+
+def _usable(text: str, known: Collection[str]) -> bool:
+    """Whether it says something, and at least a third of its words are those of the conversation."""
+    if len(text) < _FEWEST_CHARS or _NOTHING.fullmatch(text.rpartition(": ")[2]):
+        return False
+    stems = _stems(text)
+    return len(stems & set(known)) * _SHARE >= len(stems)
+
+
+def _stems(text: str) -> set[str]:
+    return {word[:_STEM] for word in _WORD.findall(text.casefold())}
+
+
+def _cut(text: str, length: int) -> str:
+    return text if len(text) <= length else f"{text[: length - 1].rstrip()}…"

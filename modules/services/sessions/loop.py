@@ -1,0 +1,56 @@
+"""When conversations are tidied: what was left unfinished is finished, and those that have fallen silent are ended."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import timedelta
+
+from common.clock import Clock, iso
+from common.constants import DAY_MS, MINUTE_MS
+from common.session_keys import is_main
+from modules.runtime.scheduler.types import Loop, Outcome
+from modules.services.sessions.archivist import Archivist
+from modules.services.sessions.sessions import Sessions
+
+OWNER_IDLE_RESET_MS = 30 * MINUTE_MS
+
+_INTERVAL_MS = 5 * MINUTE_MS
+_OTHERS_IDLE_MS = DAY_MS
+
+
+@dataclass
+class SessionTidyLoop(Loop):
+    """Looks every few minutes; half an hour of silence ends a conversation with the owner, a day any other."""
+
+    name = "sessions"
+    jitter = 0.0
+    needs_idle = True
+    at_start = True
+
+    sessions: Sessions
+    archivist: Archivist
+    clock: Clock
+    speed: float = 1.0
+
+    @property
+    def interval_ms(self) -> float:
+        return _INTERVAL_MS / self.speed
+
+    async def run(self) -> Outcome:
+        """Finish, then end what is idle."""
+        finished = [outcome.status for outcome in await self.archivist.finish_prepared()]
+        now = self.clock.now()
+        ended = 0
+        for session in await self.sessions.idle(now - timedelta(milliseconds=OWNER_IDLE_RESET_MS)):
+            quiet_since = now - timedelta(milliseconds=OWNER_IDLE_RESET_MS if is_main(session.key) else _OTHERS_IDLE_MS)
+            if session.last_active_at >= iso(quiet_since):
+                continue
+            outcome = await self.archivist.reset(session.key, reason="it had fallen silent", quiet_since=quiet_since)
+            if outcome.status == "postponed":
+                # NOTE(self): no model now, or no budget, and so for all others; at worst they wait for the next look.
+                break
+            ended += outcome.status != "waiting"
+        done, left = finished.count("done"), finished.count("waiting")
+        if not (done or left or ended):
+            return Outcome(ran=False, reason="no conversation has fallen silent")
+        return Outcome(ran=True, reason=f"{ended} conversations ended, {done} finished, {left} wait for the store")

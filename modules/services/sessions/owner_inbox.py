@@ -1,0 +1,123 @@
+"""What the owner has said and nobody has answered yet: rows in `soul.db`, oldest first, until each has its answer.
+
+A row is there before anybody thinks about the message, and goes away with its answer. So a crash, a restart or a model
+service that is down loses no words of the owner's.
+"""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from collections.abc import Collection
+from dataclasses import dataclass, replace
+
+from common.clock import Clock, iso
+from common.provenance import Provenance
+from common.redact import Redactor
+from common.session_keys import OWNER_SESSION
+from modules.runtime.database.database import Database
+from modules.runtime.llm.types import Message, Text
+from modules.services.sessions import store
+from modules.services.sessions.rows import blocks
+from modules.services.sessions.sessions import Sessions
+
+
+@dataclass(frozen=True, slots=True)
+class OwnerMessage:
+    """One message that waits. `session_id` names the conversation that has it already, "" if none has.
+
+    `via` is the key of a message that came by another way than the terminal; it is unique.
+    """
+
+    id: int
+    text: str
+    received_at: str
+    session_id: str = ""
+    via: str = ""
+
+
+class OwnerInbox:
+    """The owner's messages that wait for an answer. Secrets are taken out before anything is written."""
+
+    def __init__(self, database: Database, sessions: Sessions, clock: Clock, redactor: Redactor) -> None:
+        self._database = database
+        self._sessions = sessions
+        self._clock = clock
+        self._redactor = redactor
+
+    async def add(self, text: str, via: str = "") -> OwnerMessage:
+        """Keep a message; it is on the disk when this returns. One with the same `via` is kept once.
+
+        Raises `StorageError`.
+        """
+        kept, received_at = self._redactor.text(text), iso(self._clock.now())
+
+        def write(connection: sqlite3.Connection) -> OwnerMessage:
+            if via and (earlier := _first(connection, "via = ?", via)):
+                return earlier
+            query = "INSERT INTO owner_messages (text, received_at, via) VALUES (?, ?, ?) RETURNING id"
+            number = int(connection.execute(query, (kept, received_at, via)).fetchone()[0])
+            return OwnerMessage(number, kept, received_at, via=via)
+
+        return await self._database.run(write)
+
+    async def oldest(self) -> OwnerMessage | None:
+        """The message of the terminal to answer next."""
+        return await self._database.run(lambda connection: _first(connection, "via = ''"))
+
+    async def count(self) -> int:
+        """Return how many messages of the terminal wait for an answer."""
+        return await self._database.run(count)
+
+    async def remove(self, message: OwnerMessage) -> None:
+        """Remove a message that was answered or never will be."""
+        await self._database.run(
+            lambda connection: connection.execute("DELETE FROM owner_messages WHERE id = ?", (message.id,))
+        )
+
+    async def keep_only(self, keys: Collection[str]) -> None:
+        """Remove the messages that came by another way than the terminal, but for those with these keys."""
+        query = "DELETE FROM owner_messages WHERE via <> '' AND via NOT IN (SELECT value FROM json_each(?))"
+        listed = json.dumps(list(keys))
+        await self._database.run(lambda connection: connection.execute(query, (listed,)))
+
+    async def put_in_session(self, message: OwnerMessage) -> OwnerMessage:
+        """Add the message to the conversation that goes on, once; a second call changes nothing."""
+        earlier = message.session_id
+        is_over = not earlier or await self._database.run(lambda connection: store.is_over(connection, earlier))
+        if not is_over and await self._was_said_last(message):
+            return message
+
+        def note(connection: sqlite3.Connection, session_id: str) -> None:
+            connection.execute("UPDATE owner_messages SET session_id = ? WHERE id = ?", (session_id, message.id))
+
+        session = await self._sessions.open(OWNER_SESSION)
+        said = [(Message("user", message.text), Provenance.OWNER)]
+        return replace(message, session_id=await self._sessions.add(session.id, said, note))
+
+    async def _was_said_last(self, message: OwnerMessage) -> bool:
+        """Whether nothing was said to the SOUL since, by another way than this message came."""
+        said = [row for row in await self._sessions.rows(message.session_id) if row.role == "user"]
+        words = [block.text for block in blocks(said[-1].message) if isinstance(block, Text)] if said else []
+        return not message.via or words == [message.text]
+
+    async def answer_in_session(self, message: OwnerMessage) -> str | None:
+        """The answer that was kept before a crash kept it from being shown; None if there is none."""
+        rows = await self._sessions.rows(message.session_id)
+        if not rows or rows[-1].role != "assistant":
+            return None
+        said = blocks(rows[-1].message)
+        if not all(isinstance(block, Text) for block in said):
+            return None
+        return "\n".join(block.text for block in said if isinstance(block, Text))
+
+
+def count(connection: sqlite3.Connection) -> int:
+    """How many messages of the owner in the terminal wait for an answer."""
+    return int(connection.execute("SELECT count(*) FROM owner_messages WHERE via = ''").fetchone()[0])
+
+
+def _first(connection: sqlite3.Connection, where: str, *values: str) -> OwnerMessage | None:
+    query = f"SELECT id, text, received_at, session_id, via FROM owner_messages WHERE {where} ORDER BY id LIMIT 1"  # noqa: S608 - constants
+    row = connection.execute(query, values).fetchone()
+    return OwnerMessage(*row) if row else None

@@ -1,0 +1,28 @@
+"""Untrusted text on its way to a model: cleaned, and inside a frame that it cannot leave."""
+
+from __future__ import annotations
+
+import random
+
+from common.text.untrusted import clean, one_line
+from modules.services.skills.skills import Skills, interpolate
+
+_ATTRIBUTE_LENGTH = 300
+_QUOTES = str.maketrans({'"': "'", "<": "\u2039", ">": "\u203a"})
+
+
+class Framer:
+    """Frames untrusted text. The boundary is drawn anew for each framer, one for each turn."""
+
+    def __init__(self, skills: Skills, rng: random.Random) -> None:
+        self._template = skills.section("core", "Untrusted Text")
+        self._boundary = f"{rng.getrandbits(48):012x}"
+
+    def frame(self, kind: str, *, author: str, uri: str, text: str) -> str:
+        """Return a block of kind `post`, `quoted`, `attached`, `links`, `conversation`, `message` or `reading`.
+
+        `author` and `uri` stand between quotes: what is in them can close neither the quotes nor the tag.
+        """
+        who, where = (one_line(value, _ATTRIBUTE_LENGTH).translate(_QUOTES) for value in (author, uri))
+        values = {"kind": kind, "boundary": self._boundary, "author": who, "uri": where, "text": clean(text)}
+        return interpolate(self._template, values)

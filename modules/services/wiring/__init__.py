@@ -1,0 +1,1 @@
+"""Builds the services of a SOUL that its lives share."""

@@ -1,0 +1,188 @@
+"""What the SOUL knows, and where it is stored: object store, pictures, workspace, memory, conversations."""
+
+from __future__ import annotations
+
+from contextlib import AsyncExitStack
+from dataclasses import dataclass
+from datetime import datetime
+from functools import partial
+
+from adapters.storage.store import Credentials, Storage, open_storage
+from common.clock import Clock, local
+from common.errors import PolicyBlocked, Transient
+from common.redact import Redactor
+from common.result import Err
+from common.session_keys import FORMER_ROOM_SESSION, OWNER_SESSION, room_session
+from common.settings import Settings
+from modules.runtime.console import Console
+from modules.runtime.database.database import Database
+from modules.runtime.home import Home
+from modules.runtime.journal.journal import Journal
+from modules.runtime.journal.types import Entry
+from modules.runtime.service_health import ServiceHealth
+from modules.runtime.watched_storage import WatchedStorage
+from modules.services.agent.media import Media
+from modules.services.agent.onboarding import Onboarding
+from modules.services.agent.prompt.estimate import Estimator
+from modules.services.memory.export import Snapshots
+from modules.services.memory.profiles import Profiles
+from modules.services.memory.recall import Recall
+from modules.services.memory.recovery import Recovery
+from modules.services.memory.sqlite_store import SqliteMemories
+from modules.services.memory.types import MemoryStore
+from modules.services.memory.view_sync import DayFiles, MemoryFile
+from modules.services.owner_files import LocalOwnerFiles, OwnerFiles, StoredOwnerFiles
+from modules.services.sessions.sessions import Sessions
+from modules.services.skills.local import LocalSkills
+from modules.services.skills.skills import Skills
+
+
+@dataclass(frozen=True, slots=True)
+class Stores:
+    """Where things are stored. `in_database`: memories lie in the SOUL's own database."""
+
+    storage: Storage
+    media: Media
+    owner_files: OwnerFiles
+    estimator: Estimator
+    health: ServiceHealth
+    memories: MemoryStore
+    in_database: bool
+
+    async def hydrate(self, key: str) -> tuple[str, bytes] | None:
+        """Return the type and the bytes of a picture for the model; None when it is gone."""
+        found = await self.media.load(key)
+        return None if isinstance(found, Err) else (found.data.content_type, found.data.data)
+
+
+class Knowledge:
+    """Memory, profiles, conversations and skills of one SOUL, over its `stores`."""
+
+    def __init__(
+        self,
+        settings: Settings,
+        home: Home,
+        stores: Stores,
+        *,
+        database: Database,
+        skills: Skills,
+        journal: Journal,
+        console: Console,
+        redactor: Redactor,
+        clock: Clock,
+    ) -> None:
+        estimate, zone = stores.estimator.estimate, settings.soul_timezone
+        memories, files = stores.memories, stores.owner_files
+        self.stores = stores
+        self.timezone = zone
+        self.profiles = Profiles(database, clock)
+        self.recall = Recall(memories, clock, estimate)
+        self.memory_file = MemoryFile(store=memories, database=database, files=files, clock=clock)
+        self.day_files = DayFiles(store=memories, files=files, clock=clock, timezone=zone)
+        self.sessions = Sessions(database, clock, redactor, estimate)
+        self.room_session = room_session(settings.space_name)
+        self.onboarding = Onboarding(database=database, files=files, journal=journal, clock=clock)
+        self.recovery = Recovery(
+            database=database,
+            path=home.database,
+            storage=stores.storage,
+            agent_id=settings.agent_name,
+            snapshots=Snapshots(database),
+            journal=journal,
+            clock=clock,
+            timezone=zone,
+        )
+        self.local_skills = LocalSkills(
+            owner_files=files, storage=stores.storage, shipped=skills.names, warn=partial(console.line, "warn")
+        )
+        self._journal = journal
+        self._skills = skills
+
+    async def wake(self) -> None:
+        """At start: bring back what a damaged file lost, take in what hands wrote, move what older versions kept."""
+        await self.recovery.wake()
+        await self.onboarding.wake()
+        await self.sessions.rename(FORMER_ROOM_SESSION, self.room_session)
+        try:
+            await self.refresh()
+        except (PolicyBlocked, Transient) as error:
+            summary = "The files of memory could not be brought in step with it"
+            await self._journal.record(Entry("error", "memory", summary, line="warn", reason=str(error)))
+
+    async def refresh(self) -> None:
+        """Bring the files that are views in step with memory."""
+        try:
+            await self.sync_memory_file()
+        finally:
+            await self.day_files.sync()
+
+    async def sync_memory_file(self) -> str:
+        """Take in what a hand wrote into MEMORY.md, and say what could not be kept; the file as it is now."""
+        synced = await self.memory_file.sync()
+        if synced.unkept:
+            summary = f"MEMORY.md stays as you wrote it; not taken in: {', '.join(synced.unkept)}"
+            await self._journal.record(Entry("error", "memory", summary, line="warn", reason="name the sections anew"))
+        return synced.text
+
+    async def owner_words(self) -> list[str]:
+        """Return what the owner wrote in the conversation that goes on, without the line that opened the first talk."""
+        opening = self._skills.render("commissioning", "Opening")
+        return [said for said in await self.sessions.owner_words(OWNER_SESSION) if said != opening]
+
+    async def write_day(self, moment: datetime) -> None:
+        """Write the notes of the day of `moment`; that they could not be written is journalled."""
+        day = local(moment, self.timezone).date()
+        try:
+            await self.day_files.write(day)
+        except (PolicyBlocked, Transient) as error:
+            summary = f"The notes of {day:%Y-%m-%d} could not be written"
+            await self._journal.record(Entry("error", "sessions", summary, line="warn", reason=str(error)))
+
+
+def open_stores(
+    settings: Settings,
+    home: Home,
+    *,
+    database: Database,
+    health: ServiceHealth,
+    console: Console,
+    clock: Clock,
+    stack: AsyncExitStack,
+) -> Stores:
+    """Open them. What must be closed is put on `stack`. Raises `Fatal` with a remedy."""
+    inside = open_storage(
+        settings.storage_url,
+        root=home.store,
+        credentials=Credentials(settings.storage_access_key_id, settings.storage_secret_access_key.get_secret_value()),
+    )
+    storage = WatchedStorage(inside, partial(health.note, "storage"))
+    stack.push_async_callback(storage.aclose)
+    memories, in_database = _memories(settings, database, stack)
+    return Stores(
+        storage=storage,
+        media=Media(storage, clock),
+        owner_files=_owner_files(settings, home, storage, console),
+        estimator=Estimator(home.memory / "token-ratios.json", model=settings.ai_gateway_model, console=console),
+        health=health,
+        memories=memories,
+        in_database=in_database,
+    )
+
+
+def _memories(settings: Settings, database: Database, stack: AsyncExitStack) -> tuple[MemoryStore, bool]:
+    """Where memories lie, and whether that is the SOUL's own database."""
+    url = settings.database_url.get_secret_value()
+    if not url:
+        return SqliteMemories(database), True
+    from modules.services.memory.postgres_store import PostgresMemories  # noqa: PLC0415 - an optional library
+
+    memories = PostgresMemories(url, settings.agent_name)
+    stack.push_async_callback(memories.aclose)
+    return memories, False
+
+
+def _owner_files(settings: Settings, home: Home, storage: Storage, console: Console) -> OwnerFiles:
+    warn = partial(console.line, "warn")
+    if settings.soul_workspace == "store":
+        return StoredOwnerFiles(storage, settings.agent_name, warn=warn)
+    return LocalOwnerFiles(home, warn=warn)

@@ -1,0 +1,119 @@
+"""Connects the parts of a prompt with their sources: for a life, and for a look at a prompt from outside."""
+
+from __future__ import annotations
+
+import platform
+import random
+from collections.abc import Awaitable, Callable, Sequence
+from functools import partial
+
+from common.provenance import Provenance
+from common.settings import Settings
+from common.version import __version__
+from modules.runtime.home import Home, SoulDocument
+from modules.services.agent.attention_list import AttentionList
+from modules.services.agent.prompt.changes import Changes
+from modules.services.agent.prompt.core import Core
+from modules.services.agent.prompt.degraded import DegradedServices
+from modules.services.agent.prompt.estimate import Estimator
+from modules.services.agent.prompt.prompter import Notice, Prompter
+from modules.services.agent.prompt.sources import Peers, SkillLine, Sources, nothing
+from modules.services.agent.prompt.words import Runtime
+from modules.services.memory.profiles import profile_block
+from modules.services.memory.recall import MemoryRenderer, Recalled
+from modules.services.memory.view_sync import DayText
+from modules.services.skills.framing import Framer
+from modules.services.skills.skills import Skills
+from modules.services.wiring.knowledge import Knowledge
+
+
+def build_sources(
+    settings: Settings,
+    skills: Skills,
+    rng: random.Random,
+    knowledge: Knowledge,
+    *,
+    memory_md: Callable[[], Awaitable[str]],
+    tools_md: Callable[[], Awaitable[str]],
+    attention_list: AttentionList,
+    wakeup_context: Callable[[str], Awaitable[str]],
+    onboarding: Callable[[], bool],
+    peers: Peers = nothing,
+    counted: bool = True,
+) -> Sources:
+    """Return where the parts of a prompt come from.
+
+    `rng` draws the marks around others' words. `memory_md` and `tools_md` return these files, `wakeup_context` what is
+    left to read after waking, for a session's key, `onboarding` whether the first talk is due, and `peers` what it and
+    its peers did together. Unless `counted`, what comes to mind is not stored as having come to mind, and only the
+    functions given here write anything.
+    """
+    stores = knowledge.stores
+
+    def memory_renderer() -> MemoryRenderer:
+        return MemoryRenderer(skills, Framer(skills, rng), settings.soul_timezone)
+
+    async def profile(*, public: bool) -> str:
+        known = await knowledge.profiles.get()
+        return profile_block(known, skills, stores.estimator.estimate, public_only=public)
+
+    async def daily(*, public: bool, least: Provenance) -> Sequence[DayText]:
+        return await knowledge.day_files.told(memory_renderer(), public_only=public, least=least)
+
+    async def recall(query: str, *, public: bool, least: Provenance) -> Recalled:
+        return await knowledge.recall.recall(query, memory_renderer(), public_only=public, least=least, counted=counted)
+
+    async def degraded() -> str:
+        return DegradedServices(stores.health, skills, settings.soul_timezone).text()
+
+    async def skills_listing() -> Sequence[SkillLine]:
+        return [(entry.name, entry.description, entry.when) for entry in await knowledge.local_skills.listing()]
+
+    return Sources(
+        owner_files=stores.owner_files,
+        profile=profile,
+        memory_md=memory_md,
+        daily=daily,
+        recall=recall,
+        degraded=degraded,
+        attention_list=attention_list.text,
+        wakeup_context=wakeup_context,
+        skills_listing=skills_listing,
+        tools_md=tools_md,
+        peers=peers,
+        onboarding=onboarding,
+    )
+
+
+def prompter_over(
+    settings: Settings,
+    home: Home,
+    soul: SoulDocument,
+    skills: Skills,
+    sources: Sources,
+    *,
+    estimator: Estimator,
+    mode: Callable[[], str],
+    tell: Callable[[Notice], Awaitable[None]],
+    changes: Changes | None = None,
+) -> Prompter:
+    """Return a prompter over `sources`; without `changes` it writes nothing."""
+    return Prompter(
+        home=home,
+        soul=soul,
+        core=Core(skills),
+        skills=skills,
+        sources=sources,
+        runtime=Runtime(
+            agent_name=settings.agent_name,
+            host=platform.node(),
+            version=__version__,
+            mode=mode,
+            model=lambda: settings.ai_gateway_model,
+        ),
+        budget=partial(estimator.prompt_within, settings.bootstrap_max_tokens),
+        estimate=estimator.estimate,
+        tell=tell,
+        changes=changes,
+        timezone=settings.soul_timezone,
+    )

@@ -1,0 +1,306 @@
+"""Builds what turns use, of lives and of the owner: the page to wake up with, prompts, the runner, the archivist."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from collections.abc import Awaitable, Callable, Sequence
+from functools import partial
+from typing import Protocol
+
+import structlog
+
+from adapters.atproto.client import Atproto
+from common.clock import Clock
+from common.errors import SoulError
+from common.redact import Redactor
+from common.session_keys import is_main
+from common.settings import Settings
+from modules.runtime.console import Console, LineKind
+from modules.runtime.control import Control
+from modules.runtime.database.database import Database
+from modules.runtime.home import Home, SoulDocument
+from modules.runtime.journal.journal import Journal
+from modules.runtime.journal.types import Entry
+from modules.runtime.llm.gateway import LLMGateway
+from modules.runtime.llm.types import PromptBlock, ToolCall
+from modules.runtime.scheduler.attention import Attention
+from modules.services.agent.attention_list import AttentionList
+from modules.services.agent.prompt.changes import Changes
+from modules.services.agent.prompt.prompter import Notice, Prompter, TurnPrompt
+from modules.services.agent.prompt.rows import BOOT, CONTEXT
+from modules.services.agent.prompt.sources import Peers
+from modules.services.agent.prompt.tools_file import ToolsFile
+from modules.services.agent.tools.executor import Executor
+from modules.services.agent.tools.registry import Registry
+from modules.services.agent.tools.types import ToolResult, Turn
+from modules.services.agent.turn.facts import agent_facts
+from modules.services.agent.turn.runner import TurnRunner
+from modules.services.agent.wakeup.gathering import WakeupGathering
+from modules.services.agent.wakeup.keeper import WakeupContext, wakeup_file
+from modules.services.experiences.log import ExperienceLog
+from modules.services.identity.identity import Identity, Me
+from modules.services.memory.sqlite_rows import remember
+from modules.services.outbox.outbox import Outbox
+from modules.services.owner.owner import OwnerTalk
+from modules.services.owner_files import OwnerFiles
+from modules.services.sessions.archivist import Archivist
+from modules.services.sessions.distiller import TRANSCRIPT_TOKENS, Distiller
+from modules.services.sessions.loop import SessionTidyLoop
+from modules.services.sessions.owner_inbox import OwnerInbox
+from modules.services.sessions.types import Session
+from modules.services.skills.skills import Skills
+from modules.services.wiring.knowledge import Knowledge
+from modules.services.wiring.prompts import build_sources, prompter_over
+
+_EXTRACTION = "memory-extraction"
+_LAST_WORDS_S = 1.0
+
+
+class SessionConsents(Protocol):
+    """What people allow to be done with what they wrote."""
+
+    async def renew(self, session_key: str, /) -> None:
+        """Learn what those allow now who wrote in the conversation with that key; it loses what they do not."""
+        ...
+
+    async def may_be_remembered(self, session_key: str, /) -> bool:
+        """Return whether memories may be kept of the conversation with that key."""
+        ...
+
+
+class TurnDependencies(Protocol):
+    """What they are built from."""
+
+    atproto: Atproto
+    settings: Settings
+    home: Home
+    soul: SoulDocument
+    me: Me
+    clock: Clock
+    rng: random.Random
+    console: Console
+    database: Database
+    journal: Journal
+    redactor: Redactor
+    skills: Skills
+    identity: Identity
+    control: Control
+    attention: Attention
+    outbox: Outbox
+    knowledge: Knowledge
+    gateway: LLMGateway
+    experiences: ExperienceLog
+
+    @property
+    def preferences(self) -> SessionConsents: ...
+
+
+class TurnServices:
+    """The page to wake up with, the prompter, the runner of turns and the archivist, each built once.
+
+    Args:
+        services: what they use.
+        registry: the tools.
+        attention_list: what asks for attention.
+        bonds: who matters, one line each, the closest first.
+        peers: what the SOUL and its peers did together.
+
+    """
+
+    def __init__(
+        self,
+        services: TurnDependencies,
+        registry: Registry,
+        attention_list: AttentionList,
+        *,
+        bonds: Callable[[], Sequence[str]],
+        peers: Peers,
+    ) -> None:
+        self._services = services
+        self._peers = peers
+        self.wakeup_context = self._build_wakeup_context(attention_list, bonds)
+        self.prompter = self._build_prompter(registry, attention_list)
+        self.turn_runner = self._build_turn_runner(registry)
+        self.distiller = self._build_distiller()
+        self.archivist = self._build_archivist()
+
+    def _build_wakeup_context(self, attention_list: AttentionList, bonds: Callable[[], Sequence[str]]) -> WakeupContext:
+        services, settings, stores = self._services, self._services.settings, self._services.knowledge.stores
+        gathering = WakeupGathering(
+            database=services.database,
+            memories=stores.memories,
+            outbox=services.outbox,
+            clock=services.clock,
+            name=lambda: services.identity.display_name,
+            extract=services.identity.extract,
+            peers=settings.soul_peers,
+            attention=attention_list.read,
+            standing=services.control.standing,
+            bonds=bonds,
+            timezone=settings.soul_timezone,
+        )
+        return WakeupContext(
+            wakeup_file(services.home.memory),
+            gather=gathering.gather,
+            journal=services.journal,
+            export=settings.boot_context_export,
+            budget=settings.boot_context_tokens,
+            estimate=stores.estimator.estimate,
+        )
+
+    def _build_prompter(self, registry: Registry, attention_list: AttentionList) -> Prompter:
+        services, knowledge, status = self._services, self._services.knowledge, self._services.home.memory / "status"
+        sources = build_sources(
+            services.settings,
+            services.skills,
+            services.rng,
+            knowledge,
+            memory_md=knowledge.sync_memory_file,
+            tools_md=ToolsFile(knowledge.stores.owner_files, registry, services.skills).text,
+            attention_list=attention_list,
+            wakeup_context=self._woken_with,
+            onboarding=knowledge.onboarding.due,
+            peers=self._peers,
+        )
+        return prompter_over(
+            services.settings,
+            services.home,
+            services.soul,
+            services.skills,
+            sources,
+            estimator=knowledge.stores.estimator,
+            mode=lambda: services.attention.mode,
+            tell=self._note,
+            changes=Changes(status / "bootstrap-changes.jsonl", status / "bootstrap-hashes.json", services.clock),
+        )
+
+    def _build_turn_runner(self, registry: Registry) -> TurnRunner:
+        services, estimator = self._services, self._services.knowledge.stores.estimator
+        return TurnRunner(
+            gateway=services.gateway,
+            executor=Executor(
+                registry, services.skills, on_call=log_call, redactor=services.redactor, console=services.console
+            ),
+            clock=services.clock,
+            journal=services.journal,
+            sessions=services.knowledge.sessions,
+            estimate=estimator.estimate,
+            context_tokens=partial(estimator.within, services.settings.context_tokens),
+            nudge=lambda: services.skills.render("core", "Nudge"),
+            on_told=self._was_told,
+            resolve=partial(services.atproto.resolve_handle, fresh=True),
+            agent=lambda: agent_facts(services.me, services.identity, services.soul.text),
+        )
+
+    def _build_distiller(self) -> Distiller:
+        services, settings = self._services, self._services.settings
+        return Distiller(
+            gateway=services.gateway,
+            system=self._extraction_prompt,
+            skills=services.skills,
+            redactor=services.redactor,
+            rng=services.rng,
+            estimate=services.knowledge.stores.estimator.estimate,
+            timezone=settings.soul_timezone,
+            transcript_tokens=min(TRANSCRIPT_TOKENS, settings.context_tokens // 2),
+        )
+
+    def _build_archivist(self) -> Archivist:
+        services, settings, stores = self._services, self._services.settings, self._services.knowledge.stores
+        return Archivist(
+            sessions=services.knowledge.sessions,
+            database=services.database,
+            storage=stores.storage,
+            memories=stores.memories,
+            distiller=self.distiller,
+            journal=services.journal,
+            clock=services.clock,
+            agent_id=settings.agent_name,
+            forget_media=stores.media.forget,
+            on_kept=services.knowledge.write_day,
+            on_end=partial(forget_notes, stores.owner_files),
+            remember=remember if stores.in_database else None,
+            before_reading=services.preferences.renew,
+            may_remember=services.preferences.may_be_remembered,
+        )
+
+    def owner_talk(self, situation: Callable[[], Awaitable[str]]) -> OwnerTalk:
+        """Return the talk with the owner; `situation` says in one line how things stand."""
+        services, sessions = self._services, self._services.knowledge.sessions
+        return OwnerTalk(
+            me=services.me,
+            prompter=self.prompter,
+            skills=services.skills,
+            turn_runner=self.turn_runner,
+            sessions=sessions,
+            inbox=OwnerInbox(services.database, sessions, services.clock, services.redactor),
+            archivist=self.archivist,
+            onboarding=services.knowledge.onboarding,
+            attention=services.attention,
+            journal=services.journal,
+            clock=services.clock,
+            situation=situation,
+            experiences=services.experiences,
+        )
+
+    def session_loop(self) -> SessionTidyLoop:
+        """Return the loop that ends conversations which are over, and has the archivist keep them."""
+        services = self._services
+        return SessionTidyLoop(
+            services.knowledge.sessions, self.archivist, services.clock, speed=services.settings.soul_speed
+        )
+
+    async def leave_notes(self) -> None:
+        """Write what the next life reads first, and a copy of memory. A slow store is not waited for."""
+        recovery = self._services.knowledge.recovery
+        for what, write in (("page to wake up with", self.wakeup_context.write), ("copy of memory", recovery.write)):
+            try:
+                async with asyncio.timeout(_LAST_WORDS_S):
+                    await write()
+            except (TimeoutError, SoulError) as error:
+                reason = str(error) or f"not done within {_LAST_WORDS_S:g} s"
+                summary = f"The {what} was not written at the end; the one before stays"
+                await self._services.journal.record(Entry("error", "stop", summary, line="warn", reason=reason))
+
+    async def _woken_with(self, session_key: str) -> str:
+        return self.wakeup_context.unread(main=is_main(session_key))
+
+    def _was_told(self, prompt: TurnPrompt) -> None:
+        if prompt.has(BOOT):
+            self.wakeup_context.was_told(main=is_main(prompt.session_key))
+
+    async def _note(self, notice: Notice) -> None:
+        line: LineKind = "error" if notice.level == "error" else "warn"
+        await self._services.journal.record(Entry("error", "prompt", notice.summary, line=line, reason=notice.reason))
+
+    async def _extraction_prompt(self, session: Session) -> Sequence[PromptBlock]:
+        prompt = await self.prompter.prompt(
+            skill=_EXTRACTION,
+            variables={"agent_name": self._services.settings.agent_name},
+            audience="owner" if is_main(session.key) else "bluesky",
+            session_key=session.key,
+            now=self._services.clock.now(),
+            bare=True,
+        )
+        return prompt.blocks
+
+
+async def forget_notes(owner_files: OwnerFiles, session_key: str) -> None:
+    """Empty CONTEXT.md where the conversation that is over was with the owner. Raises what `owner_files` raises."""
+    if is_main(session_key) and await owner_files.read(CONTEXT) is not None:
+        await owner_files.write(CONTEXT, "")
+
+
+_ANSWER_CHARS = 500
+
+
+def log_call(call: ToolCall, result: ToolResult, turn: Turn) -> None:
+    """Log one call; a handler that broke leaves its traceback."""
+    log = structlog.stdlib.get_logger("soul.tools")
+    facts = {"tool": call.name, "input": call.input, "loop": turn.loop, "trigger": turn.cause_id}
+    facts |= {"intent": intent} if (intent := result.data.get("intent_id")) else {}
+    if broken := result.data.get("traceback"):
+        log.error("tool broke", **facts, traceback=broken)
+    else:
+        log.info("tool refused" if result.is_error else "tool", **facts, answer=result.content[:_ANSWER_CHARS])

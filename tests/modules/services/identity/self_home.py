@@ -1,0 +1,83 @@
+"""A keeper of SELF.md in a home of its own, with a real journal."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from common.clock import FakeClock
+from common.redact import Redactor
+from modules.runtime.console import SilentConsole
+from modules.runtime.database.database import Database
+from modules.runtime.database.schema import MIGRATIONS
+from modules.runtime.home import Home
+from modules.runtime.journal.journal import Journal
+from modules.services.identity.history import History
+from modules.services.identity.keeper import SelfKeeper
+from modules.services.identity.types import HeldEdit, Version
+
+BORN = "# Rowan\n\nI'm rowan.\n\n## Voice\n\nPlain and warm, and never in a hurry.\n\n## Values\n\n- Attention.\n"
+
+
+@dataclass
+class SelfHome:
+    """Where SELF.md lies, who keeps it, and what is told of it."""
+
+    home: Home
+    keeper: SelfKeeper
+    clock: FakeClock
+    journal: Journal
+    console: SilentConsole
+
+    @property
+    def text(self) -> str:
+        return self.home.self_md.read_text()
+
+    @property
+    def files(self) -> list[str]:
+        return sorted(path.name for path in (self.home.memory / "self-history").glob("[!.]*"))
+
+    @property
+    def history(self) -> History:
+        return History(self.home)
+
+    @property
+    def versions(self) -> list[Version]:
+        """All of them, newest first."""
+        with self.history.alone() as history:
+            return history.versions()
+
+    @property
+    def texts(self) -> list[str]:
+        """What they say, newest first."""
+        with self.history.alone() as history:
+            return [history.read(version).decode() for version in history.versions()]
+
+    @property
+    def held(self) -> HeldEdit | None:
+        with self.history.alone() as history:
+            return history.held()
+
+    def find(self, name: str) -> Version | None:
+        with self.history.alone() as history:
+            return history.find(name)
+
+    async def told(self) -> list[dict[str, Any]]:
+        """What the journal keeps of each decision about SELF.md, oldest first."""
+        return [stored.entry.data for stored in reversed(await self.journal.recent(50, kinds=["decision"]))]
+
+
+@asynccontextmanager
+async def open_self_home(root: Path) -> AsyncIterator[SelfHome]:
+    """A home with a SELF.md that nobody has changed yet."""
+    home, clock, console, redactor = Home.at(root), FakeClock(), SilentConsole(), Redactor(["hunter2-hunter2"])
+    home.self_md.write_text(BORN)
+    database = await Database.open(home.database, MIGRATIONS)
+    journal = Journal(database, console, clock, redactor)
+    yield SelfHome(
+        home, SelfKeeper(home=home, clock=clock, journal=journal, redactor=redactor), clock, journal, console
+    )
+    await database.close()

@@ -1,0 +1,224 @@
+"""Proves that words inside sentences without spaces are found, in both stores, and that other text is as it was."""
+
+from __future__ import annotations
+
+import sqlite3
+from contextlib import closing
+from datetime import UTC, datetime
+from pathlib import Path
+
+import psycopg
+import pytest
+
+from modules.runtime.database.database import Database
+from modules.runtime.database.functions import add_functions
+from modules.runtime.database.schema import MIGRATIONS
+from modules.services.memory.sqlite_search import search
+from modules.services.memory.types import MemoryStore, NewMemory, Query
+from tests.modules.services.memory.memory_places import postgres_place
+
+NOW = datetime(2026, 1, 5, tzinfo=UTC)
+BEFORE = 6
+"""The version of the schema whose index knows words with spaces only."""
+TEA = "我们昨天在北京的茶馆里喝了一杯龙井茶。"
+TOWER = "昨日は友達と東京タワーの展望台からﾎﾃﾙを見ました。"
+RICE = "เมื่อวานนี้ฉันกินข้าวผัดกับเพื่อนที่กรุงเทพ"
+CODE = "她用Python写了2026年的报告"
+SENTENCES = {
+    "tea": TEA,
+    "tower": TOWER,
+    "rice": RICE,
+    "code": CODE,
+    "library": "어제 서울에서 친구와 도서관에 갔다",
+    "lao": "ຂ້ອຍມັກກິນເຂົ້າຫຼາຍ",
+    "khmer": "ខ្ញុំចូលចិត្តញ៉ាំបាយនៅភ្នំពេញ",
+    "burmese": "ကျွန်တော်ထမင်းစားတယ်",
+    "plain": "We drank tea in a naïve café in 2026",
+    "rare": "他姓𠮷田住在那里",
+}
+
+
+async def _kept(store: MemoryStore) -> None:
+    for subject, body in SENTENCES.items():
+        await store.save(NewMemory("fact", subject, body), NOW)
+
+
+async def _subjects(store: MemoryStore, text: str) -> list[str]:
+    return [memory.subject for memory in await store.search(Query(text, limit=20), NOW)]
+
+
+@pytest.mark.parametrize(
+    ("asked", "expected"),
+    [
+        ("北京", "tea"),
+        ("茶馆", "tea"),
+        ("龙井茶", "tea"),
+        ("馆", "tea"),
+        ("東京", "tower"),
+        ("タワー", "tower"),
+        ("展望台", "tower"),
+        ("友達", "tower"),
+        ("ホテル", "tower"),
+        ("ข้าวผัด", "rice"),
+        ("ข้าว", "rice"),
+        ("เพื่อน", "rice"),
+        ("กรุงเทพ", "rice"),
+        ("報告 Python", "code"),
+        ("Python", "code"),
+        ("python", "code"),
+        ("2026年", "code"),
+        ("报告", "code"),
+        ("서울", "library"),
+        ("도서관", "library"),
+        ("ເຂົ້າ", "lao"),
+        ("បាយ", "khmer"),
+        ("ထမင်း", "burmese"),
+        ("𠮷田", "rare"),
+        ("cafe", "plain"),
+    ],
+)
+async def test_a_word_inside_a_sentence_is_found(store: MemoryStore, asked: str, expected: str) -> None:
+    await _kept(store)
+    assert (await _subjects(store, asked))[:1] == [expected]
+    found = await store.search(Query(asked), NOW)
+    assert found[0].body == SENTENCES[expected], "what is shown is what was written"
+
+
+@pytest.mark.parametrize(
+    "asked",
+    [
+        "北馆",
+        "京茶",
+        "茶杯",
+        "東台",
+        "ワタ",
+        "ข้ากิน",
+        "าวก",
+        "วข้า",
+        "서관",
+        "馆展",
+        "龍",
+        "テルタ",
+        "茶北",
+    ],
+)
+async def test_characters_that_stand_apart_are_no_word(store: MemoryStore, asked: str) -> None:
+    await _kept(store)
+    for subject in await _subjects(store, asked):
+        assert asked in SENTENCES[subject]
+
+
+async def test_no_word_reaches_from_one_run_into_the_next(store: MemoryStore) -> None:
+    await store.save(NewMemory("fact", "东", "京。都", ("茶", "馆")), NOW)
+    for asked in ("东京", "京都", "都茶", "茶馆"):
+        assert await _subjects(store, asked) == [], asked
+    for asked in ("东", "京", "都", "茶", "馆"):
+        assert await _subjects(store, asked) == ["东"], asked
+
+
+async def test_a_question_finds_what_has_its_words_and_best_what_has_most_of_them(store: MemoryStore) -> None:
+    await _kept(store)
+    await store.save(NewMemory("fact", "port", "北京没有港口"), NOW)
+    assert (await _subjects(store, "你昨天在北京的茶馆里喝过什么茶吗"))[:2] == ["tea", "port"]
+    assert (await _subjects(store, "東京タワーはどこですか"))[0] == "tower"
+    assert (await _subjects(store, "ฉันอยากกินข้าวผัด"))[0] == "rice"
+
+
+async def test_of_a_long_text_each_part_is_asked_for(store: MemoryStore) -> None:
+    await store.save(NewMemory("fact", "tower", "東京タワー"), NOW)
+    far = "".join(chr(0x5000 + number) for number in range(400))
+    assert await _subjects(store, f"{far}。タワー。") in ([], ["tower"])
+    assert await _subjects(store, "タワー" + far[:20]) == ["tower"]
+
+
+async def test_a_memory_that_is_said_again_with_other_tags_is_found_by_these(store: MemoryStore) -> None:
+    await store.save(NewMemory("fact", "tea", TEA, ("杭州旅行",)), NOW)
+    await store.save(NewMemory("fact", "tea", TEA, ("苏州旅行",)), NOW)
+    assert await _subjects(store, "苏州") == ["tea"]
+    assert await _subjects(store, "杭州") in ([], ["tea"])
+    assert await store.count() == 1
+
+
+async def test_what_is_retired_is_found_no_more(store: MemoryStore) -> None:
+    kept = await store.save(NewMemory("fact", "tea", TEA), NOW)
+    assert await store.retire(kept, NOW)
+    assert await _subjects(store, "北京") == []
+
+
+async def test_a_private_memory_is_not_found_in_public(store: MemoryStore) -> None:
+    await store.save(NewMemory("preference", "tea", TEA, source="owner:terminal", trust="owner"), NOW)
+    assert await _subjects(store, "北京") == ["tea"]
+    assert await store.search(Query("北京", public_only=True), NOW) == []
+
+
+def _old_home(path: Path) -> None:
+    """A home of the version before, with text of both kinds, living and superseded."""
+    with closing(sqlite3.connect(path)) as connection:
+        for script in MIGRATIONS[:BEFORE]:
+            connection.executescript(script)
+        for number, body in enumerate([TEA, SENTENCES["plain"], RICE, TOWER], 1):
+            at = "2026-01-01T00:00:00.000Z"
+            connection.execute(
+                "INSERT INTO memories VALUES"
+                " (?, ?, ?, 'fact', 's', ?, 'tag', 'self', 'self', 0, 3, ?, 'h', '\ue001 \ue000', NULL, 7, ?)",
+                (number, at, at, body, f"key {number}", 4 if body == RICE else None),
+            )
+        connection.execute(f"PRAGMA user_version = {BEFORE}")
+        connection.commit()
+
+
+async def test_an_existing_home_is_indexed_again_once_and_loses_nothing(tmp_path: Path) -> None:
+    path = tmp_path / "soul.db"
+    _old_home(path)
+    with closing(sqlite3.connect(path)) as connection:
+        columns = "id, subject, body, tags, updated_at, recall_count, superseded_by"
+        before = connection.execute(f"SELECT {columns} FROM memories").fetchall()  # noqa: S608 - our own names
+    shelves = []
+    for _ in range(2):
+        await (await Database.open(path, MIGRATIONS)).close()
+        with closing(sqlite3.connect(path)) as connection:
+            connection.row_factory = sqlite3.Row
+            assert [tuple(row) for row in connection.execute(f"SELECT {columns} FROM memories")] == before  # noqa: S608 - our own names
+            assert [row.body for row in search(connection, Query("茶馆", public_only=True), NOW)] == [TEA]
+            assert [row.body for row in search(connection, Query("東京", kinds=["fact"]), NOW)] == [TOWER]
+            assert [row.body for row in search(connection, Query("cafe"), NOW)] == [SENTENCES["plain"]]
+            assert search(connection, Query("ข้าว"), NOW) == [], "what was superseded stays so"
+            connection.execute("INSERT INTO memories_fts (memories_fts, rank) VALUES ('integrity-check', 1)")
+            shelves.append([row[0] for row in connection.execute("SELECT shelf FROM memories ORDER BY id")])
+    assert shelves[0] == shelves[1]
+    assert shelves[0][1] == "\ue001 \ue000", "what is written with spaces is not touched"
+
+
+async def test_what_a_shared_server_kept_before_is_found_too(postgres_url: str) -> None:
+    async with await psycopg.AsyncConnection.connect(postgres_url, autocommit=True) as connection:
+        await connection.execute("CREATE DATABASE before_splitting")
+    url = postgres_url.replace("/postgres?", "/before_splitting?")
+    async with postgres_place(url, "old") as store, postgres_place(url, "other") as other:
+        await _kept(store)
+        await other.save(NewMemory("fact", "tea", TEA), NOW)
+    async with await psycopg.AsyncConnection.connect(url, autocommit=True) as connection:
+        rows = await (await connection.execute("SELECT agent, words FROM soul.memories ORDER BY id LIMIT 1")).fetchall()
+        assert "北京" in rows[0][1]
+        await connection.execute("DROP INDEX soul.memories_to_split")
+        await connection.execute("ALTER TABLE soul.memories DROP COLUMN to_split")
+        await connection.execute("DROP FUNCTION soul.may_be_unspaced")
+        await connection.execute("DROP TABLE soul.rewrites")
+        await connection.execute("ALTER TABLE soul.memories DROP COLUMN dids")
+        await connection.execute("UPDATE soul.version SET version = 1")
+        await connection.execute(
+            "UPDATE soul.memories SET words = to_tsvector('soul.words', body) || array_to_tsvector(ARRAY["
+            "(SELECT lexeme FROM unnest(words) WHERE lexeme LIKE '@%')])"
+        )
+    async with postgres_place(url, "old") as store, postgres_place(url, "other") as other:
+        assert await _subjects(store, "茶馆") == ["tea"]
+        assert (await _subjects(store, "ข้าวผัด"))[:1] == ["rice"]
+        assert await _subjects(store, "drank") == ["plain"]
+        assert await _subjects(other, "茶馆") == ["tea"]
+        assert await store.count() == len(SENTENCES)
+
+
+def test_text_with_spaces_adds_nothing_to_the_index() -> None:
+    with closing(sqlite3.connect(":memory:")) as connection:
+        add_functions(connection)
+        for text in (SENTENCES["plain"], "", "Ελλάδα Москва — “quoted” 🦊 שלום عربي हिन्दी"):
+            assert connection.execute("SELECT unspaced_tokens(?)", (text,)).fetchone()[0] == ""

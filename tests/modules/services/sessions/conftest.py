@@ -1,0 +1,17 @@
+"""What the tests of conversations share."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+
+from tests.modules.runtime.llm.scripted_model import ScriptedModel
+from tests.modules.services.sessions.session_home import SessionHome, open_session_home
+
+
+@pytest.fixture
+async def session_home(tmp_path: Path, model: ScriptedModel) -> AsyncIterator[SessionHome]:
+    async with open_session_home(tmp_path, model) as opened:
+        yield opened

@@ -1,0 +1,81 @@
+"""Messages and rows as hypothesis draws them, and as a test writes them by hand."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from hypothesis import strategies as st
+
+from common.provenance import Provenance
+from modules.runtime.llm.types import Block, Image, Message, Text, ToolAnswer, ToolCall
+from modules.services.sessions.rows import blocks, parts, tokens_of
+from modules.services.sessions.types import Role, Row
+
+WORDS = st.text(max_size=12)
+IDS = st.sampled_from(["", "call_a", "call_b", "call_c"])
+NAMES = st.sampled_from(["bluesky_reply", "memory_search"])
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | WORDS,
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(WORDS, inner, max_size=3),
+    max_leaves=5,
+)
+CALLS = st.builds(ToolCall, id=IDS, name=NAMES, input=st.dictionaries(WORDS, JSON, max_size=3), malformed=WORDS)
+ANSWERS = st.builds(ToolAnswer, tool_use_id=IDS, name=NAMES, content=WORDS, is_error=st.booleans())
+IMAGES = st.builds(Image, key=st.just("data:image/png;base64,AAAA"), mime=st.just("image/png"), alt=WORDS)
+BLOCKS: st.SearchStrategy[Block] = st.builds(Text, text=WORDS) | IMAGES | CALLS | ANSWERS
+MESSAGES = st.builds(
+    Message,
+    role=st.sampled_from(["user", "assistant"]),
+    content=WORDS | st.lists(BLOCKS, max_size=5).map(tuple),
+)
+
+
+def rows_of(
+    said: Sequence[Message], *, provenance: Provenance = Provenance.OWNER, tokens: int | None = None
+) -> list[Row]:
+    """Rows as they would be read back, a minute apart. `tokens` is the weight of each; None estimates it."""
+    split = [part for message in said for part in parts(message)]
+    return [
+        Row(
+            session_id="s",
+            seq=seq,
+            role=role,
+            message=message,
+            tokens=tokens_of(message, len) if tokens is None else tokens,
+            provenance=provenance,
+            created_at=f"2026-01-05T12:{seq % 60:02}:00.250Z",
+        )
+        for seq, (role, message) in enumerate(split, 1)
+    ]
+
+
+def normal(message: Message) -> list[Message]:
+    """`message` as it comes back: answers apart from other words, and a single text as a plain string."""
+    return joined((role, Message(part.role, _plain(part.content))) for role, part in parts(message))
+
+
+def joined(rows: Iterable[tuple[Role, Message]]) -> list[Message]:
+    """The messages that rows hold: the answers to one round of calls are one message again."""
+    messages: list[Message] = []
+    previous: Role | None = None
+    for role, message in rows:
+        if role == previous == "toolResult":
+            messages[-1] = Message("user", (*blocks(messages[-1]), *blocks(message)))
+        else:
+            messages.append(message)
+        previous = role
+    return messages
+
+
+def _plain(content: str | tuple[Block, ...]) -> str | tuple[Block, ...]:
+    return content[0].text if len(content) == 1 and isinstance(content[0], Text) else content
+
+
+def asks(*names: str) -> Message:
+    """The model asks for tools; each call has its name as id."""
+    return Message("assistant", tuple(ToolCall(name, name, {"of": name}) for name in names))
+
+
+def answers(*names: str) -> Message:
+    """What these calls came to."""
+    return Message("user", tuple(ToolAnswer(name, name, f"what {name} printed") for name in names))
