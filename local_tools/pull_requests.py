@@ -79,8 +79,7 @@ class PullRequestTools:
             return self._acting.unread(read.error)
         if not text:
             return self.words.error("No Words")
-        about = f"comment on {repo.full_name}#{number}"
-        body = IssueCommentBody(repo=repo.full_name, number=number, body=text, text=text, about=about)
+        body = IssueCommentBody(repo=repo.full_name, number=number, body=text)
         sent = await self._acting.send(body, f"{number} {body_digest(text)}", turn)
         if isinstance(sent, ToolResult):
             return sent
@@ -98,15 +97,12 @@ class PullRequestTools:
             return self.words.error("Closed")
         if not text and args.event != "APPROVE":
             return self.words.error("No Words")
-        about = f"{args.event.lower().replace('_', ' ')} {repo.full_name}#{pull.number}"
         body = ReviewBody(
             repo=repo.full_name,
             number=pull.number,
             event=args.event,
             body=text,
             commit_id=pull.head.sha,
-            about=about,
-            text=f"{about}\n\n{text}".strip(),
         )
         sent = await self._acting.send(body, f"{pull.number} {args.event} {pull.head.sha}", turn)
         return sent if isinstance(sent, ToolResult) else self._told(sent.result_uri)
@@ -124,16 +120,13 @@ class PullRequestTools:
             if isinstance(known, Err):
                 return self._acting.unread(known.error)
             base = known.data.default_branch
-        text, about = _text(args.body), f"pull request {repo.full_name}: {title}"
         body = PullRequestBody(
             repo=repo.full_name,
             title=title,
-            body=text,
+            body=_text(args.body),
             head=head,
             base=base,
             draft=args.draft,
-            about=about,
-            text=f"{about}\n{head} → {base}\n\n{text}",
         )
         sent = await self._acting.send(body, f"{head} {base}", turn)
         if isinstance(sent, ToolResult):
@@ -147,8 +140,7 @@ class PullRequestTools:
         peers = [one.github_username for one in self._registry.get_linked_peers()]
         asked = pick_reviewers(f"{repo.full_name}#{number}", self._github.login, peers)
         for login in asked:
-            about = f"review of {repo.full_name}#{number} by {login}"
-            body = ReviewRequestBody(repo=repo.full_name, number=number, reviewers=(login,), about=about, text=about)
+            body = ReviewRequestBody(repo=repo.full_name, number=number, reviewers=(login,))
             await self._acting.propose(body, f"{number} {login}", turn)
         return asked
 
@@ -164,11 +156,8 @@ class PullRequestTools:
             return self._acting.unread(judged.error)
         if judged.data:
             return self.words.error(judged.data)
-        about = f"merge {repo.full_name}#{pull.number}"
         title = f"{pull.title} (#{pull.number})"
-        body = MergeBody(
-            repo=repo.full_name, number=pull.number, title=title, head_sha=pull.head.sha, about=about, text=about
-        )
+        body = MergeBody(repo=repo.full_name, number=pull.number, title=title, head_sha=pull.head.sha)
         sent = await self._acting.send(body, f"{pull.number} {pull.head.sha}", turn)
         if isinstance(sent, ToolResult):
             return sent
@@ -189,8 +178,7 @@ class PullRequestTools:
         is_here = pull.head.repo.lower() == repo.full_name.lower()
         if isinstance(known, Err) or not is_here or branch in {known.data.default_branch, "main", "master"}:
             return
-        about = f"delete the branch {branch} of {repo.full_name}"
-        body = RefBody(repo=repo.full_name, action="delete", branch=branch, sha=pull.head.sha, about=about, text=about)
+        body = RefBody(repo=repo.full_name, action="delete", branch=branch, sha=pull.head.sha)
         await self._acting.propose(body, f"{branch} {pull.head.sha}", turn)
 
     async def _found(self, args: PullReviewInput | PullMergeInput, turn: Turn) -> tuple[Repo, PullRequest] | ToolResult:

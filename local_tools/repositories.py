@@ -106,15 +106,12 @@ class RepositoryTools:
         title, body = one_line(args.title, _TITLE_CHARS), clean(args.body).strip()[:_BODY_CHARS]
         if not title:
             return self.words.error("No Title")
-        about = f"{repo.full_name}: {title}"
         issue = IssueBody(
             repo=repo.full_name,
             title=title,
             body=body,
             labels=_names(args.labels),
             assignees=_names(args.assignees),
-            about=about,
-            text=f"{about}\n\n{body}",
         )
         sent = await self._acting.send(issue, title, turn)
         if isinstance(sent, ToolResult):
@@ -150,13 +147,13 @@ class RepositoryTools:
         repo = self._acting.place(args.owner, args.repo, turn)
         if isinstance(repo, ToolResult):
             return repo
-        return await self._like(StarBody(repo=repo.full_name, about=f"star for {repo.full_name}"), turn)
+        return await self._like(StarBody(repo=repo.full_name), turn)
 
     async def follow(self, args: AccountInput, turn: Turn) -> ToolResult:
         login = _login(args.username)
         if not is_login(login):
             return self.words.error("No Account")
-        return await self._like(AccountFollowBody(repo=f"{login}/{login}", about=f"follow {login} on GitHub"), turn)
+        return await self._like(AccountFollowBody(repo=f"{login}/{login}"), turn)
 
     async def _like(self, body: GitHubBody, turn: Turn) -> ToolResult:
         sent = await self._acting.send(body, "once", turn)

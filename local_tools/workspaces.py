@@ -14,6 +14,7 @@ from typing import Any, Protocol
 from adapters.github.types import Issue, Repo
 from common.provenance import Provenance
 from common.result import Err
+from common.text.github_text import without_mentions
 from common.text.untrusted import clean, one_line
 from local_tools.bluesky_turns import is_by_owner, is_unnamed
 from local_tools.github_acting import IN_THREAD, TIME_LIMIT_S, GitHubActing, GitHubToolServices
@@ -31,7 +32,6 @@ from modules.runtime.llm.gateway import LLMGateway
 from modules.services.agent.tools.types import Tool, ToolResult, Turn
 from modules.services.commitments.acts import MEMO
 from modules.services.commitments.plans import complete_plan, issue_of_plan
-from modules.services.commitments.texts import without_mentions
 from modules.services.outbox.github_bodies import IssueBody
 from modules.services.plans.compose import read_plan
 from modules.services.plans.parse import TITLE_MARK
@@ -256,5 +256,4 @@ def _wish(args: PlanInput, subject: ThreadTurn) -> Wish:
 
 def _issue(repo: Repo, title: str, body: str, labels: tuple[str, ...]) -> IssueBody:
     title, body = without_mentions(title), without_mentions(body)
-    about = f"{repo.full_name}: {title}"
-    return IssueBody(repo=repo.full_name, title=title, body=body, labels=labels, about=about, text=f"{about}\n\n{body}")
+    return IssueBody(repo=repo.full_name, title=title, body=body, labels=labels)

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from common.constants import GITHUB_BODY_MAX_CHARS
 from common.text.html_text import text_of_page
+from common.text.markdown import close_code
 
 if TYPE_CHECKING:
     from markdown_it import MarkdownIt
@@ -24,6 +25,11 @@ _MENTION = re.compile(
 )
 _ADDRESS = re.compile(r"!?\[[^\[\]\n]{1,300}\]\([^()\n]{0,2000}\)|(?:https?://|www\.)\S+", re.IGNORECASE)
 _HTML = re.compile(r"<!--.*?(?:-->|\Z)|<(/?)(pre|code|a|blockquote)\b[^<>]*>", re.IGNORECASE | re.DOTALL)
+_ROOM_FOR_THE_REST = 3_000
+_CUT = "\n\n[…]"
+_URL = re.compile(r"(?:https?://|www\.)[^\s<>/]{1,255}/[^\s<>]{1,2000}", re.IGNORECASE)
+# NOTE(self): HTML reads the numbers without a semicolon too. Behind an invisible sign it was done before.
+_AT = re.compile("(?:@|&(?:#0*64(?![0-9]);?+|#x0*40(?![0-9a-f]);?+|commat;))(?!\u200b)", re.IGNORECASE)
 _CLOSING = re.compile(
     r"\b(clos(?:e[sd]?)|fix(?:e[sd])?|resolve[sd]?)(?=[^\w#\u200b]{0,12}"
     r"(?:#[0-9]|gh-[0-9]|[\w.-]{1,100}/[\w.-]{1,100}#[0-9]|https?://[^\s/]{1,100}/[^\s/]{1,100}/[^\s/]{1,100}/(?:issues|pull)/[0-9]))",
@@ -43,6 +49,24 @@ def mentioned_logins(text: str) -> frozenset[str]:
 def without_closing_words(text: str) -> str:
     """Return a text that reads the same and closes no issue on GitHub; done twice it is as done once."""
     return _CLOSING.sub(rf"\1{_UNSEEN}", text)
+
+
+def comment_body(text: str) -> str:
+    """Return words for GitHub: calling nobody, and short enough that what belongs behind them still fits."""
+    body = without_mentions(text.strip())
+    room = GITHUB_BODY_MAX_CHARS - _ROOM_FOR_THE_REST
+    cut = _CUT if len(body) > room else ""
+    return close_code(body[: room - len(_CUT)] if cut else body) + cut
+
+
+def without_mentions(text: str) -> str:
+    """Return a text that reads the same and notifies nobody on GitHub; done twice it is as done once.
+
+    An invisible character follows each `@`, also in code: what GitHub takes for code depends on all of Markdown and
+    HTML. In the path of a URL `@` is written `%40`, so that the link still works.
+    """
+    linked = _URL.sub(lambda url: url[0].replace("@", "%40"), text)
+    return _AT.sub(lambda at: f"{at[0]}{_UNSEEN}", linked)
 
 
 def own_words(text: str) -> Iterator[str]:

@@ -11,6 +11,7 @@ from adapters.github.parse_url import extract_github_urls
 from adapters.space.room_addressing import parse_addressed
 from common.redact import Redactor
 from common.text.closings import content_words, is_emoji_only, is_low_value_closing
+from common.text.github_text import comment_body, without_mentions
 from common.text.graphemes import fit_post_text, grapheme_len, leading_sentences, truncate_graphemes
 from common.text.host_intent import classify_host_intent_structural
 from common.text.lookalikes import shape, skeleton
@@ -35,7 +36,6 @@ from common.text.untrusted import clean
 from modules.lives.space.request_parser import quoted, repo_in, requested_type
 from modules.runtime.llm.reasoning import without_reasoning, without_template
 from modules.runtime.llm.salvage import looks_cut, parse_arguments, split_calls
-from modules.services.commitments.texts import comment_body, without_mentions
 from modules.services.commitments.writer import contains_promise
 from modules.services.explanation.naming import understand
 from modules.services.identity.self_document import extract_from_self

@@ -113,7 +113,8 @@ def impression_of(
     others = [(account, text) for account, text in said if account != known.people.us]
     who = caller(thread, known.login)
     trust = trust_of(min((_provenance(known.people, account) for account, _ in others), default=Provenance.STRANGER))
-    about = own_words(comment.body.preview, (text for _, text in others))
+    ours = comment.body.words if isinstance(comment.body, OnGitHub) else ""
+    about = own_words(ours, (text for _, text in others))
     key = _experience_key(comment.id)
     return NewExperience(kind, "github", key, about, f"github:{who.id}", f"@{who.login}", waiting.url, trust)
 

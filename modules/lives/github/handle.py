@@ -247,10 +247,7 @@ class ThreadHandler(Handler):
         planned = await is_planned(self.github, waiting.place, waiting.number)
         if isinstance(planned, Err) or planned.data:
             return
-        about = f"close {waiting.repo}#{waiting.number}"
-        body = IssueUpdateBody(
-            source="workspace", repo=waiting.repo, number=waiting.number, state="closed", about=about, text=about
-        )
+        body = IssueUpdateBody(source="workspace", repo=waiting.repo, number=waiting.number, state="closed")
         # NOTE(self): a cause of its own, for what was done about a thread is looked up by the thread's.
         cause_id = f"{waiting.cause_id}/close"
         await self.outbox.submit(ProposedAction(body, part=f"workspace:{waiting.key}/left", cause_id=cause_id))

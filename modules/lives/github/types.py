@@ -123,23 +123,11 @@ class IssueTurn:
 
     def comment(self, text: str) -> IssueCommentBody:
         """Return the comment with these words."""
-        issue = self.thread.issue
-        about = f"{self.waiting.repo}#{self.waiting.number}"
-        return IssueCommentBody(
-            source="github",
-            repo=self.waiting.repo,
-            number=issue.number,
-            body=text,
-            text=text,
-            about=f"comment on {about}",
-        )
+        return IssueCommentBody(source="github", repo=self.waiting.repo, number=self.thread.issue.number, body=text)
 
     def heart(self) -> ReactionBody:
         """Return the heart with which we leave a thread."""
-        about = f"heart on {self.waiting.repo}#{self.waiting.number}"
-        return ReactionBody(
-            source="github", repo=self.waiting.repo, number=self.thread.issue.number, reaction="heart", about=about
-        )
+        return ReactionBody(source="github", repo=self.waiting.repo, number=self.thread.issue.number, reaction="heart")
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,7 +148,6 @@ class ReviewTurn(IssueTurn):
 
     def review(self, event: ReviewEvent, text: str) -> ReviewBody:
         """Return the review with these words."""
-        about = f"{event.lower().replace('_', ' ')} {self.waiting.key}"
         return ReviewBody(
             source="workspace" if self.may_judge else "github",
             repo=self.waiting.repo,
@@ -168,8 +155,6 @@ class ReviewTurn(IssueTurn):
             event=event,
             body=text,
             commit_id=self.head_sha,
-            about=about,
-            text=f"{about}\n\n{text}".strip(),
         )
 
 

@@ -15,11 +15,11 @@ from adapters.github.types import Issue, Repo
 from common.errors import Transient
 from common.provenance import Trust
 from common.result import Err
+from common.text.github_text import comment_body, without_mentions
 from common.text.untrusted import one_line
 from modules.lives.rituals.owner_comments import OwnerComments
 from modules.lives.rituals.writing import Memo, MemoRequest, RitualWriter
 from modules.services.commitments.acts import MEMO
-from modules.services.commitments.texts import comment_body, without_mentions
 from modules.services.experiences.log import ExperienceLog
 from modules.services.experiences.own_words import own_words
 from modules.services.experiences.types import NewExperience
@@ -187,25 +187,18 @@ def _on_its_way(intent: Intent) -> Disposition:
 def _issue(repo: Repo, run: RitualRun, memo: Memo) -> IssueBody:
     title = without_mentions(memo_title(run, memo.title))
     link = f"\n\n---\n\n{web_url(run.thread_uri)}\n\n{memo_mark(run.thread_uri)}"
-    about = f"{repo.full_name}: {title}"
-    text = comment_body(memo.body)
     return IssueBody(
         source=_SOURCE,
         repo=repo.full_name,
         title=title,
-        body=text + link,
+        body=comment_body(memo.body) + link,
         labels=(MEMO,),
-        about=about,
-        text=f"{about}\n\n{text}",
     )
 
 
 def _comment(repo: Repo, standing: Issue, memo: Memo) -> IssueCommentBody:
-    place, text = f"{repo.full_name}#{standing.number}", comment_body(f"**{memo.title}**\n\n{memo.body}")
-    about = f"{place}: {one_line(memo.title, _POST_CHARS)}"
-    return IssueCommentBody(
-        source=_SOURCE, repo=repo.full_name, number=standing.number, body=text, about=about, text=f"{place}\n\n{text}"
-    )
+    text = comment_body(f"**{memo.title}**\n\n{memo.body}")
+    return IssueCommentBody(source=_SOURCE, repo=repo.full_name, number=standing.number, body=text)
 
 
 def _posts(node: ThreadNode) -> Iterator[Post]:

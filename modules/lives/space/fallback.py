@@ -14,10 +14,10 @@ import regex
 
 from common.constants import GITHUB_BODY_MAX_CHARS
 from common.schemas import Commitment
+from common.text.github_text import without_mentions
 from common.text.graphemes import truncate_graphemes
 from modules.lives.space.snapshot import RoomSnapshot
 from modules.lives.space.types import Asked, Salvaged
-from modules.services.commitments.texts import without_mentions
 from modules.services.voice_phrases.store import Phrase
 
 SPACE_FORCED_ACTION_CYCLES = 3

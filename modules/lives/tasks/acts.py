@@ -9,10 +9,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from adapters.github.types import Repo
+from common.text.github_text import without_mentions
 from common.text.untrusted import one_line
 from modules.lives.tasks.types import HeldTask
 from modules.services.claims.lease_gate import task_act
-from modules.services.commitments.texts import TITLE_CHARS, without_mentions
+from modules.services.commitments.texts import TITLE_CHARS
 from modules.services.outbox.github_bodies import ContentsBody, GitHubBody, PullRequestBody, ReviewRequestBody
 from modules.services.outbox.types import ProposedAction
 from modules.services.plans.naming import claim_key

@@ -33,7 +33,7 @@ class ClaimDoor:
     async def opens(self, found: FoundPlan, task: Task) -> bool:
         """Return whether a task may be claimed; if so, the comment of its claim counts from now on."""
         place, text = found.repo.full_name, self.words(task)
-        body = IssueCommentBody(source=SOURCE, repo=place, number=found.number, body=text, text=text)
+        body = IssueCommentBody(source=SOURCE, repo=place, number=found.number, body=text)
         key = claim_key(found.repo.owner, found.repo.name, found.number, task.number)
         advice = await self.outbox.advise(ProposedAction(body, part=f"claim:{key}"))
         if advice.code != "admitted":

@@ -15,13 +15,13 @@ from typing import Literal, Protocol
 from adapters.github.client import GitHub
 from adapters.github.types import Issue, Repo
 from common.result import Err, Ok
+from common.text.github_text import without_mentions
 from common.text.untrusted import one_line
 from modules.lives.workspaces.upkeep import UpkeepServices
 from modules.runtime.llm.gateway import LLMGateway
-from modules.services.commitments.texts import without_mentions
 from modules.services.outbox.github_bodies import IssueUpdateBody, body_digest
 from modules.services.outbox.outbox import Outbox
-from modules.services.outbox.types import ACTIVE_STATES, Intent, ProposedAction
+from modules.services.outbox.types import Intent, ProposedAction
 from modules.services.plans.extend import add_tasks_to_plan_body
 from modules.services.plans.missing import MissingTask, PlanGaps
 from modules.services.plans.parse import parse_plan
@@ -114,8 +114,8 @@ class PlanExtender:
 
     async def _earlier(self, target: str) -> Intent | None:
         """What was proposed for the same request before the program ended."""
-        found = await self.outbox.by_target("issue_update", target)
-        return next((one for one in found if one.state in ACTIVE_STATES), None)
+        found = await self.outbox.decided("issue_update", target)
+        return None if found and found.rejected else found
 
     async def _read(self, repo: Repo, number: int) -> tuple[Issue, Plan] | Extension:
         """The plan as it stands now, where it is open, by somebody whose words count, and we may write it."""
@@ -147,7 +147,6 @@ class PlanExtender:
             body=body,
             over=body_digest(issue.body),
             about=about,
-            text=f"{about}\n\n{body}",
         )
         submitted = await self.outbox.submit(
             ProposedAction(update, target, cause_id=request.cause_id, by_owner=request.by_owner, hold=request.hold)

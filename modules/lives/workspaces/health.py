@@ -14,10 +14,10 @@ from adapters.github.types import Issue, Repo
 from common.clock import parse_iso_or_none
 from common.result import ApiResult, Err, Ok
 from modules.lives.workspaces.types import PolledWorkspace
-from modules.lives.workspaces.writing import WorkspaceWriter
 from modules.runtime.journal.journal import Journal
 from modules.runtime.journal.types import Entry
 from modules.runtime.scheduler.attention import Attention
+from modules.services.outbox.github_writer import GitHubWriter
 from modules.services.plans.docs_tasks import AGENTS_PAGE, SCENARIOS_PAGE, changes_more_than_documents
 from modules.services.plans.parse import parse_plan
 from modules.services.voice_phrases.store import Phrase
@@ -54,7 +54,7 @@ class HealthCheck:
 
     github: GitHub
     workspaces: WatchedWorkspaces
-    writer: WorkspaceWriter
+    writer: GitHubWriter
     trust: WorkspaceTrust
     judge: HealthJudge
     attention: Attention
@@ -85,7 +85,7 @@ class HealthCheck:
         """Whether other work is on its way: a pull request, or an issue that was proposed and is not there yet."""
         if any(issue.is_pull_request for issue in one.issues):
             return True
-        return await self.writer.unsent("issue", f"{_issue_key(one.repo)}#") or await self.writer.unsent(
+        return await self.writer.outbox.waits("issue", f"{_issue_key(one.repo)}#") or await self.writer.outbox.waits(
             "issue", f"{_key(one.repo)}#"
         )
 

@@ -9,8 +9,8 @@ from typing import Literal
 from adapters.github.client import GitHub
 from adapters.github.types import Issue, Repo
 from common.result import Err
+from modules.lives.workspaces.closing import Closing
 from modules.lives.workspaces.types import Place, Poll, PolledWorkspace, StepResult
-from modules.lives.workspaces.upkeep_acts import SOURCE, UpkeepActs
 from modules.lives.workspaces.upkeep_policy import (
     HANDLED_AFTER,
     LastWord,
@@ -21,7 +21,7 @@ from modules.lives.workspaces.upkeep_policy import (
     stale_after,
 )
 from modules.services.github_threads.threads import NewThread, ThreadInbox
-from modules.services.outbox.github_bodies import AssigneeBody
+from modules.services.outbox.github_writer import GitHubWriter, act_key
 from modules.services.voice_phrases.store import Phrase
 from modules.services.workspaces.acting import ActingTurns
 from modules.services.workspaces.trust import TrustedAccounts, WorkspaceTrust
@@ -46,7 +46,7 @@ class OpenIssues:
     acts = True
     sees_finished = False
 
-    upkeep: UpkeepActs
+    writer: GitHubWriter
     trust: WorkspaceTrust
     acting: ActingTurns
     threads: ThreadInbox
@@ -68,11 +68,7 @@ class OpenIssues:
         key = f"{repo.full_name.lower()}#{issue.number}/assign"
         if not trusted.covers(issue.account) or not self.acting.may_act(key):
             return
-        about = f"assign {issue.author} to {repo.full_name}#{issue.number}"
-        body = AssigneeBody(
-            source=SOURCE, repo=repo.full_name, number=issue.number, add=(issue.author,), about=about, text=about
-        )
-        await self.upkeep.propose(body, "assign", issue.number)
+        await self.writer.assign(repo, issue.number, act_key(repo, issue.number, "assign"), issue.author)
 
 
 def _leading_to(repo: Repo, issue: Issue) -> NewThread:
@@ -95,7 +91,7 @@ class RestingIssues:
     acts = True
     sees_finished = False
 
-    upkeep: UpkeepActs
+    closing: Closing
     github: GitHub
     trust: WorkspaceTrust
     acting: ActingTurns
@@ -130,8 +126,8 @@ class RestingIssues:
         if not may_rest(issue, trusted, workspace.plans):
             return False
         is_quiet = rests_for(issue, now) * self.speed >= HANDLED_AFTER
-        if await self.upkeep.was_said(workspace.repo, issue.number, _CLOSING):
-            return await self.upkeep.is_to_be_closed(workspace.repo, issue.number, _CLOSING)
+        if await self.closing.was_said(workspace.repo, issue.number, _CLOSING):
+            return not await self.closing.is_closed(workspace.repo, issue.number, _CLOSING)
         return is_quiet
 
     async def _last_word(self, repo: Repo, issue: Issue) -> LastWord | None:
@@ -146,22 +142,24 @@ class RestingIssues:
 
         GitHub tells times in whole seconds, so the last word is read again before anything is done.
         """
-        if await self.upkeep.was_said(repo, issue.number, _CLOSING):
+        if await self.closing.was_said(repo, issue.number, _CLOSING):
             fresh = await self._last_word(repo, issue)
             is_own = fresh is not None and trusted.why(fresh.author) == "us"
-            return is_own and await self.upkeep.close(repo, issue, _CLOSING, "nothing came back after it was announced")
+            return is_own and await self.closing.close(
+                repo, issue, _CLOSING, "nothing came back after it was announced"
+            )
         code = self._code(repo, issue, last, trusted, now)
         fresh = await self._last_word(repo, issue) if code else None
         if fresh is None or self._code(repo, issue, fresh, trusted, now) != code:
             return False
-        if not self.upkeep.may_close(issue, trusted):
+        if not trusted.lets_close(issue.account):
             return False
         words = (
             self.phrase("github.issue_handled_closed")
             if code == "handled"
             else self.phrase("github.issue_stale_closed", days=stale_after(issue).days)
         )
-        await self.upkeep.said(repo, issue.number, _CLOSING, words, trusted)
+        await self.closing.said(repo, issue.number, _CLOSING, words, trusted)
         return False
 
     def _code(

@@ -6,9 +6,9 @@ from dataclasses import dataclass, field
 
 from adapters.github.client import GitHub
 from common.result import Err
+from modules.lives.workspaces.closing import Closing
 from modules.lives.workspaces.thread_news import PLAN_COMPLETE
 from modules.lives.workspaces.types import Place, Poll, PolledWorkspace, StepResult
-from modules.lives.workspaces.upkeep_acts import SOURCE, UpkeepActs
 from modules.lives.workspaces.upkeep_policy import (
     Duplicate,
     duplicates_among,
@@ -18,7 +18,7 @@ from modules.lives.workspaces.upkeep_policy import (
     unread_mark,
     unread_marks,
 )
-from modules.services.outbox.github_bodies import CommentDeletionBody, IssueCommentBody
+from modules.services.outbox.github_writer import GitHubWriter, act_key
 from modules.services.plans.types import FoundPlan, PlanKey, PlanLabel
 from modules.services.plans.words import issues_taken_up
 from modules.services.skills.skills import Skills
@@ -42,7 +42,7 @@ class DuplicatePlans:
     acts = True
     sees_finished = False
 
-    upkeep: UpkeepActs
+    closing: Closing
     trust: WorkspaceTrust
     acting: ActingTurns
     phrase: Phrase
@@ -63,26 +63,26 @@ class DuplicatePlans:
 
     def _is_ours(self, one: Duplicate, trusted: TrustedAccounts) -> bool:
         key = f"{one.plan.repo.full_name.lower()}#{one.plan.number}/superseded"
-        return self.upkeep.may_close(one.plan.issue, trusted) and self.acting.may_act(key)
+        return trusted.lets_close(one.plan.issue.account) and self.acting.may_act(key)
 
     async def _supersede(self, one: Duplicate, trusted: TrustedAccounts) -> bool:
         """Say it on both plans, and close the needless one once that is said; return whether it is being closed."""
         repo, key = one.plan.repo, f"superseded-by-{one.kept.number}"
-        fresh = await self.upkeep.reread(repo, one.plan.issue)
-        if fresh is None or await self.upkeep.reread(repo, one.kept.issue) is None:
+        fresh = await self.closing.reread(repo, one.plan.issue)
+        if fresh is None or await self.closing.reread(repo, one.kept.issue) is None:
             return False
         url, there = one.kept.issue.html_url, f"carried-over-from-{one.plan.number}"
-        is_said = await self.upkeep.said(
+        is_said = await self.closing.said(
             repo, fresh.number, key, self.phrase("github.plan_superseded", url=url), trusted
         )
         if one.carried:
             left = self.phrase("github.plan_carried_over", url=one.plan.issue.html_url, tasks=task_lines(one.carried))
-            is_said &= await self.upkeep.said(repo, one.kept.number, there, left, trusted)
+            is_said &= await self.closing.said(repo, one.kept.number, there, left, trusted)
         if not is_said:
             return False
         if change := label_change(fresh.labels, "superseded"):
-            await self.upkeep.label(repo, fresh, change, key)
-        return await self.upkeep.close(repo, fresh, key, f"plan #{one.kept.number} takes its place")
+            await self.closing.writer.label(repo, fresh.number, act_key(repo, fresh.number, key), change)
+        return await self.closing.close(repo, fresh, key, f"plan #{one.kept.number} takes its place")
 
 
 @dataclass(slots=True)
@@ -97,7 +97,7 @@ class PlanStanding:
     acts = True
     sees_finished = False
 
-    upkeep: UpkeepActs
+    closing: Closing
     trust: WorkspaceTrust
     acting: ActingTurns
     phrase: Phrase
@@ -117,29 +117,30 @@ class PlanStanding:
     async def _settle(self, plan: FoundPlan) -> bool:
         """Label it; return whether it is being closed, once it was said that it is complete."""
         trusted = await self.trust.accounts(plan.repo)
-        if not trusted.covers(plan.issue.account) or not self.upkeep.may_close(plan.issue, trusted):
+        if not trusted.covers(plan.issue.account) or not trusted.lets_close(plan.issue.account):
             return False
-        fresh = await self.upkeep.reread(plan.repo, plan.issue)
+        fresh = await self.closing.reread(plan.repo, plan.issue)
         if fresh is None or fresh.body != plan.issue.body:
             return False
         status: PlanLabel = plan.plan.status
         if change := label_change(fresh.labels, status):
-            await self.upkeep.label(plan.repo, fresh, change, f"{status}-{fresh.updated_at}")
+            key = act_key(plan.repo, fresh.number, f"{status}-{fresh.updated_at}")
+            await self.closing.writer.label(plan.repo, fresh.number, key, change)
         if status != "complete":
             return False
         words = f"{self.phrase('github.plan_complete')}\n\n{self.phrase('github.quality_loop')}"
-        if not await self.upkeep.said(plan.repo, fresh.number, PLAN_COMPLETE, words, trusted):
+        if not await self.closing.said(plan.repo, fresh.number, PLAN_COMPLETE, words, trusted):
             return False
         if not await self._end_issues(plan, trusted):
             return False
-        return await self.upkeep.close(plan.repo, fresh, PLAN_COMPLETE, "all of its tasks are completed")
+        return await self.closing.close(plan.repo, fresh, PLAN_COMPLETE, "all of its tasks are completed")
 
     async def _end_issues(self, plan: FoundPlan, trusted: TrustedAccounts) -> bool:
         """Close the issues that a complete plan is for, with its link; return whether that is done for all of them."""
         words = self.phrase("github.issue_done", url=plan.issue.html_url)
         key, why = f"done-by-{plan.number}", f"all tasks of the plan #{plan.number} are completed"
         ended = [
-            await self.upkeep.end(plan.repo, number, key, words, trusted, why=why)
+            await self.closing.end(plan.repo, number, key, words, trusted, why=why)
             for number in issues_taken_up(plan.plan, self.skills)
         ]
         return all(ended)
@@ -157,7 +158,7 @@ class UnreadPlans:
     acts = True
     sees_finished = False
 
-    upkeep: UpkeepActs
+    writer: GitHubWriter
     github: GitHub
     trust: WorkspaceTrust
     acting: ActingTurns
@@ -190,15 +191,9 @@ class UnreadPlans:
             return False
         text = self.phrase("github.plan_unread", lines=quoted_lines([line for _, line in left]))
         marks = ",".join(mark for mark, _ in left)
-        body = IssueCommentBody(
-            source=SOURCE,
-            repo=plan.repo.full_name,
-            number=plan.number,
-            body=f"{text}\n\n<!-- soul:unread={marks} -->",
-            text=text,
-            about=f"comment on {plan.repo.full_name}#{plan.number}",
-        )
-        return await self.upkeep.propose(body, f"unread-{unread_mark(marks)}", plan.number)
+        key = act_key(plan.repo, plan.number, f"unread-{unread_mark(marks)}")
+        said = await self.writer.comment(plan.repo, plan.number, key, text, f"<!-- soul:unread={marks} -->")
+        return said == "new"
 
 
 @dataclass(slots=True)
@@ -210,7 +205,7 @@ class DuplicateComments:
     acts = True
     sees_finished = False
 
-    upkeep: UpkeepActs
+    writer: GitHubWriter
     github: GitHub
     _read: dict[PlanKey, str] = field(default_factory=dict, init=False)
 
@@ -229,16 +224,8 @@ class DuplicateComments:
         repeated = duplicate_comment_ids(comments.data, self.github.login)
         deleted = 0
         for comment_id in repeated[:MOST_DELETED]:
-            about = f"delete a comment on {plan.repo.full_name}#{plan.number} that stands there twice"
-            body = CommentDeletionBody(
-                source=SOURCE,
-                repo=plan.repo.full_name,
-                number=plan.number,
-                comment_id=comment_id,
-                about=about,
-                text=about,
-            )
-            deleted += await self.upkeep.propose(body, f"comment-{comment_id}", plan.number)
+            key = act_key(plan.repo, plan.number, f"comment-{comment_id}")
+            deleted += await self.writer.delete_comment(plan.repo, plan.number, key, comment_id) == "new"
         if len(repeated) <= MOST_DELETED:
             self._read[plan.key] = plan.issue.updated_at
         return deleted

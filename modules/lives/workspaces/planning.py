@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Protocol
 
 from adapters.github.client import GitHub
@@ -14,10 +14,10 @@ from modules.lives.workspaces.sentinel import SentinelStep
 from modules.lives.workspaces.synthesis import SynthesisStep
 from modules.lives.workspaces.types import Step
 from modules.lives.workspaces.wanted import WantedIssues
-from modules.lives.workspaces.writing import WorkspaceWriter
 from modules.runtime.journal.journal import Journal
 from modules.runtime.llm.gateway import LLMGateway
 from modules.runtime.scheduler.attention import Attention
+from modules.services.outbox.github_writer import GitHubWriter
 from modules.services.outbox.outbox import Outbox
 from modules.services.peers.registry import PeerRegistry
 from modules.services.plans.compose import PlanComposer
@@ -28,6 +28,8 @@ from modules.services.workspaces.acting import ActingTurns
 from modules.services.workspaces.health import HealthJudge
 from modules.services.workspaces.trust import WorkspaceTrust
 from modules.services.workspaces.watched import WatchedWorkspaces
+
+_AGAIN_AFTER = timedelta(hours=1)
 
 
 class PlanningServices(Protocol):
@@ -50,7 +52,7 @@ class PlanningServices(Protocol):
 def planning_steps(services: PlanningServices, trust: WorkspaceTrust, turns: ActingTurns) -> list[Step]:
     """Return the steps; `trust` says whose words count, `turns` who acts."""
     speed, phrase = services.settings.soul_speed, services.phrases.phrase
-    writer = WorkspaceWriter(services.outbox, services.clock)
+    writer = GitHubWriter(services.outbox, _AGAIN_AFTER)
     registry = services.peer_registry
 
     def seen_at(login: str) -> datetime | None:

@@ -16,9 +16,9 @@ from common.clock import parse_iso
 from common.result import ApiResult, Err, Ok
 from common.text.markdown import without_html_comments
 from modules.lives.workspaces.types import Place, Poll, PolledWorkspace, StepResult
-from modules.lives.workspaces.writing import WorkspaceWriter
 from modules.runtime.journal.journal import Journal
 from modules.runtime.journal.types import Entry
+from modules.services.outbox.github_writer import STANDS, GitHubWriter
 from modules.services.skills.skills import Skills
 from modules.services.voice_phrases.store import Phrase
 from modules.services.workspaces.acting import ActingTurns
@@ -52,7 +52,7 @@ class SentinelStep:
 
     github: GitHub
     workspaces: WatchedWorkspaces
-    writer: WorkspaceWriter
+    writer: GitHubWriter
     trust: WorkspaceTrust
     turns: ActingTurns
     seen_at: Callable[[str], datetime | None]
@@ -85,7 +85,7 @@ class SentinelStep:
 
     async def _verify(self, one: PolledWorkspace, number: int, now: datetime) -> str:
         repo, place = one.repo, _place(one.repo, number)
-        if await self.writer.unsent("issue_update", f"close-sentinel:{place}:"):
+        if await self.writer.outbox.waits("issue_update", f"close-sentinel:{place}:"):
             return ""
         sentinel = await self._sentinel(one, number)
         if isinstance(sentinel, Err):
@@ -164,7 +164,7 @@ class SentinelStep:
         return await self._clear(repo, sentinel.number, decision.reason, now)
 
     async def _reopen(self, repo: Repo, sentinel: Issue, decision: SentinelDecision, key: str) -> str:
-        if not self.turns.may_act(key) or await self.writer.settled("issue_update", key):
+        if not self.turns.may_act(key) or await self.writer.outbox.decided("issue_update", key):
             return ""
         await self.writer.set_state(repo, sentinel.number, key, "open")
         return await self._tell(repo, f"stays finished: #{sentinel.number} is opened again", decision.reason)
@@ -172,14 +172,14 @@ class SentinelStep:
     async def _reopen_work(self, repo: Repo, sentinel: Issue, decision: SentinelDecision, occasion: int) -> str:
         """Say so on the sentinel and close it; what was said on it becomes an issue first."""
         number, key = sentinel.number, f"{_place(repo, sentinel.number)}:{occasion}"
-        if await self.writer.settled("issue_update", f"close-sentinel:{key}"):
+        if await self.writer.outbox.decided("issue_update", f"close-sentinel:{key}"):
             return ""
         if decision.feedback:
             title, body = self._feedback(number, decision.feedback)
-            if not await self.writer.open_issue(repo, f"sentinel-feedback:{key}", title, body):
+            if await self.writer.open_issue(repo, f"sentinel-feedback:{key}", title, body) not in STANDS:
                 return ""
         words = self.phrase("github.sentinel_reopened_work")
-        if not await self.writer.comment(repo, number, f"sentinel-reopened:{key}", words):
+        if await self.writer.comment(repo, number, f"sentinel-reopened:{key}", words) not in STANDS:
             return ""
         await self.writer.set_state(repo, number, f"close-sentinel:{key}", "closed")
         return await self._tell(repo, f"is not finished: #{number} is closed", decision.reason)

@@ -18,11 +18,11 @@ from modules.lives.workspaces.perceive import MOST_ISSUES
 from modules.lives.workspaces.types import Place, Poll, PolledWorkspace, StepResult
 from modules.lives.workspaces.upkeep_policy import is_work, unplanned
 from modules.lives.workspaces.wanted import WantedIssues
-from modules.lives.workspaces.writing import WorkspaceWriter
 from modules.runtime.journal.journal import Journal
 from modules.runtime.journal.types import Entry
 from modules.runtime.scheduler.attention import Attention
 from modules.services.commitments.plans import complete_plan, issue_of_plan
+from modules.services.outbox.github_writer import STANDS, GitHubWriter
 from modules.services.plans.compose import PlanComposer, SourceIssue, fitting
 from modules.services.plans.docs_tasks import with_docs_updates
 from modules.services.plans.parse import parse_plan
@@ -44,7 +44,7 @@ class SynthesisStep:
 
     github: GitHub
     workspaces: WatchedWorkspaces
-    writer: WorkspaceWriter
+    writer: GitHubWriter
     trust: WorkspaceTrust
     wanted: WantedIssues
     turns: ActingTurns
@@ -69,7 +69,7 @@ class SynthesisStep:
                 break
             if not _has_something(one):
                 continue
-            if not self.turns.may_act(_key(one.repo)) or await self.writer.unsent("issue", f"{_key(one.repo)}#"):
+            if not self.turns.may_act(_key(one.repo)) or await self.writer.outbox.waits("issue", f"{_key(one.repo)}#"):
                 continue
             self.workspaces.note(one.repo, last_plan_synthesis_attempt=poll.at)
             plans = await self._plans(one.repo)
@@ -114,7 +114,7 @@ class SynthesisStep:
     async def _plan(self, repo: Repo, work: Sequence[Issue], plans: Sequence[Issue]) -> str:
         """Propose a plan of those issues that may go into one; what is told of it, "" where none is made."""
         key = f"{_key(repo)}#{max((one.number for one in plans), default=0)}"
-        if await self.writer.settled("issue", key):
+        if await self.writer.outbox.decided("issue", key):
             return ""
         accounts = await self.trust.accounts(repo)
         wanted = await self.wanted.of(repo, work, accounts)
@@ -138,7 +138,8 @@ class SynthesisStep:
             # NOTE(self): an open issue of ours with the same title counts as the one that is to be opened.
             plan = replace(plan, title=f"{plan.title} ({named})")
         made = issue_of_plan(plan)
-        if not await self.writer.open_issue(repo, key, made["title"], made["body"], labels=plan_labels((), "active")):
+        labels = plan_labels((), "active")
+        if await self.writer.open_issue(repo, key, made["title"], made["body"], labels=labels) not in STANDS:
             return ""
         told = f"{repo.full_name} gets a plan of {len(numbers)} issue{'' if len(numbers) == 1 else 's'}"
         await self._tell(told, named)

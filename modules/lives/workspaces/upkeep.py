@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
 from typing import Protocol
 
 from adapters.github.client import GitHub
 from common.clock import Clock
 from common.settings import Settings
+from modules.lives.workspaces.closing import Closing
 from modules.lives.workspaces.issue_upkeep import OpenIssues, RestingIssues
 from modules.lives.workspaces.plan_upkeep import DuplicateComments, DuplicatePlans, PlanStanding, UnreadPlans
 from modules.lives.workspaces.registering import PlanPeers
 from modules.lives.workspaces.types import Step
-from modules.lives.workspaces.upkeep_acts import UpkeepActs
 from modules.runtime.journal.journal import Journal
 from modules.services.github_threads.threads import ThreadInbox
+from modules.services.outbox.github_writer import GitHubWriter
 from modules.services.outbox.outbox import Outbox
 from modules.services.peers.registry import PeerRegistry
 from modules.services.skills.skills import Skills
@@ -22,6 +24,7 @@ from modules.services.workspaces.acting import ActingTurns
 from modules.services.workspaces.trust import WorkspaceTrust
 
 LOOP = "plan-awareness"
+_AGAIN_AFTER = timedelta(hours=24)
 
 
 class UpkeepServices(Protocol):
@@ -43,14 +46,15 @@ def upkeep_steps(services: UpkeepServices, trust: WorkspaceTrust, acting: Acting
     """Return the steps that tidy up."""
     github, registry, settings = services.github, services.peer_registry, services.settings
     phrase = services.phrases.phrase
-    upkeep = UpkeepActs(github, services.outbox, services.journal, services.clock, LOOP)
+    writer = GitHubWriter(services.outbox, _AGAIN_AFTER)
+    closing = Closing(github, writer, services.journal, LOOP)
 
     return [
         PlanPeers(registry, trust),
-        DuplicatePlans(upkeep, trust, acting, phrase, services.skills),
-        DuplicateComments(upkeep, github),
-        UnreadPlans(upkeep, github, trust, acting, phrase),
-        PlanStanding(upkeep, trust, acting, phrase, services.skills),
-        OpenIssues(upkeep, trust, acting, services.threads, github.login),
-        RestingIssues(upkeep, github, trust, acting, phrase, settings.soul_speed),
+        DuplicatePlans(closing, trust, acting, phrase, services.skills),
+        DuplicateComments(writer, github),
+        UnreadPlans(writer, github, trust, acting, phrase),
+        PlanStanding(closing, trust, acting, phrase, services.skills),
+        OpenIssues(writer, trust, acting, services.threads, github.login),
+        RestingIssues(closing, github, trust, acting, phrase, settings.soul_speed),
     ]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from adapters.github.types import Repo
 from common.redact import Redactor
-from modules.services.commitments.texts import without_mentions
+from common.text.github_text import without_mentions
 from modules.services.outbox.github_bodies import IssueCommentBody
 from modules.services.outbox.outbox import Outbox
 from modules.services.outbox.types import ACTIVE_STATES, ProposedAction
@@ -34,8 +34,6 @@ class TaskComments:
             repo=repo.full_name,
             number=issue,
             body=f"{text}\n\n{build_task_event_marker(event.task, event.event, event.attempt)}",
-            text=text,
-            about=f"Comment on {repo.full_name}#{issue}",
         )
         await self._outbox.submit(ProposedAction(body, once=cause, cause_id=cause))
 

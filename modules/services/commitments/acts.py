@@ -11,8 +11,9 @@ from typing import Any, TypedDict
 
 from adapters.github.types import Repo
 from common.schemas import GITHUB_COMMITMENT_TYPES
+from common.text.github_text import comment_body, without_mentions
 from common.text.graphemes import fit_post_text, grapheme_len, leading_sentences
-from common.text.untrusted import clean, one_line
+from common.text.untrusted import clean
 from modules.services.commitments import texts
 from modules.services.commitments.naming import NO_REPO, issue_number, resolve_repo, said, title_of
 from modules.services.commitments.policy import FOUND_ROOM, HOST_NAMED, HOST_REQUEST
@@ -142,12 +143,9 @@ def _plan(commitment: QueuedCommitment, repo: Repo) -> CommitmentWork:
     title, body = (plan.get("title"), plan.get("body")) if isinstance(plan, Mapping) else (None, None)
     if not (isinstance(title, str) and isinstance(body, str)):
         return CommitmentWork(plan_for=repo)
-    about = f"{repo.full_name}: {title}"
     labels = plan_labels((), "active")
     issue = IssueBody(
         **origin(commitment),
-        about=about,
-        text=f"{about}\n\n{body}",
         repo=repo.full_name,
         title=title,
         body=body,
@@ -163,12 +161,9 @@ def _issues(commitment: QueuedCommitment, repo: Repo, phrase: Phrase) -> Commitm
     labels = (MEMO,) if params.get(MEMO) is True else ()
     actions = []
     for number in range(1, count + 1):
-        title = texts.numbered_title(texts.without_mentions(title_of(commitment)), number, count)
-        about = f"{repo.full_name}: {title}"
+        title = texts.numbered_title(without_mentions(title_of(commitment)), number, count)
         issue = IssueBody(
             **origin(commitment),
-            about=about,
-            text=f"{about}\n\n{body}",
             repo=repo.full_name,
             title=title,
             body=body,
@@ -184,12 +179,9 @@ def _comment(commitment: QueuedCommitment, repo: Repo) -> CommitmentWork:
     number = issue_number(params, said(params, "title"), commitment.description, text)
     if number is None:
         return CommitmentWork(problem="it names no issue to comment on")
-    body = texts.comment_body(text)
-    place = f"{repo.full_name}#{number}"
+    body = comment_body(text)
     comment = IssueCommentBody(
         **origin(commitment),
-        about=f"{place}: {one_line(text, _ABOUT_CHARS)}",
-        text=f"{place}\n\n{body}",
         repo=repo.full_name,
         number=number,
         body=body,

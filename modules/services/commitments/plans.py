@@ -13,10 +13,11 @@ from adapters.github.types import Repo
 from common.clock import Clock
 from common.errors import Fatal, SoulError
 from common.result import Err
+from common.text.github_text import without_mentions
 from modules.runtime.scheduler.attention import Attention
 from modules.services.commitments.acts import PLAN, plan_result
 from modules.services.commitments.naming import said, title_of
-from modules.services.commitments.texts import TITLE_CHARS, without_mentions
+from modules.services.commitments.texts import TITLE_CHARS
 from modules.services.commitments.types import Progress, QueuedCommitment
 from modules.services.plans.compose import PlanComposer, PlanRequest
 from modules.services.plans.docs_tasks import ensure_docs_tasks, has_docs_tasks

@@ -1,6 +1,7 @@
 """The bodies of what is done on GitHub: one frozen type for each kind of intent.
 
-`text` and `about` are the long and the short preview, for the owner. What GitHub gets stands in the other fields.
+What the owner is shown of an act follows from what GitHub gets. Where that says too little, as of a push, `about` is
+the line that tells of it and `text` all of it; the rows of earlier versions have both.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ from typing import Annotated, ClassVar, Literal, TypeVar, get_args
 from pydantic import Field, StrictBool, StrictInt, StrictStr
 
 from common.text.github_text import without_closing_words
+from common.text.markdown import without_html_comments
 from modules.services.outbox.body_base import OfCommitment
 
 Names = tuple[StrictStr, ...]
@@ -19,40 +21,59 @@ _Number = Annotated[StrictInt, Field(ge=1)]
 
 
 class OnGitHub(OfCommitment):
-    """An act in the repository `repo` (`owner/name`)."""
+    """An act in the repository `repo` (`owner/name`); `does` is a line that tells of it."""
 
+    does: ClassVar[str] = "{0.repo}"
     repo: Annotated[StrictStr, Field(pattern=r"^[^/\s]+/[^/\s]+$")]
     text: StrictStr = ""
     about: StrictStr = ""
 
     @property
     def preview(self) -> str:
-        return self.text
+        return self.text or "\n\n".join(filter(None, (self.about or self.summary, self.words)))
 
     @property
     def short_preview(self) -> str:
-        return self.about or self.text
+        return self.about or self.text or self.summary
+
+    @property
+    def summary(self) -> str:
+        """What it does, in one line."""
+        return self.does.format(self)
+
+    @property
+    def words(self) -> str:
+        """What people read there; "" if nothing is."""
+        return without_html_comments(getattr(self, "body", "")).strip()
+
+
+class _OnIssue(OnGitHub):
+    """An act on issue or pull request `number`."""
+
+    number: _Number
 
 
 class IssueBody(OnGitHub):
     """A new issue, assigned to ourselves where `assignees` is empty."""
 
     kind: ClassVar[Literal["issue"]] = "issue"
+    does: ClassVar[str] = "{0.repo}: {0.title}"
     body: StrictStr
     title: StrictStr
     labels: Names = ()
     assignees: Names = ()
 
 
-class IssueCommentBody(OnGitHub):
+class IssueCommentBody(_OnIssue):
     """A comment on issue or pull request `number`."""
 
     kind: ClassVar[Literal["issue_comment"]] = "issue_comment"
-    body: StrictStr
+    does: ClassVar[str] = "comment on {0.repo}#{0.number}"
     number: int
+    body: StrictStr
 
 
-class IssueUpdateBody(OnGitHub):
+class IssueUpdateBody(_OnIssue):
     """A change of issue `number`: of what is given.
 
     `title` and `body` stay as they are where they are "", the others where they are None. `over` is the SHA-256 of the
@@ -60,7 +81,6 @@ class IssueUpdateBody(OnGitHub):
     """
 
     kind: ClassVar[Literal["issue_update"]] = "issue_update"
-    number: _Number
     title: StrictStr = ""
     body: StrictStr = ""
     state: Literal["open", "closed"] | None = None
@@ -68,38 +88,52 @@ class IssueUpdateBody(OnGitHub):
     assignees: Names | None = None
     over: Annotated[StrictStr, Field(pattern=r"^([0-9a-f]{64})?$")] = ""
 
+    @property
+    def summary(self) -> str:
+        return f"{_CHANGES[self.state]} {self.repo}#{self.number}"
 
-class LabelBody(OnGitHub):
+
+class LabelBody(_OnIssue):
     """Labels that issue `number` gets, and labels that it loses; all others stay."""
 
     kind: ClassVar[Literal["label"]] = "label"
-    number: _Number
     add: Names = ()
     remove: Names = ()
 
+    @property
+    def summary(self) -> str:
+        return f"label {self.repo}#{self.number}: {', '.join(self.add) or 'less'}"
 
-class AssigneeBody(OnGitHub):
+
+class AssigneeBody(_OnIssue):
     """Accounts to which issue `number` is assigned, and one from which it is taken unless it is the only one."""
 
     kind: ClassVar[Literal["assignee"]] = "assignee"
-    number: _Number
     add: Names = ()
     remove: StrictStr = ""
 
+    @property
+    def summary(self) -> str:
+        return (
+            f"assign {self.repo}#{self.number} to {', '.join(self.add)}"
+            if self.add
+            else f"unassign {self.repo}#{self.number} from {self.remove}"
+        )
 
-class ReactionBody(OnGitHub):
+
+class ReactionBody(_OnIssue):
     """A reaction to issue or pull request `number`."""
 
     kind: ClassVar[Literal["reaction"]] = "reaction"
-    number: _Number
+    does: ClassVar[str] = "{0.reaction} on {0.repo}#{0.number}"
     reaction: Literal["+1", "-1", "laugh", "confused", "heart", "hooray", "rocket", "eyes"]
 
 
-class CommentDeletionBody(OnGitHub):
+class CommentDeletionBody(_OnIssue):
     """The deletion of our comment `comment_id` on issue or pull request `number`."""
 
     kind: ClassVar[Literal["comment_deletion"]] = "comment_deletion"
-    number: _Number
+    does: ClassVar[str] = "delete our comment {0.comment_id} on {0.repo}#{0.number}"
     comment_id: _Number
 
 
@@ -107,12 +141,14 @@ class StarBody(OnGitHub):
     """A star for the repository."""
 
     kind: ClassVar[Literal["star"]] = "star"
+    does: ClassVar[str] = "star for {0.repo}"
 
 
 class AccountFollowBody(OnGitHub):
     """That an account is followed. `repo` is the repository of its page, `login/login`."""
 
     kind: ClassVar[Literal["account_follow"]] = "account_follow"
+    does: ClassVar[str] = "follow {0.login} on GitHub"
 
     @property
     def login(self) -> str:
@@ -124,36 +160,47 @@ class PullRequestBody(OnGitHub):
     """A pull request from `head` (`branch`, or `owner:branch` of a fork) into the branch `base`."""
 
     kind: ClassVar[Literal["pull_request"]] = "pull_request"
+    does: ClassVar[str] = "pull request {0.repo}: {0.title}"
     title: StrictStr
     body: StrictStr
     head: StrictStr
     base: StrictStr
     draft: StrictBool = False
 
+    @property
+    def words(self) -> str:
+        return f"{self.head} → {self.base}\n\n{super().words}"
 
-class ReviewRequestBody(OnGitHub):
+
+class ReviewRequestBody(_OnIssue):
     """The accounts that are asked to review pull request `number`."""
 
     kind: ClassVar[Literal["review_request"]] = "review_request"
-    number: _Number
     reviewers: Annotated[Names, Field(min_length=1)]
 
+    @property
+    def summary(self) -> str:
+        return f"review of {self.repo}#{self.number} by {', '.join(self.reviewers)}"
 
-class ReviewBody(OnGitHub):
+
+class ReviewBody(_OnIssue):
     """A review of pull request `number`, of its commit `commit_id` (the newest where it is "")."""
 
     kind: ClassVar[Literal["review"]] = "review"
-    number: _Number
     event: Literal["APPROVE", "REQUEST_CHANGES", "COMMENT"]
     body: StrictStr = ""
     commit_id: _Sha = ""
 
+    @property
+    def summary(self) -> str:
+        return f"{self.event.lower().replace('_', ' ')} {self.repo}#{self.number}"
 
-class MergeBody(OnGitHub):
+
+class MergeBody(_OnIssue):
     """The merge of pull request `number`, if its newest commit is `head_sha` still ("" for whichever it is)."""
 
     kind: ClassVar[Literal["merge"]] = "merge"
-    number: _Number
+    does: ClassVar[str] = "merge {0.repo}#{0.number}"
     method: Literal["squash", "merge", "rebase"] = "squash"
     title: StrictStr = ""
     message: StrictStr = ""
@@ -168,6 +215,7 @@ class RefBody(OnGitHub):
     """
 
     kind: ClassVar[Literal["ref"]] = "ref"
+    does: ClassVar[str] = "{0.action} the branch {0.branch} of {0.repo}"
     action: Literal["create", "delete"]
     branch: StrictStr
     sha: _Sha = ""
@@ -182,6 +230,7 @@ class ContentsBody(OnGitHub):
     """
 
     kind: ClassVar[Literal["contents"]] = "contents"
+    does: ClassVar[str] = "{0.repo}: {0.message}"
     path: StrictStr
     content: StrictStr | None
     message: StrictStr
@@ -198,6 +247,7 @@ class PushBody(OnGitHub):
     """
 
     kind: ClassVar[Literal["push"]] = "push"
+    does: ClassVar[str] = "{0.repo}: push to {0.branch}"
     branch: StrictStr
     sha: Annotated[_Sha, Field(min_length=40)]
     folder: StrictStr
@@ -212,10 +262,15 @@ class RepositoryBody(OnGitHub):
     """
 
     kind: ClassVar[Literal["repository"]] = "repository"
+    does: ClassVar[str] = "workspace {0.repo}"
     template: Annotated[StrictStr, Field(pattern=r"^[^/\s]+/[^/\s]+$")]
     description: StrictStr = ""
     private: StrictBool = False
     only_one: StrictStr = ""
+
+    @property
+    def words(self) -> str:
+        return f"from {self.template}\n{self.description}"
 
 
 GitHubBody = (
@@ -262,6 +317,8 @@ CREATING: frozenset[GitHubKind] = frozenset({"issue", "issue_comment", "pull_req
 """What GitHub counts as content that is created, and notifies people of."""
 NOT_IN_A_REPOSITORY: frozenset[GitHubKind] = frozenset({"account_follow", "repository"})
 """What is done in no repository that is there already."""
+
+_CHANGES = {"closed": "close", "open": "reopen", None: "change"}
 
 B = TypeVar("B", bound=OnGitHub)
 _SAID = ("title", "body", "message")

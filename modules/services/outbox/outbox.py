@@ -13,7 +13,7 @@ from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from datetime import datetime, timedelta
 
 from adapters.atproto.tid import tid_for
-from common.clock import Clock
+from common.clock import Clock, parse_iso
 from common.errors import Fatal, PolicyBlocked
 from common.text.strings import dedup_key
 from modules.runtime.database.database import Database
@@ -30,6 +30,7 @@ from modules.services.outbox.types import (
     Inquiry,
     Intent,
     IntentState,
+    OnceCode,
     Pacing,
     ProposedAction,
     Rule,
@@ -121,6 +122,15 @@ class Outbox:
         if submitted.accepted:
             self._work.set()
         return submitted
+
+    async def once(self, action: ProposedAction, again_after: timedelta) -> OnceCode:
+        """Propose an act unless that was done for its target before; what came to nothing is left alone for a time."""
+        if await self.decided(action.kind, action.target):
+            return "before"
+        lately = self._clock.now() - again_after
+        if any(parse_iso(one.created_at) > lately for one in await self.by_target(action.kind, action.target)):
+            return "later"
+        return "new" if (await self.submit(action)).accepted else "refused"
 
     async def advise(self, action: ProposedAction) -> Advice:
         """Answer what would become of an act now, at admission and at departure, and keep nothing of it.
@@ -227,6 +237,14 @@ class Outbox:
     async def by_target(self, kind: IntentKind, target: str) -> list[Intent]:
         """All intents of a kind for one target, newest first."""
         return await self._database.run(lambda connection: store.by_target(connection, kind, target))
+
+    async def decided(self, kind: IntentKind, target: str) -> Intent | None:
+        """Return the intent for a target that was not given up, or that the owner refused; None where none is left."""
+        return next((one for one in await self.by_target(kind, target) if one.is_decided), None)
+
+    async def waits(self, kind: IntentKind, prefix: str) -> bool:
+        """Return whether an intent of a kind whose target begins so was accepted and is not done yet."""
+        return await self._database.run(lambda connection: store.waits(connection, kind, prefix))
 
     async def with_picture(self, sha256: str) -> Intent | None:
         """The newest post or reply, not given up, that shows the picture with that hash."""

@@ -9,7 +9,7 @@ from collections.abc import Collection
 from common.person import Held, Person, Trace
 from modules.services.outbox.rules import counts
 
-_TEXT = "CASE WHEN json_valid(body) THEN json_extract(body, '$.text') END"
+_TEXT = "CASE WHEN json_valid(body) THEN coalesce(json_extract(body, '$.text'), json_extract(body, '$.body')) END"
 _LAST_REPLIES = 5
 _THEIRS = """
 SELECT id FROM intents WHERE ((instr(target, :part) OR instr(cause_id, :part)) AND holds_did(target, cause_id))

@@ -169,6 +169,13 @@ def by_target(connection: sqlite3.Connection, kind: IntentKind, target: str) -> 
     return _select(connection, "target = ? AND kind = ?", target, kind)
 
 
+def waits(connection: sqlite3.Connection, kind: IntentKind, prefix: str) -> bool:
+    """Return whether an intent of a kind whose target begins so was accepted and is not done yet."""
+    begins = "target >= ? AND target < ? || char(1114111) AND kind = ?"
+    query = f"SELECT 1 FROM intents WHERE {begins} AND state IN ('held', 'pending', 'sending') LIMIT 1"  # noqa: S608 - constants
+    return connection.execute(query, (prefix, prefix, kind)).fetchone() is not None
+
+
 def responds_to(connection: sqlite3.Connection, did: str, since: datetime) -> bool:
     """Whether a reply or a like for a record of this account was accepted since then."""
     # NOTE(self): "0" follows "/": the records of this account and of no other.

@@ -132,6 +132,11 @@ class Intent:
         return self.scheduled_for is not None and self.state == "pending" and self.first_sent_at is None
 
     @property
+    def is_decided(self) -> bool:
+        """Whether it was not given up, or the owner refused it, so that it is not proposed again."""
+        return self.rejected or self.state in ACTIVE_STATES
+
+    @property
     def was_repeated(self) -> bool:
         """Whether it set out more than once."""
         return self.first_sent_at != self.sent_at
@@ -159,6 +164,9 @@ class StoredBefore:
     scheduled: int = 0
 
 
+OnceCode = Literal["new", "before", "later", "refused"]
+"""What became of an act that is done once: taken in now; taken in before, or refused by the owner; refused or given up
+too lately for another try; refused now."""
 AdviceCode = Literal["admitted", "held", "like_instead", "later", "other_words", "silence", "refused"]
 Instead = Literal["later", "like", "silence", "other words"]
 """What a rule that forbids an act would have done in its place."""

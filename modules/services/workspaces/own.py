@@ -202,8 +202,6 @@ def _proposed(request: WorkspaceRequest, repo: Repo, template: str) -> ProposedA
         template=template,
         description=" ".join(request.description.split())[:DESCRIPTION_CHARS],
         only_one=WORKSPACE_PREFIX,
-        text=f"{repo.full_name}, from {template}\n{request.description}".strip(),
-        about=f"workspace {repo.full_name}",
     )
     return ProposedAction(
         body,

@@ -16,6 +16,7 @@ from adapters.git.worktree import BranchChanges, Worktree
 from common.clock import parse_iso
 from common.errors import PolicyBlocked
 from common.redact import Redactor
+from common.text.github_text import without_mentions
 from common.text.untrusted import clean, one_line
 from modules.lives.tasks.acts import TaskActs
 from modules.lives.tasks.code.folder import TaskFolder
@@ -27,7 +28,6 @@ from modules.services.coding.gates import GateFacts, closed_gate
 from modules.services.coding.hands import SKILL
 from modules.services.coding.suites import SuiteRun, run_suites
 from modules.services.coding.types import CodingEndCode, CodingJob
-from modules.services.commitments.texts import without_mentions
 from modules.services.outbox.github_bodies import PushBody
 from modules.services.outbox.types import ProposedAction
 from modules.services.plans.types import Task

@@ -11,6 +11,7 @@ from cmarkgfm.cmark import Options
 from hypothesis import given
 from hypothesis import strategies as st
 
+from common.text.github_text import comment_body, without_mentions
 from modules.services.commitments import texts
 from tests.modules.services.commitments.commitment_values import queued
 from tests.shipped_skills import phrase
@@ -90,8 +91,8 @@ def _mentions(text: str) -> list[str]:
 @pytest.mark.parametrize("text", FORMS)
 def test_no_form_of_a_mention_comes_through(text: str) -> None:
     assert _mentions(text)
-    assert _mentions(texts.without_mentions(text)) == []
-    assert _mentions(texts.comment_body(text)) == []
+    assert _mentions(without_mentions(text)) == []
+    assert _mentions(comment_body(text)) == []
     assert _mentions(texts.issue_body(queued(text=text), text, phrase)) == []
 
 
@@ -121,14 +122,14 @@ PIECES = (
 
 @given(st.lists(st.sampled_from(PIECES), max_size=24).map("".join))
 def test_nobody_is_notified_whatever_the_words_are_put_together_from(text: str) -> None:
-    once = texts.without_mentions(text)
+    once = without_mentions(text)
     assert _mentions(once) == []
-    assert texts.without_mentions(once) == once
+    assert without_mentions(once) == once
 
 
 @given(st.text(alphabet="@k` \n~", max_size=40))
 def test_nothing_is_lost_by_it_but_the_call(text: str) -> None:
-    assert texts.without_mentions(text).replace(UNSEEN, "") == text
+    assert without_mentions(text).replace(UNSEEN, "") == text
 
 
 @pytest.mark.parametrize(
@@ -141,13 +142,13 @@ def test_nothing_is_lost_by_it_but_the_call(text: str) -> None:
     ],
 )
 def test_code_and_addresses_read_as_they_did(text: str) -> None:
-    told = texts.without_mentions(text)
+    told = without_mentions(text)
     assert told.replace(UNSEEN, "") == text
     assert _rendered(told).replace(UNSEEN, "").count("<code") == _rendered(text).count("<code")
 
 
 @pytest.mark.parametrize("url", ["https://x.example/@kit", "https://unpkg.com/react@18/x?a=@b", "www.x.example/@kit"])
 def test_a_link_with_the_sign_in_its_path_still_leads_there(url: str) -> None:
-    told = texts.without_mentions(f"see {url}")
+    told = without_mentions(f"see {url}")
     assert told == f"see {url.replace('@', '%40')}"
     assert f'href="{"" if url.startswith("http") else "http://"}{url.replace("@", "%40")}"' in _rendered(told)

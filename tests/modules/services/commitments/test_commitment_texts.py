@@ -67,8 +67,8 @@ def test_every_act_of_a_commitment_has_a_target_of_its_own_and_names_the_commitm
     for draft in work.actions:
         assert isinstance(draft.body, IssueBody)
         assert (draft.body.commitment_id, draft.body.host_request, draft.body.labels) == (one.id, True, ("memo",))
-        assert draft.body.title in draft.body.text
-        assert draft.body.body in draft.body.text
+        assert draft.body.title in draft.body.preview
+        assert draft.body.body in draft.body.preview
         assert draft.text == ""
 
 

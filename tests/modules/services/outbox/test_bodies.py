@@ -26,7 +26,7 @@ from modules.services.outbox.bodies import (
     SpaceChatBody,
     read_body,
 )
-from modules.services.outbox.github_bodies import IssueBody, IssueCommentBody
+from modules.services.outbox.github_bodies import GITHUB_KINDS, IssueBody, IssueCommentBody
 from tests.modules.services.outbox.body_values import body_of
 from tests.modules.services.outbox.running_outbox import RunningOutbox, post, reply
 
@@ -90,6 +90,14 @@ def test_what_is_no_body_of_its_kind_can_be_shown_and_is_kept_as_it_is(
     assert isinstance(body, OpaqueBody)
     assert body.stored() == stored
     assert isinstance(body.preview, str)
+
+
+@pytest.mark.parametrize("kind", GITHUB_KINDS)
+def test_an_act_on_github_tells_what_it_does_by_what_github_gets(kind: IntentKind) -> None:
+    body = body_of(kind)
+    assert str(body.stored()["repo"]).partition("/")[0] in body.short_preview
+    assert body.preview.startswith(body.short_preview)
+    assert "\n" not in body.short_preview
 
 
 @pytest.mark.parametrize("kind", KINDS)

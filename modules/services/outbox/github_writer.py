@@ -1,0 +1,87 @@
+"""Writes for a workspace on GitHub: issues, comments, states, labels, assignees, each act once under its key.
+
+A key names one act of one occasion, such as `sentinel:acme/www#12`, in this process and in later ones. What a person
+undoes stays undone: an issue that was opened again is not closed a second time for the same reason.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import Literal
+
+from adapters.github.types import Repo
+from common.text.github_text import comment_body, without_mentions
+from common.text.untrusted import one_line
+from modules.services.outbox.github_bodies import (
+    AssigneeBody,
+    CommentDeletionBody,
+    GitHubBody,
+    IssueBody,
+    IssueCommentBody,
+    IssueUpdateBody,
+    LabelBody,
+)
+from modules.services.outbox.outbox import Outbox
+from modules.services.outbox.types import OnceCode, ProposedAction
+
+SOURCE = "workspace"
+"""The source of all that is done for a workspace."""
+STANDS: frozenset[OnceCode] = frozenset({"new", "before"})
+"""What is said of an act that is done, on its way, or refused by the owner."""
+TITLE_CHARS = 200
+
+
+def act_key(repo: Repo, number: int, what: str) -> str:
+    """Return the key of an act on an issue."""
+    return f"workspace:{repo.full_name.lower()}#{number}/{what}"
+
+
+@dataclass(frozen=True, slots=True)
+class GitHubWriter:
+    """Proposes acts; each method returns what became of that.
+
+    Attributes:
+        outbox: the only way out.
+        again_after: how long what was refused or could not be done is left alone.
+
+    """
+
+    outbox: Outbox
+    again_after: timedelta
+
+    async def open_issue(self, repo: Repo, key: str, title: str, body: str, *, labels: Sequence[str] = ()) -> OnceCode:
+        """Open an issue; an `@` in it calls nobody."""
+        title = one_line(without_mentions(title), TITLE_CHARS)
+        issue = IssueBody(
+            source=SOURCE, repo=repo.full_name, title=title, body=comment_body(body), labels=tuple(labels)
+        )
+        return await self._once(issue, key)
+
+    async def comment(self, repo: Repo, number: int, key: str, words: str, mark: str = "") -> OnceCode:
+        """Comment on an issue; an `@` in the words calls nobody. `mark` ends it, which readers do not see."""
+        text = "\n\n".join(filter(None, (comment_body(words), mark)))
+        return await self._once(IssueCommentBody(source=SOURCE, repo=repo.full_name, number=number, body=text), key)
+
+    async def delete_comment(self, repo: Repo, number: int, key: str, comment_id: int) -> OnceCode:
+        """Delete a comment of ours."""
+        body = CommentDeletionBody(source=SOURCE, repo=repo.full_name, number=number, comment_id=comment_id)
+        return await self._once(body, key)
+
+    async def set_state(self, repo: Repo, number: int, key: str, state: Literal["open", "closed"]) -> OnceCode:
+        """Close an issue, or open it again."""
+        return await self._once(IssueUpdateBody(source=SOURCE, repo=repo.full_name, number=number, state=state), key)
+
+    async def label(self, repo: Repo, number: int, key: str, change: tuple[Sequence[str], Sequence[str]]) -> OnceCode:
+        """Change the labels of an issue: what it gets, and what it loses."""
+        add, remove = map(tuple, change)
+        body = LabelBody(source=SOURCE, repo=repo.full_name, number=number, add=add, remove=remove)
+        return await self._once(body, key)
+
+    async def assign(self, repo: Repo, number: int, key: str, login: str) -> OnceCode:
+        """Assign an issue to an account besides."""
+        return await self._once(AssigneeBody(source=SOURCE, repo=repo.full_name, number=number, add=(login,)), key)
+
+    async def _once(self, body: GitHubBody, key: str) -> OnceCode:
+        return await self.outbox.once(ProposedAction(body, key, cause_id=key), self.again_after)

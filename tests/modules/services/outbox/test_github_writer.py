@@ -1,0 +1,68 @@
+"""What is written for a workspace: each act once under its key, however much else was done since."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Sequence
+from datetime import datetime, timedelta
+
+from adapters.github.types import Repo
+from modules.services.outbox.github_writer import GitHubWriter, act_key
+from modules.services.outbox.types import ProposedAction, Verdict
+from tests.modules.services.outbox.running_outbox import RunningOutbox
+
+SITE = Repo("owner", "site")
+KEY = act_key(SITE, 7, "resting")
+HOUR = timedelta(hours=1)
+
+
+async def test_an_act_that_waits_is_known_by_its_key_however_many_came_after_it(
+    running_outbox: RunningOutbox,
+) -> None:
+    writer = GitHubWriter(running_outbox.outbox, HOUR)
+    await writer.open_issue(SITE, "health:owner/site#3", "What is missing", "The tides.")
+    for number in range(201):
+        await writer.open_issue(SITE, f"feedback:{number}", f"Said {number}", f"Word {number}.")
+    assert await running_outbox.outbox.waits("issue", "health:owner/site#")
+    assert not await running_outbox.outbox.waits("issue", "health:owner/sit#")
+    assert not await running_outbox.outbox.waits("issue_update", "health:owner/site#")
+
+
+async def test_an_act_is_proposed_once_and_again_only_a_while_after_it_was_refused(
+    running_outbox: RunningOutbox,
+) -> None:
+    shut = [True]
+
+    def rule(_: sqlite3.Connection, __: ProposedAction, ___: datetime) -> Sequence[Verdict]:
+        return [Verdict("full", "block", "too much")] if shut[0] else []
+
+    running_outbox.rules = (rule,)
+    await running_outbox.restart()
+
+    async def close() -> str:
+        return await GitHubWriter(running_outbox.outbox, HOUR).set_state(SITE, 7, KEY, "closed")
+
+    assert [await close(), await close()] == ["refused", "later"]
+    shut[0] = False
+    await running_outbox.clock.advance(HOUR.total_seconds() - 1)
+    assert await close() == "later"
+    await running_outbox.clock.advance(1)
+    assert [await close(), await close()] == ["new", "before"]
+    await running_outbox.restart()
+    assert await close() == "before"
+
+
+async def test_what_the_owner_refused_is_not_proposed_again(running_outbox: RunningOutbox) -> None:
+    def rule(_: sqlite3.Connection, __: ProposedAction, ___: datetime) -> Sequence[Verdict]:
+        return [Verdict("approval", "hold", "ask me")]
+
+    running_outbox.rules = (rule,)
+    await running_outbox.restart()
+    writer = GitHubWriter(running_outbox.outbox, HOUR)
+    assert await writer.comment(SITE, 7, KEY, "This rests, @ada.", "<!-- mark -->") == "new"
+    (held,) = await running_outbox.outbox.held()
+    assert held.body.stored()["body"] == "This rests, @\u200bada.\n\n<!-- mark -->"
+    assert "mark" not in held.body.preview
+    await running_outbox.outbox.reject(held.id)
+    await running_outbox.clock.advance(48 * 3600)
+    assert await writer.comment(SITE, 7, KEY, "This rests.") == "before"
