@@ -131,7 +131,7 @@ class PullRequestTools:
         sent = await self._acting.send(body, f"{head} {base}", turn)
         if isinstance(sent, ToolResult):
             return sent
-        number = int(sent.result_cid or 0)
+        number = sent.issue_number
         asked = await self._ask_for_reviews(repo, number, turn) if is_workspace_name(repo.name) else []
         return self._told(sent.result_uri, number=number, reviewers=asked)
 
@@ -162,7 +162,7 @@ class PullRequestTools:
         if isinstance(sent, ToolResult):
             return sent
         await self._delete_branch(repo, pull, turn)
-        return self._told(sent.result_uri, sha=sent.result_cid)
+        return self._told(sent.result_uri, sha=sent.made("commit"))
 
     async def _judged(self, repo: Repo, pull: PullRequest) -> ApiResult[str]:
         """Return why it may not be merged, a subsection of `Answers`; "" if it may."""

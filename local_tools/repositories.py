@@ -116,7 +116,7 @@ class RepositoryTools:
         sent = await self._acting.send(issue, title, turn)
         if isinstance(sent, ToolResult):
             return sent
-        number = int(sent.result_cid or 0)
+        number = sent.issue_number
         issue_made = {"number": number, "title": title, "url": sent.result_uri}
         return self._acting.made(
             MadeThing("issue_made", sent.result_uri or ""), {"success": True, "issue": issue_made}, turn

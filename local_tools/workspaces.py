@@ -130,7 +130,7 @@ class WorkspaceTools:
         sent = await self._acting.send(_issue(repo, title, body or title, tuple(labels) or (MEMO,)), title, turn)
         if isinstance(sent, ToolResult):
             return sent
-        memo = {"number": int(sent.result_cid or 0), "title": title, "url": sent.result_uri}
+        memo = {"number": sent.issue_number, "title": title, "url": sent.result_uri}
         return self._acting.made(MadeThing("issue_made", sent.result_uri or ""), {"success": True, "memo": memo}, turn)
 
     async def plan(self, args: PlanInput, turn: Turn) -> ToolResult:
@@ -156,7 +156,7 @@ class WorkspaceTools:
         if isinstance(sent, ToolResult):
             return sent
         url = sent.result_uri or ""
-        told = {"success": True, "issueNumber": int(sent.result_cid or 0), "issueUrl": url}
+        told = {"success": True, "issueNumber": sent.issue_number, "issueUrl": url}
         return self._acting.made(MadeThing("plan_made", url), told, turn)
 
     async def _completed(self, repo: Repo, plan: Issue, turn: Turn) -> ToolResult:
@@ -217,7 +217,7 @@ class WorkspaceTools:
         body = self._services.phrases.phrase("github.workspace_finished", summary=clean(args.summary).strip())
         issue = _issue(repo, f"{SENTINEL_PREFIX} {summary}", body[:_BODY_CHARS], (FINISHED_LABEL,))
         sent = await self._acting.send(issue, "finished", turn)
-        return sent if isinstance(sent, ToolResult) else int(sent.result_cid or 0)
+        return sent if isinstance(sent, ToolResult) else sent.issue_number
 
 
 def is_work(issue: Issue) -> bool:

@@ -203,9 +203,9 @@ class GitHubExperienceLoop(Loop):
         self._asked_at = {key: at for key, at in self._asked_at.items() if now - at < _REVIEWS_EVERY / self.speed}
         made = [one for one in await self.outbox.of_kind("pull_request", _LOOKED_AT) if one.id not in self._asked_at]
         for intent in [one for one in made if parse_iso(one.created_at) > now - _LOOKED_BACK][:_AT_A_TIME]:
-            body, number = intent.body, intent.result_cid or ""
-            if intent.state == "done" and isinstance(body, PullRequestBody) and number.isdecimal():
-                await self._keep_challenge(repo_of(body), int(number))
+            body, number = intent.body, intent.issue_number
+            if intent.state == "done" and isinstance(body, PullRequestBody) and number:
+                await self._keep_challenge(repo_of(body), number)
                 self._asked_at[intent.id] = now
 
     async def _keep_challenge(self, repo: Repo, number: int) -> None:

@@ -42,7 +42,7 @@ def told_before(rev: str, sent: Sequence[Intent]) -> ToldDrafts:
 
     `sent` are our direct messages to the owner, newest first.
     """
-    seen = [one for one in sent if one.state == "done" and (one.result_cid or "") < rev]
+    seen = [one for one in sent if one.state == "done" and one.made("message") < rev]
     for number, one in enumerate(seen):
         if isinstance(one.body, DirectMessageBody) and one.body.drafts:
             return ToldDrafts(one.body.drafts[:MOST_DRAFTS], is_latest=number == 0)

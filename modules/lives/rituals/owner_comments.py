@@ -54,6 +54,6 @@ class OwnerComments:
             body = intent.body
             if intent.state == "done" and isinstance(body, IssueBody | IssueCommentBody):
                 owner, _, name = body.repo.partition("/")
-                number = body.number if isinstance(body, IssueCommentBody) else int(intent.result_cid or 0)
+                number = body.number if isinstance(body, IssueCommentBody) else intent.issue_number
                 return Repo(owner, name), number
         return None

@@ -137,7 +137,7 @@ class Offering:
     async def opened(self, acts: TaskActs, pull_request: ProposedAction, summary: str) -> Opened:
         """Return the pull request once it is open, and reviews of it are asked for."""
         done = await self.done(acts, pull_request)
-        await self._ask_for_reviews(acts, int(done.result_cid or 0))
+        await self._ask_for_reviews(acts, done.issue_number)
         return Opened(done.result_uri or "", summary)
 
     async def stands(self, acts: TaskActs, pull: PullRequest, summary: str) -> Opened:

@@ -180,11 +180,11 @@ class ThreadNews:
         ]
         if any(one.state in _UNSENT for one in ours):
             return False
-        done = [one for one in ours if one.state == "done" and one.result_uri and one.result_cid]
+        done = [one for one in ours if one.state == "done" and one.result_uri and one.made("record")]
         if news.url and any(tells_link(one.body.public_text, news.url) for one in done if one.body.public_text):
             return False
         latest = next(iter(done), None)
-        parent = RecordRef(uri=latest.result_uri or "", cid=latest.result_cid or "") if latest else place.parent
+        parent = RecordRef(uri=latest.result_uri or "", cid=latest.made("record")) if latest else place.parent
         body = ReplyBody(text=news.text, parent=parent, root=place.root, told_to=place.told_to)
         submitted = await self.outbox.submit(ProposedAction(body, once=news.key, cause_id=news.key))
         return submitted.accepted

@@ -11,6 +11,7 @@ from modules.runtime.database.schema_steps import (
     EXPERIENCES,
     GITHUB_THREADS,
     REPOSITORY_VERDICTS,
+    RESULT_KINDS,
     RITUAL_RUNS,
     SCHEDULED_ACTS,
     TASK_LEASES,
@@ -386,4 +387,5 @@ MIGRATIONS = (
     RITUAL_RUNS,
     THREADS_AS_WORK,
     CODING_STEPS,
+    RESULT_KINDS,
 )

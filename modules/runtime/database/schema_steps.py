@@ -183,3 +183,19 @@ CREATE TABLE coding_steps (
     PRIMARY KEY (task, epoch, number)
 ) STRICT;
 """
+
+# NOTE(self): what an id in `result_cid` was followed from the kind of the act.
+RESULT_KINDS = """
+ALTER TABLE intents RENAME COLUMN result_cid TO result_id;
+ALTER TABLE intents ADD COLUMN result_kind TEXT;
+UPDATE intents SET result_kind = CASE
+        WHEN kind IN ('post', 'reply', 'like', 'repost', 'follow', 'threadgate') THEN 'record'
+        WHEN kind = 'direct_message' THEN 'message'
+        WHEN kind IN ('issue_comment', 'review') THEN 'comment'
+        WHEN kind IN ('merge', 'ref', 'push') THEN 'commit'
+        WHEN kind = 'contents' THEN 'file'
+        WHEN kind = 'repository' THEN 'repository'
+        ELSE 'issue'
+    END
+    WHERE coalesce(result_id, '') <> '';
+"""

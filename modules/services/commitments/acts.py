@@ -117,7 +117,7 @@ def result_of(commitment: QueuedCommitment, done: Sequence[Intent]) -> dict[str,
         case "create_issue":
             issues = [
                 {
-                    "number": _number(one.result_cid),
+                    "number": one.issue_number,
                     "title": one.body.title if isinstance(one.body, IssueBody) else "",
                     "url": one.result_uri or "",
                 }
@@ -125,14 +125,14 @@ def result_of(commitment: QueuedCommitment, done: Sequence[Intent]) -> dict[str,
             ]
             return {"issues": issues, "count": len(issues)}
         case "create_plan":
-            return plan_result(_number(done[0].result_cid), done[0].result_uri or "") if done else {}
+            return plan_result(done[0].issue_number, done[0].result_uri or "") if done else {}
         case "post_bluesky":
-            return {"uri": done[0].result_uri, "cid": done[0].result_cid} if done else {}
+            return {"uri": done[0].result_uri, "cid": done[0].made("record")} if done else {}
         case _:
-            return {"url": done[0].result_uri, "id": _number(done[0].result_cid)} if done else {}
+            return {"url": done[0].result_uri, "id": int(done[0].made("comment") or 0)} if done else {}
 
 
-def plan_result(number: int | None, url: str) -> dict[str, Any]:
+def plan_result(number: int, url: str) -> dict[str, Any]:
     """What came of a commitment to a plan, as the queue keeps it."""
     return {"issueNumber": number, "issueUrl": url}
 
@@ -223,7 +223,3 @@ def _count(params: Mapping[str, Any]) -> int:
         count = int(count)
     amount = int(count) if isinstance(count, int | float) and not isinstance(count, bool) else 1
     return max(1, min(amount, MOST_ISSUES))
-
-
-def _number(text: str | None) -> int | None:
-    return int(text) if text and text.isdecimal() else None

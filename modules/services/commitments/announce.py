@@ -109,7 +109,7 @@ class Announcer:
             raise
         except SoulError as error:
             return Announced(told=False, reason=str(error), later=True)
-        parent = RecordRef(uri=ours.result_uri or "", cid=ours.result_cid or "")
+        parent = RecordRef(uri=ours.result_uri or "", cid=ours.made("record"))
         root = ours.body.root if isinstance(ours.body, ReplyBody) else parent
         at = parse_at_uri(commitment.source_thread_uri)
         asker = at.repo if at else ""
@@ -130,7 +130,7 @@ class Announcer:
     async def _commitment_post(self, commitment: QueuedCommitment) -> Intent | None:
         """Our own reply to the post that the commitment answered."""
         rows = await self._outbox.by_target("reply", commitment.source_thread_uri)
-        return next((row for row in rows if row.state == "done" and row.result_uri and row.result_cid), None)
+        return next((row for row in rows if row.state == "done" and row.result_uri and row.made("record")), None)
 
 
 def _settled(rows: Sequence[Intent]) -> bool:

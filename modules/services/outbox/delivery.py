@@ -298,7 +298,14 @@ class Delivery:
     async def _arrived(self, intent: Intent, sent: Sent, *, earlier: bool) -> Intent:
         due = self._rechecks.first_at(intent)
         after = replace(
-            intent, state="done", not_before=due, result_uri=sent.uri, result_cid=sent.cid, error=None, looks=0
+            intent,
+            state="done",
+            not_before=due,
+            result_uri=sent.uri,
+            result_kind=sent.kind,
+            result_id=sent.id or None,
+            error=None,
+            looks=0,
         )
         return await self._write(after, audit.done(after, earlier=earlier))
 

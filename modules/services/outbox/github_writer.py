@@ -23,8 +23,8 @@ from modules.services.outbox.github_bodies import (
     IssueUpdateBody,
     LabelBody,
 )
-from modules.services.outbox.outbox import Outbox
-from modules.services.outbox.types import OnceCode, ProposedAction
+from modules.services.outbox.outbox import OnceCode, Outbox
+from modules.services.outbox.types import ProposedAction
 
 SOURCE = "workspace"
 """The source of all that is done for a workspace."""

@@ -11,6 +11,7 @@ import sqlite3
 import uuid
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from datetime import datetime, timedelta
+from typing import Literal
 
 from adapters.atproto.tid import tid_for
 from common.clock import Clock, parse_iso
@@ -30,7 +31,6 @@ from modules.services.outbox.types import (
     Inquiry,
     Intent,
     IntentState,
-    OnceCode,
     Pacing,
     ProposedAction,
     Rule,
@@ -45,6 +45,10 @@ INQUIRY_DEADLINE_S = 80.0
 _ASK_AGAIN_S = 300.0
 _SETTLED_LOOK_S = 0.5
 _KEYS_TRIED = 256
+
+OnceCode = Literal["new", "before", "later", "refused"]
+"""What became of an act that is done once: taken in now; taken in before, or refused by the owner; refused or given up
+too lately for another try; refused now."""
 
 
 def _as_it_is(action: ProposedAction) -> ProposedAction:

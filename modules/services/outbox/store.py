@@ -62,7 +62,8 @@ def insert(connection: sqlite3.Connection, intent: Intent) -> None:
 def update(connection: sqlite3.Connection, intent: Intent) -> None:
     """Write what can change in an intent."""
     connection.execute(
-        "UPDATE intents SET state = ?, attempts = ?, deferrals = ?, not_before = ?, result_uri = ?, result_cid = ?,"
+        "UPDATE intents SET state = ?, attempts = ?, deferrals = ?, not_before = ?, result_uri = ?,"
+        " result_kind = ?, result_id = ?,"
         " error = ?, first_sent_at = ?, sent_at = ?, looks = ?, by_owner = ?, rejected = ?,"
         " own_words = ? WHERE id = ?",
         (
@@ -71,7 +72,8 @@ def update(connection: sqlite3.Connection, intent: Intent) -> None:
             intent.deferrals,
             intent.not_before,
             intent.result_uri,
-            intent.result_cid,
+            intent.result_kind,
+            intent.result_id,
             intent.error,
             intent.first_sent_at,
             intent.sent_at,

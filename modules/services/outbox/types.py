@@ -21,6 +21,9 @@ UNMETERED_KINDS: frozenset[IntentKind] = NON_BLUESKY_KINDS | {"direct_message"}
 IntentState = Literal["held", "pending", "sending", "done", "failed", "expired", "blocked"]
 ACTIVE_STATES: frozenset[IntentState] = frozenset({"held", "pending", "sending", "done"})
 """An intent that was not given up: it is done, or may still be."""
+ResultKind = Literal["record", "message", "issue", "comment", "commit", "file", "repository"]
+"""What the id of a result is: the CID of a record, the revision of a direct message, the number of an issue or a pull
+request, the id of a comment or a review, the hash of a commit or a file, or the name of a repository."""
 REPEATABLE: frozenset[IntentKind] = frozenset({"follow", "like", "repost"})
 """What may be done again to the same target once its record was deleted."""
 
@@ -115,7 +118,8 @@ class Intent:
     urgent: bool = False
     not_before: str | None = None
     result_uri: str | None = None
-    result_cid: str | None = None
+    result_kind: ResultKind | None = None
+    result_id: str | None = None
     error: str | None = None
     deferrals: int = 0
     first_sent_at: str | None = None
@@ -130,6 +134,15 @@ class Intent:
     def waits_for_its_moment(self) -> bool:
         """Whether it is scheduled, needs no yes any more, and has not set out."""
         return self.scheduled_for is not None and self.state == "pending" and self.first_sent_at is None
+
+    def made(self, kind: ResultKind) -> str:
+        """Return the id of what it made, "" where it made nothing of that kind."""
+        return (self.result_id or "") if self.result_kind == kind else ""
+
+    @property
+    def issue_number(self) -> int:
+        """The number of the issue or pull request that it made or changed, 0 without one."""
+        return int(self.made("issue") or 0)
 
     @property
     def is_decided(self) -> bool:
@@ -164,9 +177,6 @@ class StoredBefore:
     scheduled: int = 0
 
 
-OnceCode = Literal["new", "before", "later", "refused"]
-"""What became of an act that is done once: taken in now; taken in before, or refused by the owner; refused or given up
-too lately for another try; refused now."""
 AdviceCode = Literal["admitted", "held", "like_instead", "later", "other_words", "silence", "refused"]
 Instead = Literal["later", "like", "silence", "other words"]
 """What a rule that forbids an act would have done in its place."""
@@ -228,10 +238,11 @@ class Admission:
 
 @dataclass(frozen=True, slots=True)
 class Sent:
-    """Where the act now stands on the network; both empty for an act that leaves no record (a delete)."""
+    """Where the act now stands on the network, and its id there; empty for an act that leaves nothing (a delete)."""
 
     uri: str = ""
-    cid: str = ""
+    kind: ResultKind | None = None
+    id: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -226,10 +226,9 @@ class PeerHistoriesLoop(Loop):
             return known if isinstance(known, Err) else Ok(None)
         if isinstance(body, IssueCommentBody | ReviewBody):
             return await self._look_at_act(intent, repo, body.number, peers)
-        number = int(made) if (made := intent.result_cid or "").isdecimal() else 0
         if isinstance(body, PullRequestBody):
-            return await self._look_at_reviews(repo, number, peers)
-        return await self._look_at_comments(repo, number, peers)
+            return await self._look_at_reviews(repo, intent.issue_number, peers)
+        return await self._look_at_comments(repo, intent.issue_number, peers)
 
     async def _look_at_act(self, intent: Intent, repo: Repo, number: int, peers: Mapping[str, Peer]) -> ApiResult[None]:
         """We commented on something, or reviewed it: whose is it?"""

@@ -98,7 +98,7 @@ class Pictures:
             for picture in body.pictures:
                 self._remember(picture.source)
             now = self._clock.now()
-            entries = [entry_of(body, picture, uri=sent.uri, cid=sent.cid, at=now) for picture in body.pictures]
+            entries = [entry_of(body, picture, uri=sent.uri, cid=sent.id, at=now) for picture in body.pictures]
             written = await asyncio.to_thread(self._write, entries)
         if not written:
             await self._journal.record(

@@ -76,7 +76,7 @@ class BlueskySender:
         written = await self._write(intent)
         if isinstance(written, Err):
             return written
-        return Ok(await self._arrived(intent, Sent(written.data.uri, written.data.cid)))
+        return Ok(await self._arrived(intent, Sent(written.data.uri, "record", written.data.cid)))
 
     async def find(self, intent: Intent) -> ApiResult[Sent | None]:
         """Whether the record is there (for a deletion: whether it is gone)."""
@@ -91,7 +91,7 @@ class BlueskySender:
             return found
         if deletion:
             return Ok(None if found.data else Sent())
-        return Ok(await self._arrived(intent, Sent(found.data.uri, found.data.cid)) if found.data else None)
+        return Ok(await self._arrived(intent, Sent(found.data.uri, "record", found.data.cid)) if found.data else None)
 
     async def _limit_replies(self, intent: Intent, body: ThreadgateBody) -> ApiResult[Sent]:
         post = await self._atproto.get_record(body.uri)

@@ -25,7 +25,7 @@ _AMBIGUOUS = (
 
 
 class DirectMessageSender:
-    """Sends intents of the kind `direct_message`. A result's cid is the revision of the message."""
+    """Sends intents of the kind `direct_message`."""
 
     def __init__(self, atproto: Atproto, database: Database, journal: Journal, *, owner_did: str) -> None:
         self._atproto = atproto
@@ -80,4 +80,4 @@ class DirectMessageSender:
 
 
 def _sent(body: DirectMessageBody, message: DirectMessage) -> Sent:
-    return Sent(message_name(body.conversation_id, message.id), message.rev)
+    return Sent(message_name(body.conversation_id, message.id), "message", message.rev)

@@ -50,4 +50,4 @@ class PushSender(ChangeSender[PushBody]):
 
 
 def _sent(body: PushBody) -> Sent:
-    return Sent(f"{repo_of(body).url}/tree/{body.branch}", body.sha)
+    return Sent(f"{repo_of(body).url}/tree/{body.branch}", "commit", body.sha)

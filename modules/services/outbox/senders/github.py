@@ -82,7 +82,7 @@ class GitHubSender:
             return meant(found)
         closed, repo = 0, repo_of(intent.body)
         for one in found.data:
-            if mark(intent.id) not in one.body or _sent(one).cid == intent.result_cid:
+            if mark(intent.id) not in one.body or _sent(one).id == intent.result_id:
                 continue
             if isinstance(one, Review) or (isinstance(one, Issue) and one.state == "closed"):
                 continue
@@ -95,7 +95,7 @@ class GitHubSender:
     async def _close(self, repo: Repo, intent: Intent, one: Issue | Comment) -> ApiResult[Issue] | ApiResult[None]:
         if isinstance(one, Comment):
             return await self._github.delete_comment(repo, one.id)
-        body = f"{_DUPLICATE.format(number=intent.result_cid)}\n\n{one.body}"
+        body = f"{_DUPLICATE.format(number=intent.issue_number)}\n\n{one.body}"
         return await self._github.update_issue(repo, one.number, body=body, state="closed")
 
     async def _write(self, intent: Intent, body: WithWords) -> ApiResult[Sent]:
@@ -173,7 +173,9 @@ def _alike(one: Written, words: str) -> bool:
 
 
 def _sent(one: Written) -> Sent:
-    return Sent(one.html_url, str(one.number if isinstance(one, Issue) else one.id))
+    if isinstance(one, Issue):
+        return Sent(one.html_url, "issue", str(one.number))
+    return Sent(one.html_url, "comment", str(one.id))
 
 
 def meant(error: Err) -> Err:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 
-from adapters.github.types import GitCommit, Repo
+from adapters.github.types import GitCommit, Repo, Repository
 from common.clock import parse_iso
 from common.result import ApiResult, Err, Ok
 from modules.services.outbox.github_bodies import (
@@ -32,10 +32,7 @@ _PULLS_LOOKED_AT = 20
 
 
 class CodeChangeSender(ChangeSender[CodeChange]):
-    """Sends intents of the kinds `pull_request`, `review_request`, `merge`, `ref`, `contents` and `repository`.
-
-    A result's cid is the number of a pull request, the commit of a merge or a branch, or the name of a file.
-    """
+    """Sends intents of the kinds `pull_request`, `review_request`, `merge`, `ref`, `contents` and `repository`."""
 
     bodies = (PullRequestBody, ReviewRequestBody, MergeBody, RefBody, ContentsBody, RepositoryBody)
 
@@ -101,7 +98,7 @@ class CodeChangeSender(ChangeSender[CodeChange]):
             asked = folded(tuple(one.login for one in pull.requested_reviewers))
             return Ok(sent(pull) if folded(body.reviewers) <= asked else None)
         if pull.merged:
-            return Ok(Sent(pull.html_url, pull.merge_commit_sha))
+            return Ok(Sent(pull.html_url, "commit", pull.merge_commit_sha))
         if pull.state == "closed":
             return OvertakenErr("the pull request was closed", "invalid")
         return CHANGED if body.head_sha and body.head_sha != pull.head.sha else Ok(None)
@@ -115,7 +112,9 @@ class CodeChangeSender(ChangeSender[CodeChange]):
             message=body.message,
             head_sha=body.head_sha,
         )
-        return done if isinstance(done, Err) else Ok(Sent(f"{repo_of(body).url}/pull/{body.number}", done.data.sha))
+        if isinstance(done, Err):
+            return done
+        return Ok(Sent(f"{repo_of(body).url}/pull/{body.number}", "commit", done.data.sha))
 
     async def _look_for_deleted(self, body: RefBody) -> Look:
         found = await self._github.refs.get(repo_of(body), body.branch)
@@ -136,7 +135,7 @@ class CodeChangeSender(ChangeSender[CodeChange]):
         commit = await self._github.refs.commit(repo, found.data.sha)
         if isinstance(commit, Err):
             return commit
-        return Ok(Sent(_tree(body), commit.data.sha) if mark(intent.id) in commit.data.message else None)
+        return Ok(Sent(_tree(body), "commit", commit.data.sha) if mark(intent.id) in commit.data.message else None)
 
     async def _change_ref(self, intent: Intent, body: RefBody) -> ApiResult[Sent]:
         repo = repo_of(body)
@@ -152,7 +151,7 @@ class CodeChangeSender(ChangeSender[CodeChange]):
         made = await self._github.refs.create(repo, body.branch, sha)
         if isinstance(made, Err):
             return Err("somebody else has that branch", "invalid") if made.kind == "conflict" else made
-        return Ok(Sent(_tree(body), made.data.sha))
+        return Ok(Sent(_tree(body), "commit", made.data.sha))
 
     async def _own_commit(self, intent: Intent, body: RefBody) -> ApiResult[GitCommit]:
         """A commit that changes nothing and names the intent: the same one however often it is asked for."""
@@ -180,7 +179,7 @@ class CodeChangeSender(ChangeSender[CodeChange]):
             return CHANGED if body.sha else Ok(None)
         stands = next((one.sha for one in found.data if one.path == body.path), "")
         if body.content is not None and stands == blob_sha(body.content):
-            return Ok(Sent(_tree(body), stands))
+            return Ok(Sent(_tree(body), "file", stands))
         return Ok(None) if stands == body.sha else CHANGED
 
     async def _change_file(self, body: ContentsBody) -> ApiResult[Sent]:
@@ -192,11 +191,11 @@ class CodeChangeSender(ChangeSender[CodeChange]):
                 repo, body.path, body.content, message=body.message, branch=body.branch, sha=body.sha
             )
         )
-        return done if isinstance(done, Err) else Ok(Sent(_tree(body), done.data.sha))
+        return done if isinstance(done, Err) else Ok(Sent(_tree(body), "file", done.data.sha))
 
     async def _look_for_repository(self, body: RepositoryBody) -> Look:
         found = await self._github.get_repository(repo_of(body))
-        return none_if_missing(found) if isinstance(found, Err) else Ok(Sent(found.data.html_url, found.data.full_name))
+        return none_if_missing(found) if isinstance(found, Err) else Ok(_made(found.data))
 
     async def _look_for_another(self, body: RepositoryBody) -> Look:
         """Whether there is none of the kind of which an owner has only one: else it must not be made."""
@@ -214,13 +213,17 @@ class CodeChangeSender(ChangeSender[CodeChange]):
         made = await self._github.repositories.generate(
             template, owner=new.owner, name=new.name, description=body.description, private=body.private
         )
-        return made if isinstance(made, Err) else Ok(Sent(made.data.html_url, made.data.full_name))
+        return made if isinstance(made, Err) else Ok(_made(made.data))
 
 
 def blob_sha(content: str) -> str:
     """The name under which Git keeps a file."""
     data = content.encode()
     return hashlib.sha1(b"blob %d\0" % len(data) + data, usedforsecurity=False).hexdigest()
+
+
+def _made(repository: Repository) -> Sent:
+    return Sent(repository.html_url, "repository", repository.full_name)
 
 
 def _tree(body: RefBody | ContentsBody) -> str:

@@ -114,4 +114,4 @@ def _is_updated(issue: Issue, body: IssueUpdateBody) -> bool:
 
 
 def _at(body: IssueChange) -> Sent:
-    return Sent(f"{repo_of(body).url}/issues/{body.number}", str(body.number))
+    return Sent(f"{repo_of(body).url}/issues/{body.number}", "issue", str(body.number))

@@ -88,4 +88,4 @@ def folded(names: tuple[str, ...]) -> set[str]:
 
 def sent(one: Issue | PullRequest) -> Sent:
     """Where it stands, and its number."""
-    return Sent(one.html_url, str(one.number))
+    return Sent(one.html_url, "issue", str(one.number))

@@ -18,7 +18,10 @@ HEAD = "id, kind, target, body, body_hash, dedup_key, rkey, cause_id, created_at
 TAIL = "attempts, deferrals, urgent, not_before, departed_at, sent_at, result_uri, result_cid, error"
 COLUMNS = f"{HEAD}, state, {TAIL}"
 ENTRIES = "id, at, kind, loop, summary, line, reason, trigger_uri, author, intent_id, data"
-NOW = {name: text.replace("departed_at", "first_sent_at") for name, text in (("columns", COLUMNS), ("tail", TAIL))}
+NOW = {
+    name: text.replace("departed_at", "first_sent_at").replace("result_cid", "result_id")
+    for name, text in (("columns", COLUMNS), ("tail", TAIL))
+}
 
 
 @pytest.fixture
@@ -94,3 +97,28 @@ async def test_a_follow_that_an_earlier_version_took_back_is_free_again(path: Pa
     await (await Database.open(path, MIGRATIONS)).close()
     with closing(sqlite3.connect(path)) as connection:
         assert connection.execute("SELECT kind, state FROM intents WHERE undone").fetchall() == [("follow", "done")]
+
+
+@pytest.mark.parametrize(
+    ("kind", "result"),
+    [
+        ("reply", "record"),
+        ("direct_message", "message"),
+        ("issue", "issue"),
+        ("pull_request", "issue"),
+        ("issue_comment", "comment"),
+        ("merge", "commit"),
+        ("contents", "file"),
+        ("repository", "repository"),
+    ],
+)
+async def test_what_an_earlier_version_made_is_known_by_what_its_id_is(path: Path, kind: str, result: str) -> None:
+    with closing(sqlite3.connect(path)) as earlier:
+        earlier.execute("UPDATE intents SET kind = ?, result_cid = '7'", (kind,))
+        earlier.execute("UPDATE intents SET result_cid = NULL WHERE state <> 'done'")
+        earlier.commit()
+    await (await Database.open(path, MIGRATIONS)).close()
+    with closing(sqlite3.connect(path)) as connection:
+        made = connection.execute("SELECT result_kind, result_id FROM intents WHERE state = 'done'").fetchall()
+        unmade = connection.execute("SELECT DISTINCT result_kind FROM intents WHERE state <> 'done'").fetchall()
+    assert (made, unmade) == ([(result, "7")], [(None,)])

@@ -73,7 +73,7 @@ class BlueskyRecords:
 
     @staticmethod
     def _sent(intent: Intent) -> Sent:
-        return Sent(f"at://{DID}/app.bsky.feed.post/{intent.rkey}", f"cid-{intent.rkey}")
+        return Sent(f"at://{DID}/app.bsky.feed.post/{intent.rkey}", "record", f"cid-{intent.rkey}")
 
 
 @dataclass

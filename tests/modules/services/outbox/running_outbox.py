@@ -117,7 +117,7 @@ class HttpSender:
         except httpx.TransportError as error:
             return Err(f"no answer: {error}", "unknown_outcome")
         if response.status_code == 200:
-            return Ok(Sent(uri=f"at://{DID}/{intent.kind}/{intent.rkey}", cid="cid"))
+            return Ok(Sent(uri=f"at://{DID}/{intent.kind}/{intent.rkey}", kind="record", id="cid"))
         meaning, kind = _MEANINGS.get(response.status_code, ("unable", "transient"))
         after = response.headers.get("retry-after")
         return Err(meaning, kind, response.status_code, float(after) if after else None)
@@ -131,7 +131,7 @@ class HttpSender:
             return Err("status 503", "transient", 503)
         if response.status_code == 404:
             return Ok(None)
-        return Ok(Sent(uri=f"at://{DID}/{intent.kind}/{intent.rkey}", cid="cid"))
+        return Ok(Sent(uri=f"at://{DID}/{intent.kind}/{intent.rkey}", kind="record", id="cid"))
 
 
 @dataclass

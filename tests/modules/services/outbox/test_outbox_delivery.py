@@ -43,7 +43,7 @@ async def test_the_row_says_sending_before_the_request_leaves(running_outbox: Ru
             with sqlite3.connect(running_outbox.path) as other:
                 seen.extend(row[0] for row in other.execute("SELECT state FROM intents WHERE id = ?", (intent.id,)))
             other.close()
-            return Ok(Sent("at://x", "c"))
+            return Ok(Sent("at://x", "record", "c"))
 
         async def find(self, _: Intent) -> ApiResult[Sent | None]:
             return Ok(None)

@@ -44,7 +44,7 @@ class Postman:
     """Delivers at once."""
 
     async def send(self, intent: Intent) -> ApiResult[Sent]:
-        return Ok(Sent(f"at://rowan/{intent.rkey}", "cid"))
+        return Ok(Sent(f"at://rowan/{intent.rkey}", "record", "cid"))
 
     async def find(self, intent: Intent) -> ApiResult[Sent | None]:
         return Ok(None)

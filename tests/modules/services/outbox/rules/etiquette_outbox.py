@@ -54,7 +54,7 @@ class RecordingSender:
 
     async def send(self, intent: Intent) -> ApiResult[Sent]:
         self.departures.append((self.clock.now(), intent))
-        return Ok(Sent(f"at://{OWN}/{intent.kind}/{intent.rkey}", "cid"))
+        return Ok(Sent(f"at://{OWN}/{intent.kind}/{intent.rkey}", "record", "cid"))
 
     async def find(self, intent: Intent) -> ApiResult[Sent | None]:
         return Ok(None)

@@ -50,11 +50,11 @@ async def test_a_commit_is_pushed_once_and_found_again(tmp_path: Path) -> None:
     async with opened(tmp_path) as (place, sender, intent, tree):
         assert ok(await sender.find(intent)) is None
         sent = ok(await sender.send(intent))
-        assert sent.cid == intent.body.sha  # type: ignore[union-attr]
+        assert sent.id == intent.body.sha  # type: ignore[union-attr]
         shutil.rmtree(tree.repository)
         assert ok(await sender.send(intent)) == ok(await sender.find(intent)) == sent
         ref = await place.ask("GET", f"/repos/{REPO.full_name}/git/ref/heads/{BRANCH}")
-        assert ref.json()["object"]["sha"] == sent.cid
+        assert ref.json()["object"]["sha"] == sent.id
 
 
 @needs_git

@@ -195,7 +195,7 @@ async def test_an_issue_is_changed_only_upon_the_body_that_was_read(garden: Gard
     read = body_digest("Near the wall.\r\n- [ ] sow\r\n")
     checked = act("issue_update", number=1, body="Near the wall.\n- [x] sow", over=read)
     sent = ok(await sender.send(checked))
-    assert (sent.cid, issue.body) == ("1", "Near the wall.\n- [x] sow")
+    assert (sent.kind, sent.id, issue.body) == ("issue", "1", "Near the wall.\n- [x] sow")
     assert ok(await sender.find(checked)) == ok(await sender.send(checked)) == sent
     issue.body = "A person wrote this."
     assert ok(await sender.find(checked)) is None
@@ -273,14 +273,15 @@ async def test_of_two_souls_that_create_one_branch_one_has_it_and_both_know(gard
     assert err(await late.send(theirs)).kind == "invalid"
     assert ok(await late.find(theirs)) is None
     assert ok(await garden.sender("ref").find(hers)) == first
-    assert ok(await garden.client("ada").refs.get(REPO, "soul/2-peas")).sha == first.cid
+    assert ok(await garden.client("ada").refs.get(REPO, "soul/2-peas")).sha == first.id
 
 
 async def test_a_branch_without_a_commit_of_its_own_is_never_taken_for_ours(garden: Garden) -> None:
     plain = act("ref", action="create", branch="soul/2-peas", sha=garden.main)
     sender = garden.sender("ref")
     assert ok(await sender.find(plain)) is None
-    assert ok(await sender.send(plain)).cid == garden.main
+    sent = ok(await sender.send(plain))
+    assert (sent.kind, sent.id) == ("commit", garden.main)
     assert isinstance(await sender.find(plain), AmbiguousErr)
     assert err(await sender.send(plain)).kind == "invalid"
 
@@ -297,16 +298,17 @@ async def test_a_file_is_written_only_over_the_one_that_was_read(garden: Garden)
     read = ok(await files.read(REPO, "README.md"))
     change = act("contents", path="README.md", content="Welcome.\n", message="Greet", sha=read.sha)
     sent = ok(await sender.send(change))
-    assert ok(await files.read(REPO, "README.md")).sha == sent.cid
+    assert ok(await files.read(REPO, "README.md")).sha == sent.id
+    assert sent.kind == "file"
     assert ok(await sender.find(change)) == sent
     later = act("contents", path="README.md", content="Hi.\n", message="Greet", sha=read.sha)
     assert err(await sender.send(later)).kind == "invalid"
     assert err(await sender.send(act("contents", path="README.md", content="Hi.\n", message="m"))).kind == "invalid"
     assert ok(await sender.find(later)) is None
-    gone = act("contents", path="README.md", content=None, message="Bare", sha=sent.cid)
+    gone = act("contents", path="README.md", content=None, message="Bare", sha=sent.id)
     ok(await sender.send(gone))
     assert ok(await sender.find(gone)) is not None
-    assert ok(await sender.send(gone)).cid == ""
+    assert ok(await sender.send(gone)).id == ""
 
 
 async def test_a_review_says_its_words_once_and_nobody_approves_their_own(garden: Garden) -> None:
