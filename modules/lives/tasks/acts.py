@@ -12,9 +12,8 @@ from adapters.github.types import Repo
 from common.text.github_text import without_mentions
 from common.text.untrusted import one_line
 from modules.lives.tasks.types import HeldTask
-from modules.services.claims.lease_gate import task_act
 from modules.services.commitments.texts import TITLE_CHARS
-from modules.services.outbox.github_bodies import ContentsBody, GitHubBody, PullRequestBody, ReviewRequestBody
+from modules.services.outbox.github_bodies import ContentsBody, GitHubBody, OfTask, PullRequestBody, ReviewRequestBody
 from modules.services.outbox.types import ProposedAction
 from modules.services.plans.naming import claim_key
 from modules.services.plans.types import Task
@@ -73,7 +72,7 @@ class TaskActs:
 
     def name(self, what: str) -> str:
         """Return the name of an act."""
-        return task_act(self.cause, self.held.epoch, what)
+        return f"{self.cause}@{self.held.epoch}:{what}"
 
     def first_commit(self, description: str) -> ProposedAction:
         """Return the page with which a repository without a commit begins: its name, and what it says of itself.
@@ -107,5 +106,7 @@ class TaskActs:
         return {"source": WORKSPACE, "repo": self.repo.full_name, "about": line, "text": shown}
 
     def action(self, what: str, body: GitHubBody) -> ProposedAction:
-        """Return an act under the name of what it does."""
+        """Return an act under the name of what it does. What changes code leaves only while the claim holds."""
+        if isinstance(body, OfTask):
+            body = body.model_copy(update={"task": self.cause, "epoch": self.held.epoch})
         return ProposedAction(body, part=self.name(what), cause_id=self.cause)

@@ -199,3 +199,11 @@ UPDATE intents SET result_kind = CASE
     END
     WHERE coalesce(result_id, '') <> '';
 """
+
+# NOTE(self): the name of such an act is `<task>@<epoch>:<what>`.
+ACTS_OF_TASKS = """
+UPDATE intents SET body = json_set(body, '$.task', substr(target, 1, instr(target, '@') - 1),
+        '$.epoch', CAST(substr(target, instr(target, '@') + 1) AS INTEGER))
+    WHERE kind IN ('ref', 'contents', 'push', 'pull_request') AND state IN ('held', 'pending')
+        AND target GLOB '?*@[0-9]*:*' AND json_valid(body);
+"""

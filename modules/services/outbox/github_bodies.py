@@ -53,6 +53,13 @@ class _OnIssue(OnGitHub):
     number: _Number
 
 
+class OfTask(OnGitHub):
+    """An act that may be done for a task of a plan: `task` is its key ("" for none), `epoch` the claim."""
+
+    task: StrictStr = ""
+    epoch: StrictInt = 0
+
+
 class IssueBody(OnGitHub):
     """A new issue, assigned to ourselves where `assignees` is empty."""
 
@@ -156,7 +163,7 @@ class AccountFollowBody(OnGitHub):
         return self.repo.partition("/")[0]
 
 
-class PullRequestBody(OnGitHub):
+class PullRequestBody(OfTask):
     """A pull request from `head` (`branch`, or `owner:branch` of a fork) into the branch `base`."""
 
     kind: ClassVar[Literal["pull_request"]] = "pull_request"
@@ -207,7 +214,7 @@ class MergeBody(_OnIssue):
     head_sha: _Sha = ""
 
 
-class RefBody(OnGitHub):
+class RefBody(OfTask):
     """The branch `branch`, created on the commit `sha`, or deleted.
 
     With `own_commit` it is created on an empty commit upon `sha` whose message names the intent: then nobody else's
@@ -222,7 +229,7 @@ class RefBody(OnGitHub):
     own_commit: StrictBool = False
 
 
-class ContentsBody(OnGitHub):
+class ContentsBody(OfTask):
     """A file that is written, or deleted, in one commit on `branch` ("" for the default branch).
 
     `content` is the whole file; None deletes it. `sha` is that of the file as it was read, "" where there was none;
@@ -238,7 +245,7 @@ class ContentsBody(OnGitHub):
     sha: _Sha = ""
 
 
-class PushBody(OnGitHub):
+class PushBody(OfTask):
     """The commit `sha` of a clone of ours, pushed to `branch` by Git.
 
     `folder` is where the clone lies, from the home; where it is gone by then the push fails. `before` is the commit on
