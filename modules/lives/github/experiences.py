@@ -71,7 +71,6 @@ _HELPED = frozenset({"issue comment", "reaction", "review"})
 _MARK = "github.experience:"
 _INTERVAL_MS = 10 * MINUTE_MS
 _LOOKED_BACK = timedelta(days=2)
-_LOOKED_AT = 50
 _REVIEWS_EVERY = timedelta(hours=1)
 _AT_A_TIME = 3
 _PROVENANCE: dict[Right | None, Provenance] = {
@@ -165,10 +164,9 @@ class GitHubExperienceLoop(Loop):
     async def _due(self) -> list[Happening]:
         """What happened and is not kept yet, oldest first."""
         now = self.clock.now()
-        since = iso(now - _LOOKED_BACK)
-        known = await self.database.run(lambda connection: _known(connection, since))
-        intents = [one for kind in EXPERIENCED for one in await self.outbox.of_kind(kind, _LOOKED_AT)]
-        happened = [one for intent in intents if intent.created_at >= since and (one := _done(intent))]
+        known = await self.database.run(lambda connection: _known(connection, iso(now - _LOOKED_BACK)))
+        intents = await self.outbox.since(EXPERIENCED, now - _LOOKED_BACK)
+        happened = [one for intent in intents if (one := _done(intent))]
         for loop, acts in JOURNALLED.items():
             for act in acts:
                 entries = await self.journal.with_act(loop, act, now - _LOOKED_BACK, now)
@@ -201,8 +199,8 @@ class GitHubExperienceLoop(Loop):
         """Keep each review that asks for changes of a pull request of ours; each is looked at once an hour."""
         now = self.clock.now()
         self._asked_at = {key: at for key, at in self._asked_at.items() if now - at < _REVIEWS_EVERY / self.speed}
-        made = [one for one in await self.outbox.of_kind("pull_request", _LOOKED_AT) if one.id not in self._asked_at]
-        for intent in [one for one in made if parse_iso(one.created_at) > now - _LOOKED_BACK][:_AT_A_TIME]:
+        made = await self.outbox.since(["pull_request"], now - _LOOKED_BACK)
+        for intent in [one for one in made if one.id not in self._asked_at][:_AT_A_TIME]:
             body, number = intent.body, intent.issue_number
             if intent.state == "done" and isinstance(body, PullRequestBody) and number:
                 await self._keep_challenge(repo_of(body), number)

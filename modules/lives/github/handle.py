@@ -42,7 +42,7 @@ from modules.services.experiences.log import ExperienceLog
 from modules.services.experiences.types import IMPRESSED, NewExperience
 from modules.services.github_threads.threads import THREAD, NewThread, ThreadInbox, WaitingThread, thread_of
 from modules.services.outbox.bodies import IntentKind
-from modules.services.outbox.github_bodies import IssueCommentBody, IssueUpdateBody, ReviewBody
+from modules.services.outbox.github_bodies import IssueUpdateBody
 from modules.services.outbox.outbox import Outbox
 from modules.services.outbox.rules.rules import (
     TURNS_OF_PEERS,
@@ -62,7 +62,6 @@ from modules.services.workspaces.trust import TrustedAccounts, WorkspaceTrust
 
 logger = logging.getLogger(__name__)
 
-_LOOKED_AT = 200
 _STRANGERS = "strangers on GitHub"
 _ANSWERS: dict[IntentKind, str] = {"issue_comment": "commented", "reaction": "left", "review": "reviewed"}
 _IN_WORDS: tuple[IntentKind, ...] = ("issue_comment", "review")
@@ -128,14 +127,8 @@ class ThreadHandler(Handler):
 
     async def _unsent(self, waiting: WaitingThread) -> Intent | None:
         """A comment or a review of ours for the same thread that was accepted and does not stand there yet."""
-        for kind in _IN_WORDS:
-            for one in await self.outbox.of_kind(kind, _LOOKED_AT):
-                body = one.body
-                if not isinstance(body, IssueCommentBody | ReviewBody) or one.state not in ACTIVE_STATES - {"done"}:
-                    continue
-                if f"{body.repo}#{body.number}".lower() == waiting.key:
-                    return one
-        return None
+        said = await self.outbox.at_place(_IN_WORDS, waiting.key)
+        return next((one for one in said if one.state in ACTIVE_STATES - {"done"}), None)
 
     async def _read(self, waiting: WaitingThread) -> IssueThread | Disposition:
         """The thread as it stands. Raises `Transient` where it cannot be read now."""

@@ -19,7 +19,6 @@ from modules.lives.messages.types import MESSAGE, Burst, Line, key_of
 from modules.runtime.llm.types import Importance
 from modules.services.experiences.log import ExperienceLog
 from modules.services.experiences.types import IMPRESSED, ExperienceType, NewExperience
-from modules.services.outbox.bodies import DirectMessageBody
 from modules.services.outbox.outbox import Outbox
 from modules.services.outbox.rules.etiquette import Etiquette
 from modules.services.outbox.rules.rules import TURNS_OF_PEERS, TURNS_OF_STRANGERS
@@ -33,7 +32,6 @@ from modules.services.work.types import Disposition, Handler, WorkItem
 
 LOOP = "message-others"
 
-_LOOKED_AT = 500
 _MOST_LINES = 12
 _LATEST = "\uffff"
 _WROTE_FIRST = "they wrote first, and no rule is against an answer"
@@ -133,11 +131,7 @@ class OthersHandler(Handler):
     async def _sent(self, burst: Burst) -> list[Intent]:
         """Our own latest messages in the conversation that left or will leave, newest first."""
         return [
-            one
-            for one in await self.outbox.of_kind("direct_message", _LOOKED_AT)
-            if isinstance(one.body, DirectMessageBody)
-            and one.body.conversation_id == burst.talk.id
-            and one.state in ACTIVE_STATES
+            one for one in await self.outbox.at_place(["direct_message"], burst.talk.id) if one.state in ACTIVE_STATES
         ]
 
     async def _earlier(self, burst: Burst, sent: list[Intent]) -> list[Line]:

@@ -37,16 +37,20 @@ def is_too_old(sent_at: str, now: datetime) -> bool:
     return now - parse_iso(sent_at) > OLDEST
 
 
-def told_before(rev: str, sent: Sequence[Intent]) -> ToldDrafts:
-    """The drafts of which the owner had last been told when the message with this revision was written.
+def told_before(rev: str, told: Sequence[Intent]) -> ToldDrafts:
+    """Return the drafts of which the owner had last been told when the message with this revision was written.
 
-    `sent` are our direct messages to the owner, newest first.
+    `told` are the direct messages that told the owner of drafts, newest first.
     """
-    seen = [one for one in sent if one.state == "done" and one.made("message") < rev]
-    for number, one in enumerate(seen):
-        if isinstance(one.body, DirectMessageBody) and one.body.drafts:
-            return ToldDrafts(one.body.drafts[:MOST_DRAFTS], is_latest=number == 0)
+    for one in told:
+        if one.state == "done" and one.made("message") < rev and isinstance(one.body, DirectMessageBody):
+            return ToldDrafts(one.body.drafts[:MOST_DRAFTS], at=one.created_at, rev=one.made("message"))
     return ToldDrafts()
+
+
+def is_latest(told: ToldDrafts, rev: str, said: Sequence[Intent]) -> bool:
+    """Return whether none of our direct messages in `said` came between `told` and the message with this revision."""
+    return not any(one.state == "done" and told.rev < one.made("message") < rev for one in said)
 
 
 def read_draft_answer(text: str, told: ToldDrafts, waiting: Collection[str]) -> DraftAnswer | None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
+from dataclasses import replace
 from datetime import timedelta
 
 from common.clock import Clock
@@ -13,6 +14,7 @@ from modules.lives.messages.policy import (
     MOST_DRAFTS,
     drafts_text,
     is_command,
+    is_latest,
     left_text,
     read_draft_answer,
     split_text,
@@ -42,7 +44,8 @@ _LINE_CHARS = 200
 _NO_WORDS = "(no words)"
 _TELL_AGAIN_S = 300.0
 _TOLD_FOR = timedelta(days=7)
-_LOOKED_AT = 500
+_DRAFTS = "drafts"
+"""The cause of what tells the owner of drafts."""
 
 
 class MessageResponder:
@@ -131,8 +134,7 @@ class MessageResponder:
         talk = await self._state.talk_with(self._owner_did)
         if talk is None or self._clock.monotonic() - self._told_at < self._tell_again_s:
             return 0
-        bodies = [one.body for one in await self._sent()]
-        told = {one for body in bodies if isinstance(body, DirectMessageBody) for one in body.drafts}
+        told = {one for body in await self._said(_DRAFTS) for one in body.drafts}
         new = [draft for draft in await self._outbox.held() if draft.id not in told]
         if not new:
             return 0
@@ -144,7 +146,7 @@ class MessageResponder:
             after_rev=await self._state.newest_rev(talk.id),
             drafts=tuple(draft.id for draft in new),
         )
-        await self._outbox.submit(ProposedAction(body, cause_id="drafts", urgent=True))
+        await self._outbox.submit(ProposedAction(body, cause_id=_DRAFTS, urgent=True))
         self._told_at = self._clock.monotonic()
         return len(new)
 
@@ -158,8 +160,7 @@ class MessageResponder:
             return 0
         now = self._clock.now()
         entries = await self._journal.with_act(RIGHTS, FORGOT, now - _TOLD_FOR, now)
-        bodies = [one.body for one in await self._sent()]
-        told = {at for body in bodies if isinstance(body, DirectMessageBody) for at in body.forgotten}
+        told = {at for body in await self._said(FORGOT) for at in body.forgotten}
         left = {one.at: left_in(one.entry.data) for one in entries if one.at not in told}
         new = {at: places for at, places in left.items() if places}
         if new:
@@ -175,14 +176,17 @@ class MessageResponder:
         return len(new)
 
     async def _draft_answer(self, message: WaitingMessage) -> DraftAnswer | None:
-        told = told_before(message.rev, await self._sent())
+        told = told_before(message.rev, await self._outbox.by_cause(_DRAFTS))
+        if told.ids:
+            said = await self._outbox.at_place(["direct_message"], message.conversation_id, since=told.at)
+            told = replace(told, is_latest=is_latest(told, message.rev, said))
         waiting = {draft.id for draft in await self._outbox.held()} if told.ids else set()
         return read_draft_answer(message.text, told, waiting)
 
-    async def _sent(self) -> list[Intent]:
-        """The latest direct messages to the owner, newest first."""
-        found = await self._outbox.of_kind("direct_message", _LOOKED_AT)
-        return [one for one in found if isinstance(one.body, DirectMessageBody) and one.body.to == self._owner_did]
+    async def _said(self, cause: str) -> list[DirectMessageBody]:
+        """The direct messages to the owner of one cause."""
+        found = [one.body for one in await self._outbox.by_cause(cause)]
+        return [one for one in found if isinstance(one, DirectMessageBody) and one.to == self._owner_did]
 
     async def _decide(self, answer: DraftAnswer) -> str:
         if not answer.ids:

@@ -105,10 +105,15 @@ Reach = Literal["all", "requests", "none"]
 
 @dataclass(frozen=True, slots=True)
 class ToldDrafts:
-    """The ids of the drafts in a message to the owner, in its order; `is_latest`: nothing was said to them since."""
+    """The ids of the drafts in a message to the owner, in its order; `is_latest`: nothing was said to them since.
+
+    `at` is when the message was accepted, `rev` its revision.
+    """
 
     ids: tuple[str, ...] = ()
     is_latest: bool = False
+    at: str = ""
+    rev: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -43,9 +43,10 @@ PLAN_COMPLETE = "plan-complete"
 """The key under which `PlanStanding` closes a plan, and says why."""
 
 _TOLD_WITHIN = timedelta(hours=24)
+_LEFT_WITHIN = _TOLD_WITHIN + timedelta(days=7)
+"""How long ago what is told was accepted at most: it may have waited for the owner's yes."""
 _ANSWERED_WITHIN = timedelta(minutes=5)
 """How long an answer that tells of a plan is waited for."""
-_LOOKED_AT = 200
 _TITLE_CHARS = 80
 _UNSENT = frozenset({"pending", "sending", "held"})
 
@@ -152,7 +153,7 @@ class ThreadNews:
     async def _finished(self) -> list[News]:
         """The plans that we closed lately because all of their tasks are done."""
         news = []
-        for one in await self.outbox.of_kind("issue_update", _LOOKED_AT):
+        for one in await self.outbox.since(["issue_update"], self.clock.now() - _LEFT_WITHIN):
             if isinstance(one.body, IssueUpdateBody) and self._is_finished_plan(one):
                 made = await self.outbox.opened(one.result_uri or "")
                 news.append(self._end(one.body, one.result_uri or "", _post_in(made.cause_id) if made else ""))
@@ -173,11 +174,7 @@ class ThreadNews:
         place = await self._place(asked)
         if place is None or not await self._may_be_told(place.told_to):
             return False
-        ours = [
-            one
-            for one in await self.outbox.of_kind("reply", _LOOKED_AT)
-            if isinstance(one.body, ReplyBody) and one.body.root.uri == place.root.uri
-        ]
+        ours = await self.outbox.at_place(["reply"], place.root.uri)
         if any(one.state in _UNSENT for one in ours):
             return False
         done = [one for one in ours if one.state == "done" and one.result_uri and one.made("record")]

@@ -6,6 +6,7 @@ All tables survive a crash; times are ISO-8601 UTC with milliseconds, so that th
 from __future__ import annotations
 
 from modules.runtime.database.schema_steps import (
+    ACTS_BY_PLACE,
     ACTS_OF_TASKS,
     CODING_STEPS,
     COUNTS_OF_THE_FORGOTTEN,
@@ -390,4 +391,5 @@ MIGRATIONS = (
     CODING_STEPS,
     RESULT_KINDS,
     ACTS_OF_TASKS,
+    ACTS_BY_PLACE,
 )

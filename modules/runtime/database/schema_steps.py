@@ -207,3 +207,12 @@ UPDATE intents SET body = json_set(body, '$.task', substr(target, 1, instr(targe
     WHERE kind IN ('ref', 'contents', 'push', 'pull_request') AND state IN ('held', 'pending')
         AND target GLOB '?*@[0-9]*:*' AND json_valid(body);
 """
+
+ACTS_BY_PLACE = """
+ALTER TABLE intents ADD COLUMN place TEXT AS (CASE WHEN json_valid(body) THEN CASE kind
+    WHEN 'reply' THEN json_extract(body, '$.root.uri')
+    WHEN 'direct_message' THEN json_extract(body, '$.conversation_id')
+    ELSE lower(json_extract(body, '$.repo') || coalesce('#' || json_extract(body, '$.number'), ''))
+    END END) VIRTUAL;
+CREATE INDEX intents_by_place ON intents (place, created_at) WHERE place IS NOT NULL;
+"""

@@ -22,7 +22,7 @@ from common.result import ApiResult, Err, ErrKind
 from modules.runtime.database.database import Database
 from modules.runtime.journal.journal import Journal
 from modules.runtime.journal.types import Entry
-from modules.services.outbox import audit, feed_keys, policy, store
+from modules.services.outbox import audit, feed_keys, pace_rows, policy, store
 from modules.services.outbox.bodies import IntentKind
 from modules.services.outbox.rechecks import Rechecks
 from modules.services.outbox.types import (
@@ -119,8 +119,8 @@ class Delivery:
     def leaves_in_s(self, connection: sqlite3.Connection, intent: Intent, now: datetime) -> float:
         """Return in how many seconds a pending intent may leave at the earliest, behind those of its lane before it."""
         wait = self.wait_of(connection, intent, now)
-        acts = store.last_acts(connection, now)
-        departures = store.last_departures(connection, now, self._pacing.per_tick)
+        acts = pace_rows.last_acts(connection, now)
+        departures = pace_rows.last_departures(connection, now, self._pacing.per_tick)
         pause = max(self._pace_s(connection, intent, acts, now, departures), wait.seconds if wait else 0.0)
         if intent.urgent:
             return pause
@@ -158,8 +158,8 @@ class Delivery:
         return chosen, self._hold_reason(chosen) if chosen else ""
 
     def _choose(self, connection: sqlite3.Connection, pending: list[Intent], now: datetime) -> policy.Choice:
-        acts = store.last_acts(connection, now)
-        departures = store.last_departures(connection, now, self._pacing.per_tick)
+        acts = pace_rows.last_acts(connection, now)
+        departures = pace_rows.last_departures(connection, now, self._pacing.per_tick)
         return policy.choose(
             pending,
             lambda intent: self._pause_s(connection, intent, acts, now, departures),

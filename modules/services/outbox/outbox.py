@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import sqlite3
 import uuid
-from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import Literal
 
@@ -20,7 +20,7 @@ from common.text.strings import dedup_key
 from modules.runtime.database.database import Database
 from modules.runtime.journal.journal import Journal
 from modules.runtime.journal.types import Entry
-from modules.services.outbox import approval, audit, feed_keys, policy, store
+from modules.services.outbox import approval, audit, feed_keys, pace_rows, policy, store
 from modules.services.outbox.bodies import IntentKind
 from modules.services.outbox.delivery import Delivery, named
 from modules.services.outbox.types import (
@@ -266,17 +266,25 @@ class Outbox:
         """The last `limit` intents of a kind, newest first."""
         return await self._database.run(lambda connection: store.of_kind(connection, kind, limit))
 
+    async def at_place(self, kinds: Collection[IntentKind], place: str, *, since: str = "") -> list[Intent]:
+        """Return all intents of these kinds in one place (`store.at_place`), newest first."""
+        return await self._database.run(lambda connection: store.at_place(connection, kinds, place, since=since))
+
+    async def since(self, kinds: Collection[IntentKind], moment: datetime) -> list[Intent]:
+        """Return all intents of these kinds that were accepted at `moment` or later, newest first."""
+        return await self._database.run(lambda connection: store.since(connection, kinds, moment))
+
     async def counts(self) -> dict[IntentState, int]:
         """How many intents are in each state; states without any are left out."""
         return await self._database.run(store.counts)
 
     async def last_done_or_accepted(self, kind: IntentKind) -> datetime | None:
         """When the latest intent of a kind, not given up, was accepted or left."""
-        return await self._database.run(lambda connection: store.last_active(connection, kind))
+        return await self._database.run(lambda connection: pace_rows.last_active(connection, kind))
 
     async def accepted_since(self, kind: IntentKind, moment: datetime) -> int:
         """How many intents of a kind, not given up, were accepted at `moment` or later."""
-        return await self._database.run(lambda connection: store.active_since(connection, kind, moment))
+        return await self._database.run(lambda connection: pace_rows.active_since(connection, kind, moment))
 
 
 def _asked(rule: Rule, connection: sqlite3.Connection, action: ProposedAction, now: datetime) -> Sequence[Verdict]:

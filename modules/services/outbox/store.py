@@ -19,7 +19,6 @@ from modules.services.outbox.bodies import (
     parse_body,
 )
 from modules.services.outbox.feed_keys import in_feed
-from modules.services.outbox.policy import Lane, lane_of
 from modules.services.outbox.types import (
     ACTIVE_STATES,
     REPEATABLE,
@@ -285,6 +284,21 @@ def another_goes_first(connection: sqlite3.Connection, intent: Intent, body: Dir
     return connection.execute(query, its | ours).fetchone() is not None
 
 
+def at_place(
+    connection: sqlite3.Connection, kinds: Collection[IntentKind], place: str, *, since: str = ""
+) -> list[Intent]:
+    """Return all of these kinds in one place, accepted at `since` or later, newest first.
+
+    A place is an issue (`owner/name#7`) or a repository in lower case, the root of a thread, or a conversation.
+    """
+    return _select(connection, f"place = ? AND created_at >= ? AND kind IN ({_marks(kinds)})", place, since, *kinds)
+
+
+def since(connection: sqlite3.Connection, kinds: Collection[IntentKind], moment: datetime) -> list[Intent]:
+    """Return all of these kinds that were accepted at `moment` or later, newest first."""
+    return _select(connection, f"created_at >= ? AND +kind IN ({_marks(kinds)})", iso(moment), *kinds)
+
+
 def of_kind(connection: sqlite3.Connection, kind: IntentKind, limit: int) -> list[Intent]:
     """The last `limit` of a kind, newest first."""
     return _select(connection, "kind = ?", kind, limit=limit)
@@ -297,7 +311,7 @@ def newest_of_owner(
 
     `repo` is `owner/name` in any case.
     """
-    said = f"(by_owner OR rejected) AND created_at >= ? AND kind IN ({', '.join('?' * len(kinds))})"
+    said = f"(by_owner OR rejected) AND created_at >= ? AND kind IN ({_marks(kinds)})"
     place = "lower(iif(json_valid(body), body, '{}') ->> 'repo') = lower(?)"
     return next(iter(_select(connection, f"{said} AND {place}", since, *kinds, repo, limit=1)), None)
 
@@ -326,53 +340,16 @@ def with_picture(connection: sqlite3.Connection, sha256: str) -> Intent | None:
     return next(iter(_select(connection, holds, f'"sha256":"{sha256}"', limit=1)), None)
 
 
-def last_acts(connection: sqlite3.Connection, now: datetime) -> dict[Lane, datetime]:
-    """When something set out in each lane in the last day. What lies ahead, because the clock was set back, is not.
-
-    Only of deletions it matters what they are of.
-    """
-    # NOTE(self): the plus keeps SQLite from looking by state: nearly all that was ever sent is done.
-    rows = connection.execute(
-        "SELECT kind, iif(kind = 'delete', target, '') AS of, max(sent_at) FROM intents"
-        " WHERE sent_at BETWEEN ? AND ? AND +state IN ('sending', 'done') GROUP BY kind, of",
-        (iso(now - timedelta(days=1)), iso(now)),
-    )
-    latest: dict[Lane, datetime] = {}
-    for kind, target, sent_at in rows:
-        lane, moment = lane_of(kind, target), parse_iso(sent_at)
-        latest[lane] = max(moment, latest.get(lane, moment))
-    return latest
-
-
-def last_departures(connection: sqlite3.Connection, now: datetime, most: int) -> list[datetime]:
-    """When the latest acts set out for Bluesky in the last day, at most so many, newest first; urgent ones aside."""
-    rows = connection.execute(
-        f"SELECT sent_at FROM intents WHERE sent_at BETWEEN ? AND ? AND +state IN ('sending', 'done')"  # noqa: S608 - constants
-        f" AND NOT urgent AND kind NOT IN ({_UNMETERED_KINDS}) ORDER BY sent_at DESC LIMIT ?",
-        (iso(now - timedelta(days=1)), iso(now), most),
-    )
-    return [parse_iso(row[0]) for row in rows]
-
-
-def last_active(connection: sqlite3.Connection, kind: IntentKind) -> datetime | None:
-    """When the latest living intent of a kind was accepted or, if it is later, set out."""
-    query = f"SELECT max(max(created_at, coalesce(sent_at, ''))) FROM intents WHERE kind = ? AND {_ACTIVE}"  # noqa: S608 - a constant
-    found = connection.execute(query, (kind,)).fetchone()[0]
-    return parse_iso(found) if found else None
-
-
-def active_since(connection: sqlite3.Connection, kind: IntentKind, moment: datetime) -> int:
-    """How many living intents of a kind were accepted at `moment` or later."""
-    query = f"SELECT count(*) FROM intents WHERE kind = ? AND created_at >= ? AND {_ACTIVE}"  # noqa: S608 - a constant
-    return int(connection.execute(query, (kind, iso(moment))).fetchone()[0])
-
-
 def unique_created_at(connection: sqlite3.Connection, now: datetime) -> datetime:
     """`now`, or the next millisecond at which no intent was made yet: record keys are made of it."""
     moment = now
     while connection.execute("SELECT 1 FROM intents WHERE created_at = ?", (iso(moment),)).fetchone():
         moment += _TICK
     return parse_iso(iso(moment))
+
+
+def _marks(values: Collection[str]) -> str:
+    return ", ".join("?" * len(values))
 
 
 def _moment(connection: sqlite3.Connection, query: str) -> str:

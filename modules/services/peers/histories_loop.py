@@ -46,7 +46,6 @@ MOST_REQUESTED = 6
 _INTERVAL_MS = 10 * MINUTE_MS
 _OVERLAP = timedelta(hours=1)
 _WORK_LOOKED_AT_EVERY = timedelta(hours=6)
-_LOOKED_AT = 100
 _MEMORABLE_WORDS = 4
 _PLACE = re.compile(r"[\w.-]{1,100}/[\w.-]{1,100}#\d{1,9}")
 _OURS: tuple[IntentKind, ...] = ("review", "issue_comment")
@@ -134,7 +133,7 @@ class PeerHistoriesLoop(Loop):
     async def _replies(self, now: datetime) -> int:
         """Count our replies to what peers wrote."""
         counted = 0
-        for intent, body in _done(await self.outbox.of_kind("reply", _LOOKED_AT), now):
+        for intent, body in _done(await self.outbox.since(["reply"], now - LOOKED_BACK)):
             if not isinstance(body, ReplyBody) or body.about_rights:
                 continue
             row = await self.database.run(partial(received.get, uri=body.parent.uri))
@@ -204,9 +203,7 @@ class PeerHistoriesLoop(Loop):
 
     async def _acts(self, now: datetime) -> list[Intent]:
         """What we did and made on GitHub, what was asked about longest ago first."""
-        found: list[Intent] = []
-        for kind in (*_OURS, *_WORKS):
-            found += [intent for intent, _ in _done(await self.outbox.of_kind(kind, _LOOKED_AT), now)]
+        found = [intent for intent, _ in _done(await self.outbox.since([*_OURS, *_WORKS], now - LOOKED_BACK))]
         return sorted(
             found, key=lambda one: (iso(self._asked[one.id]) if one.id in self._asked else "", one.created_at)
         )
@@ -281,11 +278,11 @@ def build_histories_loop(services: HistoriesServices) -> PeerHistoriesLoop:
     )
 
 
-def _done(intents: list[Intent], now: datetime) -> Iterator[tuple[Intent, object]]:
-    """Those that are done and young enough, but for upkeep of workspaces; oldest first, each with its body."""
+def _done(intents: list[Intent]) -> Iterator[tuple[Intent, object]]:
+    """Those that are done, but for upkeep of workspaces; oldest first, each with its body."""
     for intent in reversed(intents):
         is_upkeep = intent.kind == "issue_comment" and intent.target.startswith("workspace:")
-        if intent.state == "done" and not is_upkeep and parse_iso(intent.created_at) > now - LOOKED_BACK:
+        if intent.state == "done" and not is_upkeep:
             yield intent, intent.body
 
 

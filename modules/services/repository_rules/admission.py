@@ -32,7 +32,6 @@ ASK_AGAIN_S = 300.0
 SAME_REPOSITORY = "same-repository"
 
 _ON_ITS_WAY = frozenset({"held", "pending", "sending"})
-_LOOKED_AT = 200
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,12 +96,9 @@ class ForeignRepositories:
         return held_to(PULLS_PER_REPOSITORY, is_open + await self._on_their_way(repo))
 
     async def _on_their_way(self, repo: Repo) -> int:
-        made = await self.database.run(lambda rows: store.of_kind(rows, "pull_request", _LOOKED_AT))
         place = repo.full_name.lower()
-        return sum(
-            one.state in _ON_ITS_WAY and isinstance(one.body, OnGitHub) and one.body.repo.lower() == place
-            for one in made
-        )
+        made = await self.database.run(lambda rows: store.at_place(rows, ["pull_request"], place))
+        return sum(one.state in _ON_ITS_WAY for one in made)
 
 
 def _later(rule: str, reason: str, retry_after: float | None) -> Verdict:

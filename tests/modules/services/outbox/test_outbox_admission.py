@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import sqlite3
 from dataclasses import replace
-from datetime import datetime
+from datetime import datetime, timedelta
 
 import pytest
 
@@ -15,7 +15,7 @@ from modules.services.outbox.bodies import IntentKind
 from modules.services.outbox.feed_keys import FEED_KEYS_MAX
 from modules.services.outbox.github_bodies import ContentsBody, MergeBody, PullRequestBody
 from modules.services.outbox.types import ProposedAction, Verdict
-from tests.modules.services.outbox.body_values import body_of
+from tests.modules.services.outbox.body_values import body_of, reply_body
 from tests.modules.services.outbox.running_outbox import DID, RunningOutbox, like, post, reply
 
 A, B = "at://did:plc:ada/app.bsky.feed.post/1", "at://did:plc:ada/app.bsky.feed.post/2"
@@ -188,6 +188,31 @@ async def test_intents_are_found_by_cause_target_and_age(running_outbox: Running
     assert await running_outbox.outbox.by_target("like", B) == [third]
     assert await running_outbox.outbox.recent(2) == [third, second]
     assert await running_outbox.outbox.get("nobody") is None
+
+
+async def test_an_act_is_found_by_its_place_however_many_came_after_it(running_outbox: RunningOutbox) -> None:
+    outbox, talk = running_outbox.outbox, {"conversation_id": "talk-7"}
+    answer = (await outbox.submit(ProposedAction(reply_body("Slate.", B, root=A), cause_id=B))).intent
+    comment = (await outbox.submit(ProposedAction(body_of("issue_comment", repo="Ada/Garden", number=7)))).intent
+    opened = (await outbox.submit(ProposedAction(body_of("issue", repo="Ada/Garden")))).intent
+    message = (await outbox.submit(ProposedAction(body_of("direct_message", **talk)))).intent
+    began = running_outbox.clock.now()
+    await running_outbox.clock.advance(60)
+    for number in range(201):
+        await outbox.submit(ProposedAction(body_of("issue_comment", repo="ada/garden", number=8), f"part {number}"))
+    await running_outbox.restart()
+    outbox = running_outbox.outbox
+    assert await outbox.at_place(["reply"], A) == [answer]
+    assert await outbox.at_place(["reply"], B) == []
+    assert await outbox.at_place(["issue_comment", "review"], "ada/garden#7") == [comment]
+    assert await outbox.at_place(["issue"], "ada/garden") == [opened]
+    assert await outbox.at_place(["direct_message"], "talk-7") == [message]
+    assert await outbox.at_place(["direct_message"], "talk-7", since=iso(running_outbox.clock.now())) == []
+    later = running_outbox.clock.now() - timedelta(seconds=30)
+    assert (len(await outbox.since(["issue_comment"], began)), len(await outbox.since(["issue_comment"], later))) == (
+        202,
+        201,
+    )
 
 
 async def test_the_last_post_counts_from_acceptance_until_it_left(running_outbox: RunningOutbox) -> None:
