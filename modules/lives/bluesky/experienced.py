@@ -7,13 +7,14 @@ from dataclasses import dataclass
 from common.provenance import Trust
 from common.text.closings import asks
 from modules.lives.bluesky.case_reader import CaseReader
-from modules.lives.bluesky.types import Disposition, Pending
+from modules.lives.bluesky.types import Pending
 from modules.services.experiences.log import ExperienceLog
 from modules.services.experiences.own_words import own_words
 from modules.services.experiences.types import IMPRESSED, ExperienceType, NewExperience, Source
 from modules.services.outbox.outbox import Outbox
 from modules.services.peers.accounts import Relationships
 from modules.services.rituals.store import RitualRuns
+from modules.services.work.types import Disposition
 
 _GUIDANCE_CHARS, _CONTACT_CHARS, _QUOTE_CHARS = 10, 20, 30
 

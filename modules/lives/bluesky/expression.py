@@ -36,7 +36,6 @@ from modules.lives.bluesky.expression_policy import (
     tone_of,
 )
 from modules.lives.bluesky.reply_check import Scaffold, scaffold_of
-from modules.lives.bluesky.respond import disposition_of
 from modules.lives.bluesky.types import ExpressionTurn
 from modules.runtime.control import Standing
 from modules.runtime.journal.journal import Journal
@@ -57,6 +56,7 @@ from modules.services.pictures.choosing import ChosenPicture, PictureChooser, ba
 from modules.services.skills.contracts import SKILL_CONTRACTS
 from modules.services.skills.framing import Framer
 from modules.services.skills.skills import Skills
+from modules.services.work.turns import chosen_in
 
 MAX_EXPRESSION_ROUNDS = 6
 EXPRESSION_RETRY_MIN_MS = 15 * MINUTE_MS
@@ -221,7 +221,7 @@ class Expression:
             summary = f"Asked for a better invitation: {' '.join(revisions.draft.split())[:_SHOWN_CHARS]}"
             data = {"act": "asked_for_better"}
             await self._journal.record(Entry("life", CAUSE, summary, line="think", reason=revisions.problem, data=data))
-        result = disposition_of(turn_result)
+        result = chosen_in(turn_result, "expression")
         if result.act != "posted":
             delay = self._postpone()
             summary = f"No post: {result.reason}; next try in {span(delay)}"

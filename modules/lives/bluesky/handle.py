@@ -18,17 +18,18 @@ from modules.lives.bluesky.publish import Publisher
 from modules.lives.bluesky.report import Reporter
 from modules.lives.bluesky.respond import Responder
 from modules.lives.bluesky.state import PendingPosts
-from modules.lives.bluesky.types import Act, ActTerms, Disposition, Pending
+from modules.lives.bluesky.types import ActTerms, Pending
 from modules.lives.bluesky.unread import Unread
 from modules.runtime.control import Standing
 from modules.runtime.scheduler.attention import Attention
 from modules.services.identity.identity import Identity
 from modules.services.outbox.rules.waits import Waits
+from modules.services.work.types import Disposition
 
 PENDING_MAX_ATTEMPTS = 5
 RESPONSE_BATCH = 5
 
-_PLANNED: dict[str, Act] = {"like": "liked", "conclude": "concluded", "skip": "skipped", "later": "later"}
+_PLANNED: dict[str, str] = {"like": "liked", "conclude": "concluded", "skip": "skipped", "later": "later"}
 
 
 class Handler:
@@ -160,14 +161,14 @@ class Handler:
             raise
         except Exception as error:
             await self._reporter.tell_trouble(item, error)
-            return Disposition("undecided", f"{type(error).__name__}: {error}")
+            return Disposition("undecided", "failed", f"{type(error).__name__}: {error}")
 
     async def _take_on(self, item: Pending) -> Disposition:
         """Read the case, plan by rule, and carry the plan out."""
         read = await self._reader.read_case(item)
         if isinstance(read, Err):
             if read.kind in {"not_found", "invalid"}:
-                return Disposition("dropped", f"the post cannot be read any more: {read.error}")
+                return Disposition("dropped", "gone", f"the post cannot be read any more: {read.error}")
             raise Transient(f"@{item.notification.author.handle}'s thread: {read.error}", retry_after=read.retry_after)
         post_case = read.data
         plan = self._conversations.plan_case(post_case, self._identity.extract().social_mechanics)
@@ -176,7 +177,7 @@ class Handler:
             if chosen.act == "later":
                 self._reader.note_shared(item.notification.uri)
             return replace(chosen, reason=chosen.reason or plan.reason)
-        disposition = Disposition(_PLANNED[plan.code], plan.reason, retry_in_s=plan.retry_in_s)
+        disposition = Disposition(_PLANNED[plan.code], plan.code, plan.reason, plan.retry_in_s)
         if not plan.gives_like:
             return disposition
         liked = await self._publisher.like(item.notification.ref, ActTerms(item.notification.uri))
@@ -191,5 +192,6 @@ class Handler:
         liked = await self._publisher.like(notification.ref, ActTerms(notification.uri))
         reason = f"{failed.reason}, {tries} times"
         if liked.status == "blocked":
-            return Disposition("silent", f"{reason}; {liked.reason}", liked.intent_id or None)
-        return Disposition("liked", reason, liked.intent_id or None, held=liked.status == "held")
+            return Disposition("silent", failed.code, f"{reason}; {liked.reason}", intent_id=liked.intent_id or None)
+        held = liked.status == "held"
+        return Disposition("liked", failed.code, reason, intent_id=liked.intent_id or None, held=held)

@@ -6,17 +6,18 @@ import traceback
 from collections import Counter
 from collections.abc import Sequence
 
-from modules.lives.bluesky.types import Act, Disposition, Pending
+from modules.lives.bluesky.types import Pending
 from modules.runtime.journal.journal import Journal
 from modules.runtime.journal.types import Entry
 from modules.runtime.llm.types import Importance
+from modules.services.work.types import Disposition
 
 _WHO_WAITS: dict[Importance, str] = {
     "owner": "The owner has",
     "mention": "Peers have",
     "stranger": "Everybody but owner and peers has",
 }
-_LINES: dict[Act, str] = {
+_LINES: dict[str, str] = {
     "replied": "Replying to @{}",
     "answered": "Answering what @{} asked about their own data",
     "liked": "Liking instead of replying to @{}",
@@ -28,13 +29,13 @@ _LINES: dict[Act, str] = {
     "undecided": "Undecided about @{}",
     "later": "@{} has to wait",
 }
-_LINES_OF_HELD: dict[Act, str] = {
+_LINES_OF_HELD: dict[str, str] = {
     "replied": "A reply to @{} waits for your yes",
     "liked": "A like for @{} waits for your yes",
 }
 # NOTE(self): whoever reads the journal must not take a post that waits its turn for one that is decided.
-_COUNTED_AS: dict[Act, str] = {"silent": "stay_silent", "later": "undecided"}
-_KINDS: dict[Act, str] = {
+_COUNTED_AS: dict[str, str] = {"silent": "stay_silent", "later": "undecided"}
+_KINDS: dict[str, str] = {
     "replied": "replied to",
     "liked": "liked",
     "left": "left",

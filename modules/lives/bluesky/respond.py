@@ -10,13 +10,11 @@ from common.result import Ok
 from modules.lives.bluesky.case import Case
 from modules.lives.bluesky.pictures import Pictures
 from modules.lives.bluesky.reply_check import Scaffold, scaffold_of
-from modules.lives.bluesky.types import Disposition
 from modules.runtime.journal.journal import Journal
 from modules.runtime.journal.types import Entry
 from modules.runtime.llm.types import Image, Message, Text
 from modules.services.agent.prompt.prompter import Prompter
 from modules.services.agent.tools.types import OwnerRequest, Turn
-from modules.services.agent.turn.loop import TurnResult
 from modules.services.agent.turn.runner import TurnRunner
 from modules.services.identity.identity import Me
 from modules.services.pictures.choosing import ChosenPicture, PictureChooser
@@ -24,6 +22,8 @@ from modules.services.rituals.rituals import CONTEXT_SKILL
 from modules.services.sessions.sessions import Sessions
 from modules.services.skills.framing import Framer
 from modules.services.skills.skills import Skills
+from modules.services.work.turns import chosen_in
+from modules.services.work.types import Disposition
 
 _RESPONSE_TOOLS = ("bluesky_reply", "bluesky_like", "graceful_exit", "stay_silent")
 _REPLY_WITH_PICTURE = "bluesky_reply_picture"
@@ -130,7 +130,7 @@ class Responder:
             only=(*more, *_RESPONSE_TOOLS),
             about=facts,
         )
-        return disposition_of(turn_result)
+        return chosen_in(turn_result, "answer")
 
     async def _offered(self, post_case: Case) -> ChosenPicture | None:
         """Return the picture that the reply may show, where the talk is of design; None where none can be had."""
@@ -189,18 +189,6 @@ class _Words:
 
     told: str
     scaffold: Scaffold
-
-
-def disposition_of(turn_result: TurnResult) -> Disposition:
-    """What the turn came to: the act of the tool that ended it, or `undecided` when none did."""
-    for _, result in reversed(turn_result.calls):
-        if result.ends_turn:
-            data = result.data
-            reason, held = str(data.get("reason", "")), bool(data.get("held", False))
-            retry_in_s = float(data.get("retry_in_s", 0.0))
-            impression = data.get("impression", "")
-            return Disposition(data["act"], reason, data.get("intent_id"), retry_in_s, held=held, impression=impression)
-    return Disposition("undecided", f"the model chose nothing that works ({turn_result.stopped})")
 
 
 def _message(text: str, pictures: tuple[Text | Image, ...]) -> Message:

@@ -11,7 +11,6 @@ from adapters.atproto.richtext import detect_mentions
 from adapters.atproto.types import Notification, Post, StrongRef
 from common.clock import parse_iso
 from common.constants import DAY_MS
-from common.impression import Impressed
 from common.text.closings import asks, content_words, is_low_value_closing
 from common.text.host_intent import requests
 from modules.lives.bluesky.reply_check import Scaffold
@@ -276,28 +275,6 @@ class ExpressionTurn:
     picture: ChosenPicture | None = None
     said: tuple[str, ...] = ()
     revisions: Revisions = field(default_factory=Revisions)
-
-
-@dataclass(frozen=True, slots=True)
-class Disposition:
-    """What became of a post, or of a thought of our own.
-
-    Two acts leave a post waiting: `undecided`, a try that came to nothing, and `later`, to be looked at again in
-    `retry_in_s` seconds. `unheard` asks for another turn, which shows what others wrote beside the post. `held` says
-    that what was chosen waits for the owner's yes, `impression` what the post left a reply's author with.
-    """
-
-    act: Act
-    reason: str
-    intent_id: str | None = None
-    retry_in_s: float = 0.0
-    held: bool = False
-    impression: Impressed = ""
-
-    @property
-    def settles(self) -> bool:
-        """Whether nothing is left to be done about the post."""
-        return self.act not in {"later", "undecided"}
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,7 +11,7 @@ from modules.lives.bluesky.case_reader import CaseReader
 from modules.lives.bluesky.conversations import Conversations
 from modules.lives.bluesky.perceive import NOTIFICATION_MAX_AGE_MS, OWNER_MAX_AGE_MS
 from modules.lives.bluesky.publish import Publisher
-from modules.lives.bluesky.types import Act, ActTerms, Disposition, Pending
+from modules.lives.bluesky.types import ActTerms, Pending
 from modules.runtime.llm.types import Importance
 from modules.services.outbox.outbox import Outbox
 from modules.services.outbox.rules.policy import full
@@ -21,9 +21,10 @@ from modules.services.outbox.types import ACTIVE_STATES
 from modules.services.rights.answering import PersonRequests
 from modules.services.rights.types import Addressed
 from modules.services.work.turns import PersonTurns
+from modules.services.work.types import Disposition
 
-_REQUESTED: dict[str, Act] = {"later": "later", "silent": "skipped"}
-_DONE_BEFORE: dict[str, Act] = {"reply": "replied", "like": "liked"}
+_REQUESTED: dict[str, str] = {"later": "later", "silent": "skipped"}
+_DONE_BEFORE: dict[str, str] = {"reply": "replied", "like": "liked"}
 
 
 class Unread:
@@ -94,7 +95,7 @@ class Unread:
                     reply_uri = record_uri(self._reader.own_did, intent)
                     self._conversations.record_our_reply(notification.root.uri, reply_uri)
                 act, held = _DONE_BEFORE[intent.kind], intent.state == "held"
-                return Disposition(act, "done before the last restart", intent.id, held=held)
+                return Disposition(act, "done-before", "done before the last restart", intent_id=intent.id, held=held)
         return None
 
     async def _carry_out_request(self, post: Notification, importance: Importance) -> Disposition | None:
@@ -105,11 +106,13 @@ class Unread:
         if outcome is None:
             return None
         if outcome.code != "answer":
-            return Disposition(_REQUESTED[outcome.code], outcome.reason, retry_in_s=outcome.retry_in_s)
+            return Disposition(_REQUESTED[outcome.code], "rights", outcome.reason, outcome.retry_in_s)
         answered = await self._publisher.answer_request(outcome.text, post, ends=outcome.ends)
         if answered.status == "blocked":
-            return Disposition("silent", f"{outcome.reason}; {answered.reason}", answered.intent_id or None)
-        return Disposition("answered", outcome.reason, answered.intent_id, held=answered.status == "held")
+            reason = f"{outcome.reason}; {answered.reason}"
+            return Disposition("silent", "rights", reason, intent_id=answered.intent_id or None)
+        held = answered.status == "held"
+        return Disposition("answered", "rights", outcome.reason, intent_id=answered.intent_id, held=held)
 
     async def _too_late(self, item: Pending, importance: Importance) -> Disposition | None:
         """Too late for an answer: a like tells somebody who was not responded to since then that we read it."""
@@ -119,21 +122,23 @@ class Unread:
         notification = item.notification
         reason = f"it has waited {age / timedelta(hours=1):.0f} hours; an answer would come too late"
         if await self._outbox.responds_to(notification.author.did, item.received):
-            return Disposition("dropped", f"{reason}; its author got a reply or a like since it came")
+            return Disposition("dropped", "too-late", f"{reason}; its author got a reply or a like since it came")
         liked = await self._publisher.like(notification.ref, ActTerms(notification.uri))
         if liked.status == "blocked":
-            return Disposition("dropped", f"{reason}; no like: {liked.reason}", liked.intent_id or None)
-        return Disposition("liked", reason, liked.intent_id or None, held=liked.status == "held")
+            reason = f"{reason}; no like: {liked.reason}"
+            return Disposition("dropped", "too-late", reason, intent_id=liked.intent_id or None)
+        held = liked.status == "held"
+        return Disposition("liked", "too-late", reason, intent_id=liked.intent_id or None, held=held)
 
     async def _not_its_turn(self, item: Pending, importance: Importance) -> Disposition | None:
         """How long the post has to wait for others; None if it need not, and its author's turn began."""
         others_first = timedelta(milliseconds=self._others_first_ms(item))
         if (others_first_s := (item.received + others_first - self._clock.now()).total_seconds()) > 0:
-            return Disposition("later", "others are addressed too and go first", retry_in_s=others_first_s)
+            return Disposition("later", "others-first", "others are addressed too and go first", others_first_s)
         if importance == "owner":
             return None
         author, limits = item.notification.author, TURNS_OF_STRANGERS if importance == "stranger" else TURNS_OF_PEERS
         if wait := self._turns.wait(author.did, limits):
-            return Disposition("later", full(wait[0]), retry_in_s=wait[1])
+            return Disposition("later", "turn", full(wait[0]), wait[1])
         await self._turns.begin_turn(author)
         return None

@@ -106,5 +106,6 @@ def chosen_in(result: TurnResult, code: str, reason: str = "") -> Disposition:
             data = answer.data
             why, held = str(data.get("reason", "")) or reason, bool(data.get("held", False))
             impression, intent_id = data.get("impression", ""), data.get("intent_id")
-            return Disposition(data["act"], code, why, intent_id=intent_id, held=held, impression=impression)
+            retry_in_s = float(data.get("retry_in_s", 0.0))
+            return Disposition(data["act"], code, why, retry_in_s, intent_id, held, impression)
     return Disposition("undecided", code, f"the model chose nothing that works ({result.stopped})")
