@@ -15,6 +15,7 @@ from modules.services.outbox.outbox import Outbox
 from modules.services.outbox.types import Intent
 from tests.running_town import PASSWORD, RunningTown
 from tests.scenarios.room_society import BODY, REPO, REQUEST, Asked, Society, open_society, quiet, says
+from tests.shipped_skills import phrase
 from town.model.types import Completion
 
 pytestmark = pytest.mark.slow
@@ -119,21 +120,23 @@ async def test_a_change_of_self_md_is_told_the_room_and_a_secret_in_it_is_not(ru
         assert any(line.startswith("Not introduced") for line in marvin.lines())
 
 
-async def test_a_question_for_the_repository_that_could_not_be_said_is_asked_again(running_town: RunningTown) -> None:
+async def test_a_question_for_the_repository_is_asked_in_plain_words_where_those_of_the_model_may_not_be_said(
+    running_town: RunningTown,
+) -> None:
     asks: list[str] = []
 
     def mind(asked: Asked) -> Completion:
         if "Ask the host once" not in asked.text:
             return quiet("where would it go")
         asks.append(asked.text)
-        return says("1. here\n2. there") if len(asks) == 1 else says("Where on GitHub should the clock go?")
+        return says("1. here\n2. there")
 
     async with open_society(running_town) as society, society.soul("marvin", mind):
         society.says("Please open an issue for the clock that stops at midnight.")
         await society.until(lambda: bool(society.said(by="marvin")), "the question")
         await society.passes(30)
-        assert society.said(by="marvin") == ["Where on GitHub should the clock go?"]
-        assert len(asks) == 2
+        assert society.said(by="marvin") == [phrase("space.which_repo")]
+        assert len(asks) == 1
         assert society.issues() == []
 
 

@@ -8,7 +8,6 @@ Whatever goes wrong with the model costs only time: what was not answered is loo
 from __future__ import annotations
 
 import traceback
-from collections import Counter
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
@@ -78,7 +77,6 @@ class Participation:
     _tries: int = field(default=0, init=False)
     _not_before: float = field(default=0.0, init=False)
     _told: str = field(default="", init=False)
-    _questions: Counter[str] = field(default_factory=Counter, init=False)
     _listens_until: datetime | None = field(default=None, init=False)
     _silences: int = field(default=0, init=False)
     _spent_until: float = field(default=0.0, init=False)
@@ -280,6 +278,8 @@ class Participation:
         if spoken.code == "spoke":
             if waiting.snapshot.needs_repo and waiting.snapshot.request.entry_id == self.talk.state.request.entry_id:
                 self.talk.handle("repo_asked")
+            if spoken.lacks_repo:
+                return await self._ask_for_repo(case)
             return CheckResult("spoke", "spoke")
         result = _unsaid(waiting.proposed, spoken, case)
         await self._record(case)
@@ -302,15 +302,10 @@ class Participation:
             await self.reporter.decided(snapshot, note)
 
     async def _ask_for_repo(self, case: Case) -> CheckResult:
-        """Ask the host for a repository, once for each request; given up after `_MOST_TRIES` tries of the model."""
-        asked = case.snapshot.request.entry_id
+        """Ask the host for a repository, once for each request."""
         case = replace(case, snapshot=replace(case.snapshot, opens=False, needs_repo=True))
         decided = await self.decider.decide(case.snapshot, case.config)
-        result = await self._carry_out(decided, await self._looked_again(case))
-        self._questions[asked] += 1
-        if self._questions[asked] >= _MOST_TRIES:
-            self.talk.handle("repo_asked")
-        return result
+        return await self._carry_out(decided, await self._looked_again(case))
 
     def _answered(self, batch: Sequence[HistoryEntry]) -> None:
         done = {entry.id for entry in batch}

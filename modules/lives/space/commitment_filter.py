@@ -88,6 +88,11 @@ class Filtered:
         """Whether nothing is left because peers claimed it."""
         return not self.kept and any(one.code == "claimed" for one in self.left_out)
 
+    @property
+    def lacks_repo(self) -> bool:
+        """Whether something is left out because no repository is known for it."""
+        return any(one.code == "unnamed_repo" for one in self.left_out)
+
 
 @dataclass(frozen=True, slots=True)
 class PlannedCommitment:

@@ -149,22 +149,27 @@ class CommitmentMaker:
         now = self.queue.get(made.id)
         return now is not None and UNDELIVERED in now.params
 
-    async def find(self, spoken: str, snapshot: RoomSnapshot) -> tuple[QueuedCommitment, ...]:
-        """Commitments in a message that was said without any; they pass the same filters as those of a decision."""
+    async def find(self, spoken: str, snapshot: RoomSnapshot) -> tuple[tuple[QueuedCommitment, ...], bool]:
+        """Make the commitments in a message that was said without any; return them, and whether one lacks a repository.
+
+        They pass the same filters as those of a decision.
+        """
         extracted = await self.writer.extract_commitments(
             [spoken], context=snapshot.latest_lines, repo=snapshot.repo or ""
         )
         read = as_commitments(extracted, repo=snapshot.repo or "", social_only=snapshot.social_only)
         for dropped in read.dropped:
             await self.reporter.decided(snapshot, Note("Commitment dropped", dropped.reason, "warn"))
-        found = permitted(read.valid, snapshot).kept
-        if not found:
-            return ()
-        made = await self.enqueue(self.plan(found, snapshot), spoken, delivered=True)
+        found = permitted(read.valid, snapshot)
+        for out in found.left_out:
+            await self.reporter.decided(snapshot, Note("Commitment dropped", out.line, "warn"))
+        if not found.kept:
+            return (), found.lacks_repo
+        made = await self.enqueue(self.plan(found.kept, snapshot), spoken, delivered=True)
         self.settle(made, echoed=True)
         kinds = ", ".join(one.type for one in made)
         await self.reporter.decided(snapshot, Note("Commitments extracted", kinds, "queue"))
-        return made
+        return made, found.lacks_repo
 
     def _note_shared_work(self, made: QueuedCommitment) -> None:
         """A comment on a peer's issue or pull request is work together."""

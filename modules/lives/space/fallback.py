@@ -109,6 +109,11 @@ def should_force_action(snapshot: RoomSnapshot) -> ForceDecision:  # noqa: PLR09
     return ForceDecision("force", waited)
 
 
+def may_ask_for_repo(snapshot: RoomSnapshot) -> bool:
+    """Whether it is ours to ask for a repository: once, and while a request is open only its owner."""
+    return not snapshot.request.repo_asked and (snapshot.is_owner or not snapshot.is_open)
+
+
 def build_forced_commitment(
     request: str, asked: Asked, repo: str | None, transcript: str, body: str | None = None, *, phrase: Phrase
 ) -> Commitment | None:

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, replace
 from modules.lives.space.commitment_filter import Filtered, permitted
 from modules.lives.space.config import SpaceConfig
 from modules.lives.space.decide import Decided, Decider
-from modules.lives.space.fallback import Fallback, enriched, fallback, salvage
+from modules.lives.space.fallback import Fallback, enriched, fallback, may_ask_for_repo, salvage
 from modules.lives.space.journal_reporter import Note
 from modules.lives.space.snapshot import RoomSnapshot
 from modules.lives.space.speak import ProposedMessage
@@ -67,7 +67,17 @@ class Responder:
     phrase: Phrase
 
     async def resolve(self, decided: Decided | None, case: Case) -> Resolved:
-        """Return what comes of a decision; `decided` is None if the model was not asked."""
+        """Return what comes of a decision; `decided` is None if the model was not asked.
+
+        Where the host is to be asked for a repository, that is said in any case.
+        """
+        resolved = await self._resolved(decided, case)
+        if not case.snapshot.needs_repo or case.snapshot.repo or resolved.proposed is not None:
+            return resolved
+        question = ProposedMessage(self.phrase("space.which_repo"), reason="no repository is known", acts=True)
+        return Resolved("speak", proposed=question)
+
+    async def _resolved(self, decided: Decided | None, case: Case) -> Resolved:
         found = _filtered(decided, case)
         first = await self._first(decided, found, case) if decided else Resolved("silent", "nothing new was said")
         if first.code != "silent" or not case.snapshot.is_owner:
@@ -87,8 +97,8 @@ class Responder:
         if decision is None:
             return Resolved("silent", decided.error)
         kept = found.kept
-        if found.is_taken:
-            return Resolved("overtaken", "a peer is at it already")
+        if hindered := _hindered(found, case.snapshot):
+            return hindered
         outcome = await self.validator.validate(decided.message, kept, case.snapshot)
         for mended in outcome.recovered:
             case.note(Note(mended, outcome.signature, "info", dict(outcome.figures)))
@@ -135,6 +145,17 @@ class Responder:
         return Resolved(
             "speak", proposed=ProposedMessage(self.phrase("space.creating"), (better,), decision.reason, acts=True)
         )
+
+
+def _hindered(found: Filtered, snapshot: RoomSnapshot) -> Resolved | None:
+    """Return why the words that go with these commitments are not said: they promise what cannot be kept."""
+    if found.is_taken:
+        return Resolved("overtaken", "a peer is at it already")
+    if not found.lacks_repo:
+        return None
+    if may_ask_for_repo(snapshot):
+        return Resolved("needs_repo", "no repository is known")
+    return None if found.kept else Resolved("silent", "no repository is known for what would be promised")
 
 
 def _filtered(decided: Decided | None, case: Case) -> Filtered:

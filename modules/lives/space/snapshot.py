@@ -51,7 +51,7 @@ from modules.lives.space.types import (
     PeerEvent,
     Role,
 )
-from modules.services.commitments.naming import extract_fulfillment_url
+from modules.services.commitments.naming import extract_fulfillment_url, resolve_repo
 from modules.services.commitments.queue import CommitmentQueue
 from modules.services.commitments.types import LIVE, QueuedCommitment
 
@@ -66,6 +66,12 @@ class Room:
     identities: Mapping[str, IdentitySummary] = field(default_factory=dict)
     reflections: Mapping[str, Reflected] = field(default_factory=dict)
     workspaces: Mapping[str, WorkspaceProgress] = field(default_factory=dict)
+
+    @property
+    def shared_workspace(self) -> str | None:
+        """The workspace in which peers work, as `owner/name`; None if there is none, or more than one."""
+        repos = {repo for one in self.workspaces.values() if (repo := resolve_repo({"repo": one.workspace}))}
+        return repos.pop().full_name if len(repos) == 1 else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,7 +110,7 @@ class RoomSnapshot:
         escalation: how urgent the request is.
         follow_up: what the host's newest message calls for.
         addressed: whom the host's newest message addresses, if it is new.
-        repo: the repository that the talk is about.
+        repo: the repository that the talk is about, else the one workspace in which peers work.
         pinned: kept from the talk before.
         points: what was said, in few words.
         peer_events: what peers did.
@@ -321,7 +327,7 @@ class SnapshotBuilder:
             escalation=escalation_level(request, now),
             follow_up=follow_up(meant, latest if is_new else None, work),
             addressed=self._addressed(latest) if is_new else (),
-            repo=talk.repo,
+            repo=talk.repo or room.shared_workspace,
             pinned=talk.pinned,
             points=talk.points,
             peer_events=talk.peer_events,

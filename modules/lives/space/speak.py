@@ -27,6 +27,7 @@ from common.text.untrusted import clean, one_line
 from modules.lives.space.commitment_filter import PlannedCommitment, still_to_make
 from modules.lives.space.commitment_maker import CLAIM_ANSWER_S, CommitmentMaker
 from modules.lives.space.config import SpaceConfig
+from modules.lives.space.fallback import may_ask_for_repo
 from modules.lives.space.journal_reporter import LOOP, JournalReporter
 from modules.lives.space.perceive import Perceiver
 from modules.lives.space.prompting import alone_without_github
@@ -96,11 +97,20 @@ class WaitingMessage:
 
 @dataclass(frozen=True, slots=True)
 class Spoken:
-    """What became of a message: `reason` tells why it was not said, `new` is what others said meanwhile."""
+    """What became of a message.
+
+    Attributes:
+        code: whether it was said.
+        reason: why it was not said.
+        new: what others said meanwhile.
+        lacks_repo: whether it promises something for which the host has yet to name a repository.
+
+    """
 
     code: Speech
     reason: str = ""
     new: tuple[HistoryEntry, ...] = ()
+    lacks_repo: bool = False
 
 
 _GONE = Spoken("absent", "the room is gone")
@@ -218,12 +228,13 @@ class Speaker:
             self.talk.handle("declared_impossible")
         await self.reporter.spoke(snapshot, proposed.message, proposed.reason, made)
         self.commitment_maker.settle(made, echoed=delivery.data)
+        lacks_repo = False
         if not (proposed.commitments or proposed.acts or snapshot.is_settled):
-            found = await self.commitment_maker.find(proposed.message, now)
+            found, lacks_repo = await self.commitment_maker.find(proposed.message, now)
             if found and snapshot.is_open:
                 self.talk.handle("committed")
         await self._afterwards(config, proposed.impression)
-        return Spoken("spoke")
+        return Spoken("spoke", lacks_repo=lacks_repo and not snapshot.needs_repo and may_ask_for_repo(now))
 
     async def _afterwards(self, config: SpaceConfig, impression: Impressed) -> None:
         """Rest for a moment, and remember with its talk every N-th message, and what left us with something."""

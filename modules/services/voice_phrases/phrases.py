@@ -111,6 +111,7 @@ FORMS: Mapping[str, PhraseForm] = {
     "github.request_talk": _optional("talk"),
     "space.creating": _optional("", SHORT_CHARS),
     "space.on_it": _optional("what", SHORT_CHARS),
+    "space.which_repo": _optional("", SHORT_CHARS),
 }
 
 

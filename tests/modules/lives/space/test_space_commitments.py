@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from contextlib import AsyncExitStack
 
 import pytest
@@ -18,12 +19,14 @@ from tests.modules.lives.space.soul_in_room import (
     Room,
     an_issue,
     declines,
+    in_turn,
     open_room,
     speaks,
     summaries,
 )
 from tests.patience import until
 from tests.running_town import RunningTown
+from tests.shipped_skills import phrase
 from town.model.types import ChatRequest, Completion
 
 
@@ -86,6 +89,47 @@ async def test_what_the_room_never_heard_is_not_committed(room: Room) -> None:
         again = await commitment_maker.enqueue(planned, "The clock issue is mine now.", delivered=False)
         commitment_maker.settle(again, echoed=True)
         assert [UNDELIVERED in one.params for one in marvin.queue.live()] == [False]
+
+
+async def test_what_is_promised_without_a_repository_goes_to_the_one_workspace_in_which_peers_work(room: Room) -> None:
+    promise = speaks("The clock issue is mine now.", an_issue(repo=""))
+    async with room.soul("marvin", lambda _: promise) as marvin, room.member("rebecca") as rebecca:
+        await rebecca.send_workspace_state("acme/py-workspace-clock", plan_number=1, total=3, completed=1)
+        await until(lambda: bool(marvin.client.workspace_states()))
+        await room.says("The clock stops at midnight, marvin.", marvin)
+        await marvin.check()
+        (commitment,) = marvin.queued_commitments()
+        assert (commitment.params["owner"], commitment.params["repoName"]) == ("acme", "py-workspace-clock")
+
+
+QUESTION = "Where does the clock live, which repository is it?"
+
+
+@pytest.mark.parametrize("answer", [speaks(QUESTION), declines(), speaks("I open it right now.", an_issue(repo=""))])
+@pytest.mark.parametrize("said", ["Please open an issue about the clock.", "The clock stops at midnight, marvin."])
+async def test_whoever_hears_a_promise_that_names_no_repository_is_asked_for_it_at_once_and_once(
+    room: Room, said: str, answer: Completion
+) -> None:
+    minds = in_turn(speaks("The clock issue is mine now.", an_issue(repo="")), answer, declines())
+    async with room.soul("marvin", minds) as marvin:
+        await room.says(said, marvin)
+        await marvin.check()
+        words = QUESTION if answer.calls[0].input.get("message") == QUESTION else phrase("space.which_repo")
+        await until(lambda: room.host.said("marvin") == [words])
+        assert marvin.queued_commitments() == []
+        marvin.later(60)
+        await marvin.check()
+        assert room.host.said("marvin") == [words]
+
+
+async def test_words_that_promise_what_no_repository_is_known_for_are_followed_by_the_question(room: Room) -> None:
+    spoken = "I plan to write down what the clock does at midnight."
+    found = [{"description": "Clock", "type": "create_issue", "params": {"title": "Clock"}, "confidence": "high"}]
+    minds = in_turn(speaks(spoken), Completion(text=json.dumps(found)), speaks(QUESTION), declines())
+    async with room.soul("marvin", minds) as marvin:
+        await room.says("The clock stops at midnight, marvin.", marvin)
+        await marvin.check()
+        await until(lambda: room.host.said("marvin") == [spoken, QUESTION])
 
 
 async def test_of_two_souls_exactly_one_acts_on_a_request(room: Room) -> None:
