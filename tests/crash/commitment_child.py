@@ -97,7 +97,7 @@ async def live(folder: Path, github_url: str, token: str, port: int, die_at: int
     queue = CommitmentQueue(folder, clock)
     runner = CommitmentRunner(
         queue=queue,
-        fulfiller=Fulfiller(outbox, phrase=phrase, github=True),
+        fulfiller=Fulfiller(outbox, clock, phrase=phrase, github=True),
         announcer=Announcer(outbox, phrase=phrase),
         presence=Presence(room, clock),
         journal=journal,

@@ -164,6 +164,7 @@ def _build_fulfiller(services: CommitmentServices) -> Fulfiller:
     )
     return Fulfiller(
         services.outbox,
+        services.clock,
         phrase=services.phrases.phrase,
         github=services.github.configured,
         plans=plans,

@@ -1,7 +1,7 @@
 """Takes one commitment one step further: the next missing act goes to the outbox, and the last one is looked up.
 
-Nothing is stored here but which acts belong to the running try. After a crash the rows of the outbox tell the rest:
-what left is not sent again, what waits is waited for.
+Nothing is kept here: the commitment tells when its try began, and the rows of the outbox what became of its acts. What
+left is not sent again, what waits is waited for, also after a crash.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, Literal
 
 from adapters.github.types import Repo
+from common.clock import Clock, parse_iso, parse_iso_or_none
 from modules.services.commitments import acts
 from modules.services.commitments.plans import PlanMaker
 from modules.services.commitments.types import Progress, QueuedCommitment
@@ -26,6 +27,7 @@ class Fulfiller:
 
     Args:
         outbox: the only way out.
+        clock: tells when.
         phrase: returns operational texts.
         github: whether there is an account on GitHub to write as.
         plans: makes plans ready; without it commitments to plans wait.
@@ -37,6 +39,7 @@ class Fulfiller:
     def __init__(
         self,
         outbox: Outbox,
+        clock: Clock,
         *,
         phrase: Phrase,
         github: bool,
@@ -45,13 +48,12 @@ class Fulfiller:
         social_only: bool = False,
     ) -> None:
         self._outbox = outbox
+        self._clock = clock
         self._phrase = phrase
         self._github = github
         self._plans = plans
         self._default_repo = default_repo
         self._social_only = social_only
-        self._tries: dict[str, str] = {}
-        self._refused: dict[str, str] = {}
 
     def work(self, commitment: QueuedCommitment) -> acts.CommitmentWork:
         """What is to be done."""
@@ -63,18 +65,10 @@ class Fulfiller:
             social_only=self._social_only,
         )
 
-    async def has_begun(self, commitment: QueuedCommitment) -> bool:
-        """Whether an act of it is done or on its way."""
-        for action in self.work(commitment).actions:
-            row = await self._newest(action)
-            if row is not None and row.state in ACTIVE_STATES:
-                return True
-        return False
-
-    async def is_on_the_way(self, commitment: QueuedCommitment) -> bool:
-        """Whether an act of it may still leave."""
+    async def acts(self, commitment: QueuedCommitment) -> list[Intent]:
+        """Return the rows of its acts in the outbox: of each the one that may still leave, or did, else the latest."""
         rows = [await self._newest(action) for action in self.work(commitment).actions]
-        return any(row is not None and row.state in ACTIVE_STATES and row.state != "done" for row in rows)
+        return [row for row in rows if row is not None]
 
     async def advance(self, commitment: QueuedCommitment) -> Progress:
         """Take the next step, if one can be taken. What was begun is never begun twice."""
@@ -91,31 +85,15 @@ class Fulfiller:
             done.append(row)
         return Progress("done", result=acts.result_of(commitment, done))
 
-    async def latest_act(self, commitment: QueuedCommitment) -> str | None:
-        """The id of the act that was last taken for it, so that its story can be told."""
-        for action in reversed(self.work(commitment).actions):
-            row = await self._newest(action)
-            if row is not None:
-                return row.id
-        return None
-
-    def forget(self, commitment: QueuedCommitment) -> None:
-        """The try is over: the next one begins afresh."""
-        for kept in (self._tries, self._refused):
-            for target in [target for target in kept if target.rpartition("#")[0] == commitment.id]:
-                del kept[target]
-
     async def _missing(
         self, commitment: QueuedCommitment, action: ProposedAction, row: Intent | None, done: list[Intent]
     ) -> Progress:
         so_far = acts.result_of(commitment, done) if done else dict(commitment.result or {})
         if row is not None and row.state in ACTIVE_STATES:
             return _under_way(row, so_far)
-        if action.target in self._refused:
-            return Progress("failed", self._refused[action.target], so_far)
         if row is not None and row.rejected:
             return Progress("refused", row.error or "", so_far)
-        if row is not None and self._tries.get(action.target) == row.id:
+        if row is not None and self._is_of_this_try(row, commitment):
             state: Literal["put_off", "failed"] = "put_off" if row.state == "expired" else "failed"
             return Progress(state, row.error or row.state, so_far)
         return await self._propose(action, so_far)
@@ -127,10 +105,13 @@ class Fulfiller:
         if submitted.advice.code == "silence":
             return Progress("unwelcome", submitted.reason, so_far)
         if not submitted.accepted:
-            self._refused[action.target] = submitted.reason
             return Progress("failed", submitted.reason, so_far)
-        self._tries[action.target] = submitted.intent.id
         return _under_way(submitted.intent, so_far)
+
+    def _is_of_this_try(self, row: Intent, commitment: QueuedCommitment) -> bool:
+        """Whether the act was proposed since the try began; a later time than now is of a clock that was set back."""
+        began = parse_iso_or_none(commitment.last_attempt_at)
+        return began is not None and began <= parse_iso(row.created_at) <= self._clock.now()
 
     async def _newest(self, action: ProposedAction) -> Intent | None:
         """The row that counts: one that lives, else the latest."""

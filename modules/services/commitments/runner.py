@@ -25,6 +25,7 @@ from modules.services.commitments.presence import Presence
 from modules.services.commitments.queue import CommitmentQueue, waiting_lines
 from modules.services.commitments.types import Progress, QueuedCommitment
 from modules.services.outbox.github_bodies import IssueBody, IssueCommentBody
+from modules.services.outbox.types import ACTIVE_STATES
 
 _LOOP = "commitments"
 _TITLE_CHARS = 80
@@ -68,7 +69,6 @@ class CommitmentRunner:
         self._presence = presence
         self._journal = journal
         self._told: dict[str, str] = {}
-        self._held: set[str] = set()
         self._announce_tries: dict[str, int] = {}
         self._publish = publish
         self._knows_room = knows_room
@@ -81,17 +81,20 @@ class CommitmentRunner:
         new = [one for one in turn if one.status != "in_progress"]
         if new:
             await self._tell(new[0], "life", f"Commitments: {waiting_lines(new)}", line="queue")
-        for one in turn:
-            await self._step(one)
+        held = {one.id for one in turn if await self._step(one) == "held"}
         under_way = [one for one in self._queue.live() if one.status == "in_progress"]
-        working = [one for one in under_way if one.id not in self._held]
+        working = [one for one in under_way if one.id not in held]
         if not working:
             await self._presence.rests()
         return len(working)
 
     async def _tidy(self) -> None:
         """Give up what nobody waits for, and leave alone where nothing works."""
-        on_the_way = {one.id for one in self._queue.live() if await self._fulfiller.is_on_the_way(one)}
+        on_the_way = {
+            one.id
+            for one in self._queue.live()
+            if any(row.state in ACTIVE_STATES - {"done"} for row in await self._fulfiller.acts(one))
+        }
         late = self._queue.timeout_in_progress_commitments(on_the_way)
         for one in late:
             await self._after_failure(one)
@@ -119,7 +122,7 @@ class CommitmentRunner:
         work = self._fulfiller.work(commitment)
         if work.waits:
             return work.waits
-        if await self._fulfiller.has_begun(commitment):
+        if any(row.state in ACTIVE_STATES for row in await self._fulfiller.acts(commitment)):
             return ""
         if commitment.source == "space" and (why := self._why_room_waits(commitment)):
             return why
@@ -147,19 +150,18 @@ class CommitmentRunner:
             NEVER_DELIVERED if self._queue.withdraw_undelivered(commitment.id) else "the room has not received it yet"
         )
 
-    async def _step(self, commitment: QueuedCommitment) -> None:
-        """One commitment that trips over a bug of ours must not stop the others."""
+    async def _step(self, commitment: QueuedCommitment) -> str:
+        """Return how far one commitment is; one that trips over a bug of ours must not stop the others."""
         begins = commitment.status != "in_progress"
-        if not begins:
-            if commitment.id not in self._held:
-                await self._presence.goes_on(commitment)
-        else:
+        if begins:
             commitment = self._queue.mark_in_progress(commitment.id)
             await self._presence.begins(commitment)
         try:
             progress = await self._fulfiller.advance(commitment)
             if begins:
                 await self._tell_why(commitment)
+            elif progress.state != "held":
+                await self._presence.goes_on(commitment)
             await self._settle(commitment, progress)
         except (Fatal, Transient):
             raise
@@ -167,15 +169,15 @@ class CommitmentRunner:
             trace = "".join(traceback.format_exception(error))[-_TRACE_CHARS:]
             reason = f"{type(error).__name__}: {error}"
             await self._tell(commitment, "error", "Fulfilling a commitment failed", reason, line="error", trace=trace)
-            await self._failed(commitment, Progress("failed", _BROKEN))
+            progress = Progress("failed", _BROKEN)
+            await self._failed(commitment, progress)
+        return progress.state
 
     async def _settle(self, commitment: QueuedCommitment, progress: Progress) -> None:
-        self._held.discard(commitment.id)
         match progress.state:
             case "done":
                 await self._done(commitment, progress)
             case "held":
-                self._held.add(commitment.id)
                 self._presence.let_go(commitment)
                 await self._waits(commitment, progress.reason)
             case "prepared":
@@ -185,14 +187,12 @@ class CommitmentRunner:
             case "failed":
                 await self._failed(commitment, progress)
             case "put_off":
-                self._fulfiller.forget(commitment)
                 self._presence.let_go(commitment)
                 self._queue.put_off(commitment.id, progress.reason, progress.result)
                 await self._tell(commitment, "decision", "Put off", progress.reason, line="warn")
             case "later":
                 await self._wait_until(commitment, progress.not_before, progress.reason, progress.result)
             case "refused":
-                self._fulfiller.forget(commitment)
                 self._presence.let_go(commitment)
                 self._queue.put_off(commitment.id, progress.reason, progress.result)
                 self._queue.withdraw(commitment.id, progress.reason)
@@ -211,7 +211,6 @@ class CommitmentRunner:
         self._announce_tries.pop(commitment.id, None)
         link = extract_fulfillment_url(commitment.type, progress.result)
         kept = self._queue.mark_completed(commitment.id, progress.result)
-        self._fulfiller.forget(commitment)
         self._told.pop(commitment.id, None)
         await self._presence.ended(commitment, link=link)
         untold = "" if announced.told or not announced.reason else f" (not announced: {announced.reason})"
@@ -228,7 +227,6 @@ class CommitmentRunner:
         await self._waits(commitment, reason)
 
     async def _failed(self, commitment: QueuedCommitment, progress: Progress) -> None:
-        self._fulfiller.forget(commitment)
         after = self._queue.mark_failed(commitment.id, progress.reason, progress.result or None)
         await self._after_failure(after)
 
@@ -244,7 +242,6 @@ class CommitmentRunner:
     async def _gave_up(self, commitment: QueuedCommitment, reason: str) -> None:
         """Silence in the room: what failed is told to the owner only."""
         self._presence.let_go(commitment)
-        self._fulfiller.forget(commitment)
         waited = self._told.pop(commitment.id, "")
         why = f"{reason}; it {waited}" if waited else reason
         summary = "[space] Commitment abandoned silently" if commitment.source == "space" else "Commitment abandoned"
@@ -279,7 +276,7 @@ class CommitmentRunner:
     ) -> None:
         title = " ".join(title_of(commitment).split())[:_TITLE_CHARS]
         told = summary if kind == "life" else f"{summary}: {title}"
-        intent_id = await self._fulfiller.latest_act(commitment)
+        rows = await self._fulfiller.acts(commitment)
         thread = commitment.source_thread_uri
         about = {"promise": commitment.id, "type": commitment.type, "said": commitment.source_reply_text}
         await self._journal.record(
@@ -290,7 +287,7 @@ class CommitmentRunner:
                 line,
                 reason,
                 trigger_uri=thread if thread.startswith("at://") else None,
-                intent_id=intent_id,
+                intent_id=rows[-1].id if rows else None,
                 data={**about, **data},
             )
         )

@@ -163,7 +163,9 @@ class SoulInTown:
             own_did=lambda: DID,
         )
         self.queue = CommitmentQueue(self.folder, self.clock, social_only=self.social_only, publish=self._told)
-        fulfiller = Fulfiller(self.outbox, phrase=phrase, github=self.github.configured, social_only=self.social_only)
+        fulfiller = Fulfiller(
+            self.outbox, self.clock, phrase=phrase, github=self.github.configured, social_only=self.social_only
+        )
         self.runner = CommitmentRunner(
             queue=self.queue,
             fulfiller=fulfiller,
