@@ -25,6 +25,7 @@ from common.version import __version__
 from local_tools.space_tool import space_tools
 from modules.lives.space.config import SpaceConfigFile
 from modules.lives.space.life import CONFIG, SpaceLife, SpaceServices, build_space_life
+from modules.lives.space.speak import Experiences
 from modules.lives.space.types import Intent
 from modules.runtime.console import SilentConsole
 from modules.runtime.events import EventBus
@@ -138,7 +139,6 @@ class Agent:
     queue: CommitmentQueue
     clock: HastyClock
     mute_reason: list[str]
-    experiences: list[tuple[str, str]]
 
     async def check(self, meanwhile: Callable[[], Awaitable[None]] | None = None) -> Outcome:
         """One check, as the loop makes it, and those that it asks for while a message waits for its moment.
@@ -292,7 +292,6 @@ def asked_of(running_town: RunningTown, purpose: str) -> list[str]:
 def _agent(life: RunningSoul, client: SpaceClient, *, social_only: bool) -> Agent:
     services, clock = life.app.services, HastyClock()
     mute_reason: list[str] = []
-    experiences: list[tuple[str, str]] = []
     registry = Registry(space_tools(services.skills), social_only=social_only)
     keeping = services.knowledge.stores
     turn_runner = TurnRunner(
@@ -321,10 +320,8 @@ def _agent(life: RunningSoul, client: SpaceClient, *, social_only: bool) -> Agen
         clock=clock,
         rng=services.rng,
     )
-
-    async def experience(kind: str, what: str, ours: str) -> None:
-        experiences.append((kind, what))
-
+    session_key = room_session("")
+    experiences = Experiences(keeping.memories, services.experiences, services.journal, clock, session_key, "UTC")
     space = build_space_life(
         SpaceServices(
             home=services.home,
@@ -344,15 +341,15 @@ def _agent(life: RunningSoul, client: SpaceClient, *, social_only: bool) -> Agen
             clock=clock,
             rng=random.Random(3),
             estimate=keeping.estimator.estimate,
-            session_key=room_session(""),
+            session_key=session_key,
             mute_reason=lambda: "; ".join(mute_reason),
-            experience=experience,
+            experience=experiences.keep,
             timezone="UTC",
         ),
         social_only=social_only,
     )
     bus.subscribe(CommitmentAbandoned, lambda event: space.participation.given_up(event.commitment))
-    return Agent(life, space, client, queue, clock, mute_reason, experiences)
+    return Agent(life, space, client, queue, clock, mute_reason)
 
 
 def in_turn(*model_calls: Completion) -> Callable[[ChatRequest], Completion]:

@@ -52,6 +52,28 @@ async def test_an_opinion_is_answered_in_the_souls_own_words_and_the_journal_say
     assert "github.com" not in request.messages[-1].text
 
 
+async def test_what_the_talk_left_it_with_is_kept_in_its_own_words_alone(room: Room) -> None:
+    said = {
+        "challenge": "Then I was wrong about slate, and zinc may outlast both of them.",
+        "question": "Nobody could tell us yet how moss gets into a copper gutter.",
+        "": "Lead is soft under a hammer, which is why the old masons liked it.",
+    }
+    async with room.member("rebecca") as rebecca, room.soul("marvin") as marvin:
+        for number, (impression, message) in enumerate(said.items()):
+            theirs = f"Quibble {number}: I never believed what you told us about roofs!"
+            await rebecca.send_chat(theirs)
+            await marvin.receives(theirs)
+            room.running_town.mind.answer = in_turn(speaks(message, impression=impression))
+            await marvin.check()
+            marvin.later(60)
+        found = await marvin.life.app.services.experiences.open()
+    assert room.host.said("marvin") == list(said.values())
+    assert [(one.type, one.source, one.about) for one in found] == [
+        ("was_challenged", "space", said["challenge"]),
+        ("question_emerged", "space", said["question"]),
+    ]
+
+
 async def test_who_is_about_to_say_what_a_peer_says_first_is_overtaken(room: Room) -> None:
     async with room.member("rebecca") as rebecca, room.soul("marvin", lambda _: speaks(TIN)) as marvin:
 
