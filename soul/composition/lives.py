@@ -10,9 +10,7 @@ from local_tools.skill_tools import skill_tools
 from local_tools.space_tool import space_tools
 from modules.lives.bluesky.life import BlueskyLife, BlueskyState
 from modules.lives.github.life import GitHubLife
-from modules.lives.growth.life import build_growth_life
 from modules.lives.growth.types import ReflectionDone
-from modules.lives.rituals.life import RitualLife
 from modules.lives.space.life import build_space_life, space_services
 from modules.lives.tasks.code.build import build_code_work
 from modules.lives.tasks.documents.build import build_document_work
@@ -37,6 +35,8 @@ from modules.services.voice_phrases.regenerate import keep_to_the_voice
 from modules.services.wiring.turns import TurnServices
 from modules.services.work.loop import build_work_loop
 from soul.composition.services import Services
+from soul.composition.wiring.growth import build_growth_life
+from soul.composition.wiring.rituals import build_ritual_life
 
 
 class Lives:
@@ -74,7 +74,7 @@ class Lives:
         announce_what_is_kept(services, announcements)
         keep_to_the_voice(services)
         self.growth = build_growth_life(services, self.turn_services, self.bluesky.expressions)
-        self.rituals = RitualLife(services, self.turn_services.prompter)
+        self.rituals = build_ritual_life(services, self.turn_services.prompter)
         self.work = build_work_loop(
             services, (self.growth.handler, *self.rituals.handlers), (self.growth.perceiver, self.rituals.perceiver)
         )

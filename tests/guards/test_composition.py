@@ -13,9 +13,12 @@ pytestmark = pytest.mark.guard
 
 MOST_FILES, MOST_LINES, SCREEN = 5, 800, 60
 APP = ROOT / "soul" / "app.py"
-FILES = [*sorted(path for path in (ROOT / "soul" / "composition").glob("**/*.py") if path.name != "__init__.py"), APP]
+COMPOSITION = ROOT / "soul" / "composition"
+FILES = [*sorted(path for path in COMPOSITION.glob("*.py") if path.name != "__init__.py"), APP]
+LIVES = sorted(path for path in (COMPOSITION / "wiring").glob("*.py") if path.name != "__init__.py")
 WIRING = [
     *FILES,
+    *LIVES,
     *sorted((ROOT / "modules" / "lives").glob("*/life.py")),
     *sorted((ROOT / "modules").glob("**/build.py")),
     ROOT / "modules" / "services" / "wiring" / "turns.py",
@@ -67,11 +70,11 @@ def test_each_function_that_wires_fits_on_a_screen(path: Path) -> None:
 
 
 def test_the_package_file_wires_nothing() -> None:
-    tree = ast.parse((ROOT / "soul" / "composition" / "__init__.py").read_text())
+    tree = ast.parse((COMPOSITION / "__init__.py").read_text())
     assert [type(node) for node in tree.body] == [ast.Expr]
 
 
-@pytest.mark.parametrize("path", FILES, ids=lambda path: path.name)
+@pytest.mark.parametrize("path", [*FILES, *LIVES], ids=lambda path: path.relative_to(ROOT).as_posix())
 def test_nothing_is_assigned_after_construction(path: Path) -> None:
     assert late_assignments(path.read_text()) == []
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Protocol, TypeVar
+from typing import TypeVar
 
 from common.clock import Clock, iso
 from common.constants import PORTABLE_MAX_GRAPHEMES
@@ -91,28 +91,22 @@ class _Question:
     fields: Mapping[str, tuple[str, ...]]
 
 
-class WritingServices(Protocol):
-    """What it is written with."""
+@dataclass(frozen=True, slots=True)
+class RitualWriter:
+    """Asks the model; `prompter` tells it who it is."""
 
     me: Me
     identity: Identity
     soul: SoulDocument
     gateway: LLMGateway
+    prompter: Prompter
     skills: Skills
     clock: Clock
     rng: random.Random
 
-
-@dataclass(frozen=True, slots=True)
-class RitualWriter:
-    """Asks the model; `prompter` tells it who it is."""
-
-    services: WritingServices
-    prompter: Prompter
-
     async def opening(self, request: OpeningRequest) -> str:
         """Return an opening post that can be sent; "" where the second try was no better. Raises `SoulError`."""
-        skills, ritual, run = self.services.skills, request.ritual, request.run
+        skills, ritual, run = self.skills, request.ritual, request.run
         comments = "\n".join(f"- {line}" for line in request.owner_said)
         asked = skills.render(
             OPENING_SKILL,
@@ -121,7 +115,7 @@ class RitualWriter:
             today=run.day.isoformat(),
             day_of_week=f"{run.day:%A}",
             recent_history=request.history,
-            self_context=self.services.identity.extract().raw_sections.get("dailyRituals", ""),
+            self_context=self.identity.extract().raw_sections.get("dailyRituals", ""),
             owner_said=skills.render(OPENING_SKILL, "Owner Said", comments=comments) if comments else "",
         )
         variables = {
@@ -129,7 +123,7 @@ class RitualWriter:
             "ritual_description": ritual.description,
             "participants": ", ".join(f"@{handle}" for handle in request.invited),
             "workspace": ritual.workspace,
-            "bluesky_username": self.services.me.bluesky_username,
+            "bluesky_username": self.me.bluesky_username,
         }
         fields = {
             "ritual": (ritual.name,),
@@ -148,9 +142,9 @@ class RitualWriter:
 
     async def memo(self, request: MemoRequest) -> Memo | None:
         """Return a memo that can be kept; None where the second try was no better. Raises `SoulError`."""
-        skills, thread = self.services.skills, request.thread
+        skills, thread = self.skills, request.thread
         ritual, run = thread.ritual, thread.run
-        framer = Framer(skills, self.services.rng)
+        framer = Framer(skills, self.rng)
         standing = framer.frame("reading", author="several", uri=run.thread_uri, text=request.standing)
         asked = skills.render(
             MEMO_SKILL,
@@ -187,10 +181,10 @@ class RitualWriter:
         self, question: _Question, tool: ToolSpec, judge: Callable[[Mapping[str, str]], tuple[_W, str]]
     ) -> _W | None:
         """Return what the model wrote and `judge` finds no problem with; None where two tries have one."""
-        services, skill, asked = self.services, question.skill, question.asked
+        skill, asked = question.skill, question.asked
         messages = [Message("user", asked)]
         for _ in range(_TRIES):
-            result = await services.gateway.chat_with_tools(
+            result = await self.gateway.chat_with_tools(
                 messages,
                 system=question.system.blocks,
                 tools=[tool],
@@ -200,8 +194,8 @@ class RitualWriter:
                 importance="own",
                 facts=TurnFacts(
                     QuestionFacts(skill, question.fields),
-                    agent_facts(services.me, services.identity, services.soul.text),
-                    iso(services.clock.now()),
+                    agent_facts(self.me, self.identity, self.soul.text),
+                    iso(self.clock.now()),
                 ),
             )
             called = next((call for call in result.tool_calls if call.name == tool.name and not call.malformed), None)
@@ -210,8 +204,8 @@ class RitualWriter:
             if not problem:
                 return written
             more = {"most": str(PORTABLE_MAX_GRAPHEMES)} if skill == OPENING_SKILL else {}
-            said = services.skills.subsection(skill, "Problems", problem).strip()
-            again = services.skills.render(skill, "Once More", problem=said, **more)
+            said = self.skills.subsection(skill, "Problems", problem).strip()
+            again = self.skills.render(skill, "Once More", problem=said, **more)
             draft = "\n\n".join(told.values()) or "-"
             messages = [Message("user", asked), Message("assistant", draft), Message("user", again)]
         return None
@@ -222,7 +216,7 @@ class RitualWriter:
             variables=variables,
             audience="bluesky",
             session_key=skill,
-            now=self.services.clock.now(),
+            now=self.clock.now(),
             least=least,
             bare=True,
         )

@@ -1,0 +1,1 @@
+"""Puts the rooms of each life together, one module per life."""

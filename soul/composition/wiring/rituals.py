@@ -1,0 +1,61 @@
+"""Puts the rooms of rituals together."""
+
+from __future__ import annotations
+
+from modules.lives.rituals.life import RitualLife
+from modules.lives.rituals.memo import MemoHandler
+from modules.lives.rituals.opening import OpeningHandler
+from modules.lives.rituals.owner_comments import OwnerComments
+from modules.lives.rituals.perceive import RitualPerceiver
+from modules.lives.rituals.writing import RitualWriter
+from modules.services.agent.prompt.prompter import Prompter
+from soul.composition.services import Services
+
+
+def build_ritual_life(services: Services, prompter: Prompter) -> RitualLife:
+    """Return the life."""
+    keep_hours = services.settings.soul_speed == 1
+    owner_comments = OwnerComments(services.outbox, services.github, services.trust, services.experiences)
+    writer = RitualWriter(
+        me=services.me,
+        identity=services.identity,
+        soul=services.soul,
+        gateway=services.gateway,
+        prompter=prompter,
+        skills=services.skills,
+        clock=services.clock,
+        rng=services.rng,
+    )
+    opening = OpeningHandler(
+        rituals=services.rituals,
+        writer=writer,
+        outbox=services.outbox,
+        atproto=services.atproto,
+        owner_comments=owner_comments,
+        keep_hours=keep_hours,
+    )
+    memo = MemoHandler(
+        rituals=services.rituals,
+        writer=writer,
+        outbox=services.outbox,
+        atproto=services.atproto,
+        github=services.github,
+        trust=services.trust,
+        workspaces=services.workspaces,
+        preferences=services.preferences,
+        owner_comments=owner_comments,
+        experiences=services.experiences,
+        agent_name=services.me.agent_name,
+    )
+    perceiver = RitualPerceiver(
+        rituals=services.rituals,
+        work=services.work,
+        outbox=services.outbox,
+        experiences=services.experiences,
+        clock=services.clock,
+        handle=services.me.bluesky_username,
+        writes_memos=services.github.configured and not services.social_only,
+        keep_hours=keep_hours,
+        speed=services.settings.soul_speed,
+    )
+    return RitualLife(services.rituals, services.work, (opening, memo), perceiver)
