@@ -146,18 +146,8 @@ class RitualSoul:
         """Start the program in its home."""
         self._starts += 1
         self._app = await self._stack.enter_async_context(
-            open_soul(
-                settings_of(self.home),
-                self.home,
-                console=SilentConsole(),
-                clock=self._town.clock,
-                rng=random.Random(f"{self.name}:{self._starts}"),
-                social_only=self._social_only,
-                phone_commands=phone_commands,
-            )
+            open_ritual_soul(self.home, self._town.clock, f"{self.name}:{self._starts}", social_only=self._social_only)
         )
-        await self._app.wake()
-        self._app.services.workspaces.watch(QUAY)
 
     async def end(self) -> None:
         """Give up the home, whatever was under way."""
@@ -183,15 +173,39 @@ class RitualSoul:
             self._running = None
 
     async def _step(self) -> None:
-        for loop in ("work", "awareness", "outbox"):
-            await self.app.scheduler.run_guarded(loop)
-            self.met(f"after {loop}")
-            await asyncio.sleep(0)
-        while (await self.app.services.outbox.counts()).get("pending"):
-            report = await self.app.services.outbox.deliver_due()
-            if report.next_in_s is None or report.next_in_s > 1800:
-                break
-            self._town.clock.stride(max(report.next_in_s, 1.0))
+        await do_what_is_due(self.app, self._town.clock, self.met)
+
+
+@asynccontextmanager
+async def open_ritual_soul(
+    home: Home, clock: StridingClock, seed: str, *, social_only: bool = False
+) -> AsyncIterator[App]:
+    """The SOUL of a home, awake, with the workspace of its ritual."""
+    async with open_soul(
+        settings_of(home),
+        home,
+        console=SilentConsole(),
+        clock=clock,
+        rng=random.Random(seed),
+        social_only=social_only,
+        phone_commands=phone_commands,
+    ) as app:
+        await app.wake()
+        app.services.workspaces.watch(QUAY)
+        yield app
+
+
+async def do_what_is_due(app: App, clock: StridingClock, met: Callable[[str], None]) -> None:
+    """Run each loop once, and send what waits; `met` hears of the end of each loop."""
+    for loop in ("work", "awareness", "outbox"):
+        await app.scheduler.run_guarded(loop)
+        met(f"after {loop}")
+        await asyncio.sleep(0)
+    while (await app.services.outbox.counts()).get("pending"):
+        report = await app.services.outbox.deliver_due()
+        if report.next_in_s is None or report.next_in_s > 1800:
+            break
+        clock.stride(max(report.next_in_s, 1.0))
 
 
 def think(request: ChatRequest) -> Completion:
@@ -225,9 +239,13 @@ def _number(count: int) -> str:
 
 @asynccontextmanager
 async def open_ritual_town(
-    root: Path, names: tuple[str, ...], *, social_only: frozenset[str] = frozenset()
+    root: Path,
+    names: tuple[str, ...],
+    *,
+    social_only: frozenset[str] = frozenset(),
+    kind: type[RitualSoul] = RitualSoul,
 ) -> AsyncIterator[RitualTown]:
-    """All of them awake on a Monday, ten minutes before nine; the first opens."""
+    """All of them awake on a Monday, ten minutes before nine, each of that `kind`; the first opens."""
     clock = StridingClock(MONDAY - OLD)
     network, github = Network(clock=clock), GitHubNetwork(clock=clock, git_folder=root / "git")
     tokens = {name: github.create_account(name).token for name in (*names, "owner")}
@@ -255,7 +273,7 @@ async def open_ritual_town(
         clock.stride(OLD.total_seconds())
         for name in names:
             home = _home(town, name, tokens[name], opens=name == names[0])
-            souls[name] = RitualSoul(town, home, name, social_only=name in social_only)
+            souls[name] = kind(town, home, name, social_only=name in social_only)
         network.subscribe(lambda event: _posted(town, event))
         github.subscribe(lambda event: _wrote(town, event))
         try:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import random
 import sys
 from collections import Counter
 from collections.abc import Callable
@@ -10,11 +12,13 @@ from pathlib import Path
 
 import pytest
 
+from tests.scenarios.ritual_process import RitualProcess
 from tests.scenarios.ritual_town import MONDAY, RitualTown, open_ritual_town
 from town.atproto.values import Event
 from town.github.values import Event as GitHubEvent
 from town.model.types import ChatRequest
 
+SEED = int(os.environ.get("CRASH_SEED", "27"))
 WEEK = (0, 1, 2, 3, 4, 7, 8, 9, 10, 11)
 """The days after Monday on which it is held; the two between are a weekend."""
 
@@ -121,3 +125,41 @@ async def test_ten_weekdays_with_a_kill_on_each_have_ten_threads_and_nothing_twi
         assert doubled == []
     with capfd.disabled():
         sys.stdout.write(f"\n{len(threads)} threads, {len(said)} answers, {len(WEEK)} kills\n")
+
+
+MOMENTS = (
+    lambda event: asks("open_ritual")(event) or asks("bluesky_reply")(event),
+    posts,
+    asks("write_memo"),
+    lambda event: writes("issue_opened")(event) or writes("comment_written")(event),
+    step("work"),
+)
+"""When a process may be killed: while the model thinks, when its words arrived and nobody told it so, between loops."""
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(900)
+async def test_processes_that_are_killed_each_day_keep_one_thread_a_day_and_write_nothing_twice(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    names, days, rng = ("rowan", "wren", "linden"), 3, random.Random(SEED)
+    moments = {name: rng.sample(MOMENTS, days) for name in names}
+    async with open_ritual_town(tmp_path, names, kind=RitualProcess) as town:
+        for day in range(days):
+            town.sleep_until(MONDAY + timedelta(days=day))
+            for name, soul in town.souls.items():
+                soul.kill_at = moments[name][day]
+            await town.live(150, step_s=600)
+            assert [soul.killed for soul in town.souls.values()] == [day + 1] * len(names)
+        threads = town.threads()
+        answered = [sorted(who for who, _ in answers) for _, answers in threads]
+        assert answered == [sorted(names[1:])] * days
+        for uri, (_, answers) in zip(town.openings(), threads, strict=True):
+            parts = town.parts(uri)
+            assert all(f"as {parts[who]}." in text for who, text in answers)
+        assert [sorted(town.authors_of(memo)) for memo in town.memos] == [sorted(names)] * days
+    with capfd.disabled():
+        kills = sum(soul.killed for soul in town.souls.values())
+        sys.stdout.write(
+            f"\n{len(threads)} threads, {sum(map(len, answered))} answers, {kills} SIGKILLs; seed {SEED}\n"
+        )

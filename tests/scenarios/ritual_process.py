@@ -1,0 +1,104 @@
+"""A SOUL of the town of rituals as a process of its own, which is ended by SIGKILL and started again in its home.
+
+Usage: python -m tests.scenarios.ritual_process HOME NAME START MOMENT
+
+Wakes the SOUL of HOME at MOMENT. For each moment on stdin it does what is due then. It tells `at MOMENT` whenever time
+went on while it waited, `after LOOP` when a loop came to its end, and `done MOMENT` when nothing more is due.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+from asyncio.subprocess import Process
+from contextlib import AsyncExitStack
+from datetime import datetime
+from pathlib import Path
+
+from common.clock import iso, parse_iso
+from modules.runtime.home import Home
+from tests.children import child_of
+from tests.crash.lives import say
+from tests.patience import HANG_S
+from tests.scenarios.ritual_town import RitualSoul, RitualTown, do_what_is_due, open_ritual_soul
+from tests.striding_clock import StridingClock
+
+
+class RitualProcess(RitualSoul):
+    """One of them; `kill_at` says at which request to the model, or at which post of its own, it is killed."""
+
+    def __init__(self, town: RitualTown, home: Home, name: str, *, social_only: bool = False) -> None:
+        super().__init__(town, home, name, social_only=social_only)
+        assert not social_only
+        self._stack, self._process, self._starts = AsyncExitStack(), None, 0
+
+    _process: Process | None
+
+    async def wake(self) -> None:
+        """Start a process in its home."""
+        self._starts += 1
+        given = (str(self.home.root), self.name, str(self._starts), iso(self._town.clock.now()))
+        self._process = await self._stack.enter_async_context(child_of("tests.scenarios.ritual_process", *given))
+        assert await self._is_done(), f"{self.name} did not wake"
+
+    async def end(self) -> None:
+        """End the process, whatever is under way."""
+        self._process = None
+        await self._stack.aclose()
+
+    def met(self, event: object) -> None:
+        """Something happened that may be the moment at which the process ends."""
+        if self.kill_at and self._process and self.kill_at(event):
+            self.kill_at = None
+            self.killed += 1
+            self._process.kill()
+
+    async def step(self) -> None:
+        """Let it do what is due; where it is killed meanwhile, start it again."""
+        assert self._process
+        assert self._process.stdin
+        killed = self.killed
+        self._process.stdin.write(f"{iso(self._town.clock.now())}\n".encode())
+        if not await self._is_done():
+            assert self.killed == killed + 1, f"{self.name} ended by itself"
+            await self.end()
+            await self.wake()
+
+    async def _is_done(self) -> bool:
+        """Take the time along until it is done; return False where it ended before."""
+        assert self._process
+        assert self._process.stdout
+        while line := await asyncio.wait_for(self._process.stdout.readline(), HANG_S):
+            word, _, told = line.decode().strip().partition(" ")
+            if word == "after":
+                self.met(f"after {told}")
+                continue
+            clock = self._town.clock
+            clock.stride((parse_iso(told) - clock.now()).total_seconds())
+            if word == "done":
+                return True
+        return False
+
+
+class ToldClock(StridingClock):
+    """A clock that tells its moment whenever somebody waited."""
+
+    def stride(self, seconds: float) -> None:
+        super().stride(seconds)
+        say(f"at {iso(self.now())}")
+
+
+async def live(home: Home, name: str, start: int, moment: datetime) -> None:
+    """Wake, and do what is due at each moment that stands on stdin."""
+    clock = ToldClock(moment)
+    async with open_ritual_soul(home, clock, f"{name}:{start}") as app:
+        say(f"done {iso(clock.now())}")
+        while line := await asyncio.to_thread(sys.stdin.readline):
+            clock.stride((parse_iso(line.strip()) - clock.now()).total_seconds())
+            await do_what_is_due(app, clock, say)
+            say(f"done {iso(clock.now())}")
+
+
+if __name__ == "__main__":
+    folder, its_name, its_start, its_moment = sys.argv[1:]
+    asyncio.run(live(Home.at(Path(folder)), its_name, int(its_start), parse_iso(its_moment)))
