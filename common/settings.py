@@ -217,6 +217,7 @@ class Settings(RoomSettings):
     coding_usd: float | None = Field(default=None, gt=0)
     coding_minutes: float = Field(default=25, gt=0, le=29)
     coding_network: bool = False
+    soul_merge_alone: bool = False
 
     soul_peers: Handles = ()
     peer_unfollow_cooldown: float = Field(default=7, ge=0)

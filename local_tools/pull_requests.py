@@ -6,13 +6,13 @@ and names the commit that was read, so that what was pushed since is never merge
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Protocol
 
 from adapters.github.parse_url import parse_github_url
-from adapters.github.types import Account, PullRequest, Repo, Review
+from adapters.github.types import PullRequest, Repo
 from common.provenance import Provenance
 from common.result import ApiResult, Err, Ok
 from common.text.untrusted import clean, one_line
@@ -25,6 +25,7 @@ from local_tools.github_inputs import (
     ThreadCommentInput,
 )
 from modules.lives.bluesky.types import MadeThing
+from modules.lives.tasks.merge.policy import merge_problem
 from modules.services.agent.tools.types import Tool, ToolResult, Turn
 from modules.services.outbox.github_bodies import (
     IssueCommentBody,
@@ -41,7 +42,6 @@ from modules.services.workspaces.finding import is_workspace_name
 
 _SKILL = "pull-request-tools"
 _TITLE_CHARS, _BODY_CHARS, _BRANCH_CHARS = 200, 20_000, 200
-_VERDICTS = frozenset({"APPROVED", "CHANGES_REQUESTED"})
 
 
 class PullToolServices(GitHubToolServices, Protocol):
@@ -191,26 +191,6 @@ class PullRequestTools:
 
     def _told(self, url: str | None, **more: object) -> ToolResult:
         return self._acting.told({"success": True, "url": url, **more})
-
-
-def merge_problem(pull: PullRequest, reviews: Iterable[Review], pushers: Collection[Account]) -> str:
-    """Return why a pull request is not ready to be merged, a subsection of `Answers`; "" if it is. Pure.
-
-    The last verdict of each reviewer who may push counts, and comments are none. At least one must be an approval of
-    the commit that stands there now, none may ask for changes, and nobody's review may be awaited any more.
-    """
-    if pull.state != "open" or pull.draft:
-        return "Closed" if pull.state != "open" else "Draft"
-    allowed = {one.id for one in pushers} - {pull.author_id, 0}
-    last = {one.author_id: one for one in reviews if one.state in {*_VERDICTS, "DISMISSED"}}
-    counted = [one for account_id, one in last.items() if account_id in allowed and one.state in _VERDICTS]
-    if any(one.state == "CHANGES_REQUESTED" for one in counted):
-        return "Changes Requested"
-    if not any(one.commit_id == pull.head.sha for one in counted):
-        return "No Approval"
-    if pull.requested_reviewers:
-        return "Review Awaited"
-    return "" if pull.mergeable else "Not Mergeable"
 
 
 def pull_request_tools(services: PullToolServices) -> Sequence[Tool]:

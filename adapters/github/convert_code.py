@@ -62,6 +62,7 @@ def pull_request(found: sdk.PullRequest) -> PullRequest:
         labels=tuple(text(whole(one).name) for one in found.labels or ()),
         assignees=tuple(login(person) for person in found.assignees or ()),
         mergeable=found.mergeable,
+        mergeable_state=found.mergeable_state or "",
         additions=found.additions,
         deletions=found.deletions,
         changed_files=found.changed_files,

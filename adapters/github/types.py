@@ -154,6 +154,8 @@ class PullRequest:
     Attributes:
         requested_reviewers: those whose review is awaited.
         mergeable: None while GitHub still computes it, and in lists, which do not tell it.
+        mergeable_state: `clean` where nothing keeps it from being merged, `unstable` where a check failed or is not
+            done yet, `dirty` for a conflict, `behind`, `blocked` and more; "" in lists.
         additions: lines; as `deletions` and `changed_files` None in lists.
         merge_commit_sha: the commit that it became, "" before.
 
@@ -176,6 +178,7 @@ class PullRequest:
     labels: tuple[str, ...] = ()
     assignees: tuple[str, ...] = ()
     mergeable: bool | None = None
+    mergeable_state: str = ""
     additions: int | None = None
     deletions: int | None = None
     changed_files: int | None = None

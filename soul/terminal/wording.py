@@ -27,6 +27,7 @@ _LOOPS = {
     "github-experiences": "remembers what happened on GitHub",
     "plan-awareness": "looks at the plans of its workspaces",
     "tasks": "does a task of a plan",
+    "merges": "looks after its pull requests",
     "expression-check": "thinks of a post",
     "work": "does what has come due",
     "session-refresh": "renews its login",

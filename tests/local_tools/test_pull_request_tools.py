@@ -9,7 +9,7 @@ import pytest
 
 from adapters.github.client import GitHub
 from adapters.github.types import PullBranch, PullRequest, Review, ReviewState
-from local_tools.pull_requests import merge_problem
+from modules.lives.tasks.merge.policy import merge_problem
 from tests.adapters.results import ok
 from tests.local_tools.github_working import MIXED, SITE, Working
 from tests.loopback import to_loopback
@@ -55,6 +55,7 @@ def review(author: str, state: ReviewState, commit: str = HEAD) -> Review:
         (replace(PULL, requested_reviewers=(account("ada"),)), [review("kit", "APPROVED")], "Review Awaited"),
         (replace(PULL, mergeable=None), [review("kit", "APPROVED")], "Not Mergeable"),
         (replace(PULL, mergeable=False), [review("kit", "APPROVED")], "Not Mergeable"),
+        (replace(PULL, mergeable_state="unstable"), [review("kit", "APPROVED")], "Not Mergeable"),
         (replace(PULL, draft=True), [review("kit", "APPROVED")], "Draft"),
         (replace(PULL, state="closed"), [review("kit", "APPROVED")], "Closed"),
     ],

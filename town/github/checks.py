@@ -26,8 +26,8 @@ def combined(statuses: Iterable[StoredStatus]) -> str:
     return "success" if states == {"success"} else "pending"
 
 
-def has_failed(repo: StoredRepo, sha: str) -> bool:
-    """Whether a status or the newest check of some name says so."""
+def is_unstable(repo: StoredRepo, sha: str) -> bool:
+    """Whether a status, or the newest check of some name, failed or is not done yet."""
     newest: dict[str, StoredCheck] = {check.name: check for check in repo.checks if check.sha == sha}
-    by_check = any(check.conclusion in _FAILED for check in newest.values())
-    return by_check or combined(latest(repo.statuses, sha)) == "failure"
+    by_check = any(check.conclusion is None or check.conclusion in _FAILED for check in newest.values())
+    return by_check or any(status.state != "success" for status in latest(repo.statuses, sha))

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from town.github import bodies, pulls
 from town.github.bodies import Window
 from town.github.call import Answer, GitHubCall, Handler
-from town.github.checks import has_failed
+from town.github.checks import is_unstable
 from town.github.git_methods import pushing, signed, views_of
 from town.github.git_values import Signature
 from town.github.pull_views import PullFacts, PullViews
@@ -36,7 +36,7 @@ async def _alone(call: GitHubCall, pull: StoredPull, *, compute: bool = True) ->
         pull.mergeable = (*ends, await git.merge_tree(*ends) is not None)
     known = pull.is_open and pull.mergeable is not None and pull.mergeable[:2] == ends
     mergeable = pull.mergeable[2] if known and pull.mergeable else None
-    return _views(call).pull(pull, PullFacts(commits, files, mergeable, has_failed(call.repo, pull.head)))
+    return _views(call).pull(pull, PullFacts(commits, files, mergeable, is_unstable(call.repo, pull.head)))
 
 
 async def _list(call: GitHubCall) -> Answer:

@@ -18,7 +18,7 @@ class PullFacts:
     commits: int
     files: Sequence[ChangedFile]
     mergeable: bool | None
-    is_failing: bool = False
+    is_unstable: bool = False
 
 
 class PullViews:
@@ -159,4 +159,4 @@ def _state(pull: StoredPull, facts: PullFacts) -> str:
         return "dirty"
     if pull.draft:
         return "draft"
-    return "unstable" if facts.is_failing else "clean"
+    return "unstable" if facts.is_unstable else "clean"

@@ -24,6 +24,9 @@ WORKSPACE = "workspace"
 FIRST_PAGE = "README.md"
 """What the first commit of a repository holds."""
 
+TESTS_PASSED = "<!-- soul:tests=passed -->"
+"""What a pull request of ours holds whose tests all ran and passed before it was offered; no reader sees it."""
+
 _TITLE_CHARS, _GOAL_CHARS = 120, 600
 
 

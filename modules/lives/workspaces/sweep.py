@@ -69,7 +69,8 @@ class SweepStep:
         orphaned = await find_orphaned_tasks(requests, reading.data, found.repo, held)
         for dead in [*find_dead_claims(reading.data, held), *orphaned]:
             place = claim_key(found.repo.owner, found.repo.name, found.number, dead.task.number)
-            if not self._acting.may_act(f"sweep:{place}"):
+            is_ours = dead.holder.lower() == self._claimer.requests.login.lower()
+            if not is_ours and not self._acting.may_act(f"sweep:{place}"):
                 continue
             if await settle_dead_claim(requests, reading.data, found.repo, dead):
                 swept += 1

@@ -1,0 +1,62 @@
+"""The acts by which a pull request of ours is merged, each under a name of its own: what is done, and at which commit.
+
+So the outbox lets none happen twice, and a life that was killed finds what it did.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from adapters.github.types import PullRequest, Repo
+from modules.lives.tasks.acts import WORKSPACE
+from modules.services.outbox.github_bodies import GitHubBody, MergeBody, RefBody
+from modules.services.outbox.types import ProposedAction
+from modules.services.plans.naming import claim_key, parse_task_branch
+from modules.services.plans.pulls import plan_of
+
+
+@dataclass(frozen=True, slots=True)
+class PullActs:
+    """The acts for one pull request as it stood when it was read; `cause` is what all of them have in common."""
+
+    repo: Repo
+    pull: PullRequest
+    cause: str
+
+    @property
+    def key(self) -> str:
+        """The pull request: `owner/repo#12`."""
+        return f"{self.repo.full_name}#{self.pull.number}"
+
+    @property
+    def task(self) -> int | None:
+        """The number of the task that its branch is about; None where it is about none."""
+        return parse_task_branch(self.pull.head.ref)
+
+    @property
+    def task_cause(self) -> str:
+        """What all acts for the task have in common: `owner/repo#12/task-3`."""
+        return claim_key(self.repo.owner, self.repo.name, plan_of(self.pull.body) or 0, self.task or 0)
+
+    def merge(self, hold: str = "") -> ProposedAction:
+        """Return its merge at the commit that was read; `hold` is why it waits for the owner's yes."""
+        title = f"{self.pull.title} (#{self.pull.number})"
+        body = MergeBody(
+            **self._at(f"merge {self.key}: {self.pull.title}"),
+            number=self.pull.number,
+            title=title,
+            head_sha=self.pull.head.sha,
+        )
+        return self._action(body, f"{'asked-' if hold else ''}merge:{self.key}@{self.pull.head.sha}", hold)
+
+    def delete_branch(self) -> ProposedAction:
+        """Return the deletion of its branch, where nothing was pushed to it since."""
+        branch, sha = self.pull.head.ref, self.pull.head.sha
+        body = RefBody(**self._at(f"delete the branch {branch} of {self.key}"), action="delete", branch=branch, sha=sha)
+        return self._action(body, f"delete:{self.key}@{sha}")
+
+    def _at(self, about: str) -> dict[str, str]:
+        return {"source": WORKSPACE, "repo": self.repo.full_name, "about": about, "text": about}
+
+    def _action(self, body: GitHubBody, name: str, hold: str = "") -> ProposedAction:
+        return ProposedAction(body, part=name, cause_id=self.cause, hold=hold)

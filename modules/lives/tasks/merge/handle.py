@@ -1,0 +1,140 @@
+"""Handles the row of a pull request of ours: merges it once nothing speaks against that, and tidies up behind it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+
+from adapters.github.client import GitHub
+from adapters.github.types import Review
+from common.clock import Clock
+from common.result import Err
+from modules.lives.tasks.acts import TESTS_PASSED
+from modules.lives.tasks.merge.acts import PullActs
+from modules.lives.tasks.merge.perceive import MERGE, pull_of
+from modules.lives.tasks.merge.policy import MergeFacts, judge_merge
+from modules.runtime.events import Publish
+from modules.runtime.journal.journal import Journal
+from modules.runtime.journal.types import Entry
+from modules.services.claims.offers import TaskEnded
+from modules.services.outbox.github_bodies import PullRequestBody, PushBody
+from modules.services.outbox.outbox import Outbox
+from modules.services.outbox.types import ACTIVE_STATES, Intent, ProposedAction
+from modules.services.work.types import Disposition, Handler, WorkItem
+from modules.services.workspaces.trust import TrustedAccounts, WorkspaceTrust
+
+LOOK_AGAIN_S = 120.0
+_LEFT_ALONE_S = 3_600.0
+_TRIES = 3
+_NEVER_DROPPED = 10_000
+
+
+@dataclass(frozen=True, slots=True)
+class MergeHandler(Handler):
+    """Handles one pull request at a time.
+
+    Attributes:
+        peers: returns the logins of the SOULs that could be asked for a review.
+        may_merge_alone: whether we merge without a review where nobody is there to give one.
+
+    """
+
+    kind = MERGE
+    most_tries = _NEVER_DROPPED
+
+    github: GitHub
+    trust: WorkspaceTrust
+    outbox: Outbox
+    journal: Journal
+    clock: Clock
+    publish: Publish
+    peers: Callable[[], Iterable[str]]
+    may_merge_alone: bool
+    speed: float = 1.0
+
+    async def finish(self, item: WorkItem, accepted: Sequence[Intent]) -> None:
+        """Go on: each act is done once by its name, and the last of them may be missing."""
+
+    async def handle(self, item: WorkItem) -> Disposition:
+        """Look at the pull request as it stands, and do what is to be done with it."""
+        repo, number = pull_of(item)
+        read = await self.github.pulls.get(repo, number)
+        if isinstance(read, Err):
+            return Disposition("later", "unread", read.error, LOOK_AGAIN_S)
+        acts = PullActs(repo, read.data, item.cause_id)
+        trusted = await self.trust.accounts(repo)
+        if trusted.why(acts.pull.account) != "us" or acts.pull.is_from_fork:
+            return Disposition("silent", "not-ours", "it is not offered by us from a branch there")
+        if acts.pull.state == "open":
+            return await self._handle_open(acts, trusted)
+        closed = Disposition("silent", "closed", "it was closed without a merge")
+        return await self._merged(acts) if acts.pull.merged else closed
+
+    async def _handle_open(self, acts: PullActs, trusted: TrustedAccounts) -> Disposition:
+        reviews = await self.github.pulls.reviews(acts.repo, acts.pull.number)
+        if isinstance(reviews, Err):
+            return Disposition("later", "unread", reviews.error, LOOK_AGAIN_S)
+        decision = judge_merge(await self._facts(acts, reviews.data, trusted))
+        match decision.code:
+            case "merge":
+                return await self._merge(acts, acts.merge(), decision.reason)
+            case "ask_owner":
+                return await self._merge(acts, acts.merge(hold=decision.reason), decision.reason)
+            case "wait":
+                return Disposition("later", "waits", decision.reason, LOOK_AGAIN_S)
+
+    def summary(self, item: WorkItem, disposition: Disposition) -> str:
+        return f"Pull request {item.key}: {disposition.code}"
+
+    async def _facts(self, acts: PullActs, reviews: Sequence[Review], trusted: TrustedAccounts) -> MergeFacts:
+        us = self.github.login.lower()
+        return MergeFacts(
+            pull=acts.pull,
+            reviews=reviews,
+            pushers=trusted.pushers,
+            at=self.clock.now(),
+            has_peers=any(login.lower() != us for login in self.peers()),
+            is_tested=await self._is_tested(acts),
+            may_merge_alone=self.may_merge_alone,
+            speed=self.speed,
+        )
+
+    async def _is_tested(self, acts: PullActs) -> bool:
+        """Whether tests passed for the commit that stands there, by what we stored; documents have none."""
+        done = [one for one in await self.outbox.by_cause(acts.task_cause) if one.state == "done"]
+        offered = [one.body for one in done if one.result_cid == str(acts.pull.number)]
+        text = next((one.body for one in offered if isinstance(one, PullRequestBody)), None)
+        pushed = [one.body for one in done if isinstance(one.body, PushBody) and one.body.branch == acts.pull.head.ref]
+        if text is None or not pushed:
+            return text is not None
+        return TESTS_PASSED in text and any(one.sha == acts.pull.head.sha for one in pushed)
+
+    async def _merge(self, acts: PullActs, action: ProposedAction, reason: str) -> Disposition:
+        """Have it merged at the commit that was read, or let the owner be asked for that, each once."""
+        tried = await self.outbox.by_target("merge", action.target)
+        row = next((one for one in tried if one.state in ACTIVE_STATES), None)
+        if row is None:
+            if len(tried) >= _TRIES or any(one.rejected for one in tried):
+                return Disposition("later", "not-sent", tried[0].error or tried[0].state, _LEFT_ALONE_S)
+            submitted = await self.outbox.submit(action)
+            if not submitted.accepted:
+                return Disposition("later", "not-allowed", submitted.reason, _LEFT_ALONE_S)
+            row = submitted.intent
+        await self.outbox.deliver_due()
+        row = await self.outbox.get(row.id) or row
+        if row.state == "held":
+            return Disposition("later", "needs-owner", row.error or reason, LOOK_AGAIN_S, row.id, held=True)
+        if row.state != "done":
+            return Disposition("later", row.state, row.error or "its merge is on its way", LOOK_AGAIN_S, row.id)
+        return await self._merged(acts)
+
+    async def _merged(self, acts: PullActs) -> Disposition:
+        """Delete its branch, and let the task be completed at once. Whoever merged it, that is the same."""
+        deletion = acts.delete_branch()
+        if acts.task and not await self.outbox.by_target("ref", deletion.target):
+            await self.outbox.submit(deletion)
+            await self.outbox.deliver_due()
+        url = acts.pull.html_url
+        await self.journal.record(Entry("life", MERGE, f"{acts.key} is merged", line="done", reason=url))
+        self.publish(TaskEnded())
+        return Disposition("done", "merged", url)

@@ -1,0 +1,60 @@
+"""Gives each open pull request of ours for a task a row that waits until it is merged or closed."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from adapters.github.client import GitHub
+from adapters.github.types import Issue, Repo
+from common.errors import Transient
+from common.result import Err
+from modules.services.plans.pulls import plan_of
+from modules.services.work.table import WorkTable
+from modules.services.work.types import NewWork, Perceiver, WorkItem
+from modules.services.workspaces.finding import is_workspace_name
+from modules.services.workspaces.trust import WorkspaceTrust
+from modules.services.workspaces.watched import WatchedWorkspaces
+
+MERGE = "merge"
+"""The kind of the rows."""
+_MOST_PULLS = 100
+
+
+@dataclass(frozen=True, slots=True)
+class OwnPulls(Perceiver):
+    """Looks through the workspaces for what we offered there, one request each; what others wrote hides nothing."""
+
+    github: GitHub
+    workspaces: WatchedWorkspaces
+    trust: WorkspaceTrust
+    table: WorkTable
+
+    async def perceive(self) -> None:
+        """Offer the rows. Raises `Transient` for the workspaces that could not be read, once all others were."""
+        unread: list[str] = []
+        for one in self.workspaces.all():
+            repo = Repo(one.owner, one.repo)
+            if not is_workspace_name(repo.name) or not self.github.enough_for_loops:
+                continue
+            listed = await self.github.list_issues(repo, creator=self.github.login, limit=_MOST_PULLS)
+            if isinstance(listed, Err):
+                unread.append(listed.error)
+                continue
+            us = (await self.trust.accounts(repo)).us
+            for issue in listed.data:
+                if issue.is_pull_request and issue.account == us and plan_of(issue.body) is not None:
+                    await self.table.offer(row_of(repo, issue))
+        if unread:
+            raise Transient(f"Pull requests could not be read: {'; '.join(unread)}")
+
+
+def row_of(repo: Repo, issue: Issue) -> NewWork:
+    """Return the row of a pull request: `owner/repo#12`."""
+    payload = {"owner": repo.owner, "repo": repo.name, "number": issue.number}
+    return NewWork(MERGE, f"{repo.full_name}#{issue.number}", payload, importance="commitment")
+
+
+def pull_of(item: WorkItem) -> tuple[Repo, int]:
+    """Return the pull request of a row. Raises `KeyError` for a row of another kind."""
+    told = item.payload
+    return Repo(told["owner"], told["repo"]), told["number"]

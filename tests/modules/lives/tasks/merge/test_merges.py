@@ -1,0 +1,203 @@
+"""Our own pull request for a task: merged once, at the commit that was approved, and what follows from that."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+
+import pytest
+
+from adapters.github.client import GitHub
+from adapters.github.types import PullRequest
+from modules.lives.tasks.acts import TaskActs
+from modules.lives.tasks.merge.handle import LOOK_AGAIN_S
+from modules.lives.tasks.merge.life import build_merge_loop
+from modules.lives.tasks.types import HeldTask, Opened, WorkResult
+from modules.services.plans.types import Plan, Task
+from tests.adapters.results import ok
+from tests.loopback import to_loopback
+from tests.modules.lives.tasks.site import SITE, Site, Work, site_with_plan
+from tests.running_town import RunningTown
+from tests.town.github_place import needs_git
+from tests.town_github import TownGitHub
+from town.github.values import StoredPull, StoredRepo, StoredStatus
+
+PLAN = Plan("A counter", goal="It counts.", tasks=(Task(1, "Count"),))
+pytestmark = needs_git
+
+
+@dataclass
+class Merging:
+    """A SOUL whose pull request for the first task is open, and `kit`, a person who may push there."""
+
+    site: Site
+    repo: StoredRepo
+    kit: GitHub
+    works: int = field(default=0)
+
+    @property
+    def pulls(self) -> list[StoredPull]:
+        return list(self.repo.pulls.values())
+
+    @property
+    def pull(self) -> StoredPull:
+        """The newest pull request."""
+        return self.pulls[-1]
+
+    async def offers(self, held: HeldTask) -> WorkResult:
+        """Open a pull request for the task, as the work on it does."""
+        self.works += 1
+        github, name = self.site.services.github, f"task-1-count{'' if self.works == 1 else f'-e{self.works}'}"
+        main = ok(await github.refs.get(SITE, "main")).sha
+        ok(await github.refs.create(SITE, name, main))
+        ok(await github.contents.write(SITE, "COUNT.md", f"{self.works}\n", message="m", branch=name))
+        body = f"Part of #{held.found.number}"
+        outbox = self.site.services.outbox
+        submitted = await outbox.submit(TaskActs(held).pull_request(head=name, base="main", body=body))
+        await outbox.deliver_due()
+        opened = await outbox.get(submitted.intent.id)
+        assert opened
+        return Opened(opened.result_uri or "", "It counts.")
+
+    async def looks(self) -> None:
+        """Let the SOUL, as it is after a start, look at its pull requests once, a while later."""
+        self.site.clock.ahead += LOOK_AGAIN_S + 1
+        await build_merge_loop(self.site.services).run()
+
+    async def cycle(self) -> None:
+        """One cycle over its workspaces, in which it would take up any task that is free."""
+        await self.site.cycle(Work(self.offers))
+
+    async def approves(self) -> None:
+        ok(await self.kit.pulls.create_review(SITE, self.pull.number, event="APPROVE", commit_id=self.pull.head))
+
+    async def pushes(self, text: str = "More\n") -> None:
+        """Let kit push to the branch of the pull request."""
+        await self._write("MORE.md", text, self.pull.head_ref)
+
+    def says_of_it(self, state: str) -> None:
+        """Let a test say that of the commit that stands there."""
+        now, kit = self.site.clock.now(), self.pull.issue.author
+        self.repo.statuses.append(
+            StoredStatus(len(self.repo.statuses), self.pull.head, state, "tests", None, None, kit, now)
+        )
+
+    async def branches(self) -> list[str]:
+        return [one.name for one in ok(await self.kit.refs.branches(SITE)) if not one.name.startswith("soul/")]
+
+    async def read(self) -> PullRequest:
+        return ok(await self.kit.pulls.get(SITE, self.pull.number))
+
+    async def _write(self, path: str, text: str, branch: str) -> None:
+        ok(await self.kit.contents.write(SITE, path, text, message="m", branch=branch))
+
+
+@asynccontextmanager
+async def merging(town_github: TownGitHub, **settings: str) -> AsyncIterator[Merging]:
+    town_github.network.create_account("kit", token="t-kit")
+    async with site_with_plan(town_github, PLAN, **settings) as site:
+        repo = next(one for one in town_github.network.repos() if one.name == SITE.name)
+        repo.collaborators.add("kit")
+        kit = GitHub(
+            api_url=town_github.url,
+            login="kit",
+            token="t-kit",
+            clock=site.clock,
+            min_spacing_s=0,
+            transport=to_loopback,
+        )
+        place = Merging(site, repo, kit)
+        await place.cycle()
+        assert await site.task(1) == ("in_progress", "rowan")
+        assert len(place.pulls) == 1
+        yield place
+        await kit.aclose()
+
+
+async def test_what_was_approved_is_merged_once_and_completes_its_task(
+    running_town: RunningTown, town_github: TownGitHub
+) -> None:
+    async with merging(town_github) as place:
+        await place.looks()
+        assert place.pull.merged_at is None
+        await place.approves()
+        for _ in range(2):
+            await place.looks()
+            await place.cycle()
+        read = await place.read()
+        assert read.merged
+        commit = ok(await place.kit.refs.commit(SITE, read.merge_commit_sha))
+        assert commit.message.splitlines()[0] == f"task(1): Count (#{read.number})"
+        assert len(commit.parents) == 1
+        assert await place.branches() == ["main"]
+        assert await place.site.task(1) == ("completed", None)
+        assert len(place.pulls) == 1
+        told = [one for one in await place.site.comments() if '"event":"completed"' in one]
+        assert len(told) == 1
+
+
+async def test_nothing_is_merged_that_was_pushed_after_the_approval(
+    running_town: RunningTown, town_github: TownGitHub
+) -> None:
+    async with merging(town_github) as place:
+        await place.approves()
+        await place.pushes()
+        await place.looks()
+        assert place.pull.merged_at is None
+        await place.approves()
+        await place.looks()
+        assert place.pull.merged_at is not None
+
+
+@pytest.mark.parametrize("state", ["pending", "failure"])
+async def test_a_check_that_has_not_passed_keeps_a_pull_request_from_being_merged(
+    running_town: RunningTown, town_github: TownGitHub, state: str
+) -> None:
+    async with merging(town_github) as place:
+        await place.approves()
+        place.says_of_it(state)
+        await place.looks()
+        assert place.pull.merged_at is None
+        place.says_of_it("success")
+        await place.looks()
+        assert place.pull.merged_at is not None
+
+
+async def test_a_merge_by_a_person_completes_the_task_too(running_town: RunningTown, town_github: TownGitHub) -> None:
+    async with merging(town_github) as place:
+        await place.looks()
+        ok(await place.kit.pulls.merge(SITE, place.pull.number))
+        await place.looks()
+        await place.cycle()
+        assert await place.site.task(1) == ("completed", None)
+        assert await place.branches() == ["main"]
+
+
+@pytest.mark.parametrize("login", ["kit", "stranger"])
+async def test_what_others_offer_is_not_merged_whoever_approved_it(
+    running_town: RunningTown, town_github: TownGitHub, login: str
+) -> None:
+    async with merging(town_github) as place:
+        await place.approves()
+        place.pull.issue.author = town_github.network.find(login) or town_github.network.create_account(login)
+        await place.looks()
+        assert place.pull.merged_at is None
+
+
+@pytest.mark.parametrize("setting", ["on", "off"])
+async def test_where_nobody_can_review_it_the_owner_decides_whether_it_is_merged(
+    running_town: RunningTown, town_github: TownGitHub, setting: str
+) -> None:
+    async with merging(town_github, SOUL_MERGE_ALONE=setting, SOUL_SPEED="1") as place:
+        await place.looks()
+        assert place.pull.merged_at is None
+        place.site.clock.ahead += 31 * 60
+        for _ in range(2):
+            await place.looks()
+        waiting = [one for one in await place.site.services.outbox.held() if one.kind == "merge"]
+        assert (place.pull.merged_at is not None, len(waiting)) == ((True, 0) if setting == "on" else (False, 1))
+        if waiting:
+            await place.site.services.outbox.approve(waiting[0].id)
+            await place.looks()
+            assert place.pull.merged_at is not None
