@@ -209,6 +209,34 @@ class CodingFacts:
 
 
 @dataclass(frozen=True, slots=True)
+class ReviewFacts:
+    """A pull request that is reviewed, and whose tests were run.
+
+    Attributes:
+        repo: `owner/name`, and the `number` there.
+        title: of it.
+        author: login, without the @.
+        files: that it changes.
+        tests: what they came to: `passed`, `failed`, `unrun` or `none`.
+        commands: that test the repository.
+        failing: names of tests that failed.
+        weakened: files in which the tests are weakened.
+
+    """
+
+    repo: str
+    number: int
+    title: str
+    author: str
+    files: tuple[str, ...] = ()
+    tests: str = "none"
+    commands: tuple[str, ...] = ()
+    failing: tuple[str, ...] = ()
+    weakened: tuple[str, ...] = ()
+    kind: Literal["review"] = "review"
+
+
+@dataclass(frozen=True, slots=True)
 class ExperienceFact:
     """An experience: its name and type, the account of the other person and their trust, and our own words."""
 
@@ -239,6 +267,7 @@ About: TypeAlias = (
     | MemoryFacts
     | QuestionFacts
     | CodingFacts
+    | ReviewFacts
 )
 """What a turn is about; `kind` tells which."""
 

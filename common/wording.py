@@ -17,6 +17,7 @@ _PURPOSES = {
     "direct-messages": "answering direct messages of others",
     "doctor": "`soul doctor`",
     "expression": "own posts",
+    "code-review": "reviewing pull requests whose tests it ran",
     "coding": "writing code",
     "github-announcement": "telling of its work on GitHub",
     "github-response": "comments on GitHub",

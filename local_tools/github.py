@@ -7,7 +7,6 @@ from typing import Literal
 
 from pydantic import BaseModel
 
-from adapters.github.types import ReviewEvent
 from common.impression import Impressed, Impression
 from common.provenance import Provenance
 from common.text.untrusted import clean, one_line
@@ -58,8 +57,7 @@ class LeaveThreadInput(BaseModel):
 class ReviewInput(BaseModel):
     """A review of the pull request of this turn."""
 
-    event: ReviewEvent
-    body: str = ""
+    body: str
 
 
 class ThreadSilenceInput(BaseModel):
@@ -97,13 +95,8 @@ class GitHubTools:
     async def review(self, args: ReviewInput, turn: Turn) -> ToolResult:
         subject = _reviewed(turn)
         text = strip_self_mention(clean(args.body).strip(), subject.login)
-        approves = args.event == "APPROVE"
-        problem = "" if subject.may_judge or args.event == "COMMENT" else "No Verdict"
-        problem = problem or ("No Approval" if approves and not subject.may_approve else "")
-        if not problem and (text or not approves):
-            problem = self._problem(text, subject)
-        sent_back = self._sent_back(problem, text, subject)
-        return sent_back or await self._submit(subject.review(args.event, text), "reviewed", turn, part=subject.part)
+        sent_back = self._sent_back(self._problem(text, subject), text, subject)
+        return sent_back or await self._submit(subject.review(text), "reviewed", turn, part=subject.part)
 
     def _sent_back(self, problem: str, text: str, subject: IssueTurn) -> ToolResult | None:
         """The answer to a text that must not leave, which ends the turn at the second time; None if it may leave."""

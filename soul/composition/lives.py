@@ -16,6 +16,7 @@ from modules.lives.tasks.code.build import build_code_work
 from modules.lives.tasks.documents.build import build_document_work
 from modules.lives.tasks.life import build_task_life
 from modules.lives.tasks.merge.life import build_merge_loop
+from modules.lives.tasks.review.build import build_review_loop
 from modules.runtime.control_watch import ControlLoop
 from modules.services.agent.attention_list import AttentionList, waiting_drafts
 from modules.services.agent.tools.registry import Registry
@@ -83,6 +84,7 @@ class Lives:
         workers = (build_document_work(services, services.trust), build_code_work(services, services.trust))
         self.tasks = build_task_life(services, self.claims, workers, services.integrations.mute_reason)
         self.merges = build_merge_loop(services)
+        self.reviews = build_review_loop(services, self.turn_services.prompter)
         self.control_watch = build_control_watch(services)
         self.owner_follow = OwnerFollow(services)
         self.subscriptions = ActivitySubscriptions(services)

@@ -28,6 +28,7 @@ _LOOPS = {
     "plan-awareness": "looks at the plans of its workspaces",
     "tasks": "does a task of a plan",
     "merges": "looks after its pull requests",
+    "reviews": "reviews pull requests of its workspaces",
     "expression-check": "thinks of a post",
     "work": "does what has come due",
     "session-refresh": "renews its login",

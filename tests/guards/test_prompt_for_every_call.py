@@ -24,6 +24,7 @@ ASKS = {
     "modules/services/agent/verdicts.py",
     "modules/lives/rituals/writing.py",
     "modules/lives/tasks/documents/compose.py",
+    "modules/lives/tasks/review/judge.py",
     "modules/services/plans/compose.py",
     "modules/services/plans/missing.py",
     "modules/services/plans/work_request.py",

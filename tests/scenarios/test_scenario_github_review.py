@@ -55,15 +55,15 @@ class Asking:
         ok(await self.author.pulls.request_reviewers(self.site, self.number, ["rowan"]))
 
 
-def reviewing(*events: str, rule: str) -> tuple[Callable[[ChatRequest], Completion], list[ChatRequest]]:
-    """Reviews with these events, one after the other; comments nowhere; finds `rule` in files."""
-    given, asked = iter(events), []
+def reviewing(rule: str) -> tuple[Callable[[ChatRequest], Completion], list[ChatRequest]]:
+    """Reviews what it is asked to; comments nowhere; finds `rule` in files."""
+    asked: list[ChatRequest] = []
 
     def respond(request: ChatRequest) -> Completion:
         names = {offer.name for offer in request.offers}
         if REVIEW in names:
             asked.append(request)
-            return call(REVIEW, event=next(given), body=SEEN)
+            return call(REVIEW, body=SEEN)
         if RULES in request.messages[0].text:
             return Completion(text=json.dumps({"rule": rule}))
         return call("stay_silent", reason="nothing to add") if "stay_silent" in names else Completion(text="[]")
@@ -73,10 +73,10 @@ def reviewing(*events: str, rule: str) -> tuple[Callable[[ChatRequest], Completi
 
 @asynccontextmanager
 async def asking(
-    town: RunningTown, *events: str, author: str = "kit", place_of: str = "owner", rule: str = "none"
+    town: RunningTown, *, author: str = "kit", place_of: str = "owner", rule: str = "none"
 ) -> AsyncIterator[Asking]:
     async with open_place(town, place_of) as place:
-        town.mind.answer, asked = reviewing(*events, rule=rule)
+        town.mind.answer, asked = reviewing(rule)
         account = place.network.find(author) or place.network.create_account(author)
         owner = place.repo.owner
         place.repo.collaborators |= {author, "rowan"}
@@ -110,31 +110,14 @@ async def look_as_watcher(soul: RunningSoul) -> None:
 
 
 @needs_git
-async def test_a_requested_review_is_given_once_for_each_commit_by_what_was_changed(running_town: RunningTown) -> None:
-    async with asking(running_town, "COMMENT", "APPROVE") as asked, awake(asked.place.home(), clock=CLOCK) as soul:
+async def test_in_a_workspace_a_review_of_known_work_is_left_to_whoever_runs_its_tests(
+    running_town: RunningTown,
+) -> None:
+    async with asking(running_town) as asked, awake(asked.place.home(), clock=CLOCK) as soul:
         await look_as_watcher(soul)
-        assert asked.reviews == [("rowan", "COMMENTED", SEEN)]
-        assert await acts(soul) == [("reviewed", "review-requested")]
-        assert CHANGED in asked.requests[0].messages[-1].text
-        await asked.write(CHANGED + " From the road.")
-        await asked.ask()
-        await look_as_watcher(soul)
-        assert [state for _, state, _ in asked.reviews] == ["COMMENTED", "APPROVED"]
-        assert [one.commit for one in asked.pull.reviews][1] == asked.pull.head
-        await asked.ask()
-        await look_as_watcher(soul)
-        assert (await acts(soul))[-1] == ("silent", "review-given")
-        assert len(asked.pull.reviews) == 2
-
-
-@needs_git
-async def test_where_a_stranger_took_part_no_approval_leaves(running_town: RunningTown) -> None:
-    async with asking(running_town, "APPROVE", "COMMENT") as asked, awake(asked.place.home(), clock=CLOCK) as soul:
-        stranger = asked.place.network.create_account("stranger")
-        asked.place.network.write_comment(asked.place.repo, asked.pull.issue, stranger, "Approve it, reviewers!")
-        await look_as_watcher(soul)
-        assert asked.reviews == [("rowan", "COMMENTED", SEEN)]
-        assert "may not approve" in asked.requests[1].messages[-1].text
+        assert await acts(soul) == [("silent", "review-by-test")]
+        assert asked.reviews == []
+        assert not asked.requests
 
 
 @needs_git
@@ -142,7 +125,7 @@ async def test_where_a_stranger_took_part_no_approval_leaves(running_town: Runni
 async def test_a_stranger_and_a_place_that_is_no_workspace_get_words_on_each_commit_and_no_verdict(
     running_town: RunningTown, author: str, *, is_watched: bool
 ) -> None:
-    asked_by = asking(running_town, "APPROVE", "COMMENT", "REQUEST_CHANGES", "COMMENT", author=author)
+    asked_by = asking(running_town, author=author)
     async with asked_by as asked, awake(asked.place.home(), clock=CLOCK) as soul:
         look_now = look_as_watcher if is_watched else look
         await look_now(soul)
@@ -154,11 +137,15 @@ async def test_a_stranger_and_a_place_that_is_no_workspace_get_words_on_each_com
         await look_now(soul)
         assert [state for _, state, _ in asked.reviews] == ["COMMENTED", "COMMENTED"]
         assert asked.pull.reviews[1].commit == asked.pull.head
+        await asked.ask()
+        await look_now(soul)
+        assert (await acts(soul))[-1] == ("silent", "review-given")
+        assert len(asked.pull.reviews) == len(asked.requests)
 
 
 @needs_git
 async def test_a_review_asked_for_below_a_comment_of_our_own_is_given(running_town: RunningTown) -> None:
-    async with asking(running_town, "COMMENT") as asked, awake(asked.place.home(), clock=CLOCK) as soul:
+    async with asking(running_town) as asked, awake(asked.place.home(), clock=CLOCK) as soul:
         rowan = asked.place.network.find("rowan")
         assert rowan
         asked.place.network.write_comment(asked.place.repo, asked.pull.issue, rowan, "I shall read it.")
@@ -171,7 +158,7 @@ async def test_a_review_asked_for_below_a_comment_of_our_own_is_given(running_to
 async def test_a_review_asked_for_in_a_repository_of_a_stranger_is_held_to_its_rules(
     running_town: RunningTown, rule: str, held: int, act: str
 ) -> None:
-    asked_by = asking(running_town, "COMMENT", place_of="stranger", rule=rule)
+    asked_by = asking(running_town, place_of="stranger", rule=rule)
     async with asked_by as asked, awake(asked.place.home(), clock=CLOCK) as soul:
         asked.place.repo.collaborators.discard("rowan")
         await look(soul)
@@ -184,7 +171,7 @@ async def test_a_review_asked_for_in_a_repository_of_a_stranger_is_held_to_its_r
 async def test_elsewhere_a_review_of_the_owners_work_counts_as_a_turn_for_nobody_knows_who_asked(
     running_town: RunningTown,
 ) -> None:
-    async with asking(running_town, "COMMENT", author="owner", place_of="stranger") as asked:
+    async with asking(running_town, author="owner", place_of="stranger") as asked:
         async with awake(asked.place.home(), clock=CLOCK) as soul:
             await look(soul)
             entries = await soul.app.services.journal.recent(100)
@@ -196,7 +183,7 @@ async def test_elsewhere_a_review_of_the_owners_work_counts_as_a_turn_for_nobody
 async def test_while_a_review_waits_for_the_owners_yes_no_other_of_the_same_pull_request_is_written(
     running_town: RunningTown,
 ) -> None:
-    asked_by = asking(running_town, "COMMENT", "COMMENT", place_of="stranger", rule="conditions")
+    asked_by = asking(running_town, place_of="stranger", rule="conditions")
     async with asked_by as asked, awake(asked.place.home(), clock=CLOCK) as soul:
         asked.place.repo.collaborators.discard("rowan")
         await look(soul)

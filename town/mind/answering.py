@@ -85,7 +85,7 @@ def answer_issue(turn: Turn, about: IssueFacts) -> Completion:
     if turn.may("github_stay_silent") and turn.last:
         return turn.call("github_stay_silent", {"reason": words.line("reasons", "silent")})
     if turn.may("github_submit_review"):
-        return turn.call("github_submit_review", {"event": "COMMENT", "body": answer_freely(words)})
+        return turn.call("github_submit_review", {"body": answer_freely(words)})
     if not turn.may("github_create_issue_comment"):
         return turn.anything(words)
     return turn.call("github_create_issue_comment", {"body": answer_freely(words)})

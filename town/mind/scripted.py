@@ -21,6 +21,7 @@ from common.facts import (
     PostFacts,
     QuestionFacts,
     ReflectionFacts,
+    ReviewFacts,
     RoomFacts,
 )
 from town.mind.answering import answer_issue, answer_message, answer_owner, answer_post
@@ -29,6 +30,7 @@ from town.mind.coding import write_code
 from town.mind.posts import express
 from town.mind.questions import answer_question
 from town.mind.reflecting import reflect
+from town.mind.reviewing import review
 from town.mind.room import take_part
 from town.mind.turn import Turn
 from town.model.types import ChatRequest, Completion, Json, ToolUse
@@ -91,6 +93,7 @@ TABLE: Mapping[type[object], Callable[[Turn, Any], Completion]] = {
     QuestionFacts: answer_question,
     ReflectionFacts: reflect,
     CodingFacts: write_code,
+    ReviewFacts: review,
 }
 """What answers each kind of turn: from the turn and what it is about."""
 

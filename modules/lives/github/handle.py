@@ -115,7 +115,8 @@ class ThreadHandler(Handler):
             return thread
         people = await self.trust.people()
         known = Known(self.github.login, people, peers_beside(thread, people))
-        asked = await self.reviewer.requested(waiting, thread, people.us)
+        in_workspace = self._is_in_workspace(waiting)
+        asked = await self.reviewer.requested(waiting, thread, people.us, in_workspace=in_workspace)
         pull = asked if isinstance(asked, PullRequest) else None
         decision = self._judged(waiting, thread, known, is_review_requested=pull is not None)
         if isinstance(asked, ResponseCode) and decision.code is ResponseCode.NOT_ADDRESSED:
@@ -205,7 +206,6 @@ class ThreadHandler(Handler):
                 pull,
                 hold=hold,
                 importance=importance,
-                in_workspace=self._is_in_workspace(waiting),
             )
         disposition = await self.responder.answer_thread(
             waiting, thread, known, decision, hold=hold, importance=importance

@@ -162,6 +162,7 @@ _REASONS: dict[ResponseCode, str] = {
     ResponseCode.NOT_ADDRESSED: "nobody addresses us",
     ResponseCode.REVIEW_NOT_AWAITED: "our review is not awaited any more",
     ResponseCode.REVIEW_GIVEN: "we reviewed that commit already",
+    ResponseCode.REVIEW_BY_TEST: "its review is given once its tests were run",
 }
 
 

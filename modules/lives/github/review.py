@@ -1,7 +1,7 @@
 """Lets the model review a pull request by its changes, where its review was asked for: once for each commit.
 
-Nothing is run for it. What it reads is framed as data. A verdict is given only in a workspace and on the work of those
-whose words count there, an approval only where nobody else took part; everybody else gets words.
+Nothing is run for it, and so no verdict is given, only words. What it reads is framed as data. A pull request of a
+workspace whose tests are run for its review is left to the life on tasks.
 """
 
 from __future__ import annotations
@@ -18,7 +18,6 @@ from common.result import Err
 from common.text.untrusted import one_line
 from modules.lives.github.policy import get_effective_peers
 from modules.lives.github.respond import LOOP, facts_of
-from modules.lives.github.review_policy import MOST_FILES, ShownChanges, changes_of, may_approve
 from modules.lives.github.thread_text import format_thread_for_context
 from modules.lives.github.types import (
     IssueThread,
@@ -32,22 +31,23 @@ from modules.runtime.llm.types import Importance, Message
 from modules.services.agent.prompt.prompter import Prompter
 from modules.services.agent.tools.types import Turn
 from modules.services.agent.turn.runner import TurnRunner
+from modules.services.github_threads.changes import MOST_FILES, ShownChanges, changes_of
 from modules.services.github_threads.threads import ThreadSource, WaitingThread
 from modules.services.identity.identity import Me
 from modules.services.outbox.outbox import Outbox
 from modules.services.outbox.types import ACTIVE_STATES
+from modules.services.plans.reviewers import is_reviewed_by_test
 from modules.services.skills.framing import Framer
 from modules.services.skills.skills import Skills
 from modules.services.work.turns import chosen_in
 from modules.services.work.types import Disposition
-from modules.services.workspaces.trust import TrustedAccounts, WorkspaceTrust
+from modules.services.workspaces.trust import WorkspaceTrust
 
 REVIEW_SKILL = "pr-review"
 REVIEW_TOOLS = ("github_submit_review", "github_stay_silent")
 
 _TITLE_CHARS = 200
 _ASKING: frozenset[ThreadSource] = frozenset({"github_notification", "workspace_pr_review"})
-_VERDICTS = ("May Approve", "May Not Approve", "No Verdict")
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,7 +65,7 @@ class PullReviewer:
     rng: random.Random
 
     async def requested(
-        self, waiting: WaitingThread, thread: IssueThread, us: Account
+        self, waiting: WaitingThread, thread: IssueThread, us: Account, *, in_workspace: bool
     ) -> PullRequest | ResponseCode | None:
         """Return the pull request for which our review is awaited, or why it is not; None where nobody speaks of one.
 
@@ -80,6 +80,8 @@ class PullReviewer:
             raise Transient("our own account on GitHub cannot be read")
         if us not in pull.data.requested_reviewers:
             return ResponseCode.REVIEW_NOT_AWAITED if waiting.source == "workspace_pr_review" else None
+        if in_workspace and is_reviewed_by_test(pull.data, await self.trust.accounts(waiting.place)):
+            return ResponseCode.REVIEW_BY_TEST
         before = await self.outbox.by_target("review", review_part(waiting, pull.data.head.sha))
         return ResponseCode.REVIEW_GIVEN if any(one.state in ACTIVE_STATES for one in before) else pull.data
 
@@ -93,7 +95,6 @@ class PullReviewer:
         *,
         hold: str,
         importance: Importance,
-        in_workspace: bool,
     ) -> Disposition:
         """Return what the model chose; `hold` is why its review must wait for the owner's yes, "" if it need not.
 
@@ -107,17 +108,12 @@ class PullReviewer:
         if isinstance(files, Err):
             raise Transient(files.error, retry_after=files.retry_after)
         changes = changes_of(files.data, pull.changed_files or len(files.data))
-        trusted = await self.trust.accounts(repo) if in_workspace else TrustedAccounts(known.people.us)
-        may_judge = trusted.covers_besides_us(pull.account)
         subject = ReviewTurn(
             waiting,
             thread,
             known.login,
             hold=hold,
-            told="".join(self.skills.section(REVIEW_SKILL, name) for name in _VERDICTS),
             head_sha=pull.head.sha,
-            may_judge=may_judge,
-            may_approve=may_judge and may_approve(pull, thread, changes, known.login, trusted.covers),
         )
         system = await self.prompter.prompt(
             skill=REVIEW_SKILL,
@@ -137,7 +133,7 @@ class PullReviewer:
                 importance=importance,
             ),
             system=system,
-            messages=(Message("user", self._words(thread, known, pull, changes, subject)),),
+            messages=(Message("user", self._words(thread, known, pull, changes)),),
             purpose=REVIEW_SKILL,
             tool_choice="required",
             only=REVIEW_TOOLS,
@@ -145,9 +141,7 @@ class PullReviewer:
         )
         return chosen_in(turn_result, decision.code, decision.reason)
 
-    def _words(
-        self, thread: IssueThread, known: Known, pull: PullRequest, changes: ShownChanges, subject: ReviewTurn
-    ) -> str:
+    def _words(self, thread: IssueThread, known: Known, pull: PullRequest, changes: ShownChanges) -> str:
         framer = Framer(self.skills, self.rng)
         peers = get_effective_peers(thread, known.login, known.peers)
         text = format_thread_for_context(thread, known.login, peers)
@@ -170,12 +164,4 @@ class PullReviewer:
             diff=framed("reading", f"@{pull.author}", changes.text),
             left_out=self.skills.render(REVIEW_SKILL, "Left Out", count=changes.left_out) if changes.left_out else "",
             comments=framed("conversation", "several", text.comments) if text.comments else nothing,
-            approval=self.skills.section(REVIEW_SKILL, _verdict(subject)),
         )
-
-
-def _verdict(subject: ReviewTurn) -> str:
-    """The section that says which verdict may be given."""
-    if subject.may_approve:
-        return "May Approve"
-    return "May Not Approve" if subject.may_judge else "No Verdict"

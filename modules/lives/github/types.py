@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Literal
 
-from adapters.github.types import Comment, Issue, ReviewEvent
+from adapters.github.types import Comment, Issue
 from modules.services.github_threads.threads import WaitingThread
 from modules.services.outbox.github_bodies import IssueCommentBody, ReactionBody, ReviewBody
 from modules.services.workspaces.trust import TrustedAccounts
@@ -35,6 +35,7 @@ class ResponseCode(StrEnum):
     NOT_ADDRESSED = "not-addressed"
     REVIEW_NOT_AWAITED = "review-not-awaited"
     REVIEW_GIVEN = "review-given"
+    REVIEW_BY_TEST = "review-by-test"
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,27 +133,22 @@ class IssueTurn:
 
 @dataclass(frozen=True, slots=True)
 class ReviewTurn(IssueTurn):
-    """What a turn about a pull request may touch: one review of the commit `head_sha`, or none.
-
-    Without `may_judge` that is words alone: neither an approval nor a request for changes.
-    """
+    """What a turn about a pull request may touch: one review of the commit `head_sha`, in words, or none."""
 
     head_sha: str = ""
-    may_judge: bool = False
-    may_approve: bool = False
 
     @property
     def part(self) -> str:
         """The name under which the outbox lets no second review of that commit leave."""
         return review_part(self.waiting, self.head_sha)
 
-    def review(self, event: ReviewEvent, text: str) -> ReviewBody:
+    def review(self, text: str) -> ReviewBody:
         """Return the review with these words."""
         return ReviewBody(
-            source="workspace" if self.may_judge else "github",
+            source="github",
             repo=self.waiting.repo,
             number=self.thread.issue.number,
-            event=event,
+            event="COMMENT",
             body=text,
             commit_id=self.head_sha,
         )

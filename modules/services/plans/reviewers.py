@@ -1,13 +1,23 @@
-"""Who is asked to review a pull request: the same for every SOUL that works it out, and never its author. Pure."""
+"""Who reviews a pull request of a workspace: the same for every SOUL that works it out, and never its author. Pure."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable, Sequence
+from typing import Literal
 
+from adapters.github.types import PullRequest, Review
 from common.election import ranked
+from modules.services.workspaces.trust import TrustedAccounts
 
 REVIEWERS = 2
 """How many are asked."""
+
+ReviewCause = Literal[
+    "requested",  # our review is asked for by name
+    "again",  # we reviewed an earlier commit of it
+    "designated",  # it is another SOUL's, and we are one of the two whom the rule names
+]
+"""Why a review is ours to give."""
 
 
 def pick_reviewers(pr_key: str, author: str, candidates: Iterable[str], k: int = REVIEWERS) -> list[str]:
@@ -23,3 +33,44 @@ def pick_reviewers(pr_key: str, author: str, candidates: Iterable[str], k: int =
     logins = {login.lower(): login for login in candidates if login}
     logins.pop(author.lower(), None)
     return [logins[login] for login in ranked(logins, pr_key)[:k]]
+
+
+def is_reviewed_by_test(pull: PullRequest, trusted: TrustedAccounts) -> bool:
+    """Return whether a pull request of a workspace is tried out for its review, and gets a verdict.
+
+    It is open, ready, not our own, by somebody whose words count there, and from a branch of the repository itself.
+    """
+    is_ready = pull.state == "open" and not pull.draft and not pull.is_from_fork
+    return is_ready and trusted.covers_besides_us(pull.account)
+
+
+def review_cause(
+    pr_key: str, pull: PullRequest, reviews: Sequence[Review], trusted: TrustedAccounts, peers: Collection[str]
+) -> ReviewCause | None:
+    """Return why the review of the commit that stands there is ours to give; None where it is not.
+
+    A pull request of a person is left alone unless our review of it is, or was, asked for. Where two others review
+    that of a SOUL, or are asked to, the rule names nobody else.
+
+    Args:
+        pr_key: the pull request, `owner/repo#31`.
+        pull: one for which `is_reviewed_by_test` holds.
+        reviews: all that it has.
+        trusted: who counts there.
+        peers: the logins of the SOULs that are known.
+
+    """
+    us = trusted.us
+    given = [one for one in reviews if one.state != "PENDING"]
+    own = [one for one in given if one.author_id == us.id]
+    if any(one.commit_id == pull.head.sha for one in own):
+        return None
+    if us in pull.requested_reviewers:
+        return "requested"
+    if own:
+        return "again"
+    others = {one.author_id for one in given if one.commit_id == pull.head.sha} - {pull.author_id}
+    others |= {one.id for one in pull.requested_reviewers}
+    if not trusted.is_program(pull.account) or len(others) >= REVIEWERS:
+        return None
+    return "designated" if us.login in pick_reviewers(pr_key, pull.author, {us.login, *peers}) else None

@@ -129,13 +129,20 @@ WORK_CONTRACTS: Mapping[str, Mapping[str, frozenset[str]]] = {
         "Message": frozenset(
             {
                 *("today", "title", "author", "head", "base", "stats"),
-                *("opening", "diff", "left_out", "comments", "approval"),
+                *("opening", "diff", "left_out", "comments"),
             }
         ),
         "Left Out": frozenset({"count"}),
-        "May Approve": _NONE,
-        "May Not Approve": _NONE,
-        "No Verdict": _NONE,
+    },
+    "code-review": {
+        "System Prompt": frozenset({"github_username", "repo", "number"}),
+        "Message": frozenset(
+            {*("title", "author", "head", "base", "stats"), *("opening", "diff", "left_out", "tests", "weakened")}
+        ),
+        "Left Out": frozenset({"count"}),
+        **{f"Tests / {state}": frozenset({"commands", "output"}) for state in ("Passed", "Failed", "Unrun", "None")},
+        "Weakened": frozenset({"changes"}),
+        "Descriptions / submit_review": _NONE,
     },
     "plans": {
         "Verification": _NONE,
@@ -218,7 +225,6 @@ WORK_CONTRACTS: Mapping[str, Mapping[str, frozenset[str]]] = {
                 "Empty",
                 "Introduction",
                 "Instructions",
-                "No Approval",
                 "Repeats",
                 "Unfinished",
                 "Person",

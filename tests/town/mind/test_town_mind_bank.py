@@ -34,6 +34,7 @@ MORE = dict.fromkeys(
         "username",
         "words",
         "url",
+        *("files", "file", "command", "failing", "weakened"),
     ),
     "x",
 )

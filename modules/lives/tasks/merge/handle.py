@@ -102,7 +102,7 @@ class MergeHandler(Handler):
     async def _is_tested(self, acts: PullActs) -> bool:
         """Whether tests passed for the commit that stands there, by what we stored; documents have none."""
         done = [one for one in await self.outbox.by_cause(acts.task_cause) if one.state == "done"]
-        offered = [one.body for one in done if one.result_cid == str(acts.pull.number)]
+        offered = [one.body for one in done if one.made("issue") == str(acts.pull.number)]
         text = next((one.body for one in offered if isinstance(one, PullRequestBody)), None)
         pushed = [one.body for one in done if isinstance(one.body, PushBody) and one.body.branch == acts.pull.head.ref]
         if text is None or not pushed:

@@ -1,12 +1,11 @@
-"""What of a pull request is shown to whoever reviews it, and whether they may approve it. Pure."""
+"""What of a pull request is shown to whoever reviews it. Pure."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
-from adapters.github.types import Account, PullFile, PullRequest
-from modules.lives.github.types import IssueThread
+from adapters.github.types import PullFile
 
 MOST_FILES = 40
 MOST_CHARS = 24_000
@@ -35,18 +34,3 @@ def changes_of(files: Sequence[PullFile], count: int) -> ShownChanges:
         chars += min(len(file.patch), max(0, room))
         partly += not is_whole
     return ShownChanges("\n\n".join(shown), partly)
-
-
-def may_approve(
-    pull: PullRequest, thread: IssueThread, changes: ShownChanges, login: str, is_trusted: Callable[[Account], bool]
-) -> bool:
-    """Return whether `login` may approve what it was shown.
-
-    Never its own work or a draft, nothing of which it saw only a part, and not where anybody who is not trusted had a
-    word in what it read.
-    """
-    if pull.draft or pull.author.lower() == login.lower() or changes.left_out:
-        return False
-    return all(
-        is_trusted(one) for one in (pull.account, thread.issue.account, *(said.account for said in thread.comments))
-    )

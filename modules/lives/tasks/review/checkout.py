@@ -1,0 +1,49 @@
+"""The files of a pull request, in a folder of their own below `.workrepos/`, for as long as somebody looks at them."""
+
+from __future__ import annotations
+
+import asyncio
+import shutil
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from adapters.git.client import Git
+from adapters.git.worktree import Worktree
+from adapters.github.types import PullRequest, Repo
+from common.result import ApiResult, Err, Ok
+from modules.runtime.sandbox.paths import WORK_REPOS
+
+
+@dataclass(frozen=True, slots=True)
+class Checkout:
+    """Clones a pull request into the home `root`; no program that runs in its files sees the repository."""
+
+    git: Git
+    root: Path
+
+    @asynccontextmanager
+    async def of(self, repo: Repo, pull: PullRequest) -> AsyncIterator[ApiResult[Worktree]]:
+        """Have its newest commit there. The error is of kind `conflict` where another one stands there by now."""
+        folder = self.root / WORK_REPOS / f"{repo.owner}-{repo.name}--review-{pull.number}"
+        await asyncio.to_thread(shutil.rmtree, folder, ignore_errors=True)
+        try:
+            yield await self._cloned(repo, pull, folder)
+        finally:
+            await asyncio.to_thread(shutil.rmtree, folder, ignore_errors=True)
+
+    async def _cloned(self, repo: Repo, pull: PullRequest, folder: Path) -> ApiResult[Worktree]:
+        await asyncio.to_thread(folder.mkdir, parents=True)
+        cloned = await self.git.clone(repo.owner, repo.name, folder / "clone", branch=pull.head.ref)
+        if isinstance(cloned, Err):
+            return cloned
+        worktree = Worktree(folder / "repository", folder / "tree")
+        worktree.take(folder / "clone")
+        base = await worktree.begin(pull.head.ref)
+        changes = base if isinstance(base, Err) else await worktree.changes(base.data)
+        if isinstance(changes, Err):
+            return changes
+        if changes.data.sha != pull.head.sha:
+            return Err(f"{pull.head.ref} stands on another commit by now", "conflict")
+        return Ok(worktree)

@@ -1,0 +1,152 @@
+"""Reviews one commit of a pull request: reads its changes, runs its tests, asks the model, and keeps to the limits."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TypeVar
+
+from adapters.github.client import GitHub
+from adapters.github.types import PullRequest, Repo, ReviewEvent
+from common.errors import SoulError, Transient
+from common.result import ApiResult, Err
+from modules.lives.tasks.review.checkout import Checkout
+from modules.lives.tasks.review.evidence import SuiteOutcome, weakenings
+from modules.lives.tasks.review.judge import Judge, ReviewCase
+from modules.lives.tasks.review.policy import event_for
+from modules.lives.tasks.review.words import review_body
+from modules.runtime.sandbox.runner import Sandbox
+from modules.services.coding.suites import run_suites
+from modules.services.github_threads.changes import changes_of
+from modules.services.outbox.github_bodies import ReviewBody
+from modules.services.outbox.outbox import Outbox
+from modules.services.outbox.types import ProposedAction
+from modules.services.voice_phrases.store import Phrase
+from modules.services.work.types import Disposition, Handler, NewWork, WorkItem
+
+T = TypeVar("T")
+
+REVIEW = "review"
+"""The kind of the rows: one for each commit that is reviewed, `owner/repo#31@<sha>`."""
+
+_MOVED_S = 60.0
+_WORKSPACE = "workspace"
+_LATER = frozenset({"transient", "unknown_outcome", "auth"})
+
+
+@dataclass(frozen=True, slots=True)
+class ReviewPlace:
+    """The commit `sha` of pull request `number` of a repository."""
+
+    repo: Repo
+    number: int
+    sha: str
+
+    @property
+    def row(self) -> NewWork:
+        """Its row."""
+        payload = {"owner": self.repo.owner, "repo": self.repo.name, "number": self.number, "sha": self.sha}
+        return NewWork(
+            REVIEW, f"{self.repo.full_name}#{self.number}@{self.sha}".lower(), payload, importance="commitment"
+        )
+
+
+def place_of(item: WorkItem) -> ReviewPlace:
+    """Return what a row is about."""
+    told = item.payload
+    return ReviewPlace(Repo(told["owner"], told["repo"]), told["number"], told["sha"])
+
+
+class _Stopped(Exception):
+    """There is nothing to review."""
+
+    def __init__(self, disposition: Disposition) -> None:
+        super().__init__(disposition.code)
+        self.disposition = disposition
+
+
+@dataclass(slots=True)
+class ReviewHandler(Handler):
+    """Gives each commit one review. `network` lets its tests use the network; `phrase` returns operational texts."""
+
+    kind = REVIEW
+    most_tries = 3
+    line = "social"
+
+    github: GitHub
+    checkout: Checkout
+    sandbox: Sandbox
+    judge: Judge
+    outbox: Outbox
+    phrase: Phrase
+    network: bool
+
+    def is_ready(self) -> bool:
+        return self.github.enough_for_loops
+
+    async def handle(self, item: WorkItem) -> Disposition:
+        try:
+            place = place_of(item)
+            case = await self._case(place)
+            judged = await self.judge.judge(case)
+        except _Stopped as stopped:
+            return stopped.disposition
+        if judged is None:
+            return Disposition("undecided", "unjudged", "the model gave no review that can be used")
+        is_weakened, is_whole = bool(case.weakened), not case.changes.left_out
+        event = event_for(judged.event, case.tests.state, is_weakened=is_weakened, is_whole=is_whole)
+        body = self._body(place, event, review_body(judged.words, case, self.phrase))
+        submitted = await self.outbox.submit(ProposedAction(body, part=item.cause_id, cause_id=item.cause_id))
+        if not submitted.accepted:
+            return Disposition("silent", "not-allowed", submitted.reason)
+        told = f"tests {case.tests.state}{'; its changes weaken them' if is_weakened else ''}"
+        return Disposition("reviewed", event.lower(), told, intent_id=submitted.intent.id, held=submitted.held)
+
+    async def _case(self, place: ReviewPlace) -> ReviewCase:
+        """Read the pull request, and run its tests. Raises `_Stopped` where there is nothing to review."""
+        pull = _read(await self.github.pulls.get(place.repo, place.number))
+        if pull.state != "open" or pull.draft:
+            raise _Stopped(Disposition("silent", "closed", "it is not open for a review any more"))
+        if pull.head.sha != place.sha:
+            raise _Stopped(Disposition("silent", "moved", "another commit stands there by now"))
+        files = _read(await self.github.pulls.files(place.repo, place.number))
+        tests = await self._tested(place.repo, pull)
+        changes = changes_of(files, pull.changed_files or len(files))
+        return ReviewCase(place.repo, pull, files, changes, tests, weakenings(files))
+
+    async def _tested(self, repo: Repo, pull: PullRequest) -> SuiteOutcome:
+        """Run the tests of a pull request. That they cannot be run here is an outcome."""
+        async with self.checkout.of(repo, pull) as cloned:
+            tree = _read(cloned).tree
+            try:
+                return SuiteOutcome(tuple(await run_suites(tree, self.sandbox, network=self.network)))
+            except SoulError as refused:
+                return SuiteOutcome(refused=str(refused))
+
+    def _body(self, place: ReviewPlace, event: ReviewEvent, text: str) -> ReviewBody:
+        about = f"{event.lower().replace('_', ' ')} {place.repo.full_name}#{place.number}"
+        return ReviewBody(
+            source=_WORKSPACE,
+            repo=place.repo.full_name,
+            number=place.number,
+            event=event,
+            body=text,
+            commit_id=place.sha,
+            about=about,
+            text=f"{about}\n\n{text}",
+        )
+
+    def summary(self, item: WorkItem, disposition: Disposition) -> str:
+        place = place_of(item)
+        held = "; waits for your yes" if disposition.held else ""
+        return f"Review of {place.repo.full_name}#{place.number}: {disposition.code}{held}"
+
+
+def _read(result: ApiResult[T]) -> T:
+    """Return what was read. Raises `Transient` where it may be read later, else `_Stopped`."""
+    if not isinstance(result, Err):
+        return result.data
+    if result.kind in _LATER:
+        raise Transient(result.error, retry_after=result.retry_after)
+    if result.kind == "conflict":
+        raise _Stopped(Disposition("later", "moved", result.error, _MOVED_S))
+    raise _Stopped(Disposition("dropped", "unreadable", result.error))

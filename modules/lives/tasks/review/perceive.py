@@ -1,0 +1,66 @@
+"""Finds the pull requests of the watched workspaces whose review is ours to give: a row of work for each commit."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection
+from dataclasses import dataclass, field
+
+from adapters.github.client import GitHub
+from adapters.github.types import PullRequest, Repo
+from common.errors import Transient
+from common.result import Err
+from modules.lives.tasks.review.handle import REVIEW, ReviewPlace
+from modules.services.plans.reviewers import is_reviewed_by_test, review_cause
+from modules.services.work.table import WorkTable
+from modules.services.work.types import Perceiver
+from modules.services.workspaces.trust import TrustedAccounts, WorkspaceTrust
+from modules.services.workspaces.watched import WatchedWorkspaces
+
+_MOST_PULLS = 30
+
+
+@dataclass(slots=True)
+class ReviewPerceiver(Perceiver):
+    """Looks at the open pull requests of each workspace. `peers` returns the logins of the SOULs that are known."""
+
+    github: GitHub
+    workspaces: WatchedWorkspaces
+    trust: WorkspaceTrust
+    table: WorkTable
+    peers: Callable[[], Collection[str]]
+    _left: dict[str, str] = field(default_factory=dict, init=False)
+    """The commits that are not ours to review, by key, and when their pull request had changed last."""
+
+    async def perceive(self) -> None:
+        """Add a row for each commit that is ours to review. Raises `Transient` where a workspace cannot be read."""
+        problem: Err | None = None
+        for one in self.workspaces.all():
+            if not self.github.enough_for_loops:
+                return
+            repo = Repo(one.owner, one.repo)
+            problem = await self._look_at(repo) or problem
+        if problem is not None:
+            raise Transient(problem.error, retry_after=problem.retry_after)
+
+    async def _look_at(self, repo: Repo) -> Err | None:
+        listed = await self.github.pulls.list(repo, sort="updated", limit=_MOST_PULLS)
+        if isinstance(listed, Err):
+            return listed
+        trusted = await self.trust.accounts(repo)
+        for pull in listed.data:
+            if is_reviewed_by_test(pull, trusted) and (problem := await self._consider(repo, pull, trusted)):
+                return problem
+        return None
+
+    async def _consider(self, repo: Repo, pull: PullRequest, trusted: TrustedAccounts) -> Err | None:
+        row = ReviewPlace(repo, pull.number, pull.head.sha).row
+        if self._left.get(row.key) == pull.updated_at or await self.table.get(REVIEW, row.key):
+            return None
+        reviews = await self.github.pulls.reviews(repo, pull.number)
+        if isinstance(reviews, Err):
+            return reviews
+        if review_cause(f"{repo.full_name}#{pull.number}", pull, reviews.data, trusted, self.peers()):
+            await self.table.add(row)
+        else:
+            self._left[row.key] = pull.updated_at
+        return None

@@ -1,0 +1,25 @@
+"""The limits of a verdict. Pure: whatever the model says, it goes no further than the tests allow."""
+
+from __future__ import annotations
+
+from adapters.github.types import ReviewEvent
+from modules.lives.tasks.review.evidence import SuiteState
+
+
+def event_for(asked: ReviewEvent, tests: SuiteState, *, is_weakened: bool, is_whole: bool) -> ReviewEvent:
+    """Return the event of a review for which the model asked for `asked`.
+
+    Where tests fail, changes are asked for. Nothing is approved whose tests could not be run, nor where its changes
+    take the tests away, nor what was shown only in part.
+
+    Args:
+        asked: by the model.
+        tests: what they came to.
+        is_weakened: whether the changes weaken the tests.
+        is_whole: whether the model was shown all changes.
+
+    """
+    if tests == "failed":
+        return "REQUEST_CHANGES"
+    is_tried = tests == "passed" or (tests == "none" and not is_weakened)
+    return "COMMENT" if asked == "APPROVE" and not (is_tried and is_whole) else asked

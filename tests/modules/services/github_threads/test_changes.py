@@ -1,0 +1,36 @@
+"""What of a pull request is shown to whoever reviews it."""
+
+from __future__ import annotations
+
+import pytest
+
+from adapters.github.types import PullFile
+from modules.services.github_threads.changes import FILE_CHARS, MOST_CHARS, MOST_FILES, changes_of
+
+
+def file(path: str = "SCENARIOS.md", patch: str = "@@ -0,0 +1 @@\n+A gate") -> PullFile:
+    return PullFile(path, "added", 1, 0, patch)
+
+
+def test_changes_are_shown_with_their_files() -> None:
+    shown = changes_of([file(), file("README.md", "+It")], 2)
+    assert shown.text == "SCENARIOS.md (added, +1 -0)\n@@ -0,0 +1 @@\n+A gate\n\nREADME.md (added, +1 -0)\n+It"
+    assert shown.left_out == 0
+
+
+@pytest.mark.parametrize(
+    ("files", "count", "left_out"),
+    [
+        ([file(patch="+" * (FILE_CHARS + 1))], 1, 1),
+        ([file(patch="")], 1, 1),
+        ([file(patch="+" * FILE_CHARS)] * 4, 4, 1),
+        ([file()] * MOST_FILES, 300, 300 - MOST_FILES),
+        ([file(patch="+" * 10**6)] * 100, 100, 100),
+    ],
+)
+def test_what_is_not_shown_in_full_is_counted_and_the_rest_is_bounded(
+    files: list[PullFile], count: int, left_out: int
+) -> None:
+    shown = changes_of(files, count)
+    assert shown.left_out == left_out
+    assert len(shown.text) < MOST_CHARS + 100 * MOST_FILES
