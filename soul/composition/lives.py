@@ -16,7 +16,7 @@ from modules.lives.tasks.code.build import build_code_work
 from modules.lives.tasks.documents.build import build_document_work
 from modules.lives.tasks.life import build_task_life
 from modules.lives.tasks.merge.life import build_merge_loop
-from modules.lives.tasks.review.build import build_review_loop
+from modules.lives.tasks.review.build import build_review_loop, build_revisions
 from modules.runtime.control_watch import ControlLoop
 from modules.services.agent.attention_list import AttentionList, waiting_drafts
 from modules.services.agent.tools.registry import Registry
@@ -81,8 +81,10 @@ class Lives:
             services, (self.growth.handler, *self.rituals.handlers), (self.growth.perceiver, self.rituals.perceiver)
         )
         self.claims = build_claims(services)
-        workers = (build_document_work(services, services.trust), build_code_work(services, services.trust))
-        self.tasks = build_task_life(services, self.claims, workers, services.integrations.mute_reason)
+        code = build_code_work(services, services.trust)
+        workers = (build_document_work(services, services.trust), code)
+        revisions = build_revisions(services, self.claims.reader, code)
+        self.tasks = build_task_life(services, self.claims, workers, services.integrations.mute_reason, (revisions,))
         self.merges = build_merge_loop(services)
         self.reviews = build_review_loop(services, self.turn_services.prompter)
         self.control_watch = build_control_watch(services)

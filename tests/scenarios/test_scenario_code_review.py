@@ -6,9 +6,13 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 
+import pytest
+
 from adapters.github.client import GitHub
 from adapters.github.types import Repo
 from modules.runtime.home import Home
+from modules.services.plans.render import generate_plan_markdown
+from modules.services.plans.types import Plan, Task
 from tests.adapters.results import ok
 from tests.loopback import to_loopback
 from tests.modules.services.coding.coding_rig import needs_sandbox
@@ -33,6 +37,7 @@ class Reviewed:
     owner: GitHub
     kit: GitHub
     asked: list[ChatRequest] = field(default_factory=list)
+    coded: list[ChatRequest] = field(default_factory=list)
     number: int = 0
 
     @property
@@ -43,8 +48,13 @@ class Reviewed:
     def verdicts(self) -> list[tuple[str, str]]:
         return [(one.author.login, one.state) for one in self.pull.reviews]
 
-    def home(self, **more: str) -> Home:
-        return self.place.home(**more)
+    def home(self, login: str = "rowan", **more: str) -> Home:
+        """The home of a SOUL that has that account."""
+        account = self.place.network.find(login)
+        assert account
+        names = {"AGENT_GITHUB_USERNAME": login, "AGENT_GITHUB_TOKEN": account.token}
+        settings = {"GITHUB_API_URL": self.place.url, "SOUL_ALLOW_PRIVATE_NET": "on"}
+        return self.place.town.make_home(login, **(settings | names | more))
 
     async def put(self, path: str, text: str, branch: str = "") -> None:
         """Let a file stand on a branch."""
@@ -52,25 +62,30 @@ class Reviewed:
         sha = before.data.sha if before.success else ""
         ok(await self.owner.contents.write(SITE, path, text, message="Change it", branch=branch, sha=sha))
 
-    async def offer(self, files: dict[str, str], *, branch: str = "more-beds") -> None:
+    async def offer(self, files: dict[str, str], *, branch: str = "more-beds", body: str = "As asked.") -> None:
         """Open a pull request of `kit` with these files."""
         main = ok(await self.owner.refs.get(SITE, "main"))
         ok(await self.owner.refs.create(SITE, branch, main.sha))
         for path, text in files.items():
             await self.put(path, text, branch)
-        opened = await self.kit.pulls.create(SITE, title="More beds", body="As asked.", head=branch, base="main")
+        opened = await self.kit.pulls.create(SITE, title="More beds", body=body, head=branch, base="main")
         self.number = ok(opened).number
 
     async def ask(self) -> None:
         ok(await self.kit.pulls.request_reviewers(SITE, self.number, ["rowan"]))
 
-    def judges(self, event: str) -> None:
-        """Let the model give this verdict, whatever it is shown."""
+    def judges(self, event: str, *codes: Completion) -> None:
+        """Let the model give this verdict, whatever it is shown, and code so, one call after the other."""
+        coding = iter(codes)
 
         def respond(request: ChatRequest) -> Completion:
-            if "submit_review" in {offer.name for offer in request.offers}:
+            names = {offer.name for offer in request.offers}
+            if "submit_review" in names:
                 self.asked.append(request)
                 return call("submit_review", event=event, body=FOUND)
+            if "finish" in names:
+                self.coded.append(request)
+                return next(coding)
             return Completion(text="[]")
 
         self.place.town.mind.answer = respond
@@ -108,6 +123,13 @@ async def review(soul: RunningSoul) -> None:
     await soul.send()
 
 
+async def code(soul: RunningSoul) -> None:
+    """Look at the reviews of its own pull requests, and do what they ask for."""
+    await review(soul)
+    await soul.app.scheduler.run_guarded("tasks")
+    await soul.send()
+
+
 async def test_what_fails_is_never_approved_and_is_named_until_another_commit_mends_it(
     running_town: RunningTown,
 ) -> None:
@@ -129,3 +151,64 @@ async def test_what_fails_is_never_approved_and_is_named_until_another_commit_me
         assert place.pull.reviews[1].commit == place.pull.head
         assert len(place.asked) == len(place.verdicts)
         assert not list((soul.app.services.home.root / ".workrepos").iterdir())
+
+
+PLAN = Plan("Beds", goal="All beds are counted.", tasks=(Task(1, "More beds", "in_progress", "kit"),))
+BRANCH = "task-1-more-beds"
+FIX = (
+    call("read_file", path="beds.py"),
+    call("write_file", path="beds.py", content="BEDS = 3  # counted\n"),
+    call("finish", summary="Three beds again."),
+)
+
+
+async def task_with_a_fault(place: Reviewed) -> None:
+    """Let a task of `kit` stand in a pull request whose test fails."""
+    plan = await place.owner.create_issue(SITE, f"[PLAN] {PLAN.title}", generate_plan_markdown(PLAN), labels=("plan",))
+    await place.offer({"beds.py": "BEDS = 4\n"}, branch=BRANCH, body=f"Part of #{ok(plan).number}, as planned.")
+    await place.ask()
+
+
+@pytest.mark.slow
+async def test_what_a_review_asks_for_is_pushed_by_the_author_and_approved_in_the_second_round(
+    running_town: RunningTown,
+) -> None:
+    async with open_reviewed(running_town) as place:
+        await task_with_a_fault(place)
+        place.judges("APPROVE", *FIX)
+        async with awake(place.home(), clock=CLOCK) as rowan, awake(place.home("kit"), clock=CLOCK) as kit:
+            await review(rowan)
+            await code(kit)
+            await code(kit)
+            await review(rowan)
+        assert place.verdicts == [("rowan", "CHANGES_REQUESTED"), ("rowan", "APPROVED")]
+        assert place.pull.reviews[1].commit == place.pull.head
+        assert len(place.place.repo.pulls) == 1
+        assert "there are three beds" in place.coded[0].messages[-1].text
+        git = place.place.network.git(place.place.repo)
+        assert [one.path for one in await git.changes(place.pull.base, place.pull.head)] == ["beds.py"]
+        assert len(place.coded) == len(FIX)
+
+
+@pytest.mark.slow
+async def test_after_two_rounds_the_owner_is_told_once_and_nothing_more_is_coded(running_town: RunningTown) -> None:
+    async with open_reviewed(running_town) as place:
+        await task_with_a_fault(place)
+        rounds = [
+            change
+            for number in range(3)
+            for change in (
+                call("write_file", path="beds.py", content=f"BEDS = 3  # {number}\n"),
+                call("finish", summary="Counted again."),
+            )
+        ]
+        place.judges("REQUEST_CHANGES", *rounds)
+        async with awake(place.home(), clock=CLOCK) as rowan, awake(place.home("kit"), clock=CLOCK) as kit:
+            for _ in range(4):
+                await review(rowan)
+                await code(kit)
+            entries = await kit.app.services.journal.recent(200)
+        assert [state for _, state in place.verdicts] == ["CHANGES_REQUESTED"] * 3
+        assert len(place.coded) == 4
+        told = [one.entry for one in entries if one.entry.data.get("act") == "review-stuck"]
+        assert [(one.data["code"], one.line) for one in told] == [("rounds-used", "warn")]

@@ -23,7 +23,7 @@ from modules.services.plans.types import Task
 from modules.services.voice_phrases.store import VoicePhrases
 from modules.services.work.loop import WorkLoop, WorkServices
 from modules.services.work.table import WorkTable
-from modules.services.work.types import Perceiver
+from modules.services.work.types import Handler, Perceiver
 from modules.services.workspaces.trust import WorkspaceTrust
 
 TASKS = "tasks"
@@ -66,9 +66,16 @@ class TaskLife:
 
 
 def build_task_life(
-    services: TaskServices, claims: Claims, workers: Sequence[TaskWorker], why_paused: Callable[[], str]
+    services: TaskServices,
+    claims: Claims,
+    workers: Sequence[TaskWorker],
+    why_paused: Callable[[], str],
+    handlers: Sequence[Handler] = (),
 ) -> TaskLife:
-    """Return the life in which tasks are claimed and done by `workers`; `why_paused` as in `TaskHandler`."""
+    """Return the life in which tasks are claimed and done by `workers`; `why_paused` as in `TaskHandler`.
+
+    `handlers` handle what else takes long, one after the other with the tasks.
+    """
     clock, journal, settings = services.clock, services.journal, services.settings
     handler = TaskHandler(
         claims=claims,
@@ -87,7 +94,7 @@ def build_task_life(
         name=TASKS,
         social_only=False,
         table=services.work,
-        handlers=(handler,),
+        handlers=(handler, *handlers),
         perceivers=(HeldTasks(claims.claimer, services.work),),
         outbox=services.outbox,
         journal=journal,

@@ -5,12 +5,14 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Sequence
 from typing import Literal
 
-from adapters.github.types import PullRequest, Review
+from adapters.github.types import Account, PullRequest, Review
 from common.election import ranked
 from modules.services.workspaces.trust import TrustedAccounts
 
 REVIEWERS = 2
 """How many are asked."""
+
+_VERDICTS = frozenset({"APPROVED", "CHANGES_REQUESTED", "DISMISSED"})
 
 ReviewCause = Literal[
     "requested",  # our review is asked for by name
@@ -42,6 +44,13 @@ def is_reviewed_by_test(pull: PullRequest, trusted: TrustedAccounts) -> bool:
     """
     is_ready = pull.state == "open" and not pull.draft and not pull.is_from_fork
     return is_ready and trusted.covers_besides_us(pull.account)
+
+
+def requested_changes(pull: PullRequest, reviews: Iterable[Review], trusted: TrustedAccounts) -> list[Review]:
+    """Return the reviews that ask for changes of the commit that stands there: the last verdict of each who counts."""
+    last = {one.author_id: one for one in reviews if one.state in _VERDICTS}
+    asking = (one for one in last.values() if one.state == "CHANGES_REQUESTED" and one.commit_id == pull.head.sha)
+    return [one for one in asking if trusted.covers_besides_us(Account(one.author_id, one.author))]
 
 
 def review_cause(

@@ -143,6 +143,7 @@ WORK_CONTRACTS: Mapping[str, Mapping[str, frozenset[str]]] = {
         **{f"Tests / {state}": frozenset({"commands", "output"}) for state in ("Passed", "Failed", "Unrun", "None")},
         "Weakened": frozenset({"changes"}),
         "Descriptions / submit_review": _NONE,
+        "Revision": frozenset({"repo", "task", "reviews"}),
     },
     "plans": {
         "Verification": _NONE,

@@ -1,4 +1,4 @@
-"""Puts together the loop of reviews. It is one of its own, as the tests of a repository may take minutes."""
+"""Puts together the loop of reviews, which has one of its own as tests may take minutes, and what answers them."""
 
 from __future__ import annotations
 
@@ -10,15 +10,18 @@ from adapters.git.client import Git
 from adapters.github.client import GitHub
 from common.constants import SECOND_MS
 from common.redact import Redactor
+from modules.lives.tasks.code.work import CodeWork
 from modules.lives.tasks.review.checkout import Checkout
 from modules.lives.tasks.review.handle import ReviewHandler
 from modules.lives.tasks.review.judge import Judge
 from modules.lives.tasks.review.perceive import ReviewPerceiver
+from modules.lives.tasks.review.revise import RevisionHandler
 from modules.runtime.home import Home
 from modules.runtime.llm.gateway import LLMGateway
 from modules.runtime.sandbox.runner import Sandbox
 from modules.runtime.scheduler.attention import Attention
 from modules.services.agent.prompt.prompter import Prompter
+from modules.services.claims.plan_reading import PlanReader
 from modules.services.peers.registry import PeerRegistry
 from modules.services.skills.skills import Skills
 from modules.services.voice_phrases.store import VoicePhrases
@@ -44,6 +47,22 @@ class ReviewServices(WorkServices, Protocol):
     phrases: VoicePhrases
     workspaces: WatchedWorkspaces
     peer_registry: PeerRegistry
+
+
+def build_revisions(services: ReviewServices, plans: PlanReader, code: CodeWork) -> RevisionHandler:
+    """Return what answers the reviews of our own pull requests, with the agent of `code`."""
+    return RevisionHandler(
+        github=services.github,
+        trust=services.trust,
+        plans=plans,
+        code=code,
+        checkout=Checkout(services.git, services.home.root),
+        outbox=services.outbox,
+        journal=services.journal,
+        skills=services.skills,
+        clock=services.clock,
+        rng=services.rng,
+    )
 
 
 def build_review_loop(services: ReviewServices, prompter: Prompter) -> WorkLoop:

@@ -24,9 +24,12 @@ class Checkout:
     root: Path
 
     @asynccontextmanager
-    async def of(self, repo: Repo, pull: PullRequest) -> AsyncIterator[ApiResult[Worktree]]:
-        """Have its newest commit there. The error is of kind `conflict` where another one stands there by now."""
-        folder = self.root / WORK_REPOS / f"{repo.owner}-{repo.name}--review-{pull.number}"
+    async def of(self, repo: Repo, pull: PullRequest, what: str) -> AsyncIterator[ApiResult[Worktree]]:
+        """Have its newest commit there, in a folder for `what`, for example `review`.
+
+        The error is of kind `conflict` where another one stands there by now.
+        """
+        folder = self.root / WORK_REPOS / f"{repo.owner}-{repo.name}--{what}-{pull.number}"
         await asyncio.to_thread(shutil.rmtree, folder, ignore_errors=True)
         try:
             yield await self._cloned(repo, pull, folder)

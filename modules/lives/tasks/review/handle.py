@@ -115,7 +115,7 @@ class ReviewHandler(Handler):
 
     async def _tested(self, repo: Repo, pull: PullRequest) -> SuiteOutcome:
         """Run the tests of a pull request. That they cannot be run here is an outcome."""
-        async with self.checkout.of(repo, pull) as cloned:
+        async with self.checkout.of(repo, pull, REVIEW) as cloned:
             tree = _read(cloned).tree
             try:
                 return SuiteOutcome(tuple(await run_suites(tree, self.sandbox, network=self.network)))

@@ -1,16 +1,22 @@
-"""Finds the pull requests of the watched workspaces whose review is ours to give: a row of work for each commit."""
+"""Finds the pull requests of the watched workspaces whose review is ours to give, and of ours those to be changed.
+
+Each commit is a row of work.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Collection
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from adapters.github.client import GitHub
 from adapters.github.types import PullRequest, Repo
 from common.errors import Transient
 from common.result import Err
 from modules.lives.tasks.review.handle import REVIEW, ReviewPlace
-from modules.services.plans.reviewers import is_reviewed_by_test, review_cause
+from modules.lives.tasks.review.revise import MOST_ROUNDS, REVISION, Round
+from modules.services.plans.naming import parse_task_branch
+from modules.services.plans.pulls import plan_of
+from modules.services.plans.reviewers import is_reviewed_by_test, requested_changes, review_cause
 from modules.services.work.table import WorkTable
 from modules.services.work.types import Perceiver
 from modules.services.workspaces.trust import TrustedAccounts, WorkspaceTrust
@@ -32,7 +38,10 @@ class ReviewPerceiver(Perceiver):
     """The commits that are not ours to review, by key, and when their pull request had changed last."""
 
     async def perceive(self) -> None:
-        """Add a row for each commit that is ours to review. Raises `Transient` where a workspace cannot be read."""
+        """Add a row for each commit that is ours to review, or to be changed.
+
+        Raises `Transient` where a workspace cannot be read.
+        """
         problem: Err | None = None
         for one in self.workspaces.all():
             if not self.github.enough_for_loops:
@@ -48,7 +57,12 @@ class ReviewPerceiver(Perceiver):
             return listed
         trusted = await self.trust.accounts(repo)
         for pull in listed.data:
-            if is_reviewed_by_test(pull, trusted) and (problem := await self._consider(repo, pull, trusted)):
+            problem: Err | None = None
+            if is_reviewed_by_test(pull, trusted):
+                problem = await self._consider(repo, pull, trusted)
+            elif trusted.why(pull.account) == "us" and not pull.draft and _is_for_task(pull):
+                problem = await self._look_for_requests(repo, pull, trusted)
+            if problem is not None:
                 return problem
         return None
 
@@ -64,3 +78,20 @@ class ReviewPerceiver(Perceiver):
         else:
             self._left[row.key] = pull.updated_at
         return None
+
+    async def _look_for_requests(self, repo: Repo, pull: PullRequest, trusted: TrustedAccounts) -> Err | None:
+        """Let a pull request of ours go one more round where changes of its newest commit are asked for."""
+        this = Round(repo, pull.number, pull.head.sha)
+        if await self.table.get(REVISION, this.key):
+            return None
+        reviews = await self.github.pulls.reviews(repo, pull.number)
+        if isinstance(reviews, Err):
+            return reviews
+        if requested_changes(pull, reviews.data, trusted):
+            earlier = await self.table.newest(REVISION, MOST_ROUNDS + 1, key_prefix=this.key_prefix)
+            await self.table.add(replace(this, count=len(earlier) + 1).row)
+        return None
+
+
+def _is_for_task(pull: PullRequest) -> bool:
+    return plan_of(pull.body) is not None and parse_task_branch(pull.head.ref) is not None
