@@ -108,6 +108,17 @@ class Worktree:
             return failed.told
         return Ok(base)
 
+    async def export(self, base: str, folder: Path) -> ApiResult[None]:
+        """Write the files of a commit into a folder that is there, beside the tree, which stays as it is."""
+        prefix = f"--prefix={await asyncio.to_thread(folder.resolve)}/"
+        index = {"GIT_INDEX_FILE": str(self.repository.resolve() / GIT / "export-index")}
+        try:
+            await self._git("read-tree", base, more=index)
+            await self._git("checkout-index", "--all", "--force", prefix, more=index)
+        except _GitFailed as failed:
+            return failed.told
+        return Ok(None)
+
     async def commit(self, message: str, *, name: str, email: str, at: datetime) -> ApiResult[bool]:
         """Commit all that changed in the tree; whether there was anything."""
         who = {f"GIT_{role}_{part}": value for role in _ROLES for part, value in (("NAME", name), ("EMAIL", email))}

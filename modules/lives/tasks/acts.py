@@ -87,10 +87,11 @@ class TaskActs:
         contents = ContentsBody(**self.at(FIRST_PAGE, text), path=FIRST_PAGE, content=text, message=self.title)
         return self.action("first-commit", contents)
 
-    def pull_request(self, *, head: str, base: str, body: str) -> ProposedAction:
-        """Return the pull request from the branch `head` into `base`."""
+    def pull_request(self, *, head: str, base: str, body: str, draft: bool = False) -> ProposedAction:
+        """Return the pull request from the branch `head` into `base`; no draft is merged."""
         shown = self.at(f"pull request: {self.title}", body)
-        return self.action("pull-request", PullRequestBody(**shown, title=self.title, body=body, head=head, base=base))
+        offered = PullRequestBody(**shown, title=self.title, body=body, head=head, base=base, draft=draft)
+        return self.action("pull-request", offered)
 
     def review_requests(self, number: int, reviewers: Sequence[str]) -> list[ProposedAction]:
         """Return the requests to review pull request `number`, one each: who cannot review keeps nobody from it."""

@@ -94,6 +94,11 @@ class Offering:
     phrase: Phrase
     peers: Callable[[], Iterable[str]]
 
+    @property
+    def has_reviewers(self) -> bool:
+        """Whether a peer can be asked for a review."""
+        return bool(pick_reviewers("", self.github.login, self.peers()))
+
     async def place(self, acts: TaskActs) -> BranchPlace:
         """Return where the task is worked on. Raises `TaskStopped` where a pull request of somebody else is for it."""
         repository = read(await self.github.get_repository(acts.repo))

@@ -17,7 +17,7 @@ GateCode = Literal[
     "other_branch",  # the tree does not stand on the branch of the task
     "merge_commits",  # the branch holds a merge, or not the commit that it began at
     "no_changes",  # nothing was committed
-    "tests_failed",  # tests of the repository ran, and failed
+    "tests_failed",  # tests of the repository fail, and did not fail before
     "secret",  # the added lines hold something that looks like a secret
     "not_text",  # a file is binary, a link, or a repository
     "too_large",  # a file, or all of it, is too large to be reviewed
@@ -26,11 +26,11 @@ GateCode = Literal[
 
 @dataclass(frozen=True, slots=True)
 class GateFacts:
-    """What is known of a branch. `finds_secret` tells whether a text holds one."""
+    """What is known of a branch. `broken`: tests that it made fail; `finds_secret`: whether a text holds one."""
 
     branch: str
     changes: BranchChanges
-    tests: Sequence[SuiteRun]
+    broken: Sequence[SuiteRun]
     finds_secret: Callable[[str], bool]
 
 
@@ -56,7 +56,7 @@ def _closed(facts: GateFacts) -> Iterator[Closed]:
         yield Closed("merge_commits", f"{changes.merges} merge commits")
     if not changes.commits or not changes.files:
         yield Closed("no_changes")
-    if failed := next((one for one in facts.tests if not one.passed and not one.is_missing), None):
+    for failed in facts.broken:
         yield Closed("tests_failed", f"{failed.command}: {failed.output}")
     if facts.finds_secret("\n".join((changes.added, *(one.path for one in changes.files)))):
         yield Closed("secret")

@@ -171,7 +171,9 @@ WORK_CONTRACTS: Mapping[str, Mapping[str, frozenset[str]]] = {
     },
     "coding": {
         "System Prompt": _NONE,
-        "Message": frozenset({"repo", "plan", "task"}),
+        "Message": frozenset({"repo", "plan", "task", "tests"}),
+        "Tests Before / None": _NONE,
+        **{f"Tests Before / {outcome}": frozenset({"commands"}) for outcome in ("Passed", "Missing", "Failed")},
         "No Call": _NONE,
         **{f"Descriptions / {tool}": _NONE for tool in _CODING_TOOLS},
         "Answers / Nothing": _NONE,

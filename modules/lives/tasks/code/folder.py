@@ -1,21 +1,25 @@
 """Where a coding task is done: a folder of its own below `.workrepos/`, kept until its pull request stands.
 
 `tree` holds the files and is all that a program sees; `repository` holds the clone; `begun` says that the steps that
-were paid for are carried out in the tree. Folders of other claims on the same task are deleted.
+were paid for are carried out in the tree; `before.json` holds how the tests stood before the work. Folders of other
+claims on the same task are deleted.
 """
 
 from __future__ import annotations
 
 import asyncio
 import shutil
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from pathlib import Path
 
 from adapters.git.client import Git
 from adapters.git.worktree import Worktree
 from adapters.github.types import Repo
+from common.files import write_atomic
 from common.result import ApiResult, Err, Ok
 from modules.runtime.sandbox.paths import WORK_REPOS
+from modules.services.coding.suites import Suites
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,6 +66,21 @@ class TaskFolder:
             return cloned
         worktree.take(folder / "clone")
         return Ok(worktree)
+
+    async def suites_before(self, base: str, run: Callable[[Path], Awaitable[Suites]]) -> ApiResult[Suites]:
+        """Return how the tests stood at the commit `base`: run once, upon a copy, and kept."""
+        kept, copy = self.root / self.name / "before.json", self.root / self.name / "before"
+        if kept.exists():
+            return Ok(Suites.from_json(kept.read_text("utf-8")))
+        await asyncio.to_thread(shutil.rmtree, copy, ignore_errors=True)
+        copy.mkdir()
+        exported = await self.worktree.export(base, copy)
+        if isinstance(exported, Err):
+            return exported
+        suites = await run(copy)
+        write_atomic(kept, suites.to_json())
+        await asyncio.to_thread(shutil.rmtree, copy, ignore_errors=True)
+        return Ok(suites)
 
     def note_begun(self) -> None:
         """Note that the steps that were paid for are carried out."""

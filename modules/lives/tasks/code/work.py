@@ -8,6 +8,7 @@ request is opened.
 from __future__ import annotations
 
 import random
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -26,7 +27,7 @@ from modules.lives.tasks.types import Blocked, Failed, HeldTask, TaskProblem, Ta
 from modules.services.coding.agent import CodingAgent
 from modules.services.coding.gates import GateFacts, closed_gate
 from modules.services.coding.hands import SKILL
-from modules.services.coding.suites import SuiteRun, run_suites
+from modules.services.coding.suites import SuiteChange, SuiteRun, Suites, run_suites
 from modules.services.coding.types import CodingEndCode, CodingJob
 from modules.services.outbox.github_bodies import PushBody
 from modules.services.outbox.types import ProposedAction
@@ -90,17 +91,21 @@ class CodeWork(TaskWorker):
         await self.offering.head(acts, place.repository)
         tree = read(await folder.open(self.git))
         base = read(await tree.begin(place.branch))
-        summary = await self._coded(acts, folder, tree)
+        before = read(await folder.suites_before(base, self._suites))
+        summary = await self._coded(acts, folder, tree, before)
         changes = read(await tree.changes(base))
-        suites = await self._suites(tree)
-        shut = closed_gate(GateFacts(place.branch, changes, suites, self.redactor.finds))
+        suites = SuiteChange(before, await self._suites(tree.tree))
+        shut = closed_gate(GateFacts(place.branch, changes, suites.broken, self.redactor.finds))
         if shut is not None:
             problem: TaskProblem = "code_tests_failed" if shut.code == "tests_failed" else "code_unfit"
             raise TaskStopped(Failed(problem, f"{shut.code}: {shut.detail}", about=shut.about))
         await self.offering.done(acts, self._push(acts, folder, changes))
+        is_draft = suites.needs_look and not self.offering.has_reviewers
+        tests = self._tests(suites, is_draft=is_draft)
         offered = acts.pull_request(
             head=place.branch,
             base=place.base,
+            draft=is_draft,
             body=self.offering.phrase(
                 "github.code_pull_request",
                 **acts.told,
@@ -108,27 +113,26 @@ class CodeWork(TaskWorker):
                 stat=changes.stat,
                 count=len(changes.files),
                 files=_listed(changes),
-                tests=self._tests(suites),
+                tests=tests,
             )
             + _mark(suites),
         )
-        opened = await self.offering.opened(acts, offered, f"{changes.stat}. {self._tests(suites)}")
+        opened = await self.offering.opened(acts, offered, f"{changes.stat}.\n\n{tests}")
         await folder.delete()
         return opened
 
-    async def _coded(self, acts: TaskActs, folder: TaskFolder, tree: Worktree) -> str:
+    async def _coded(self, acts: TaskActs, folder: TaskFolder, tree: Worktree, before: Suites) -> str:
         """Have the code committed, and return what the agent says of it."""
 
         async def failing() -> str:
-            runs = await self._suites(tree)
-            return "\n".join(f"{one.command}\n{one.output}" for one in runs if not one.passed and not one.is_missing)
+            return _outputs(SuiteChange(before, await self._suites(tree.tree)).broken)
 
         job = CodingJob(
             key=acts.cause,
             epoch=acts.held.epoch,
             title=acts.task.title,
             files=acts.task.files,
-            message=self._message(acts),
+            message=self._message(acts, before),
             is_new=not folder.is_begun,
             check=failing,
         )
@@ -154,10 +158,10 @@ class CodeWork(TaskWorker):
         )
         return end.text
 
-    async def _suites(self, tree: Worktree) -> list[SuiteRun]:
-        return await run_suites(tree.tree, self.agent.sandbox, network=self.agent.limits.network)
+    async def _suites(self, tree: Path) -> Suites:
+        return await run_suites(tree, self.agent.sandbox, network=self.agent.limits.network)
 
-    def _message(self, acts: TaskActs) -> str:
+    def _message(self, acts: TaskActs, before: Suites) -> str:
         framer, found = Framer(self.skills, self.rng), acts.held.found
 
         def framed(text: str) -> str:
@@ -175,8 +179,28 @@ class CodeWork(TaskWorker):
             *([f"Files: {files}"] if files else []),
         )
         return self.skills.render(
-            SKILL, "Message", repo=acts.repo.full_name, plan=framed("\n\n".join(plan)), task=framed("\n\n".join(task))
+            SKILL,
+            "Message",
+            repo=acts.repo.full_name,
+            plan=framed("\n\n".join(plan)),
+            task=framed("\n\n".join(task)),
+            tests=self._before(before, framed),
         )
+
+    def _before(self, before: Suites, framed: Callable[[str], str]) -> str:
+        """What the agent is told of the tests that are there."""
+        by_outcome = {
+            "Passed": [one for one in before.runs if one.passed],
+            "Missing": [one for one in before.runs if one.is_missing],
+            "Failed": (failed := [one for one in before.runs if one.failed]),
+        }
+        said = [
+            self.skills.render(SKILL, "Tests Before", outcome, commands=_names(runs)).strip()
+            for outcome, runs in by_outcome.items()
+            if runs
+        ]
+        said += [framed(_outputs(failed))] if failed else []
+        return "\n\n".join(said) or self.skills.subsection(SKILL, "Tests Before", "None").strip()
 
     def _push(self, acts: TaskActs, folder: TaskFolder, changes: BranchChanges) -> ProposedAction:
         shown = f"{changes.stat}\n\n{changes.patch[:_PATCH_CHARS]}"
@@ -189,20 +213,51 @@ class CodeWork(TaskWorker):
         )
         return acts.action("push", push)
 
-    def _tests(self, suites: list[SuiteRun]) -> str:
-        """What is told of the tests."""
-        if not suites:
-            return self.offering.phrase("github.tests_none")
-        missing = [one.command for one in suites if one.is_missing]
-        passed = [one.command for one in suites if not one.is_missing]
-        said = [self.offering.phrase("github.tests_passed", commands=", ".join(passed))] if passed else []
-        said += [self.offering.phrase("github.tests_missing", commands=", ".join(missing))] if missing else []
-        return " ".join(said)
+    def _tests(self, suites: SuiteChange, *, is_draft: bool) -> str:
+        """What is told of the tests: how they ran, and what the work did to them."""
+        phrase, after = self.offering.phrase, suites.after
+        passed = "github.tests_passed" if after.declared else "github.tests_hollow"
+        told: dict[str, Sequence[SuiteRun]] = {
+            passed: [one for one in after.runs if one.passed],
+            "github.tests_missing": [one for one in after.runs if one.is_missing],
+            "github.tests_still_failing": suites.still_failing,
+        }
+        said = [phrase(key, commands=_names(runs)) for key, runs in told.items() if runs]
+        said = said or [phrase("github.tests_none")]
+        added, removed, total = len(suites.added), len(suites.removed), len(after.declared)
+        counted = phrase("github.tests_counted", added=added, removed=removed, total=total)
+        said += [counted] if suites.before.declared or after.declared else []
+        said += [phrase("github.tests_removed", tests=_quoted(suites.removed))] if suites.removed else []
+        commands = {
+            "github.tests_command_new": suites.new_commands,
+            "github.tests_command_changed": suites.changed_commands,
+        }
+        said += [phrase(key, commands=", ".join(names)) for key, names in commands.items() if names]
+        if after.definitions and not any(commands.values()):
+            said.append(phrase("github.tests_command_kept"))
+        said += [phrase("github.tests_draft")] if is_draft else []
+        return "\n".join(f"- {one}" for one in said)
 
 
-def _mark(suites: list[SuiteRun]) -> str:
-    """What the merge goes by where nobody is there to review it."""
-    return f"\n\n{TESTS_PASSED}" if suites and all(one.passed and not one.is_missing for one in suites) else ""
+def _names(runs: Iterable[SuiteRun]) -> str:
+    return ", ".join(one.command for one in runs)
+
+
+def _outputs(runs: Iterable[SuiteRun]) -> str:
+    return "\n".join(f"{one.command}\n{one.output}" for one in runs)
+
+
+def _quoted(names: Sequence[str]) -> str:
+    """Names that others chose, as code in Markdown."""
+    told = [f"`{one_line(one, _LINE_CHARS).replace('`', '')}`" for one in names[:_MOST_LISTED]]
+    return ", ".join([*told, *(["…"] if len(names) > _MOST_LISTED else [])])
+
+
+def _mark(suites: SuiteChange) -> str:
+    """What the merge goes by where nobody is there to review it: tests that were found ran, passed, and are all there."""
+    after = suites.after
+    is_tested = bool(after.declared and after.runs) and all(one.passed for one in after.runs)
+    return f"\n\n{TESTS_PASSED}" if is_tested and not suites.needs_look else ""
 
 
 def _listed(changes: BranchChanges) -> str:

@@ -10,13 +10,13 @@ from typing import Literal, cast, get_args
 from adapters.github.types import PullFile, PullRequest, Repo, ReviewEvent
 from common.clock import Clock
 from common.facts import ReviewFacts, TurnFacts
+from common.text.github_text import without_mentions
 from common.text.untrusted import clean, one_line
 from modules.lives.tasks.review.evidence import SuiteOutcome, Weakening, essential_lines
 from modules.runtime.llm.gateway import LLMGateway
 from modules.runtime.llm.types import Message, ToolSpec
 from modules.runtime.scheduler.attention import Attention
 from modules.services.agent.prompt.prompter import Prompter
-from common.text.github_text import without_mentions
 from modules.services.github_threads.changes import ShownChanges
 from modules.services.skills.framing import Framer
 from modules.services.skills.skills import Skills

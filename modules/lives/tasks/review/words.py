@@ -5,10 +5,10 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
+from common.text.github_text import without_mentions
 from common.text.untrusted import one_line
 from modules.lives.tasks.review.evidence import SuiteOutcome, Weakening, essential_lines
 from modules.lives.tasks.review.judge import ReviewCase
-from common.text.github_text import without_mentions
 from modules.services.voice_phrases.store import Phrase
 
 _NAME_CHARS = 160

@@ -12,7 +12,7 @@ from adapters.git.worktree import BranchChanges, TreeChange
 from modules.runtime.llm.types import ToolAnswer, ToolCall
 from modules.services.coding.gates import GateFacts, closed_gate
 from modules.services.coding.policy import is_stuck
-from modules.services.coding.suites import SuiteRun, suite_commands
+from modules.services.coding.suites import SuiteChange, SuiteRun, Suites, declared_tests, suite_definitions
 from modules.services.coding.types import CodingStep
 
 BRANCH = "task-1-beds"
@@ -70,9 +70,44 @@ def test_circles_are_seen(steps: list[CodingStep], *, stuck: bool) -> None:
     ],
 )
 def test_tests_are_found_by_files(names: tuple[str, ...], texts: dict[str, str], commands: list[str]) -> None:
-    found = suite_commands(names, texts)
-    assert len(found) == len(commands)
-    assert all(wanted in command for wanted, command in zip(commands, found, strict=True))
+    assert list(suite_definitions(names, texts)) == commands
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        ({"package.json": '{"scripts": {"test": "node --test"}}'}, {"package.json": '{"scripts": {"test": "true"}}'}),
+        ({"Makefile": "test:\n\tpython3 a.py\n"}, {"Makefile": "test:\n\ttrue\n"}),
+        ({"pyproject.toml": "[tool.pytest.ini_options]\n"}, {"pyproject.toml": "[tool.pytest.ini_options]\nx = 1\n"}),
+        ({"setup.cfg": ""}, {"setup.cfg": "[tool:pytest]\naddopts = --co\n"}),
+    ],
+)
+def test_a_test_command_that_stands_for_something_else_is_seen(before: dict[str, str], after: dict[str, str]) -> None:
+    was, now = (Suites(suite_definitions(("test_a.py",), texts), frozenset()) for texts in (before, after))
+    assert SuiteChange(was, now).changed_commands
+    assert SuiteChange(was, now).needs_look
+    more = {name: f"{text}\n" for name, text in before.items()}
+    assert not SuiteChange(was, Suites(suite_definitions(("test_a.py",), more), frozenset())).needs_look
+
+
+@pytest.mark.parametrize(
+    ("path", "text", "tests"),
+    [
+        (
+            "test_a.py",
+            "def test_one():\n  def helper(): ...\n@mark.skip\ndef test_two(): ...\nasync def test_three():",
+            2,
+        ),
+        ("a.py", "def test_one(): ...", 0),
+        ("src/a.test.ts", "it('adds', () => {});\nit.skip('takes', f);\nregex.test('a');\n  test(`each`, f);", 2),
+        ("test/a.js", 'test("adds", f);', 1),
+        ("src/a.js", 'test("adds", f);', 0),
+        ("a_test.go", "func TestOne(t *testing.T) {\nfunc help() {", 1),
+        ("src/a.rs", "#[test]\nfn one() {}\nfn help() {}\n#[tokio::test]\n#[ignore]\nasync fn two() {}", 1),
+    ],
+)
+def test_declared_tests_are_read_from_the_files(path: str, text: str, tests: int) -> None:
+    assert len(list(declared_tests(path, text))) == tests
 
 
 SHUT: list[tuple[str, dict[str, Any], dict[str, Any]]] = [
@@ -81,7 +116,7 @@ SHUT: list[tuple[str, dict[str, Any], dict[str, Any]]] = [
     ("merge_commits", {"holds_base": False}, {}),
     ("no_changes", {"commits": 0}, {}),
     ("no_changes", {"files": ()}, {}),
-    ("tests_failed", {}, {"tests": [SuiteRun("make test", passed=False)]}),
+    ("tests_failed", {}, {"broken": [SuiteRun("make test", passed=False)]}),
     ("secret", {"patch": "+hunter2"}, {}),
     ("not_text", {"files": (TreeChange("a.bin", 3, is_binary=True),)}, {}),
     ("not_text", {"files": (TreeChange("away", 3, is_link=True),)}, {}),
@@ -99,7 +134,6 @@ def closed(changed: dict[str, Any], facts: dict[str, Any]) -> str:
 
 def test_each_gate_shuts_and_the_first_that_does_is_told() -> None:
     assert closed({}, {}) == ""
-    assert closed({}, {"tests": [SuiteRun("make test", passed=False, is_missing=True)]}) == ""
     for code, changed, facts in SHUT:
         assert closed(changed, facts) == code
     for (first, changed, facts), (_, others, more) in itertools.combinations(SHUT, 2):

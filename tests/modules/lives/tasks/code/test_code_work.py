@@ -24,7 +24,7 @@ from tests.adapters.results import ok
 from tests.modules.lives.tasks.documents.workplace import GARDEN, SECRET, Workplace, open_workplace
 from tests.modules.runtime.llm.scripted_model import Reply
 from tests.modules.services.coding.coding_rig import does, needs_sandbox
-from tests.shipped_skills import SHIPPED
+from tests.shipped_skills import SHIPPED, phrase
 from tests.town.github_place import needs_git
 
 pytestmark = [needs_git, needs_sandbox]
@@ -155,6 +155,40 @@ async def test_nothing_is_pushed_where_a_gate_is_shut(rig: CodeRig) -> None:
     )
     assert result == Blocked("code_blocked", "blocked: The tests cannot pass.")
     assert await rig.workplace.branches() == ["main"]
+
+
+async def test_tests_that_failed_before_the_work_do_not_stop_it_and_are_told(rig: CodeRig) -> None:
+    await rig.workplace.put("Makefile", "test:\n\techo three beds are missing; false\n")
+    result = await rig.does(
+        does("write_file", path="beds.py", content="BEDS = 3\n"), does("finish", summary="Three beds.")
+    )
+    assert isinstance(result, Opened)
+    asked = str(rig.workplace.model.requests[0])
+    assert "three beds are missing" in asked
+    (pull,) = await rig.workplace.pulls()
+    assert phrase("github.tests_still_failing", commands="make test") in pull.body
+    assert phrase("github.tests_command_kept") in pull.body
+    assert not pull.draft
+
+
+@pytest.mark.parametrize("peers", [(), ("ada", "bea")])
+async def test_a_pull_request_tells_what_was_done_to_the_tests_and_waits_for_a_look(
+    rig: CodeRig, peers: tuple[str, ...]
+) -> None:
+    rig.workplace.peers = peers
+    await rig.workplace.put("test_beds.py", "def test_three(): ...\n\ndef test_wet(): ...\n")
+    await rig.workplace.put("Makefile", "test:\n\tpython3 test_beds.py\n")
+    result = await rig.does(
+        does("write_file", path="test_beds.py", content="def test_three(): ...\n\ndef test_dry(): ...\n"),
+        does("write_file", path="Makefile", content="test:\n\ttrue\n"),
+        does("finish", summary="Dry beds."),
+    )
+    assert isinstance(result, Opened)
+    (pull,) = await rig.workplace.pulls()
+    assert phrase("github.tests_counted", added=1, removed=1, total=2) in pull.body
+    assert phrase("github.tests_removed", tests="`test_beds.py: test_wet`") in pull.body
+    assert phrase("github.tests_command_changed", commands="make test") in pull.body
+    assert pull.draft is not bool(peers)
 
 
 async def test_a_secret_in_the_code_is_not_pushed(rig: CodeRig) -> None:
