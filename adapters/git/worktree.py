@@ -119,13 +119,20 @@ class Worktree:
             return failed.told
         return Ok(None)
 
+    async def touched(self, base: str) -> ApiResult[tuple[str, ...]]:
+        """Return the files of the tree that differ from the commit `base`, committed or not."""
+        try:
+            await self._stage()
+            return Ok(tuple((await self._git("diff", "--cached", "--name-only", "-z", *_PLAIN, base)).split("\0")[:-1]))
+        except _GitFailed as failed:
+            return failed.told
+
     async def commit(self, message: str, *, name: str, email: str, at: datetime) -> ApiResult[bool]:
         """Commit all that changed in the tree; whether there was anything."""
         who = {f"GIT_{role}_{part}": value for role in _ROLES for part, value in (("NAME", name), ("EMAIL", email))}
         when = {f"GIT_{role}_DATE": f"{at:%Y-%m-%dT%H:%M:%S+00:00}" for role in _ROLES}
         try:
-            await asyncio.to_thread(_delete_planted, self.tree)
-            await self._git("add", "--all", "--", ".")
+            await self._stage()
             if not await self._git("diff", "--cached", "--name-only", *_PLAIN):
                 return Ok(data=False)
             await self._git("commit", "--quiet", "--no-verify", "--file=-", given=message, more=who | when)
@@ -152,6 +159,10 @@ class Worktree:
             )
         except _GitFailed as failed:
             return failed.told
+
+    async def _stage(self) -> None:
+        await asyncio.to_thread(_delete_planted, self.tree)
+        await self._git("add", "--all", "--", ".")
 
     async def _files(self, base: str, binaries: set[str]) -> tuple[TreeChange, ...]:
         """The changed files: `git diff --raw -z` tells of each its modes and objects, then its path."""

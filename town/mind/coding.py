@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from pathlib import PurePosixPath
 
 from common.facts import CodingFacts
 from town.mind.turn import Turn
@@ -13,7 +14,9 @@ from town.model.types import Completion
 def write_code(turn: Turn, about: CodingFacts) -> Completion:
     """The next call for a task: the files of its row that are not written yet, its run, its end."""
     row = next(row for row in turn.bank.code if re.search(row["match"], about.title, re.IGNORECASE | re.DOTALL))
-    main = next((path for path in about.files if path.endswith(".js")), row["main"])
+    named = {PurePosixPath(path).suffix: path for path in reversed(about.files)}
+    row = next((one for one in row.get("instead", ()) if PurePosixPath(one["main"]).suffix in named), row)
+    main = named.get(PurePosixPath(row["main"]).suffix, row["main"])
     files = {_filled(path, main, about): _filled(text, main, about) for path, text in row["files"].items()}
     done = turn.facts.outcomes
     written = {outcome.text for outcome in done if outcome.tool == "write_file" and not outcome.failed}

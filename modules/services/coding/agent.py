@@ -132,12 +132,9 @@ class CodingAgent:
         return done
 
     async def _ended(self, job: CodingJob, call: ToolCall) -> ToolAnswer:
-        """Accept an end, unless something fails."""
-        failing = await job.check() if call.name == FINISH else ""
-        if not failing:
-            return ToolAnswer(call.id, call.name, "")
-        told = self.skills.render(SKILL, "Answers", "Check Failed", output=clean(failing))
-        return ToolAnswer(call.id, call.name, told.strip(), is_error=True)
+        """Accept an end, unless something is wrong with it."""
+        wrong = await job.check() if call.name == FINISH else ""
+        return ToolAnswer(call.id, call.name, wrong, is_error=bool(wrong))
 
     def _messages(self, job: CodingJob, steps: Sequence[CodingStep]) -> list[Message]:
         messages = [Message("user", job.message)]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from fnmatch import fnmatchcase
 from typing import Literal
 
 from adapters.git.worktree import BranchChanges, TreeChange
@@ -66,6 +67,16 @@ def _closed(facts: GateFacts) -> Iterator[Closed]:
         yield Closed("too_large", f"{large.size} bytes", large.path)
     if len(changes.files) > MOST_FILES or len(changes.added) > MOST_ADDED_CHARS:
         yield Closed("too_large", f"{len(changes.files)} files, {len(changes.added)} characters added")
+
+
+def named_but_unchanged(named: Iterable[str], changed: Sequence[str]) -> tuple[str, ...]:
+    """Return the files that a task names, by path, folder or pattern, and in which nothing changed."""
+    bare = {one: one.strip().removeprefix("./").rstrip("/") for one in named}
+    return tuple(
+        said
+        for said, name in bare.items()
+        if not any(fnmatchcase(path, name) or path.startswith(f"{name}/") for path in changed)
+    )
 
 
 def _first(files: Iterable[TreeChange], wrong: Callable[[TreeChange], bool]) -> TreeChange | None:

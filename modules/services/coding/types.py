@@ -61,7 +61,8 @@ class CodingJob:
         title: of the task, for the service that reads facts; `files` are those it names.
         message: all that the model is told of it, what others wrote in frames.
         is_new: the files are as they were before the first step: what was done is done again.
-        check: returns what fails as the files are now, "" if nothing does; asked before an end is accepted.
+        check: returns what the model is told is wrong as the files are now, "" if nothing is; asked before an end is
+            accepted.
 
     """
 

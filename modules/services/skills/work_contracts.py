@@ -179,6 +179,7 @@ WORK_CONTRACTS: Mapping[str, Mapping[str, frozenset[str]]] = {
         "Answers / Nothing": _NONE,
         **{f"Answers / {answer}": frozenset({"reason"}) for answer in ("Not Understood", "Not Done")},
         **{f"Answers / {answer}": frozenset({"path"}) for answer in ("Outside", "No File", "No Text", "Too Long")},
+        "Answers / Files Unchanged": frozenset({"files"}),
         "Answers / Not Once": frozenset({"count"}),
         **{f"Answers / {answer}": frozenset({"output"}) for answer in ("Run Failed", "Check Failed")},
     },

@@ -25,7 +25,7 @@ from modules.lives.tasks.documents.policy import is_document_task
 from modules.lives.tasks.offering import Offering, TaskStopped, read
 from modules.lives.tasks.types import Blocked, Failed, HeldTask, TaskProblem, TaskWorker, WorkResult
 from modules.services.coding.agent import CodingAgent
-from modules.services.coding.gates import GateFacts, closed_gate
+from modules.services.coding.gates import GateFacts, closed_gate, named_but_unchanged
 from modules.services.coding.hands import SKILL
 from modules.services.coding.suites import SuiteChange, SuiteRun, Suites, run_suites
 from modules.services.coding.types import CodingEndCode, CodingJob
@@ -92,7 +92,7 @@ class CodeWork(TaskWorker):
         tree = read(await folder.open(self.git))
         base = read(await tree.begin(place.branch))
         before = read(await folder.suites_before(base, self._suites))
-        summary = await self._coded(acts, folder, tree, before)
+        summary = await self._coded(acts, folder, tree, base, before)
         changes = read(await tree.changes(base))
         suites = SuiteChange(before, await self._suites(tree.tree))
         shut = closed_gate(GateFacts(place.branch, changes, suites.broken, self.redactor.finds))
@@ -113,7 +113,7 @@ class CodeWork(TaskWorker):
                 stat=changes.stat,
                 count=len(changes.files),
                 files=_listed(changes),
-                tests=tests,
+                tests="\n".join([*self._unchanged(acts.task, [one.path for one in changes.files]), tests]),
             )
             + _mark(suites),
         )
@@ -121,11 +121,20 @@ class CodeWork(TaskWorker):
         await folder.delete()
         return opened
 
-    async def _coded(self, acts: TaskActs, folder: TaskFolder, tree: Worktree, before: Suites) -> str:
+    async def _coded(self, acts: TaskActs, folder: TaskFolder, tree: Worktree, base: str, before: Suites) -> str:
         """Have the code committed, and return what the agent says of it."""
+        told: list[str] = []
 
-        async def failing() -> str:
-            return _outputs(SuiteChange(before, await self._suites(tree.tree)).broken)
+        async def wrong() -> str:
+            """What fails; else, once, which files the task names and nothing was done to."""
+            if broken := SuiteChange(before, await self._suites(tree.tree)).broken:
+                return self.skills.render(SKILL, "Answers", "Check Failed", output=clean(_outputs(broken))).strip()
+            touched = read(await tree.touched(base))
+            left = named_but_unchanged(acts.task.files, touched)
+            if not left or told:
+                return ""
+            told.append(self.skills.render(SKILL, "Answers", "Files Unchanged", files=_quoted(left)).strip())
+            return told[0]
 
         job = CodingJob(
             key=acts.cause,
@@ -134,7 +143,7 @@ class CodeWork(TaskWorker):
             files=acts.task.files,
             message=self._message(acts, before),
             is_new=not folder.is_begun,
-            check=failing,
+            check=wrong,
         )
         try:
             begun = await self.agent.resume(job, tree.tree)
@@ -213,6 +222,11 @@ class CodeWork(TaskWorker):
         )
         return acts.action("push", push)
 
+    def _unchanged(self, task: Task, changed: Sequence[str]) -> list[str]:
+        """What is told of files that the task names and that were left as they are."""
+        left = named_but_unchanged(task.files, changed)
+        return [f"- {self.offering.phrase('github.files_unchanged', files=_quoted(left))}"] if left else []
+
     def _tests(self, suites: SuiteChange, *, is_draft: bool) -> str:
         """What is told of the tests: how they ran, and what the work did to them."""
         phrase, after = self.offering.phrase, suites.after
@@ -254,7 +268,7 @@ def _quoted(names: Sequence[str]) -> str:
 
 
 def _mark(suites: SuiteChange) -> str:
-    """What the merge goes by where nobody is there to review it: tests that were found ran, passed, and are all there."""
+    """What the merge goes by where nobody is there to review it: tests were found, ran, passed, and none is gone."""
     after = suites.after
     is_tested = bool(after.declared and after.runs) and all(one.passed for one in after.runs)
     return f"\n\n{TESTS_PASSED}" if is_tested and not suites.needs_look else ""

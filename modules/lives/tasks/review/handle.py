@@ -118,7 +118,7 @@ class ReviewHandler(Handler):
         async with self.checkout.of(repo, pull, REVIEW) as cloned:
             tree = _read(cloned).tree
             try:
-                return SuiteOutcome(tuple(await run_suites(tree, self.sandbox, network=self.network)))
+                return SuiteOutcome((await run_suites(tree, self.sandbox, network=self.network)).runs)
             except SoulError as refused:
                 return SuiteOutcome(refused=str(refused))
 

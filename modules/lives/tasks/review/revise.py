@@ -194,7 +194,8 @@ class RevisionHandler(Handler):
         read(await tree.commit(message, name=login, email=email, at=parse_iso(steps[-1].at)))
 
     async def _suites(self, tree: Worktree) -> list[SuiteRun]:
-        return await run_suites(tree.tree, self.code.agent.sandbox, network=self.code.agent.limits.network)
+        suites = await run_suites(tree.tree, self.code.agent.sandbox, network=self.code.agent.limits.network)
+        return list(suites.runs)
 
     def _message(self, acts: TaskActs, reviews: Sequence[Review]) -> str:
         framer = Framer(self.skills, self.rng)

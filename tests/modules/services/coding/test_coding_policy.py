@@ -10,7 +10,7 @@ import pytest
 
 from adapters.git.worktree import BranchChanges, TreeChange
 from modules.runtime.llm.types import ToolAnswer, ToolCall
-from modules.services.coding.gates import GateFacts, closed_gate
+from modules.services.coding.gates import GateFacts, closed_gate, named_but_unchanged
 from modules.services.coding.policy import is_stuck
 from modules.services.coding.suites import SuiteChange, SuiteRun, Suites, declared_tests, suite_definitions
 from modules.services.coding.types import CodingStep
@@ -130,6 +130,12 @@ def closed(changed: dict[str, Any], facts: dict[str, Any]) -> str:
     base = GateFacts(BRANCH, replace(CHANGES, **changed), (), lambda text: "hunter2" in text)
     shut = closed_gate(replace(base, **facts))
     return shut.code if shut else ""
+
+
+def test_files_that_a_task_names_and_that_did_not_change_are_found() -> None:
+    named = ("index.html", "./src/", "*.md", "part.js", "test/a.js")
+    left = named_but_unchanged(named, ("src/a/b.js", "README.md", "part.js", "a.js"))
+    assert left == ("index.html", "test/a.js")
 
 
 def test_each_gate_shuts_and_the_first_that_does_is_told() -> None:

@@ -157,6 +157,18 @@ async def test_nothing_is_pushed_where_a_gate_is_shut(rig: CodeRig) -> None:
     assert await rig.workplace.branches() == ["main"]
 
 
+async def test_files_that_the_task_names_are_asked_for_once_and_then_told(rig: CodeRig) -> None:
+    result = await rig.does(
+        does("write_file", path="part.py", content="BEDS = 3\n"),
+        does("finish", summary="Three beds."),
+        does("finish", summary="They belong into part.py."),
+    )
+    assert isinstance(result, Opened)
+    assert "beds.py" in str(rig.workplace.model.requests[-1]["messages"][-1])
+    (pull,) = await rig.workplace.pulls()
+    assert phrase("github.files_unchanged", files="`beds.py`") in pull.body
+
+
 async def test_tests_that_failed_before_the_work_do_not_stop_it_and_are_told(rig: CodeRig) -> None:
     await rig.workplace.put("Makefile", "test:\n\techo three beds are missing; false\n")
     result = await rig.does(
@@ -181,7 +193,7 @@ async def test_a_pull_request_tells_what_was_done_to_the_tests_and_waits_for_a_l
     result = await rig.does(
         does("write_file", path="test_beds.py", content="def test_three(): ...\n\ndef test_dry(): ...\n"),
         does("write_file", path="Makefile", content="test:\n\ttrue\n"),
-        does("finish", summary="Dry beds."),
+        *[does("finish", summary="Dry beds.")] * 2,
     )
     assert isinstance(result, Opened)
     (pull,) = await rig.workplace.pulls()
@@ -193,16 +205,18 @@ async def test_a_pull_request_tells_what_was_done_to_the_tests_and_waits_for_a_l
 
 async def test_a_secret_in_the_code_is_not_pushed(rig: CodeRig) -> None:
     result = await rig.does(
-        does("run", command="printf 'key = %s%s' hunter2-hun ter2 > beds.py"), does("finish", summary="Done.")
+        does("run", command='part=hunter2; printf "key = $part-$part" > beds.py'), does("finish", summary="Done.")
     )
     assert isinstance(result, Failed)
+    assert result.detail.startswith("secret")
     assert result.problem == "code_unfit"
     assert await rig.workplace.branches() == ["main"]
 
 
 async def test_a_workflow_waits_for_the_owner_and_is_pushed_by_nobody_else(rig: CodeRig) -> None:
     result = await rig.does(
-        does("write_file", path=".github/workflows/test.yml", content="on: push\n"), does("finish", summary="Done.")
+        does("write_file", path=".github/workflows/test.yml", content="on: push\n"),
+        *[does("finish", summary="Done.")] * 2,
     )
     assert isinstance(result, Blocked)
     assert result.problem == "needs_owner"
