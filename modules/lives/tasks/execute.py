@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
 
 from common.clock import Clock
 from common.errors import Auth, BudgetExceeded, Fatal, Transient
-from modules.lives.tasks.types import Blocked, Deferred, Failed, HeldTask, Lost, Opened, TaskWorker, WorkResult
+from modules.lives.tasks.types import Blocked, Deferred, Failed, HeldTask, Lost, Opened, Stopped, TaskWorker, WorkResult
 from modules.runtime.console import LineKind
 from modules.runtime.journal.journal import Journal
 from modules.runtime.journal.types import Entry
@@ -25,6 +26,8 @@ from modules.services.voice_phrases.store import Phrase
 MOST_DETAILS_CHARS = 2_000
 WORK_LIMIT_S = 1_800.0
 """How long the work on one task may last."""
+STOP_LOOK_S = 2.0
+"""So often is looked whether the work must stop. What runs then ends at once."""
 _ENDINGS: dict[type[WorkResult], tuple[str, TaskEventName, Ending]] = {
     Opened: ("github.task_opened", "opened", "opened"),
     Blocked: ("github.task_blocked", "blocked", "blocked"),
@@ -34,13 +37,17 @@ _ENDINGS: dict[type[WorkResult], tuple[str, TaskEventName, Ending]] = {
 
 @dataclass(frozen=True, slots=True)
 class Execution:
-    """Works on one task at a time. What is told of it on the plan leaves through the outbox, once for each claim."""
+    """Works on one task at a time. What is told of it on the plan leaves through the outbox, once for each claim.
+
+    `why_paused` returns why no work may be done now.
+    """
 
     claimer: Claimer
     comments: TaskComments
     phrase: Phrase
     journal: Journal
     clock: Clock
+    why_paused: Callable[[], str]
 
     async def run(self, lease: Lease, found: FoundPlan, task: Task, worker: TaskWorker) -> WorkResult | None:
         """Do a task that is ours, and give it back as it is then; None where that had ended before the last restart.
@@ -55,9 +62,13 @@ class Execution:
         summary = f"{task.name} of {found.repo.full_name}#{found.number}: {type(result).__name__.lower()}"
         told = self._told(result)
         reason = f"{told} ({_why(result)})" if isinstance(result, Blocked | Failed) else told
+        if isinstance(result, Lost | Stopped):
+            reason = f"{reason}. What was made is kept: soul why {key_of(lease)}"
         line: LineKind = "done" if isinstance(result, Opened) else "warn"
         if not isinstance(result, Deferred):
             await self.journal.record(Entry("life", "task", summary, line=line, reason=reason))
+        if isinstance(result, Stopped):
+            return result
         if isinstance(result, Lost | Deferred):
             await self.claimer.release(lease, "pending")
             return result
@@ -81,16 +92,26 @@ class Execution:
         held = HeldTask(found, task, lease.epoch, lambda: self._is_ours(kept))
         doing = asyncio.create_task(_done(worker, held, self.clock), name="task-work")
         keeping = asyncio.create_task(self._keep(kept), name="task-lease")
+        watching = asyncio.create_task(self._watch(lease), name="task-stop")
         try:
-            await asyncio.wait({doing, keeping}, return_when=asyncio.FIRST_COMPLETED)
-            return await doing if doing.done() else Lost()
+            done, _ = await asyncio.wait({doing, keeping, watching}, return_when=asyncio.FIRST_COMPLETED)
+            return await (doing if doing in done else done.pop())
         finally:
-            for one in (doing, keeping):
+            for one in (doing, keeping, watching):
                 one.cancel()
                 with suppress(asyncio.CancelledError):
                     await one
 
-    async def _keep(self, kept: list[Lease]) -> None:
+    async def _watch(self, lease: Lease) -> Stopped | Lost:
+        """Wait until the SOUL is paused, or the claim was given back here."""
+        while True:
+            await self.clock.sleep(STOP_LOOK_S)
+            if why := self.why_paused():
+                return Stopped(why)
+            if key_of(lease) not in {key_of(one) for one in await self.claimer.held()}:
+                return Lost()
+
+    async def _keep(self, kept: list[Lease]) -> Lost:
         """Look after the claim, and renew it, until it is lost.
 
         The first look comes while a line that a peer's late write emptied can still be restored.
@@ -99,7 +120,7 @@ class Execution:
         while True:
             await self.clock.sleep(pause.total_seconds())
             if not await self._is_ours(kept):
-                return
+                return Lost()
             pause = RENEWED_AFTER
 
     async def _is_ours(self, kept: list[Lease]) -> bool:
@@ -137,7 +158,12 @@ async def _done(worker: TaskWorker, held: HeldTask, clock: Clock) -> WorkResult:
 
 def cause_of(lease: Lease) -> str:
     """Return the name of the end of one claim, for the outbox."""
-    return f"task-end:{claim_key(lease.owner, lease.repo, lease.issue, lease.number)}:{lease.epoch}"
+    return f"task-end:{key_of(lease)}:{lease.epoch}"
+
+
+def key_of(lease: Lease) -> str:
+    """Return the name of the task of a claim."""
+    return claim_key(lease.owner, lease.repo, lease.issue, lease.number)
 
 
 def _why(result: WorkResult) -> str:
@@ -147,7 +173,7 @@ def _why(result: WorkResult) -> str:
             return f"{summary}\n{url}".strip()
         case Blocked(problem=problem, detail=detail) | Failed(problem=problem, detail=detail):
             return f"{problem}: {detail}" if detail else problem
-        case Deferred(reason=reason):
+        case Deferred(reason=reason) | Stopped(reason=reason):
             return reason
         case Lost():
             return "somebody else has it, or it was given back"

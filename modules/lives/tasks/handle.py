@@ -10,7 +10,7 @@ from common.errors import BudgetExceeded
 from common.result import Err
 from modules.lives.tasks.door import ClaimDoor
 from modules.lives.tasks.execute import Execution
-from modules.lives.tasks.types import Blocked, Deferred, Failed, Lost, Opened, TaskWorker
+from modules.lives.tasks.types import Blocked, Deferred, Failed, Lost, Opened, Stopped, TaskWorker
 from modules.runtime.events import Publish
 from modules.runtime.journal.journal import Journal
 from modules.runtime.journal.types import Entry
@@ -141,6 +141,8 @@ class TaskHandler(Handler):
                 self._paused_until_s = self.clock.monotonic() + max(PAUSE_S / self.speed, least_s)
                 put_off_s = min(PAUSE_S * 2 ** (item.attempts + 1), _LONGEST_PUT_OFF_S)
                 return Disposition("undecided", "deferred", reason, max(put_off_s, least_s * self.speed))
+            case Stopped(reason=reason):
+                return Disposition("later", "paused", reason, PAUSE_S)
             case Opened(url=url):
                 disposition = Disposition("done", "opened", url)
             case Blocked(problem=problem) | Failed(problem=problem):

@@ -81,7 +81,7 @@ def build_task_life(
         claims=claims,
         trust=services.trust,
         workers=workers,
-        execution=Execution(claims.claimer, claims.comments, services.phrases.phrase, journal, clock),
+        execution=Execution(claims.claimer, claims.comments, services.phrases.phrase, journal, clock, why_paused),
         door=ClaimDoor(services.outbox, services.etiquette, journal, claims.words),
         journal=journal,
         clock=clock,
