@@ -57,6 +57,14 @@ class PlanInput(InRepository):
     verification: list[str] = Field(default_factory=list)
 
 
+class TaskInput(InRepository):
+    """A task of a plan, to be taken, or left alone."""
+
+    task: int = Field(ge=1)
+    plan: int = Field(default=0, ge=0)
+    leave: bool = False
+
+
 class FinishInput(InRepository):
     """The end of the work in a workspace."""
 

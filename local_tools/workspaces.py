@@ -12,6 +12,7 @@ from functools import partial
 from typing import Any, Protocol
 
 from adapters.github.types import Issue, Repo
+from common.errors import SoulError
 from common.provenance import Provenance
 from common.result import Err
 from common.text.github_text import without_mentions
@@ -22,14 +23,17 @@ from local_tools.workspace_inputs import (
     FinishInput,
     MemoInput,
     PlanInput,
+    TaskInput,
     WorkspaceCreateInput,
     WorkspaceFindInput,
 )
 from modules.lives.bluesky.types import MadeThing, ThreadTurn
 from modules.lives.workspaces.extension import ExtensionRequest, PlanExtender, build_extender
 from modules.lives.workspaces.upkeep import UpkeepServices
+from modules.runtime.events import EventBus
 from modules.runtime.llm.gateway import LLMGateway
 from modules.services.agent.tools.types import Tool, ToolResult, Turn
+from modules.services.claims.offers import TaskOrders, TaskPlace
 from modules.services.commitments.acts import MEMO
 from modules.services.commitments.plans import complete_plan, issue_of_plan
 from modules.services.outbox.github_bodies import IssueBody
@@ -38,6 +42,7 @@ from modules.services.plans.parse import TITLE_MARK
 from modules.services.plans.standing import standing_plan
 from modules.services.plans.tasks import PLAN_LABEL, plan_labels
 from modules.services.plans.wishes import Wish, wish_mark
+from modules.services.work.table import WorkTable
 from modules.services.workspaces.own import Creation, WorkspaceRequest
 from modules.services.workspaces.sentinel import FINISHED_LABEL, SENTINEL_PREFIX, SUMMARY_CHARS, sentinel_in
 
@@ -54,15 +59,18 @@ class WorkspaceToolServices(GitHubToolServices, UpkeepServices, Protocol):
     """What the tools are built from; a plan that lacks something is completed with the model (`gateway`)."""
 
     gateway: LLMGateway
+    work: WorkTable
+    events: EventBus
 
 
 class WorkspaceTools:
     """The handlers."""
 
-    def __init__(self, acting: GitHubActing, extender: PlanExtender) -> None:
+    def __init__(self, acting: GitHubActing, extender: PlanExtender, orders: TaskOrders) -> None:
         self._acting = acting
         self._services = acting.services
         self._extender = extender
+        self._orders = orders
         self.words = acting.words
 
     async def create(self, args: WorkspaceCreateInput, turn: Turn) -> ToolResult:
@@ -107,6 +115,21 @@ class WorkspaceTools:
         if waits := _WAITS.get(creation.code):
             return self.words.done(waits)
         return self.words.error(_PROBLEMS.get(creation.code, "Not Done"), reason=reason)
+
+    async def claim_task(self, args: TaskInput, turn: Turn) -> ToolResult:
+        """Have a task taken before all others, or left alone. The life on tasks does it, and tells what came of it."""
+        try:
+            if args.plan:
+                repo = self._acting.place(args.owner, args.repo, turn)
+                if isinstance(repo, ToolResult):
+                    return repo
+                place = TaskPlace(repo, args.plan, args.task)
+            else:
+                place = await self._orders.meant(str(args.task))
+        except SoulError as error:
+            return self.words.error("Which Task", reason=one_line(str(error), _BODY_CHARS))
+        await (self._orders.leave if args.leave else self._orders.take)(place)
+        return self.words.done("Left Alone" if args.leave else "Taken Next", task=place.row.key)
 
     async def find(self, args: WorkspaceFindInput, turn: Turn) -> ToolResult:
         org = args.org.strip() or self._services.own_workspace.org
@@ -231,7 +254,8 @@ def is_work(issue: Issue) -> bool:
 def workspace_tools(services: WorkspaceToolServices) -> Sequence[Tool]:
     """The family, as the registry takes it."""
     acting = GitHubActing(services, _SKILL)
-    tools, owner = WorkspaceTools(acting, build_extender(services)), Provenance.OWNER
+    orders = TaskOrders(services.work, services.events.publish)
+    tools, owner = WorkspaceTools(acting, build_extender(services), orders), Provenance.OWNER
     act = partial(
         acting.words.tool, capability="github", needs=owner, holdable=True, fits=acting.serves, given=IN_THREAD
     )
@@ -243,6 +267,7 @@ def workspace_tools(services: WorkspaceToolServices) -> Sequence[Tool]:
         look("workspace_find", WorkspaceFindInput, handler=tools.find),
         act("create_memo", MemoInput, handler=tools.memo, fits=acting.serves_post),
         act("plan_create", PlanInput, handler=tools.plan, fits=acting.serves_post),
+        act("plan_claim_task", TaskInput, handler=tools.claim_task, holdable=False),
         act("workspace_finish", FinishInput, handler=tools.finish),
     )
     return tuple(replace(tool, time_limit_s=TIME_LIMIT_S) for tool in made)

@@ -153,16 +153,19 @@ def drafts(
 
 
 @app.command(cls=ListedCommand)
-def rituals(
-    *,
-    limit: Annotated[int, typer.Option("--limit", min=1, max=30, help="How many runs of each.")] = 5,
-    home: Home = Path(),
-    json: Json = False,
-) -> None:
+def rituals(*, limit: options.Runs = 5, home: Home = Path(), json: Json = False) -> None:
     """Its rituals: when each opens next, who took part in its runs, and what came of them; also while it runs."""
     from soul.commands.rituals import run_rituals  # noqa: PLC0415 - only this command needs it
 
     run_rituals(home, limit=limit, as_json=json)
+
+
+@app.command(cls=ListedCommand)
+def tasks(*, home: Home = Path(), json: Json = False) -> None:
+    """Tasks of plans: which it works on, since when, what they cost, and where they stand; also while it runs."""
+    from soul.commands.tasks import run_tasks  # noqa: PLC0415 - only this command needs it
+
+    run_tasks(home, as_json=json)
 
 
 @app.command(cls=ListedCommand)

@@ -70,3 +70,4 @@ Home = Annotated[Path, typer.Option("--home", help="Where this SOUL lives (.env,
 Json = Annotated[bool, typer.Option("--json", help="Print JSON for programs.")]
 SocialOnly = Annotated[bool, typer.Option("--social-only", help="No code, no GitHub: only the social life.")]
 Who = Annotated[str, typer.Argument(metavar="WHO", help="The DID or the handle of an account.")]
+Runs = Annotated[int, typer.Option("--limit", min=1, max=30, help="How many runs of each.")]

@@ -20,6 +20,7 @@ from modules.runtime.database.database import Database
 from modules.runtime.home import Home
 from modules.runtime.scheduler.scheduler import Scheduler
 from modules.services.agent.onboarding import Onboarding
+from modules.services.claims.offers import TaskOrders
 from modules.services.explanation import why
 from modules.services.identity.history import History
 from modules.services.outbox.approval import waiting
@@ -35,6 +36,7 @@ from soul.commands.pause import pause, resume, resumed_lines
 from soul.commands.reflect import outcome_lines, reflect_now
 from soul.commands.rituals import started_lines
 from soul.commands.status import look, status_lines
+from soul.commands.tasks import task_lines, tasks_of
 from soul.terminal.commands import OTHERWISE, Command, Commands
 
 _VERSIONS_SHOWN = 5
@@ -64,9 +66,11 @@ class OwnerCommands:
         names: PinnedNames,
         work: WorkTable,
         rituals: RitualLife,
+        orders: TaskOrders,
         ended: asyncio.Event,
     ) -> None:
         self._rituals = rituals
+        self._orders = orders
         self._settings = settings
         self._home = home
         self._clock = clock
@@ -102,6 +106,12 @@ class OwnerCommands:
             ),
             Command("trust NAME", "accept that this name is somebody else now than when it was first seen", self.trust),
             Command("ritual NAME", "open a ritual of SELF.md now, unless it was opened today", self.ritual),
+            Command("tasks", "the tasks of plans: which are its own, what they cost, and where they stand", self.tasks),
+            Command(
+                "task [leave] TASK",
+                "take a task of a plan now, or end the work on it and leave it: its number, or owner/repo#12/3",
+                self.task,
+            ),
             Command("why URL", "the story of a post, an act or a silence", self.why),
             Command(
                 "new",
@@ -186,6 +196,16 @@ class OwnerCommands:
     async def ritual(self, rest: str) -> Sequence[str]:
         started = await self._rituals.start(_one(rest, "ritual"), partial(self._scheduler.run_guarded, WorkLoop.name))
         return started_lines(started)
+
+    async def tasks(self, _: str) -> Sequence[str]:
+        return task_lines(await tasks_of(self._database, self._home, self._clock), self._settings.soul_timezone)
+
+    async def task(self, rest: str) -> Sequence[str]:
+        first, _, named = _one(rest, "task").partition(" ")
+        leave = first == "leave"
+        place = await self._orders.meant(named if leave else rest)
+        await (self._orders.leave if leave else self._orders.take)(place)
+        return [f"{place.row.key} is left alone" if leave else f"{place.row.key} is taken next, if it is to be had"]
 
     async def why(self, rest: str) -> Sequence[str]:
         return await why.tell(self._database, _one(rest, "why"), self._settings.soul_timezone)

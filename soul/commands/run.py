@@ -198,6 +198,7 @@ def _commands_of(app: App, ended: asyncio.Event) -> OwnerCommands:
         names=services.pinned_names,
         work=services.work,
         rituals=app.lives.rituals,
+        orders=app.lives.tasks.orders,
         ended=ended,
     )
 

@@ -18,7 +18,7 @@ from tests.town_github import TownGitHub
 from town.github.values import StoredRepo
 
 NAMES = (
-    *("workspace_create", "workspace_find", "create_memo", "plan_create", "workspace_finish"),
+    *("workspace_create", "workspace_find", "create_memo", "plan_create", "plan_claim_task", "workspace_finish"),
     *("github_get_repo", "github_list_issues", "github_list_pull_requests", "github_list_org_repos", "github_get_user"),
     *("github_create_issue", "github_update_issue", "github_star_repo", "github_follow_user", "github_list_my_orgs"),
     *("github_comment", "github_create_pr_comment", "github_review_pr", "github_create_pr", "github_merge_pr"),

@@ -38,6 +38,7 @@ LEAVES_NO_ACT = {"graceful_exit", "stay_silent", "memory_save"}
 THE_OWNERS_OWN_WORDS = {
     "mute_account",
     "bluesky_unschedule_post",  # takes back what waits; nothing leaves
+    "plan_claim_task",  # what is then done asks all rules by itself
     "profile_update",
     "complete_commissioning",
     "web_browse_images",

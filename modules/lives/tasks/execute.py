@@ -17,6 +17,7 @@ from modules.services.claims.claim_requests import repo_of
 from modules.services.claims.claimer import Claimer, Ending
 from modules.services.claims.claims import GRACE, RENEWED_AFTER
 from modules.services.claims.leases import Lease
+from modules.services.claims.offers import TaskOrders, TaskPlace
 from modules.services.claims.task_comments import TaskComments
 from modules.services.plans.events import TaskEvent, TaskEventName
 from modules.services.plans.naming import claim_key
@@ -47,6 +48,7 @@ class Execution:
     phrase: Phrase
     journal: Journal
     clock: Clock
+    orders: TaskOrders
     why_paused: Callable[[], str]
 
     async def run(self, lease: Lease, found: FoundPlan, task: Task, worker: TaskWorker) -> WorkResult | None:
@@ -103,12 +105,13 @@ class Execution:
                     await one
 
     async def _watch(self, lease: Lease) -> Stopped | Lost:
-        """Wait until the SOUL is paused, or the claim was given back here."""
+        """Wait until the SOUL is paused, or its owner says that the task is to be left alone."""
+        place = TaskPlace(repo_of(lease), lease.issue, lease.number)
         while True:
             await self.clock.sleep(STOP_LOOK_S)
             if why := self.why_paused():
                 return Stopped(why)
-            if key_of(lease) not in {key_of(one) for one in await self.claimer.held()}:
+            if await self.orders.is_left(place):
                 return Lost()
 
     async def _keep(self, kept: list[Lease]) -> Lost:

@@ -17,7 +17,7 @@ from modules.runtime.journal.types import Entry
 from modules.services.claims.build import Claims
 from modules.services.claims.claim_types import LoseCode
 from modules.services.claims.leases import Lease
-from modules.services.claims.offers import TASK, TaskEnded, TaskPlace, place_of
+from modules.services.claims.offers import TASK, TaskEnded, TaskOrders, TaskPlace, is_left, place_of
 from modules.services.claims.plan_reading import PlanReading
 from modules.services.plans.events import MAX_TASK_RETRIES, TaskEvent
 from modules.services.plans.naming import claim_key
@@ -60,6 +60,7 @@ class TaskHandler(Handler):
     journal: Journal
     clock: Clock
     publish: Publish
+    orders: TaskOrders
     why_paused: Callable[[], str]
     why_no_budget: Callable[[], Awaitable[str]]
     speed: float = 1.0
@@ -70,6 +71,8 @@ class TaskHandler(Handler):
         place = place_of(item)
         leases = await self.claims.claimer.held()
         lease = next((one for one in leases if _is_of(one, place)), None)
+        if is_left(item):
+            return await self._left(lease)
         if wait := await self._wait(lease, leases):
             return wait
         read = await self.claims.reader.read(place.repo, place.issue)
@@ -82,6 +85,13 @@ class TaskHandler(Handler):
             await self.claims.claimer.release(lease, "pending")
             return Disposition("silent", "given-back", f"task {lease.number} of #{lease.issue} was given back")
         return await self._work(item, lease, found, task, worker)
+
+    async def _left(self, lease: Lease | None) -> Disposition:
+        """Give back what the owner wants to be left alone."""
+        if lease is not None:
+            await self.claims.claimer.release(lease, "pending")
+            self.publish(TaskEnded())
+        return Disposition("later", "left-alone", "the owner said to leave it", _LEFT_ALONE_S * 24)
 
     async def _wait(self, lease: Lease | None, leases: Sequence[Lease]) -> Disposition | None:
         """Return why neither a task that is ours can go on now, nor another be claimed; None if it can."""
@@ -147,6 +157,8 @@ class TaskHandler(Handler):
                 disposition = Disposition("done", "opened", url)
             case Blocked(problem=problem) | Failed(problem=problem):
                 disposition = Disposition("silent", problem)
+            case Lost() if await self.orders.is_left(place_of(item)):
+                return await self._left(None)
             case Lost():
                 return Disposition("silent", "lost", "somebody else has it, or it was given back")
             case None:

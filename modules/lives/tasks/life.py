@@ -17,7 +17,7 @@ from modules.runtime.scheduler.attention import Attention
 from modules.services.claims.build import Claims
 from modules.services.claims.claim_requests import repo_of
 from modules.services.claims.claimer import Claimer
-from modules.services.claims.offers import TaskPlace
+from modules.services.claims.offers import TaskOrders, TaskPlace
 from modules.services.outbox.rules.etiquette import Etiquette
 from modules.services.plans.types import Task
 from modules.services.voice_phrases.store import VoicePhrases
@@ -55,9 +55,10 @@ class HeldTasks(Perceiver):
 
 @dataclass(frozen=True, slots=True)
 class TaskLife:
-    """The loop of the life, and what can be done in it."""
+    """The loop of the life, what can be done in it, and what the owner says of a task."""
 
     loop: WorkLoop
+    orders: TaskOrders
     workers: Sequence[TaskWorker]
 
     def can_do(self, task: Task) -> bool:
@@ -77,11 +78,14 @@ def build_task_life(
     `handlers` handle what else takes long, one after the other with the tasks.
     """
     clock, journal, settings = services.clock, services.journal, services.settings
+    orders = TaskOrders(services.work, services.events.publish)
+    phrase = services.phrases.phrase
     handler = TaskHandler(
         claims=claims,
         trust=services.trust,
         workers=workers,
-        execution=Execution(claims.claimer, claims.comments, services.phrases.phrase, journal, clock, why_paused),
+        execution=Execution(claims.claimer, claims.comments, phrase, journal, clock, orders, why_paused),
+        orders=orders,
         door=ClaimDoor(services.outbox, services.etiquette, journal, claims.words),
         journal=journal,
         clock=clock,
@@ -104,4 +108,4 @@ def build_task_life(
         standing=services.control.standing,
         speed=settings.soul_speed,
     )
-    return TaskLife(loop, workers)
+    return TaskLife(loop, orders, workers)

@@ -25,8 +25,7 @@ AGAIN_AFTER_TASK_S = 5.0
 class PlanAwarenessLoop(Loop):
     """Looks at the watched workspaces and runs the steps of a cycle.
 
-    How far the plans are is shown to the owner after each cycle, and recorded where that changed; what cannot be read
-    is told once.
+    How far the plans are is told where that changed; what cannot be read is told once.
     """
 
     name = PLAN_AWARENESS
@@ -62,14 +61,12 @@ class PlanAwarenessLoop(Loop):
         return Outcome(ran=True, reason=line)
 
     async def _tell(self, line: str) -> None:
-        """Show it; record it where it is another than before."""
-        urls = ", ".join(one.url for one in self.workspaces.all())
-        entry = Entry("life", self.name, line, line="info", reason=urls)
+        """Tell it where it is another than before."""
         if line == self._told:
-            self.journal.show(entry)
             return
         self._told = line
-        await self.journal.record(entry)
+        urls = ", ".join(one.url for one in self.workspaces.all())
+        await self.journal.record(Entry("life", self.name, line, line="info", reason=urls))
 
     async def _tell_unread(self, unread: tuple[str, ...]) -> None:
         """Told once for as long as it is the same."""

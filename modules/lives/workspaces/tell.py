@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from typing import Protocol
 
+from adapters.space.types import WorkspaceProgress
 from common.clock import Clock
 from common.result import ApiResult, Ok
 from modules.lives.workspaces.policy import progress_of
@@ -19,6 +20,8 @@ class Room(Protocol):
 
     @property
     def is_active(self) -> bool: ...
+
+    def workspace_states(self) -> Mapping[str, WorkspaceProgress]: ...
 
     async def send_workspace_state(
         self,
@@ -58,7 +61,11 @@ class ProgressTeller:
             return
         for (repo, number), progress in standing.items():
             before = self._sent.get((repo, number))
-            if before and before[0] == progress and now - before[1] < AGAIN_S:
+            is_new = before is None or before[0] != progress
+            if before and not is_new and now - before[1] < AGAIN_S:
+                continue
+            if is_new and _says(self._room.workspace_states().get(repo), number, progress):
+                self._sent[repo, number] = (progress, now)
                 continue
             sent = await self._room.send_workspace_state(
                 repo,
@@ -70,3 +77,11 @@ class ProgressTeller:
             )
             if isinstance(sent, Ok):
                 self._sent[repo, number] = (progress, now)
+
+
+def _says(heard: WorkspaceProgress | None, number: int, progress: PlanProgress) -> bool:
+    """Whether a member told the room the same already."""
+    if heard is None:
+        return False
+    counts = (heard.plan_number, heard.total, heard.completed, heard.blocked, heard.in_progress)
+    return counts == (number, progress.total, progress.completed, progress.blocked, progress.active)

@@ -1,15 +1,21 @@
-"""What the life in workspaces and the life on tasks tell each other: which task may be taken, and that one ended."""
+"""What the life in workspaces, the life on tasks and the owner tell each other: which task is taken, or left alone."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import re
+from dataclasses import dataclass, replace
 
 from adapters.github.types import Repo
-from modules.runtime.events import Event
+from common.errors import SoulError
+from modules.runtime.events import Event, Publish
+from modules.services.work.table import WorkTable
 from modules.services.work.types import NewWork, WorkItem
 
 TASK = "task"
 """The kind of the rows of tasks."""
+
+_MOST_ROWS = 500
+_NAMED = re.compile(r"(?:(?P<owner>[\w.-]+)/(?P<repo>[\w.-]+)#(?P<issue>\d{1,9})/)?(?:task-)?(?P<number>\d{1,6})")
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,3 +48,62 @@ def place_of(item: WorkItem) -> TaskPlace:
     """Return where the task of a row stands. Raises `KeyError` for a row of another kind."""
     told = item.payload
     return TaskPlace(Repo(told["owner"], told["repo"]), told["issue"], told["number"])
+
+
+@dataclass(frozen=True, slots=True)
+class TaskOrders:
+    """What the owner says of one task: take it now, or leave it alone. Kept in its row, so that a restart keeps it."""
+
+    table: WorkTable
+    publish: Publish
+
+    async def take(self, place: TaskPlace) -> None:
+        """Let a task be taken before all others, also one that was to be left alone."""
+        await self._keep(place, leave=False)
+        self.publish(TaskOffered())
+
+    async def leave(self, place: TaskPlace) -> None:
+        """Let a task alone: the work on it ends, the claim is given back, and it is not taken again."""
+        await self._keep(place, leave=True)
+        self.publish(TaskOffered())
+
+    async def is_left(self, place: TaskPlace) -> bool:
+        """Return whether a task is to be left alone."""
+        row = await self.table.get(TASK, place.row.key)
+        return row is not None and is_left(row)
+
+    async def meant(self, words: str) -> TaskPlace:
+        """Return the task that `3`, `owner/repo#12/3` or `owner/repo#12/task-3` means.
+
+        Raises `SoulError` for what is none, and for a number alone where several plans, or none, are known.
+        """
+        found = _NAMED.fullmatch(words.strip())
+        if found is None:
+            raise SoulError(f"{words!r} names no task", remedy="Write its number, or owner/repo#12/3.")
+        if found["owner"]:
+            return TaskPlace(Repo(found["owner"], found["repo"]), int(found["issue"]), int(found["number"]))
+        known = [place_of(row) for row in await self.table.newest(TASK, _MOST_ROWS)]
+        plans = {(one.repo, one.issue): one for one in known}
+        of_number = {one.row.key: one for one in known if one.number == int(found["number"])}
+        if len(of_number) != 1 and len(plans) != 1:
+            listed = ", ".join(sorted(of_number) or sorted(f"{repo.full_name}#{issue}" for repo, issue in plans))
+            raise SoulError(
+                f"There is not just one task {found['number']}" + (f": {listed}" if listed else ""),
+                remedy="Write it as owner/repo#12/3.",
+            )
+        if of_number:
+            return next(iter(of_number.values()))
+        ((repo, issue),) = plans
+        return TaskPlace(repo, issue, int(found["number"]))
+
+    async def _keep(self, place: TaskPlace, *, leave: bool) -> None:
+        new = replace(place.row, importance="owner", payload={**place.row.payload, "left": leave})
+        if await self.table.offer(new):
+            return
+        if row := await self.table.get(TASK, new.key):
+            await self.table.hasten(row, new.payload)
+
+
+def is_left(row: WorkItem) -> bool:
+    """Return whether the owner said that the task of a row is to be left alone."""
+    return bool(row.payload.get("left"))

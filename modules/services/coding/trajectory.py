@@ -46,6 +46,13 @@ def latest(connection: sqlite3.Connection, task: str) -> list[CodingStep]:
     return [] if row[0] is None else _steps(connection, task, row[0])
 
 
+def spent(connection: sqlite3.Connection, task: str) -> tuple[int, float]:
+    """Return the tokens and the dollars of all steps of a task, as far as they are kept and prices are known."""
+    query = "SELECT total(input_tokens + output_tokens), total(usd) FROM coding_steps WHERE task = ?"
+    tokens, usd = connection.execute(query, (task,)).fetchone()
+    return int(tokens), usd
+
+
 def _steps(connection: sqlite3.Connection, task: str, epoch: int) -> list[CodingStep]:
     rows = connection.execute(
         f"SELECT {_COLUMNS} FROM coding_steps WHERE task = ? AND epoch = ? ORDER BY number",  # noqa: S608 - ours

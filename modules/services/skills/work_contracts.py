@@ -34,7 +34,14 @@ _PLAN_PAGES = [
     for kind in ("Page", "Update")
     for part in ("Title", "Estimate", "Description")
 ]
-_WORKSPACE_TOOLS = ("workspace_create", "workspace_find", "create_memo", "plan_create", "workspace_finish")
+_WORKSPACE_TOOLS = (
+    "workspace_create",
+    "workspace_find",
+    "create_memo",
+    "plan_create",
+    "plan_claim_task",
+    "workspace_finish",
+)
 _CODING_TOOLS = (
     *("list_files", "read_file", "search", "write_file", "edit_file", "run"),
     *("finish", "blocked"),
@@ -207,7 +214,8 @@ WORK_CONTRACTS: Mapping[str, Mapping[str, frozenset[str]]] = {
     },
     "workspace-tools": {
         **{f"Descriptions / {tool}": _NONE for tool in _WORKSPACE_TOOLS},
-        **{f"Answers / {answer}": frozenset({"reason"}) for answer in ("Unread", "Refused", "Not Done")},
+        **{f"Answers / {answer}": frozenset({"reason"}) for answer in ("Unread", "Refused", "Not Done", "Which Task")},
+        **{f"Answers / {answer}": frozenset({"task"}) for answer in ("Taken Next", "Left Alone")},
         **{f"Answers / {answer}": frozenset({"repo"}) for answer in ("Other Repository", "Not Watched")},
         **{
             f"Answers / {answer}": _NONE

@@ -174,6 +174,7 @@ def terminal_of(life: RunningSoul) -> Commands:
         names=services.pinned_names,
         work=services.work,
         rituals=life.app.lives.rituals,
+        orders=life.app.lives.tasks.orders,
         ended=asyncio.Event(),
     ).all()
 

@@ -3,19 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-import os
-from contextlib import suppress
 from datetime import timedelta
-from pathlib import Path
 
 import pytest
 
 from common.errors import BudgetExceeded, Transient
-from common.redact import Redactor
 from modules.lives.tasks.handle import PAUSE_S
-from modules.lives.tasks.types import Blocked, Failed, HeldTask, Lost, Opened, WorkResult
-from modules.runtime.sandbox.runner import Sandbox
-from modules.runtime.sandbox.types import Limits
+from modules.lives.tasks.types import Blocked, HeldTask, Lost, Opened, WorkResult
 from modules.services.outbox.rules.counts import created_on_github
 from modules.services.outbox.rules.rules import GITHUB_CREATIONS_OF_OTHERS, HOUR_S
 from modules.services.plans.events import build_task_event_marker, count_task_failures
@@ -24,8 +18,7 @@ from modules.services.plans.update import update_task_in_plan_body
 from tests.adapters.results import ok
 from tests.hasty_clock import HastyClock
 from tests.modules.lives.tasks.site import PLAN, SITE, Site, Work, site_with_plan
-from tests.modules.services.coding.coding_rig import needs_sandbox
-from tests.patience import HANG_S, until
+from tests.patience import until
 from tests.running_town import HASTE_STEP_BY_STEP, RunningTown
 from tests.shipped_skills import phrase
 from tests.town_github import TownGitHub
@@ -338,46 +331,3 @@ async def test_the_plans_are_looked_after_while_a_task_is_worked_on(
         assert site.services.attention.free
         ends.set()
         await working
-
-
-@needs_sandbox
-async def test_a_pause_ends_a_running_program_and_its_children_and_the_work_goes_on_under_the_same_claim(
-    running_town: RunningTown, town_github: TownGitHub, tmp_path: Path
-) -> None:
-    async with site_with_plan(town_github) as site:
-        control, epochs = site.services.control, list[int]()
-        child = f"98{os.getpid()}"
-
-        async def codes(work: HeldTask) -> WorkResult:
-            epochs.append(work.epoch)
-            if len(epochs) > 1:
-                return Blocked("code_blocked")
-            command = f"sleep {child} & touch begun; sleep {child}"
-            await Sandbox(redactor=Redactor()).run(["/bin/sh", "-c", command], tmp_path, limits=Limits(wall_s=HANG_S))
-            return Failed("error", "the program ended by itself")
-
-        rooms = site.rooms(Work(codes, frozenset({2})))
-        working = asyncio.create_task(site.run(rooms))
-        await until((tmp_path / "begun").exists, what="the program")
-        assert child in commands_running()
-        control.pause("dinner")
-        await working
-        assert child not in commands_running()
-        assert await site.task(2) == ("in_progress", "rowan")
-        assert (await site.row(2)).state == "pending"
-        told = await site.services.journal.recent(20)
-        assert any("dinner" in one.entry.reason and "soul why" in one.entry.reason for one in told)
-        control.resume()
-        await site.clock.sleep(PAUSE_S)
-        await site.run(rooms)
-        assert epochs == [1, 1]
-        assert await site.task(2) == ("blocked", None)
-
-
-def commands_running() -> str:
-    """The command lines of all processes of this machine."""
-    found = []
-    for path in Path("/proc").glob("[0-9]*/cmdline"):
-        with suppress(OSError):
-            found.append(path.read_bytes().replace(b"\0", b" ").decode(errors="replace"))
-    return "\n".join(found)

@@ -65,6 +65,7 @@ class RealRoom:
     """A room with the SOUL in it, and a peer that receives what is sent there."""
 
     soul: SpaceClient
+    peer: SpaceClient
     received: list[tuple[str, float, float, float, float, float]]
     clock: FakeClock
 
@@ -91,7 +92,7 @@ async def room() -> AsyncIterator[RealRoom]:
     soul, peer = member(server.port, "rowan"), member(server.port, "wren", receive)
     living = [asyncio.create_task(one.run()) for one in (soul, peer)]
     await until(lambda: soul.is_active and peer.is_active)
-    yield RealRoom(soul, received, FakeClock())
+    yield RealRoom(soul, peer, received, FakeClock())
     for one in (soul, peer):
         await one.close()
     await asyncio.gather(*living)
@@ -110,6 +111,17 @@ async def test_the_room_receives_what_changed_and_the_rest_once_an_hour(room: Re
     await teller.tell([done])
     await until(lambda: len(room.received) == 3)
     assert [completed for _, _, _, completed, _, _ in room.received] == [1, 2, 2]
+
+
+async def test_what_a_member_told_the_room_no_other_repeats(room: RealRoom) -> None:
+    await room.peer.send_workspace_state(SITE.full_name, plan_number=4, total=6, completed=1, blocked=1, in_progress=1)
+    await until(lambda: SITE.full_name in room.soul.workspace_states())
+    teller = ProgressTeller(room.soul, room.clock, lambda: "")
+    await teller.tell([PLAN])
+    await room.receives(1)
+    done = replace(PLAN, plan=replace(PLAN.plan, tasks=(*TASKS[:5], replace(TASKS[5], status="completed"))))
+    await teller.tell([done])
+    await room.receives(2)
 
 
 async def test_what_could_not_be_sent_is_sent_later(room: RealRoom) -> None:

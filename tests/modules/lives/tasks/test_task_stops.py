@@ -1,0 +1,101 @@
+"""What ends the work on a task at once: a pause, and the owner's word. What it was on is kept."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from contextlib import suppress
+from pathlib import Path
+
+import pytest
+
+from common.errors import SoulError
+from common.redact import Redactor
+from modules.lives.tasks.handle import PAUSE_S
+from modules.lives.tasks.types import Blocked, Failed, HeldTask, WorkResult
+from modules.runtime.sandbox.runner import Sandbox
+from modules.runtime.sandbox.types import Limits
+from soul.commands.tasks import tasks_of
+from tests.modules.lives.tasks.site import SITE, Work, site_with_plan
+from tests.modules.services.coding.coding_rig import needs_sandbox
+from tests.patience import HANG_S, until
+from tests.running_town import RunningTown
+from tests.town_github import TownGitHub
+
+
+@needs_sandbox
+async def test_a_pause_ends_a_running_program_and_its_children_and_the_work_goes_on_under_the_same_claim(
+    running_town: RunningTown, town_github: TownGitHub, tmp_path: Path
+) -> None:
+    async with site_with_plan(town_github) as site:
+        control, epochs = site.services.control, list[int]()
+        child = f"98{os.getpid()}"
+
+        async def codes(work: HeldTask) -> WorkResult:
+            epochs.append(work.epoch)
+            if len(epochs) > 1:
+                return Blocked("code_blocked")
+            command = f"sleep {child} & touch begun; sleep {child}"
+            await Sandbox(redactor=Redactor()).run(["/bin/sh", "-c", command], tmp_path, limits=Limits(wall_s=HANG_S))
+            return Failed("error", "the program ended by itself")
+
+        rooms = site.rooms(Work(codes, frozenset({2})))
+        working = asyncio.create_task(site.run(rooms))
+        await until((tmp_path / "begun").exists, what="the program")
+        assert child in commands_running()
+        control.pause("dinner")
+        await working
+        assert child not in commands_running()
+        assert await site.task(2) == ("in_progress", "rowan")
+        assert (await site.row(2)).state == "pending"
+        told = await site.services.journal.recent(20)
+        assert any("dinner" in one.entry.reason and "soul why" in one.entry.reason for one in told)
+        control.resume()
+        await site.clock.sleep(PAUSE_S)
+        await site.run(rooms)
+        assert epochs == [1, 1]
+        assert await site.task(2) == ("blocked", None)
+
+
+async def test_what_the_owner_says_of_a_task_is_done_at_once_and_kept(
+    running_town: RunningTown, town_github: TownGitHub
+) -> None:
+    async with site_with_plan(town_github) as site:
+        begun, asked = asyncio.Event(), list[int]()
+
+        async def codes(work: HeldTask) -> WorkResult:
+            asked.append(work.task.number)
+            begun.set()
+            await asyncio.sleep(HANG_S)
+            return Failed("error", "nobody stopped it")
+
+        rooms = site.rooms(Work(codes, frozenset({1, 2})))
+        await site.look(rooms)
+        orders = rooms.life.orders
+        with pytest.raises(SoulError):
+            await orders.meant("3 of them")
+        await orders.take(await orders.meant("1"))
+        working = asyncio.create_task(rooms.life.loop.run())
+        await begun.wait()
+        assert asked == [1]
+        line, *_ = await tasks_of(site.services.database, site.services.home, site.clock)
+        assert (line.task, line.state, line.holder) == (f"{SITE.full_name}#1/task-1", "ours", "rowan")
+        begun.clear()
+        await orders.leave(await orders.meant(f"{SITE.full_name}#1/task-1"))
+        await begun.wait()
+        assert await site.task(1) == ("pending", None)
+        await orders.leave(await orders.meant("2"))
+        await working
+        assert asked == [1, 2]
+        await site.run(site.rooms(Work(codes, frozenset({1, 2}))))
+        assert asked == [1, 2]
+        assert await site.task(1) == ("pending", None)
+
+
+def commands_running() -> str:
+    """The command lines of all processes of this machine."""
+    found = []
+    for path in Path("/proc").glob("[0-9]*/cmdline"):
+        with suppress(OSError):
+            found.append(path.read_bytes().replace(b"\0", b" ").decode(errors="replace"))
+    return "\n".join(found)
