@@ -113,8 +113,8 @@ class TaskWorker(Protocol):
     When `do` is called, the task is claimed and stands in progress on its plan. The life keeps the claim alive beside
     it, and cancels it where the claim is lost, where the SOUL is paused, after `WORK_LIMIT_S`, and where the program
     ends: what it started must end with it. After a pause, `kill -9` or a restart it is called again for the same task
-    under the same claim (`HeldTask.epoch`). So what it makes public is an intent with a name of its own (`TaskActs.name`),
-    and it looks for what was paid for already before it pays again.
+    under the same claim (`HeldTask.epoch`). So what it makes public is an intent with a name of its own
+    (`TaskActs.name`), and it looks for what was paid for already before it pays again.
 
     It takes the SOUL's attention (`Attention.take`) for a short call of the model only, never for as long as the work
     lasts. Right before anything becomes public it asks `HeldTask.is_ours`, and ends with `Lost` where it is not.
