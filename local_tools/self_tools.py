@@ -1,20 +1,31 @@
-"""Tools to read and rewrite SELF.md; every change goes through `SelfKeeper`."""
+"""Tools to read and rewrite SELF.md, and to read a day of one's own; every change goes through `SelfKeeper`."""
 
 from __future__ import annotations
 
+import asyncio
+import random
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import Protocol
 
 from pydantic import BaseModel, Field
 
+from common.clock import Clock
+from common.errors import UsageError
 from common.provenance import Provenance
+from common.session_keys import is_main
+from common.settings import Settings
+from local_tools.memory_tools import session_key_of
 from local_tools.words import OWN_TOOLS, ToolWords
 from modules.lives.growth.policy import objection
 from modules.lives.growth.types import ReflectionTurn
 from modules.runtime.home import Home, read_self
 from modules.services.agent.tools.types import Tool, ToolResult, Turn
+from modules.services.day.gathering import DayReader
+from modules.services.day.rendering import day_lines
 from modules.services.identity.entries import what_moved
 from modules.services.identity.keeper import SelfKeeper
+from modules.services.skills.framing import Framer
 from modules.services.skills.skills import Skills
 
 
@@ -32,16 +43,34 @@ class SelfUpdateInput(BaseModel):
     drops: list[str] = Field(default_factory=list)
 
 
+class DayReadInput(BaseModel):
+    """Which day, as 2026-01-31; today if it is left out."""
+
+    day: str = ""
+
+
 class SelfTools:
     """The handlers, with what they need."""
 
-    def __init__(self, *, home: Home, keeper: SelfKeeper, skills: Skills) -> None:
+    def __init__(self, *, home: Home, keeper: SelfKeeper, days: DayReader, rng: random.Random, skills: Skills) -> None:
         self._home = home
         self._keeper = keeper
+        self._days = days
+        self._rng = rng
+        self._skills = skills
         self.words = ToolWords(skills, OWN_TOOLS)
 
     async def read(self, args: SelfReadInput, turn: Turn) -> ToolResult:
         return ToolResult(read_self(self._home) or self.words.answer("Self Empty"))
+
+    async def day(self, args: DayReadInput, turn: Turn) -> ToolResult:
+        try:
+            summary = await asyncio.to_thread(self._days.read, args.day)
+        except UsageError as error:
+            return self.words.error("Day Not Read", reason=f"{error}. {error.remedy}")
+        text = "\n".join(day_lines(summary))
+        framed = Framer(self._skills, self._rng).frame("reading", author="", uri="", text=text)
+        return ToolResult(framed, provenance=Provenance.STRANGER)
 
     async def update(self, args: SelfUpdateInput, turn: Turn) -> ToolResult:
         cites: tuple[str, ...] = (turn.cause_id,) if turn.cause_id else ()
@@ -70,10 +99,34 @@ class SelfTools:
                 return replace(self.words.error("Self Not Changed", reason=change.reason), data=data)
 
 
+def _is_owners_own(turn: Turn) -> bool:
+    """Return whether nobody but the owner reads what comes of a turn."""
+    return is_main(session_key_of(turn))
+
+
 def self_tools(tools: SelfTools) -> Sequence[Tool]:
     """The family, as the registry takes it."""
     own, tool = Provenance.SELF, tools.words.tool
     return (
+        tool("day_read", DayReadInput, "self", Provenance.OWNER, tools.day, effect="look", fits=_is_owners_own),
         tool("self_read", SelfReadInput, "self", own, tools.read, effect="look"),
         tool("self_update", SelfUpdateInput, "self", own, tools.update, holdable=True),
     )
+
+
+class SelfServices(Protocol):
+    """What they are built from."""
+
+    settings: Settings
+    home: Home
+    clock: Clock
+    rng: random.Random
+    self_keeper: SelfKeeper
+    skills: Skills
+
+
+def all_self_tools(services: SelfServices) -> Sequence[Tool]:
+    """Return the family over these services."""
+    days = DayReader.of(services.settings, services.home, services.clock)
+    keeper, rng, skills = services.self_keeper, services.rng, services.skills
+    return self_tools(SelfTools(home=services.home, keeper=keeper, days=days, rng=rng, skills=skills))

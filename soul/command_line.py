@@ -13,6 +13,7 @@ from common.version import __version__
 from soul.commands import options
 from soul.commands.help import Group, ListedCommand
 from soul.commands.options import DemoMind, DraftAction, Home, Json, PromptAudience, SocialOnly, TalkAction, Who
+from soul.daily_commands import daily
 from soul.loading import loading
 from soul.memory_commands import remembered
 from soul.terminal.output import write_lines
@@ -114,6 +115,9 @@ def status(*, home: Home = Path(), json: Json = False) -> None:
     from soul.commands.status import run_status  # noqa: PLC0415 - only this command needs it
 
     run_status(home, as_json=json)
+
+
+app.registered_commands += daily.registered_commands
 
 
 @app.command(cls=ListedCommand)

@@ -21,6 +21,8 @@ from modules.runtime.home import Home
 from modules.runtime.scheduler.scheduler import Scheduler
 from modules.services.agent.onboarding import Onboarding
 from modules.services.claims.offers import TaskOrders
+from modules.services.day.gathering import DayReader
+from modules.services.day.rendering import day_lines
 from modules.services.explanation import why
 from modules.services.identity.history import History
 from modules.services.outbox.approval import waiting
@@ -67,8 +69,10 @@ class OwnerCommands:
         work: WorkTable,
         rituals: RitualLife,
         orders: TaskOrders,
+        days: DayReader,
         ended: asyncio.Event,
     ) -> None:
+        self._days = days
         self._rituals = rituals
         self._orders = orders
         self._settings = settings
@@ -89,6 +93,7 @@ class OwnerCommands:
         """As the terminal knows them; `without` are names that are left out, `otherwise` as `Commands` takes it."""
         commands = [
             Command("status", "what the SOUL is doing", self.status),
+            Command("today [DAY]", "one day on one screen: what it said, left alone, learned and spent", self.today),
             Command("budget", "what today has cost, and what is left", self.budget),
             Command("drafts", "what waits for your yes, or is scheduled", self.drafts),
             Command(
@@ -134,6 +139,9 @@ class OwnerCommands:
     async def status(self, _: str) -> Sequence[str]:
         status = await asyncio.to_thread(look, self._home)
         return status_lines(self._settings.agent_name, status, self._settings.soul_timezone)
+
+    async def today(self, rest: str) -> Sequence[str]:
+        return day_lines(await asyncio.to_thread(self._days.read, rest))
 
     async def budget(self, _: str) -> Sequence[str]:
         settings, now = self._settings, self._clock.now()

@@ -25,6 +25,7 @@ from modules.runtime.home import Home, HomeLock
 from modules.runtime.scheduler.attention import IDLE
 from modules.runtime.stages import Stage
 from modules.runtime.version_check import NewerVersionFound
+from modules.services.day.gathering import DayReader
 from modules.services.memory.recovery import FORGOTTEN
 from modules.services.owner.answers import OwnerAnswers
 from modules.services.rights.requests import ForgetRequests
@@ -199,6 +200,7 @@ def _commands_of(app: App, ended: asyncio.Event) -> OwnerCommands:
         work=services.work,
         rituals=app.lives.rituals,
         orders=app.lives.tasks.orders,
+        days=DayReader.of(services.settings, services.home, services.clock),
         ended=ended,
     )
 

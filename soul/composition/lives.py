@@ -5,7 +5,7 @@ from __future__ import annotations
 from local_tools.bluesky_families import all_bluesky_tools
 from local_tools.github_families import all_github_tools
 from local_tools.memory_tools import MemoryTools, memory_tools
-from local_tools.self_tools import SelfTools, self_tools
+from local_tools.self_tools import all_self_tools
 from local_tools.skill_tools import skill_tools
 from local_tools.space_tool import space_tools
 from modules.lives.bluesky.life import BlueskyLife, BlueskyState
@@ -113,10 +113,9 @@ def build_registry(services: Services, state: BlueskyState) -> Registry:
         complete=knowledge.onboarding.complete,
         timezone=services.settings.soul_timezone,
     )
-    own_notes = self_tools(SelfTools(home=services.home, keeper=services.self_keeper, skills=services.skills))
     known = (*memory_tools(memory), *skill_tools(knowledge.local_skills, services.skills))
     on_network = (*all_bluesky_tools(services, state), *all_github_tools(services))
-    tools = (*on_network, *own_notes, *known, *space_tools(services.skills))
+    tools = (*on_network, *all_self_tools(services), *known, *space_tools(services.skills))
     return Registry(tools, social_only=services.social_only)
 
 

@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+import random
 from collections.abc import AsyncIterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import pytest
 
 from common.provenance import Provenance
 from local_tools.self_tools import SelfTools, self_tools
+from modules.runtime.budget.types import Caps
+from modules.runtime.journal.types import Entry
 from modules.runtime.llm.types import ToolCall
 from modules.services.agent.tools.executor import Executor
 from modules.services.agent.tools.registry import Registry
 from modules.services.agent.tools.types import ToolResult, Turn
+from modules.services.day.gathering import DayReader
 from modules.services.skills.contracts import SKILL_CONTRACTS
 from modules.services.skills.skills import Skills
 from tests.modules.services.identity.self_home import BORN, SelfHome, open_self_home
@@ -40,7 +44,11 @@ async def rig(tmp_path: Path) -> AsyncIterator[Rig]:
     async with open_self_home(tmp_path) as self_home:
         tools = self_tools(
             SelfTools(
-                home=self_home.home, keeper=self_home.keeper, skills=Skills.load(ROOT / "skills", SKILL_CONTRACTS)
+                home=self_home.home,
+                keeper=self_home.keeper,
+                days=DayReader(self_home.home, "rowan", self_home.clock, Caps(1_000), "UTC", memories_are_here=True),
+                rng=random.Random(1),
+                skills=Skills.load(ROOT / "skills", SKILL_CONTRACTS),
             )
         )
         yield Rig(self_home, Executor(Registry(tools, social_only=True), SHIPPED))
@@ -124,3 +132,17 @@ async def test_one_section_can_be_written_anew_and_the_rest_stays(rig: Rig) -> N
 async def test_a_section_cannot_be_emptied(rig: Rig) -> None:
     result = await rig.use("self_update", OWN, section="Values", content=" ", reason="a thought")
     assert (result.is_error, rig.self_home.text) == (True, BORN)
+
+
+async def test_the_owner_alone_may_ask_for_a_day_where_nobody_else_reads_the_answer(rig: Rig) -> None:
+    told = "Staying silent with @kit.test"
+    entry = Entry("decision", "awareness", told, reason="no", trigger_uri=POST, data={"act": "stay_silent"})
+    await rig.self_home.journal.record(entry)
+    owners = replace(turn(Provenance.OWNER), loop="owner")
+    answer = await rig.use("day_read", owners)
+    assert told in answer.content
+    assert answer.provenance is Provenance.STRANGER, "what others wrote may stand in it"
+    assert "yet to come" in (await rig.use("day_read", owners, day="2999-01-01")).content
+    for other in (turn(Provenance.OWNER), OWN, replace(turn(Provenance.PEER), loop="owner")):
+        refused = await rig.use("day_read", other)
+        assert (refused.is_error, told in refused.content) == (True, False)

@@ -85,6 +85,45 @@ def holding(connection: sqlite3.Connection) -> list[JournalRow]:
     return _read(connection.execute(query))
 
 
+def decided_between(
+    connection: sqlite3.Connection, since: str, until: str, acts: Collection[str], about: Collection[str] = ("",)
+) -> list[tuple[str, str, int, int]]:
+    """Return `(act, reason, count, id of the newest)` of the decisions with these outcomes, the most frequent first.
+
+    Those with one code, or without one with the same reason, count as one; the reason is that of the newest. `about`
+    are beginnings of what was decided about.
+    """
+    query = """
+        SELECT json_extract(data, '$.act') AS act, reason, count(*) AS count, max(id) AS newest FROM journal
+        WHERE at >= ? AND at < ? AND kind = 'decision' AND act IN (SELECT value FROM json_each(?))
+        AND EXISTS (SELECT 1 FROM json_each(?) WHERE substr(coalesce(trigger_uri, ''), 1, length(value)) = value)
+        GROUP BY act, coalesce(json_extract(data, '$.code'), reason) ORDER BY count DESC, newest DESC
+    """
+    values = (since, until, json.dumps(list(acts)), json.dumps(list(about)))
+    return [tuple(row) for row in connection.execute(query, values)]
+
+
+def entries(connection: sqlite3.Connection, numbers: Collection[int]) -> list[JournalRow]:
+    """Return the entries with these numbers, the oldest first."""
+    query = "SELECT * FROM journal WHERE id IN (SELECT value FROM json_each(?)) ORDER BY id"
+    return _read(connection.execute(query, (json.dumps(list(numbers)),)))
+
+
+def troubles_between(connection: sqlite3.Connection, since: str, until: str, most: int) -> list[tuple[str, str, int]]:
+    """Return `(summary, reason, count)` of what went wrong most often; of one summary the newest reason."""
+    query = """
+        SELECT summary, reason, count(*) AS count, max(id) AS newest FROM journal
+        WHERE at >= ? AND at < ? AND kind = 'error' GROUP BY summary ORDER BY count DESC, newest DESC LIMIT ?
+    """
+    return [(row["summary"], row["reason"], row["count"]) for row in connection.execute(query, (since, until, most))]
+
+
+def of_loop_between(connection: sqlite3.Connection, loop: str, since: str, until: str) -> list[JournalRow]:
+    """Return the decisions of one loop, the oldest first."""
+    query = "SELECT * FROM journal WHERE at >= ? AND at < ? AND kind = 'decision' AND loop = ? ORDER BY id"
+    return _read(connection.execute(query, (since, until, loop)))
+
+
 def names(connection: sqlite3.Connection, uri: str) -> bool:
     """Whether an entry is about this post."""
     return connection.execute("SELECT 1 FROM journal WHERE trigger_uri = ? LIMIT 1", (uri,)).fetchone() is not None

@@ -116,6 +116,11 @@ class TaskLeases:
         save_state(self._path, {_key(lease): int(lease.since.timestamp() * 1000) for lease in leases})
 
 
+def held_tasks(connection: sqlite3.Connection) -> list[str]:
+    """Return the tasks that are claimed or held, `owner/repo#12/task-3`, the oldest claim first."""
+    return [_key(lease) for lease in _all(connection) if lease.stage != "ending"]
+
+
 def _key(lease: Lease) -> str:
     return claim_key(lease.owner, lease.repo, lease.issue, lease.number)
 

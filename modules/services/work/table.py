@@ -127,6 +127,12 @@ def has(connection: sqlite3.Connection, kind: str, key_prefix: str) -> bool:
     return connection.execute(query, (kind, key_prefix, len(key_prefix), key_prefix)).fetchone() is not None
 
 
+def count_waiting(connection: sqlite3.Connection, kind: str) -> int:
+    """Return how many rows of a kind wait, as a step of a caller's transaction."""
+    query = "SELECT count(*) FROM work WHERE state = 'pending' AND kind = ?"
+    return int(connection.execute(query, (kind,)).fetchone()[0])
+
+
 def _row(new: NewWork, now: str) -> tuple[str | int, ...]:
     payload = json.dumps(dict(new.payload), ensure_ascii=False)
     not_before = iso(new.not_before) if new.not_before else ""

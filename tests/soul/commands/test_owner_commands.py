@@ -20,6 +20,7 @@ from modules.runtime.database.database import Database
 from modules.runtime.database.schema import MIGRATIONS
 from modules.runtime.home import Home
 from modules.runtime.journal.journal import Journal
+from modules.services.day.gathering import DayReader
 from modules.services.outbox.bodies import PostBody
 from modules.services.outbox.outbox import Outbox
 from modules.services.outbox.types import Intent, Pacing, ProposedAction
@@ -175,6 +176,7 @@ def terminal_of(life: RunningSoul) -> Commands:
         work=services.work,
         rituals=life.app.lives.rituals,
         orders=life.app.lives.tasks.orders,
+        days=DayReader.of(services.settings, services.home, services.clock),
         ended=asyncio.Event(),
     ).all()
 
@@ -303,3 +305,23 @@ async def test_a_draft_says_to_whom_and_to_what_it_is_the_answer(running_town: R
     assert "to     @kit.test, who wrote:\n" in shown
     assert "@rowan.test which roof is louder?\n           Tin or slate?\n" in shown
     assert shown.index("Tin or slate?") < shown.index("Slate, because")
+
+
+@pytest.mark.slow
+async def test_today_is_the_same_in_the_terminal_and_as_a_command_beside_the_soul_and_after_it(
+    running_town: RunningTown,
+) -> None:
+    home, kit = running_town.make_home("rowan"), running_town.account("kit")
+    running_town.network.post_as(kit, "Morning @rowan.test, which roof is louder in the rain?")
+    at = ("--home", str(home.root))
+    async with awake(home) as life:
+        await life.look()
+        beside = await soul("today", *at)
+        typed = "\n".join(await terminal_of(life).answer("/today"))
+    assert beside.code == 0, beside.output
+    assert beside.output.strip() == typed
+    assert "rowan on " in typed
+    assert "1 reply" in typed
+    after = json.loads((await soul("today", "--json", *at)).output)
+    assert (after["awake"], after["done"].get("reply")) == (False, 1)
+    one_clear_line(await soul("today", "--date", "2999-01-01", *at), "is yet to come", code=2)

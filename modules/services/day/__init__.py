@@ -1,0 +1,1 @@
+"""One day of a SOUL on one screen: gathered from the database, and rendered for its owner."""

@@ -1,0 +1,203 @@
+"""Gathers one day of a SOUL from its database and its files; reads only, whether the SOUL runs or not."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from datetime import date, datetime, time, timedelta
+from typing import Self
+
+from adapters.atproto.records import web_url
+from common.clock import Clock, from_local, iso, local
+from common.errors import UsageError
+from common.settings import Settings
+from modules.runtime.budget.report import report_of
+from modules.runtime.budget.types import Caps
+from modules.runtime.budget.zone import zone_of
+from modules.runtime.control import Control
+from modules.runtime.database.file import reading
+from modules.runtime.home import Home, lock_holder
+from modules.runtime.journal import rows
+from modules.services.claims.lease_store import held_tasks
+from modules.services.commitments.lines import all_in
+from modules.services.commitments.naming import title_of
+from modules.services.commitments.queue import FILE
+from modules.services.commitments.types import LIVE, CommitmentStatus, QueuedCommitment
+from modules.services.day.types import (
+    LIKED_ONLY,
+    DayCommitments,
+    DayLearned,
+    DayReason,
+    DaySpent,
+    DaySummary,
+    DayTrouble,
+    DayWaits,
+    TellingCase,
+)
+from modules.services.github_threads.threads import THREAD
+from modules.services.inbox import messages, received
+from modules.services.inbox.messages import MESSAGES
+from modules.services.memory import sqlite_rows
+from modules.services.memory.types import Kind
+from modules.services.outbox import store
+from modules.services.outbox.approval import held
+from modules.services.rituals.store import all_runs
+from modules.services.sessions import owner_inbox
+from modules.services.work.table import count_waiting
+
+_LEFT_ALONE = ("stay_silent", "silent", "skipped", "concluded", "left", "dropped", "passed_over")
+_OF_OTHERS = ("at://", MESSAGES, "github:")
+"""How the addresses of what reached it from others begin: its own tasks and rituals are no matter of manners."""
+_SPOKE = "spoke"
+_LEARNED: tuple[Kind, ...] = ("fact", "preference", "person", "lesson", "protocol", "decision")
+_MOST_CASES, _MOST_SUBJECTS, _MOST_TROUBLES, _MOST_MEMORIES = 3, 3, 3, 1000
+_MUCH = 0.7
+
+
+@dataclass(frozen=True, slots=True)
+class DayReader:
+    """Reads the days of one home.
+
+    `caps` are those of a day, `timezone` is the owner's, "" for the machine's, `memories_are_here` says whether
+    memories lie in the database of the home.
+    """
+
+    home: Home
+    name: str
+    clock: Clock
+    caps: Caps
+    timezone: str
+    memories_are_here: bool
+
+    @classmethod
+    def of(cls, settings: Settings, home: Home, clock: Clock) -> Self:
+        """Return the reader of the days of a home."""
+        caps = Caps.per_day(settings.budget_tokens_per_day, settings.budget_usd_per_day)
+        is_here = not settings.database_url.get_secret_value()
+        return cls(home, settings.agent_name, clock, caps, settings.soul_timezone, is_here)
+
+    def read(self, day: str = "") -> DaySummary:
+        """Return a day, `2026-01-31`, "" for today.
+
+        Raises:
+            UsageError: that is no day, or one to come.
+            SoulError: the database is not there yet, or cannot be read.
+
+        """
+        with reading(self.home.database) as connection:
+            zone = zone_of(connection, self.timezone)
+            today = local(self.clock.now(), zone).date()
+            return self._gather(connection, _date_of(day, today) if day else today, today, zone)
+
+    def _gather(self, connection: sqlite3.Connection, day: date, today: date, zone: str) -> DaySummary:
+        since, until = _moment(day, zone), _moment(day + timedelta(days=1), zone)
+        start, end = iso(since), iso(until)
+        decided = rows.decided_between(connection, start, end, (*_LEFT_ALONE, LIKED_ONLY), _OF_OTHERS)
+        spent = self._spent(connection, day, zone, is_today=day == today)
+        kept_since = rows.kept_since(connection)
+        return DaySummary(
+            name=self.name,
+            day=day.isoformat(),
+            timezone=zone,
+            is_today=day == today,
+            awake=lock_holder(self.home) is not None,
+            done=store.done_since(connection, start, end),
+            room_words=sum(count for _, _, count, _ in rows.decided_between(connection, start, end, (_SPOKE,))),
+            reasons=tuple(DayReason(act, reason, count) for act, reason, count, _ in decided),
+            cases=_cases(connection, decided),
+            waits=_waits(connection),
+            commitments=_commitments(all_in(self.home.memory / FILE), start, end),
+            tasks=tuple(held_tasks(connection)),
+            rituals={
+                run.name: run.artefact_url or web_url(run.thread_uri) for run in all_runs(connection) if run.day == day
+            },
+            learned=self._learned(connection, since, until),
+            spent=spent,
+            troubles=(
+                *(self._standing_troubles(spent) if day == today else ()),
+                *(
+                    DayTrouble(summary, count, reason)
+                    for summary, reason, count in rows.troubles_between(connection, start, end, _MOST_TROUBLES)
+                ),
+            ),
+            kept_since=kept_since if kept_since > start else "",
+        )
+
+    def _spent(self, connection: sqlite3.Connection, day: date, zone: str, *, is_today: bool) -> DaySpent:
+        report = report_of(connection, self.caps, from_local(datetime.combine(day, time(12)), zone), zone)
+        usd = report.usd
+        return DaySpent(
+            calls=report.calls,
+            tokens=report.tokens.used + report.tokens.reserved,
+            tokens_cap=report.tokens.cap,
+            usd=usd.used + usd.reserved if usd else None,
+            usd_cap=usd.cap if usd else None,
+            fraction=report.fraction if is_today else None,
+        )
+
+    def _learned(self, connection: sqlite3.Connection, since: datetime, until: datetime) -> DayLearned:
+        changes = rows.of_loop_between(connection, "self", iso(since), iso(until))
+        why = tuple(row["reason"] for row in changes if row["data"].get("status") == "changed")
+        if not self.memories_are_here:
+            return DayLearned(None, (), why)
+        kept = sqlite_rows.newest(
+            connection, kinds=_LEARNED, since=since, until=until, public_only=False, limit=_MOST_MEMORIES
+        )
+        return DayLearned(len(kept), tuple(one.subject or one.body for one in kept[:_MOST_SUBJECTS]), why)
+
+    def _standing_troubles(self, spent: DaySpent) -> Iterable[DayTrouble]:
+        for reason in Control(self.home.memory).standing().reasons:
+            yield DayTrouble(reason, 1, "`soul resume` lets it go on")
+        if spent.fraction is not None and spent.fraction >= _MUCH:
+            what = f"{spent.fraction:.0%} of the day's budget is used"
+            yield DayTrouble(what, 1, "the next day begins anew; BUDGET_TOKENS_PER_DAY and BUDGET_USD_PER_DAY set it")
+
+
+def _date_of(text: str, today: date) -> date:
+    try:
+        day = date.fromisoformat(text.strip())
+    except ValueError:
+        raise UsageError(f"{text!r} is no day", remedy="Write it as 2026-01-31.") from None
+    if day > today:
+        raise UsageError(f"{day} is yet to come", remedy=f"Today is {today}.")
+    return day
+
+
+def _moment(day: date, zone: str) -> datetime:
+    return from_local(datetime.combine(day, time()), zone)
+
+
+def _cases(connection: sqlite3.Connection, decided: Sequence[tuple[str, str, int, int]]) -> tuple[TellingCase, ...]:
+    """Return the newest case of the rarest reasons, one of each outcome first: what happens always tells little."""
+    rarest = sorted(decided, key=lambda one: (one[2], -one[3]))
+    first = {act: number for act, _, _, number in reversed(rarest)}
+    chosen = sorted(rarest, key=lambda one: first[one[0]] != one[3])[:_MOST_CASES]
+    return tuple(
+        TellingCase(row["at"], row["data"]["act"], row["summary"], row["reason"], row["trigger_uri"] or "")
+        for row in rows.entries(connection, [number for _, _, _, number in chosen])
+    )
+
+
+def _waits(connection: sqlite3.Connection) -> DayWaits:
+    states = store.counts(connection)
+    return DayWaits(
+        drafts=len(held(connection)),
+        posts=received.count_waiting(connection),
+        threads=count_waiting(connection, THREAD),
+        messages=len(messages.waiting(connection)),
+        owner_messages=owner_inbox.count(connection),
+        acts=states.get("pending", 0) + states.get("sending", 0),
+    )
+
+
+def _commitments(known: Iterable[QueuedCommitment], start: str, end: str) -> DayCommitments:
+    def titles(*statuses: CommitmentStatus) -> tuple[str, ...]:
+        return tuple(
+            title_of(one)
+            for one in known
+            if one.status in statuses and (one.status in LIVE or start <= (one.last_attempt_at or one.created_at) < end)
+        )
+
+    known = list(known)
+    return DayCommitments(titles(*LIVE), titles("completed"), titles("abandoned"))

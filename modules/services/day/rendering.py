@@ -1,0 +1,168 @@
+"""Renders a day for its owner, for a terminal of eighty columns. Pure."""
+
+from __future__ import annotations
+
+import textwrap
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+from adapters.atproto.records import web_url
+from common.clock import local, parse_iso
+from common.text.untrusted import one_line
+from common.wording import number, told_reason
+from modules.services.day.types import LIKED_ONLY, DaySpent, DaySummary, DayWaits, TellingCase
+from modules.services.inbox.messages import MESSAGES
+from modules.services.outbox.bodies import IntentKind
+
+_WIDTH, _LABEL = 79, 15
+_REASON_CHARS, _TITLE_CHARS = 150, 70
+_MOST_REASONS, _MOST_TITLES = 4, 3
+
+_SAID: Mapping[IntentKind, tuple[str, str]] = {
+    "post": ("post", "posts"),
+    "reply": ("reply", "replies"),
+    "direct_message": ("direct message", "direct messages"),
+    "space_chat": ("line in a room", "lines in a room"),
+    "issue": ("issue", "issues"),
+    "issue_comment": ("comment on GitHub", "comments on GitHub"),
+    "pull_request": ("pull request", "pull requests"),
+    "review": ("review", "reviews"),
+}
+_LIKED: Mapping[IntentKind, tuple[str, str]] = {
+    "like": ("like", "likes"),
+    "repost": ("repost", "reposts"),
+    "follow": ("follow", "follows"),
+    "reaction": ("reaction on GitHub", "reactions on GitHub"),
+    "star": ("star", "stars"),
+}
+_ROOM_WORDS = ("line in a room", "lines in a room")
+_OTHER = ("other act", "other acts")
+_JUDGED = {"stay_silent", "left"}
+"""Outcomes whose reason is the model's own, and hardly ever the same twice."""
+
+
+def day_lines(summary: DaySummary) -> list[str]:
+    """Return the lines of a day."""
+    return [
+        _headline(summary),
+        *_row("said", _counts(summary.done, _SAID, summary.room_words)),
+        *_row("liked", _counts(summary.done, _LIKED)),
+        *_row("left alone", _left_alone(summary)),
+        *(line for case in summary.cases for line in _case(case, summary.timezone)),
+        *(_row("waits", _waiting(summary.waits)) if summary.is_today else ()),
+        *_commitments(summary),
+        *_row("tasks", _listed(summary.tasks) if summary.is_today and summary.tasks else "", optional=True),
+        *(line for name, link in summary.rituals.items() for line in _row("ritual", f"{one_line(name)} {link}")),
+        *_row("learned", _learned(summary)),
+        *_row("spent", _spent(summary.spent)),
+        *_wrong(summary),
+    ]
+
+
+def _headline(summary: DaySummary) -> str:
+    state = ", awake" if summary.awake else ", not awake (`soul run` wakes it)"
+    partly = f", told from {summary.kept_since[:10]} on" if summary.kept_since else ""
+    return f"{summary.name} on {summary.day}{state if summary.is_today else ''}{partly}"
+
+
+def _row(label: str, text: str, *, optional: bool = False) -> list[str]:
+    if not text and optional:
+        return []
+    return _wrapped(f"  {label:<{_LABEL - 2}}", text or "nothing")
+
+
+def _wrapped(indent: str, text: str) -> list[str]:
+    blank = " " * len(indent)
+    return textwrap.wrap(
+        text, _WIDTH, initial_indent=indent, subsequent_indent=blank, break_long_words=False, break_on_hyphens=False
+    )
+
+
+def _counts(done: Mapping[IntentKind, int], words: Mapping[IntentKind, tuple[str, str]], room: int = 0) -> str:
+    told = [_counted(done[kind], said) for kind, said in words.items() if done.get(kind)]
+    if words is _SAID:
+        told += [_counted(room, _ROOM_WORDS)] if room else []
+        others = sum(count for kind, count in done.items() if kind not in _SAID and kind not in _LIKED)
+        told += [_counted(others, _OTHER)] if others else []
+    return ", ".join(told)
+
+
+def _counted(count: int, said: tuple[str, str]) -> str:
+    return f"{number(count)} {said[count != 1]}"
+
+
+def _left_alone(summary: DaySummary) -> str:
+    """Return how much was left alone, and why: what the model judged counts as one reason."""
+    why: Counter[str] = Counter()
+    for one in summary.reasons:
+        if one.act != LIKED_ONLY:
+            why["its own judgement" if one.act in _JUDGED else _reason(one.reason)] += one.count
+    told = [f"{reason} ({number(count)})" for reason, count in why.most_common(_MOST_REASONS)]
+    if rest := sum(count for _, count in why.most_common()[_MOST_REASONS:]):
+        told.append(f"other reasons ({number(rest)})")
+    return f"{number(why.total())}: {'; '.join(told)}" if told else ""
+
+
+def _reason(text: str) -> str:
+    return one_line(told_reason(text), _REASON_CHARS) or "no reason is kept"
+
+
+def _case(case: TellingCase, timezone: str) -> Iterator[str]:
+    when = f"{local(parse_iso(case.at), timezone):%H:%M}"
+    because = f", because: {_reason(case.reason)}" if case.reason else ""
+    yield from _wrapped("    · ", f"{when} {one_line(case.summary, _REASON_CHARS)}{because}")
+    if case.uri.startswith(("at://", MESSAGES)):
+        yield f"      soul why {web_url(case.uri) or case.uri}"
+
+
+def _waiting(waits: DayWaits) -> str:
+    counted = (
+        (waits.drafts, ("draft for your yes (`soul drafts`)", "drafts for your yes (`soul drafts`)")),
+        (waits.owner_messages, ("message of yours", "messages of yours")),
+        (waits.posts, ("post to answer", "posts to answer")),
+        (waits.messages, ("direct message", "direct messages")),
+        (waits.threads, ("thread on GitHub", "threads on GitHub")),
+        (waits.acts, ("act on its way out", "acts on their way out")),
+    )
+    return ", ".join(_counted(count, said) for count, said in counted if count)
+
+
+def _commitments(summary: DaySummary) -> Iterator[str]:
+    made = summary.commitments
+    told = (("open", made.open if summary.is_today else ()), ("kept", made.kept), ("given up", made.given_up))
+    text = "; ".join(f"{len(titles)} {word}: {_listed(titles)}" for word, titles in told if titles)
+    yield from _row("commitments", text, optional=True)
+
+
+def _listed(titles: Sequence[str]) -> str:
+    shown = ", ".join(one_line(title, _TITLE_CHARS) for title in titles[:_MOST_TITLES])
+    return f"{shown} and {len(titles) - _MOST_TITLES} more" if len(titles) > _MOST_TITLES else shown
+
+
+def _learned(summary: DaySummary) -> str:
+    learned, told = summary.learned, []
+    if learned.memories:
+        about = f" ({_listed(learned.subjects)})" if learned.subjects else ""
+        told.append(f"{_counted(learned.memories, ('memory', 'memories'))}{about}")
+    elif learned.memories is None:
+        told.append("its memories lie on a server (`soul memory list` shows them)")
+    told += [f"SELF.md changed: {_reason(why)}" for why in learned.self_changes[-_MOST_TITLES:]]
+    return "; ".join(told)
+
+
+def _spent(spent: DaySpent) -> str:
+    of = f" of {number(spent.tokens_cap)}" if spent.tokens_cap is not None and spent.fraction is not None else ""
+    usd = "" if spent.usd is None else f", {spent.usd:.2f} USD"
+    usd += f" of {spent.usd_cap:.2f}" if usd and spent.usd_cap is not None and spent.fraction is not None else ""
+    left = "" if spent.fraction is None else f"; {max(0.0, 1 - spent.fraction):.0%} of the day's budget is left"
+    return f"{number(spent.tokens)}{of} tokens in {_counted(spent.calls, ('call', 'calls'))}{usd}{left}"
+
+
+def _wrong(summary: DaySummary) -> Iterable[str]:
+    if not summary.troubles:
+        yield from _row("wrong", "nothing")
+    for number_of, one in enumerate(summary.troubles):
+        often = f" ({one.count} times)" if one.count > 1 else ""
+        yield from _row("" if number_of else "wrong", f"{one_line(one.what, _REASON_CHARS)}{often}")
+        if one.remedy:
+            yield from _wrapped(" " * _LABEL + "→ ", _reason(one.remedy))

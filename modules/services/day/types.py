@@ -1,0 +1,127 @@
+"""What one day of a SOUL came to."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from modules.services.outbox.bodies import IntentKind
+
+LIKED_ONLY = "liked"
+"""The outcome of what was liked instead of answered."""
+
+
+@dataclass(frozen=True, slots=True)
+class DayReason:
+    """Why posts, threads and messages were liked only or left alone: `act` and `reason` as in the journal."""
+
+    act: str
+    reason: str
+    count: int
+
+
+@dataclass(frozen=True, slots=True)
+class TellingCase:
+    """One decision as the journal tells it. `uri` is what it was about."""
+
+    at: str
+    act: str
+    summary: str
+    reason: str
+    uri: str
+
+
+@dataclass(frozen=True, slots=True)
+class DayWaits:
+    """What waits now: drafts for the owner's yes, acts for their turn, and all else for an answer."""
+
+    drafts: int
+    posts: int
+    threads: int
+    messages: int
+    owner_messages: int
+    acts: int
+
+
+@dataclass(frozen=True, slots=True)
+class DayCommitments:
+    """Titles: of those that are still to be fulfilled, and of those that were kept or given up on the day."""
+
+    open: tuple[str, ...]
+    kept: tuple[str, ...]
+    given_up: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class DayLearned:
+    """How many memories were made or renewed, subjects of the newest, and why SELF.md changed.
+
+    `memories` is None where they lie on a server.
+    """
+
+    memories: int | None
+    subjects: tuple[str, ...]
+    self_changes: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class DaySpent:
+    """Of the day's budget: tokens and dollars, reservations included; a cap is None where there is none.
+
+    `usd` is None where a price is unknown, `fraction` of a past day is None, since the caps may have been others.
+    """
+
+    calls: int
+    tokens: float
+    tokens_cap: float | None
+    usd: float | None
+    usd_cap: float | None
+    fraction: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class DayTrouble:
+    """What is wrong, or went wrong so often, and what the owner can do about it; "" if it mends itself."""
+
+    what: str
+    count: int
+    remedy: str
+
+
+@dataclass(frozen=True, slots=True)
+class DaySummary:
+    """One local day.
+
+    Attributes:
+        name: the SOUL's.
+        day: `2026-01-31`.
+        timezone: by which the day is counted, "" for the machine's.
+        is_today: whether it is going on; `waits`, open commitments and `tasks` are as they stand now.
+        awake: whether a process holds the home now.
+        done: how many acts of each kind left.
+        room_words: how often it spoke in a room.
+        reasons: why something was liked only or left alone, the most frequent first.
+        cases: at most three, of as many kinds as there are, the rarest first.
+        tasks: the tasks of plans that it holds, `owner/repo#12/task-3`.
+        rituals: names, each with the link to what came of it, or to its thread.
+        troubles: the gravest first.
+        kept_since: from when on the journal tells, ISO-8601, if only a part of the day; else "".
+
+    """
+
+    name: str
+    day: str
+    timezone: str
+    is_today: bool
+    awake: bool
+    done: dict[IntentKind, int]
+    room_words: int
+    reasons: tuple[DayReason, ...]
+    cases: tuple[TellingCase, ...]
+    waits: DayWaits
+    commitments: DayCommitments
+    tasks: tuple[str, ...]
+    rituals: dict[str, str]
+    learned: DayLearned
+    spent: DaySpent
+    troubles: tuple[DayTrouble, ...]
+    kept_since: str

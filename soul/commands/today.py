@@ -1,0 +1,22 @@
+"""`soul today`: one day on one screen, whether the SOUL runs or not."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from pathlib import Path
+
+from common.clock import SystemClock
+from modules.services.day.gathering import DayReader
+from modules.services.day.rendering import day_lines
+from soul.commands.at_hand import at_hand
+from soul.terminal.output import write_json, write_lines
+
+
+def run_today(root: Path, day: str, *, as_json: bool) -> None:
+    """Print it. Raises `UsageError` for what is no day, and `ConfigError` when there is no database yet."""
+    settings, home = at_hand(root)
+    summary = DayReader.of(settings, home, SystemClock()).read(day)
+    if as_json:
+        write_json(asdict(summary))
+    else:
+        write_lines(*day_lines(summary))

@@ -1,0 +1,26 @@
+"""What an owner types day by day; what each command does is in `soul/commands/`, loaded when it is needed."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from soul.commands.help import ListedCommand
+from soul.commands.options import Home, Json
+
+daily = typer.Typer()
+
+
+@daily.command(cls=ListedCommand)
+def today(
+    *,
+    date: Annotated[str, typer.Option("--date", metavar="DAY", help="A day as 2026-01-31; else today.")] = "",
+    home: Home = Path(),
+    json: Json = False,
+) -> None:
+    """One day on one screen: what it said and left alone, what waits, what it learned and spent; also while it runs."""
+    from soul.commands.today import run_today  # noqa: PLC0415 - only this command needs it
+
+    run_today(home, date, as_json=json)

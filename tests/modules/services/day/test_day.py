@@ -1,0 +1,160 @@
+"""What one day of a SOUL came to, gathered from a real home and rendered for its owner."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import AsyncIterator
+from dataclasses import asdict, dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from common.clock import FakeClock, iso
+from common.errors import UsageError
+from common.redact import Redactor
+from modules.runtime.budget import ledger
+from modules.runtime.budget.types import Caps, Spent
+from modules.runtime.console import SilentConsole
+from modules.runtime.control import Control
+from modules.runtime.database.database import Database
+from modules.runtime.database.schema import MIGRATIONS
+from modules.runtime.home import Home
+from modules.runtime.journal.journal import Journal
+from modules.runtime.journal.types import Entry
+from modules.services.commitments.lines import write_commitments
+from modules.services.commitments.queue import FILE
+from modules.services.commitments.types import QueuedCommitment
+from modules.services.day.gathering import DayReader
+from modules.services.day.rendering import day_lines
+from modules.services.memory.sqlite_rows import remember
+from modules.services.memory.types import NewMemory
+from modules.services.outbox import store
+from modules.services.outbox.bodies import OpaqueBody
+from modules.services.outbox.types import Intent
+
+EVENING = datetime(2026, 1, 5, 23, 30, tzinfo=UTC)
+"""Half past eleven at night in UTC, and the afternoon in New York."""
+KIT = "at://did:plc:kit/app.bsky.feed.post/3l"
+
+
+@dataclass
+class LivedHome:
+    home: Home
+    database: Database
+    clock: FakeClock
+    journal: Journal
+
+    def reader(self, timezone: str = "UTC") -> DayReader:
+        return DayReader(self.home, "rowan", self.clock, Caps(1_000), timezone, memories_are_here=True)
+
+    async def decided(self, act: str, reason: str, uri: str = KIT, **data: str) -> None:
+        entry = Entry("decision", "awareness", f"{act} @kit", reason=reason, trigger_uri=uri, data={"act": act} | data)
+        await self.journal.record(entry)
+
+    async def done(self, kind: str, number: int, **more: Any) -> None:
+        now = iso(self.clock.now())
+        values: dict[str, Any] = {"target": "", "body_hash": "", "dedup_key": "", "cause_id": "", "state": "done"}
+        row = Intent(
+            **values | {"id": f"{number:04x}", "rkey": str(number), "kind": kind, "body": OpaqueBody({})} | more,
+            created_at=iso(self.clock.now().replace(microsecond=number * 1000)),
+            expires_at=now,
+            sent_at=now,
+        )
+        await self.database.run(lambda connection: store.insert(connection, row))
+
+
+@pytest.fixture
+async def lived(tmp_path: Path) -> AsyncIterator[LivedHome]:
+    home = Home.at(tmp_path)
+    database = await Database.open(home.database, MIGRATIONS)
+    clock = FakeClock(EVENING)
+    yield LivedHome(home, database, clock, Journal(database, SilentConsole(), clock, Redactor()))
+    await database.close()
+
+
+async def test_a_day_holds_what_was_done_in_it_and_nothing_of_the_next(lived: LivedHome) -> None:
+    await lived.done("post", 1)
+    await lived.done("like", 2)
+    await lived.done("reply", 3, state="held")
+    await lived.decided("skipped", "thanks need no answer")
+    lived.clock.jump(3600)
+    await lived.done("reply", 4)
+    await lived.decided("stay_silent", "nothing to add")
+    yesterday, today = lived.reader().read("2026-01-05"), lived.reader().read()
+    assert (yesterday.done, today.done) == ({"like": 1, "post": 1}, {"reply": 1})
+    assert [one.reason for one in yesterday.reasons] == ["thanks need no answer"]
+    assert [one.reason for one in today.reasons] == ["nothing to add"]
+    assert (today.is_today, today.waits.drafts, yesterday.is_today) == (True, 1, False)
+    west = lived.reader("America/New_York").read()
+    assert (west.day, sum(west.done.values())) == ("2026-01-05", 3), "the day is the owner's own"
+
+
+async def test_reasons_are_counted_and_the_three_cases_are_of_different_kinds_the_rarest_first(
+    lived: LivedHome,
+) -> None:
+    for number in range(5):
+        await lived.decided("skipped", "thanks need no answer", f"{KIT}{number}")
+    await lived.decided("silent", "we commented 4 times", "github:a/b#1/x", code="enough-said")
+    await lived.decided("silent", "we commented 7 times", "github:a/b#2/x", code="enough-said")
+    await lived.decided("stay_silent", "two of them have it well in hand", f"{KIT}9")
+    await lived.decided("silent", "it is not to be had any more", "task:a/b#1/2", code="taken")
+    found = lived.reader().read()
+    assert [(one.act, one.reason, one.count) for one in found.reasons] == [
+        ("skipped", "thanks need no answer", 5),
+        ("silent", "we commented 7 times", 2),
+        ("stay_silent", "two of them have it well in hand", 1),
+    ]
+    assert {(case.act, case.uri) for case in found.cases} == {
+        ("stay_silent", f"{KIT}9"),
+        ("silent", "github:a/b#2/x"),
+        ("skipped", f"{KIT}4"),
+    }
+    lines = day_lines(found)
+    assert max(map(len, lines)) < 80
+    assert sum("soul why" in line for line in lines) == 2
+
+
+async def test_it_tells_what_is_open_learned_spent_and_wrong_with_the_remedy(lived: LivedHome) -> None:
+    now = iso(lived.clock.now())
+
+    def made(number: int, status: Any) -> QueuedCommitment:
+        return QueuedCommitment(
+            f"commitment-{number}", now, f"Thing {number}", "create_issue", "", "", status=status, last_attempt_at=now
+        )
+
+    write_commitments(lived.home.memory / FILE, [made(1, "pending"), made(2, "completed"), made(3, "abandoned")])
+    await lived.database.run(
+        lambda connection: remember(connection, NewMemory("fact", "the mill", "It grinds."), lived.clock.now())
+    )
+    await lived.database.run(
+        lambda connection: ledger.hold(connection, "coding", day="2026-01-05", at=now, amount=Spent(900))
+    )
+    for _ in range(2):
+        await lived.journal.record(Entry("error", "start", "No login", reason="Make a new app password"))
+    Control(lived.home.memory).pause("off to bed")
+    found = lived.reader().read()
+    assert (found.commitments.open, found.commitments.kept, found.commitments.given_up) == (
+        ("Thing 1",),
+        ("Thing 2",),
+        ("Thing 3",),
+    )
+    assert (found.learned.memories, found.learned.subjects) == (1, ("the mill",))
+    assert (found.spent.tokens, found.spent.fraction) == (900, 0.9)
+    assert [(one.what, one.count) for one in found.troubles] == [
+        ("paused by the owner: off to bed", 1),
+        ("90% of the day's budget is used", 1),
+        ("No login", 2),
+    ]
+    assert all(one.remedy for one in found.troubles)
+    told = " ".join(" ".join(day_lines(found)).split())
+    for words in ("not awake", "Thing 1", "the mill", "10% of the day's budget is left", "soul resume"):
+        assert words in told
+    assert json.loads(json.dumps(asdict(found)))["day"] == "2026-01-05"
+
+
+@pytest.mark.parametrize("day", ["yesterday", "2026-01-06", "2026-13-01"])
+async def test_what_is_no_day_that_was_lived_is_wrong_usage(lived: LivedHome, day: str) -> None:
+    with pytest.raises(UsageError):
+        lived.reader().read(day)
