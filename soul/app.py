@@ -9,7 +9,7 @@ from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from pathlib import Path
 
 from common.clock import Clock, local, span
-from common.errors import DiskFull
+from common.errors import Auth, DiskFull, Fatal, StorageError, Transient
 from common.redact import Redactor
 from common.settings import Settings
 from modules.lives.bluesky.loop import AWARENESS, OutboxLoop
@@ -152,6 +152,12 @@ class App:
         await self.services.lease.give_back()
         await lives.turn_services.leave_notes()
         await self.services.journal.record(Entry("life", "stop", "Stopped; nothing accepted is lost", line="sys"))
+
+    async def note_end(self, error: Auth | Fatal) -> None:
+        """Note what ended this life, for whoever asks while nobody is awake; there may be no room left for it."""
+        entry = Entry("life", "stop", str(error), line=None, reason=error.remedy, data={"act": "ended"})
+        with suppress(StorageError, Transient):
+            await self.services.journal.record(entry)
 
     def _loops(self, phone_commands: PhoneCommands) -> list[Loop]:
         services, lives, stages = self.services, self.lives, self.stages

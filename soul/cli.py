@@ -52,7 +52,7 @@ def _answer(arguments: list[str], *, as_json: bool) -> int:
     if asked := read_status_arguments(arguments):
         from soul.commands.status import run_status  # noqa: PLC0415 - the same
 
-        run_status(asked.home, as_json=asked.as_json)
+        run_status(asked.home, as_json=asked.as_json, with_loops=asked.with_loops)
         return 0
 
     import typer  # noqa: PLC0415 - the same

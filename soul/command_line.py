@@ -110,11 +110,16 @@ def walk(*, home: Home = Path(), social_only: SocialOnly = False) -> None:
 
 
 @app.command(cls=ListedCommand)
-def status(*, home: Home = Path(), json: Json = False) -> None:
-    """What the SOUL is doing now, also while it runs elsewhere."""
+def status(
+    *,
+    loops: Annotated[bool, typer.Option("--loops", help="Also its loops and all else that is known.")] = False,
+    home: Home = Path(),
+    json: Json = False,
+) -> None:
+    """What the SOUL is doing now, or why it ended; also while it runs elsewhere."""
     from soul.commands.status import run_status  # noqa: PLC0415 - only this command needs it
 
-    run_status(home, as_json=json)
+    run_status(home, as_json=json, with_loops=loops)
 
 
 app.registered_commands += daily.registered_commands
@@ -242,19 +247,6 @@ def why(
     from soul.commands.why import run_why  # noqa: PLC0415 - only this command needs it
 
     run_why(home, what, as_json=json)
-
-
-@app.command(cls=ListedCommand)
-def budget(
-    *,
-    days: Annotated[int, typer.Option(help="How many days to look back.", min=1, max=90)] = 7,
-    home: Home = Path(),
-    json: Json = False,
-) -> None:
-    """What thinking has cost, and what is left of today."""
-    from soul.commands.budget import run_budget  # noqa: PLC0415 - only this command needs it
-
-    run_budget(home, as_json=json, days=days)
 
 
 @app.command(cls=ListedCommand)

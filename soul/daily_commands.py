@@ -24,3 +24,16 @@ def today(
     from soul.commands.today import run_today  # noqa: PLC0415 - only this command needs it
 
     run_today(home, date, as_json=json)
+
+
+@daily.command(cls=ListedCommand)
+def budget(
+    *,
+    days: Annotated[int, typer.Option(help="How many days to look back.", min=1, max=90)] = 7,
+    home: Home = Path(),
+    json: Json = False,
+) -> None:
+    """What thinking has cost, and what is left of today."""
+    from soul.commands.budget import run_budget  # noqa: PLC0415 - only this command needs it
+
+    run_budget(home, as_json=json, days=days)

@@ -17,7 +17,7 @@ from typing import TextIO
 
 from common.clock import Clock, SystemClock, span
 from common.env_keys import refuse_unknown_keys
-from common.errors import ConfigError, DiskFull, Fatal, HomeLocked, SoulError
+from common.errors import Auth, ConfigError, DiskFull, Fatal, HomeLocked, SoulError
 from common.files import storage_error, write_atomic
 from common.settings import Settings, load_settings
 from modules.runtime.crash_loop import forget_starts
@@ -150,8 +150,10 @@ async def _until(ended: asyncio.Event, app: App, terminal: PlainConsole, *, take
     try:
         if await _logs_in(app, ended, take_over=take_over):
             await app.run(ended)
-    except HomeLocked:
-        forget_starts(app.services.home.memory)  # it stopped beside another copy, and is in no trouble
+    except (Auth, Fatal) as error:
+        await app.note_end(error)
+        if isinstance(error, HomeLocked):
+            forget_starts(app.services.home.memory)  # it stopped beside another copy, and is in no trouble
         raise
     finally:
         talk.cancel()

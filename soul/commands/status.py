@@ -16,6 +16,7 @@ from common.wording import part_note, told_reason
 from modules.runtime.control import Control
 from modules.runtime.database.file import reading
 from modules.runtime.home import Home, lock_holder
+from modules.runtime.journal import rows
 from modules.services.outbox.waiting import waits_for_owner
 from soul.status_file import fitting
 from soul.terminal.output import printable, write_json, write_lines
@@ -52,20 +53,24 @@ def load_home_settings(home: Path) -> HomeSettings:
 _TROUBLES_SHOWN = 3
 
 
-def run_status(root: Path, *, as_json: bool) -> None:
-    """Print it. Raises `ConfigError` when there is no home."""
+def run_status(root: Path, *, as_json: bool, with_loops: bool = False) -> None:
+    """Print it, `with_loops` also its loops and all else. Raises `ConfigError` when there is no home."""
     settings = load_home_settings(root)
     status = look(Home.at(root, settings.memory_dir))
     if as_json:
         write_json(status)
         return
-    write_lines(*status_lines(settings.agent_name, status, settings.soul_timezone))
+    write_lines(*status_lines(settings.agent_name, status, settings.soul_timezone, with_loops=with_loops))
 
 
 def look(home: Home) -> dict[str, Any]:
-    """The status file; what the owner decides, `standing` and `drafts`, as it is now, also while nobody is awake."""
-    standing = Control(home.memory).standing().fields()
-    return {**read_status(home), "standing": standing, "drafts": _drafts(home)}
+    """The status file; what the owner decides, `standing` and `drafts`, as it is now, also while nobody is awake.
+
+    `ended` is why nobody is, if that is known: `at`, `why`, `remedy`; "" for a remedy where the owner ended it.
+    """
+    standing, status = Control(home.memory).standing().fields(), read_status(home)
+    ended = None if status["awake"] else _end(home)
+    return {**status, "standing": standing, "drafts": _drafts(home), "ended": ended}
 
 
 def read_status(home: Home) -> dict[str, Any]:
@@ -93,9 +98,14 @@ def read_status(home: Home) -> dict[str, Any]:
     return {**kept, **told, "awake": pid is not None, "pid": pid}
 
 
-def status_lines(name: str, status: dict[str, Any], timezone: str = "") -> list[str]:
-    """The same for a terminal, the most important first; times are those of `timezone`, or of this machine."""
-    return [_headline(name, status, timezone), *_left_out(status), *_owner_control(status), *_life(status, timezone)]
+def status_lines(name: str, status: dict[str, Any], timezone: str = "", *, with_loops: bool = False) -> list[str]:
+    """The same for a terminal: a headline and at most five lines, `with_loops` all that is known.
+
+    Times are those of `timezone`, or of this machine.
+    """
+    lines = [_headline(name, status, timezone), *_left_out(status), *_end_lines(status, timezone)]
+    lines += _life(status, timezone)
+    return [*lines, *_details(status, timezone)] if with_loops else lines
 
 
 def _headline(name: str, status: dict[str, Any], timezone: str) -> str:
@@ -123,33 +133,75 @@ def _troubles(status: dict[str, Any], timezone: str) -> list[str]:
     ]
 
 
-def _life(status: dict[str, Any], timezone: str) -> list[str]:
-    if "counts" not in status:
+def _end_lines(status: dict[str, Any], timezone: str) -> list[str]:
+    """Return why nobody is awake, and how to go on."""
+    ended = status.get("ended")
+    if status["awake"] or not (ended or "counts" in status):
         return []
+    if ended is None:
+        when = moment(status.get("updatedAt", "a time unknown"), timezone)
+        return [f"  ended without a word after {when}: killed, or the machine stopped; `soul run` goes on"]
+    when = moment(ended["at"], timezone)
+    if not ended["remedy"]:
+        return [f"  ended at {when}: {printable(ended['why'])}; `soul run` goes on"]
+    return [f"  ended at {when}: {printable(ended['why'])}", f"    → {printable(ended['remedy'])} Then `soul run`."]
+
+
+def _life(status: dict[str, Any], timezone: str) -> list[str]:
+    """Return the moment and the counts, what waits, where it is with whom, and the last decision."""
+    if "counts" not in status:
+        return _waiting(status)
     counts, last = status["counts"], status.get("lastDecision")
     process = f", process {status['pid']}" if status["awake"] else ""
+    told = ", ".join(_counted(count, what) for what, count in counts.items())
+    lines = [f"  as of {moment(status.get('updatedAt', 'a time unknown'), timezone)}{process}: {told}"]
+    lines += [*_waiting(status), *_company(status)]
+    if last:
+        what = f"{told_line(last['summary'])} ({told_reason(last['reason'])})"
+        lines.append(f"  last decision at {moment(last['at'], timezone)}: {what}")
+    return lines
+
+
+def _waiting(status: dict[str, Any]) -> list[str]:
+    """Return one line for what waits: for the owner, for an answer, and for its turn."""
+    drafts, messages = len(status["drafts"]), status.get("ownerMessages", 0)
+    told = [f"{drafts} {'act waits' if drafts == 1 else 'acts wait'} for your yes (`soul drafts`)"] if drafts else []
+    told += [f"{messages} of your messages {'waits' if messages == 1 else 'wait'} for an answer"] if messages else []
+    if "counts" in status:
+        told.append(f"{_count(status, 'pendingNotifications')} posts to answer")
+        told.append(f"{_count(status, 'pendingIntents')} acts on their way out")
+    return [f"  {', '.join(told)}"] if told else []
+
+
+def _company(status: dict[str, Any]) -> list[str]:
+    """Return one line for the room and the open commitments; none for what an older version did not write."""
+    room, commitments, told = status.get("room"), status.get("commitments", []), []
+    if room and status["awake"] and room["status"] in {"joined", "draining"}:
+        names = ", ".join(printable(name) for name in room["peers"])
+        told.append(f"in the room {room['url']}" + (f" with {names}" if names else ", alone"))
+    if commitments:
+        told.append(f"{_counted(len(commitments), 'commitments')} open")
+    return [f"  {'; '.join(told)}"] if told else []
+
+
+def _details(status: dict[str, Any], timezone: str) -> list[str]:
+    """Return the rest: commitments, the cache, the prompt, what goes wrong, rituals, and the loops."""
     lines = [
-        f"  as of {moment(status.get('updatedAt', 'a time unknown'), timezone)}{process}",
-        "  " + ", ".join(f"{count:,} {what}" for what, count in counts.items()),
-        (
-            f"  {_count(status, 'pendingNotifications')} posts to answer, "
-            f"{_count(status, 'pendingIntents')} acts on their way out"
-        ),
+        f"  commitment: {printable(one['what'])} ({one['type']}, {one['status']})"
+        for one in status.get("commitments", [])
     ]
-    if waiting := status.get("ownerMessages"):
-        lines.append(f"  {waiting} of your messages {'waits' if waiting == 1 else 'wait'} for an answer")
-    lines += _room(status)
     if status.get("cachedShare") is not None:
         lines.append(f"  {status['cachedShare']:.0%} of what the model was sent lately was found in its cache")
     lines += [f"  no room in the prompt: {part_note(note)}" for note in status.get("promptNotes", ())]
     lines += _growth(status.get("growth"))
     lines += [_ritual(one) for one in status.get("rituals", ()) if one["nextAt"]]
-    if last:
-        what = f"{told_line(last['summary'])} ({told_reason(last['reason'])})"
-        lines.append(f"  last decision at {moment(last['at'], timezone)}: {what}")
-    if status["awake"]:
-        lines += [_loop(loop, timezone) for loop in status.get("loops", ())]
-    return lines
+    return lines + [_loop(loop, timezone) for loop in status.get("loops", ()) if status["awake"]]
+
+
+def _counted(count: int, what: str) -> str:
+    """Return a count with its noun, which is given in the plural."""
+    singular = f"{what[:-3]}y" if what.endswith("ies") else what.removesuffix("s")
+    return f"{count:,} {singular if count == 1 else what}"
 
 
 def _left_out(status: dict[str, Any]) -> list[str]:
@@ -170,21 +222,6 @@ def _loop(loop: dict[str, Any], timezone: str) -> str:
     return f"  {loop_name(loop['name']):<18}  {when:<16}  {outcome}"
 
 
-def _room(status: dict[str, Any]) -> list[str]:
-    """Return lines for the room and the open commitments; none for what an older version did not write."""
-    room, commitments = status.get("room"), status.get("commitments", [])
-    if not room and not commitments:
-        return []
-    from common.text.untrusted import one_line  # noqa: PLC0415 - takes time to load
-
-    lines = []
-    if room and room["status"] in {"joined", "draining"}:
-        names = ", ".join(one_line(name) for name in room["peers"])
-        lines.append(f"  in the room {room['url']}" + (f" with {names}" if names else ", alone"))
-    lines += [f"  commitment: {one_line(one['what'])} ({one['type']}, {one['status']})" for one in commitments]
-    return lines
-
-
 def _growth(growth: dict[str, Any] | None) -> list[str]:
     """Return lines for what goes wrong again and again; none for what an older version did not write."""
     troubles = growth["friction"][:_TROUBLES_SHOWN] if growth else []
@@ -195,12 +232,18 @@ def _growth(growth: dict[str, Any] | None) -> list[str]:
 def _ritual(ritual: dict[str, Any]) -> str:
     """Return when a ritual opens next, in the local time of the SOUL, as it is stored."""
     role = "opens" if ritual["role"] == "initiator" else "is expected"
-    return printable(f"  ritual: {ritual['name']} {role} {ritual['nextAt'].replace('T', ' ')}")
+    told = printable(f"ritual: {ritual['name']} {role} {ritual['nextAt'].replace('T', ' ')}")
+    return f"  {told}"
 
 
-def _owner_control(status: dict[str, Any]) -> list[str]:
-    count = len(status["drafts"])
-    return [f"  {count} {'act waits' if count == 1 else 'acts wait'} for your yes (`soul drafts`)"] if count else []
+def _end(home: Home) -> dict[str, str] | None:
+    """None where the journal cannot say."""
+    try:
+        with reading(home.database) as connection:
+            entry = rows.last_end(connection)
+    except SoulError:
+        return None
+    return entry and {"at": entry["at"], "why": entry["summary"], "remedy": entry["reason"]}
 
 
 def _drafts(home: Home) -> list[dict[str, Any]]:

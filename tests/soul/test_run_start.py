@@ -96,6 +96,9 @@ async def test_a_refused_login_ends_the_process_with_its_line_and_the_terminal_a
 ) -> None:
     home = running_town.make_home("rowan", SOUL_SPEED="1", AGENT_BLUESKY_PASSWORD="not-the-password")
     one_clear_line(await soul("run", "--home", str(home.root)), "refuses the login", "AGENT_BLUESKY_PASSWORD")
+    later = (await soul("status", "--home", str(home.root))).output
+    assert "refuses the login" in later
+    assert "Then `soul run`" in later
     async with terminal_of(home) as terminal:
         await terminal.until("refuses the login")
         assert await terminal.end() == 1

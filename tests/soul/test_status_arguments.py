@@ -12,7 +12,22 @@ from hypothesis import strategies as st
 from soul.command_line import app
 from soul.status_arguments import StatusArguments, read_status_arguments
 
-WORDS = ("status", "--json", "--home", "--home=here", "-h", "--help", "--", "", "-", "-x", "here", "./a b", "/")
+WORDS = (
+    "status",
+    "--json",
+    "--loops",
+    "--home",
+    "--home=here",
+    "-h",
+    "--help",
+    "--",
+    "",
+    "-",
+    "-x",
+    "here",
+    "./a b",
+    "/",
+)
 TYPER = typer.main.get_group(app)
 
 
@@ -22,7 +37,7 @@ def test_what_is_understood_means_the_same_to_typer(words: list[str]) -> None:
     asked = read_status_arguments(["status", *words])
     if asked is not None:
         context = TYPER.commands["status"].make_context("status", list(words))
-        assert asked == StatusArguments(context.params["home"], context.params["json"])
+        assert asked == StatusArguments(*(context.params[name] for name in ("home", "json", "loops")))
 
 
 @pytest.mark.parametrize(
@@ -30,6 +45,7 @@ def test_what_is_understood_means_the_same_to_typer(words: list[str]) -> None:
     [
         ("status", StatusArguments(Path(), as_json=False)),
         ("status --json", StatusArguments(Path(), as_json=True)),
+        ("status --loops", StatusArguments(Path(), as_json=False, with_loops=True)),
         ("status --home here", StatusArguments(Path("here"), as_json=False)),
         ("status --json --home here", StatusArguments(Path("here"), as_json=True)),
     ],

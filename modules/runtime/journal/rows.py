@@ -37,6 +37,12 @@ def last_start(connection: sqlite3.Connection, until: str) -> str:
     return str(connection.execute(query, (until,)).fetchone()[0] or "")
 
 
+def last_end(connection: sqlite3.Connection) -> JournalRow | None:
+    """Return the entry that tells why the last life ended; None where it ended without a word."""
+    query = "SELECT * FROM journal WHERE kind = 'life' AND loop IN ('start', 'stop') ORDER BY id DESC LIMIT 1"
+    return next((row for row in _read(connection.execute(query)) if row["loop"] == "stop"), None)
+
+
 def about(connection: sqlite3.Connection, posts: Collection[str], intents: Collection[str]) -> list[JournalRow]:
     """All that was recorded of these posts and of these intents, in no order."""
     query = """

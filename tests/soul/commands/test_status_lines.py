@@ -26,7 +26,11 @@ _CALM: dict[str, Any] = {
 def test_the_share_that_a_cache_saved_is_shown_as_soon_as_it_is_known_also_when_it_is_nothing(
     share: float | None, said: str
 ) -> None:
-    shown = [line.strip() for line in status_lines("rowan", _CALM | {"cachedShare": share}) if "cache" in line]
+    shown = [
+        line.strip()
+        for line in status_lines("rowan", _CALM | {"cachedShare": share}, with_loops=True)
+        if "cache" in line
+    ]
     assert [line.startswith(said) for line in shown] == ([True] if said else [])
 
 
@@ -73,7 +77,7 @@ def test_what_goes_wrong_again_and_again_is_told_the_most_frequent_first() -> No
         {"category": "expression", "loop": "expression", "count": 3},
     ]
     growth = {"open": 0, "changes": [], "friction": friction}
-    shown = [line for line in status_lines("rowan", _CALM | {"growth": growth}) if "trouble" in line]
+    shown = [line for line in status_lines("rowan", _CALM | {"growth": growth}, with_loops=True) if "trouble" in line]
     assert len(shown) == 1
     assert shown[0].index("12") < shown[0].index("expression")
     assert not any("trouble" in line for line in status_lines("rowan", _CALM))
@@ -85,8 +89,48 @@ def test_rituals_are_told_with_the_time_at_which_they_open_next() -> None:
         known | {"name": "Harbour watch", "role": "initiator", "nextAt": "2026-01-06T09:00"},
         known | {"name": "Garden walk", "role": "participant", "nextAt": None},
     ]
-    shown = [line for line in status_lines("rowan", _CALM | {"rituals": rituals}) if "ritual" in line]
+    shown = [line for line in status_lines("rowan", _CALM | {"rituals": rituals}, with_loops=True) if "ritual" in line]
     assert len(shown) == 1
     assert "Harbour watch" in shown[0]
     assert "2026-01-06 09:00" in shown[0]
     assert not any("ritual" in line for line in status_lines("rowan", _CALM))
+
+
+_FULL: dict[str, Any] = {
+    "mode": "idle",
+    "pid": 7,
+    "ownerMessages": 2,
+    "room": {"status": "joined", "url": "ws://127.0.0.1:7777", "peers": ["maren"]},
+    "commitments": [{"what": "A list of tides", "type": "create_issue", "status": "pending"}],
+    "cachedShare": 0.5,
+    "promptNotes": ["MEMORY.md was cut"],
+    "lastDecision": {"at": "2026-01-05T12:00:00.000Z", "summary": "Replying to @kit.test", "reason": "a question"},
+    "loops": [{"name": "outbox", "nextAt": None, "lastOutcome": "0 sent"}],
+}
+
+
+@pytest.mark.parametrize("awake", [True, False])
+def test_it_is_a_headline_and_at_most_five_lines_and_the_loops_come_when_asked_for(*, awake: bool) -> None:
+    status = _CALM | _FULL | {"awake": awake, "drafts": [{}]}
+    lines, all_lines = status_lines("rowan", status, "UTC"), status_lines("rowan", status, "UTC", with_loops=True)
+    assert len(lines) <= 6, lines
+    assert all_lines[: len(lines)] == lines
+    assert not any("sends what waits" in line for line in lines)
+    assert any("sends what waits" in line for line in all_lines) is awake
+
+
+@pytest.mark.parametrize(
+    ("ended", "said"),
+    [
+        (None, ("without a word after 2026-01-05 12:00", "`soul run` goes on")),
+        (("Stopped; nothing accepted is lost", ""), ("ended at 2026-01-05 13:00: Stopped", "`soul run` goes on")),
+        (("Login refused", "Make a new app password."), ("Login refused", "Make a new app password. Then `soul run`")),
+    ],
+)
+def test_where_nobody_is_awake_it_says_why_and_how_to_go_on(
+    ended: tuple[str, str] | None, said: tuple[str, str]
+) -> None:
+    end = {"at": "2026-01-05T13:00:00.000Z", "why": ended[0], "remedy": ended[1]} if ended else None
+    told = "\n".join(status_lines("rowan", _CALM | {"ended": end}, "UTC"))
+    assert all(words in told for words in said), told
+    assert "ended" not in "\n".join(status_lines("rowan", _CALM | _FULL | {"awake": True}, "UTC"))
