@@ -139,10 +139,19 @@ def _origins(value: object) -> object:
     return origins
 
 
+def _public_origin(value: str) -> str:
+    """The origin under which a browser reaches a page through a proxy that speaks TLS."""
+    parsed = urlparse(value)
+    if value and (parsed.scheme != "https" or not parsed.hostname or value != f"https://{parsed.netloc}"):
+        raise ValueError("must be an origin such as https://soul.example.org, without a path; a proxy speaks TLS there")
+    return value
+
+
 RoomPort = Annotated[int, BeforeValidator(_room_port)]
 Languages = Annotated[tuple[str, ...], BeforeValidator(_languages), Field(max_length=3)]
 Handles = Annotated[tuple[str, ...], BeforeValidator(_handles)]
 Origins = Annotated[tuple[str, ...], BeforeValidator(_origins)]
+Origin = Annotated[str, AfterValidator(_public_origin)]
 Prices = Annotated[dict[str, tuple[float, float]], BeforeValidator(_prices)]
 Approval = Literal["off", "strangers", "drafts"]
 MessagesFrom = Literal["owner", "following", "all"]
@@ -238,6 +247,11 @@ class Settings(RoomSettings):
     boot_context_tokens: int = Field(default=4_000, ge=1_000)
     boot_context_export: Path | None = None
 
+    dashboard_port: RoomPort = 7790
+    dashboard_host: str = Field(default="127.0.0.1", min_length=1)
+    dashboard_token: SecretStr = SecretStr("")
+    dashboard_origin: Origin = ""
+
     memory_dir: Path | None = None
     soul_timezone: TimeZone = ""
     soul_speed: float = Field(default=1.0, gt=0, le=1000)
@@ -254,6 +268,7 @@ class Settings(RoomSettings):
             self.agent_github_token.get_secret_value(),
             *parse_qs(urlparse(self.space_url).query).get("token", []),
             self.space_token.get_secret_value(),
+            self.dashboard_token.get_secret_value(),
             self.storage_secret_access_key.get_secret_value(),
             database,
             unquote(urlparse(database).password or ""),

@@ -16,6 +16,7 @@ from soul.commands.options import DemoMind, DraftAction, Home, Json, PromptAudie
 from soul.daily_commands import daily
 from soul.loading import loading
 from soul.memory_commands import remembered
+from soul.self_commands import own
 from soul.terminal.output import write_lines
 
 app = typer.Typer(
@@ -27,7 +28,6 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     rich_markup_mode=None,
 )
-own = typer.Typer(help="How SELF.md changed, and your word on it.", cls=Group)
 app.add_typer(own, name="self")
 app.add_typer(remembered, name="memory")
 
@@ -93,12 +93,18 @@ def run(
     take_over: Annotated[
         bool, typer.Option("--take-over", help="Let another copy of this home stop, and live in its place.")
     ] = False,
+    dashboard: Annotated[bool, typer.Option("--dashboard", help="Serve your page on it, too.")] = False,
 ) -> None:
     """Let the SOUL live until Ctrl-C."""
     with loading():
         from soul.commands.run import run_life  # noqa: PLC0415 - only this command needs it
 
-    run_life(home, social_only=social_only, flush_all=flush_all, take_over=take_over)
+    page = None
+    if dashboard:
+        from soul.dashboard.serving import serving_dashboard  # noqa: PLC0415 - only this option needs it
+
+        page = serving_dashboard
+    run_life(home, social_only=social_only, flush_all=flush_all, take_over=take_over, page=page)
 
 
 @app.command(cls=ListedCommand)
@@ -123,6 +129,14 @@ def status(
 
 
 app.registered_commands += daily.registered_commands
+
+
+@app.command(cls=ListedCommand)
+def dashboard(*, home: Home = Path()) -> None:
+    """Your page on it: what it does, what waits for you, what it spent, and why; also while it runs elsewhere."""
+    from soul.dashboard.serving import run_dashboard  # noqa: PLC0415 - only this command needs it
+
+    run_dashboard(home)
 
 
 @app.command(cls=ListedCommand)
@@ -272,79 +286,6 @@ def reflect(*, home: Home = Path()) -> None:
     from soul.commands.reflect import run_reflect  # noqa: PLC0415 - only this command needs it
 
     run_reflect(home)
-
-
-@own.command("log", cls=ListedCommand)
-def self_log(*, home: Home = Path(), json: Json = False) -> None:
-    """Every version that is kept, newest first."""
-    from soul.commands.self_ import run_self_log  # noqa: PLC0415 - only this command needs it
-
-    run_self_log(home, as_json=json)
-
-
-@own.command("diff", cls=ListedCommand)
-def self_diff(
-    version: Annotated[str, typer.Argument(metavar="VERSION", help="Since which version; else the last one.")] = "",
-    *,
-    home: Home = Path(),
-) -> None:
-    """What changed."""
-    from soul.commands.self_ import run_self_diff  # noqa: PLC0415 - only this command needs it
-
-    run_self_diff(home, version)
-
-
-@own.command("show", cls=ListedCommand)
-def self_show(
-    version: Annotated[str, typer.Argument(metavar="VERSION", help="Which version.")], *, home: Home = Path()
-) -> None:
-    """One version, with its reason and what it grew from."""
-    from soul.commands.self_ import run_self_show  # noqa: PLC0415 - only this command needs it
-
-    run_self_show(home, version)
-
-
-@own.command("check", cls=ListedCommand)
-def self_check(*, home: Home = Path()) -> None:
-    """What is read in SELF.md, and what is not understood."""
-    from soul.commands.self_ import run_self_check  # noqa: PLC0415 - only this command needs it
-
-    if not run_self_check(home):
-        raise typer.Exit(1)
-
-
-@own.command("rollback", cls=ListedCommand)
-def self_rollback(
-    version: Annotated[str, typer.Argument(metavar="VERSION", help="Which version.")], *, home: Home = Path()
-) -> None:
-    """Make SELF.md what it was."""
-    from soul.commands.self_ import run_self_rollback  # noqa: PLC0415 - only this command needs it
-
-    run_self_rollback(home, version)
-
-
-@own.command("held", cls=ListedCommand)
-def self_held(*, home: Home = Path(), json: Json = False) -> None:
-    """The change that waits for you."""
-    from soul.commands.self_ import run_self_held  # noqa: PLC0415 - only this command needs it
-
-    run_self_held(home, as_json=json)
-
-
-@own.command("approve", cls=ListedCommand)
-def self_approve(*, home: Home = Path()) -> None:
-    """Let that change happen."""
-    from soul.commands.self_ import run_self_decide  # noqa: PLC0415 - only this command needs it
-
-    run_self_decide(home, approve=True)
-
-
-@own.command("reject", cls=ListedCommand)
-def self_reject(*, home: Home = Path()) -> None:
-    """Give that change up."""
-    from soul.commands.self_ import run_self_decide  # noqa: PLC0415 - only this command needs it
-
-    run_self_decide(home, approve=False)
 
 
 @app.command(cls=ListedCommand)

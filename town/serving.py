@@ -32,8 +32,8 @@ _DROP = "drop_connection"
 
 
 @asynccontextmanager
-async def serve(app: ASGIApp, *, port: int = 0) -> AsyncIterator[str]:
-    """Serve `app` on 127.0.0.1 and yield its address, `http://127.0.0.1:PORT`; port 0 takes a free one.
+async def serve(app: ASGIApp, *, port: int = 0, host: str = LOOPBACK) -> AsyncIterator[str]:
+    """Serve `app` and yield its address, `http://127.0.0.1:PORT`; port 0 takes a free one, `host` is where it listens.
 
     On leaving, open requests get half a second to end, are then cut off, and cancelled if that does not end them.
 
@@ -41,7 +41,7 @@ async def serve(app: ASGIApp, *, port: int = 0) -> AsyncIterator[str]:
         ConfigError: the port is taken.
 
     """
-    listener = _listen(port)
+    listener = _listen(host, port)
     config = uvicorn.Config(
         cast("ASGIApplication", app),
         http=_Protocol,
@@ -54,7 +54,7 @@ async def serve(app: ASGIApp, *, port: int = 0) -> AsyncIterator[str]:
     running = asyncio.create_task(server.serve(sockets=[listener]), name="loopback server")
     try:
         await server.ready(running)
-        yield f"http://{LOOPBACK}:{listener.getsockname()[1]}"
+        yield f"http://{host}:{listener.getsockname()[1]}"
     finally:
         server.leave()
         try:
@@ -89,18 +89,18 @@ async def until_gone(request: Request, waiting: Awaitable[None]) -> None:
             task.cancel()
 
 
-def _listen(port: int) -> socket.socket:
+def _listen(host: str, port: int) -> socket.socket:
     # NOTE(self): without its protocol named, asyncio leaves Nagle on, and a streamed answer waits 40 ms for its rest.
     listener = socket.socket(socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_TCP)
     listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:
-        listener.bind((LOOPBACK, port))
+        listener.bind((host, port))
     except OSError as error:
         listener.close()
         if error.errno in {errno.EADDRINUSE, errno.EACCES}:
             why = "is in use" if error.errno == errno.EADDRINUSE else "may not be used by this user"
             raise ConfigError(
-                f"port {port} on {LOOPBACK} {why}",
+                f"port {port} on {host} {why}",
                 remedy="stop what listens there, or choose another port (0 takes any free one)",
             ) from error
         raise

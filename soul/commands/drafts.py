@@ -44,7 +44,7 @@ def run_drafts(root: Path, action: DraftAction, ids: Sequence[str], *, reason: s
             write_atomic(_shown_file(home), json.dumps([draft.intent.id for draft in drafts]), mode=0o600)
         _show(drafts, settings, json_wanted=json_wanted, full=action is DraftAction.SHOW)
         return
-    decided = asyncio.run(_decide(settings, home, action, ids, reason))
+    decided = asyncio.run(decide(settings, home, action, ids, reason))
     if json_wanted:
         _show([Draft(intent) for intent in decided], settings, json_wanted=True, full=False)
         return
@@ -67,7 +67,8 @@ def _shown(home: Home) -> list[str]:
         return []
 
 
-async def _decide(settings: Settings, home: Home, action: DraftAction, ids: Sequence[str], reason: str) -> list[Intent]:
+async def decide(settings: Settings, home: Home, action: DraftAction, ids: Sequence[str], reason: str) -> list[Intent]:
+    """Approve or reject what waits under `ids`, all or none. Raises `NotWaiting`."""
     clock = SystemClock()
     database = await Database.beside(home.database)
     try:

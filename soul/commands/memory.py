@@ -117,6 +117,12 @@ def _own_database(settings: Settings) -> None:
 
 
 def _ask(settings: Settings, home: Home, use: Callable[[MemoryStore], Awaitable[T]]) -> T:
+    return asyncio.run(ask_memories(settings, home, use))
+
+
+async def ask_memories(settings: Settings, home: Home, use: Callable[[MemoryStore], Awaitable[T]]) -> T:
+    """Return what `use` makes of the memories of a home, on the server or in its database. Raises `SoulError`."""
+
     async def ask(database: Database) -> T:
         return await use(SqliteMemories(database))
 
@@ -130,8 +136,8 @@ def _ask(settings: Settings, home: Home, use: Callable[[MemoryStore], Awaitable[
             await store.aclose()
 
     if url := settings.database_url.get_secret_value():
-        return asyncio.run(ask_server(url))
-    return asyncio.run(_beside(home, ask))
+        return await ask_server(url)
+    return await _beside(home, ask)
 
 
 async def _beside(home: Home, use: Callable[[Database], Awaitable[T]]) -> T:

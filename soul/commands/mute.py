@@ -33,7 +33,7 @@ def run_mute(root: Path, who: str, *, off: bool, as_json: bool) -> None:
     settings, home = at_hand(root)
     did = _did_of(settings, home, who) if who else ""
     if did:
-        asyncio.run(_change(settings, home, did, off=off))
+        asyncio.run(change_mute(settings, home, did, off=off))
     with reading(home.database) as connection:
         muted, no_reply = store.muted(connection), store.no_reply(connection)
     if as_json:
@@ -62,7 +62,8 @@ def _did_of(settings: Settings, home: Home, who: str) -> str:
     raise UsageError(f"Nobody is known by {who}", remedy="Check the handle, or give the DID: did:plc:abc123.")
 
 
-async def _change(settings: Settings, home: Home, did: str, *, off: bool) -> None:
+async def change_mute(settings: Settings, home: Home, did: str, *, off: bool) -> None:
+    """Mute the account, or with `off` end its mute and its own request for no reply; what was so already stays so."""
     clock = SystemClock()
     database = await Database.beside(home.database)
     try:

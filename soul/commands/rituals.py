@@ -12,6 +12,7 @@ from typing import Any
 
 from adapters.atproto.records import web_url
 from common.clock import SystemClock, local
+from common.settings import Settings
 from modules.lives.rituals.life import Started
 from modules.runtime.database.database import Database
 from modules.runtime.home import Home, read_self
@@ -39,18 +40,22 @@ class _Kept:
 
 def run_rituals(root: Path, *, limit: int, as_json: bool) -> None:
     """Print them, each with its newest runs."""
-    settings, home = at_hand(root)
-    listed = {ritual_key(one.name): one for one in reversed(extract_from_self(read_self(home)).daily_rituals)}
-    runs, names = asyncio.run(_kept(home))
-    now = local(SystemClock().now(), settings.soul_timezone)
-    kept = _Kept(runs, names, now, settings.agent_name)
-    facts = [_facts(one, kept, limit) for one in reversed(listed.values())]
+    facts = ritual_facts(*at_hand(root), limit)
     if as_json:
         write_json(facts)
     elif not facts:
         write_lines(_NONE)
     for one in [] if as_json else facts:
         write_lines(*_lines(one))
+
+
+def ritual_facts(settings: Settings, home: Home, limit: int) -> list[dict[str, Any]]:
+    """Return the rituals of SELF.md in its order, each with its `limit` newest runs, for programs."""
+    listed = {ritual_key(one.name): one for one in reversed(extract_from_self(read_self(home)).daily_rituals)}
+    runs, names = asyncio.run(_kept(home))
+    now = local(SystemClock().now(), settings.soul_timezone)
+    kept = _Kept(runs, names, now, settings.agent_name)
+    return [_facts(one, kept, limit) for one in reversed(listed.values())]
 
 
 def started_lines(started: Started) -> Sequence[str]:

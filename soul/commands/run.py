@@ -9,7 +9,8 @@ import shutil
 import signal
 import stat
 import sys
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
+from contextlib import AbstractAsyncContextManager, AsyncExitStack
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -38,6 +39,9 @@ from soul.terminal.output import printable, write_lines
 from soul.terminal.plain import PlainConsole, typed_lines
 from soul.terminal.wording import doing
 
+ServePage = Callable[[Settings, Home, Clock], AbstractAsyncContextManager[str]]
+"""What serves the owner's page on a home, and yields its address."""
+
 _QUIT = {"exit", "quit"}
 _LAST_LINES_S = 1.0
 _AT_THE_MACHINE = ("quit", "later")
@@ -49,8 +53,13 @@ _LEAST_LIFE_S = 45.0
 _LOOK_S = 5.0
 
 
-def run_life(root: Path, *, social_only: bool, flush_all: bool, take_over: bool = False) -> None:
-    """Live; with `take_over` in place of another copy of the home. Raises `Fatal` with a remedy."""
+def run_life(
+    root: Path, *, social_only: bool, flush_all: bool, take_over: bool = False, page: ServePage | None = None
+) -> None:
+    """Live; with `take_over` in place of another copy of the home, and beside the owner's `page`, if one is given.
+
+    Raises `Fatal` with a remedy.
+    """
     refuse_unknown_keys(root)
     settings = load_settings(root)
     home = Home.at(root, settings.memory_dir)
@@ -60,8 +69,9 @@ def run_life(root: Path, *, social_only: bool, flush_all: bool, take_over: bool 
         forget_who_is_due(settings, home)
     out = None if sys.stdout.isatty() else Outlet(sys.stdout)
     starts_anew = False
+    life = _live(settings, home, out, social_only=social_only, take_over=take_over, page=page)
     try:
-        starts_anew = asyncio.run(_live(settings, home, out, social_only=social_only, take_over=take_over))
+        starts_anew = asyncio.run(life)
     except DiskFull as error:
         remedy = f"Free {_ROOM_MIB} MiB and start again; what was accepted is kept."
         raise DiskFull(f"The disk is full: there is no room under {home.memory}", remedy=remedy) from error
@@ -100,7 +110,9 @@ def _is_memory(home: Home) -> bool:
     return any(path.name in known for path in home.memory.iterdir())
 
 
-async def _live(settings: Settings, home: Home, out: Outlet | None, *, social_only: bool, take_over: bool) -> bool:
+async def _live(
+    settings: Settings, home: Home, out: Outlet | None, *, social_only: bool, take_over: bool, page: ServePage | None
+) -> bool:
     """Live until the end; return whether to start anew, because somebody is to be forgotten."""
     clock = SystemClock()
     terminal = PlainConsole(clock, timezone=settings.soul_timezone, file=out)
@@ -124,11 +136,25 @@ async def _live(settings: Settings, home: Home, out: Outlet | None, *, social_on
         watching = _watch_requests(ForgetRequests(home.memory), ended, clock, settings.soul_speed)
         watch = asyncio.create_task(watching, name="forget-requests")
         try:
-            await _until(ended, app, terminal, take_over=take_over)
+            async with AsyncExitStack() as beside:
+                if page is not None:
+                    await _open_page(page, beside, app, terminal)
+                await _until(ended, app, terminal, take_over=take_over)
         finally:
             watch.cancel()
             (found,) = await asyncio.gather(watch, return_exceptions=True)
     return found is True
+
+
+async def _open_page(page: ServePage, beside: AsyncExitStack, app: App, terminal: PlainConsole) -> None:
+    """Serve the owner's page as long as the life goes on. Where that cannot be, the life goes on without it."""
+    services = app.services
+    try:
+        address = await beside.enter_async_context(page(services.settings, services.home, services.clock))
+    except SoulError as error:
+        terminal.line("error", f"No page: {error}", error.remedy)
+    else:
+        terminal.show([f"Your page: {address}"])
 
 
 async def _watch_requests(requests: ForgetRequests, ended: asyncio.Event, clock: Clock, speed: float) -> bool:

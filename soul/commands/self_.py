@@ -164,23 +164,27 @@ def run_self_rollback(root: Path, version: str) -> None:
     with History(home).alone() as history:
         old = _found(history, version)
     change = asyncio.run(_with_keeper(settings, home, lambda keeper: keeper.roll_back(old)))
-    _report(change, f"SELF.md is back to {old.name}")
+    write_lines(_reported(change, f"SELF.md is back to {old.name}"))
 
 
 def run_self_decide(root: Path, *, approve: bool) -> None:
     """Let the change that waits happen, or give it up. Raises `NotWaiting` when none waits."""
     settings, home = at_hand(root)
     with History(home).alone() as history:
+        _tell_amiss(history)
+    write_lines(asyncio.run(decide_held(settings, home, approve=approve)))
+
+
+async def decide_held(settings: Settings, home: Home, *, approve: bool) -> str:
+    """Let the change that waits happen, or give it up; return a line on it. Raises `NotWaiting` when none waits."""
+    with History(home).alone() as history:
         waits = history.held() is not None
-    _tell_amiss(history)
     if waits and approve:
-        change = asyncio.run(_with_keeper(settings, home, lambda keeper: keeper.approve()))
+        change = await _with_keeper(settings, home, lambda keeper: keeper.approve())
         if change is not None:
-            _report(change, "Approved: SELF.md is changed")
-            return
-    elif waits and asyncio.run(_with_keeper(settings, home, lambda keeper: keeper.reject())) is not None:
-        write_lines("Rejected: SELF.md stays as it is")
-        return
+            return _reported(change, "Approved: SELF.md is changed")
+    elif waits and await _with_keeper(settings, home, lambda keeper: keeper.reject()) is not None:
+        return "Rejected: SELF.md stays as it is"
     raise NotWaiting("No change of SELF.md waits for you", remedy=_SEE_HELD)
 
 
@@ -213,10 +217,10 @@ async def _with_keeper(settings: Settings, home: Home, use: Callable[[SelfKeeper
         await database.close()
 
 
-def _report(change: SelfEdit, done: str) -> None:
+def _reported(change: SelfEdit, done: str) -> str:
     if change.status == "refused":
         raise SoulError(f"SELF.md was not changed: {change.reason}", remedy=_SEE_HELD)
-    write_lines("; ".join([done, *what_moved(change)]))
+    return "; ".join([done, *what_moved(change)])
 
 
 def _describe(held: HeldEdit, settings: Settings) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import random
+import re
 import shutil
 import signal
 import sqlite3
@@ -12,7 +13,9 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from functools import partial
 from pathlib import Path
+from urllib.parse import urlsplit
 
+import httpx
 import pytest
 
 from adapters.space.chatlog import ChatLog
@@ -239,3 +242,18 @@ async def test_a_copy_stops_with_one_line_while_the_first_lives_and_begins_at_on
         await first.wait()
     async with started("run", "--home", str(copied)) as second:
         await until(second, "Awake")
+
+
+@pytest.mark.slow
+async def test_the_owners_page_opens_beside_the_life_and_a_taken_port_does_not_keep_it_from_living(
+    running_town: RunningTown,
+) -> None:
+    home = running_town.make_home("rowan", DASHBOARD_PORT="0")
+    async with started("run", "--dashboard", "--home", str(home.root)) as process:
+        seen = await until(process, "Your page: ") + await until(process, "Awake")
+        (address,) = re.findall(r"http://\S+token=\S+", seen)
+        async with httpx.AsyncClient(follow_redirects=True) as client:
+            assert "Awake" in (await client.get(address)).text
+            other = running_town.make_home("ada", DASHBOARD_PORT=str(urlsplit(address).port))
+            async with started("run", "--dashboard", "--home", str(other.root)) as second:
+                assert "No page: " in await until(second, "Awake")

@@ -212,6 +212,12 @@ def done_since(connection: sqlite3.Connection, moment: str, until: str = "~") ->
     return {row[0]: row[1] for row in connection.execute(query, (moment, until))}
 
 
+def done_at_since(connection: sqlite3.Connection, moment: str) -> list[str]:
+    """When each act left that is done and left at `moment` (ISO-8601) or later."""
+    query = "SELECT sent_at FROM intents WHERE state = 'done' AND sent_at >= ?"
+    return [row[0] for row in connection.execute(query, (moment,))]
+
+
 def last_done(connection: sqlite3.Connection) -> str:
     """When the latest act that is done left, ISO-8601; "" if none is."""
     return _moment(connection, "SELECT max(sent_at) FROM intents WHERE state = 'done'")

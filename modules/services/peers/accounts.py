@@ -209,6 +209,11 @@ class Relationships:
         """Return what is to be thought over, for the list of what asks for attention."""
         return Attention(reflection=self.reflection)
 
+    def newest(self, limit: int) -> list[Relationship]:
+        """Return the accounts that were last met, the newest first."""
+        known = sorted(self._file.records.values(), key=lambda one: one.last_interaction, reverse=True)
+        return known[:limit]
+
     def summary(self) -> RelationshipSummary:
         """Return the numbers, and who comes most."""
         known = self._file.records.values()

@@ -1,0 +1,162 @@
+"""Decides who may open the owner's page: by a token, by the address in the request, and by the page it came from.
+
+The token is in the printed address once; a cookie remembers it. A foreign website can neither read the page (no CORS,
+a checked Host, so no rebinding either) nor act through the owner's browser (the Origin of each POST must be ours).
+"""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+import secrets
+from dataclasses import dataclass
+from http.cookies import CookieError, SimpleCookie
+from urllib.parse import parse_qs, urlsplit
+
+from starlette.datastructures import Headers, MutableHeaders
+from starlette.responses import PlainTextResponse, RedirectResponse
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from common.errors import ConfigError
+from common.files import read_bounded, write_atomic
+from common.settings import Settings
+from modules.runtime.home import Home
+from town.serving import LOOPBACK
+
+COOKIE = "soul_dashboard"
+_TOKEN_CHARS = 32
+_TOKEN_FILE = "dashboard_token"  # noqa: S105 - a name
+_TOKEN_MAX_BYTES = 1_000
+_FOR_S = 30 * 24 * 3600
+_HEADERS = {
+    "content-security-policy": (
+        "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; "
+        "base-uri 'none'; form-action 'self'; frame-ancestors 'none'"
+    ),
+    "x-content-type-options": "nosniff",
+    "referrer-policy": "same-origin",  # with no-referrer a browser hides the Origin of our own forms
+    "cross-origin-opener-policy": "same-origin",
+    "cross-origin-resource-policy": "same-origin",
+    "cache-control": "no-store",
+}
+_NO_TOKEN = "This page is its owner's. Open it by the address that `soul dashboard` prints: the token is in it.\n"  # noqa: S105 - words
+_FOREIGN = "Only this page may act here.\n"
+_WRONG_HOST = "This page does not answer to that address.\n"
+
+
+@dataclass(frozen=True, slots=True)
+class Door:
+    """What opens the page.
+
+    Attributes:
+        token: who knows it may look and act.
+        public_origin: the https:// origin under which a proxy serves the page; "" where the browser is on this machine.
+
+    """
+
+    token: str
+    public_origin: str = ""
+
+    def origins(self, port: int) -> tuple[str, ...]:
+        """Return the origins of the page where it listens at `port`."""
+        if self.public_origin:
+            return (self.public_origin,)
+        return (f"http://{LOOPBACK}:{port}", f"http://localhost:{port}")
+
+    @property
+    def proof(self) -> str:
+        """Return what the cookie holds: it opens this page, and does not tell the token."""
+        return hashlib.sha256(f"dashboard:{self.token}".encode()).hexdigest()
+
+
+def door_of(settings: Settings, home: Home) -> Door:
+    """Return the door for the page of a home, with the owner's token or one of the home's own.
+
+    Raises:
+        ConfigError: it would be reached from elsewhere without TLS, or without a token of the owner's.
+
+    """
+    token, origin = settings.dashboard_token.get_secret_value(), settings.dashboard_origin
+    if not origin and settings.dashboard_host not in {LOOPBACK, "localhost"}:
+        raise ConfigError(
+            "Settings: DASHBOARD_HOST beyond this machine needs DASHBOARD_ORIGIN",
+            remedy="Set it to the https:// origin under which a proxy serves the page.",
+        )
+    if not origin:
+        return Door(token or _home_token(home))
+    if len(token) < _TOKEN_CHARS:
+        raise ConfigError(
+            f"Settings: DASHBOARD_ORIGIN needs a DASHBOARD_TOKEN of at least {_TOKEN_CHARS} characters",
+            remedy="`openssl rand -hex 24` makes one.",
+        )
+    return Door(token, origin)
+
+
+def _home_token(home: Home) -> str:
+    """Return the token of the home, made at its first use; whoever deletes its file gets a new one."""
+    path = home.memory / _TOKEN_FILE
+    try:
+        kept = read_bounded(path, _TOKEN_MAX_BYTES).decode().strip()
+    except FileNotFoundError:
+        kept = ""
+    if len(kept) < _TOKEN_CHARS:
+        kept = secrets.token_urlsafe(_TOKEN_CHARS)
+        write_atomic(path, kept, mode=0o600)
+    return kept
+
+
+class Guard:
+    """Lets a request through that may enter, and puts the safe headers on every answer."""
+
+    def __init__(self, app: ASGIApp, door: Door) -> None:
+        self._app = app
+        self._door = door
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer one request."""
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+
+        async def send_safely(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                MutableHeaders(scope=message).update(_HEADERS)
+            await send(message)
+
+        await self._answer(scope)(scope, receive, send_safely)
+
+    def _answer(self, scope: Scope) -> ASGIApp:
+        headers, door = Headers(scope=scope), self._door
+        origins = door.origins(scope["server"][1])
+        if headers.get("host", "").lower() not in {urlsplit(origin).netloc for origin in origins}:
+            return PlainTextResponse(_WRONG_HOST, 400)
+        if given := _given(scope):
+            return self._enter(scope, given)
+        if not hmac.compare_digest(_cookie(headers), door.proof):
+            return PlainTextResponse(_NO_TOKEN, 401)
+        if scope["method"] not in {"GET", "HEAD"} and headers.get("origin") not in origins:
+            return PlainTextResponse(_FOREIGN, 403)
+        return self._app
+
+    def _enter(self, scope: Scope, given: str) -> ASGIApp:
+        if not hmac.compare_digest(given.encode(), self._door.token.encode()):
+            return PlainTextResponse(_NO_TOKEN, 401)
+        answer = RedirectResponse(scope["path"], 303)
+        secure = bool(self._door.public_origin)
+        answer.set_cookie(
+            COOKIE, self._door.proof, max_age=_FOR_S, httponly=True, samesite="lax", secure=secure, path="/"
+        )
+        return answer
+
+
+def _given(scope: Scope) -> str:
+    """The token in the address, if the page is opened with one."""
+    return next(iter(parse_qs(scope["query_string"].decode("latin-1")).get("token", [])), "")
+
+
+def _cookie(headers: Headers) -> str:
+    try:
+        found = SimpleCookie(headers.get("cookie", "")).get(COOKIE)
+    except CookieError:
+        found = None
+    return found.value if found else ""

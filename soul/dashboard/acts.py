@@ -1,0 +1,103 @@
+"""Does what the owner decides on the page, the way the commands do it, whether the SOUL is awake or not."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass
+
+from common.clock import Clock
+from common.errors import SoulError, UsageError
+from common.settings import Settings
+from modules.runtime.home import Home
+from modules.services.rights.requests import ForgetRequest, ForgetRequests
+from soul.commands.drafts import decide
+from soul.commands.memory import ask_memories
+from soul.commands.mute import change_mute
+from soul.commands.options import DraftAction
+from soul.commands.pause import pause, resume
+from soul.commands.self_ import decide_held
+
+
+@dataclass(frozen=True, slots=True)
+class PageActs:
+    """The owner's hand on one home. Each act returns one line on what it did, and raises `SoulError`."""
+
+    home: Home
+    settings: Settings
+    clock: Clock
+
+    async def act(self, name: str, given: Mapping[str, str]) -> str:
+        """Do the act `name`. Raises `UsageError` where there is none of that name."""
+        acts: Mapping[str, Callable[[Mapping[str, str]], Awaitable[str]]] = {
+            "pause": self._pause,
+            "resume": self._resume,
+            "approve": self._approve,
+            "reject": self._reject,
+            "self-approve": self._self_approve,
+            "self-reject": self._self_reject,
+            "retire": self._retire,
+            "mute": self._mute,
+            "unmute": self._unmute,
+            "forget": self._forget,
+        }
+        if (chosen := acts.get(name)) is None:
+            raise UsageError(f"There is no act {name}")
+        return await chosen(given)
+
+    async def _pause(self, given: Mapping[str, str]) -> str:
+        pause(self.home, given.get("reason", ""))
+        return "Paused: nothing public leaves"
+
+    async def _resume(self, _: Mapping[str, str]) -> str:
+        standing = resume(self.home)
+        return "Going on" if standing.may_act else f"Still {standing}"
+
+    async def _approve(self, given: Mapping[str, str]) -> str:
+        (one,) = await decide(self.settings, self.home, DraftAction.APPROVE, [_needed(given, "id")], "")
+        return f"Approved: {one.body.deed or one.kind}"
+
+    async def _reject(self, given: Mapping[str, str]) -> str:
+        reason = given.get("reason", "")
+        (one,) = await decide(self.settings, self.home, DraftAction.REJECT, [_needed(given, "id")], reason)
+        return f"Refused: {one.body.deed or one.kind}"
+
+    async def _self_approve(self, _: Mapping[str, str]) -> str:
+        return await decide_held(self.settings, self.home, approve=True)
+
+    async def _self_reject(self, _: Mapping[str, str]) -> str:
+        return await decide_held(self.settings, self.home, approve=False)
+
+    async def _retire(self, given: Mapping[str, str]) -> str:
+        number, now = int(_needed(given, "id")), self.clock.now()
+        gone = await ask_memories(self.settings, self.home, lambda store: store.retire(number, now))
+        return f"Memory {number} is taken out" if gone else f"There is no memory {number}"
+
+    async def _mute(self, given: Mapping[str, str]) -> str:
+        await change_mute(self.settings, self.home, _did(given), off=False)
+        return "Muted: nothing is said to it, and its posts are not read"
+
+    async def _unmute(self, given: Mapping[str, str]) -> str:
+        await change_mute(self.settings, self.home, _did(given), off=True)
+        return "Unmuted"
+
+    async def _forget(self, given: Mapping[str, str]) -> str:
+        did = _did(given)
+        if given.get("sure") != "yes":
+            raise UsageError("Nothing was forgotten: the box beside the button was not ticked")
+        if did == self.settings.owner_bluesky_social_handle_did:
+            raise UsageError("That is the owner", remedy="`soul run --flush-all` forgets all.")
+        ForgetRequests(self.home.memory).give(ForgetRequest(did, self.clock.now()))
+        return "It is forgotten at the SOUL's next start; a SOUL that is awake starts anew within two minutes"
+
+
+def _needed(given: Mapping[str, str], name: str) -> str:
+    if not (value := given.get(name, "").strip()):
+        raise UsageError(f"Which one? `{name}` is missing")
+    return value
+
+
+def _did(given: Mapping[str, str]) -> str:
+    did = _needed(given, "did")
+    if not did.startswith("did:"):
+        raise SoulError(f"{did} is no DID")
+    return did

@@ -1,0 +1,221 @@
+"""Reads what the owner's page shows, anew at each request, from the home's database and files."""
+
+from __future__ import annotations
+
+import difflib
+import sqlite3
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import date, timedelta
+from typing import Any
+
+from adapters.atproto.records import web_url
+from common.clock import Clock, iso, local, parse_iso
+from common.errors import SoulError
+from common.settings import Settings
+from common.wording import purpose, told_reason
+from modules.runtime.budget import ledger
+from modules.runtime.budget.report import report_of
+from modules.runtime.budget.types import Caps, Day, Report
+from modules.runtime.control import Control
+from modules.runtime.database.file import reading
+from modules.runtime.home import Home
+from modules.services.claims.lease_store import held_tasks
+from modules.services.explanation import rendering, why
+from modules.services.identity.history import History
+from modules.services.identity.types import HeldEdit, Version
+from modules.services.outbox import approval, store
+from modules.services.peers.accounts import Relationship, Relationships
+from modules.services.rights.store import muted
+from soul.commands.draft_lines import Draft, with_answered
+from soul.commands.rituals import ritual_facts
+from soul.commands.status import look
+from soul.terminal.wording import doing, loop_name, moment, told_line
+
+_DAYS = 30
+_CHANGES_SHOWN, _PEOPLE_SHOWN, _RUNS_SHOWN = 10, 40, 3
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """One version of SELF.md, and what it changed, as lines of a unified diff."""
+
+    version: Version
+    at: str
+    diff: Sequence[str]
+
+
+@dataclass(frozen=True, slots=True)
+class PageFacts:
+    """Reads one home for its owner's page. Times in what it returns are those of the owner's time zone."""
+
+    home: Home
+    settings: Settings
+    clock: Clock
+
+    def now(self) -> dict[str, Any]:
+        """Return what the first page shows: whether it is alive, what is wrong, what waits, what was spent and done."""
+        status = look(self.home)
+        zone = self.settings.soul_timezone
+        with reading(self.home.database) as connection:
+            waiting = with_answered(connection, approval.waiting(connection))
+            report = self._report(connection)
+        return {
+            "awake": status["awake"],
+            "handle": status.get("handle") or "",
+            "doing": doing(status.get("mode", "idle")) if status["awake"] else "",
+            "as_of": moment(status["updatedAt"], zone) if "updatedAt" in status else "",
+            "standing": Control(self.home.memory).standing(),
+            "troubles": [
+                one["what"] + (f", until {moment(one['until'], zone)}" if one["until"] else "")
+                for one in status.get("troubles", ())
+            ],
+            "drafts": [self._draft(draft) for draft in waiting],
+            "held": self._history(lambda history: history.held()),
+            "report": report,
+            "meters": _meters(report),
+            "decisions": [
+                {
+                    "summary": told_line(one["summary"]),
+                    "reason": told_reason(one["reason"]),
+                    "at": moment(one["at"], zone),
+                    "about": one.get("triggerUri") or "",
+                }
+                for one in reversed(status.get("decisions", ()))
+            ],
+            "loops": [
+                {
+                    "name": loop_name(one["name"]),
+                    "next": moment(one["nextAt"], zone) if one["nextAt"] else "now",
+                    "outcome": one["lastOutcome"],
+                }
+                for one in status.get("loops", ())
+            ],
+        }
+
+    def story(self, of: str) -> dict[str, Any]:
+        """Return the story of an act, a post or a silence. Raises `SoulError` where there is none."""
+        zone = self.settings.soul_timezone
+        with reading(self.home.database) as connection:
+            story = why.story_of(connection, of)
+        if isinstance(story, why.Unknown):
+            raise SoulError(story.reason)
+        steps = [{"at": moment(one.at, zone), "step": one} for one in rendering.steps(story, zone)]
+        url = next((found for uri in (of, story.cause) if (found := web_url(uri))), "")
+        return {"title": rendering.title(story), "steps": steps, "ending": rendering.ending(story, zone), "url": url}
+
+    def spending(self) -> dict[str, Any]:
+        """Return the budget of today by purpose and model, and days of it and of what was done."""
+        zone, today = self.settings.soul_timezone, self._today()
+        since = iso(self.clock.now() - timedelta(days=_DAYS))
+        with reading(self.home.database) as connection:
+            days = ledger.days(connection, _DAYS)
+            report = self._report(connection)
+            acts = store.done_at_since(connection, since)
+        return {
+            "purposes": [(purpose(one.name), one.calls, one.tokens) for one in report.by_purpose],
+            "meters": _meters(report),
+            "days": {date.fromisoformat(one.day): one for one in days},
+            "acts": Counter(local(parse_iso(at), zone).date() for at in acts),
+            "today": today,
+            "shown": _DAYS,
+            "dollars": _dollars(days),
+        }
+
+    def people(self) -> dict[str, Any]:
+        """Return the accounts that it met last, and whom it leaves alone."""
+        zone = self.settings.soul_timezone
+        known = Relationships(self.home.memory / "relationships.json", self.clock)
+        with reading(self.home.database) as connection:
+            left_alone = muted(connection)
+        rows = [self._person(one, zone, is_muted=one.did in left_alone) for one in known.newest(_PEOPLE_SHOWN)]
+        others = [did for did in left_alone if not any(row["did"] == did for row in rows)]
+        return {"people": rows, "muted": others}
+
+    def work(self) -> dict[str, Any]:
+        """Return what it promised and has not done, the tasks that it holds, and its rituals."""
+        with reading(self.home.database) as connection:
+            tasks = held_tasks(connection)
+        rituals = ritual_facts(self.settings, self.home, _RUNS_SHOWN)
+        return {"commitments": look(self.home).get("commitments", ()), "tasks": tasks, "rituals": rituals}
+
+    def growing(self) -> dict[str, Any]:
+        """Return how SELF.md changed, newest first, and the change that waits."""
+        changes, held = self._history(self._changes), self._history(lambda history: history.held())
+        return {"changes": changes, "held": held, "held_diff": self._held_diff(held) if held else []}
+
+    def _changes(self, history: History) -> list[Change]:
+        versions = history.versions()[: _CHANGES_SHOWN + 1]
+        texts = [history.read(one).decode(errors="replace").splitlines() for one in versions]
+        zone = self.settings.soul_timezone
+        shown = zip(versions, texts, [*texts[1:], []], strict=False)
+        return [
+            Change(one, moment(one.at, zone) if one.at else "", _diff(before, after))
+            for one, after, before in list(shown)[:_CHANGES_SHOWN]
+        ]
+
+    def _held_diff(self, held: HeldEdit) -> Sequence[str]:
+        now = self._history(lambda history: history.current())
+        return _diff(now.decode(errors="replace").splitlines(), held.content.splitlines())
+
+    def _history(self, read: Any) -> Any:  # noqa: ANN401
+        with History(self.home).alone() as history:
+            return read(history)
+
+    def _report(self, connection: sqlite3.Connection) -> Report:
+        settings = self.settings
+        caps = Caps.per_day(settings.budget_tokens_per_day, settings.budget_usd_per_day)
+        return report_of(connection, caps, self.clock.now(), settings.soul_timezone)
+
+    def _today(self) -> date:
+        return local(self.clock.now(), self.settings.soul_timezone).date()
+
+    def _draft(self, draft: Draft) -> dict[str, Any]:
+        intent, zone = draft.intent, self.settings.soul_timezone
+        return {
+            "id": intent.id,
+            "what": intent.body.deed or intent.kind,
+            "text": intent.body.preview,
+            "answers": draft.answers,
+            "reason": draft.reason,
+            "target": intent.target,
+            "about": intent.cause_id or intent.target,
+            "until": moment(intent.expires_at, zone),
+            "leaves": moment(intent.scheduled_for, zone) if intent.scheduled_for else "",
+            "needs_yes": intent.state == "held",
+        }
+
+    def _person(self, one: Relationship, zone: str, *, is_muted: bool) -> dict[str, Any]:
+        return {
+            "did": one.did,
+            "handle": one.handle,
+            "times": len(one.interactions),
+            "last": moment(one.last_interaction, zone),
+            "muted": is_muted,
+        }
+
+
+def _diff(before: Sequence[str], after: Sequence[str]) -> list[str]:
+    return [
+        line for line in difflib.unified_diff(before, after, lineterm="", n=1) if not line.startswith(("---", "+++"))
+    ]
+
+
+def _meters(report: Report) -> list[dict[str, Any]]:
+    """One row for each cap of the day: what of it is used."""
+    amounts = {"tokens": report.tokens, "dollars": report.usd}
+    return [
+        {
+            "name": name,
+            "used": amount.used + amount.reserved,
+            "cap": amount.cap,
+            "percent": min(100, round(100 * (amount.used + amount.reserved) / amount.cap)) if amount.cap else 0,
+        }
+        for name, amount in amounts.items()
+        if amount is not None
+    ]
+
+
+def _dollars(days: Sequence[Day]) -> bool:
+    return any(one.usd for one in days)

@@ -1,0 +1,21 @@
+// Looks again whenever the home has changed, and puts the new page in place of the old; forms and links work without it.
+const main = document.querySelector("main");
+
+async function look() {
+  const answer = await fetch(location.pathname + location.search, { cache: "no-store" });
+  if (!answer.ok || isBusy()) return;
+  const page = new DOMParser().parseFromString(await answer.text(), "text/html");
+  const fresh = page.querySelector("main");
+  if (fresh.innerHTML === main.innerHTML) return;
+  const open = [...main.querySelectorAll("details")].map((one) => one.open);
+  main.replaceChildren(...fresh.childNodes);
+  main.querySelectorAll("details").forEach((one, index) => { one.open = open[index] ?? one.open; });
+}
+
+/** Whether somebody is at something in the page that a new one would take away. */
+function isBusy() {
+  const at = document.activeElement;
+  return main.contains(at) && at !== main;
+}
+
+new EventSource("/events").addEventListener("changed", look);

@@ -1,0 +1,142 @@
+"""Proves who can open the owner's page, what it shows of a home, and that what is decided there is done."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from urllib.parse import parse_qs, urlsplit
+
+import httpx
+import pytest
+
+from common.clock import SystemClock
+from common.errors import ConfigError
+from common.settings import load_settings
+from modules.runtime.control import Control
+from modules.runtime.database.file import reading
+from modules.runtime.home import Home
+from modules.services.memory.types import NewMemory
+from modules.services.outbox.bodies import PostBody
+from modules.services.outbox.types import ProposedAction
+from modules.services.rights.requests import ForgetRequests
+from modules.services.rights.store import muted
+from soul.dashboard.access import door_of
+from soul.dashboard.serving import serving_dashboard
+from tests.running_town import RunningTown, awake, write_home
+
+PAGES = ("/", "/work", "/memory", "/people", "/growing", "/spending")
+KIT = "did:plc:kit"
+MARKUP = '<img src="x" onerror="alert(1)">'
+TOKEN = "a" * 40
+
+
+def make_home(root: Path, **more: str) -> Home:
+    settings = {"OWNER_BLUESKY_SOCIAL_HANDLE_DID": "did:plc:owner", "SOUL_TIMEZONE": "UTC", "SOUL_SPEED": "1"}
+    return write_home(root, "rowan", **settings, **more)
+
+
+@asynccontextmanager
+async def opened(home: Home) -> AsyncIterator[httpx.AsyncClient]:
+    """The page as its owner's browser has it once the printed address was opened."""
+    settings = load_settings(home.root).model_copy(update={"dashboard_port": 0})
+    async with serving_dashboard(settings, home, SystemClock()) as address:
+        base = address.partition("/?")[0]
+        headers = {"origin": base}
+        async with httpx.AsyncClient(base_url=base, headers=headers, follow_redirects=True) as client:
+            answer = await client.get(address)
+            assert answer.status_code != httpx.codes.UNAUTHORIZED
+            assert "token" not in str(answer.url)
+            yield client
+
+
+async def act(client: httpx.AsyncClient, name: str, **fields: str) -> str:
+    """Press a button; what the page says to it."""
+    answer = await client.post(f"/act/{name}", data=fields)
+    assert answer.status_code == httpx.codes.OK
+    return parse_qs(urlsplit(str(answer.url)).query)["told"][0]
+
+
+async def test_only_who_knows_the_token_can_look_and_only_the_page_itself_can_act(tmp_path: Path) -> None:
+    home = make_home(tmp_path / "rowan")
+    async with opened(home) as client:
+        base = str(client.base_url)
+        async with httpx.AsyncClient(base_url=base, headers={"origin": base.rstrip("/")}) as stranger:
+            for page in (*PAGES, "/events", "/static/page.css"):
+                assert (await stranger.get(page)).status_code == httpx.codes.UNAUTHORIZED
+            assert (await stranger.get("/?token=guessed")).status_code == httpx.codes.UNAUTHORIZED
+            assert (await stranger.post("/act/pause")).status_code == httpx.codes.UNAUTHORIZED
+        rebound = await client.get("/", headers={"host": "evil.example"})
+        assert rebound.status_code == httpx.codes.BAD_REQUEST
+        for origin in ("http://evil.example", "null", base.replace("http:", "https:")):
+            foreign = await client.post("/act/pause", headers={"origin": origin})
+            assert foreign.status_code == httpx.codes.FORBIDDEN
+        assert Control(home.memory).standing().may_act
+        assert "script-src 'self'" in rebound.headers["content-security-policy"]
+
+
+async def test_beyond_this_machine_it_wants_tls_and_a_token_of_the_owners(tmp_path: Path) -> None:
+    def door(**more: str) -> str:
+        home = make_home(tmp_path / str(len(list(tmp_path.iterdir()))), **more)
+        return door_of(load_settings(home.root), home).public_origin
+
+    public = "https://rowan.example.org"
+    for wrong in (
+        {"DASHBOARD_HOST": "192.0.2.7"},
+        {"DASHBOARD_ORIGIN": public},
+        {"DASHBOARD_ORIGIN": "http://rowan.example"},
+    ):
+        with pytest.raises(ConfigError):
+            door(**wrong, DASHBOARD_TOKEN="short")
+    assert door(DASHBOARD_HOST="192.0.2.7", DASHBOARD_ORIGIN=public, DASHBOARD_TOKEN=TOKEN) == public
+
+
+async def test_a_home_in_which_nobody_has_lived_yet_says_so(tmp_path: Path) -> None:
+    async with opened(make_home(tmp_path / "rowan")) as client:
+        for page in PAGES:
+            assert "It is made when the SOUL first wakes" in (await client.get(page)).text or page == "/growing"
+
+
+async def test_what_the_owner_decides_on_the_page_is_done(running_town: RunningTown) -> None:
+    home = running_town.make_home("rowan", SOUL_APPROVAL="drafts")
+    async with awake(home) as life, opened(home) as client:
+        outbox = life.app.services.outbox
+        texts = ("Tin roofs sing.", f"Slate is quiet. {MARKUP}")
+        yes, no = [(await outbox.submit(ProposedAction(PostBody(text=text)))).intent for text in texts]
+        memory = NewMemory("fact", "roofs", "Slate lasts.", source="owner:terminal")
+        number = await life.app.services.knowledge.stores.memories.save(memory, life.app.services.clock.now())
+
+        first = (await client.get("/")).text
+        assert texts[0] in first
+        assert MARKUP not in first
+        assert "Slate lasts." in (await client.get("/memory", params={"q": "slate"})).text
+        for page in PAGES:
+            assert (await client.get(page)).status_code == httpx.codes.OK
+
+        assert (await act(client, "pause", reason="a quiet week")).startswith("Paused")
+        assert "a quiet week" in (await client.get("/")).text
+        await act(client, "approve", id=yes.id)
+        await act(client, "reject", id=no.id)
+        assert "waits" in (await act(client, "approve", id=no.id))
+        states = [found.state for one in (yes, no) if (found := await outbox.get(one.id))]
+        assert states == ["pending", "blocked"]
+
+        await act(client, "retire", id=str(number), back="/memory")
+        assert "Slate lasts." not in (await client.get("/memory", params={"q": "slate"})).text
+        await act(client, "mute", did=KIT)
+        with reading(home.database) as connection:
+            assert KIT in muted(connection)
+        await act(client, "forget", did=KIT)
+        assert ForgetRequests(home.memory).all() == []
+        await act(client, "forget", did=KIT, sure="yes")
+        assert [one.did for one in ForgetRequests(home.memory).all()] == [KIT]
+
+
+async def test_an_open_page_is_told_when_something_changed(tmp_path: Path) -> None:
+    home = make_home(tmp_path / "rowan")
+    async with opened(home) as client, client.stream("GET", "/events") as stream:
+        lines = (line async for line in stream.aiter_lines() if line)
+        assert await anext(lines) == ": still here"
+        await asyncio.to_thread(Control(home.memory).pause, "tea")
+        assert "event: changed" in [await anext(lines) for _ in range(8)]

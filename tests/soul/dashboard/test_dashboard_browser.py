@@ -1,0 +1,77 @@
+"""The owner's page in a browser: on a phone and on a desk, by keyboard alone, and fresh without being asked."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from playwright.async_api import Browser, async_playwright, expect
+
+from common.clock import SystemClock
+from common.settings import load_settings
+from modules.runtime.control import Control
+from modules.services.outbox.bodies import PostBody
+from modules.services.outbox.types import ProposedAction
+from soul.dashboard.serving import serving_dashboard
+from tests.running_town import RunningTown, awake
+from tests.town.page.browsing import ARGS, CHROMIUM, INJECTION
+from tests.town.page.page_contrast import CONTRAST
+
+pytestmark = pytest.mark.browser
+
+PAGES = ("", "work", "memory", "people", "growing", "spending", "why")
+
+
+async def test_the_owner_sees_and_decides_on_a_phone_and_by_keyboard(running_town: RunningTown) -> None:
+    home = running_town.make_home("rowan", SOUL_APPROVAL="drafts")
+    settings = load_settings(home.root).model_copy(update={"dashboard_port": 0})
+    async with (
+        awake(home) as life,
+        serving_dashboard(settings, home, SystemClock()) as address,
+        async_playwright() as playwright,
+    ):
+        outbox = life.app.services.outbox
+        drafts = [
+            (await outbox.submit(ProposedAction(PostBody(text=text)))).intent
+            for text in ("Tin roofs sing.", INJECTION + "W" * 150)
+        ]
+        browser = await playwright.chromium.launch(executable_path=CHROMIUM, args=list(ARGS))
+        complaints: list[str] = []
+        for width, scheme in ((390, "dark"), (1280, "light")):
+            await look_at_all(browser, address, width, scheme, complaints)
+        page = await browser.new_page()
+        await page.goto(address)
+        await expect(page.get_by_text("Tin roofs sing.")).to_be_visible()
+        assert await page.title() == "rowan: now"
+
+        button = page.locator(f"#draft-{drafts[0].id}").get_by_role("button", name="Let it out")
+        for _ in range(40):
+            await page.keyboard.press("Tab")
+            if await button.evaluate("node => node === document.activeElement"):
+                break
+        await page.keyboard.press("Enter")
+        await expect(page.get_by_role("status")).to_have_text("Approved: post")
+        await expect(page.get_by_text("Tin roofs sing.")).to_have_count(0)
+
+        Control(home.memory).pause("tea")
+        await expect(page.get_by_role("heading", name="What is wrong")).to_be_visible()
+        await page.get_by_role("button", name="Go on").click()
+        await expect(page.get_by_role("heading", name="What is wrong")).to_have_count(0)
+        await browser.close()
+        assert complaints == []
+
+
+async def look_at_all(browser: Browser, address: str, width: int, scheme: Any, complaints: list[str]) -> None:
+    """Open each page at that width: nothing sticks out, all can be read, and nothing that somebody wrote runs."""
+    context = await browser.new_context(viewport={"width": width, "height": 800}, color_scheme=scheme)
+    page = await context.new_page()
+    page.on("console", lambda message: complaints.append(f"{message.type}: {message.text}"))
+    page.on("pageerror", lambda error: complaints.append(str(error)))
+    await page.goto(address)
+    for name in PAGES:
+        await page.goto(address.partition("?")[0] + name)
+        await expect(page.get_by_role("navigation", name="Pages")).to_be_visible()
+        assert not await page.evaluate("document.documentElement.scrollWidth > innerWidth"), name
+        assert await page.evaluate(CONTRAST) == [], name
+        assert await page.locator("main script, main img").count() == 0
+    await context.close()
