@@ -186,7 +186,7 @@ class App:
             lives.space.loop,
             *(build_histories_loop(services), *lives.github.loops()),
             *workspace_loops(services, services.integrations, lives.claims, lives.tasks.can_do),
-            *([lives.tasks.loop, lives.reviews, lives.merges] if services.github.configured else []),
+            *lives.task_loops,
             *([self._version_loop()] if services.settings.version_check_url else []),
             *loops_for_messages(
                 services, lives.turn_services, lives.requests, lambda: self.owner, lambda: phone_commands(self)

@@ -12,11 +12,6 @@ from modules.lives.bluesky.life import BlueskyLife, BlueskyState
 from modules.lives.github.life import GitHubLife
 from modules.lives.growth.types import ReflectionDone
 from modules.lives.space.life import build_space_life, space_services
-from modules.lives.tasks.code.build import build_code_work
-from modules.lives.tasks.documents.build import build_document_work
-from modules.lives.tasks.life import build_task_life
-from modules.lives.tasks.merge.life import build_merge_loop
-from modules.lives.tasks.review.build import build_review_loop, build_revisions
 from modules.runtime.control_watch import ControlLoop
 from modules.services.agent.attention_list import AttentionList, waiting_drafts
 from modules.services.agent.tools.registry import Registry
@@ -39,6 +34,7 @@ from modules.services.work.loop import build_work_loop
 from soul.composition.services import Services
 from soul.composition.wiring.growth import build_growth_life
 from soul.composition.wiring.rituals import build_ritual_life
+from soul.composition.wiring.tasks import build_tasks
 
 
 class Lives:
@@ -81,12 +77,7 @@ class Lives:
             services, (self.growth.handler, *self.rituals.handlers), (self.growth.perceiver, self.rituals.perceiver)
         )
         self.claims = build_claims(services)
-        code = build_code_work(services, services.trust)
-        workers = (build_document_work(services, services.trust), code)
-        revisions = build_revisions(services, self.claims.reader, code)
-        self.tasks = build_task_life(services, self.claims, workers, services.integrations.mute_reason, (revisions,))
-        self.merges = build_merge_loop(services)
-        self.reviews = build_review_loop(services, self.turn_services.prompter)
+        self.tasks, self.task_loops = build_tasks(services, self.claims, self.turn_services.prompter)
         self.control_watch = build_control_watch(services)
         self.owner_follow = OwnerFollow(services)
         self.subscriptions = ActivitySubscriptions(services)
