@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
 from common.errors import SoulError
-from modules.lives.messages.life import MessageServices, message_loops
 from modules.runtime.scheduler.types import Loop
 from modules.services.identity.identity import Me
 from modules.services.owner.owner import OwnerTalk
 from modules.services.rights.answering import PersonRequests
 from modules.services.rights.types import Addressed
 from modules.services.wiring.turns import TurnServices
+from soul.composition.services import Services
+from soul.composition.wiring.messages import message_loops
 from soul.terminal.commands import Commands
 
 PhoneCommands = Callable[[Any], Commands]
@@ -25,28 +27,26 @@ def no_commands(_: object) -> Commands:
     return Commands(())
 
 
+@dataclass
 class OwnerMessages:
     """Answers what the owner writes; `owner` and `commands` are asked once the SOUL is put together.
 
     What they ask about their own data goes to `requests` first.
     """
 
-    def __init__(
-        self, me: Me, requests: PersonRequests, owner: Callable[[], OwnerTalk], commands: Callable[[], Commands]
-    ) -> None:
-        self._me = me
-        self._requests = requests
-        self._owner = owner
-        self._build_commands = commands
+    me: Me
+    requests: PersonRequests
+    owner: Callable[[], OwnerTalk]
+    commands: Callable[[], Commands]
 
     @cached_property
-    def _commands(self) -> Commands:
-        return self._build_commands()
+    def _built(self) -> Commands:
+        return self.commands()
 
     async def obey(self, line: str) -> str:
         """Do what a line that begins with a slash asks; what to say to it, "" where there is nothing to say."""
         try:
-            return "\n".join(await self._commands.answer(line))
+            return "\n".join(await self._built.answer(line))
         except SoulError as error:
             return "\n".join(filter(None, (str(error), error.remedy)))
         except Exception as error:
@@ -54,22 +54,22 @@ class OwnerMessages:
 
     async def answer(self, key: str, text: str) -> str:
         """The SOUL's answer, or why there will be none. Raises as `OwnerTalk.answer_via`."""
-        asked = Addressed(key, self._me.owner_did, self._me.owner_handle, text, "owner")
-        requested = await self._requests.carry_out(asked)
+        asked = Addressed(key, self.me.owner_did, self.me.owner_handle, text, "owner")
+        requested = await self.requests.carry_out(asked)
         if requested and requested.code == "answer":
             return requested.text
-        answer = await self._owner().answer_via(key, text)
+        answer = await self.owner().answer_via(key, text)
         if answer.failed is None:
             return answer.text
         return f"No answer: {type(answer.failed).__name__}: {answer.failed}"
 
     async def keep_only(self, keys: Collection[str]) -> None:
         """The answers to all other messages were handed over."""
-        await self._owner().keep_only(keys)
+        await self.owner().keep_only(keys)
 
 
 def loops_for_messages(
-    services: MessageServices,
+    services: Services,
     turn_services: TurnServices,
     requests: PersonRequests,
     owner: Callable[[], OwnerTalk],

@@ -46,37 +46,29 @@ _LEFT_ALONE_S = 600.0
 _MOST_REQUESTS = 5
 
 
+@dataclass(kw_only=True)
 class MessagePerceiver:
     """Looks at what is new. `messages_from` says who beside the owner may have an answer."""
 
-    def __init__(
-        self,
-        *,
-        atproto: Atproto,
-        state: MessageState,
-        etiquette: Etiquette,
-        forgotten: ForgottenPeople,
-        clock: Clock,
-        owner_did: str,
-        messages_from: MessagesFrom,
-    ) -> None:
-        self._atproto = atproto
-        self._state = state
-        self._etiquette = etiquette
-        self._forgotten = forgotten
-        self._clock = clock
-        self._owner_did = owner_did
-        self._messages_from = messages_from
-        self._left_alone = TTLCache[str, Talk | None](_MOST_LEFT_ALONE, _LEFT_ALONE_S, timer=clock.monotonic)
+    atproto: Atproto
+    state: MessageState
+    etiquette: Etiquette
+    forgotten: ForgottenPeople
+    clock: Clock
+    owner_did: str
+    messages_from: MessagesFrom
+
+    def __post_init__(self) -> None:
+        self._left_alone = TTLCache[str, Talk | None](_MOST_LEFT_ALONE, _LEFT_ALONE_S, timer=self.clock.monotonic)
 
     async def look(self) -> ApiResult[Perceived]:
         """Take in what came since the last look. What could not be read is read by the next one."""
-        cursor = await self._state.cursor()
+        cursor = await self.state.cursor()
         return await (self._go_on(cursor) if cursor else self._begin())
 
     async def _begin(self) -> ApiResult[Perceived]:
         """The first look: from where the log stands now, and what the owner wrote before and was not read."""
-        log = await self._atproto.get_message_log()
+        log = await self.atproto.get_message_log()
         if isinstance(log, Err):
             return log
         talk = await self._owners_talk()
@@ -85,7 +77,7 @@ class MessagePerceiver:
             return talk if talk.kind == "transient" else Ok(await self._taken([], [], log.data))
         unread: tuple[DirectMessage, ...] = ()
         if talk.data.unread_count:
-            page = await self._atproto.get_messages(talk.data.id, min(talk.data.unread_count, _MOST_UNREAD))
+            page = await self.atproto.get_messages(talk.data.id, min(talk.data.unread_count, _MOST_UNREAD))
             if isinstance(page, Err):
                 return page
             unread = page.data.messages
@@ -94,7 +86,7 @@ class MessagePerceiver:
     async def _go_on(self, cursor: str) -> ApiResult[Perceived]:
         perceived = Perceived()
         for _ in range(_MOST_PAGES):
-            log = await self._atproto.get_message_log(cursor)
+            log = await self.atproto.get_message_log(cursor)
             if isinstance(log, Err):
                 return log
             found = await self._of_owner(log.data.events)
@@ -114,9 +106,9 @@ class MessagePerceiver:
         said = [
             (event.conversation_id, event.message)
             for event in events
-            if event.kind == "message" and event.message and event.message.sender_did == self._owner_did
+            if event.kind == "message" and event.message and event.message.sender_did == self.owner_did
         ]
-        known = await self._state.talk_with(self._owner_did)
+        known = await self.state.talk_with(self.owner_did)
         if all(known and talk_id == known.id for talk_id, _ in said):
             return Ok(said)
         talk = await self._owners_talk()
@@ -126,7 +118,7 @@ class MessagePerceiver:
 
     async def _of_others(self, events: tuple[MessageEvent, ...]) -> ApiResult[Said]:
         """What others wrote who may have an answer, each in the conversation with us alone."""
-        if self._messages_from == "owner":
+        if self.messages_from == "owner":
             return Ok([])
         unread = await self._taken_on(events)
         if isinstance(unread, Err):
@@ -154,7 +146,7 @@ class MessagePerceiver:
                 continue
             if talk_id not in rooms:
                 await self._keep(talk)
-                rooms[talk_id] = _MOST_REQUESTS - await self._state.waiting_in(talk_id)
+                rooms[talk_id] = _MOST_REQUESTS - await self.state.waiting_in(talk_id)
             if rooms[talk_id] > 0:
                 rooms[talk_id] -= 1
                 found.append((talk_id, message))
@@ -165,20 +157,20 @@ class MessagePerceiver:
 
         Not where our answer to a request about their own data took it on.
         """
-        ours = {self._owner_did, self._atproto.did}
+        ours = {self.owner_did, self.atproto.did}
         said: Said = []
         for talk_id in dict.fromkeys(event.conversation_id for event in events if event.kind == "accepted"):
-            if await self._state.answered_requests_only(talk_id):
+            if await self.state.answered_requests_only(talk_id):
                 continue
             self._left_alone.pop(talk_id, None)
-            talk = await self._atproto.get_conversation(talk_id)
+            talk = await self.atproto.get_conversation(talk_id)
             if isinstance(talk, Err):
                 if talk.kind == "transient":
                     return talk
                 continue
             if talk.data.is_group or not talk.data.unread_count:
                 continue
-            page = await self._atproto.get_messages(talk_id, min(talk.data.unread_count, _MOST_UNREAD))
+            page = await self.atproto.get_messages(talk_id, min(talk.data.unread_count, _MOST_UNREAD))
             if isinstance(page, Err):
                 return page
             said += [(talk_id, one) for one in reversed(page.data.messages) if one.sender_did not in ours]
@@ -188,26 +180,22 @@ class MessagePerceiver:
         """What of this account's messages is read there; where all are, the conversation is kept."""
         if talk_id in self._left_alone:
             return Ok("requests" if self._left_alone[talk_id] else "none")
-        found = await self._atproto.get_conversation(talk_id)
+        found = await self.atproto.get_conversation(talk_id)
         if isinstance(found, Err):
             return found if found.kind == "transient" else Ok("none")
         talk = found.data
         other = next((member for member in talk.members if member.did == did), None)
-        alone = (
-            other is not None and not talk.is_group and {one.did for one in talk.members} == {did, self._atproto.did}
-        )
+        alone = other is not None and not talk.is_group and {one.did for one in talk.members} == {did, self.atproto.did}
         if other is None or not alone or talk.is_muted or other.barrier:
             self._left_alone[talk_id] = None
             return Ok("none")
         status, is_followed = await self._status_of(talk, other), False
-        if status == "request" and not self._etiquette.is_peer(other):
-            profile = await self._atproto.get_profile(did)
+        if status == "request" and not self.etiquette.is_peer(other):
+            profile = await self.atproto.get_profile(did)
             if isinstance(profile, Err) and profile.kind == "transient":
                 return profile
             is_followed = isinstance(profile, Ok) and profile.data.is_followed
-        welcome = is_welcome(
-            self._messages_from, status, is_peer=self._etiquette.is_peer(other), is_followed=is_followed
-        )
+        welcome = is_welcome(self.messages_from, status, is_peer=self.etiquette.is_peer(other), is_followed=is_followed)
         kept = Talk(talk.id, did, "accepted" if welcome else "request", other.handle, other.is_bot)
         if not welcome:
             self._left_alone[talk_id] = kept
@@ -217,41 +205,41 @@ class MessagePerceiver:
 
     async def _status_of(self, talk: Conversation, other: Actor) -> ConversationStatus:
         """Whether it was taken on: an answer about their own data does not count, nor what was before a forget."""
-        if await self._forgotten.is_forgotten(other.did) or await self._state.answered_requests_only(talk.id):
+        if await self.forgotten.is_forgotten(other.did) or await self.state.answered_requests_only(talk.id):
             return "request"
         return talk.status
 
     async def _keep(self, talk: Talk) -> None:
         """Keep a conversation; where somebody forgotten writes, for a day."""
-        await self._state.keep_talk(talk)
-        if await self._forgotten.is_forgotten(talk.did):
-            self._forgotten.sweep(talk.did)
+        await self.state.keep_talk(talk)
+        if await self.forgotten.is_forgotten(talk.did):
+            self.forgotten.sweep(talk.did)
 
     async def _owners_talk(self) -> ApiResult[Conversation]:
-        found = await self._atproto.get_conversation_with(self._owner_did)
+        found = await self.atproto.get_conversation_with(self.owner_did)
         if isinstance(found, Err):
             return found
-        others = {member.did for member in found.data.members} - {self._atproto.did}
-        if found.data.is_group or others != {self._owner_did}:
+        others = {member.did for member in found.data.members} - {self.atproto.did}
+        if found.data.is_group or others != {self.owner_did}:
             return Err("it is not a conversation with the owner alone", kind="invalid")
-        await self._state.keep_talk(Talk(found.data.id, self._owner_did, found.data.status))
+        await self.state.keep_talk(Talk(found.data.id, self.owner_did, found.data.status))
         return found
 
     async def _taken(self, found: Said, others: Said, log: MessageEventPage) -> Perceived:
         """Take in what the owner and others wrote, and how far the log was read."""
-        now = self._clock.now()
-        owners = [(talk_id, one) for talk_id, one in found if one.sender_did == self._owner_did]
+        now = self.clock.now()
+        owners = [(talk_id, one) for talk_id, one in found if one.sender_did == self.owner_did]
         said = [one for one in (*owners, *others) if one[1].text.strip() and not is_too_old(one[1].sent_at, now)]
-        new = await self._state.take_in(said, log.cursor)
+        new = await self.state.take_in(said, log.cursor)
         for talk_id in {talk_id for talk_id, _ in said if talk_id not in self._left_alone} if new else ():
-            await self._atproto.mark_read(talk_id)
-        of_others = sum(one.sender_did != self._owner_did for _, one in said)
+            await self.atproto.mark_read(talk_id)
+        of_others = sum(one.sender_did != self.owner_did for _, one in said)
         left = sum(self._is_of_others(event) for event in log.events) - of_others
         return Perceived(max(new - of_others, 0), of_others, left)
 
     def _is_of_others(self, event: MessageEvent) -> bool:
         sender = event.message.sender_did if event.kind == "message" and event.message else ""
-        return bool(sender) and sender not in {self._owner_did, self._atproto.did}
+        return bool(sender) and sender not in {self.owner_did, self.atproto.did}
 
 
 @dataclass(frozen=True, slots=True)

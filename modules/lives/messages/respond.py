@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from datetime import timedelta
 
 from common.clock import Clock
@@ -48,6 +48,7 @@ _DRAFTS = "drafts"
 """The cause of what tells the owner of drafts."""
 
 
+@dataclass(kw_only=True)
 class MessageResponder:
     """Answers the owner by way of the outbox: each message has one answer, also after a crash.
 
@@ -55,28 +56,17 @@ class MessageResponder:
     again.
     """
 
-    def __init__(
-        self,
-        *,
-        state: MessageState,
-        outbox: Outbox,
-        handler: OwnerHandler,
-        journal: Journal,
-        clock: Clock,
-        owner_did: str,
-        standing: Callable[[], Standing],
-        timezone: str,
-        speed: float,
-    ) -> None:
-        self._state = state
-        self._outbox = outbox
-        self._handler = handler
-        self._journal = journal
-        self._clock = clock
-        self._owner_did = owner_did
-        self._standing = standing
-        self._timezone = timezone
-        self._tell_again_s = _TELL_AGAIN_S / speed
+    state: MessageState
+    outbox: Outbox
+    handler: OwnerHandler
+    journal: Journal
+    clock: Clock
+    owner_did: str
+    standing: Callable[[], Standing]
+    timezone: str
+    speed: float
+
+    def __post_init__(self) -> None:
         self._told_at = float("-inf")
         self._looked_for_forgotten = False
         self._choosing = asyncio.Lock()
@@ -85,7 +75,7 @@ class MessageResponder:
         """Answer what needs no turn: commands, and a yes or no to drafts; return how many messages that were."""
         handled = 0
         async with self._choosing:
-            for message in await self._state.waiting():
+            for message in await self.state.waiting():
                 handled += await self._handle(message)
         return handled
 
@@ -93,14 +83,14 @@ class MessageResponder:
         draft_answer = await self._draft_answer(message)
         if not draft_answer and not is_command(message.text) and not message.begun_at:
             return False
-        if await self._outbox.by_target("direct_message", _body(message, "").subject):
+        if await self.outbox.by_target("direct_message", _body(message, "").subject):
             await self._note(message, "Did what the owner wrote in a direct message")
         elif message.begun_at:
             await self._say(message, _INTERRUPTED.format(line=one_line(message.text, _LINE_CHARS)))
             await self._note(message, "Was interrupted in what the owner wrote in a direct message")
         else:
-            await self._state.begin(message)
-            said = await (self._decide(draft_answer) if draft_answer else self._handler.obey(message.text.strip()))
+            await self.state.begin(message)
+            said = await (self._decide(draft_answer) if draft_answer else self.handler.obey(message.text.strip()))
             await self._say(message, said or _DONE)
             await self._note(message, "Did what the owner wrote in a direct message")
         return True
@@ -111,7 +101,7 @@ class MessageResponder:
         if message is None:
             await self._forget_answers()
             return False
-        answer = await self._handler.answer(key_of(message), message.text)
+        answer = await self.handler.answer(key_of(message), message.text)
         await self._say(message, answer or _NO_WORDS)
         await self._note(message, "Answered the owner in a direct message")
         await self._forget_answers()
@@ -119,11 +109,11 @@ class MessageResponder:
 
     async def _forget_answers(self) -> None:
         """Forget the answers that were handed over, also before a crash."""
-        await self._handler.keep_only([key_of(message) for message in await self._state.waiting()])
+        await self.handler.keep_only([key_of(message) for message in await self.state.waiting()])
 
     async def _next_talk(self) -> WaitingMessage | None:
         async with self._choosing:
-            for message in await self._state.waiting():
+            for message in await self.state.waiting():
                 at_once = is_command(message.text) or message.begun_at or await self._draft_answer(message)
                 if not at_once:
                     return message
@@ -131,23 +121,23 @@ class MessageResponder:
 
     async def tell_of_drafts(self) -> int:
         """Tell the owner of the drafts that wait and were not told of, each once; returns how many were told."""
-        talk = await self._state.talk_with(self._owner_did)
-        if talk is None or self._clock.monotonic() - self._told_at < self._tell_again_s:
+        talk = await self.state.talk_with(self.owner_did)
+        if talk is None or self.clock.monotonic() - self._told_at < _TELL_AGAIN_S / self.speed:
             return 0
         told = {one for body in await self._said(_DRAFTS) for one in body.drafts}
-        new = [draft for draft in await self._outbox.held() if draft.id not in told]
+        new = [draft for draft in await self.outbox.held() if draft.id not in told]
         if not new:
             return 0
         listed = new[:MOST_DRAFTS]
         body = DirectMessageBody(
             conversation_id=talk.id,
-            to=self._owner_did,
+            to=self.owner_did,
             text=drafts_text(listed, len(new) - len(listed)),
-            after_rev=await self._state.newest_rev(talk.id),
+            after_rev=await self.state.newest_rev(talk.id),
             drafts=tuple(draft.id for draft in new),
         )
-        await self._outbox.submit(ProposedAction(body, cause_id=_DRAFTS, urgent=True))
-        self._told_at = self._clock.monotonic()
+        await self.outbox.submit(ProposedAction(body, cause_id=_DRAFTS, urgent=True))
+        self._told_at = self.clock.monotonic()
         return len(new)
 
     async def tell_of_forgotten(self) -> int:
@@ -155,38 +145,38 @@ class MessageResponder:
 
         People are forgotten while no SOUL lives in the home, so one look in each life is enough.
         """
-        talk = await self._state.talk_with(self._owner_did)
+        talk = await self.state.talk_with(self.owner_did)
         if talk is None or self._looked_for_forgotten:
             return 0
-        now = self._clock.now()
-        entries = await self._journal.with_act(RIGHTS, FORGOT, now - _TOLD_FOR, now)
+        now = self.clock.now()
+        entries = await self.journal.with_act(RIGHTS, FORGOT, now - _TOLD_FOR, now)
         told = {at for body in await self._said(FORGOT) for at in body.forgotten}
         left = {one.at: left_in(one.entry.data) for one in entries if one.at not in told}
         new = {at: places for at, places in left.items() if places}
         if new:
             body = DirectMessageBody(
                 conversation_id=talk.id,
-                to=self._owner_did,
+                to=self.owner_did,
                 text=left_text(places_text(place for places in new.values() for place in places)),
-                after_rev=await self._state.newest_rev(talk.id),
+                after_rev=await self.state.newest_rev(talk.id),
                 forgotten=tuple(new),
             )
-            await self._outbox.submit(ProposedAction(body, cause_id=FORGOT, urgent=True))
+            await self.outbox.submit(ProposedAction(body, cause_id=FORGOT, urgent=True))
         self._looked_for_forgotten = True
         return len(new)
 
     async def _draft_answer(self, message: WaitingMessage) -> DraftAnswer | None:
-        told = told_before(message.rev, await self._outbox.by_cause(_DRAFTS))
+        told = told_before(message.rev, await self.outbox.by_cause(_DRAFTS))
         if told.ids:
-            said = await self._outbox.at_place(["direct_message"], message.conversation_id, since=told.at)
+            said = await self.outbox.at_place(["direct_message"], message.conversation_id, since=told.at)
             told = replace(told, is_latest=is_latest(told, message.rev, said))
-        waiting = {draft.id for draft in await self._outbox.held()} if told.ids else set()
+        waiting = {draft.id for draft in await self.outbox.held()} if told.ids else set()
         return read_draft_answer(message.text, told, waiting)
 
     async def _said(self, cause: str) -> list[DirectMessageBody]:
         """The direct messages to the owner of one cause."""
-        found = [one.body for one in await self._outbox.by_cause(cause)]
-        return [one for one in found if isinstance(one, DirectMessageBody) and one.to == self._owner_did]
+        found = [one.body for one in await self.outbox.by_cause(cause)]
+        return [one for one in found if isinstance(one, DirectMessageBody) and one.to == self.owner_did]
 
     async def _decide(self, answer: DraftAnswer) -> str:
         if not answer.ids:
@@ -196,26 +186,26 @@ class MessageResponder:
         for draft_id in answer.ids:
             try:
                 if answer.is_yes:
-                    approved.append(await self._outbox.approve(draft_id))
+                    approved.append(await self.outbox.approve(draft_id))
                 else:
-                    await self._outbox.reject(draft_id, answer.reason)
+                    await self.outbox.reject(draft_id, answer.reason)
             except NotWaiting as problem:
                 problems.append(str(problem))
         done = len(answer.ids) - len(problems)
         verb = "Approved" if answer.is_yes else "Rejected"
-        when = [leaving(approved, self._standing(), self._timezone, is_awake=True)] if approved else []
+        when = [leaving(approved, self.standing(), self.timezone, is_awake=True)] if approved else []
         return "\n".join([*([f"{verb}: {done}"] if done else []), *when, *problems])
 
     async def _say(self, message: WaitingMessage, text: str) -> None:
         """Propose an answer, in as many parts as it needs; a part that was proposed before is not proposed again."""
         for number, part in enumerate(split_text(text), start=1):
             body = _body(message, part, number)
-            if not await self._outbox.by_target("direct_message", body.subject):
-                await self._outbox.submit(ProposedAction(body, cause_id=key_of(message), urgent=True))
+            if not await self.outbox.by_target("direct_message", body.subject):
+                await self.outbox.submit(ProposedAction(body, cause_id=key_of(message), urgent=True))
 
     async def _note(self, message: WaitingMessage, summary: str) -> None:
-        await self._state.settle([message], summary, "handled")
-        await self._journal.record(
+        await self.state.settle([message], summary, "handled")
+        await self.journal.record(
             Entry(
                 "decision",
                 LOOP,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Sequence
+from dataclasses import dataclass
 from datetime import timedelta
 from typing import Literal
 
@@ -22,24 +23,24 @@ _CURSOR = "messages.cursor"
 _KEPT = timedelta(days=30)
 
 
+@dataclass(frozen=True, slots=True)
 class MessageState:
     """Rows of `soul.db`. Secrets are taken out of a message before it is written."""
 
-    def __init__(self, database: Database, clock: Clock, redactor: Redactor, owner_did: str) -> None:
-        self._owner_did = owner_did
-        self._database = database
-        self._clock = clock
-        self._redactor = redactor
+    database: Database
+    clock: Clock
+    redactor: Redactor
+    owner_did: str
 
     async def cursor(self) -> str:
         """How far the log was read; "" if it never was."""
-        return await self._database.run(lambda connection: marks.get(connection, _CURSOR))
+        return await self.database.run(lambda connection: marks.get(connection, _CURSOR))
 
     async def take_in(self, new: Sequence[tuple[str, DirectMessage]], cursor: str | None) -> int:
         """Keep messages, each with its conversation's id, and how far the log was read; returns how many are new."""
-        now = self._clock.now()
+        now = self.clock.now()
         rows = [
-            NewMessage(talk_id, one.id, one.rev, one.sender_did, self._redactor.text(one.text), one.sent_at)
+            NewMessage(talk_id, one.id, one.rev, one.sender_did, self.redactor.text(one.text), one.sent_at)
             for talk_id, one in new
         ]
 
@@ -50,19 +51,19 @@ class MessageState:
                 marks.put(connection, {_CURSOR: cursor})
             return count
 
-        return await self._database.run(write)
+        return await self.database.run(write)
 
     async def keep_talk(self, talk: Talk) -> None:
         """Keep a conversation of two."""
-        await self._database.run(lambda connection: messages.keep_talk(connection, talk))
+        await self.database.run(lambda connection: messages.keep_talk(connection, talk))
 
     async def talk_with(self, did: str) -> Talk | None:
         """Our conversation with an account, if it is known."""
-        return await self._database.run(lambda connection: messages.talk_with(connection, did))
+        return await self.database.run(lambda connection: messages.talk_with(connection, did))
 
     async def waiting_in(self, talk_id: str) -> int:
         """How many messages of a conversation wait for an answer."""
-        return await self._database.run(lambda connection: messages.count_waiting(connection, talk_id))
+        return await self.database.run(lambda connection: messages.count_waiting(connection, talk_id))
 
     async def answered_requests_only(self, talk_id: str) -> bool:
         """Whether nothing but what somebody asked about their own data was answered in a conversation."""
@@ -72,18 +73,18 @@ class MessageState:
             is_request = talk is not None and talk.status == "request"
             return is_request and messages.has_outcome(connection, talk_id, ANSWERED)
 
-        return await self._database.run(read)
+        return await self.database.run(read)
 
     async def waiting(self) -> list[WaitingMessage]:
         """What the owner wrote and waits for an answer, oldest first."""
-        waiting = await self._database.run(messages.waiting)
-        return [message for message in waiting if message.author_did == self._owner_did]
+        waiting = await self.database.run(messages.waiting)
+        return [message for message in waiting if message.author_did == self.owner_did]
 
     async def bursts(self) -> list[Burst]:
         """What others wrote and waits for an answer: a burst for each conversation, the oldest first."""
 
         def read(connection: sqlite3.Connection) -> list[Burst]:
-            waiting = [one for one in messages.waiting(connection) if one.author_did != self._owner_did]
+            waiting = [one for one in messages.waiting(connection) if one.author_did != self.owner_did]
             found: list[Burst] = []
             for talk_id in dict.fromkeys(one.conversation_id for one in waiting):
                 talk = messages.talk(connection, talk_id)
@@ -91,7 +92,7 @@ class MessageState:
                     found.append(Burst(talk, tuple(one for one in waiting if one.conversation_id == talk_id)))
             return found
 
-        return await self._database.run(read)
+        return await self.database.run(read)
 
     async def burst(self, talk_id: str, up_to: str) -> Burst | None:
         """What waits in a conversation, up to the revision `up_to`; None if nothing does."""
@@ -102,17 +103,17 @@ class MessageState:
 
     async def said_by(self, talk: Talk, most: int) -> list[Line]:
         """The newest `most` messages of the other one in a conversation, oldest first."""
-        said = await self._database.run(lambda connection: messages.said_in(connection, talk.id, most))
+        said = await self.database.run(lambda connection: messages.said_in(connection, talk.id, most))
         return [Line(talk.handle, one.text, one.rev) for one in said]
 
     async def begin(self, message: WaitingMessage) -> None:
         """Record that what the message asks for is begun now."""
-        now = self._clock.now()
-        await self._database.run(lambda connection: messages.begin(connection, message, now))
+        now = self.clock.now()
+        await self.database.run(lambda connection: messages.begin(connection, message, now))
 
     async def newest_rev(self, conversation_id: str) -> str:
         """The revision of the newest message that reached us in a conversation; "" if none did."""
-        return await self._database.run(lambda connection: messages.newest_rev(connection, conversation_id))
+        return await self.database.run(lambda connection: messages.newest_rev(connection, conversation_id))
 
     async def settle(
         self, settled: Sequence[WaitingMessage], outcome: str, state: Literal["handled", "dropped"]
@@ -123,4 +124,4 @@ class MessageState:
             for message in settled:
                 messages.settle(connection, message, state, outcome)
 
-        await self._database.run(write)
+        await self.database.run(write)

@@ -1,15 +1,8 @@
-"""Puts the rooms of this life together, for whoever composes a SOUL."""
+"""Puts the rooms of direct messages together."""
 
 from __future__ import annotations
 
-import random
-from typing import Protocol
-
-from adapters.atproto.client import Atproto
-from common.clock import Clock
-from common.pace import MESSAGES_INTERVAL_MS, Pace
-from common.redact import Redactor
-from common.settings import Settings
+from common.pace import MESSAGES_INTERVAL_MS
 from modules.lives.messages.handle_others import LOOP as OTHERS
 from modules.lives.messages.handle_others import OthersHandler
 from modules.lives.messages.loop import MessageLoop, MessageTalkLoop
@@ -18,54 +11,18 @@ from modules.lives.messages.respond import MessageResponder
 from modules.lives.messages.respond_others import OthersResponder
 from modules.lives.messages.state import MessageState
 from modules.lives.messages.types import OwnerHandler
-from modules.runtime.control import Control
-from modules.runtime.database.database import Database
-from modules.runtime.home import Home
-from modules.runtime.journal.journal import Journal
-from modules.runtime.scheduler.attention import Attention
 from modules.runtime.scheduler.types import Loop
-from modules.services.experiences.log import ExperienceLog
-from modules.services.identity.identity import Me
-from modules.services.outbox.outbox import Outbox
-from modules.services.outbox.rules.etiquette import Etiquette
-from modules.services.peers.accounts import Relationships
 from modules.services.rights.answering import PersonRequests
 from modules.services.rights.forgotten import ForgottenPeople
-from modules.services.rights.preferences import Preferences
 from modules.services.rights.requests import ForgetRequests
-from modules.services.skills.skills import Skills
 from modules.services.wiring.turns import TurnServices
 from modules.services.work.loop import WorkLoop, build_work_loop
-from modules.services.work.table import WorkTable
 from modules.services.work.turns import PersonTurns
-
-
-class MessageServices(Protocol):
-    """What the life is built from."""
-
-    settings: Settings
-    me: Me
-    home: Home
-    database: Database
-    clock: Clock
-    rng: random.Random
-    pace: Pace
-    journal: Journal
-    redactor: Redactor
-    skills: Skills
-    atproto: Atproto
-    work: WorkTable
-    outbox: Outbox
-    etiquette: Etiquette
-    preferences: Preferences
-    relationships: Relationships
-    attention: Attention
-    control: Control
-    experiences: ExperienceLog
+from soul.composition.services import Services
 
 
 def message_loops(
-    services: MessageServices, turn_services: TurnServices, requests: PersonRequests, handler: OwnerHandler
+    services: Services, turn_services: TurnServices, requests: PersonRequests, handler: OwnerHandler
 ) -> list[Loop]:
     """Return the loops of this life; none where the owner turned it off."""
     if not services.settings.soul_direct_messages:
@@ -100,7 +57,7 @@ def message_loops(
 
 
 def _others_loop(
-    services: MessageServices, turn_services: TurnServices, requests: PersonRequests, state: MessageState
+    services: Services, turn_services: TurnServices, requests: PersonRequests, state: MessageState
 ) -> WorkLoop:
     clock, speed = services.clock, services.settings.soul_speed
     responder = OthersResponder(
