@@ -64,6 +64,12 @@ class RitualProcess(RitualSoul):
             await self.end()
             await self.wake()
 
+    def resident_mib(self) -> float:
+        """Return the resident memory of the process, in MiB. Reads /proc."""
+        assert self._process
+        status = Path(f"/proc/{self._process.pid}/status").read_text()
+        return int(next(line for line in status.splitlines() if line.startswith("VmRSS")).split()[1]) / 1024
+
     async def _is_done(self) -> bool:
         """Take the time along until it is done; return False where it ended before."""
         assert self._process
@@ -81,10 +87,11 @@ class RitualProcess(RitualSoul):
 
 
 class ToldClock(StridingClock):
-    """A clock that tells its moment whenever somebody waited."""
+    """A clock that tells its moment whenever somebody waited, and keeps no alarm that is over."""
 
     def stride(self, seconds: float) -> None:
         super().stride(seconds)
+        self._deadlines = sorted(one for one in self._deadlines if not one[2].done())
         say(f"at {iso(self.now())}")
 
 

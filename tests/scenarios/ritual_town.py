@@ -234,7 +234,7 @@ def think(request: ChatRequest) -> Completion:
 
 def _number(count: int) -> str:
     words = ("none", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "eleven", "twelve")
-    return words[count]
+    return words[count] if count < len(words) else f"{words[count // 12]} dozen and {words[count % 12]}"
 
 
 @asynccontextmanager
