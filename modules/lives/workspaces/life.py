@@ -95,6 +95,7 @@ def task_steps(services: WorkspaceServices, claims: Claims, can_do: CanDo) -> li
             acting=claims.acting,
             comments=claims.comments,
             journal=journal,
+            phrase=services.phrases.phrase,
         ),
         UndoableTasks(can_do, services.workspaces, services.trust, journal),
         OfferStep(can_do, services.work, services.trust, services.events.publish),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from common.result import Err
+from common.result import Err, Ok
 from modules.lives.workspaces.types import Place, Poll, StepResult
 from modules.runtime.journal.journal import Journal
 from modules.runtime.journal.types import Entry
@@ -21,6 +21,7 @@ from modules.services.claims.task_comments import TaskComments
 from modules.services.plans.events import TaskEvent
 from modules.services.plans.naming import claim_key
 from modules.services.plans.types import FoundPlan
+from modules.services.voice_phrases.store import Phrase
 from modules.services.workspaces.acting import ActingTurns
 
 
@@ -38,7 +39,9 @@ class SweepStep:
         acting: ActingTurns,
         comments: TaskComments,
         journal: Journal,
+        phrase: Phrase,
     ) -> None:
+        self._phrase = phrase
         self._acting = acting
         self._comments = comments
         self._claimer = claimer
@@ -72,36 +75,30 @@ class SweepStep:
             is_ours = dead.holder.lower() == self._claimer.requests.login.lower()
             if not is_ours and not self._acting.may_act(f"sweep:{place}"):
                 continue
+            learned = await self._reader.learned(found.repo, dead.closed) if dead.closed else Ok("")
+            if isinstance(learned, Err):
+                continue
             if await settle_dead_claim(requests, reading.data, found.repo, dead):
                 swept += 1
-                await self._report(found, dead, place)
+                await self._report(found, dead, place, learned.data)
         return swept
 
-    async def _report(self, found: FoundPlan, dead: DeadClaim, place: str) -> None:
-        """Tell it in the journal, and on the plan: that the task is done, or that it was taken from somebody."""
-        why = "its pull request was merged" if dead.code == "completed" else f"the claim of {dead.holder} has ended"
+    async def _report(self, found: FoundPlan, dead: DeadClaim, place: str, learned: str) -> None:
+        """Tell it in the journal, and on the plan: that the task is done, or why it can be taken again."""
+        number, epoch = dead.task.number, max(dead.epoch, 1)
+        if dead.code == "completed":
+            why, phrase, event = "its pull request was merged", "github.task_complete", "task-complete"
+            told, marker = {"details": dead.pull}, TaskEvent(number, "completed", epoch)
+        elif dead.closed:
+            why, phrase, event = "its pull request was closed", "github.task_failed", "task-closed"
+            details = self._phrase("github.pull_closed", url=dead.closed.html_url, learned=learned)
+            told, marker = {"details": details}, TaskEvent(number, "failed", epoch)
+        else:
+            why, phrase, event = f"the claim of {dead.holder} has ended", "github.task_timeout", "task-timeout"
+            minutes = str(int(LEASE.total_seconds() // 60))
+            told = {"status": dead.task.status, "assignee": dead.holder, "minutes": minutes}
+            marker = TaskEvent(number, "timeout", epoch)
         summary = f"{dead.task.name} of {found.repo.full_name}#{found.number} {dead.code}: {why}"
         await self._journal.record(Entry("life", self.name, summary, line="info"))
-        epoch = max(dead.epoch, 1)
-        if dead.code == "completed":
-            await self._comments.say(
-                found.repo,
-                found.number,
-                "github.task_complete",
-                TaskEvent(dead.task.number, "completed", epoch),
-                f"task-complete:{place}:{dead.epoch}",
-                title=dead.task.title,
-                details=dead.pull,
-            )
-            return
-        await self._comments.say(
-            found.repo,
-            found.number,
-            "github.task_timeout",
-            TaskEvent(dead.task.number, "timeout", epoch),
-            f"task-timeout:{place}:{dead.epoch}",
-            title=dead.task.title,
-            status=dead.task.status,
-            assignee=dead.holder,
-            minutes=int(LEASE.total_seconds() // 60),
-        )
+        cause, title = f"{event}:{place}:{dead.epoch}", dead.task.title
+        await self._comments.say(found.repo, found.number, phrase, marker, cause, title=title, **told)

@@ -8,10 +8,12 @@ from datetime import datetime
 
 from adapters.github.checks import BODY_LIMIT_CHARS
 from adapters.github.client import GitHub
+from adapters.github.types import Account, GitRef, Issue, PullRequest, Repo
 from adapters.github.types import Comment as StoredComment
-from adapters.github.types import GitRef, Issue, PullRequest, Repo
 from common.clock import Clock, parse_iso
 from common.result import ApiResult, Err, Ok
+from common.text.markdown import without_html_comments
+from common.text.untrusted import one_line
 from modules.services.claims.claim_types import Snapshot
 from modules.services.claims.claiming import parse_lock_branch
 from modules.services.claims.claims import Comment, claims_on, highest_epoch
@@ -24,6 +26,8 @@ from modules.services.plans.types import Plan, TaskChange
 from modules.services.plans.update import update_task_in_plan_body
 from modules.services.workspaces.trust import WorkspaceTrust
 
+_LEARNED_CHARS = 500
+"""So much of each thing that was said of a pull request is kept on the plan."""
 NO_BRANCHES = frozenset({"conflict", "not_found"})
 """How GitHub answers for a repository without a commit: no branch can be made there."""
 
@@ -41,6 +45,7 @@ class PlanReading:
             where the repository has no branches.
         open_pulls: the numbers of the tasks with an open pull request for this plan, by somebody whose words count.
         merged: by the number of a task the address of such a one that was merged.
+        closed: by the number of a task the newest such one that was closed without a merge.
 
     """
 
@@ -51,6 +56,7 @@ class PlanReading:
     locks: Mapping[int, Mapping[int, datetime]] | None
     open_pulls: frozenset[int]
     merged: Mapping[int, str]
+    closed: Mapping[int, PullRequest]
 
     def snapshot(self, number: int) -> Snapshot:
         """Return what of it is about one task."""
@@ -78,6 +84,12 @@ class PlanReading:
         """Return whether a comment says that a task is left alone."""
         told = (event for one in self.comments for event in parse_task_event_markers(one.body))
         return any(event.task == number and event.event == "abandoned" for event in told)
+
+    def closed_since(self, number: int, claim: int | None) -> PullRequest | None:
+        """Return the pull request for a task that was closed without a merge, if it is newer than a claim's comment."""
+        pull = self.closed.get(number)
+        made_at = next((one.created_at for one in self.comments if one.id == claim), None)
+        return pull if pull and made_at and parse_iso(pull.created_at) >= parse_iso(made_at) else None
 
     def claim_comment(self, number: int, epoch: int, login: str) -> int | None:
         """Return the id of the comment by which an account claimed a task at an epoch, or None."""
@@ -127,8 +139,27 @@ class PlanReader:
                 locks=await self._locks(repo, refs.data) if isinstance(refs, Ok) else None,
                 open_pulls=_tasks(one for one in offered if one.state == "open"),
                 merged=_merged(one for one in offered if one.merged),
+                closed=_closed(one for one in offered if one.state == "closed" and not one.merged),
             )
         )
+
+    async def learned(self, repo: Repo, pull: PullRequest) -> ApiResult[str]:
+        """Return what those whose words count said of a pull request: who asked for changes, and the last comment."""
+        trusted = await self._trust.accounts(repo)
+        reviews = await self._github.pulls.reviews(repo, pull.number)
+        if isinstance(reviews, Err):
+            return reviews
+        comments = await self._github.list_comments(repo, pull.number)
+        if isinstance(comments, Err):
+            return comments
+        asked = [
+            one.body
+            for one in reviews.data
+            if one.state == "CHANGES_REQUESTED" and trusted.covers(Account(one.author_id, one.author))
+        ]
+        last = [one.body for one in comments.data if trusted.covers(one.account)][-1:]
+        told = [one_line(without_html_comments(text), _LEARNED_CHARS) for text in (*asked[-2:], *last)]
+        return Ok(" ".join(f"“{text}”" for text in told if text))
 
     async def _locks(self, repo: Repo, refs: Iterable[GitRef]) -> Mapping[int, Mapping[int, datetime]]:
         found = [(one.ref, parsed) for one in refs if (parsed := parse_lock_branch(one.ref))]
@@ -143,6 +174,11 @@ class PlanReader:
 def _merged(pulls: Iterable[PullRequest]) -> Mapping[int, str]:
     numbered = ((parse_task_branch(one.head.ref), one.html_url) for one in pulls)
     return {number: url for number, url in numbered if number is not None}
+
+
+def _closed(pulls: Iterable[PullRequest]) -> Mapping[int, PullRequest]:
+    numbered = ((parse_task_branch(one.head.ref), one) for one in sorted(pulls, key=lambda one: one.number))
+    return {number: one for number, one in numbered if number is not None}
 
 
 def _tasks(pulls: Iterable[PullRequest]) -> frozenset[int]:

@@ -9,12 +9,14 @@ from collections.abc import Collection
 from dataclasses import dataclass
 from typing import Literal
 
-from adapters.github.types import Repo
+from adapters.github.types import PullRequest, Repo
 from modules.services.claims.claim_requests import ClaimRequests
 from modules.services.claims.claim_types import ClaimState
 from modules.services.claims.leases import Lease, dead_holder, dead_locks, lease_of, orphan_of_task_in_work
 from modules.services.claims.plan_reading import PlanReading
 from modules.services.plans.types import Expected, Plan, Task, TaskChange
+
+DeadCode = Literal["completed", "freed"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,14 +24,15 @@ class DeadClaim:
     """A task of which the claim by `holder` has ended ("" where nobody's name stands there), at this epoch.
 
     `code` tells what the task becomes: `completed` where its pull request, at the address `pull`, was merged, else
-    `freed`.
+    `freed`. `closed` is its pull request, where that was closed without a merge.
     """
 
     task: Task
-    code: Literal["completed", "freed"]
+    code: DeadCode
     holder: str
     epoch: int
     pull: str = ""
+    closed: PullRequest | None = None
 
 
 def may_hold_dead_claims(plan: Plan, held: Collection[int]) -> bool:
@@ -47,7 +50,10 @@ def find_dead_claims(reading: PlanReading, held: Collection[int] = ()) -> list[D
         snapshot, pull = reading.snapshot(task.number), reading.merged.get(task.number, "")
         holder = dead_holder(snapshot, task.number)
         if task.number not in held and (holder or (pull and task.status == "blocked" and not task.assignee)):
-            found.append(DeadClaim(task, "completed" if pull else "freed", holder, snapshot.epoch, pull))
+            epoch = snapshot.epoch
+            closed = reading.closed_since(task.number, reading.claim_comment(task.number, epoch, holder))
+            code: DeadCode = "completed" if pull else "freed"
+            found.append(DeadClaim(task, code, holder, epoch, pull, None if pull else closed))
     return found
 
 

@@ -5,11 +5,19 @@ So the outbox lets none happen twice, and a life that was killed finds what it d
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from adapters.github.types import PullRequest, Repo
 from modules.lives.tasks.acts import WORKSPACE
-from modules.services.outbox.github_bodies import GitHubBody, MergeBody, RefBody
+from modules.services.outbox.github_bodies import (
+    GitHubBody,
+    IssueCommentBody,
+    IssueUpdateBody,
+    MergeBody,
+    RefBody,
+    ReviewRequestBody,
+)
 from modules.services.outbox.types import ProposedAction
 from modules.services.plans.naming import claim_key, parse_task_branch
 from modules.services.plans.pulls import plan_of
@@ -48,6 +56,28 @@ class PullActs:
             head_sha=self.pull.head.sha,
         )
         return self._action(body, f"{'asked-' if hold else ''}merge:{self.key}@{self.pull.head.sha}", hold)
+
+    def review_requests(self, reviewers: Sequence[str]) -> list[ProposedAction]:
+        """Return the requests to review it, one each: who cannot review keeps nobody from it."""
+        number = self.pull.number
+        return [
+            self._action(
+                ReviewRequestBody(**self._at(f"review of {self.key} by {login}"), number=number, reviewers=(login,)),
+                f"reviewer:{self.key}:{login.lower()}",
+            )
+            for login in reviewers
+        ]
+
+    def give_back(self, text: str) -> tuple[ProposedAction, ...]:
+        """Return what takes it back, in this order: what is said on it, its end, and that of its branch."""
+        number = self.pull.number
+        said = IssueCommentBody(**{**self._at(f"comment on {self.key}"), "text": text}, number=number, body=text)
+        closed = IssueUpdateBody(**self._at(f"close {self.key}"), number=number, state="closed")
+        return (
+            self._action(said, f"given-back:{self.key}"),
+            self._action(closed, f"given-back:{self.key}"),
+            self.delete_branch(),
+        )
 
     def delete_branch(self) -> ProposedAction:
         """Return the deletion of its branch, where nothing was pushed to it since."""

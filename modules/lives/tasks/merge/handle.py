@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 
 from adapters.github.client import GitHub
 from adapters.github.types import Review
@@ -12,7 +13,7 @@ from common.result import Err
 from modules.lives.tasks.acts import TESTS_PASSED
 from modules.lives.tasks.merge.acts import PullActs
 from modules.lives.tasks.merge.perceive import MERGE, pull_of
-from modules.lives.tasks.merge.policy import MergeFacts, judge_merge
+from modules.lives.tasks.merge.policy import MergeDecision, MergeFacts, judge_merge
 from modules.runtime.events import Publish
 from modules.runtime.journal.journal import Journal
 from modules.runtime.journal.types import Entry
@@ -20,7 +21,10 @@ from modules.services.claims.offers import TaskEnded
 from modules.services.outbox.github_bodies import PullRequestBody, PushBody
 from modules.services.outbox.outbox import Outbox
 from modules.services.outbox.types import ACTIVE_STATES, Intent, ProposedAction
+from modules.services.plans.reviewers import REVIEWERS, pick_reviewers
+from modules.services.voice_phrases.store import Phrase
 from modules.services.work.types import Disposition, Handler, WorkItem
+from modules.services.workspaces.acting import SEEN_WITHIN
 from modules.services.workspaces.trust import TrustedAccounts, WorkspaceTrust
 
 LOOK_AGAIN_S = 120.0
@@ -35,6 +39,8 @@ class MergeHandler(Handler):
 
     Attributes:
         peers: returns the logins of the SOULs that could be asked for a review.
+        seen: returns the logins of those that were seen since a moment.
+        phrase: returns operational texts.
         may_merge_alone: whether we merge without a review where nobody is there to give one.
 
     """
@@ -49,6 +55,8 @@ class MergeHandler(Handler):
     clock: Clock
     publish: Publish
     peers: Callable[[], Iterable[str]]
+    seen: Callable[[datetime], Iterable[str]]
+    phrase: Phrase
     may_merge_alone: bool
     speed: float = 1.0
 
@@ -67,8 +75,7 @@ class MergeHandler(Handler):
             return Disposition("silent", "not-ours", "it is not offered by us from a branch there")
         if acts.pull.state == "open":
             return await self._handle_open(acts, trusted)
-        closed = Disposition("silent", "closed", "it was closed without a merge")
-        return await self._merged(acts) if acts.pull.merged else closed
+        return await self._merged(acts) if acts.pull.merged else await self._closed(acts)
 
     async def _handle_open(self, acts: PullActs, trusted: TrustedAccounts) -> Disposition:
         reviews = await self.github.pulls.reviews(acts.repo, acts.pull.number)
@@ -77,23 +84,29 @@ class MergeHandler(Handler):
         decision = judge_merge(await self._facts(acts, reviews.data, trusted))
         match decision.code:
             case "merge":
-                return await self._merge(acts, acts.merge(), decision.reason)
+                return await self._merge(acts, acts.merge(), decision)
             case "ask_owner":
-                return await self._merge(acts, acts.merge(hold=decision.reason), decision.reason)
+                return await self._merge(acts, acts.merge(hold=decision.reason), decision)
+            case "ask_others":
+                await self._ask_others(acts)
+            case "give_back":
+                return await self._give_back(acts, decision)
             case "wait":
-                return Disposition("later", "waits", decision.reason, LOOK_AGAIN_S)
+                pass
+        return Disposition("later", "waits", decision.reason, LOOK_AGAIN_S)
 
     def summary(self, item: WorkItem, disposition: Disposition) -> str:
         return f"Pull request {item.key}: {disposition.code}"
 
     async def _facts(self, acts: PullActs, reviews: Sequence[Review], trusted: TrustedAccounts) -> MergeFacts:
-        us = self.github.login.lower()
+        us, now = self.github.login.lower(), self.clock.now()
+        known = {login.lower() for login in (*self.peers(), *self.seen(now - SEEN_WITHIN))}
         return MergeFacts(
             pull=acts.pull,
             reviews=reviews,
             pushers=trusted.pushers,
-            at=self.clock.now(),
-            has_peers=any(login.lower() != us for login in self.peers()),
+            at=now,
+            has_peers=bool(known - {us}),
             is_tested=await self._is_tested(acts),
             may_merge_alone=self.may_merge_alone,
             speed=self.speed,
@@ -109,9 +122,32 @@ class MergeHandler(Handler):
             return text is not None
         return TESTS_PASSED in text and any(one.sha == acts.pull.head.sha for one in pushed)
 
-    async def _merge(self, acts: PullActs, action: ProposedAction, reason: str) -> Disposition:
+    async def _merge(self, acts: PullActs, action: ProposedAction, decision: MergeDecision) -> Disposition:
         """Have it merged at the commit that was read, or let the owner be asked for that, each once."""
-        tried = await self.outbox.by_target("merge", action.target)
+        return await self._undone(action, decision) or await self._merged(acts)
+
+    async def _give_back(self, acts: PullActs, decision: MergeDecision) -> Disposition:
+        """Say why it is taken back, close it, and delete its branch; its task is free once that is seen."""
+        for action in acts.give_back(self.phrase(f"github.pull_{decision.problem}", base=acts.pull.base.ref)):
+            if waits := await self._undone(action, decision):
+                return waits
+        summary = f"{acts.key} is taken back: {decision.reason}"
+        await self.journal.record(Entry("life", MERGE, summary, line="warn", reason=acts.pull.html_url))
+        self.publish(TaskEnded())
+        return Disposition("done", decision.problem, decision.reason)
+
+    async def _ask_others(self, acts: PullActs) -> None:
+        """Ask as many peers as were asked before, each once."""
+        picked = pick_reviewers(acts.key, self.github.login, self.peers(), 2 * REVIEWERS)
+        asked = {one.login.lower() for one in acts.pull.requested_reviewers}
+        for action in acts.review_requests([login for login in picked[REVIEWERS:] if login.lower() not in asked]):
+            if not await self.outbox.by_target(action.kind, action.target):
+                await self.outbox.submit(action)
+        await self.outbox.deliver_due()
+
+    async def _undone(self, action: ProposedAction, decision: MergeDecision) -> Disposition | None:
+        """Have an act done, once for its name; what becomes of the row where it is not done yet, else None."""
+        tried = await self.outbox.by_target(action.kind, action.target)
         row = next((one for one in tried if one.state in ACTIVE_STATES), None)
         if row is None:
             if len(tried) >= _TRIES or any(one.rejected for one in tried):
@@ -122,19 +158,30 @@ class MergeHandler(Handler):
             row = submitted.intent
         await self.outbox.deliver_due()
         row = await self.outbox.get(row.id) or row
-        if row.state == "held":
-            return Disposition("later", "needs-owner", row.error or reason, LOOK_AGAIN_S, row.id, held=True)
-        if row.state != "done":
-            return Disposition("later", row.state, row.error or "its merge is on its way", LOOK_AGAIN_S, row.id)
-        return await self._merged(acts)
+        if row.state == "done":
+            return None
+        code, is_held = ("needs-owner", True) if row.state == "held" else (row.state, False)
+        return Disposition("later", code, row.error or decision.reason, LOOK_AGAIN_S, row.id, is_held)
 
     async def _merged(self, acts: PullActs) -> Disposition:
         """Delete its branch, and let the task be completed at once. Whoever merged it, that is the same."""
-        deletion = acts.delete_branch()
-        if acts.task and not await self.outbox.by_target("ref", deletion.target):
-            await self.outbox.submit(deletion)
-            await self.outbox.deliver_due()
+        if acts.task:
+            await self._delete_branch(acts)
         url = acts.pull.html_url
         await self.journal.record(Entry("life", MERGE, f"{acts.key} is merged", line="done", reason=url))
         self.publish(TaskEnded())
         return Disposition("done", "merged", url)
+
+    async def _closed(self, acts: PullActs) -> Disposition:
+        """Let the task go back, and delete the branch where it was we who closed it; a person may open theirs again."""
+        _, closed, _ = acts.give_back("")
+        if any(one.state in ACTIVE_STATES for one in await self.outbox.by_target(closed.kind, closed.target)):
+            await self._delete_branch(acts)
+        self.publish(TaskEnded())
+        return Disposition("silent", "closed", "it was closed without a merge")
+
+    async def _delete_branch(self, acts: PullActs) -> None:
+        deletion = acts.delete_branch()
+        if not await self.outbox.by_target(deletion.kind, deletion.target):
+            await self.outbox.submit(deletion)
+            await self.outbox.deliver_due()

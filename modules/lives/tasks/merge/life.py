@@ -10,6 +10,7 @@ from modules.lives.tasks.merge.perceive import OwnPulls
 from modules.runtime.events import EventBus
 from modules.runtime.scheduler.attention import Attention
 from modules.services.peers.registry import PeerRegistry
+from modules.services.voice_phrases.store import VoicePhrases
 from modules.services.work.loop import WorkLoop, WorkServices
 from modules.services.workspaces.trust import WorkspaceTrust
 from modules.services.workspaces.watched import WatchedWorkspaces
@@ -25,6 +26,7 @@ class MergeServices(WorkServices, Protocol):
     workspaces: WatchedWorkspaces
     peer_registry: PeerRegistry
     events: EventBus
+    phrases: VoicePhrases
 
 
 def build_merge_loop(services: MergeServices) -> WorkLoop:
@@ -38,6 +40,8 @@ def build_merge_loop(services: MergeServices) -> WorkLoop:
         clock=services.clock,
         publish=services.events.publish,
         peers=lambda: [one.github_username for one in registry.get_linked_peers()],
+        seen=registry.usernames_seen_since,
+        phrase=services.phrases.phrase,
         may_merge_alone=settings.soul_merge_alone,
         speed=settings.soul_speed,
     )

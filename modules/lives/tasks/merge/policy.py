@@ -13,7 +13,11 @@ from common.clock import parse_iso
 ALONE_AFTER = timedelta(minutes=30)
 """So old a pull request is that is merged without a review, where there is nobody who could review it."""
 UNREVIEWED_AFTER = timedelta(hours=2)
-"""After so long a review that was asked for is not waited for any more."""
+"""After so long a review that was asked for is not waited for any more, and others are asked where there is none."""
+LEFT_ALONE_AFTER = timedelta(hours=4)
+"""After so long the owner is asked for what no reviewer decided."""
+REJECTED_AFTER = timedelta(hours=1)
+"""So long changes that were asked for are waited for, before the task goes back."""
 
 MergeProblem = Literal["", "Closed", "Draft", "Changes Requested", "No Approval", "Review Awaited", "Not Mergeable"]
 """Why a pull request is not ready to be merged, "" where it is; a subsection of `Answers` in `pull-request-tools`."""
@@ -56,24 +60,33 @@ class MergeFacts:
 
 @dataclass(frozen=True, slots=True)
 class MergeDecision:
-    """What is done with a pull request: `merge`, `ask_owner` for a yes to that, or `wait`; `reason` is for people."""
+    """What is done with a pull request; `reason` is for people.
 
-    code: Literal["merge", "ask_owner", "wait"]
+    `code` is `merge`; `ask_owner` for a yes to that; `ask_others` for a review; `give_back` the task, because it
+    conflicts (`conflict`) or was turned down (`rejected`); or `wait`.
+    """
+
+    code: Literal["merge", "ask_owner", "ask_others", "give_back", "wait"]
     reason: str
+    problem: Literal["", "conflict", "rejected"] = ""
 
 
 def judge_merge(facts: MergeFacts) -> MergeDecision:
     """Return what is done with a pull request of ours that is open."""
     pull = facts.pull
-    is_late = facts.age >= UNREVIEWED_AFTER
-    problem = merge_problem(pull, facts.reviews, facts.pushers, waits_for_asked=not is_late)
-    match problem:
-        case "":
-            return MergeDecision("merge", "it is approved as it stands")
-        case "No Approval" if not (facts.has_peers or facts.reviews or pull.requested_reviewers):
-            return _alone(facts)
-        case _:
-            return MergeDecision("wait", f"{problem.lower()}{f' ({pull.mergeable_state})' if not pull.draft else ''}")
+    if pull.mergeable is False and not pull.draft:
+        return MergeDecision("give_back", f"it conflicts with {pull.base.ref}", "conflict")
+    waits_for_asked = facts.age < UNREVIEWED_AFTER
+    problem = merge_problem(pull, facts.reviews, facts.pushers, waits_for_asked=waits_for_asked)
+    if problem == "":
+        return MergeDecision("merge", "it is approved as it stands")
+    if problem == "Changes Requested" and _is_rejected(facts):
+        return MergeDecision("give_back", "changes were asked for, and none came", "rejected")
+    if problem == "No Approval" and not (facts.has_peers or facts.reviews or pull.requested_reviewers):
+        return _alone(facts)
+    if problem in {"No Approval", "Changes Requested"}:
+        return _undecided(facts, problem)
+    return MergeDecision("wait", f"{problem.lower()} ({pull.mergeable_state or 'state not known yet'})")
 
 
 def merge_problem(
@@ -117,3 +130,22 @@ def _alone(facts: MergeFacts) -> MergeDecision:
         return MergeDecision("merge", "nobody is there to review it, and its tests passed")
     missing = "you have not let me merge alone" if facts.is_tested else "no test speaks for it"
     return MergeDecision("ask_owner", f"nobody is there to review it, and {missing}")
+
+
+def _undecided(facts: MergeFacts, problem: MergeProblem) -> MergeDecision:
+    """No verdict stands on the newest commit: others are asked once, then the owner."""
+    if facts.age < UNREVIEWED_AFTER or not can_be_merged(facts.pull):
+        return MergeDecision("wait", problem.lower())
+    if facts.age < LEFT_ALONE_AFTER:
+        return MergeDecision("ask_others", "nobody has reviewed it as it stands")
+    return MergeDecision("ask_owner", f"nobody has approved it as it stands after {LEFT_ALONE_AFTER.seconds // 3600} h")
+
+
+def _is_rejected(facts: MergeFacts) -> bool:
+    """Whether changes to the newest commit were asked for long enough ago."""
+    return any(
+        one.commit_id == facts.pull.head.sha
+        and (facts.at - parse_iso(one.submitted_at)) * facts.speed >= REJECTED_AFTER
+        for one in counted_reviews(facts.pull, facts.reviews, facts.pushers)
+        if one.state == "CHANGES_REQUESTED" and one.submitted_at
+    )

@@ -11,9 +11,11 @@ import pytest
 from adapters.github.client import GitHub
 from adapters.github.types import PullRequest
 from modules.lives.tasks.acts import TaskActs
+from modules.lives.tasks.handle import PAUSE_S
 from modules.lives.tasks.merge.handle import LOOK_AGAIN_S
 from modules.lives.tasks.merge.life import build_merge_loop
 from modules.lives.tasks.types import HeldTask, Opened, WorkResult
+from modules.services.peers.types import PeerClaim
 from modules.services.plans.types import Plan, Task
 from tests.adapters.results import ok
 from tests.loopback import to_loopback
@@ -51,7 +53,8 @@ class Merging:
         github, name = self.site.services.github, f"task-1-count{'' if self.works == 1 else f'-e{self.works}'}"
         main = ok(await github.refs.get(SITE, "main")).sha
         ok(await github.refs.create(SITE, name, main))
-        ok(await github.contents.write(SITE, "COUNT.md", f"{self.works}\n", message="m", branch=name))
+        page = f"COUNT{self.works}.md"
+        ok(await github.contents.write(SITE, page, "It counts.\n", message="m", branch=name))
         body = f"Part of #{held.found.number}"
         outbox = self.site.services.outbox
         submitted = await outbox.submit(TaskActs(held).pull_request(head=name, base="main", body=body))
@@ -201,3 +204,77 @@ async def test_where_nobody_can_review_it_the_owner_decides_whether_it_is_merged
             await place.site.services.outbox.approve(waiting[0].id)
             await place.looks()
             assert place.pull.merged_at is not None
+
+
+async def test_what_conflicts_is_taken_back_and_its_task_is_done_again(
+    running_town: RunningTown, town_github: TownGitHub
+) -> None:
+    async with merging(town_github) as place:
+        await place.approves()
+        ok(await place.kit.contents.write(SITE, "COUNT1.md", "Other\n", message="m"))
+        await place.looks()
+        first = place.pull
+        assert (first.issue.state, first.merged_at) == ("closed", None)
+        assert await place.branches() == ["main"]
+        for _ in range(2):
+            place.site.clock.ahead += PAUSE_S
+            await place.cycle()
+        assert [one.issue.state for one in place.pulls] == ["closed", "open"]
+        assert await place.site.task(1) == ("in_progress", "rowan")
+        await place.approves()
+        await place.looks()
+        await place.cycle()
+        assert await place.site.task(1) == ("completed", None)
+
+
+async def test_what_was_turned_down_goes_back_with_what_was_said_of_it_and_three_times_at_most(
+    running_town: RunningTown, town_github: TownGitHub
+) -> None:
+    async with merging(town_github, SOUL_SPEED="1") as place:
+        for attempt in range(1, 4):
+            assert len(place.pulls) == attempt
+            said = f"Count number {attempt} is off by one."
+            if attempt == 1:
+                review = place.kit.pulls.create_review
+                ok(await review(SITE, place.pull.number, event="REQUEST_CHANGES", body=said))
+                await place.looks()
+                assert place.pull.issue.state == "open"
+                place.site.clock.ahead += 3_600
+                await place.looks()
+            else:
+                ok(await place.kit.create_comment(SITE, place.pull.number, said))
+                ok(await place.kit.pulls.update(SITE, place.pull.number, state="closed"))
+                await place.looks()
+            assert place.pull.issue.state == "closed"
+            for _ in range(2):
+                place.site.clock.ahead += PAUSE_S
+                await place.cycle()
+            told = [one for one in await place.site.comments() if '"event":"failed"' in one]
+            assert len(told) == attempt
+            assert said in told[-1]
+        assert len(place.pulls) == 3
+        assert await place.site.task(1) == ("pending", None)
+
+
+async def test_without_a_verdict_others_are_asked_once_and_then_the_owner(
+    running_town: RunningTown, town_github: TownGitHub
+) -> None:
+    async with merging(town_github, SOUL_SPEED="1") as place:
+        for name in ("ada", "bea", "cy", "dee"):
+            account = town_github.network.create_account(name)
+            place.repo.collaborators.add(name)
+            claim = PeerClaim(f"{name}.test", f"did:plc:{name}", name)
+            place.site.services.peer_registry.link_bluesky_handle_to_github(claim, github_id=account.id)
+        await place.looks()
+        assert place.pull.requested == []
+        for _ in range(2):
+            place.site.clock.ahead += 1.2 * 3_600
+            await place.looks()
+        asked = {one.login for one in place.pull.requested}
+        assert len(asked) == 2
+        place.site.clock.ahead += 2 * 3_600
+        for _ in range(2):
+            await place.looks()
+        assert {one.login for one in place.pull.requested} == asked
+        waiting = [one for one in await place.site.services.outbox.held() if one.kind == "merge"]
+        assert (len(waiting), place.pull.merged_at, place.pull.issue.state) == (1, None, "open")
