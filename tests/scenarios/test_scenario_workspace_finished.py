@@ -45,6 +45,25 @@ async def test_what_the_pages_promise_and_nobody_built_becomes_one_issue(place: 
     assert len(place.issues()) == 2
 
 
+async def test_what_is_missing_becomes_work_twice_at_most_and_again_once_somebody_says_so(place: WorkspaceTown) -> None:
+    await place.write(README=README)
+    place.mind.verdict = {"complete": False, "summary": "No search yet.", "remaining": ["Build the search"]}
+    async with place.living() as one:
+        for number in (2, 3):
+            await one.look(DAY_S, times=2)
+            assert place.issue(number).title.startswith("Unfinished: ")
+            place.closes("kit", number)
+        await one.look(DAY_S, times=2)
+        made = place.issue(4)
+        assert [label.name for label in made.labels] == ["finished"]
+        assert one.watched.finished_issue_number == made.number
+        place.says("kit", made, "The search is missing.")
+        await one.look(60, times=3)
+        place.closes("kit", 5)
+        await one.look(DAY_S, times=3)
+        assert place.issue(6).title.startswith("Unfinished: ")
+
+
 async def test_a_finished_workspace_says_so_once(place: WorkspaceTown) -> None:
     await place.write(README=README)
     home = place.home()

@@ -35,6 +35,12 @@ from modules.services.workspaces.watched import WatchedWorkspaces
 
 PAGES = ("README.md", AGENTS_PAGE, SCENARIOS_PAGE)
 
+MOST_ROUNDS = 2
+"""So often what is missing becomes work before a workspace is finished; when it goes on later this counts anew."""
+
+_GAPS = "<!-- soul:gaps -->"
+"""What an issue ends in that tells what is missing; no reader sees it."""
+_MOST_LOOKED_AT = 100
 _CLOSED_PLANS = 5
 _MOST_SENTINELS = 10
 _COMPLETE_LABEL = "plan:complete"
@@ -96,7 +102,7 @@ class HealthCheck:
         if watched is None:
             return ""
         if is_health_check_due(watched, now, completed_at=_completed_at(plans), speed=self.speed):
-            verdict = await self._verdict(repo, plans)
+            verdict = await self._verdict(repo, plans, last.sentinel)
             if verdict is None:
                 return ""
             self.workspaces.note(repo, last_health_check_attempt=now)
@@ -110,7 +116,7 @@ class HealthCheck:
             return ""  # NOTE(self): somebody opened it while the model judged
         return await self._finish(repo, summary, last.sentinel)
 
-    async def _verdict(self, repo: Repo, plans: Sequence[Issue]) -> HealthVerdict | None:
+    async def _verdict(self, repo: Repo, plans: Sequence[Issue], sentinel: int) -> HealthVerdict | None:
         """What the pages say; None where they cannot be read now, or the model gave no verdict."""
         pages = await self._pages(repo)
         if isinstance(pages, Err):
@@ -124,7 +130,20 @@ class HealthCheck:
             verdict = await self.judge.judge(WorkspacePages(repo, pages.data, closed))
         if verdict is None:
             await self._tell(repo, "could not be judged", "the model gave no verdict that can be used")
-        return verdict
+        return verdict if verdict is None or verdict.complete else await self._within_rounds(repo, verdict, sentinel)
+
+    async def _within_rounds(self, repo: Repo, verdict: HealthVerdict, sentinel: int) -> HealthVerdict | None:
+        """Return what is missing; that all is done, where it became work often enough since it was finished last."""
+        listed = await self.github.list_issues(repo, state="all", limit=_MOST_LOOKED_AT)
+        if isinstance(listed, Err):
+            return None
+        accounts = await self.trust.accounts(repo)
+        told = [one for one in listed.data if _GAPS in one.body and accounts.covers(one.account)]
+        if sum(one.number > sentinel for one in told) < MOST_ROUNDS:
+            return verdict
+        summary = self.judge.skills.render(SKILL, "Rounds Over", summary=verdict.summary).strip()
+        await self._tell(repo, "is judged often enough", "; ".join(verdict.remaining))
+        return HealthVerdict(complete=True, summary=summary)
 
     async def _pages(self, repo: Repo) -> ApiResult[dict[str, str]]:
         """The pages that are there, by name."""
@@ -141,7 +160,7 @@ class HealthCheck:
         listed = "\n".join(f"- [ ] {line}" for line in verdict.remaining)
         skills = self.judge.skills
         title = skills.render(SKILL, "Issue Title", summary=verdict.summary).strip()
-        body = skills.render(SKILL, "Issue Body", remaining=listed).strip()
+        body = f"{skills.render(SKILL, 'Issue Body', remaining=listed).strip()}\n\n{_GAPS}"
         await self.writer.open_issue(repo, f"{_issue_key(repo)}#{last}", title, body)
         return await self._tell(repo, f"is not finished: {verdict.summary}", "; ".join(verdict.remaining))
 

@@ -170,6 +170,7 @@ WORK_CONTRACTS: Mapping[str, Mapping[str, frozenset[str]]] = {
         "Problems / Contradiction": _NONE,
         "Tool": _NONE,
         "Nothing Open": _NONE,
+        "Rounds Over": frozenset({"summary"}),
         "Issue Title": frozenset({"summary"}),
         "Issue Body": frozenset({"remaining"}),
         "Feedback Title": frozenset({"number", "summary"}),
