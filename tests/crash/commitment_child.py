@@ -28,6 +28,7 @@ from modules.runtime.journal.journal import Journal
 from modules.services.commitments.announce import Announcer
 from modules.services.commitments.fulfil import Fulfiller
 from modules.services.commitments.loop import CommitmentLoop
+from modules.services.commitments.params import read_params
 from modules.services.commitments.presence import Presence
 from modules.services.commitments.queue import CommitmentQueue
 from modules.services.commitments.runner import CommitmentRunner
@@ -106,7 +107,9 @@ async def live(folder: Path, github_url: str, token: str, port: int, die_at: int
     living = asyncio.create_task(room.run())
     say("awake")
     for line in (folder / "wanted.jsonl").read_text().splitlines():
-        queue.enqueue_commitment(CommitmentRequest(**json.loads(line)))
+        wanted = json.loads(line)
+        params = read_params("create_issue", wanted["params"])
+        queue.enqueue_commitment(CommitmentRequest(**{**wanted, "params": params}))
     while not await _all_told(queue, outbox):
         await loop.run()
         await outbox.deliver_due()

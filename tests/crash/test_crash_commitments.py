@@ -15,6 +15,7 @@ import pytest
 
 from adapters.space.server import SpaceServer
 from adapters.space.types import HOST
+from modules.services.commitments.params import read_params
 from modules.services.commitments.queue import FILE
 from modules.services.commitments.types import CommitmentRequest
 from tests.children import child_of
@@ -50,10 +51,14 @@ class Work:
             params = {"owner": "acme", "repoName": "site", "title": f"Work {number}", "target": f"acme/site#{number}"}
             self.wanted.append(
                 CommitmentRequest(
-                    "create_issue", f"Work {number}", f"space://conversation/{number}", "I'll do it.", params, "space"
+                    f"Work {number}",
+                    f"space://conversation/{number}",
+                    "I'll do it.",
+                    read_params("create_issue", params),
+                    "space",
                 )
             )
-        lines = "".join(f"{json.dumps(asdict(one))}\n" for one in self.wanted)
+        lines = "".join(f"{json.dumps({**asdict(one), 'params': one.params.as_json()})}\n" for one in self.wanted)
         (self.folder / "wanted.jsonl").write_text(lines)
 
     def kept(self) -> int:

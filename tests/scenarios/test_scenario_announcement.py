@@ -12,7 +12,6 @@ import pytest
 
 from common.facts import QuestionFacts
 from modules.services.commitments.events import CommitmentKept
-from modules.services.commitments.policy import FOUND_ROOM
 from modules.services.commitments.types import QueuedCommitment
 from modules.services.own_feed.announcement import (
     ANNOUNCEMENT,
@@ -222,7 +221,7 @@ async def test_the_link_is_put_behind_a_draft_without_one(place: Place) -> None:
 def test_only_an_issue_that_was_not_told_of_on_bluesky_is_for_strangers() -> None:
     assert announceable(_kept()) == WORK
     assert announceable(_kept(source="bluesky", thread="at://did:plc:kit/app.bsky.feed.post/1")) is None
-    assert announceable(_kept(**{FOUND_ROOM: True})) is None
+    assert announceable(_kept(foundRoom=True)) is None
     assert announceable(_kept(kind="comment_issue")) is None
     assert announceable(replace(_kept(), result=None)) is None
 

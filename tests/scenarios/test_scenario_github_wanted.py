@@ -8,7 +8,7 @@ from adapters.github.types import Repo
 from common.provenance import Provenance
 from modules.runtime.llm.types import ToolCall
 from modules.services.agent.tools.types import Turn
-from modules.services.commitments.policy import HOST_REQUEST
+from modules.services.commitments.params import read_params
 from modules.services.commitments.types import CommitmentRequest, QueuedCommitment
 from modules.services.outbox.github_bodies import IssueBody, LabelBody, PullRequestBody
 from modules.services.outbox.types import ProposedAction
@@ -54,8 +54,8 @@ async def commit(place: Place, soul: RunningSoul) -> QueuedCommitment:
         "owner": place.repo.owner.login,
         "repoName": place.repo.name,
     }
-    params[HOST_REQUEST] = True
-    request = CommitmentRequest("create_issue", "A gate", "at://did:plc:o/p/1", "Soon.", params, "bluesky")
+    params["hostRequest"] = True
+    request = CommitmentRequest("A gate", "at://did:plc:o/p/1", "Soon.", read_params("create_issue", params), "bluesky")
     made = soul.app.lives.queue.enqueue_commitment(request).commitment
     assert made
     for _ in range(4):

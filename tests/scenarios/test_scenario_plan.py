@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from adapters.github.types import Repo
 from common.result import Ok
+from modules.services.commitments.params import read_params
 from modules.services.commitments.types import CommitmentRequest, QueuedCommitment
 from modules.services.plans.parse import parse_plan
 from tests.running_town import RunningSoul, RunningTown, awake, call
@@ -28,7 +29,9 @@ def _mind(request: ChatRequest) -> Completion:
 def commits(life: RunningSoul, title: str = TITLE, *, repo: str = "acme/site") -> QueuedCommitment:
     params = {"title": title, "description": WANTED} | ({"repo": repo} if repo else {})
     thread = "at://did:plc:kit/app.bsky.feed.post/1"
-    request = CommitmentRequest("create_plan", title, thread, "I'll make a plan for it.", params, "bluesky")
+    request = CommitmentRequest(
+        title, thread, "I'll make a plan for it.", read_params("create_plan", params), "bluesky"
+    )
     commitment = life.app.lives.queue.enqueue_commitment(request).commitment
     assert commitment is not None
     return commitment

@@ -9,6 +9,7 @@ import pytest
 from adapters.space.types import OWNS_ADDRESSED, Identified, Joined, PresenceList, Said
 from modules.lives.space.policy import elect_action_owner
 from modules.runtime.home import Home
+from modules.services.commitments.params import read_params
 from modules.services.commitments.types import CommitmentRequest
 from modules.services.memory.types import Query
 from modules.services.outbox.outbox import Outbox
@@ -41,7 +42,9 @@ async def test_who_waits_for_its_owners_yes_is_never_chosen_and_the_request_is_m
 
 async def test_the_room_sees_nothing_of_a_commitment_that_waits_for_the_owners_yes(running_town: RunningTown) -> None:
     params = {"owner": "acme", "repoName": "site", "title": "Clock", "body": BODY, "target": f"{REPO}#Clock"}
-    wanted = CommitmentRequest("create_issue", "Clock", "space://conversation/1", "It is mine.", params, "space")
+    wanted = CommitmentRequest(
+        "Clock", "space://conversation/1", "It is mine.", read_params("create_issue", params), "space"
+    )
     async with open_society(running_town) as society, society.soul("rebecca", SOUL_APPROVAL="drafts") as rebecca:
         outbox = rebecca.app.services.outbox
         rebecca.app.lives.queue.enqueue_commitment(wanted)

@@ -20,6 +20,7 @@ from common.errors import SoulError
 from modules.runtime.home import Home
 from modules.services.commitments.cooldowns import Cooldowns
 from modules.services.commitments.outcomes import RepoCooldown
+from modules.services.commitments.params import read_params
 from modules.services.commitments.types import CommitmentRequest
 from modules.services.identity.history import History
 from modules.services.identity.types import HeldEdit
@@ -62,7 +63,7 @@ async def live_a_while(running_town: RunningTown) -> Home:
         await life.look()
         queue, now = life.app.lives.queue, life.app.services.clock.now()
         wanted = CommitmentRequest(
-            "create_issue", "Write down the roofs", "at://kit/1", "I will.", {"title": "Roofs"}, "bluesky"
+            "Write down the roofs", "at://kit/1", "I will.", read_params("create_issue", {"title": "Roofs"}), "bluesky"
         )
         assert queue.enqueue_commitment(wanted).new
         Cooldowns(home.memory).add([RepoCooldown("kit", "roofs", "2027-01-01T00:00:00.000Z", "busy")], now)

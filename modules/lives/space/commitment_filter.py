@@ -18,7 +18,6 @@ from modules.lives.space.request_parser import ANSWERS_OF_OWNER
 from modules.lives.space.snapshot import RoomSnapshot
 from modules.lives.space.transcript import shown
 from modules.services.commitments.naming import target_of
-from modules.services.commitments.policy import HOST_NAMED, HOST_REQUEST
 from modules.services.commitments.replies import commitment_request
 from modules.services.commitments.types import CommitmentRequest
 
@@ -149,7 +148,7 @@ def _planned(one: Commitment, snapshot: RoomSnapshot) -> PlannedCommitment:
     ours = snapshot.is_open and snapshot.is_owner and one.type in ANSWERS_OF_OWNER
     is_made_once = one.type in _made_once(snapshot)
     # NOTE(self): whoever is in the room may ask for a post beside what the host asked for; that one is not the host's.
-    marks = {HOST_NAMED: named, HOST_REQUEST: ours and (named if one.is_github else one.type == snapshot.asked.kind)}
+    by_host = ours and (named if one.is_github else one.type == snapshot.asked.kind)
     target = claim_target(one, snapshot.repo)
     request = commitment_request(
         one,
@@ -158,7 +157,8 @@ def _planned(one: Commitment, snapshot: RoomSnapshot) -> PlannedCommitment:
         said="",
         default_repo=snapshot.repo,
         target=target,
-        more={mark: True for mark, is_set in marks.items() if is_set},
+        host_request=by_host,
+        more={"hostNamedRepo": named},
     )
     return PlannedCommitment(one, request, target, is_made_once)
 

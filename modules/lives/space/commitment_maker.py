@@ -24,12 +24,8 @@ from modules.lives.space.journal_reporter import JournalReporter, Note
 from modules.lives.space.snapshot import RoomSnapshot
 from modules.lives.space.state import Conversation
 from modules.services.commitments.naming import extract_fulfillment_url
-from modules.services.commitments.policy import (
-    FOUND_ROOM,
-    NEVER_DELIVERED,
-    ROOM_ID,
-    UNDELIVERED,
-)
+from modules.services.commitments.params import CommentParams
+from modules.services.commitments.policy import NEVER_DELIVERED
 from modules.services.commitments.queue import CommitmentQueue
 from modules.services.commitments.texts import done_line
 from modules.services.commitments.types import LIVE, QueuedCommitment
@@ -63,10 +59,9 @@ class CommitmentMaker:
 
     def plan(self, commitments: Sequence[Commitment], snapshot: RoomSnapshot) -> tuple[PlannedCommitment, ...]:
         """The commitments as the queue will take them, marked where the host asked for them, and with our room."""
-        marks = {ROOM_ID: self.client.room_id, FOUND_ROOM: not self.is_trusted_room()}
-        more = {mark: value for mark, value in marks.items() if value}
+        more = {"room_id": self.client.room_id, "found_room": not self.is_trusted_room()}
         return tuple(
-            replace(one, request=replace(one.request, params={**one.request.params, **more}))
+            replace(one, request=replace(one.request, params=one.request.params.model_copy(update=more)))
             for one in planned(commitments, snapshot)
         )
 
@@ -121,7 +116,7 @@ class CommitmentMaker:
         """
         taken: list[QueuedCommitment] = []
         for one in planned:
-            params = one.request.params if delivered else {**one.request.params, UNDELIVERED: True}
+            params = one.request.params.model_copy(update={"undelivered": not delivered})
             answer = self.queue.enqueue_commitment(replace(one.request, source_reply_text=spoken, params=params))
             if answer.commitment is not None and answer.commitment.status in LIVE:
                 taken.append(answer.commitment)
@@ -147,7 +142,7 @@ class CommitmentMaker:
 
     def _is_undelivered(self, made: QueuedCommitment) -> bool:
         now = self.queue.get(made.id)
-        return now is not None and UNDELIVERED in now.params
+        return now is not None and now.params.undelivered
 
     async def find(self, spoken: str, snapshot: RoomSnapshot) -> tuple[tuple[QueuedCommitment, ...], bool]:
         """Make the commitments in a message that was said without any; return them, and whether one lacks a repository.
@@ -173,10 +168,10 @@ class CommitmentMaker:
 
     def _note_shared_work(self, made: QueuedCommitment) -> None:
         """A comment on a peer's issue or pull request is work together."""
-        if made.type != "comment_issue":
-            return
         params = made.params
-        place, number = f"/{params.get('owner', '')}/{params.get('repoName', '')}".casefold(), params.get("issueNumber")
+        if not isinstance(params, CommentParams):
+            return
+        place, number = f"/{params.owner}/{params.repo_name}".casefold(), params.issue_number
         for link, name in self.talk.state.issues.items():
             end = link.casefold().rstrip("/")
             if end.endswith(f"{place}/issues/{number}"):

@@ -70,7 +70,7 @@ class Room:
     @property
     def shared_workspace(self) -> str | None:
         """The workspace in which peers work, as `owner/name`; None if there is none, or more than one."""
-        repos = {repo for one in self.workspaces.values() if (repo := resolve_repo({"repo": one.workspace}))}
+        repos = {repo for one in self.workspaces.values() if (repo := resolve_repo(one.workspace))}
         return repos.pop().full_name if len(repos) == 1 else None
 
 

@@ -5,18 +5,17 @@ Each act has a target that no other has, so the outbox lets none happen twice, h
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, TypedDict
 
 from adapters.github.types import Repo
-from common.schemas import GITHUB_COMMITMENT_TYPES
 from common.text.github_text import comment_body, without_mentions
 from common.text.graphemes import fit_post_text, grapheme_len, leading_sentences
 from common.text.untrusted import clean
 from modules.services.commitments import texts
-from modules.services.commitments.naming import NO_REPO, issue_number, resolve_repo, said, title_of
-from modules.services.commitments.policy import FOUND_ROOM, HOST_NAMED, HOST_REQUEST
+from modules.services.commitments.naming import NO_REPO, number_in, repo_of, text_of, title_of
+from modules.services.commitments.params import CommentParams, IssueParams, PlanParams, PostParams
 from modules.services.commitments.types import QueuedCommitment
 from modules.services.outbox.bodies import PostBody
 from modules.services.outbox.github_bodies import IssueBody, IssueCommentBody
@@ -27,9 +26,6 @@ from modules.services.voice_phrases.store import Phrase
 MOST_ISSUES = 5
 MEMO = "memo"
 WAITS_FOR_WORKSPACE = "waits for a workspace: it names no repository, and there is not just one that is watched"
-PLAN = "plan"
-"""The parameter of a commitment that holds its plan, once that is made: `title` and `body` of the issue."""
-
 WAITS_FOR_GITHUB = "waits for an account on GitHub (AGENT_GITHUB_USERNAME, AGENT_GITHUB_TOKEN)"
 SOCIAL_ONLY = "Social-only: this life does nothing on GitHub"
 
@@ -72,16 +68,22 @@ def work_of(
         social_only: whether this life keeps away from GitHub.
 
     """
-    if commitment.type in GITHUB_COMMITMENT_TYPES:
-        if waits := SOCIAL_ONLY if social_only else "" if github else WAITS_FOR_GITHUB:
-            return CommitmentWork(waits=waits)
-        repo = resolve_repo(commitment.params, default_repo)
-        if commitment.type == "create_plan":
-            return _plan(commitment, repo) if repo else CommitmentWork(waits=WAITS_FOR_WORKSPACE)
-        if repo is None:
-            return CommitmentWork(problem=NO_REPO)
-        return _issues(commitment, repo, phrase) if commitment.type == "create_issue" else _comment(commitment, repo)
-    return _post(commitment)
+    params = commitment.params
+    if isinstance(params, PostParams):
+        return _post(commitment)
+    if waits := SOCIAL_ONLY if social_only else "" if github else WAITS_FOR_GITHUB:
+        return CommitmentWork(waits=waits)
+    repo = repo_of(params, default_repo)
+    if repo is None:
+        is_plan = isinstance(params, PlanParams)
+        return CommitmentWork(waits=WAITS_FOR_WORKSPACE) if is_plan else CommitmentWork(problem=NO_REPO)
+    match params:
+        case PlanParams():
+            return _plan(commitment, params, repo)
+        case IssueParams():
+            return _issues(commitment, params, repo, phrase)
+        case CommentParams():
+            return _comment(commitment, params, repo)
 
 
 def announcement_target(commitment: QueuedCommitment) -> str:
@@ -104,9 +106,9 @@ def origin(commitment: QueuedCommitment) -> Origin:
     Whoever is in the same network can open a room and be its host: a commitment made there weighs no more than one
     that a stranger talked us into.
     """
-    found = commitment.params.get(FOUND_ROOM) is True
-    host_request = commitment.params.get(HOST_REQUEST) is True and not found
-    host_named = commitment.params.get(HOST_NAMED) is True and not found
+    found = commitment.params.found_room
+    host_request = commitment.params.host_request and not found
+    host_named = commitment.params.host_named and not found
     source = _FOUND if found else commitment.source
     return Origin(commitment_id=commitment.id, source=source, host_request=host_request, host_named=host_named)
 
@@ -137,12 +139,11 @@ def plan_result(number: int, url: str) -> dict[str, Any]:
     return {"issueNumber": number, "issueUrl": url}
 
 
-def _plan(commitment: QueuedCommitment, repo: Repo) -> CommitmentWork:
+def _plan(commitment: QueuedCommitment, params: PlanParams, repo: Repo) -> CommitmentWork:
     """The issue of a plan that was made; before that, nothing but the plan to be made."""
-    plan = commitment.params.get(PLAN)
-    title, body = (plan.get("title"), plan.get("body")) if isinstance(plan, Mapping) else (None, None)
-    if not (isinstance(title, str) and isinstance(body, str)):
+    if params.plan is None:
         return CommitmentWork(plan_for=repo)
+    title, body = params.plan.title, params.plan.body
     labels = plan_labels((), "active")
     issue = IssueBody(
         **origin(commitment),
@@ -154,11 +155,11 @@ def _plan(commitment: QueuedCommitment, repo: Repo) -> CommitmentWork:
     return CommitmentWork((_action(commitment, 1, issue),))
 
 
-def _issues(commitment: QueuedCommitment, repo: Repo, phrase: Phrase) -> CommitmentWork:
-    params = commitment.params
-    count = _count(params)
-    body = texts.issue_body(commitment, said(params, "description", "content") or commitment.description, phrase)
-    labels = (MEMO,) if params.get(MEMO) is True else ()
+def _issues(commitment: QueuedCommitment, params: IssueParams, repo: Repo, phrase: Phrase) -> CommitmentWork:
+    """The issues; more than one only where the owner, or the host of a room, asked for them."""
+    count = min(params.count or 1, MOST_ISSUES) if params.host_request else 1
+    body = texts.issue_body(commitment, text_of(commitment), phrase)
+    labels = (MEMO,) if params.memo else ()
     actions = []
     for number in range(1, count + 1):
         title = texts.numbered_title(without_mentions(title_of(commitment)), number, count)
@@ -173,10 +174,9 @@ def _issues(commitment: QueuedCommitment, repo: Repo, phrase: Phrase) -> Commitm
     return CommitmentWork(tuple(actions))
 
 
-def _comment(commitment: QueuedCommitment, repo: Repo) -> CommitmentWork:
-    params = commitment.params
-    text = said(params, "body", "description", "content") or commitment.description
-    number = issue_number(params, said(params, "title"), commitment.description, text)
+def _comment(commitment: QueuedCommitment, params: CommentParams, repo: Repo) -> CommitmentWork:
+    text = text_of(commitment)
+    number = params.issue_number or number_in(params.title, commitment.description, text)
     if number is None:
         return CommitmentWork(problem="it names no issue to comment on")
     body = comment_body(text)
@@ -190,7 +190,7 @@ def _comment(commitment: QueuedCommitment, repo: Repo) -> CommitmentWork:
 
 
 def _post(commitment: QueuedCommitment) -> CommitmentWork:
-    text = clean(said(commitment.params, "content", "text", "description") or commitment.description)
+    text = clean(text_of(commitment))
     if grapheme_len(text) > _POST_CHARS:
         text = leading_sentences(text, _POST_CHARS) or fit_post_text(text, max_graphemes=_POST_CHARS)
     if not text:
@@ -209,17 +209,8 @@ def _action(commitment: QueuedCommitment, number: int, body: PostBody | IssueBod
 
 def _held(commitment: QueuedCommitment) -> str:
     """Why a post waits for the owner's yes: others may talk us into committing to one, but not into publishing it."""
-    if commitment.params.get(FOUND_ROOM) is True:
+    if commitment.params.found_room:
         return _HELD_POST
-    if commitment.params.get(HOST_REQUEST) is True:
+    if commitment.params.host_request:
         return ""
     return _HELD_REQUEST if commitment.source == "bluesky" else _HELD_TALK
-
-
-def _count(params: Mapping[str, Any]) -> int:
-    """How many issues; more than one only where the owner, or the host of a room, asked for them."""
-    count = params.get("count") if params.get(HOST_REQUEST) is True else 1
-    if isinstance(count, str) and count.strip().isdecimal():
-        count = int(count)
-    amount = int(count) if isinstance(count, int | float) and not isinstance(count, bool) else 1
-    return max(1, min(amount, MOST_ISSUES))

@@ -16,7 +16,6 @@ from common.errors import Fatal, SoulError
 from modules.runtime.scheduler.attention import Attention
 from modules.services.commitments.acts import announcement_target, origin
 from modules.services.commitments.naming import extract_fulfillment_url
-from modules.services.commitments.policy import ROOM_ID
 from modules.services.commitments.texts import done_line
 from modules.services.commitments.types import QueuedCommitment
 from modules.services.commitments.writer import CommitmentWriter
@@ -88,7 +87,7 @@ class Announcer:
         body = SpaceChatBody(**origin(commitment), text=done_line(commitment, url))
         if self._where is not None:
             said = commitment.source_reply_text
-            room_id = str(commitment.params.get(ROOM_ID, ""))
+            room_id = commitment.params.room_id
             body = body.model_copy(update={"room": self._where(said), "said": said, "room_id": room_id})
         cause = commitment.source_thread_uri
         return await self._submit(ProposedAction(body, target, cause_id=cause, urgent=True))

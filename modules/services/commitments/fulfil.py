@@ -12,6 +12,7 @@ from typing import Any, Literal
 from adapters.github.types import Repo
 from common.clock import Clock, parse_iso, parse_iso_or_none
 from modules.services.commitments import acts
+from modules.services.commitments.params import PlanParams
 from modules.services.commitments.plans import PlanMaker
 from modules.services.commitments.types import Progress, QueuedCommitment
 from modules.services.outbox.outbox import Outbox
@@ -73,8 +74,10 @@ class Fulfiller:
     async def advance(self, commitment: QueuedCommitment) -> Progress:
         """Take the next step, if one can be taken. What was begun is never begun twice."""
         work = self.work(commitment)
-        if work.plan_for:
-            return await self._plans.prepare(commitment, work.plan_for) if self._plans else Progress("waits", NO_PLANS)
+        if work.plan_for and isinstance(commitment.params, PlanParams):
+            if self._plans is None:
+                return Progress("waits", NO_PLANS)
+            return await self._plans.prepare(commitment, commitment.params, work.plan_for)
         if not work.actions:
             return Progress("failed" if work.problem else "waits", work.problem or work.waits)
         done: list[Intent] = []

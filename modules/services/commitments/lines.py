@@ -21,13 +21,11 @@ from common.files import read_bounded, storage_error, write_atomic
 from common.json_lines import json_line, split_lines
 from common.schemas import CommitmentType
 from common.state import check_jsonl_version, set_aside, stamp_jsonl_version
+from modules.services.commitments.params import read_params
 from modules.services.commitments.types import LIVE, CommitmentStatus, QueuedCommitment
 
 COMMITMENTS_MAX_LINES = 20_000
 COMMITMENT_LINE_MAX_BYTES = 1024 * 1024
-
-_RENAMED_PARAMS = {"hostWish": "hostRequest", "unheard": "undelivered"}
-"""Keys of `params` as versions up to 0.1.0 wrote them, and as they are now."""
 
 
 class _Line(BaseModel):
@@ -96,7 +94,7 @@ def write_commitments(path: Path, commitments: Iterable[QueuedCommitment]) -> No
 
 def as_json(commitment: QueuedCommitment) -> dict[str, Any]:
     """The line's object, its keys in order; `notBefore` only where there is one."""
-    fields = {name: getattr(commitment, name) for name in _Line.model_fields}
+    fields = {name: getattr(commitment, name) for name in _Line.model_fields} | {"params": commitment.params.as_json()}
     if commitment.not_before is None:
         del fields["not_before"]
     return {to_camel(name): dict(value) if isinstance(value, Mapping) else value for name, value in fields.items()}
@@ -155,5 +153,5 @@ def _commitment(line: str) -> QueuedCommitment | None:
         read = _Line.model_validate_json(line)
     except ValidationError:
         return None
-    read.params = {_RENAMED_PARAMS.get(name, name): value for name, value in read.params.items()}
-    return QueuedCommitment(**{name: getattr(read, name) for name in _Line.model_fields})
+    fields = {name: getattr(read, name) for name in _Line.model_fields if name != "type"}
+    return QueuedCommitment(**{**fields, "params": read_params(read.type, read.params)})

@@ -15,6 +15,7 @@ from common.constants import SECOND_MS
 from common.schemas import CommitmentType
 from common.text.strings import normalized_title
 from common.text.utf16 import u16_slice
+from modules.services.commitments.params import CommentParams, CommitmentParams, GitHubParams, PostParams
 from modules.services.commitments.types import CommitmentRequest, QueuedCommitment
 
 NO_REPO = "no_workspace_context"
@@ -30,15 +31,14 @@ _NUMBER = re.compile(r"(?<![\w&#])#(\d{1,9})(?![\w;])")
 WorkKey = tuple[str, str, str]
 
 
-def resolve_repo(params: Mapping[str, Any], default: Repo | None = None) -> Repo | None:
-    """The repository that is meant: `repoName` or `repo`, with or without its owner; an explicit `owner` wins.
+def resolve_repo(named: str, owner: str = "", default: Repo | None = None) -> Repo | None:
+    """The repository that is meant by a name or an address; an explicit `owner` wins.
 
     What is incomplete is completed from `default`, for example the repository of the active workspace.
     """
-    named = next((value for value in (params.get("repoName"), params.get("repo")) if _text(value)), "")
-    path = _LINK.sub("", str(named).strip())
+    path = _LINK.sub("", named.strip())
     before, _, name = path.rpartition("/")
-    owner = _text(params.get("owner")) or before
+    owner = owner or before
     if not owner and default is not None and (not name or name.lower() == default.name.lower()):
         return default
     owner = owner or (default.owner if default else "")
@@ -47,21 +47,21 @@ def resolve_repo(params: Mapping[str, Any], default: Repo | None = None) -> Repo
     return Repo(owner, name)
 
 
-def repo_key(params: Mapping[str, Any]) -> str:
+def repo_of(params: CommitmentParams, default: Repo | None = None) -> Repo | None:
+    """The repository that a commitment is for, else `default`; None for a post."""
+    if isinstance(params, PostParams):
+        return None
+    return resolve_repo(params.repo_name or params.repo, params.owner, default)
+
+
+def repo_key(params: GitHubParams) -> str:
     """`owner/name` in lower case, as far as it is known."""
-    repo = resolve_repo(params)
-    if repo is not None:
-        return repo.full_name.lower()
-    return (_text(params.get("repoName")) or _text(params.get("repo"))).lower()
+    repo = repo_of(params)
+    return (repo.full_name if repo else params.repo_name or params.repo).lower()
 
 
-def issue_number(params: Mapping[str, Any], *texts: str) -> int | None:
-    """The issue that is meant: `issueNumber`, else the first `#N` in `texts`."""
-    given = params.get("issueNumber")
-    if isinstance(given, int | float) and not isinstance(given, bool) and given >= 1:
-        return int(given)
-    if isinstance(given, str) and given.strip().lstrip("#").isdecimal():
-        return int(given.strip().lstrip("#"))
+def number_in(*texts: str) -> int | None:
+    """The first issue that is named in `texts` as `#N`."""
     found = next(filter(None, (_NUMBER.search(text) for text in texts)), None)
     return int(found[1]) if found else None
 
@@ -85,24 +85,28 @@ def extract_fulfillment_url(kind: CommitmentType, result: Mapping[str, Any] | No
 
 def title_of(commitment: QueuedCommitment | CommitmentRequest) -> str:
     """The title of a commitment; the description where there is none."""
-    return said(commitment.params, "title") or commitment.description
+    return commitment.params.title or commitment.description
 
 
-def said(params: Mapping[str, Any], *names: str) -> str:
-    """The first of these parameters that says something, trimmed; "" if none does."""
-    for name in names:
-        value = params.get(name)
-        if isinstance(value, str) and value.strip():
-            return value.strip()
-    return ""
+def text_of(commitment: QueuedCommitment | CommitmentRequest) -> str:
+    """What a commitment will publish, as it was written."""
+    match commitment.params:
+        case CommentParams(body=body) as params:
+            said = body or params.description or params.content
+        case PostParams(text=text) as params:
+            said = params.content or text or params.description
+        case params:
+            said = params.description or params.content
+    return said or commitment.description
 
 
 def claim_target(commitment: QueuedCommitment | CommitmentRequest) -> str:
     """What was claimed when the commitment was made, and is claimed again while it is fulfilled."""
-    if target := said(commitment.params, "target"):
-        return target
-    owner, name = said(commitment.params, "owner"), said(commitment.params, "repoName", "repo")
-    return target_of(f"{owner}/{name}", title_of(commitment))
+    params = commitment.params
+    if params.target:
+        return params.target
+    place = "/" if isinstance(params, PostParams) else f"{params.owner}/{params.repo_name or params.repo}"
+    return target_of(place, title_of(commitment))
 
 
 def target_of(repo: str, title: str) -> str:
@@ -130,14 +134,12 @@ def free_id(request: CommitmentRequest, now: datetime, taken: Container[str]) ->
 
 def work_key(commitment: QueuedCommitment | CommitmentRequest) -> WorkKey:
     """What a commitment will make, however it was worded: kind, place, and normalized title or words."""
-    params = commitment.params
-    match commitment.type:
-        case "comment_issue":
-            text = said(params, "body", "description", "content") or commitment.description
-            place = f"{repo_key(params)}#{params.get('issueNumber', '')}"
-        case "post_bluesky":
-            text, place = said(params, "content", "text", "description") or commitment.description, ""
-        case _:
+    match commitment.params:
+        case CommentParams() as params:
+            text, place = text_of(commitment), f"{repo_key(params)}#{params.issue_number or ''}"
+        case PostParams():
+            text, place = text_of(commitment), ""
+        case params:
             text, place = title_of(commitment), repo_key(params)
     return commitment.type, place, normalized_title(text)
 

@@ -10,7 +10,7 @@ from datetime import datetime, timedelta
 from common.clock import iso, parse_iso_or_none
 from common.constants import DAY_MS
 from common.schemas import GITHUB_COMMITMENT_TYPES, CommitmentType
-from modules.services.commitments.naming import resolve_repo
+from modules.services.commitments.naming import repo_of
 from modules.services.commitments.policy import COMMITMENT_RETENTION_MS
 from modules.services.commitments.types import CommitmentStatus, QueuedCommitment
 
@@ -97,7 +97,7 @@ def is_over(cooldown: RepoCooldown, now: datetime) -> bool:
 def _groups(commitments: Iterable[QueuedCommitment]) -> Mapping[tuple[CommitmentType, str], list[str]]:
     groups: defaultdict[tuple[CommitmentType, str], list[str]] = defaultdict(list)
     for one in commitments:
-        repo = resolve_repo(one.params)
+        repo = repo_of(one.params)
         groups[one.type, repo.full_name.lower() if repo else ""].append((one.error or "unknown error")[:_ERROR_CHARS])
     return groups
 

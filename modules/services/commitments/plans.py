@@ -15,8 +15,9 @@ from common.errors import Fatal, SoulError
 from common.result import Err
 from common.text.github_text import without_mentions
 from modules.runtime.scheduler.attention import Attention
-from modules.services.commitments.acts import PLAN, plan_result
-from modules.services.commitments.naming import said, title_of
+from modules.services.commitments.acts import plan_result
+from modules.services.commitments.naming import text_of, title_of
+from modules.services.commitments.params import PlanParams, ReadyPlan
 from modules.services.commitments.texts import TITLE_CHARS
 from modules.services.commitments.types import Progress, QueuedCommitment
 from modules.services.plans.compose import PlanComposer, PlanRequest
@@ -54,12 +55,12 @@ class PlanMaker:
         self._attention = attention
         self._clock = clock
 
-    async def prepare(self, commitment: QueuedCommitment, repo: Repo) -> Progress:
+    async def prepare(self, commitment: QueuedCommitment, params: PlanParams, repo: Repo) -> Progress:
         """Return the plan to be kept with the commitment (`prepared`), or `done` where a plan stands there already."""
         if not self._attention.free:
             # NOTE(self): a step that waited here for a slow model would hold up all other commitments.
             return Progress("waits", f"busy with {self._attention.mode}")
-        wanted = said(commitment.params, "description", "content") or commitment.description
+        wanted = text_of(commitment)
         wish = Wish(commitment.source_thread_uri, wanted, title_of(commitment)) if _is_on_bluesky(commitment) else None
         found = await standing_plan(self._github, repo, self._clock.now(), wish)
         if isinstance(found, Err):
@@ -79,7 +80,8 @@ class PlanMaker:
         made = issue_of_plan(await complete_plan(plan, repo, self._github, self._skills))
         if wish:
             made["body"] += f"\n\n{wish_mark(wish.uri)}"
-        return Progress("prepared", result={"owner": repo.owner, "repoName": repo.name, PLAN: made})
+        kept = {"owner": repo.owner, "repo_name": repo.name, "plan": ReadyPlan(**made)}
+        return Progress("prepared", prepared=params.model_copy(update=kept))
 
 
 def _is_on_bluesky(commitment: QueuedCommitment) -> bool:

@@ -26,21 +26,6 @@ COMMITMENT_RETRY_DELAYS_MS = (MINUTE_MS, 5 * MINUTE_MS)
 COMMITMENT_RETENTION_MS = 7 * DAY_MS
 COMMITMENT_REPEAT_WINDOW_MS = DAY_MS
 
-HOST_REQUEST = "hostRequest"
-"""Key of `params`: true when the host of a room asked for it."""
-
-HOST_NAMED = "hostNamedRepo"
-"""Key of `params`: true when the host of a room named the repository in its own words."""
-
-FOUND_ROOM = "foundRoom"
-"""Key of `params`: true when it was made in a room that we came upon and the owner never named."""
-
-UNDELIVERED = "undelivered"
-"""Key of `params`: true until the room has echoed the words in which it was made."""
-
-ROOM_ID = "roomId"
-"""Key of `params`: the id of the room in which it was made; absent where that room told none."""
-
 TIMED_OUT = "Timed out"
 INTERRUPTED = "interrupted by the end of the process"
 NEVER_DELIVERED = "the room never received the message that made it"
@@ -80,10 +65,9 @@ def judged(
         id=free_id(request, now, known),
         created_at=iso(now),
         description=request.description.strip(),
-        type=request.type,
         source_thread_uri=request.source_thread_uri,
         source_reply_text=request.source_reply_text,
-        params=dict(request.params),
+        params=request.params,
         source=request.source,
     )
     return Enqueued(commitment, new=True)
@@ -111,7 +95,7 @@ def duplicate_of(
 
 def is_of_room(commitment: QueuedCommitment, room_id: str) -> bool:
     """Whether it can have been made in that room; where either id is unknown, nothing speaks against it."""
-    made_in = commitment.params.get(ROOM_ID)
+    made_in = commitment.params.room_id
     return not (made_in and room_id) or made_in == room_id
 
 
@@ -139,11 +123,6 @@ def due_in_s(commitment: QueuedCommitment, now: datetime) -> float | None:
 def started(commitment: QueuedCommitment, now: datetime) -> QueuedCommitment:
     """Return the commitment as a try begins."""
     return replace(commitment, status="in_progress", last_attempt_at=iso(now), not_before=None)
-
-
-def prepared(commitment: QueuedCommitment, params: Mapping[str, Any]) -> QueuedCommitment:
-    """Return the commitment with what was made ready for its act."""
-    return replace(commitment, params={**commitment.params, **params})
 
 
 def can_retry_now(commitment: QueuedCommitment, now: datetime) -> bool:
@@ -174,7 +153,7 @@ def failed(commitment: QueuedCommitment, error: str, partial: Mapping[str, Any] 
 
 def delivered(commitment: QueuedCommitment) -> QueuedCommitment:
     """Return the commitment without its mark of an undelivered message: it may be carried out."""
-    return replace(commitment, params={name: value for name, value in commitment.params.items() if name != UNDELIVERED})
+    return replace(commitment, params=commitment.params.model_copy(update={"undelivered": False}))
 
 
 def may_still_be_delivered(commitment: QueuedCommitment, now: datetime) -> bool:

@@ -8,6 +8,7 @@ used. What another version wrote is kept.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping
+from dataclasses import replace
 from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -22,6 +23,7 @@ from modules.services.commitments.events import CommitmentAbandoned, Commitments
 from modules.services.commitments.lines import append_line, read_commitments, write_commitments
 from modules.services.commitments.naming import claim_target
 from modules.services.commitments.outcomes import FailurePattern, RepoCooldown, new_cooldowns, outcome_patterns
+from modules.services.commitments.params import CommitmentParams
 from modules.services.commitments.types import LIVE, CommitmentRequest, Enqueued, QueuedCommitment
 
 FILE = "pending_commitments.jsonl"
@@ -78,7 +80,7 @@ class CommitmentQueue:
             self._known,
             self._clock.now(),
             social_only=self._social_only,
-            leaks=self._redactor.finds_in([request.description, request.source_reply_text, dict(request.params)]),
+            leaks=self._redactor.finds_in([request.description, request.source_reply_text, request.params.as_json()]),
         )
         if answer.commitment is None:
             self._audit("refused", type=request.type, reason=answer.reason)
@@ -125,9 +127,9 @@ class CommitmentQueue:
         """Begin a try. Raises `KeyError` for an unknown commitment, as do the methods below."""
         return self._put(policy.started(self._known[commitment_id], self._clock.now()), "in_progress")
 
-    def keep_prepared(self, commitment_id: str, params: Mapping[str, Any]) -> QueuedCommitment:
+    def keep_prepared(self, commitment_id: str, params: CommitmentParams) -> QueuedCommitment:
         """Keep what was made ready for its act among its parameters."""
-        return self._put(policy.prepared(self._known[commitment_id], params), "prepared")
+        return self._put(replace(self._known[commitment_id], params=params), "prepared")
 
     def mark_completed(self, commitment_id: str, result: Mapping[str, Any]) -> QueuedCommitment:
         """Mark a commitment as fulfilled; `result` is what came of it."""
@@ -173,7 +175,7 @@ class CommitmentQueue:
     def mark_delivered(self, commitment_id: str) -> None:
         """Record that the room received the message that made it: it may be fulfilled."""
         commitment = self._known.get(commitment_id)
-        if commitment is not None and policy.UNDELIVERED in commitment.params:
+        if commitment is not None and commitment.params.undelivered:
             self._put(policy.delivered(commitment), "delivered")
             self._publish(CommitmentsReady())
 

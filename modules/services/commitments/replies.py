@@ -12,7 +12,7 @@ from modules.runtime.console import LineKind
 from modules.runtime.journal.journal import Journal
 from modules.runtime.journal.types import Entry
 from modules.services.commitments.naming import resolve_repo
-from modules.services.commitments.policy import HOST_REQUEST
+from modules.services.commitments.params import read_params
 from modules.services.commitments.queue import CommitmentQueue
 from modules.services.commitments.types import CommitmentRequest, CommitmentSource, Enqueued, QueuedCommitment
 from modules.services.commitments.writer import CommitmentWriter, as_commitments
@@ -47,7 +47,7 @@ def commitment_request(
 
     """
     named = (commitment.repo or default_repo or "") if commitment.is_github else ""
-    repo = resolve_repo({"repo": named}) if named else None
+    repo = resolve_repo(named) if named else None
     body = description or commitment.description
     params = {
         "title": commitment.title,
@@ -59,12 +59,10 @@ def commitment_request(
         "issueNumber": commitment.number if commitment.type == "comment_issue" else None,
         "target": target,
         **(more or {}),
-        **({HOST_REQUEST: True} if host_request else {}),
+        "hostRequest": host_request,
     }
-    kept = {name: value for name, value in params.items() if value not in ("", None)}
-    return CommitmentRequest(
-        commitment.type, commitment.title or body or commitment.content, thread, said, kept, source
-    )
+    kept = read_params(commitment.type, {name: value for name, value in params.items() if value})
+    return CommitmentRequest(commitment.title or body or commitment.content, thread, said, kept, source)
 
 
 @dataclass(frozen=True, slots=True)

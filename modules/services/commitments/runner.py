@@ -20,7 +20,7 @@ from modules.services.commitments.announce import Announcer
 from modules.services.commitments.events import CommitmentKept
 from modules.services.commitments.fulfil import Fulfiller
 from modules.services.commitments.naming import extract_fulfillment_url, resolve_repo, title_of
-from modules.services.commitments.policy import NEVER_DELIVERED, ROOM_ID, STALE, UNDELIVERED
+from modules.services.commitments.policy import NEVER_DELIVERED, STALE
 from modules.services.commitments.presence import Presence
 from modules.services.commitments.queue import CommitmentQueue, waiting_lines
 from modules.services.commitments.types import Progress, QueuedCommitment
@@ -131,7 +131,7 @@ class CommitmentRunner:
         if not work.actions:
             return ""
         body = work.actions[0].body
-        repo = resolve_repo({"repo": body.repo}) if isinstance(body, IssueBody | IssueCommentBody) else None
+        repo = resolve_repo(body.repo) if isinstance(body, IssueBody | IssueCommentBody) else None
         cooldown = self._queue.is_repo_cooled_down(repo.owner, repo.name) if repo else None
         return f"the repository is left alone until {cooldown.until}: {cooldown.reason}" if cooldown else ""
 
@@ -139,10 +139,10 @@ class CommitmentRunner:
         """Why a commitment made in a room is not begun, or ""."""
         if not self._knows_room():
             return "others in the room may have made it while we were away"
-        if UNDELIVERED not in commitment.params:
+        if not commitment.params.undelivered:
             return ""
         made_at = parse_iso_or_none(commitment.created_at)
-        room_id = str(commitment.params.get(ROOM_ID, ""))
+        room_id = commitment.params.room_id
         if made_at is not None and self._was_delivered(commitment.source_reply_text, made_at, room_id):
             self._queue.mark_delivered(commitment.id)
             return ""
@@ -180,8 +180,8 @@ class CommitmentRunner:
             case "held":
                 self._presence.let_go(commitment)
                 await self._waits(commitment, progress.reason)
-            case "prepared":
-                self._queue.keep_prepared(commitment.id, progress.result)
+            case "prepared" if progress.prepared is not None:
+                self._queue.keep_prepared(commitment.id, progress.prepared)
             case "waits":
                 self._told.pop(commitment.id, None)
             case "failed":

@@ -10,6 +10,7 @@ from typing import Any, Literal, Protocol
 from adapters.space.types import AgentState
 from common.result import ApiResult
 from common.schemas import CommitmentType
+from modules.services.commitments.params import CommitmentParams, PlanParams
 
 CommitmentStatus = Literal["pending", "in_progress", "completed", "failed", "abandoned"]
 CommitmentSource = Literal["bluesky", "space"]
@@ -26,10 +27,9 @@ class QueuedCommitment:
         id: `commitment-<epoch ms>-<16 hex>`.
         created_at: ISO-8601 UTC.
         description: what is to be done, as the commitment was made; at its creation the title, or the words themselves.
-        type: what kind of act keeps it.
         source_thread_uri: the conversation, `at://…` or `space://conversation/…`.
         source_reply_text: the words in which it was made.
-        params: title, description, content, repo, owner, repoName, issueNumber, body, target, count.
+        params: what it is about; their type is the kind of act that keeps it.
         source: where it was made.
         status: how far it is.
         attempt_count: tries that failed for good reason or brought the result.
@@ -43,10 +43,9 @@ class QueuedCommitment:
     id: str
     created_at: str
     description: str
-    type: CommitmentType
     source_thread_uri: str
     source_reply_text: str
-    params: Mapping[str, Any] = field(default_factory=dict)
+    params: CommitmentParams
     source: CommitmentSource = "bluesky"
     status: CommitmentStatus = "pending"
     attempt_count: int = 0
@@ -55,17 +54,26 @@ class QueuedCommitment:
     result: Mapping[str, Any] | None = None
     not_before: str | None = None
 
+    @property
+    def type(self) -> CommitmentType:
+        """The kind of act that keeps it."""
+        return self.params.type
+
 
 @dataclass(frozen=True, slots=True)
 class CommitmentRequest:
     """A commitment as it is handed in."""
 
-    type: CommitmentType
     description: str
     source_thread_uri: str
     source_reply_text: str
-    params: Mapping[str, Any]
+    params: CommitmentParams
     source: CommitmentSource
+
+    @property
+    def type(self) -> CommitmentType:
+        """The kind of act that keeps it."""
+        return self.params.type
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,13 +90,14 @@ class Progress:
     """How far a commitment is.
 
     Attributes:
-        state: `done`; `prepared`, with what is to be kept among its parameters in `result`; `waits` for an act that is
+        state: `done`; `prepared`, with its parameters as they are then; `waits` for an act that is
             on its way; `held`, an act waits for the owner's yes; `failed` for good reason; `put_off`, and it was
             nobody's fault; `later`, the outbox asks to propose it again; `refused` by the owner;
             `unwelcome` where it was to be done, and never to be tried again.
         reason: why it is not done.
         result: what came of it so far.
         not_before: of `later`, when to propose it again.
+        prepared: see above.
 
     """
 
@@ -96,6 +105,7 @@ class Progress:
     reason: str = ""
     result: Mapping[str, Any] = field(default_factory=dict)
     not_before: datetime | None = None
+    prepared: PlanParams | None = None
 
 
 class Room(Protocol):

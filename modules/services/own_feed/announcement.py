@@ -37,8 +37,8 @@ from modules.services.agent.prompt.types import SystemPrompt
 from modules.services.agent.turn.facts import agent_facts
 from modules.services.commitments.acts import MEMO
 from modules.services.commitments.events import CommitmentKept
-from modules.services.commitments.naming import extract_fulfillment_url, resolve_repo, title_of
-from modules.services.commitments.policy import FOUND_ROOM
+from modules.services.commitments.naming import extract_fulfillment_url, repo_of, title_of
+from modules.services.commitments.params import IssueParams
 from modules.services.commitments.types import QueuedCommitment
 from modules.services.identity.identity import Identity, Me
 from modules.services.outbox.bodies import PostBody
@@ -304,11 +304,11 @@ def announceable(kept: QueuedCommitment) -> AnnouncementContext | None:
     That is an issue whose commitment was not made on Bluesky: there it was told in the thread. What was agreed in a
     room that was only found on the network is left out: whoever is in the same network can open one.
     """
-    url, repo = extract_fulfillment_url(kept.type, kept.result), resolve_repo(kept.params)
-    is_told = kept.source == "bluesky" or kept.params.get(FOUND_ROOM) is True
-    if kept.type != "create_issue" or is_told or not url or repo is None:
+    url, repo = extract_fulfillment_url(kept.type, kept.result), repo_of(kept.params)
+    is_told = kept.source == "bluesky" or kept.params.found_room
+    if not isinstance(kept.params, IssueParams) or is_told or not url or repo is None:
         return None
-    labels = (MEMO,) if kept.params.get(MEMO) is True else ()
+    labels = (MEMO,) if kept.params.memo else ()
     return AnnouncementContext(url, title_of(kept), repo.full_name, labels)
 
 

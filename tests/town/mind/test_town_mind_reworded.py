@@ -128,7 +128,7 @@ async def test_a_resident_talks_in_a_room_and_takes_on_what_the_host_asks_for(ro
         maren.later(60)
         await room.says("Can you open an issue for the broken clock in github.com/acme/site?", maren)
         assert (await maren.check()).reason == "spoke"
-        assert [(one.type, one.params["title"]) for one in maren.queued_commitments()] == [
+        assert [(one.type, one.params.title) for one in maren.queued_commitments()] == [
             ("create_issue", "Broken clock")
         ]
     asked = room.running_town.mind.asked

@@ -12,7 +12,6 @@ from modules.lives.space.commitment_filter import assign_repo
 from modules.lives.space.policy import elect_action_owner
 from modules.lives.space.snapshot import RoomSnapshot
 from modules.lives.space.types import HistoryEntry
-from modules.services.commitments.policy import UNDELIVERED
 from tests.hasty_clock import HastyClock
 from tests.modules.lives.space.soul_in_room import (
     REQUEST,
@@ -36,10 +35,10 @@ async def test_a_request_becomes_a_claim_words_and_a_commitment_on_the_disk(room
         await marvin.check()
         await until(lambda: room.host.said("marvin") == ["The clock issue is mine now."])
         (commitment,) = marvin.queued_commitments()
-        assert commitment.params["target"] == "acme/site#Clock stops"
-        assert (commitment.params["owner"], commitment.params["repoName"]) == ("acme", "site")
-        assert commitment.params["hostRequest"] is True
-        assert UNDELIVERED not in commitment.params
+        assert commitment.params.as_json()["target"] == "acme/site#Clock stops"
+        assert (commitment.params.as_json()["owner"], commitment.params.as_json()["repoName"]) == ("acme", "site")
+        assert commitment.params.as_json()["hostRequest"] is True
+        assert "undelivered" not in commitment.params.as_json()
         assert [(claim.action, claim.target) for claim in room.server.claims] == [
             ("create_issue", "acme/site#Clock stops")
         ]
@@ -83,12 +82,12 @@ async def test_what_the_room_never_heard_is_not_committed(room: Room) -> None:
         issue = Commitment.model_validate(an_issue())
         planned = commitment_maker.plan((issue,), snapshot)
         lost = await commitment_maker.enqueue(planned, "The clock issue is mine.", delivered=False)
-        assert [one.params[UNDELIVERED] for one in lost] == [True]
+        assert [one.params.as_json()["undelivered"] for one in lost] == [True]
         commitment_maker.withdraw(lost)
         assert marvin.queue.live() == []
         again = await commitment_maker.enqueue(planned, "The clock issue is mine now.", delivered=False)
         commitment_maker.settle(again, echoed=True)
-        assert [UNDELIVERED in one.params for one in marvin.queue.live()] == [False]
+        assert ["undelivered" in one.params.as_json() for one in marvin.queue.live()] == [False]
 
 
 async def test_what_is_promised_without_a_repository_goes_to_the_one_workspace_in_which_peers_work(room: Room) -> None:
@@ -99,7 +98,10 @@ async def test_what_is_promised_without_a_repository_goes_to_the_one_workspace_i
         await room.says("The clock stops at midnight, marvin.", marvin)
         await marvin.check()
         (commitment,) = marvin.queued_commitments()
-        assert (commitment.params["owner"], commitment.params["repoName"]) == ("acme", "py-workspace-clock")
+        assert (commitment.params.as_json()["owner"], commitment.params.as_json()["repoName"]) == (
+            "acme",
+            "py-workspace-clock",
+        )
 
 
 QUESTION = "Where does the clock live, which repository is it?"
@@ -198,9 +200,9 @@ async def test_a_repository_that_nobody_named_gets_no_issue(room: Room) -> None:
     async with room.soul("marvin", lambda _: speaks("The clock issue is mine now.", elsewhere)) as marvin:
         await room.says(REQUEST, marvin)
         await marvin.check()
-        assert [(one.params["owner"], one.params["repoName"]) for one in marvin.queued_commitments()] == [
-            ("acme", "site")
-        ]
+        assert [
+            (one.params.as_json()["owner"], one.params.as_json()["repoName"]) for one in marvin.queued_commitments()
+        ] == [("acme", "site")]
 
 
 @pytest.mark.parametrize(

@@ -13,7 +13,6 @@ from modules.lives.space.commitment_filter import is_named, named_by_host, permi
 from modules.lives.space.request_parser import parse_request
 from modules.lives.space.snapshot import RoomSnapshot
 from modules.lives.space.types import HistoryEntry, HostRequest
-from modules.services.commitments.policy import HOST_REQUEST
 from tests.hasty_clock import SetAhead
 from tests.modules.lives.space.soul_in_room import Agent, Room, an_issue, declines, speaks
 from tests.patience import until
@@ -211,8 +210,8 @@ async def test_a_claim_stands_before_the_body_is_written(room: Room) -> None:
         assert seen == [True]
         (claim,) = {event.target for event in room.host.seen if isinstance(event, Claimed)}
         (commitment,) = marvin.queued_commitments()
-        assert claim == commitment.params["target"] == "acme/site#It stops."
-        assert len(commitment.params["description"]) > 200
+        assert claim == commitment.params.as_json()["target"] == "acme/site#It stops."
+        assert len(commitment.params.as_json()["description"]) > 200
 
 
 async def test_only_what_the_host_asked_for_where_the_host_asked_for_it_is_the_hosts_request(room: Room) -> None:
@@ -225,7 +224,10 @@ async def test_only_what_the_host_asked_for_where_the_host_asked_for_it_is_the_h
         await room.says(f"marvin: {REQUEST}", marvin)
         marvin.later(30)
         await marvin.check()
-        marks = {one.params["repoName"]: one.params.get(HOST_REQUEST) for one in marvin.queued_commitments()}
+        marks = {
+            one.params.as_json()["repoName"]: one.params.as_json().get("hostRequest")
+            for one in marvin.queued_commitments()
+        }
         assert marks == {"site": True, "elsewhere": None}
 
 

@@ -18,6 +18,7 @@ from modules.lives.space.decide import ACTION_SKILL
 from modules.lives.space.prompting import SKILL, SPACE_IDLE_TALK_TOKENS, PromptWriter
 from modules.lives.space.snapshot import OwnCommitments, Room, RoomSnapshot
 from modules.lives.space.types import Counts, HistoryEntry, HostRequest, OwnWork, PeerEvent
+from modules.services.commitments.params import read_params
 from modules.services.commitments.types import QueuedCommitment
 from modules.services.peers.room_members import PeerRelationships
 from modules.services.skills.contracts import SKILL_CONTRACTS
@@ -51,7 +52,7 @@ def entry(name: str, content: str, minute: int = 0, **more: Any) -> HistoryEntry
 
 
 def commitment(kind: Any, description: str, status: Any) -> QueuedCommitment:
-    return QueuedCommitment("c", "", description, kind, "space://conversation/x", "", status=status)
+    return QueuedCommitment("c", "", description, "space://conversation/x", "", read_params(kind, {}), status=status)
 
 
 PEERS = {"rebecca": Presence("rebecca", "rebecca-1", "0.1.0", "", "")}

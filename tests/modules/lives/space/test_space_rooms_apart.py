@@ -7,7 +7,6 @@ from pathlib import Path
 from adapters.space.chatlog import ChatLog
 from adapters.space.server import SpaceServer
 from common.result import Ok
-from modules.services.commitments.policy import ROOM_ID
 from tests.hasty_clock import SetAhead
 from tests.modules.lives.space.soul_in_room import REQUEST, Agent, Room, an_issue, in_turn, speaks
 from tests.patience import until
@@ -38,7 +37,7 @@ async def test_the_same_room_at_another_port_keeps_its_request_though_its_record
         await room.says(REQUEST, marvin)
         await marvin.check()
         (commitment,) = marvin.queued_commitments()
-        assert commitment.params[ROOM_ID] == marvin.client.room_id
+        assert commitment.params.as_json()["roomId"] == marvin.client.room_id
         was = room.server.port
         await room.server.stop()
         (tmp_path / "parlour" / "data" / "chat.jsonl").unlink()
@@ -78,7 +77,7 @@ async def test_another_room_at_the_same_address_where_the_same_is_asked_gets_a_c
         assert marvin.space.participation.talk.state.request == request
         queued_commitments = marvin.queued_commitments()
         assert [one.source_thread_uri for one in queued_commitments] == [first.source_thread_uri] * 2
-        assert len({one.params[ROOM_ID] for one in queued_commitments}) == 2
+        assert len({one.params.as_json()["roomId"] for one in queued_commitments}) == 2
         (second,) = [one for one in queued_commitments if one.id != first.id]
         marvin.space.participation.given_up(second)
         assert not marvin.space.participation.talk.state.request.fulfilled
@@ -105,7 +104,7 @@ async def test_a_commitment_from_before_rooms_had_ids_still_answers_its_request(
         await room.says(REQUEST, marvin)
         await marvin.check()
         (commitment,) = marvin.queued_commitments()
-        assert ROOM_ID not in commitment.params
+        assert "roomId" not in commitment.params.as_json()
         await _opens(room, tmp_path / "parlour")
         await _is_back(marvin, clock)
         marvin.later(30)

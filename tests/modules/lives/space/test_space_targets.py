@@ -49,7 +49,7 @@ def test_a_claim_names_the_repository_and_the_first_fifty_units(
 def test_the_target_travels_with_the_commitment(title: str, default: str | None) -> None:
     commitment = Commitment(type="create_issue", title=title)
     target = claim_target(commitment, default)
-    assert handed(commitment, default).params["target"] == target
+    assert handed(commitment, default).params.as_json()["target"] == target
     assert u16_len(target.partition("#")[2]) <= 50
     assert alike([claim(target)], commitment.type, target) is not None
 
@@ -112,7 +112,7 @@ def test_only_the_same_action_of_a_peer_rivals_a_commitment() -> None:
 
 
 def test_the_queue_is_told_what_it_needs_to_keep_the_commitment() -> None:
-    assert handed(ISSUE, "acme/other").params == {
+    assert handed(ISSUE, "acme/other").params.as_json() == {
         "title": "Release checklist",
         "description": "What must be done",
         "repo": "site",
@@ -120,14 +120,14 @@ def test_the_queue_is_told_what_it_needs_to_keep_the_commitment() -> None:
         "repoName": "site",
         "target": "acme/site#Release checklist",
     }
-    assert handed(Commitment(type="create_issue", title="Login"), "acme/other").params["repoName"] == "other"
+    assert handed(Commitment(type="create_issue", title="Login"), "acme/other").params.as_json()["repoName"] == "other"
 
 
 def test_a_comment_carries_its_number_and_a_post_no_repository() -> None:
     comment = Commitment(type="comment_issue", content="As I said in #12")
-    assert handed(comment, "acme/site").params["issueNumber"] == 12
+    assert handed(comment, "acme/site").params.as_json()["issueNumber"] == 12
     post = Commitment(type="post_bluesky", content="Out now")
-    assert handed(post, "acme/site").params == {"content": "Out now", "target": "acme/site#Out now"}
+    assert handed(post, "acme/site").params.as_json() == {"content": "Out now", "target": "acme/site#Out now"}
 
 
 def test_a_commitment_is_handed_in_under_its_title_before_any_words_are_said() -> None:

@@ -37,7 +37,10 @@ async def test_a_commitment_in_mere_words_is_found_and_taken_in(room: Room) -> N
         await marvin.check()
         assert room.host.said("marvin") == [PLAN]
         (commitment,) = marvin.queued_commitments()
-        assert (commitment.type, commitment.params["target"]) == ("create_issue", "acme/site#Clock stops at midnight")
+        assert (commitment.type, commitment.params.as_json()["target"]) == (
+            "create_issue",
+            "acme/site#Clock stops at midnight",
+        )
         assert commitment.source_reply_text == PLAN
         assert "Commitments extracted" in await summaries(marvin)
 

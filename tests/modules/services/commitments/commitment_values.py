@@ -7,7 +7,7 @@ from typing import Any
 
 from common.clock import iso
 from common.schemas import CommitmentType
-from modules.services.commitments.policy import HOST_NAMED
+from modules.services.commitments.params import read_params
 from modules.services.commitments.queue import CommitmentQueue
 from modules.services.commitments.types import CommitmentRequest, CommitmentSource, CommitmentStatus, QueuedCommitment
 
@@ -25,9 +25,9 @@ def wanted(
     text: str = "I'll open it now.",
     **params: Any,
 ) -> CommitmentRequest:
-    on_github = {"owner": "acme", "repoName": "site", HOST_NAMED: True}
+    on_github = {"owner": "acme", "repoName": "site", "hostNamedRepo": True}
     base: dict[str, Any] = on_github if kind != "post_bluesky" else {}
-    return CommitmentRequest(kind, description, thread, text, {**base, **params}, source)
+    return CommitmentRequest(description, thread, text, read_params(kind, {**base, **params}), source)
 
 
 def queued(
@@ -46,7 +46,6 @@ def queued(
         id=f"commitment-{int(created.timestamp() * 1000)}-{name}",
         created_at=iso(created),
         description=like.description,
-        type=like.type,
         source_thread_uri=like.source_thread_uri,
         source_reply_text=like.source_reply_text,
         params=like.params,

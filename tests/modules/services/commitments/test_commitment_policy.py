@@ -11,12 +11,12 @@ import pytest
 
 from adapters.github.types import Repo
 from modules.services.commitments import policy
+from modules.services.commitments.acts import work_of
 from modules.services.commitments.naming import (
     claim_target,
     extract_fulfillment_url,
     generate_commitment_hash,
-    issue_number,
-    resolve_repo,
+    repo_of,
 )
 from modules.services.commitments.outcomes import (
     FailurePattern,
@@ -25,8 +25,11 @@ from modules.services.commitments.outcomes import (
     new_cooldowns,
     outcome_patterns,
 )
+from modules.services.commitments.params import read_params
 from modules.services.commitments.types import CommitmentRequest, QueuedCommitment
+from modules.services.outbox.github_bodies import IssueCommentBody
 from tests.modules.services.commitments.commitment_values import NOON, ROOM, queued, wanted
+from tests.shipped_skills import phrase
 
 MINUTE, HOUR, DAY = timedelta(minutes=1), timedelta(hours=1), timedelta(days=1)
 
@@ -45,7 +48,7 @@ def as_queued(one_commitment: CommitmentRequest, **fields: Any) -> QueuedCommitm
         kind=one_commitment.type,
         thread=one_commitment.source_thread_uri,
         **fields,
-        **one_commitment.params,
+        **one_commitment.params.as_json(),
     )
 
 
@@ -229,23 +232,25 @@ def test_a_request_is_judged_against_every_known_commitment() -> None:
 def test_a_repository_is_found_however_it_was_named(
     params: dict[str, Any], default: Repo | None, found: str | None
 ) -> None:
-    repo = resolve_repo(params, default)
+    repo = repo_of(read_params("create_issue", params), default)
     assert (repo.full_name if repo else None) == found
 
 
 @pytest.mark.parametrize(
-    ("params", "texts", "number"),
+    ("params", "title", "number"),
     [
-        ({"issueNumber": 7}, (), 7),
-        ({"issueNumber": "#7"}, (), 7),
-        ({"issueNumber": True}, ("see #9",), 9),
-        ({}, ("a title", "see #12, and #13"), 12),
-        ({}, ("page#3",), None),
-        ({}, (), None),
+        ({"issueNumber": 7}, "", 7),
+        ({"issueNumber": "#7"}, "", 7),
+        ({"issueNumber": True}, "see #9", 9),
+        ({}, "see #12, and #13", 12),
+        ({}, "page#3", None),
+        ({}, "", None),
     ],
 )
-def test_an_issue_is_found_by_its_number(params: dict[str, Any], texts: tuple[str, ...], number: int | None) -> None:
-    assert issue_number(params, *texts) == number
+def test_an_issue_is_found_by_its_number(params: dict[str, Any], title: str, number: int | None) -> None:
+    work = work_of(queued(description="Say it", kind="comment_issue", title=title, **params), phrase=phrase)
+    found = [one.body.number for one in work.actions if isinstance(one.body, IssueCommentBody)]
+    assert found == ([number] if number else [])
 
 
 @pytest.mark.parametrize(

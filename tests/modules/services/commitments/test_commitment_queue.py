@@ -23,7 +23,7 @@ from common.schemas import VALID_COMMITMENT_TYPES
 from common.version import __version__
 from modules.runtime.events import Event, Publish
 from modules.services.commitments.events import CommitmentAbandoned, CommitmentsReady
-from modules.services.commitments.policy import COMMITMENT_MAX_ATTEMPTS, HOST_REQUEST, UNDELIVERED
+from modules.services.commitments.policy import COMMITMENT_MAX_ATTEMPTS
 from modules.services.commitments.queue import FILE, CommitmentQueue
 from modules.services.commitments.types import LIVE, QueuedCommitment
 from tests.exploration import examples
@@ -56,16 +56,16 @@ def clock() -> FakeClock:
     return FakeClock()
 
 
-def test_the_marks_of_an_earlier_version_are_read_and_written_under_their_present_names(
+def test_marks_of_an_earlier_version_get_their_present_names_and_what_is_of_a_later_one_is_kept(
     tmp_path: Path, clock: FakeClock
 ) -> None:
     taken(CommitmentQueue(tmp_path, clock), "Release checklist")
     (line,) = lines(tmp_path)
-    line["params"] = {"title": "Release checklist", "hostWish": True, "unheard": True}
+    line["params"] = {"title": "Release checklist", "hostWish": True, "unheard": True, "later": {"x": [1]}, "count": []}
     (tmp_path / FILE).write_text(f"{json.dumps(line)}\n")
     (kept,) = CommitmentQueue(tmp_path, clock).all()
-    now = {"title": "Release checklist", HOST_REQUEST: True, UNDELIVERED: True}
-    assert kept.params == now
+    now = {"title": "Release checklist", "hostRequest": True, "undelivered": True, "later": {"x": [1]}}
+    assert kept.params.as_json() == now
     assert [one["params"] for one in lines(tmp_path)] == [now]
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from common.clock import parse_iso
-from modules.services.commitments.policy import NEVER_DELIVERED, UNDELIVERED
+from modules.services.commitments.policy import NEVER_DELIVERED
 from tests.modules.services.commitments.commitment_values import wanted
 from tests.modules.services.commitments.soul_in_town import SoulInTown, listening
 from tests.patience import until
@@ -37,5 +37,5 @@ async def test_what_the_rooms_record_holds_is_done_though_its_echo_was_missed(
         await until(lambda: soul_in_town.space_sender.was_delivered(WORDS, parse_iso(one.created_at)))
         soul_in_town.town.later()
         await soul_in_town.live(30)
-        assert (soul_in_town.status(one).status, UNDELIVERED in soul_in_town.status(one).params) == ("completed", False)
+        assert (soul_in_town.status(one).status, soul_in_town.status(one).params.undelivered) == ("completed", False)
         assert len(soul_in_town.town.issues()) == 1

@@ -184,7 +184,7 @@ def test_a_decision_becomes_a_commitment_with_all_that_the_queue_needs() -> None
         host_request=True,
     )
     assert made.description == "Cache it"
-    assert dict(made.params) == {
+    assert made.params.as_json() == {
         "content": "Cache it",
         "repo": "site",
         "owner": "acme",
@@ -215,8 +215,8 @@ async def test_a_reply_on_bluesky_that_commitments_something_is_remembered(
     queued_commitments = ReplyCommitments(soul_in_town.queue, writer, soul_in_town.journal)
     (one,) = await queued_commitments.note_reply("I'll open two issues.", to_uri=THREAD, conversation="@kit: flaky!")
     assert (one.source, one.source_thread_uri, one.type) == ("bluesky", THREAD, "create_issue")
-    assert one.params["count"] == 2
-    assert one.params["description"] == body
+    assert one.params.as_json()["count"] == 2
+    assert one.params.as_json()["description"] == body
     assert any(line.startswith("Committed: Open two issues") for line in soul_in_town.told())
     model.plays(says(json.dumps(FOUND[:1])), says(body))
     assert await queued_commitments.note_reply("I'll open two issues.", to_uri=THREAD) == []

@@ -24,6 +24,7 @@ from modules.runtime.home import Home
 from modules.runtime.journal.journal import Journal
 from modules.runtime.journal.types import Entry
 from modules.services.commitments.lines import write_commitments
+from modules.services.commitments.params import IssueParams
 from modules.services.commitments.queue import FILE
 from modules.services.commitments.types import QueuedCommitment
 from modules.services.day.gathering import DayReader
@@ -121,7 +122,7 @@ async def test_it_tells_what_is_open_learned_spent_and_wrong_with_the_remedy(liv
 
     def made(number: int, status: Any) -> QueuedCommitment:
         return QueuedCommitment(
-            f"commitment-{number}", now, f"Thing {number}", "create_issue", "", "", status=status, last_attempt_at=now
+            f"commitment-{number}", now, f"Thing {number}", "", "", IssueParams(), status=status, last_attempt_at=now
         )
 
     write_commitments(lived.home.memory / FILE, [made(1, "pending"), made(2, "completed"), made(3, "abandoned")])

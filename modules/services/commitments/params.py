@@ -1,0 +1,134 @@
+"""What a commitment is about, by its kind: the object `params` of a line of `pending_commitments.jsonl`.
+
+A file may hold what another version, another program or a person wrote: a value that is not of its type says nothing,
+and what has another name is kept as it is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Annotated, Any, Literal
+
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, TypeAdapter
+from pydantic.alias_generators import to_camel
+
+from common.schemas import CommitmentType
+
+_NUMBER_DIGITS = 9
+_RENAMED = {"hostWish": "hostRequest", "unheard": "undelivered"}
+"""Keys as versions up to 0.1.0 wrote them, and as they are now."""
+
+
+def _text(value: object) -> str:
+    return value.strip() if isinstance(value, str) else ""
+
+
+def _number(value: object) -> int | None:
+    """Return a number of at least 1, also one in words such as `#7`."""
+    if isinstance(value, str):
+        digits = value.strip().removeprefix("#")
+        value = int(digits) if digits.isdecimal() and len(digits) <= _NUMBER_DIGITS else None
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return None
+    return int(value) if 1 <= value < 10**_NUMBER_DIGITS else None
+
+
+def _plan(value: object) -> object:
+    given = value if isinstance(value, Mapping) else {}
+    return value if all(isinstance(given.get(name), str) for name in ("title", "body")) else None
+
+
+Text = Annotated[str, BeforeValidator(_text)]
+Exact = Annotated[str, BeforeValidator(lambda value: value if isinstance(value, str) else "")]
+Flag = Annotated[bool, BeforeValidator(lambda value: value is True)]
+Number = Annotated[int | None, BeforeValidator(_number)]
+
+
+class ReadyPlan(BaseModel):
+    """A plan as its issue will be."""
+
+    title: str
+    body: str
+
+
+class _Params(BaseModel):
+    """What every commitment may hold.
+
+    Attributes:
+        title: what it is called.
+        description: the body of what is made.
+        content: the same, as a model may call it.
+        target: what was claimed for it in the room, letter by letter.
+        host_request: the host of a room, or the owner, asked for it.
+        host_named: the host of a room named the repository in its own words.
+        found_room: it was made in a room that we came upon and the owner never named.
+        undelivered: the room has not echoed the words in which it was made.
+        room_id: the room in which it was made; "" where that room told none.
+
+    """
+
+    model_config = ConfigDict(alias_generator=to_camel, populate_by_name=True, extra="allow", frozen=True)
+
+    title: Text = ""
+    description: Text = ""
+    content: Text = ""
+    target: Exact = ""
+    host_request: Flag = False
+    host_named: Flag = Field(default=False, alias="hostNamedRepo")
+    found_room: Flag = False
+    undelivered: Flag = False
+    room_id: Text = ""
+
+    def as_json(self) -> dict[str, Any]:
+        """Return what the line holds: whatever says something, under its name there."""
+        return self.model_dump(by_alias=True, exclude_defaults=True)
+
+
+class _OnGitHub(_Params):
+    """`repo` or `repo_name` may hold the whole address of a repository; an explicit `owner` wins."""
+
+    repo: Text = ""
+    owner: Text = ""
+    repo_name: Text = ""
+
+
+class IssueParams(_OnGitHub):
+    """How many issues; `memo`: it is the record of a talk."""
+
+    type: Literal["create_issue"] = Field(default="create_issue", exclude=True)
+    count: Number = None
+    memo: Flag = False
+
+
+class PlanParams(_OnGitHub):
+    """The plan, once it was made."""
+
+    type: Literal["create_plan"] = Field(default="create_plan", exclude=True)
+    plan: Annotated[ReadyPlan | None, BeforeValidator(_plan)] = None
+
+
+class CommentParams(_OnGitHub):
+    """Where to comment; `body` is what to say, where `description` is not."""
+
+    type: Literal["comment_issue"] = Field(default="comment_issue", exclude=True)
+    issue_number: Number = None
+    body: Text = ""
+
+
+class PostParams(_Params):
+    """`text` is what to post, where `content` is not."""
+
+    type: Literal["post_bluesky"] = Field(default="post_bluesky", exclude=True)
+    text: Text = ""
+
+
+GitHubParams = IssueParams | PlanParams | CommentParams
+CommitmentParams = GitHubParams | PostParams
+
+_READ: TypeAdapter[CommitmentParams] = TypeAdapter(Annotated[CommitmentParams, Field(discriminator="type")])
+
+
+def read_params(kind: CommitmentType, given: Mapping[str, Any]) -> CommitmentParams:
+    """Return the parameters of a commitment of that kind, whatever version wrote them."""
+    named = {_RENAMED.get(name, name): value for name, value in given.items()}
+    return _READ.validate_python({**named, "type": kind})
