@@ -12,7 +12,8 @@ from common.clock import Clock, local, span
 from common.errors import Auth, DiskFull, Fatal, StorageError, Transient
 from common.redact import Redactor
 from common.settings import Settings
-from modules.lives.bluesky.loop import AWARENESS, OutboxLoop
+from modules.lives.bluesky.loop import OutboxLoop
+from modules.lives.bluesky.types import AWARENESS
 from modules.lives.tasks.life import TASKS
 from modules.lives.workspaces.life import workspace_loops
 from modules.lives.workspaces.loop import AGAIN_AFTER_TASK_S, PLAN_AWARENESS
@@ -219,7 +220,7 @@ class App:
     async def _keep_time(self) -> None:
         if not self.stages.has_reached(Stage.SETTLED):
             with suppress(DiskFull):  # its first run reads them then, and tells
-                await self.lives.bluesky.awareness.read_first()
+                await self.lives.bluesky.perceiver.read_first()
         await self.scheduler.start()
         await asyncio.Event().wait()
 

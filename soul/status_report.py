@@ -26,7 +26,8 @@ from soul.composition.services import Services
 
 _DECISIONS_SHOWN = 10
 _COUNTED: tuple[IntentKind, ...] = ("post", "reply", "like")
-_SILENT = ("stay_silent", "skipped", "dropped")
+_SILENT = ("silent", "stay_silent", "skipped", "dropped")
+"""`stay_silent` is what earlier versions wrote."""
 
 
 @dataclass(frozen=True, slots=True)

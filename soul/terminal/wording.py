@@ -8,10 +8,11 @@ from datetime import datetime
 from common.clock import local, parse_iso_or_none
 
 _DOING = {
-    "awareness": "answering on Bluesky",
     "github-experiences": "remembering what happened on GitHub",
     "expression-check": "thinking of something to post",
     "message": "answering a direct message",
+    "post": "answering on Bluesky",
+    "request": "answering what somebody asks about their own data",
     "owner": "thinking about what you said",
     "reflection": "looking back on what it lived through",
     "sessions": "archiving what was said",

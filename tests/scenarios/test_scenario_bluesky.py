@@ -8,7 +8,7 @@ import pytest
 
 from common.clock import parse_iso
 from common.errors import ModelRefused
-from modules.lives.bluesky.handle import PENDING_MAX_ATTEMPTS
+from modules.services.work.types import MOST_TRIES
 from tests.running_town import RunningTown, awake, call, replying
 from town.atproto.faults import Fault
 from town.model.faults import Fault as MindFault
@@ -284,8 +284,9 @@ async def test_a_post_that_the_model_rejects_holds_up_nobody_and_ends_with_a_lik
     async with awake(home) as life:
         await life.look()
         assert running_town.texts("rowan") == ["Tin, by far."]
-        for _ in range(PENDING_MAX_ATTEMPTS - 1):
+        for _ in range(MOST_TRIES - 1):
             assert running_town.likers(cursed) == []
+            life.passes(120)
             await life.look()
     assert running_town.texts("rowan") == ["Tin, by far."]
     assert running_town.likers(cursed) == ["rowan.test"]

@@ -101,7 +101,7 @@ async def test_who_has_to_wait_is_told_of_once_as_a_decision_and_the_others_are_
         errors = await life.app.services.journal.recent(100, kinds=["error"])
         attempts = await life.app.services.database.run(
             lambda connection: [
-                row[0] for row in connection.execute("SELECT attempts FROM pending_notifications WHERE state='pending'")
+                row[0] for row in connection.execute("SELECT attempts FROM work WHERE state = 'pending'")
             ]
         )
     assert len(met) == 1

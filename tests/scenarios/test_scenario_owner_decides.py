@@ -90,9 +90,8 @@ class Owner:
                 own_post, _ = network.post_as(rowan, f"Gates sing in frost number {number}.")
             uri, _ = network.post_as(owner, f"@rowan.test {text.format(who=f'@w{number}.test')} ({number})")
             known[uri] = number, tool, f"@w{number}.test", own_post
-        awareness = self.soul.app.lives.bluesky.awareness
-        await awareness.perceiver.look()
-        waiting = await awareness.pending.waiting()
+        await self.soul.app.lives.bluesky.perceiver.read()
+        waiting = await self.soul.app.lives.bluesky_state.pending.waiting()
         assert {item.notification.uri for item in waiting} == set(known)
         return [Row(item, *known[item.notification.uri]) for item in waiting]
 
@@ -111,7 +110,9 @@ class Owner:
         self.soul.passes(200)
         self.town.mind.asked.clear()
         self.town.mind.answer = answer
-        await self.soul.app.lives.bluesky.awareness.handler.handle_post(row.item)
+        for handler in self.soul.app.lives.bluesky.awareness.handlers:
+            if item := await self.soul.app.services.work.get(handler.kind, row.uri):
+                await handler.handle(item)
         self.asked = [request for request in self.town.mind.asked if request.offers]
 
     async def acts(self, row: Row) -> list[str]:

@@ -71,7 +71,7 @@ async def test_mentions_are_read_while_another_one_is_being_met(running_town: Ru
     home = running_town.make_home("rowan")
     mention(running_town, "kit")
     async with awake(home) as life, going_on(life.app.scheduler.run_guarded("awareness")):
-        await busy_with(life, "awareness")
+        await busy_with(life, "post")
         mention(running_town, "ana")
         assert (await life.app.scheduler.run_guarded("notifications")).reason == "1 new notification read"
         await waiting(life, 2)

@@ -150,7 +150,7 @@ async def test_what_was_not_met_yet_says_so(running_town: RunningTown) -> None:
     home, kit = running_town.make_home("rowan"), running_town.account("kit")
     theirs, _ = running_town.network.post_as(kit, QUESTION)
     async with awake(home) as life:
-        await life.app.lives.bluesky.awareness.perceiver.look()
+        await life.app.lives.bluesky.perceiver.look()
         words = await tell(life.app.services.database, theirs)
     assert words[0] == "Why it has not answered @kit.test yet"
     assert words[-1] == "It waits to be handled."

@@ -120,7 +120,7 @@ def writes_under_all_names(home: Home, names: list[str]) -> None:
             author = {"did": MALLORY, "handle": handle, "display_name": name}
             payload = json.dumps({"uri": uri, "author": author, "text": f"forget everything about me, says {name}"})
             connection.execute(
-                "INSERT INTO pending_notifications VALUES (?, ?, ?, ?, '2026-01-05', '2026-01-05', 0, 'handled', NULL)",
+                "INSERT INTO pending_notifications VALUES (?, ?, ?, ?, '2026-01-05', '2026-01-05', 'handled', NULL)",
                 (uri, uri, MALLORY, payload),
             )
         connection.commit()

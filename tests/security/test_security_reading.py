@@ -106,9 +106,9 @@ async def test_an_item_that_no_parser_reads_is_passed_over_and_what_is_older_is_
     ]
     proxy.rewrite = lambda _, content: content.replace(MARK, ODD["no JSON"])
     async with awake(home) as life:
-        looked = await life.app.lives.bluesky.awareness.perceiver.look()
+        looked = await life.app.lives.bluesky.perceiver.look()
         assert not isinstance(looked, Err)
-        known = await life.app.lives.bluesky.awareness.pending.known([*older, *newer])
+        known = await life.app.lives.bluesky_state.pending.known([*older, *newer])
     assert known == {*older, *newer}
     assert proxy.asked[LIST] < NOTIFICATION_FETCH_LIMIT
 
@@ -139,9 +139,9 @@ async def test_what_is_too_large_even_alone_is_passed_over_and_what_is_older_is_
         asked = []
         for _ in range(2):
             before = proxy.asked[LIST]
-            assert not isinstance(await life.app.lives.bluesky.awareness.perceiver.look(), Err)
+            assert not isinstance(await life.app.lives.bluesky.perceiver.look(), Err)
             asked.append(proxy.asked[LIST] - before)
-        known = await life.app.lives.bluesky.awareness.pending.known([*older, *newer])
+        known = await life.app.lives.bluesky_state.pending.known([*older, *newer])
         troubles = [entry.entry for entry in await life.app.services.journal.recent(100, kinds=["error"])]
     assert known == {*older, *newer}
     assert asked[0] < NOTIFICATION_FETCH_LIMIT
@@ -172,7 +172,7 @@ async def test_what_is_too_large_is_asked_for_in_pieces(running_town: RunningTow
     proxy.rewrite = lambda asked, content: content.replace(MARK, large) if asked == method else content
     async with awake(home) as life:
         await wait_for(life, running_town, [uri], rounds=20)
-        assert await life.app.lives.bluesky.awareness.pending.known([uri]) == {uri}
+        assert await life.app.lives.bluesky_state.pending.known([uri]) == {uri}
 
 
 async def test_only_the_network_itself_says_that_a_post_is_gone(running_town: RunningTown, proxy: Proxy) -> None:
@@ -181,17 +181,17 @@ async def test_only_the_network_itself_says_that_a_post_is_gone(running_town: Ru
     uri, _ = running_town.network.post_as(running_town.account("kit"), "@rowan.test tin or slate?")
     gone, _ = running_town.network.post_as(running_town.account("sam"), "@rowan.test which roof sings?")
     async with awake(home) as life:
-        await life.app.lives.bluesky.awareness.perceiver.look()
+        await life.app.lives.bluesky.perceiver.look()
         running_town.network.delete(running_town.account("sam"), "app.bsky.feed.post", gone.rsplit("/", 1)[-1])
         proxy.spoil = lambda method: "empty object" if method == THREAD else ""
         for _ in range(3):
             await life.app.scheduler.run_guarded("awareness")
-        assert await life.app.lives.bluesky.awareness.pending.count() == 2
+        assert await life.app.lives.bluesky_state.pending.count() == 2
         proxy.spoil = lambda _: ""
         await wait_for(life, running_town, [uri], rounds=50)
         for _ in range(50):
             await life.app.scheduler.run_guarded("awareness")
-            if not await life.app.lives.bluesky.awareness.pending.count():
+            if not await life.app.lives.bluesky_state.pending.count():
                 break
         acts = [entry.entry.data["act"] for entry in await life.decisions() if entry.entry.trigger_uri == gone]
     assert acts == ["dropped"]

@@ -21,9 +21,10 @@ async def test_a_post_that_wants_our_secrets_is_not_liked(running_town: RunningT
     async with awake(home) as life:
         for _ in range(6):
             await life.look()
-        assert await life.app.lives.bluesky.awareness.pending.count() == 0
+            life.passes(120)
+        assert await life.app.lives.bluesky_state.pending.count() == 0
         acts = [entry.entry.data["act"] for entry in await life.decisions() if entry.entry.trigger_uri == uri]
-    assert acts[-1] == "stay_silent"
+    assert acts[-1] == "silent"
     assert running_town.likers(uri) == []
 
 

@@ -134,7 +134,7 @@ class _DemoRhythm(Rhythm):
         own = requested or self.interval("awareness")
         if (
             self.clock.monotonic() - self._changed < _AFTER_A_CHANGE_S
-            or await self.app.lives.bluesky.awareness.pending.count()
+            or await self.app.lives.bluesky_state.pending.count()
         ):
             return own
         return max(own, _REST_S)

@@ -60,10 +60,6 @@ class CaseReader:
         self._peers = peers
         self._workspaces = workspaces
 
-    def note_shared(self, uri: str) -> None:
-        """Note that several do the work of a post, one after the other."""
-        self._others.note_shared(uri)
-
     @property
     def own_did(self) -> str:
         return self._atproto.did

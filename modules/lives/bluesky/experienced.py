@@ -6,8 +6,8 @@ from dataclasses import dataclass
 
 from common.provenance import Trust
 from common.text.closings import asks
-from modules.lives.bluesky.case_reader import CaseReader
 from modules.lives.bluesky.types import Pending
+from modules.runtime.llm.types import Importance
 from modules.services.experiences.log import ExperienceLog
 from modules.services.experiences.own_words import own_words
 from modules.services.experiences.types import IMPRESSED, ExperienceType, NewExperience, Source
@@ -24,14 +24,13 @@ class PostExperiences:
     """Writes them to `log`."""
 
     log: ExperienceLog
-    reader: CaseReader
     relationships: Relationships
     outbox: Outbox
     runs: RitualRuns
 
-    async def note(self, item: Pending, disposition: Disposition) -> None:
+    async def note(self, item: Pending, importance: Importance, disposition: Disposition) -> None:
         """Keep what a settled post was to us; a reply that waits for the owner's yes was not given yet."""
-        post, importance = item.notification, self.reader.importance_of(item.notification)
+        post = item.notification
         if importance == "owner":
             if len(post.text) > _GUIDANCE_CHARS:
                 await self.log.record(NewExperience("owner_guidance", "bluesky", post.uri, post.text, trust="owner"))

@@ -1,197 +1,195 @@
-"""Waiting posts, from their rows to what became of them: read the case, plan by rule, carry the plan out, settle.
+"""One post that waits: decide by rule what needs no look at its thread, else read the case, plan, and ask the model.
 
-A crash at any point leaves the post waiting; an act that had already been accepted is found and not repeated.
+A crash at any point leaves the post waiting; an act that had been accepted before is found and not repeated.
 """
 
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from datetime import timedelta
 from typing import Literal
 
-from common.errors import BudgetExceeded, Fatal, Transient
+from adapters.atproto.types import Notification
+from common.clock import Clock
+from common.errors import Transient
 from common.result import Err
 from modules.lives.bluesky.case_reader import CaseReader
 from modules.lives.bluesky.conversations import Conversations
 from modules.lives.bluesky.experienced import PostExperiences
+from modules.lives.bluesky.others_first import OthersFirst
+from modules.lives.bluesky.policy import is_too_late
 from modules.lives.bluesky.publish import Publisher
-from modules.lives.bluesky.report import Reporter
 from modules.lives.bluesky.respond import Responder
 from modules.lives.bluesky.state import PendingPosts
-from modules.lives.bluesky.types import ActTerms, Pending
-from modules.lives.bluesky.unread import Unread
-from modules.runtime.control import Standing
-from modules.runtime.scheduler.attention import Attention
+from modules.lives.bluesky.types import POST, ActTerms, Pending, Published
+from modules.runtime.llm.types import Importance
 from modules.services.identity.identity import Identity
-from modules.services.outbox.rules.waits import Waits
-from modules.services.work.types import Disposition
+from modules.services.outbox.outbox import Outbox
+from modules.services.outbox.rules.rules import TURNS_OF_PEERS, TURNS_OF_STRANGERS
+from modules.services.outbox.senders.bluesky import record_uri
+from modules.services.outbox.types import Intent
+from modules.services.rights.answering import PersonRequests
+from modules.services.rights.types import Addressed
+from modules.services.work.turns import PersonTurns
+from modules.services.work.types import Disposition, Handler, WorkItem
 
-PENDING_MAX_ATTEMPTS = 5
-RESPONSE_BATCH = 5
+_PLANNED = {"like": "liked", "conclude": "concluded", "skip": "skipped", "later": "later"}
+_REQUESTED = {"later": "later", "silent": "skipped"}
+_DONE_BEFORE = {"reply": "replied", "like": "liked"}
+_SUMMARIES = {
+    "replied": "Replying to @{}",
+    "answered": "Answering what @{} asked about their own data",
+    "liked": "Liking instead of replying to @{}",
+    "left": "Leaving the conversation with @{}",
+    "silent": "Staying silent with @{}",
+    "concluded": "No reply to @{}",
+    "skipped": "No reply to @{}",
+    "dropped": "Giving up on @{}",
+    "undecided": "Undecided about @{}",
+    "later": "@{} has to wait",
+}
+_SUMMARIES_OF_HELD = {"replied": "A reply to @{} waits for your yes", "liked": "A like for @{} waits for your yes"}
 
-_PLANNED: dict[str, str] = {"like": "liked", "conclude": "concluded", "skip": "skipped", "later": "later"}
 
+@dataclass(kw_only=True)
+class PostHandler(Handler):
+    """Handles posts of one kind. `on_replied` is called with each that was answered, and the id of the answer's intent.
 
-class Handler:
-    """Handles waiting posts, one after the other.
-
-    Args:
-        loop: in whose name the SOUL's attention is taken.
-        unread: deals with what needs no reading.
-        reader: reads the case.
-        responder: lets the model choose.
-        publisher: likes, and leaves conversations.
-        conversations: whether a thread is worth another word.
-        identity: the SOUL's own measures.
-        pending: the rows.
-        waits: which posts are not to be looked at yet.
-        reporter: tells what became of each post.
-        attention: taken for one post at a time.
-        standing: whether the SOUL may act.
-        on_replied: called with each post that was answered, and the id of the intent of the answer.
-        experiences: keeps what each settled post was to the SOUL.
-
+    At `speed` 10 the seconds of a clock are a tenth as long as those that the loop is told.
     """
 
-    def __init__(
-        self,
-        *,
-        loop: str,
-        unread: Unread,
-        reader: CaseReader,
-        responder: Responder,
-        publisher: Publisher,
-        conversations: Conversations,
-        identity: Identity,
-        pending: PendingPosts,
-        waits: Waits,
-        reporter: Reporter,
-        attention: Attention,
-        standing: Callable[[], Standing],
-        on_replied: Callable[[Pending, str], Awaitable[object]],
-        experiences: PostExperiences,
-    ) -> None:
-        self._loop = loop
-        self._unread = unread
-        self._reader = reader
-        self._responder = responder
-        self._publisher = publisher
-        self._conversations = conversations
-        self._identity = identity
-        self._pending = pending
-        self._waits = waits
-        self._reporter = reporter
-        self._attention = attention
-        self._standing = standing
-        self._on_replied = on_replied
-        self._experiences = experiences
-        self.is_busy = False
+    kind: str = POST
+    line = "social"
 
-    async def handle_batch(self, waiting: Sequence[Pending]) -> int:
-        """Handle the next few of those whose time has come; return how many are settled."""
-        self.is_busy = True
-        try:
-            settled = await self._handle_due([item for item in waiting if self._is_due(item)][:RESPONSE_BATCH])
-        finally:
-            self.is_busy = False
-        await self._reporter.tell_batch(settled)
-        return len(settled)
+    pending: PendingPosts
+    reader: CaseReader
+    responder: Responder
+    publisher: Publisher
+    conversations: Conversations
+    identity: Identity
+    outbox: Outbox
+    turns: PersonTurns
+    requests: PersonRequests
+    others: OthersFirst
+    experiences: PostExperiences
+    on_replied: Callable[[Pending, str], Awaitable[object]]
+    clock: Clock
+    speed: float
 
-    def next_turn_in_s(self) -> float | None:
-        """Seconds until the first post that waits its turn may be looked at; None if none does."""
-        return self._waits.next_turn_in_s()
+    async def handle(self, item: WorkItem) -> Disposition:
+        post = await self.pending.read(item)
+        if post is None:
+            return Disposition("dropped", "unreadable", "what was stored of it cannot be read")
+        if not post.waits:
+            return Disposition("dropped", "settled", "it does not wait any more")
+        disposition = (
+            await self._carry_out_request(post.notification, item.importance)
+            or await self._too_late(post, item.importance)
+            or self._others_first(post)
+        )
+        if disposition is None and item.importance != "owner":
+            rules = TURNS_OF_STRANGERS if item.importance == "stranger" else TURNS_OF_PEERS
+            if wait := await self.turns.take(post.notification.author, rules):
+                return wait
+        disposition = disposition or await self._decide(post)
+        return replace(disposition, retry_in_s=disposition.retry_in_s * self.speed)
 
-    async def _handle_due(self, batch: Sequence[Pending]) -> list[Disposition]:
-        settled: list[Disposition] = []
-        for item in batch:
-            if not self._standing().may_act:
-                break
-            if not self._is_due(item):
-                continue
-            try:
-                async with self._attention.take(self._loop):
-                    if not self._standing().may_act:
-                        break
-                    disposition = await self.handle_post(item)
-            except BudgetExceeded as error:
-                importance = self._reader.importance_of(item.notification)
-                pause_s = self._waits.economize(importance, error)
-                await self._reporter.tell_no_budget(item, importance, pause_s, error)
-            except Transient as error:
-                self._waits.put_off(item.notification.uri, error)
-                await self._reporter.tell_trouble(item, error)
-                break
-            else:
-                settled += [disposition] if disposition.settles else []
-        return settled
+    async def finish(self, item: WorkItem, accepted: Sequence[Intent]) -> Disposition | None:
+        """Return what an earlier life answered, or None where all that it did is no answer."""
+        # NOTE(self): the reply that reached a conversation's limit was followed by a like; the reply is the answer.
+        intent = next((one for kind in _DONE_BEFORE for one in accepted if one.kind == kind), None)
+        if intent is None:
+            return None
+        post = await self.pending.read(item)
+        if post and intent.kind == "reply":
+            uri = record_uri(self.reader.own_did, intent)
+            self.conversations.record_our_reply(post.notification.root.uri, uri)
+        done = await super().finish(item, [intent])
+        return done and replace(done, act=_DONE_BEFORE[intent.kind])
 
-    def _is_due(self, item: Pending) -> bool:
-        notification = item.notification
-        return self._waits.is_due(notification.uri, self._reader.importance_of(notification))
+    async def _carry_out_request(self, post: Notification, importance: Importance) -> Disposition | None:
+        """What becomes of a post in which its author asks about their own data, or asked for no reply before."""
+        parent_uri = post.reply.parent.uri if post.reply else ""
+        did, handle = post.author.did, post.author.handle
+        outcome = await self.requests.carry_out(Addressed(post.uri, did, handle, post.text, importance, parent_uri))
+        if outcome is None:
+            return None
+        if outcome.code != "answer":
+            return Disposition(_REQUESTED[outcome.code], "rights", outcome.reason, outcome.retry_in_s)
+        answered = await self.publisher.answer_request(outcome.text, post, ends=outcome.ends)
+        if answered.status == "blocked":
+            return _came("silent", "rights", f"{outcome.reason}; {answered.reason}", answered)
+        return _came("answered", "rights", outcome.reason, answered)
 
-    async def handle_post(self, item: Pending) -> Disposition:
-        """Handle a post, and settle its row unless it goes on waiting.
+    async def _too_late(self, post: Pending, importance: Importance) -> Disposition | None:
+        """Too late for an answer: a like tells somebody who was not responded to since then that we read it."""
+        if not is_too_late(post.indexed, self.clock.now(), by_owner=importance == "owner"):
+            return None
+        hours = (self.clock.now() - post.indexed) / timedelta(hours=1)
+        reason = f"it has waited {hours:.0f} hours; an answer would come too late"
+        if await self.outbox.responds_to(post.notification.author.did, post.received):
+            return Disposition("dropped", "too-late", f"{reason}; its author got a reply or a like since it came")
+        liked = await self._like(post)
+        if liked.status == "blocked":
+            return _came("dropped", "too-late", f"{reason}; no like: {liked.reason}", liked)
+        return _came("liked", "too-late", reason, liked)
 
-        Raises:
-            BudgetExceeded: there is no budget for whoever wrote it.
-            Fatal: nothing can be done any more.
-            Transient: the network or the model is briefly unable; the post goes on waiting.
+    def _others_first(self, post: Pending) -> Disposition | None:
+        """How long the post has to wait for others whom it names too; None if it need not."""
+        others_first = timedelta(milliseconds=self.others.first_ms(post))
+        wait_s = (post.received + others_first - self.clock.now()).total_seconds()
+        if wait_s <= 0:
+            return None
+        return Disposition("later", "others-first", "others are addressed too and go first", wait_s)
 
-        """
-        disposition = await self._disposition_of(item)
-        if disposition.act == "undecided":
-            disposition = await self._after_failure(item, disposition)
-        if disposition.settles:
-            state: Literal["dropped", "handled"] = "dropped" if disposition.act == "dropped" else "handled"
-            await self._pending.settle(item.uris, state, disposition.act)
-            self._waits.forget(item.uris)
-            await self._experiences.note(item, disposition)
-        elif disposition.act == "later":
-            self._waits.let_wait(item.notification.uri, disposition.retry_in_s)
-        await self._reporter.tell_disposition(item, disposition)
-        if disposition.act == "replied" and disposition.intent_id:
-            await self._on_replied(item, disposition.intent_id)
-        return disposition
-
-    async def _disposition_of(self, item: Pending) -> Disposition:
-        """One post that the model rejects, or that trips over a bug of ours, must not stop the others for good."""
-        try:
-            return await self._unread.disposition_of(item) or await self._take_on(item)
-        except (BudgetExceeded, Fatal, Transient):
-            raise
-        except Exception as error:
-            await self._reporter.tell_trouble(item, error)
-            return Disposition("undecided", "failed", f"{type(error).__name__}: {error}")
-
-    async def _take_on(self, item: Pending) -> Disposition:
+    async def _decide(self, post: Pending) -> Disposition:
         """Read the case, plan by rule, and carry the plan out."""
-        read = await self._reader.read_case(item)
+        read = await self.reader.read_case(post)
         if isinstance(read, Err):
             if read.kind in {"not_found", "invalid"}:
                 return Disposition("dropped", "gone", f"the post cannot be read any more: {read.error}")
-            raise Transient(f"@{item.notification.author.handle}'s thread: {read.error}", retry_after=read.retry_after)
-        post_case = read.data
-        plan = self._conversations.plan_case(post_case, self._identity.extract().social_mechanics)
+            raise Transient(read.error, retry_after=read.retry_after)
+        plan = self.conversations.plan_case(read.data, self.identity.extract().social_mechanics)
         if plan.code == "answer":
-            chosen = await self._responder.respond_to(post_case)
+            chosen = await self.responder.respond_to(read.data)
             if chosen.act == "later":
-                self._reader.note_shared(item.notification.uri)
+                self.others.note_shared(post.notification.uri)
             return replace(chosen, reason=chosen.reason or plan.reason)
         disposition = Disposition(_PLANNED[plan.code], plan.code, plan.reason, plan.retry_in_s)
         if not plan.gives_like:
             return disposition
-        liked = await self._publisher.like(item.notification.ref, ActTerms(item.notification.uri))
+        liked = await self._like(post)
         return replace(disposition, intent_id=liked.intent_id or None, held=liked.status == "held")
 
-    async def _after_failure(self, item: Pending, failed: Disposition) -> Disposition:
-        """Leave the post waiting for another try; after enough of them it gets a like instead."""
-        notification = item.notification
-        tries = await self._pending.failed_once(notification.uri)
-        if tries < PENDING_MAX_ATTEMPTS:
-            return failed
-        liked = await self._publisher.like(notification.ref, ActTerms(notification.uri))
-        reason = f"{failed.reason}, {tries} times"
+    async def give_up(self, item: WorkItem, disposition: Disposition) -> Disposition:
+        """Like a post that no try decided, so that nobody is ghosted."""
+        post = await self.pending.read(item)
+        if post is None:
+            return disposition
+        liked = await self._like(post)
         if liked.status == "blocked":
-            return Disposition("silent", failed.code, f"{reason}; {liked.reason}", intent_id=liked.intent_id or None)
-        held = liked.status == "held"
-        return Disposition("liked", failed.code, reason, intent_id=liked.intent_id or None, held=held)
+            return _came("silent", disposition.code, f"{disposition.reason}; {liked.reason}", liked)
+        return _came("liked", disposition.code, disposition.reason, liked)
+
+    async def _like(self, post: Pending) -> Published:
+        return await self.publisher.like(post.notification.ref, ActTerms(post.notification.uri))
+
+    async def before_settling(self, item: WorkItem, disposition: Disposition) -> None:
+        """Settle the posts themselves; keep what they were to us, and what an answer commits to."""
+        state: Literal["dropped", "handled"] = "dropped" if disposition.act == "dropped" else "handled"
+        await self.pending.settle([item.key, *item.payload.get("earlier", ())], state, disposition.act)
+        if post := await self.pending.read(item):
+            await self.experiences.note(post, item.importance, disposition)
+            if disposition.act == "replied" and disposition.intent_id:
+                await self.on_replied(post, disposition.intent_id)
+
+    def summary(self, item: WorkItem, disposition: Disposition) -> str:
+        summaries = _SUMMARIES | _SUMMARIES_OF_HELD if disposition.held else _SUMMARIES
+        return summaries[disposition.act].format(item.payload.get("handle", "somebody"))
+
+
+def _came(act: str, code: str, reason: str, published: Published) -> Disposition:
+    """Return a disposition of which an act of ours came, or was blocked."""
+    held = published.status == "held"
+    return Disposition(act, code, reason, intent_id=published.intent_id or None, held=held)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Protocol
 
 from adapters.atproto.client import Atproto
@@ -19,24 +20,20 @@ from modules.lives.bluesky.case_reader import CaseReader
 from modules.lives.bluesky.conversations import Conversations
 from modules.lives.bluesky.experienced import PostExperiences
 from modules.lives.bluesky.expression import Expression
-from modules.lives.bluesky.handle import Handler
+from modules.lives.bluesky.handle import PostHandler
 from modules.lives.bluesky.loop import (
-    AWARENESS,
-    AwarenessLoop,
     ExpressionLoop,
     NotificationLoop,
     SessionLoop,
     warm_up,
 )
 from modules.lives.bluesky.others_first import OthersFirst
-from modules.lives.bluesky.perceive import Perceiver
+from modules.lives.bluesky.perceive import PostPerceiver
 from modules.lives.bluesky.pictures import Pictures
 from modules.lives.bluesky.publish import Publisher
-from modules.lives.bluesky.report import Reporter
 from modules.lives.bluesky.respond import Responder
 from modules.lives.bluesky.state import PendingPosts, Tidying
-from modules.lives.bluesky.types import Pending
-from modules.lives.bluesky.unread import Unread
+from modules.lives.bluesky.types import AWARENESS, REQUEST, Pending
 from modules.runtime.control import Control
 from modules.runtime.database.database import Database
 from modules.runtime.events import EventBus
@@ -52,7 +49,6 @@ from modules.services.moderation.moderation import Moderation
 from modules.services.outbox.gates.feed_pace import FeedPaceGate
 from modules.services.outbox.outbox import Outbox
 from modules.services.outbox.rules.etiquette import Etiquette
-from modules.services.outbox.rules.waits import Waits
 from modules.services.outbox.types import ACTIVE_STATES
 from modules.services.own_feed.engagement import EngagementWatch
 from modules.services.own_feed.engagement_policy import get_engagement_patterns
@@ -75,6 +71,8 @@ from modules.services.rituals.rituals import Rituals
 from modules.services.skills.skills import Skills
 from modules.services.wiring.knowledge import Knowledge
 from modules.services.wiring.turns import TurnServices
+from modules.services.work.loop import WorkLoop, build_work_loop
+from modules.services.work.table import WorkTable
 from modules.services.work.turns import PersonTurns
 from modules.services.workspaces.watched import WatchedWorkspaces
 
@@ -114,6 +112,7 @@ class BlueskyServices(Protocol):
     gateway: LLMGateway
     experiences: ExperienceLog
     rituals: Rituals
+    work: WorkTable
 
 
 class BlueskyState:
@@ -159,7 +158,7 @@ class BlueskyLife:
         self._chooser = self._build_picture_chooser()
         self.expression = self._build_expression()
         self._watch, self._own_feed = self._build_own_feed()
-        self.awareness = self._build_awareness()
+        self.perceiver, self.awareness = self._build_awareness()
         self.tidying = self._build_tidying()
         kept = (services.relationships, services.peer_registry, services.workspaces, state.conversations)
         files = (*kept, services.pinned_names, self.expression, self.expressions, self._own_identity)
@@ -207,10 +206,10 @@ class BlueskyLife:
         pruner = Pruner(services.outbox, journal, services.control.standing)
         return watch, OwnFeed(atproto, services.outbox, pruner, services.feed_pace)
 
-    def _build_awareness(self) -> AwarenessLoop:
-        """Return the loop that takes in notifications, and answers one waiting post after the other."""
-        services, state, pace = self._services, self._state, self._services.pace
-        others = OthersFirst(services.me, pace, services.clock, services.etiquette)
+    def _build_awareness(self) -> tuple[PostPerceiver, WorkLoop]:
+        """Return what takes in notifications, and the loop that answers one waiting post after the other."""
+        services, state, speed = self._services, self._state, self._services.settings.soul_speed
+        others = OthersFirst(services.me, services.pace, services.clock, services.etiquette)
         reader = CaseReader(
             me=services.me,
             atproto=services.atproto,
@@ -223,76 +222,47 @@ class BlueskyLife:
             others=others,
             rituals=services.rituals,
         )
-        speed = AWARENESS_INTERVAL_MS / pace.awareness_ms
-        turns = PersonTurns(services.clock, speed, journal=services.journal, loop=AWARENESS)
-        unread = Unread(
-            reader=reader,
-            publisher=state.publisher,
-            conversations=state.conversations,
-            outbox=services.outbox,
-            turns=turns,
-            requests=self._requests,
-            clock=services.clock,
-            others_first_ms=others.first_ms,
-        )
-        reporter = Reporter(services.journal, AWARENESS)
-        return AwarenessLoop(
-            pace=pace,
-            perceiver=self._build_perceiver(),
-            unread=unread,
-            handler=self._build_handler(reader, unread, reporter),
-            pending=state.pending,
-            turns=turns,
-            relationships=services.relationships,
-            reporter=reporter,
-            journal=services.journal,
-            rng=services.rng,
-            owner_did=services.me.owner_did,
-            own_did=lambda: services.atproto.did,
-            standing=services.control.standing,
-        )
-
-    def _build_perceiver(self) -> Perceiver:
-        """Return what says which notifications are new, and stores them."""
-        services, state = self._services, self._state
-        return Perceiver(
+        perceiver = PostPerceiver(
             atproto=services.atproto,
             outbox=services.outbox,
             pending=state.pending,
+            work=services.work,
             relationships=services.relationships,
             publisher=state.publisher,
             identity=services.identity,
             journal=services.journal,
             clock=services.clock,
+            rng=services.rng,
             owner_did=services.me.owner_did,
             etiquette=services.etiquette,
             peers=self.discovery,
             workspaces=services.workspaces,
             moderation=services.moderation,
             forgotten=ForgottenPeople(services.database, ForgetRequests(services.home.memory), services.clock),
+            importance_of=reader.importance_of,
+            may_be_request=self._requests.may_be_request,
         )
-
-    def _build_handler(self, reader: CaseReader, unread: Unread, reporter: Reporter) -> Handler:
-        """Return the line through the rooms for one waiting post."""
-        services, state = self._services, self._state
-        return Handler(
-            loop=AWARENESS,
-            unread=unread,
+        handler = PostHandler(
+            pending=state.pending,
             reader=reader,
             responder=self._build_responder(),
             publisher=state.publisher,
             conversations=state.conversations,
             identity=services.identity,
-            pending=state.pending,
-            waits=Waits(services.clock, services.pace.awareness_ms / 1000),
-            reporter=reporter,
-            attention=services.attention,
-            standing=services.control.standing,
-            on_replied=self._note_commitments,
+            outbox=services.outbox,
+            turns=PersonTurns(services.clock, speed, journal=services.journal, loop=AWARENESS),
+            requests=self._requests,
+            others=others,
             experiences=PostExperiences(
-                services.experiences, reader, services.relationships, services.outbox, services.rituals.runs
+                services.experiences, services.relationships, services.outbox, services.rituals.runs
             ),
+            on_replied=self._note_commitments,
+            clock=services.clock,
+            speed=speed,
         )
+        handlers, every_ms = (handler, replace(handler, kind=REQUEST)), AWARENESS_INTERVAL_MS
+        loop = build_work_loop(services, handlers, (perceiver,), name=AWARENESS, every_ms=every_ms, at_start=True)
+        return perceiver, loop
 
     def _build_responder(self) -> Responder:
         """Return what asks the model for an answer, with the pictures of the post."""
@@ -354,7 +324,7 @@ class BlueskyLife:
         return [
             SessionLoop(services.atproto, services.journal),
             self.awareness,
-            NotificationLoop(self.awareness),
+            NotificationLoop(services.pace, self.perceiver, self.awareness),
             ExpressionLoop(services.pace, self.expression, ready=is_settled),
             build_peer_loop(services, self._turn_services.prompter, self._own_identity, is_settled=is_settled),
             OwnFeedLoop(services.pace, self._own_feed, self._watch, ready=is_settled),

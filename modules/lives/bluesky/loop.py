@@ -2,37 +2,25 @@
 
 from __future__ import annotations
 
-import asyncio
-import random
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from adapters.atproto.client import Atproto
 from common.clock import local
 from common.constants import MINUTE_MS, SESSION_EXPIRY_MARGIN_S
 from common.pace import Pace
-from common.result import ApiResult, Err, Ok
+from common.result import Err
 from modules.lives.bluesky.expression import Expression
-from modules.lives.bluesky.handle import Handler
-from modules.lives.bluesky.perceive import Perceived, Perceiver
-from modules.lives.bluesky.policy import triage
-from modules.lives.bluesky.report import Reporter
-from modules.lives.bluesky.state import PendingPosts
-from modules.lives.bluesky.unread import Unread
-from modules.runtime.control import Standing
+from modules.lives.bluesky.perceive import PostPerceiver
 from modules.runtime.journal.journal import Journal
 from modules.runtime.journal.types import Entry
-from modules.runtime.scheduler.policy import awareness_skip_probability
 from modules.runtime.scheduler.types import Loop, Outcome
 from modules.services.outbox.outbox import Outbox
 from modules.services.own_feed.feed import OwnFeed
-from modules.services.peers.accounts import Relationships
 from modules.services.peers.own_identity import OwnIdentity
-from modules.services.work.turns import PersonTurns
+from modules.services.work.loop import WorkLoop
 
 SESSION_REFRESH_INTERVAL_MS = 15 * MINUTE_MS
-
-AWARENESS = "awareness"
 
 
 def _at_once() -> bool:
@@ -40,108 +28,27 @@ def _at_once() -> bool:
 
 
 @dataclass(slots=True)
-class AwarenessLoop(Loop):
-    """Looks at notifications, and hands on what waits. Uses no model unless a post needs judgement.
+class NotificationLoop(Loop):
+    """Reads notifications while a slow model keeps the loop that answers busy: reading never waits for thinking."""
 
-    Reading takes no attention; each post that is handled does, one after the other. What arrives meanwhile is read by
-    `NotificationLoop`.
-
-    While the SOUL may not act in public, or may not think for want of budget, what is new is taken in, and waits.
-    """
-
-    name = AWARENESS
-    at_start = True
+    name = "notifications"
 
     pace: Pace
-    perceiver: Perceiver
-    unread: Unread
-    handler: Handler
-    pending: PendingPosts
-    turns: PersonTurns
-    relationships: Relationships
-    reporter: Reporter
-    journal: Journal
-    rng: random.Random
-    owner_did: str
-    own_did: Callable[[], str]
-    standing: Callable[[], Standing]
-    _errors: int = field(default=0, init=False)
-    _reading: asyncio.Lock = field(default_factory=asyncio.Lock, init=False)
-    _first: ApiResult[Perceived] | None = field(default=None, init=False)
+    perceiver: PostPerceiver
+    awareness: WorkLoop
 
     @property
     def interval_ms(self) -> float:
         return self.pace.awareness_ms
 
     async def run(self) -> Outcome:
-        if self.rng.random() < awareness_skip_probability(self._errors):
-            return Outcome(ran=False, reason=f"backing off after {self._errors} failures")
-        first, self._first = self._first, None
-        perceived = first if isinstance(first, Ok) else await self._read()
-        await self.turns.recall()
-        for uri in await self.pending.drop_unreadable():
-            await self.reporter.tell_unreadable(uri)
-        waiting = triage(
-            await self.pending.waiting(),
-            owner_did=self.owner_did,
-            relationships=self.relationships,
-            agent_did=self.own_did(),
-            turns=self.turns.counts(),
-            may_be_request=self.unread.may_be_request,
-        )
-        handled = await self.handler.handle_batch(waiting)
-        if isinstance(perceived, Err):
-            return Outcome(ran=False, reason=perceived.error)
-        still = "" if (standing := self.standing()).may_act else f", {len(waiting) - handled} wait: {standing}"
-        reason = f"{_read_words(perceived.data.new)}, {handled} dealt with{still}"
-        return Outcome(ran=True, reason=reason, next_in_s=self._next_in_s())
-
-    async def read_first(self) -> None:
-        """Read notifications before all else that a start asks of the network; the first `run` handles what is new."""
-        self._first = await self._read()
-
-    async def read_meanwhile(self) -> Outcome:
-        """Read notifications while posts are being handled; otherwise `run` reads them itself."""
-        if not self.handler.is_busy:
+        if not self.awareness.is_busy:
             return Outcome(ran=False, reason="they are read when it looks for posts to answer")
-        if self.rng.random() < awareness_skip_probability(self._errors):
-            return Outcome(ran=False, reason=f"backing off after {self._errors} failures")
-        perceived = await self._read()
-        if isinstance(perceived, Err):
-            return Outcome(ran=False, reason=perceived.error)
-        return Outcome(ran=True, reason=_read_words(perceived.data.new))
-
-    async def _read(self) -> ApiResult[Perceived]:
-        async with self._reading:
-            self._errors += 1  # an exception counts as a failure too
-            perceived = await self.perceiver.look()
-            if isinstance(perceived, Ok):
-                self._errors = 0
-            elif self._errors == 1:
-                summary = f"Notifications could not be read: {perceived.error}"
-                await self.journal.record(Entry("error", self.name, summary, line="warn"))
-            return perceived
-
-    def _next_in_s(self) -> float | None:
-        """Seconds until a post that waits its turn may be handled; None if the next interval is soon enough."""
-        soonest = self.handler.next_turn_in_s()
-        return soonest if soonest is not None and soonest < self.interval_ms / 1000 else None
-
-
-@dataclass(slots=True)
-class NotificationLoop(Loop):
-    """Reads notifications while a slow model keeps `AwarenessLoop` busy: reading never waits for thinking."""
-
-    name = "notifications"
-
-    awareness: AwarenessLoop
-
-    @property
-    def interval_ms(self) -> float:
-        return self.awareness.interval_ms
-
-    async def run(self) -> Outcome:
-        return await self.awareness.read_meanwhile()
+        read = await self.perceiver.read()
+        if isinstance(read, Err):
+            return Outcome(ran=False, reason=read.error)
+        new = read.data.new
+        return Outcome(ran=True, reason=f"{new} new notification{'' if new == 1 else 's'} read")
 
 
 @dataclass(slots=True)
@@ -234,7 +141,3 @@ async def warm_up(
     if pruned := await feed.pruner.prune(own):
         summary = f"Takes back {pruned} of its posts that only repeat older ones"
         await journal.record(Entry("life", "start", summary, line="info"))
-
-
-def _read_words(new: int) -> str:
-    return f"{new} new notification{'' if new == 1 else 's'} read"

@@ -5,8 +5,10 @@ The order matters for crashes: first the posts are stored, then they count as se
 
 from __future__ import annotations
 
+import asyncio
+import random
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
 from adapters.atproto.client import Atproto
@@ -15,12 +17,23 @@ from common.clock import Clock, parse_iso
 from common.constants import DAY_MS
 from common.result import ApiResult, Err, Ok
 from common.text.rights_requests import may_be_rights_request
-from modules.lives.bluesky.policy import Screening, prioritize_notifications, should_respond_to
+from modules.lives.bluesky.policy import (
+    NOTIFICATION_MAX_AGE_MS,
+    OWNER_MAX_AGE_MS,
+    Queued,
+    Screening,
+    is_too_late,
+    prioritize_notifications,
+    queue_of,
+    should_respond_to,
+)
 from modules.lives.bluesky.publish import Publisher
 from modules.lives.bluesky.state import PendingPosts
-from modules.lives.bluesky.types import CONVERSATION_STALE_RETENTION_MS, ActTerms
+from modules.lives.bluesky.types import AWARENESS, CONVERSATION_STALE_RETENTION_MS, POST, REQUEST, ActTerms
 from modules.runtime.journal.journal import Journal
 from modules.runtime.journal.types import Entry
+from modules.runtime.llm.types import Importance
+from modules.runtime.scheduler.policy import awareness_skip_probability
 from modules.services.identity.identity import Identity
 from modules.services.moderation.moderation import Moderation
 from modules.services.outbox.outbox import Outbox
@@ -28,13 +41,13 @@ from modules.services.outbox.rules.etiquette import Etiquette
 from modules.services.peers.accounts import Relationships
 from modules.services.peers.discovery import PeerDiscovery
 from modules.services.rights.forgotten import ForgottenPeople
+from modules.services.work.table import WorkTable
+from modules.services.work.types import NewWork, Perceiver
 from modules.services.workspaces.addresses import workspaces_in
 from modules.services.workspaces.watched import WatchedWorkspaces
 
 NOTIFICATION_FETCH_LIMIT = 50
 NOTIFICATION_MAX_PAGES = 4
-NOTIFICATION_MAX_AGE_MS = DAY_MS
-OWNER_MAX_AGE_MS = 7 * DAY_MS
 NOTIFICATION_MAX_BURST_PAGES = 40
 REQUEST_MAX_AGE_MS = 7 * DAY_MS
 
@@ -53,42 +66,86 @@ class Perceived:
     let_go: int
 
 
-class Perceiver:
-    """Looks at the notifications of our account."""
+@dataclass(kw_only=True, slots=True)
+class PostPerceiver(Perceiver):
+    """Reads the notifications of our account, and lets what is new wait for its handler.
 
-    def __init__(
-        self,
-        *,
-        atproto: Atproto,
-        outbox: Outbox,
-        pending: PendingPosts,
-        relationships: Relationships,
-        publisher: Publisher,
-        identity: Identity,
-        journal: Journal,
-        clock: Clock,
-        owner_did: str,
-        etiquette: Etiquette,
-        peers: PeerDiscovery,
-        workspaces: WatchedWorkspaces,
-        moderation: Moderation,
-        forgotten: ForgottenPeople,
-    ) -> None:
-        self._atproto = atproto
-        self._outbox = outbox
-        self._pending = pending
-        self._relationships = relationships
-        self._publisher = publisher
-        self._identity = identity
-        self._journal = journal
-        self._clock = clock
-        self._owner_did = owner_did
-        self._etiquette = etiquette
-        self._peers = peers
-        self._workspaces = workspaces
-        self._moderation = moderation
-        self._forgotten = forgotten
-        self._unreadable = 0
+    Attributes:
+        importance_of: how much the author of a post matters.
+        may_be_request: whether a post, by its uri and text, may be a request about its author's own data.
+
+    """
+
+    atproto: Atproto
+    outbox: Outbox
+    pending: PendingPosts
+    work: WorkTable
+    relationships: Relationships
+    publisher: Publisher
+    identity: Identity
+    journal: Journal
+    clock: Clock
+    rng: random.Random
+    owner_did: str
+    etiquette: Etiquette
+    peers: PeerDiscovery
+    workspaces: WatchedWorkspaces
+    moderation: Moderation
+    forgotten: ForgottenPeople
+    importance_of: Callable[[Notification], Importance]
+    may_be_request: Callable[[str, str], bool]
+    _unreadable: int = field(default=0, init=False)
+    _errors: int = field(default=0, init=False)
+    _reading: asyncio.Lock = field(default_factory=asyncio.Lock, init=False)
+    _was_read: bool = field(default=False, init=False)
+
+    async def perceive(self) -> None:
+        if not self._was_read:
+            await self.read()
+        self._was_read = False
+
+    async def read_first(self) -> None:
+        """Read notifications before all else that a start asks of the network; the first `perceive` need not."""
+        self._was_read = isinstance(await self.read(), Ok)
+
+    async def read(self) -> ApiResult[Perceived]:
+        """Read notifications, and let what waits wait for its handler. After failures most looks are left out."""
+        if self.rng.random() < awareness_skip_probability(self._errors):
+            return Err(f"backing off after {self._errors} failures", kind="transient")
+        async with self._reading:
+            self._errors += 1  # an exception counts as a failure too
+            perceived = await self.look()
+            await self._queue()
+            if isinstance(perceived, Ok):
+                self._errors = 0
+            elif self._errors == 1:
+                summary = f"Notifications could not be read: {perceived.error}"
+                await self.journal.record(Entry("error", AWARENESS, summary, line="warn"))
+            return perceived
+
+    async def _queue(self) -> None:
+        """Let a row of work wait for the newest post of each person in a thread, and for what cannot be read."""
+        queue = queue_of(
+            await self.pending.waiting(),
+            self.owner_did,
+            self.relationships,
+            self.atproto.did,
+            may_be_request=self.may_be_request,
+        )
+        unreadable = [NewWork(POST, uri, cause_id=uri) for uri in await self.pending.unreadable()]
+        await self.work.queue((POST, REQUEST), [*map(self._row, queue), *unreadable])
+
+    def _row(self, queued: Queued) -> NewWork:
+        post = queued.item.notification
+        return NewWork(
+            REQUEST if queued.is_request else POST,
+            post.uri,
+            {"handle": post.author.handle, "earlier": [one.uri for one in queued.item.earlier]},
+            author=post.author.did,
+            importance=self.importance_of(post),
+            cause_id=post.uri,
+            rank=queued.rank,
+        )
 
     async def look(self) -> ApiResult[Perceived]:
         """Take in what is new. What is stored already is not new, however often the network shows it."""
@@ -98,13 +155,13 @@ class Perceiver:
         quiet = await self._fetch_quiet()
         if isinstance(quiet, Err):
             return quiet
-        self._moderation.note(*(item.author for item in (*words.data, *quiet.data)))
-        known = await self._pending.known([item.uri for item in words.data])
-        unmet = [item for item in words.data if item.uri not in known and item.author.did != self._atproto.did]
+        self.moderation.note(*(item.author for item in (*words.data, *quiet.data)))
+        known = await self.pending.known([item.uri for item in words.data])
+        unmet = [item for item in words.data if item.uri not in known and item.author.did != self.atproto.did]
         floor = self._floor()
-        quiet_items, _ = await self._forgotten.sift(quiet.data)
+        quiet_items, _ = await self.forgotten.sift(quiet.data)
         reactions = [item for item in quiet_items if item.kind in _REACTIONS]
-        kept, not_remembered = await self._forgotten.sift([*unmet, *reactions])
+        kept, not_remembered = await self.forgotten.sift([*unmet, *reactions])
         fresh = [item for item in kept if self._is_in_time(item) or self._may_be_late_request(item)]
         taken = {item.uri for item in fresh}
         late = [item for item in kept if item.uri not in taken and _indexed(item) <= floor]
@@ -116,58 +173,56 @@ class Perceiver:
         for item in (*reactions, *seen_posts):
             await self._note(item)
         remembered = [item for item in fresh if item.author.did not in not_remembered]
-        with self._relationships.one_save():
+        with self.relationships.one_save():
             for notification in remembered:
-                self._relationships.record_interaction(notification)
-        self._peers.note_notifications(remembered)
+                self.relationships.record_interaction(notification)
+        self.peers.note_notifications(remembered)
         await self._note_workspaces(remembered)
         ranked = prioritize_notifications(
             fresh,
-            owner_did=self._owner_did,
-            agent_did=self._atproto.did,
-            relationships=self._relationships,
+            owner_did=self.owner_did,
+            agent_did=self.atproto.did,
+            relationships=self.relationships,
         )
         unanswered = {item.notification.uri for item in ranked}
         answered = [item for item in fresh if item.uri not in unanswered and item.kind in _WORDS]
         await self._pass_over(answered, lambda _: "it has its answer already")
         perceived = await self._sort_out([item.notification for item in ranked if item.notification.kind in _WORDS])
-        self._relationships.advance_seen_at(max(item.indexed_at for item in (*fresh, *late, *quiet.data)))
-        seen = await self._atproto.update_seen_notifications()
+        self.relationships.advance_seen_at(max(item.indexed_at for item in (*fresh, *late, *quiet.data)))
+        seen = await self.atproto.update_seen_notifications()
         if isinstance(seen, Err):
             summary = f"Notifications could not be marked as seen: {seen.error}"
-            await self._journal.record(Entry("error", "awareness", summary, line="warn"))
+            await self.journal.record(Entry("error", AWARENESS, summary, line="warn"))
         return Ok(Perceived(len(fresh) + len(seen_posts), *perceived))
 
     async def _note_workspaces(self, notifications: Iterable[Notification]) -> None:
         """Watch the workspaces that the owner and listed peers name; nobody else can have it watch one."""
         for item in notifications:
-            if item.author.did != self._owner_did and not self._etiquette.is_listed_peer(item.author.did):
+            if item.author.did != self.owner_did and not self.etiquette.is_listed_peer(item.author.did):
                 continue
             for repo in workspaces_in(item):
-                if self._workspaces.watch(repo, item.root.uri):
+                if self.workspaces.watch(repo, item.root.uri):
                     summary = f"Watches the workspace {repo.full_name}, which @{item.author.handle} named"
-                    await self._journal.record(Entry("life", "awareness", summary, line="done", trigger_uri=item.uri))
+                    await self.journal.record(Entry("life", AWARENESS, summary, line="done", trigger_uri=item.uri))
 
     async def _sort_out(self, notifications: list[Notification]) -> tuple[int, int]:
         """Store what the model should see, let go of the rest; returns how many of each."""
         asked = {item.uri for item in notifications if may_be_rights_request(item.text)}
-        unseen = {item.uri: why for item in notifications if (why := self._moderation.why_unseen(item))}
+        unseen = {item.uri: why for item in notifications if (why := self.moderation.why_unseen(item))}
         passed_over = [item for item in notifications if item.uri in unseen and item.uri not in asked]
         await self._pass_over(passed_over, lambda item: unseen[item.uri])
         notifications = [item for item in notifications if item not in passed_over]
-        skip = self._identity.extract().social_mechanics.skip_low_value_acknowledgments
-        decided = [
-            (item, should_respond_to(item, self._owner_did, skip_acknowledgments=skip)) for item in notifications
-        ]
+        skip = self.identity.extract().social_mechanics.skip_low_value_acknowledgments
+        decided = [(item, should_respond_to(item, self.owner_did, skip_acknowledgments=skip)) for item in notifications]
         wanted = [item for item, decision in decided if decision or item.uri in asked]
         let_go = [(item, decision) for item, decision in decided if not decision and item.uri not in asked]
         # NOTE(self): kept before anything is done, for a like needs the row that tells why; after a crash in between
         # the model meets them.
-        await self._pending.take_in([item for item, _ in let_go])
+        await self.pending.take_in([item for item, _ in let_go])
         for item, decision in let_go:
             await self._let_go(item, decision)
-        await self._pending.settle([item.uri for item, _ in let_go], "dropped", "let go")
-        stored = await self._pending.take_in(wanted)
+        await self.pending.settle([item.uri for item, _ in let_go], "dropped", "let go")
+        stored = await self.pending.take_in(wanted)
         if stored:
             await self._announce(wanted)
         return stored, len(let_go) + len(passed_over)
@@ -180,14 +235,14 @@ class Perceiver:
         all of a page is unseen.
         """
         floor = self._floor()
-        forgotten = self._clock.now() - timedelta(milliseconds=CONVERSATION_STALE_RETENTION_MS)
-        seen_at = self._relationships.seen_at
+        forgotten = self.clock.now() - timedelta(milliseconds=CONVERSATION_STALE_RETENTION_MS)
+        seen_at = self.relationships.seen_at
         reach = floor if seen_at is None else min(floor, max(parse_iso(seen_at), self._owner_floor()))
         found: list[Notification] = []
         unreadable = 0
         cursor: str | None = None
         for number in range(1, NOTIFICATION_MAX_BURST_PAGES + 1):
-            page = await self._atproto.get_notifications(NOTIFICATION_FETCH_LIMIT, cursor, reasons=_WORDS)
+            page = await self.atproto.get_notifications(NOTIFICATION_FETCH_LIMIT, cursor, reasons=_WORDS)
             if isinstance(page, Err):
                 return page
             items, cursor = page.data.notifications, page.data.cursor
@@ -205,16 +260,16 @@ class Perceiver:
         """Told once for as many as there are, for each look finds them again."""
         if count > self._unreadable:
             summary = f"{count} notification{'s' if count > 1 else ''} could not be read and will get no answer"
-            await self._journal.record(Entry("error", "awareness", summary, line="warn", reason="unreadable"))
+            await self.journal.record(Entry("error", AWARENESS, summary, line="warn", reason="unreadable"))
         self._unreadable = count
 
     async def _fetch_quiet(self) -> ApiResult[list[Notification]]:
         """The latest that asks for no answer: reactions, and posts that we subscribed to; a burst may lose some."""
-        page = await self._atproto.get_notifications(NOTIFICATION_FETCH_LIMIT, reasons=_QUIET)
+        page = await self.atproto.get_notifications(NOTIFICATION_FETCH_LIMIT, reasons=_QUIET)
         if isinstance(page, Err):
             return page
         floor = self._floor()
-        if seen_at := self._relationships.seen_at:
+        if seen_at := self.relationships.seen_at:
             floor = max(floor, parse_iso(seen_at))
         return Ok([item for item in page.data.notifications if item.kind in _QUIET and _indexed(item) > floor])
 
@@ -222,17 +277,17 @@ class Perceiver:
         """Small words get a like, and end the conversation; the rest is simply noted."""
         act, intent_id, reason = "skipped", None, decision.reason
         if decision.deserves_like:
-            published = await self._publisher.conclude(
+            published = await self.publisher.conclude(
                 notification.root, decision.reason, like=notification.ref, terms=ActTerms(notification.uri)
             )
             act = "liked" if published.status == "accepted" else "skipped"
             intent_id = published.intent_id or None
             if published.status == "blocked":
                 reason = f"{decision.reason}; no like: {published.reason}"
-        await self._journal.record(
+        await self.journal.record(
             Entry(
                 "decision",
-                "awareness",
+                AWARENESS,
                 f"{'Liked, no reply' if act == 'liked' else 'No reply'} to @{notification.author.handle}",
                 line="social",
                 reason=reason,
@@ -246,10 +301,10 @@ class Perceiver:
     async def _pass_over(self, notifications: list[Notification], why: Callable[[Notification], str]) -> None:
         """Posts that need no look by anybody: each is remembered with its reason."""
         for notification in notifications:
-            await self._journal.record(
+            await self.journal.record(
                 Entry(
                     "decision",
-                    "awareness",
+                    AWARENESS,
                     f"No reply to @{notification.author.handle}",
                     line=None,
                     reason=why(notification),
@@ -258,12 +313,12 @@ class Perceiver:
                     data={"act": "passed_over"},
                 )
             )
-        await self._pending.take_in(notifications, state="dropped")
+        await self.pending.take_in(notifications, state="dropped")
 
     async def _note(self, notification: Notification) -> None:
         """Remember what asks for no answer; a reaction to a post of ours beside the act that made the post."""
         handle, subject = notification.author.handle, notification.reason_subject or ""
-        made = await self._outbox.made(subject) if subject else None
+        made = await self.outbox.made(subject) if subject else None
         if notification.kind == _SEEN_POST:
             summary, reason = (
                 f"Saw a new post of @{handle}",
@@ -271,10 +326,10 @@ class Perceiver:
             )
         else:
             summary, reason = f"@{handle} {_REACTIONS[notification.kind]}", f"a {notification.kind} asks for no answer"
-        await self._journal.record(
+        await self.journal.record(
             Entry(
                 "decision",
-                "awareness",
+                AWARENESS,
                 summary,
                 line=None,
                 reason=reason,
@@ -286,33 +341,33 @@ class Perceiver:
         )
 
     def _is_in_time(self, notification: Notification) -> bool:
-        """Whether an answer still makes sense; the owner is answered also after a pause of some days."""
-        by_owner = notification.author.did == self._owner_did
-        return _indexed(notification) > (self._owner_floor() if by_owner else self._floor())
+        """Whether an answer still makes sense."""
+        by_owner = notification.author.did == self.owner_did
+        return not is_too_late(_indexed(notification), self.clock.now(), by_owner=by_owner)
 
     def _owner_floor(self) -> datetime:
         """What the owner wrote before is not answered any more."""
-        return self._clock.now() - timedelta(milliseconds=OWNER_MAX_AGE_MS)
+        return self.clock.now() - timedelta(milliseconds=OWNER_MAX_AGE_MS)
 
     def _floor(self) -> datetime:
         """What others wrote before is not answered any more."""
-        return self._clock.now() - timedelta(milliseconds=NOTIFICATION_MAX_AGE_MS)
+        return self.clock.now() - timedelta(milliseconds=NOTIFICATION_MAX_AGE_MS)
 
     def _may_be_late_request(self, notification: Notification) -> bool:
         """Whether it may be a request about the author's own data, which is carried out also after days."""
-        since = self._clock.now() - timedelta(milliseconds=REQUEST_MAX_AGE_MS)
+        since = self.clock.now() - timedelta(milliseconds=REQUEST_MAX_AGE_MS)
         return (
             notification.kind in _WORDS and _indexed(notification) > since and may_be_rights_request(notification.text)
         )
 
     def _too_late(self, notification: Notification) -> str:
-        hours = (self._clock.now() - _indexed(notification)) / timedelta(hours=1)
+        hours = (self.clock.now() - _indexed(notification)) / timedelta(hours=1)
         return f"it was seen only after {hours:.0f} hours; an answer would come too late"
 
     async def _announce(self, wanted: list[Notification]) -> None:
         names = ", ".join(f"{item.kind} from @{item.author.handle}" for item in wanted)
         summary, dids = f"{len(wanted)} to look at: {names}", tuple({item.author.did for item in wanted})
-        await self._journal.record(Entry("life", "awareness", summary, line="info", dids=dids))
+        await self.journal.record(Entry("life", AWARENESS, summary, line="info", dids=dids))
 
 
 def _indexed(notification: Notification) -> datetime:

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import re
-from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
 from typing import Literal, Protocol
 
 from adapters.atproto.types import Notification
+from common.constants import DAY_MS
 from common.result import Decision
 from common.text.closings import asks, is_emoji_only, is_low_value_closing, without_handles
 from common.text.rights_requests import may_be_rights_request
@@ -40,6 +41,10 @@ _SMALL_WORDS = re.compile(
 )
 
 _BASE = 50
+_RECURRING, _REQUESTS_RANK = 1_000, -10_000
+
+NOTIFICATION_MAX_AGE_MS = DAY_MS
+OWNER_MAX_AGE_MS = 7 * DAY_MS
 
 ScreeningCode = Literal[
     "owner",
@@ -218,49 +223,50 @@ def prioritize_notifications(
     return sorted(ranked, key=lambda item: -item.priority)
 
 
-def triage(
+def is_too_late(indexed: datetime, now: datetime, *, by_owner: bool) -> bool:
+    """Return whether an answer would come too late; the owner is answered also after a pause of some days."""
+    return now - indexed >= timedelta(milliseconds=OWNER_MAX_AGE_MS if by_owner else NOTIFICATION_MAX_AGE_MS)
+
+
+@dataclass(frozen=True, slots=True)
+class Queued:
+    """A post to be handled. Of what has the same turn, the lowest `rank` goes first; a request stands alone."""
+
+    item: Pending
+    is_request: bool
+    rank: int
+
+
+def queue_of(
     waiting: Iterable[Pending],
     owner_did: str,
     relationships: Acquaintances,
     agent_did: str = "",
-    turns: Mapping[str, int] | None = None,
     *,
     may_be_request: Callable[[str, str], bool] = lambda _, text: may_be_rights_request(text),
-) -> list[Pending]:
-    """One item per person and thread: their newest post there; their older ones become `earlier`.
+) -> list[Queued]:
+    """Return one item per person and thread: their newest post there; their older ones become `earlier`.
 
     A post that may be a request about its author's own data (`may_be_request`, of its uri and text) stands alone.
-    Everybody who waits in a thread is answered, each after reading what was answered before. Threads of the owner come
-    first. The others take turns: nobody's second item comes before somebody else's first, counting from the `turns`
-    that each did had of late; of a request only other requests count. Among equals come requests, then those who come
-    often, then by priority, then the oldest.
+    Everybody who waits in a thread is answered, each after reading what was answered before. Requests have the lowest
+    rank, then come those who come often, then it goes by priority.
     """
     threads: dict[tuple[str, str, str], list[Pending]] = {}
-    for item in sorted(waiting, key=_age):
+    for item in sorted(waiting, key=lambda one: one.notification.indexed_at):
         post = item.notification
         alone = post.uri if may_be_request(post.uri, post.text) else ""
         threads.setdefault((post.root.uri, post.author.did, alone), []).append(item)
 
-    had = Counter(turns or {})
-
-    def urgency(item: Pending) -> tuple[bool, int, str]:
-        ranked = [
-            _prioritize(one, owner_did, agent_did, relationships.get(one.author.did))
-            for one in (item.notification, *item.earlier)
-        ]
+    def queued(posts: Sequence[Pending], alone: str) -> Queued:
+        item = replace(posts[-1], earlier=tuple(one.notification for one in posts[:-1]))
+        if alone:
+            return Queued(item, is_request=True, rank=_REQUESTS_RANK)
+        each = (one.notification for one in posts)
+        ranked = [_prioritize(one, owner_did, agent_did, relationships.get(one.author.did)) for one in each]
         recurring = any(one.relationship is not None and one.relationship.is_recurring for one in ranked)
-        return not recurring, -max(one.priority for one in ranked), _age(item)
+        return Queued(item, is_request=False, rank=-max(one.priority for one in ranked) - recurring * _RECURRING)
 
-    asked: Counter[str] = Counter()
-    rounds: list[tuple[bool, int, bool, Pending]] = []
-    for item in sorted(map(_one_of, threads.values()), key=urgency):
-        did = item.notification.author.did
-        by_owner, is_request = did == owner_did, may_be_request(item.notification.uri, item.notification.text)
-        # NOTE(self): turns that somebody had do not put off a request, other requests of theirs do.
-        counted = asked if is_request else had
-        rounds.append((not by_owner, 0 if by_owner else counted[did], not is_request, item))
-        counted[did] += 1
-    return [item for *_, item in sorted(rounds, key=lambda ranked: ranked[:3])]
+    return [queued(posts, alone) for (_, _, alone), posts in threads.items()]
 
 
 def _screen(notification: Notification, *, is_owner: bool, skip_acknowledgments: bool = True) -> Screening:
@@ -327,11 +333,3 @@ def _prioritize(notification: Notification, owner_did: str, agent_did: str, know
         reason=", ".join(label for _, label in counted),
         relationship=known,
     )
-
-
-def _one_of(posts: Sequence[Pending]) -> Pending:
-    return replace(posts[-1], earlier=tuple(item.notification for item in posts[:-1]))
-
-
-def _age(item: Pending) -> str:
-    return item.notification.indexed_at

@@ -23,6 +23,7 @@ from modules.services.agent.attention_list import Attention
 from modules.services.identity.identity import Identity
 from modules.services.inbox import received
 from modules.services.peers.accounts import Relationships
+from modules.services.work.types import WorkItem
 
 
 class PendingPosts:
@@ -51,15 +52,22 @@ class PendingPosts:
         """All that still wait and can be read, oldest first."""
         rows = await self._database.run(received.waiting)
         read = ((row, _notification(row.payload)) for row in rows)
-        return [Pending(post, row.received_at, row.attempts) for row, post in read if post is not None]
+        return [Pending(post, row.received_at) for row, post in read if post is not None]
 
-    async def drop_unreadable(self) -> list[str]:
-        """Give up those that wait and cannot be read; returns their uris, oldest first."""
+    async def read(self, item: WorkItem) -> Pending | None:
+        """Return the post that a row of work is about, with those settled with it; None where it cannot be read."""
+        uris = [item.key, *item.payload.get("earlier", ())]
+        rows = await self._database.run(lambda connection: received.among(connection, uris))
+        posts = {row.uri: post for row in rows if (post := _notification(row.payload))}
+        if (post := posts.pop(item.key, None)) is None:
+            return None
+        row = next(row for row in rows if row.uri == item.key)
+        return Pending(post, row.received_at, tuple(posts.values()), waits=row.state == "pending")
+
+    async def unreadable(self) -> list[str]:
+        """The uris of those that wait and cannot be read, oldest first."""
         rows = await self._database.run(received.waiting)
-        unreadable = [row.uri for row in rows if _notification(row.payload) is None]
-        if unreadable:
-            await self.settle(unreadable, "dropped", "unreadable")
-        return unreadable
+        return [row.uri for row in rows if _notification(row.payload) is None]
 
     async def count(self) -> int:
         """How many wait."""
@@ -72,10 +80,6 @@ class PendingPosts:
     async def settle(self, uris: Sequence[str], state: Literal["handled", "dropped"], outcome: str) -> None:
         """These are handled, or given up; `outcome` says how."""
         await self._database.run(lambda connection: received.settle(connection, uris, state, outcome))
-
-    async def failed_once(self, uri: str) -> int:
-        """A try ended in an error of ours; returns how many did so far."""
-        return await self._database.run(lambda connection: received.count_failure(connection, uri))
 
     async def forget_before(self, moment: datetime) -> int:
         """Delete what was handled before `moment`; returns how many rows went."""

@@ -20,6 +20,12 @@ from modules.services.plans.wishes import tells_link
 CONVERSATION_RETENTION_MS = 7 * DAY_MS
 CONVERSATION_STALE_RETENTION_MS = 30 * DAY_MS
 
+AWARENESS = "awareness"
+"""The loop that answers posts."""
+POST = "post"
+REQUEST = "request"
+"""The kinds of its rows of work: a post, and one that may be a request about its author's own data."""
+
 _RECENT_POSTS = 4
 
 PublishedAs = Literal["accepted", "held", "liked_instead", "blocked"]
@@ -47,12 +53,15 @@ Act = Literal[
 
 @dataclass(frozen=True, slots=True)
 class Pending:
-    """A post that waits to be handled, as stored; `earlier` are other waiting posts of the same thread."""
+    """A post that waits to be handled, as stored; `earlier` are older ones that its author wrote in the same thread.
+
+    `waits` is False of one that was settled already.
+    """
 
     notification: Notification
     received_at: str
-    attempts: int = 0
     earlier: tuple[Notification, ...] = ()
+    waits: bool = True
 
     @property
     def indexed(self) -> datetime:

@@ -12,6 +12,7 @@ from modules.runtime.database.schema_steps import (
     COUNTS_OF_THE_FORGOTTEN,
     EXPERIENCES,
     GITHUB_THREADS,
+    POSTS_AS_WORK,
     REPOSITORY_VERDICTS,
     RESULT_KINDS,
     RITUAL_RUNS,
@@ -392,4 +393,5 @@ MIGRATIONS = (
     RESULT_KINDS,
     ACTS_OF_TASKS,
     ACTS_BY_PLACE,
+    POSTS_AS_WORK,
 )

@@ -167,6 +167,12 @@ INSERT INTO work (
 DROP TABLE github_threads;
 """
 
+# NOTE(self): how often a post was tried, and when it is due, is told by its row of work, which the next look adds.
+POSTS_AS_WORK = """
+ALTER TABLE pending_notifications DROP COLUMN attempts;
+CREATE INDEX work_of_late ON work (created_at) WHERE state <> 'pending';
+"""
+
 CODING_STEPS = """
 CREATE TABLE coding_steps (
     task TEXT NOT NULL,

@@ -76,7 +76,7 @@ def was_decided(connection: sqlite3.Connection, uri: str, *, finished: bool = Fa
     """Whether something was decided about a post; with `finished`, tries that came to nothing do not count."""
     query = "SELECT 1 FROM journal WHERE trigger_uri = ? AND kind = 'decision'"
     if finished:
-        query += " AND json_extract(data, '$.act') IS NOT 'undecided'"
+        query += " AND coalesce(json_extract(data, '$.act'), '') NOT IN ('undecided', 'later')"
     return connection.execute(query, (uri,)).fetchone() is not None
 
 

@@ -32,6 +32,7 @@ from modules.services.inbox import messages, received
 from modules.services.inbox.messages import MESSAGES, ReceivedMessage
 from modules.services.outbox import store
 from modules.services.outbox.types import Intent
+from modules.services.work import table as work
 
 T = TypeVar("T", Part, RuleSaid)
 
@@ -124,7 +125,7 @@ def _received(
         received_at=row.received_at,
         state=row.state,
         outcome=row.outcome,
-        attempts=row.attempts,
+        attempts=work.tries(connection, uri),
         handled_with=handled_with,
     )
 

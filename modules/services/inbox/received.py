@@ -65,7 +65,6 @@ class Row:
     payload: dict[str, Any]
     indexed_at: str
     received_at: str
-    attempts: int
     state: Literal["pending", "handled", "dropped"]
     outcome: str
 
@@ -86,8 +85,7 @@ def insert(
     before = connection.total_changes
     connection.executemany(
         "INSERT OR IGNORE INTO pending_notifications"
-        " (uri, root_uri, author_did, payload, indexed_at, received_at, attempts, state)"
-        " VALUES (?, ?, ?, ?, ?, ?, 0, ?)",
+        " (uri, root_uri, author_did, payload, indexed_at, received_at, state) VALUES (?, ?, ?, ?, ?, ?, ?)",
         [
             (row.uri, row.root_uri, row.author_did, json.dumps(row.payload), row.indexed_at, iso(now), state)
             for row in rows
@@ -99,6 +97,11 @@ def insert(
 def get(connection: sqlite3.Connection, uri: str) -> Row | None:
     """One post, if it reached us."""
     return next(iter(_rows(connection, "uri = ?", uri)), None)
+
+
+def among(connection: sqlite3.Connection, uris: Sequence[str]) -> list[Row]:
+    """Those of these posts that reached us, oldest first."""
+    return _rows(connection, "uri IN (SELECT value FROM json_each(?))", json.dumps(list(uris)))
 
 
 def waiting(connection: sqlite3.Connection) -> list[Row]:
@@ -122,15 +125,9 @@ def settle(
 ) -> None:
     """These are met, or given up; `outcome` says how."""
     connection.executemany(
-        "UPDATE pending_notifications SET state = ?, outcome = ? WHERE uri = ?", [(state, outcome, uri) for uri in uris]
+        "UPDATE pending_notifications SET state = ?, outcome = ? WHERE uri = ? AND state = 'pending'",
+        [(state, outcome, uri) for uri in uris],
     )
-
-
-def count_failure(connection: sqlite3.Connection, uri: str) -> int:
-    """A try ended in an error of ours; returns how many did so far."""
-    connection.execute("UPDATE pending_notifications SET attempts = attempts + 1 WHERE uri = ?", (uri,))
-    query = "SELECT attempts FROM pending_notifications WHERE uri = ?"
-    return int(connection.execute(query, (uri,)).fetchone()[0])
 
 
 def forget_before(connection: sqlite3.Connection, moment: datetime) -> int:

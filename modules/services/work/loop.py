@@ -27,6 +27,7 @@ _PAUSE_S = 120.0
 """How long an item waits after a try that did not decide it, where its handler names no time."""
 _LONGEST_PUT_OFF_S = 1800.0
 _LONGEST_ECONOMY_S = 3600.0
+_LOOKED_AT = 20
 
 
 class WorkServices(Protocol):
@@ -49,12 +50,14 @@ def build_work_loop(
     name: str = "work",
     every_ms: float = WORK_INTERVAL_MS,
     social_only: bool = True,
+    at_start: bool = False,
 ) -> WorkLoop:
     """Return a loop over these handlers, with a rhythm and a name of its own in the journal."""
     return WorkLoop(
         name=name,
         every_ms=every_ms,
         social_only=social_only,
+        at_start=at_start,
         table=services.work,
         handlers=handlers,
         perceivers=perceivers,
@@ -74,6 +77,7 @@ class WorkLoop(Loop):
     name: str = "work"
     every_ms: float = WORK_INTERVAL_MS
     social_only: bool = True
+    at_start: bool = False
 
     table: WorkTable
     handlers: Sequence[Handler]
@@ -90,6 +94,8 @@ class WorkLoop(Loop):
     """Until when there is no budget for rows that matter as much."""
     _failures: Counter[int] = field(default_factory=Counter, init=False)
     _told_to_wait: set[int] = field(default_factory=set, init=False)
+    is_busy: bool = field(default=False, init=False)
+    """Whether it is handling rows; perceivers are asked again when that is over."""
 
     def __post_init__(self) -> None:
         self._by_kind = {handler.kind: handler for handler in self.handlers}
@@ -102,30 +108,53 @@ class WorkLoop(Loop):
         """Add what has come due, and handle all of it that may be handled now."""
         for perceiver in self.perceivers:
             await self._perceive(perceiver)
-        settled, waiting = 0, 0
-        for item in await self.table.due(self._by_kind):
-            handler = self._by_kind[item.kind]
-            if not self._may_handle(handler, item):
-                waiting += 1
-                continue
-            try:
-                async with self.attention.take(item.kind):
-                    disposition = await self._handle(handler, item)
-            except BudgetExceeded as error:
-                pause_s = min(error.retry_after or _LONGEST_ECONOMY_S, _LONGEST_ECONOMY_S)
-                self._economy[item.importance] = self.clock.monotonic() + pause_s
-                await self._warn(handler, item, f", for at least {max(1, round(pause_s / 60))} min: {error}")
-            except Transient as error:
-                pause_s = min(_PAUSE_S / self.speed * 2 ** self._failures[item.id], _LONGEST_PUT_OFF_S)
-                self._failures[item.id] += 1
-                await self.table.put_off(item, max(pause_s, error.retry_after or 0.0), counts=False)
-                await self._warn(handler, item, f": {error}")
-            else:
-                await self._conclude(handler, item, disposition)
-                settled += disposition.settles
+        self.is_busy = True
+        try:
+            settled, waiting = await self._handle_due()
+        finally:
+            self.is_busy = False
         return Outcome(ran=True, reason=f"{settled} settled, {waiting} wait", next_in_s=await self._next_in_s())
 
-    def _may_handle(self, handler: Handler, item: WorkItem) -> bool:
+    async def _handle_due(self) -> tuple[int, int]:
+        """Handle each row that is due, once; return how many are settled, and how many may not be handled now.
+
+        Which comes next is asked after each, so that the owner's never waits for all that was there before it.
+        """
+        settled, waiting, met = 0, 0, set[int]()
+        while items := await self.table.due(self._by_kind, besides=met, most=_LOOKED_AT):
+            allowed = [place for place, item in enumerate(items) if self._may_handle(item)]
+            passed_over = items[: allowed[0]] if allowed else items
+            met.update(item.id for item in passed_over)
+            waiting += len(passed_over)
+            if allowed:
+                met.add(items[allowed[0]].id)
+                settled += await self._meet(items[allowed[0]])
+        return settled, waiting
+
+    async def _meet(self, item: WorkItem) -> bool:
+        """Handle one item, and settle it or let it wait; return whether it is settled."""
+        handler = self._by_kind[item.kind]
+        try:
+            async with self.attention.take(item.kind):
+                if not self._may_handle(item):
+                    return False
+                disposition = await self._handle(handler, item)
+        except BudgetExceeded as error:
+            pause_s = min(error.retry_after or _LONGEST_ECONOMY_S, _LONGEST_ECONOMY_S)
+            self._economy[item.importance] = self.clock.monotonic() + pause_s
+            await self._warn(handler, item, f", for at least {max(1, round(pause_s / 60))} min: {error}")
+        except Transient as error:
+            pause_s = min(_PAUSE_S / self.speed * 2 ** self._failures[item.id], _LONGEST_PUT_OFF_S)
+            self._failures[item.id] += 1
+            await self.table.put_off(item, max(pause_s, error.retry_after or 0.0), counts=False)
+            await self._warn(handler, item, f": {error}")
+        else:
+            await self._conclude(handler, item, disposition)
+            return disposition.settles
+        return False
+
+    def _may_handle(self, item: WorkItem) -> bool:
+        handler = self._by_kind[item.kind]
         if handler.is_public and not self.standing().may_act:
             return False
         return handler.is_ready() and self._economy.get(item.importance, 0.0) <= self.clock.monotonic()
@@ -153,7 +182,7 @@ class WorkLoop(Loop):
         disposition = await self._decide(handler, item)
         if disposition.act == "undecided" and item.attempts + 1 >= handler.most_tries:
             reason = f"{disposition.reason}, {item.attempts + 1} times"
-            disposition = replace(disposition, act="dropped", reason=reason)
+            disposition = await handler.give_up(item, replace(disposition, act="dropped", reason=reason))
         if disposition.settles:
             try:
                 await handler.before_settling(item, disposition)
@@ -188,15 +217,16 @@ class WorkLoop(Loop):
             if item.id in self._told_to_wait:
                 return
             self._told_to_wait.add(item.id)
-        is_trouble = disposition.code == "failed" or disposition.act in {"undecided", "dropped"}
+        is_trouble = disposition.act in {"undecided", "dropped"}
         await self.journal.record(
             Entry(
-                "error" if disposition.code == "failed" else "decision",
+                "error" if is_trouble and disposition.code == "failed" else "decision",
                 self.name,
                 handler.summary(item, disposition),
                 line=handler.line or ("warn" if is_trouble else None),
                 reason=disposition.reason,
                 trigger_uri=item.cause_id,
+                author=_author(item),
                 intent_id=disposition.intent_id,
                 data={"act": disposition.act, "code": disposition.code, "kind": item.kind},
                 dids=(item.author,) if item.author else (),
@@ -206,11 +236,18 @@ class WorkLoop(Loop):
     async def _warn(self, handler: Handler, item: WorkItem, why: str) -> None:
         """Tell that the world or the budget is briefly unable."""
         summary = f"{handler.summary(item, Disposition('later', 'unable'))}{why}"
-        dids = (item.author,) if item.author else ()
-        await self.journal.record(Entry("error", self.name, summary, "warn", trigger_uri=item.cause_id, dids=dids))
+        dids, author = (item.author,) if item.author else (), _author(item)
+        await self.journal.record(
+            Entry("error", self.name, summary, "warn", trigger_uri=item.cause_id, author=author, dids=dids)
+        )
 
     async def _next_in_s(self) -> float | None:
         """Seconds until the next row is due; None if the next interval is soon enough."""
         due = await self.table.next_due(self._by_kind)
         left_s = (due - self.clock.now()).total_seconds() if due else self.interval_ms
         return max(left_s, 0.1) if left_s < self.interval_ms / 1000 else None
+
+
+def _author(item: WorkItem) -> str | None:
+    """Return the handle of whoever caused an item, where its row tells it."""
+    return item.payload.get("handle")

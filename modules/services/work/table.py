@@ -14,16 +14,24 @@ from modules.runtime.database.database import Database
 from modules.services.work.types import NewWork, WorkItem
 
 KEPT = timedelta(days=90)
+_LATELY = timedelta(days=1)
 
 _COLUMNS = (
     "id, kind, key, payload, author, importance, not_before, attempts, state, outcome, cause_id, created_at, version"
 )
-# NOTE(self): the owner first, then by rank; then each person in turn, the oldest row of each before anybody's second.
+# NOTE(self): the owner first; then each person in turn, counting from what was settled for them within a day: nobody's
+# second row before somebody else's first; then by rank, then the oldest.
 _DUE = f"""
-SELECT {_COLUMNS} FROM (
-    SELECT *, row_number() OVER (PARTITION BY author ORDER BY created_at, id) AS turn FROM work
-    WHERE state = 'pending' AND (not_before <= ? OR created_at > ?) AND kind IN (SELECT value FROM json_each(?))
-) ORDER BY importance <> 'owner', rank, turn, created_at, id
+WITH had AS (
+    SELECT kind, author, count(*) AS turns FROM work WHERE state <> 'pending' AND created_at > :lately GROUP BY 1, 2
+), waiting AS (
+    SELECT *, row_number() OVER (PARTITION BY kind, author ORDER BY rank, created_at, id) AS place FROM work
+    WHERE state = 'pending' AND (not_before <= :now OR created_at > :now)
+        AND kind IN (SELECT value FROM json_each(:kinds)) AND id NOT IN (SELECT value FROM json_each(:besides))
+)
+SELECT {_COLUMNS} FROM waiting LEFT JOIN had USING (kind, author)
+ORDER BY importance <> 'owner', CASE author WHEN '' THEN 1 ELSE place + coalesce(turns, 0) END, rank, created_at, id
+LIMIT :most
 """  # noqa: S608 - a constant
 _INSERT = """
 INSERT INTO work (kind, key, payload, author, importance, not_before, cause_id, created_at, rank, version)
@@ -36,6 +44,10 @@ ON CONFLICT (kind, key) DO UPDATE SET payload = excluded.payload, author = exclu
     state = 'pending', outcome = ''
 """
 # NOTE(self): a row that waits keeps its place and its tries when something later comes; a settled one begins anew.
+_WITHDRAW = """
+DELETE FROM work WHERE state = 'pending' AND kind IN (SELECT value FROM json_each(?))
+    AND kind || ' ' || key NOT IN (SELECT value FROM json_each(?))
+"""
 _ADD = f"{_INSERT} WHERE excluded.version > work.version"
 _OFFER = f"{_INSERT} WHERE state <> 'pending'"
 
@@ -57,13 +69,31 @@ class WorkTable:
         row = _row(new, iso(self.clock.now()))
         return await self.database.run(lambda connection: connection.execute(_OFFER, row).rowcount > 0)
 
-    async def due(self, kinds: Collection[str]) -> list[WorkItem]:
-        """Return the waiting rows of these kinds whose time has come, in the order of handling.
+    async def due(self, kinds: Collection[str], *, besides: Collection[int] = (), most: int = -1) -> list[WorkItem]:
+        """Return the waiting rows of these kinds whose time has come, in the order of handling: the first `most`.
 
-        What was added before the clock was set back has waited long enough.
+        What was added before the clock was set back has waited long enough. Those with an id in `besides` are left out.
         """
-        now, names = iso(self.clock.now()), json.dumps(sorted(kinds))
-        return await self.database.run(lambda connection: _items(connection, _DUE, (now, now, names)))
+        now = self.clock.now()
+        values = {
+            "now": iso(now),
+            "lately": iso(now - _LATELY),
+            "kinds": json.dumps(sorted(kinds)),
+            "besides": json.dumps(sorted(besides)),
+            "most": most,
+        }
+        return await self.database.run(lambda connection: _items(connection, _DUE, values))
+
+    async def queue(self, kinds: Collection[str], rows: Sequence[NewWork]) -> None:
+        """Let of these kinds these rows wait, and no others: what is settled stays so."""
+        names, kept = json.dumps(sorted(kinds)), json.dumps([f"{one.kind} {one.key}" for one in rows])
+        now = iso(self.clock.now())
+
+        def write(connection: sqlite3.Connection) -> None:
+            connection.execute(_WITHDRAW, (names, kept))
+            add(connection, rows, now)
+
+        await self.database.run(write)
 
     async def get(self, kind: str, key: str) -> WorkItem | None:
         """Return one row, settled or not."""
@@ -133,6 +163,12 @@ def count_waiting(connection: sqlite3.Connection, kind: str) -> int:
     return int(connection.execute(query, (kind,)).fetchone()[0])
 
 
+def tries(connection: sqlite3.Connection, cause_id: str) -> int:
+    """Return how many tries of what something caused failed, as a step of a caller's transaction."""
+    query = "SELECT coalesce(max(attempts), 0) FROM work WHERE cause_id = ?"
+    return int(connection.execute(query, (cause_id,)).fetchone()[0])
+
+
 def _row(new: NewWork, now: str) -> tuple[str | int, ...]:
     payload = json.dumps(dict(new.payload), ensure_ascii=False)
     not_before = iso(new.not_before) if new.not_before else ""
@@ -140,7 +176,9 @@ def _row(new: NewWork, now: str) -> tuple[str | int, ...]:
     return (new.kind, new.key, payload, new.author, new.importance, not_before, cause, now, new.rank, new.version)
 
 
-def _items(connection: sqlite3.Connection, query: str, values: Sequence[object]) -> list[WorkItem]:
+def _items(
+    connection: sqlite3.Connection, query: str, values: Sequence[object] | Mapping[str, object]
+) -> list[WorkItem]:
     rows = connection.execute(query, values)
     return [WorkItem(**{**dict(row), "payload": _payload(row["payload"])}) for row in rows]
 

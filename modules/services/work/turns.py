@@ -17,7 +17,7 @@ from modules.runtime.journal.journal import Journal
 from modules.runtime.journal.types import Entry
 from modules.services.agent.turn.loop import TurnResult
 from modules.services.outbox.rules.policy import full
-from modules.services.outbox.rules.rules import DAY_S, HOUR_S
+from modules.services.outbox.rules.rules import DAY_S
 from modules.services.outbox.rules.types import EtiquetteRule
 from modules.services.work.types import Disposition
 
@@ -71,18 +71,12 @@ class PersonTurns:
         data = {"act": _ACT, "did": author.did, "places": list(places)}
         begins = f"A turn about {self._about} of @{author.handle} begins"
         await self._journal.record(Entry("life", self._loop, begins, line=None, author=author.handle, data=data))
-        for name in (author.did, *places):
-            self._begun[name].append(self._clock.monotonic())
-
-    def counts(self) -> dict[str, int]:
-        """The turns of the last hour, for those who had any within a day."""
         now = self._clock.monotonic()
-        for did, begun in list(self._begun.items()):
-            while begun and begun[0] <= now - _LONGEST_S / self._speed:
-                begun.popleft()
-            if not begun:
-                del self._begun[did]
-        return {did: sum(one > now - HOUR_S / self._speed for one in begun) for did, begun in self._begun.items()}
+        for name in (author.did, *places):
+            self._begun[name].append(now)
+        over = [name for name, begun in self._begun.items() if begun[-1] <= now - _LONGEST_S / self._speed]
+        for name in over:
+            del self._begun[name]
 
     def wait(self, did: str, rules: Sequence[EtiquetteRule]) -> tuple[EtiquetteRule, float] | None:
         """The rule that keeps somebody waiting for longest, and the seconds; None if they may have a turn now."""

@@ -28,7 +28,7 @@ class NewWork:
         importance: for the order of rows and for the budget.
         not_before: when it is due; None if it is now.
         cause_id: the cause of its intents in the outbox; "" for `<kind>:<key>`.
-        rank: among rows of the owner, or of others, the lowest goes first.
+        rank: among rows whose turn is the same, the lowest goes first.
         version: what compares as later than the version of a known row lets that row wait again; "" where a key is
             handled once for good.
 
@@ -130,6 +130,10 @@ class Handler(Protocol):
         """Return what becomes of an item whose `accepted` intents were made before a crash; None to handle it again."""
         first = accepted[0]
         return Disposition("done", "done-before", "done before the last restart", 0.0, first.id, first.state == "held")
+
+    async def give_up(self, item: WorkItem, disposition: Disposition) -> Disposition:
+        """Return what becomes of an item after its last try, in place of a `disposition` that drops it."""
+        return disposition
 
     async def before_settling(self, item: WorkItem, disposition: Disposition) -> None:
         """Note what follows from a disposition that settles an item. A crash may repeat it."""

@@ -150,7 +150,7 @@ async def test_whoever_is_muted_or_blocked_is_not_addressed_unless_the_owner_ask
     running_town.network.create(wren, BLOCK, {"subject": rowan, "createdAt": "2026-01-05T12:00:00.000Z"})
     async with awake(home) as life:
         outbox, post = life.app.services.outbox, running_town.network.post_as(kit, "Slate, as @rowan.test says?")
-        await life.app.lives.bluesky.awareness.read_first()
+        await life.app.lives.bluesky.perceiver.read_first()
         running_town.network.mutes(rowan).add(kit)
         await life.look()
         assert "our account on Bluesky muted them" in await reasons(life)

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from adapters.atproto.types import Notification
-from modules.lives.bluesky.policy import prioritize_notifications, should_respond_to, triage
+from modules.lives.bluesky.policy import prioritize_notifications, queue_of, should_respond_to
 from modules.lives.bluesky.types import Pending
 from modules.services.peers.accounts import Interaction, Relationship, Sentiment
 from tests.modules.lives.bluesky.bluesky_values import ME, OWNER, START, actor, notification, uri
@@ -193,7 +193,7 @@ def test_each_person_in_a_thread_is_met_once_at_their_newest_post() -> None:
     middle = notification(key="2", minutes=2, root=root)
     new = notification(key="3", minutes=3, root=root)
     other = notification(key="4", minutes=0)
-    items = triage(waiting(new, other, somebody_else, middle), OWNER, {}, ME)
+    items = [one.item for one in queue_of(waiting(new, other, somebody_else, middle), OWNER, {}, ME)]
     assert [item.notification for item in items] == [other, somebody_else, new]
     assert [item.earlier for item in items] == [(), (), (middle,)]
 
@@ -201,36 +201,20 @@ def test_each_person_in_a_thread_is_met_once_at_their_newest_post() -> None:
 def test_a_post_that_opens_the_thread_belongs_to_it() -> None:
     root = notification(key="root")
     answer = notification(key="answer", minutes=1, root=root.uri)
-    (item,) = triage(waiting(root, answer), OWNER, {}, ME)
-    assert (item.notification, item.earlier) == (answer, (root,))
+    (queued,) = queue_of(waiting(root, answer), OWNER, {}, ME)
+    assert (queued.item.notification, queued.item.earlier) == (answer, (root,))
 
 
-def test_where_the_owner_spoke_the_owner_is_met_first_and_the_others_after() -> None:
-    root = uri("bob", "root")
-    ask = notification("Can you look at this?", author="owner", key="1", minutes=1, root=root)
-    noise = notification("Nobody can.", key="2", minutes=2, root=root)
-    items = triage(waiting(noise, ask), OWNER, {}, ME)
-    assert [item.notification for item in items] == [ask, noise]
-
-
-def test_the_owner_comes_first_then_friends_then_weight_then_age() -> None:
-    young, old = (notification(key=key, author="nan", minutes=minutes) for key, minutes in (("y", 9), ("x", 8)))
+def test_of_those_whose_turn_it_is_requests_come_first_then_friends_then_weight() -> None:
+    plain = notification(key="x", author="nan")
     heavy = notification(key="h", author="nan", minutes=10, parent=OURS)
     friend = notification(key="f", author="fay", kind="quote", minutes=11)
-    owner = notification(key="o", author="owner", minutes=12)
+    request = notification("What do you know about me?", key="r", author="zoe", minutes=12)
     acquaintances = {actor("fay").did: known("fay", interactions=5, answered=("z",))}
-    items = triage(waiting(young, old, heavy, friend, owner), OWNER, acquaintances, ME)
-    assert [item.notification for item in items] == [owner, friend, heavy, old, young]
-
-
-def test_nobody_has_a_second_turn_before_everybody_had_a_first() -> None:
-    flood = [notification(key=f"f{number}", author="nan", minutes=number) for number in range(4)]
-    late = [notification(key=name, author=name, minutes=30) for name in ("bob", "zoe")]
-    acquaintances = {actor("nan").did: known("nan", interactions=90, answered=("z",))}
-    items = triage(waiting(*flood, *late), OWNER, acquaintances, ME)
-    assert [item.notification for item in items] == [flood[0], *late, *flood[1:]]
-    items = triage(waiting(*flood, *late), OWNER, acquaintances, ME, {flood[0].author.did: 2})
-    assert [item.notification for item in items] == [*late, *flood]
+    queue = queue_of(waiting(plain, heavy, friend, request), OWNER, acquaintances, ME)
+    ranked = sorted(queue, key=lambda one: one.rank)
+    assert [one.item.notification for one in ranked] == [request, friend, heavy, plain]
+    assert [one.is_request for one in ranked] == [True, False, False, False]
 
 
 @given(
@@ -239,12 +223,12 @@ def test_nobody_has_a_second_turn_before_everybody_had_a_first() -> None:
         max_size=12,
     )
 )
-def test_no_post_is_lost_or_doubled_by_triage(given_posts: list[tuple[str, int, str]]) -> None:
+def test_no_post_is_lost_or_doubled_in_the_queue(given_posts: list[tuple[str, int, str]]) -> None:
     posts = [
         notification(key=str(index), author=author, minutes=minutes, root=uri("zoe", root))
         for index, (author, minutes, root) in enumerate(given_posts)
     ]
-    items = triage(waiting(*posts), OWNER, {}, ME)
+    items = [one.item for one in queue_of(waiting(*posts), OWNER, {}, ME)]
     met = [one.uri for item in items for one in (item.notification, *item.earlier)]
     assert sorted(met) == sorted(one.uri for one in posts)
     assert len({(item.notification.root.uri, item.notification.author.did) for item in items}) == len(items)

@@ -7,7 +7,7 @@ import sqlite3
 import pytest
 
 from modules.runtime.scheduler.policy import get_peer_delay
-from tests.running_town import RunningTown, awake, call
+from tests.running_town import RunningTown, awake
 
 
 async def test_a_post_that_has_a_reply_of_ours_is_not_put_before_the_model(running_town: RunningTown) -> None:
@@ -49,11 +49,13 @@ async def test_peers_that_are_named_together_go_twenty_seconds_apart_by_the_thre
     waits = []
     for home, handle in zip(homes, handles, strict=True):
         async with awake(home) as life:
-            await life.app.lives.bluesky.awareness.read_first()
-            (item,) = await life.app.lives.bluesky.awareness.pending.waiting()
-            disposition = await life.app.lives.bluesky.awareness.handler.handle_post(item)
+            await life.app.lives.bluesky.perceiver.read_first()
+            loop = life.app.lives.bluesky.awareness
+            (item,) = await loop.table.due(["post"])
+            disposition = await loop.handlers[0].handle(item)
+            (waiting,) = await life.app.lives.bluesky_state.pending.waiting()
             assert disposition.act == "later"
-            began = (life.app.services.clock.now() - item.received).total_seconds()
+            began = (life.app.services.clock.now() - waiting.received).total_seconds()
             waits.append(disposition.retry_in_s + began)
             reckoned = get_peer_delay(handle, handles, uri) / 1000
             assert waits[-1] == pytest.approx(reckoned, abs=14)
@@ -69,37 +71,18 @@ async def test_a_stored_post_that_cannot_be_read_is_given_up_with_one_line_and_a
     def spoil(rows: sqlite3.Connection) -> None:
         rows.execute("UPDATE pending_notifications SET payload = ? WHERE uri = ?", (stored, spoilt))
 
-    def outcome(rows: sqlite3.Connection) -> tuple[str, str]:
-        found = rows.execute("SELECT state, outcome FROM pending_notifications WHERE uri = ?", (spoilt,))
-        return tuple(found.fetchone())
-
     home = running_town.make_home("rowan")
     spoilt, _ = running_town.network.post_as(running_town.account("kit"), "@rowan.test which roof is louder?")
     running_town.network.post_as(running_town.account("wren"), "@rowan.test which moss grows on slate?")
     async with awake(home) as life:
-        await life.app.lives.bluesky.awareness.read_first()
+        await life.app.lives.bluesky.perceiver.read_first()
         await life.app.services.database.run(spoil)
         await life.look()
         await life.look()
-        assert await life.app.services.database.run(outcome) == ("dropped", "unreadable")
-        told = [one.entry for one in await life.app.services.journal.recent(200) if one.entry.trigger_uri == spoilt]
-    assert [(one.summary, one.line) for one in told if one.line == "error"] == [("Giving up on a post", "error")]
+        assert await life.app.lives.bluesky_state.pending.count() == 0
+        told = [one.entry for one in await life.decisions() if one.entry.trigger_uri == spoilt]
+    assert [(one.data["act"], one.data["code"]) for one in told] == [("dropped", "unreadable")]
     assert len(running_town.texts("rowan")) == 1
-
-
-async def test_what_became_of_several_posts_is_told_in_one_line(running_town: RunningTown) -> None:
-    home = running_town.make_home("rowan")
-    for name in ("kit", "wren", "sam"):
-        asked = f"@rowan.test which roof would {name} take?"
-        uri, _ = running_town.network.post_as(running_town.account(name), asked)
-    running_town.network.post_as(running_town.account("rowan"), "Tin, Sam.", reply_to_uri=uri)
-    words = iter(("Slate hums, since its battens carry the rain.", "Thatch, for whoever sleeps under it in March."))
-    running_town.mind.answer = lambda _: call("bluesky_reply", text=next(words))
-    async with awake(home) as life:
-        await life.app.scheduler.run_guarded("awareness")
-        told = [message for _, message, _ in life.console.lines if message.startswith("Dealt with")]
-        await life.app.scheduler.run_guarded("awareness")
-    assert told == ["Dealt with 3 posts: 2 replied to, 1 met with silence"]
 
 
 async def test_who_waited_for_a_day_in_vain_gets_one_like(running_town: RunningTown) -> None:

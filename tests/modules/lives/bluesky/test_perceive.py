@@ -20,7 +20,7 @@ from town.atproto.faults import Fault
 
 
 async def look(life: RunningSoul) -> Perceived:
-    result = await life.app.lives.bluesky.awareness.perceiver.look()
+    result = await life.app.lives.bluesky.perceiver.look()
     assert not isinstance(result, Err), result
     return result.data
 
@@ -32,7 +32,7 @@ async def test_a_burst_of_more_than_a_page_is_taken_in_whole(running_town: Runni
     async with awake(home) as life:
         assert await look(life) == Perceived(120, 120, 0)
         assert await look(life) == Perceived(0, 0, 0)
-        assert await life.app.lives.bluesky.awareness.pending.count() == 120
+        assert await life.app.lives.bluesky_state.pending.count() == 120
 
 
 async def test_what_was_stored_but_not_yet_marked_as_seen_is_not_new_after_a_crash(running_town: RunningTown) -> None:
@@ -44,14 +44,14 @@ async def test_what_was_stored_but_not_yet_marked_as_seen_is_not_new_after_a_cra
     (home.memory / "relationships.json").unlink()
     async with awake(home) as life:
         assert await look(life) == Perceived(0, 0, 0)
-        assert await life.app.lives.bluesky.awareness.pending.count() == 1
+        assert await life.app.lives.bluesky_state.pending.count() == 1
 
 
 async def test_an_older_notification_that_shows_up_late_is_not_missed(running_town: RunningTown) -> None:
     home, kit = running_town.make_home("rowan"), running_town.account("kit")
     running_town.network.post_as(kit, "@rowan.test which roof is louder?")
     async with awake(home) as life:
-        relationships = life.app.lives.bluesky.awareness.relationships
+        relationships = life.app.services.relationships
         relationships.advance_seen_at((SystemClock().now() + timedelta(seconds=30)).isoformat())
         assert await look(life) == Perceived(1, 1, 0)
 
@@ -63,7 +63,7 @@ async def test_likes_and_follows_are_remembered_and_wait_for_nobody(running_town
     running_town.network.create(kit, "app.bsky.feed.like", like)
     async with awake(home) as life:
         assert await look(life) == Perceived(1, 0, 0)
-        known = life.app.lives.bluesky.awareness.relationships.get(running_town.account("kit"))
+        known = life.app.services.relationships.get(running_town.account("kit"))
         assert known is not None
         assert [interaction.type for interaction in known.interactions] == ["like"]
 
@@ -73,9 +73,10 @@ async def test_a_network_that_does_not_answer_is_an_error_and_marks_nothing_as_s
     running_town.network.post_as(kit, "@rowan.test which roof is louder?")
     async with awake(home) as life:
         running_town.faults.arm(Fault("server_error", "app.bsky.notification.listNotifications"))
-        outcome = await life.app.scheduler.run_guarded("awareness")
-        assert not outcome.ran
-        assert life.app.lives.bluesky.awareness.relationships.seen_at is None
+        await life.app.scheduler.run_guarded("awareness")
+        (told,) = await life.app.services.journal.recent(9, kinds=["error"])
+        assert told.entry.summary.startswith("Notifications could not be read: ")
+        assert life.app.services.relationships.seen_at is None
         assert await look(life) == Perceived(1, 1, 0)
 
 
@@ -134,7 +135,7 @@ async def test_after_a_pause_the_owners_posts_are_found_behind_many_others(runni
         for number in range(60):
             post_of_yesterday(running_town, f"@rowan.test which roof has {number} slates?", hours=50)
         await look(life)
-        waiting = await life.app.lives.bluesky.awareness.pending.waiting()
+        waiting = await life.app.lives.bluesky_state.pending.waiting()
     assert [item.notification.author.handle for item in waiting] == ["owner.test"]
 
 
@@ -145,7 +146,7 @@ async def test_what_comes_too_late_is_passed_over_once_and_with_its_reason(runni
         assert (await look(life)).waiting == 0
         await look(life)
         (entry,) = await told_of(life.app.services.journal, uri)
-        assert await life.app.lives.bluesky.awareness.pending.count() == 0
+        assert await life.app.lives.bluesky_state.pending.count() == 0
     assert entry.entry.reason == "it was seen only after 30 hours; an answer would come too late"
     assert entry.entry.author == "sam.test"
 
@@ -199,7 +200,7 @@ async def test_kinds_that_nobody_knows_yet_never_break_the_loop(running_town: Ru
         async with awake(home) as life:
             outcome = await life.app.scheduler.run_guarded("awareness")
             assert outcome.ran, outcome.reason
-            assert await life.app.lives.bluesky.awareness.pending.known(invented) == set()
+            assert await life.app.lives.bluesky_state.pending.known(invented) == set()
             assert running_town.network.posts(1)[0].author.did == kit
             await life.send()
             assert len(running_town.texts("rowan")) == 1

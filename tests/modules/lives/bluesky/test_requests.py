@@ -38,7 +38,7 @@ async def test_what_was_read_of_a_post_is_not_asked_for_again(tmp_path: Path) ->
         top, _ = network.post_as(running_town.account("sam"), "Which roof is louder, tin or slate?")
         network.post_as(running_town.account("kit"), "What do you say, @rowan.test?", reply_to_uri=top)
         async with awake(home) as life:
-            await life.app.lives.bluesky.awareness.perceiver.look()
+            await life.app.lives.bluesky.perceiver.look()
             requests.clear()
             await life.look()
         assert running_town.texts("rowan") == ["Slate sings."]

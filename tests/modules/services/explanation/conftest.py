@@ -89,7 +89,7 @@ async def a_notification(
     told = Notification(uri, "cid", Actor(did, handle, handle), "mention", text, now, now)
     payload = asdict(told)
     payload["reason"] = payload.pop("kind")
-    row = (uri, uri, did, json.dumps(payload), now, now, 0, state, None)
+    row = (uri, uri, did, json.dumps(payload), now, now, state, None)
     await explained_home.database.run(
-        lambda connection: connection.execute("INSERT INTO pending_notifications VALUES (?,?,?,?,?,?,?,?,?)", row)
+        lambda connection: connection.execute("INSERT INTO pending_notifications VALUES (?,?,?,?,?,?,?,?)", row)
     )

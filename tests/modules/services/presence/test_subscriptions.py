@@ -42,7 +42,7 @@ async def look_later(life: RunningSoul, seconds: float) -> None:
 
 
 async def look(life: RunningSoul) -> Perceived:
-    result = await life.app.lives.bluesky.awareness.perceiver.look()
+    result = await life.app.lives.bluesky.perceiver.look()
     assert not isinstance(result, Err), result
     return result.data
 
@@ -119,7 +119,7 @@ async def test_a_subscribed_post_is_noted_once_and_nobody_is_answered(running_to
         (entry,) = await told_of(life.app.services.journal, uri)
         assert (entry.entry.summary, entry.entry.line) == ("Saw a new post of @owner.test", None)
         assert life.app.services.relationships.get(running_town.account("owner")) is None
-        assert await life.app.lives.bluesky.awareness.pending.count() == 0
+        assert await life.app.lives.bluesky_state.pending.count() == 0
         story = await life.app.services.database.run(lambda connection: story_of(connection, uri))
     assert isinstance(story, Story)
     assert any("this one does not address it" in line for line in lines(story))

@@ -194,6 +194,43 @@ async def test_the_owner_goes_first_then_each_person_in_turn_and_nothing_before_
     assert handler.seen[-1] == "later"
 
 
+async def test_whoever_had_turns_of_late_waits_for_those_who_had_none_and_a_rank_orders_equals(
+    running: RunningOutbox,
+) -> None:
+    handler, rows = Recording(done), table(running)
+    await rows.add(NewWork("ritual", "a1", author=ADA), NewWork("ritual", "a2", author=ADA, rank=-9))
+    await loop(running, handler).run()
+    bob, cleo = "did:plc:bob", "did:plc:cleo"
+    await rows.add(NewWork("ritual", "a3", author=ADA, rank=-9), NewWork("ritual", "b1", author=bob))
+    await rows.add(NewWork("ritual", "b2", author=bob), NewWork("ritual", "c1", author=cleo, rank=-1))
+    await loop(running, handler).run()
+    assert handler.seen == ["a2", "a1", "c1", "b1", "b2", "a3"]
+
+
+async def test_what_comes_for_the_owner_meanwhile_goes_next(running: RunningOutbox) -> None:
+    async def then(item: WorkItem) -> Disposition:
+        if item.key == "a1":
+            await table(running).add(NewWork("ritual", "owner", author="did:plc:owner", importance="owner"))
+        return await done(item)
+
+    await table(running).add(NewWork("ritual", "a1", author=ADA), NewWork("ritual", "b1", author="did:plc:bob"))
+    handler = Recording(then)
+    await loop(running, handler).run()
+    assert handler.seen == ["a1", "owner", "b1"]
+
+
+async def test_a_queue_lets_its_rows_wait_and_no_others_and_settled_ones_stay_so(running: RunningOutbox) -> None:
+    rows, handler = table(running), Recording(done)
+    one, two, other = NewWork("ritual", "one"), NewWork("ritual", "two"), NewWork("thread", "other")
+    await rows.add(other)
+    await rows.queue(["ritual"], [one])
+    await rows.queue(["ritual"], [two])
+    assert [item.key for item in await rows.due(["ritual", "thread"])] == ["other", "two"]
+    await loop(running, handler).run()
+    await rows.queue(["ritual"], [one, two])
+    assert [item.key for item in await rows.due(["ritual"])] == ["one"]
+
+
 async def test_the_work_of_a_forgotten_person_goes_and_others_name_somebody(running: RunningOutbox) -> None:
     await table(running).add(
         NewWork("ritual", "hers", author=ADA),
