@@ -11,6 +11,7 @@ import pytest
 
 from adapters.github.client import GitHub
 from adapters.github.types import Repo
+from modules.services.explanation.why import tell
 from tests.adapters.results import ok
 from tests.loopback import to_loopback
 from tests.running_town import RunningSoul, RunningTown, awake, call
@@ -118,6 +119,10 @@ async def test_in_a_workspace_a_review_of_known_work_is_left_to_whoever_runs_its
         assert await acts(soul) == [("silent", "review-by-test")]
         assert asked.reviews == []
         assert not asked.requests
+        url = f"https://github.com/owner/site/pull/{asked.number}"
+        told = "\n".join(await tell(soul.app.services.database, url))
+        assert "Why it did not answer owner/site#" in told
+        assert "its review is given once its tests were run" in told
 
 
 @needs_git

@@ -135,6 +135,16 @@ def names(connection: sqlite3.Connection, uri: str) -> bool:
     return connection.execute("SELECT 1 FROM journal WHERE trigger_uri = ? LIMIT 1", (uri,)).fetchone() is not None
 
 
+def newest_about(connection: sqlite3.Connection, prefixes: Collection[str]) -> str:
+    """The newest name of what an entry is about that begins with one of these; "" if there is none."""
+    query = """
+        SELECT trigger_uri FROM journal, json_each(?) AS begun
+            WHERE substr(trigger_uri, 1, length(begun.value)) = begun.value ORDER BY journal.id DESC LIMIT 1
+    """
+    found = connection.execute(query, (json.dumps(list(prefixes)),)).fetchone()
+    return str(found[0]) if found else ""
+
+
 def with_key(connection: sqlite3.Connection, tail: str) -> list[tuple[str, str]]:
     """The uris of posts that end in `tail`, each with its author's handle ("" if that is not known)."""
     query = (

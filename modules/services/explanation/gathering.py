@@ -15,7 +15,7 @@ from modules.runtime.journal import rows
 from modules.runtime.journal.rows import JournalRow
 from modules.services.coding import trajectory
 from modules.services.explanation.handles import known_handles
-from modules.services.explanation.naming import Subject, is_task
+from modules.services.explanation.naming import Subject, is_task, thread_of
 from modules.services.explanation.story import (
     Act,
     Call,
@@ -40,11 +40,11 @@ _RECEIVED = ("at://", MESSAGES)
 
 
 def gather(connection: sqlite3.Connection, subject: Subject) -> Story | Unknown:
-    """The story of an act, of somebody's post, or of a task."""
+    """The story of an act, of somebody's post, of a task, or of what was decided about a thread on GitHub."""
     cause = subject.uri or _cause(connection, subject.intent)
     handled_with = _handled_with(connection, cause)
     made = asked.result_uri or "" if (asked := store.get(connection, subject.intent)) else ""
-    posts = [uri for uri in (cause, handled_with, made) if uri.startswith(_RECEIVED) or is_task(uri)]
+    posts = [uri for uri in (cause, handled_with, made) if uri.startswith(_RECEIVED) or is_task(uri) or thread_of(uri)]
     acts = store.about(connection, subject.intent, posts)
     entries = _entries(connection, posts, acts)
     trigger = _received(connection, cause, handled_with, entries) if cause.startswith(_RECEIVED) else None

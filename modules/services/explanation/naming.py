@@ -23,6 +23,8 @@ from modules.services.outbox import feed_keys, store
 _LINK = re.compile(r"https?://[^/?#]+/profile/([^/?#]+)/post/([\w.~:-]+)", re.IGNORECASE)
 _URI = re.compile(r"at://([^/?#]+)/([\w.-]+)/([\w.~:-]+)")
 _ISSUE = re.compile(r"https?://[^/?#]+/[\w.-]+/[\w.-]+/(?:issues|pull)/\d+(?:#issuecomment-\d+)?", re.IGNORECASE)
+_THREAD = re.compile(r"/([\w.-]+/[\w.-]+)/(?:issues|pull)/(\d+)$", re.IGNORECASE)
+_THREAD_CAUSE = re.compile(r"(?:github:(?P<thread>[^/]+/[^/]+)/|(?:review|revision):(?P<pull>[^@]+)@).*")
 _MESSAGE = re.compile(rf"{MESSAGES}[^/\s]+/\S+")
 _TASK = re.compile(r"[\w.-]{1,100}/[\w.-]{1,100}#[0-9]{1,9}/task-[0-9]{1,9}")
 _ID = re.compile(r"[0-9a-f]{4,32}")
@@ -47,7 +49,10 @@ class Named:
 
 @dataclass(frozen=True, slots=True)
 class Subject:
-    """What is meant: an act of ours, somebody's record or direct message, or a task of a plan by its key."""
+    """What is meant: an act of ours, or what was decided about by its name.
+
+    That is somebody's record or direct message, a task of a plan, or an issue or pull request.
+    """
 
     intent: str = ""
     uri: str = ""
@@ -91,6 +96,12 @@ def is_task(key: str) -> bool:
     return bool(_TASK.fullmatch(key))
 
 
+def thread_of(cause: str) -> str:
+    """Return the issue or pull request that a cause is about, `owner/repo#12`; "" where it is about none."""
+    found = _THREAD_CAUSE.fullmatch(cause)
+    return (found["thread"] or found["pull"]) if found else ""
+
+
 def _owner(said: str) -> str:
     who = unquote(said)
     return who if who.startswith("did:") else who.removeprefix("@").lower()
@@ -105,7 +116,14 @@ def _act(connection: sqlite3.Connection, prefix: str) -> Subject | Unknown:
 
 def _on_github(connection: sqlite3.Connection, link: str) -> Subject | Unknown:
     made = store.at_result(connection, link, any_case=True)
-    return Subject(intent=made.id) if made else Unknown(f"{link} was made by no act that is known")
+    if made:
+        return Subject(intent=made.id)
+    thread = _THREAD.search(link)
+    key = f"{thread[1]}#{thread[2]}".lower() if thread else ""
+    causes = [f"review:{key}@", f"revision:{key}@", f"github:{key}/"] if key else []
+    if about := rows.newest_about(connection, causes):
+        return Subject(uri=about)
+    return Unknown(f"{link} was made by no act that is known")
 
 
 def _task(connection: sqlite3.Connection, key: str) -> Subject | Unknown:

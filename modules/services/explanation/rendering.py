@@ -15,6 +15,7 @@ from common.wording import rule as rule_words
 from modules.runtime.journal.stop_reasons import CUT_OFF
 from modules.services.coding.types import CodingStep
 from modules.services.explanation.handles import with_handles
+from modules.services.explanation.naming import thread_of
 from modules.services.explanation.story import Act, Call, Decided, Received, RuleSaid, Story, Thinking
 from modules.services.outbox.rules.rules import ETIQUETTE_RULES
 
@@ -157,7 +158,7 @@ def _is_owner_s(cause: str) -> bool:
 
 def _whom(story: Story) -> str:
     if story.trigger is None:
-        return "you" if _is_owner_s(story.cause) else ""
+        return "you" if _is_owner_s(story.cause) else thread_of(story.cause)
     return f"@{one_line(story.trigger.author)}" if story.trigger.author else "this post"
 
 

@@ -19,7 +19,7 @@ __all__ = ["Story", "Unknown", "as_json", "ending", "lines", "steps", "story_of"
 
 
 def story_of(connection: sqlite3.Connection, what: str) -> Story | Unknown:
-    """The story of what `what` names: a link to a post, an `at://` uri, a task, or an act's id, abridged."""
+    """The story of what `what` names: a link to a post or thread, an `at://` uri, a task, an act's id, abridged."""
     subject = find(connection, what)
     return subject if isinstance(subject, Unknown) else gather(connection, subject)
 

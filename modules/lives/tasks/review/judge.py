@@ -9,7 +9,7 @@ from typing import Literal, cast, get_args
 
 from adapters.github.types import PullFile, PullRequest, Repo, ReviewEvent
 from common.clock import Clock
-from common.facts import ReviewFacts, TurnFacts
+from common.facts import AgentFacts, ReviewFacts, TurnFacts
 from common.text.github_text import without_mentions
 from common.text.untrusted import clean, one_line
 from modules.lives.tasks.review.evidence import SuiteOutcome, Weakening, essential_lines
@@ -87,7 +87,7 @@ class Judge:
                 max_tokens=_TOKENS,
                 purpose=SKILL,
                 importance="commitment",
-                facts=_facts(case),
+                facts=_facts(case, self.login),
             )
         call = next((one for one in result.tool_calls if one.name == TOOL and not one.malformed), None)
         event, said = (call.input.get("event"), call.input.get("body")) if call else (None, None)
@@ -137,7 +137,7 @@ class Judge:
         )
 
 
-def _facts(case: ReviewCase) -> TurnFacts:
+def _facts(case: ReviewCase, login: str) -> TurnFacts:
     return TurnFacts(
         ReviewFacts(
             repo=case.repo.full_name,
@@ -149,5 +149,6 @@ def _facts(case: ReviewCase) -> TurnFacts:
             commands=tuple(one.command for one in case.tests.runs),
             failing=case.tests.failing,
             weakened=tuple(one.path for one in case.weakened),
-        )
+        ),
+        AgentFacts(login),
     )
