@@ -44,6 +44,27 @@ async def test_what_fails_is_never_approved_and_is_named_until_another_commit_me
         assert not list((soul.app.services.home.root / ".workrepos").iterdir())
 
 
+async def test_where_tests_cannot_be_run_nothing_is_approved_and_the_review_says_so(running_town: RunningTown) -> None:
+    async with open_reviewed(running_town) as place:
+        await place.offer({"beds.py": "BEDS = 3  # as before\n"})
+        await place.ask()
+        async with awake(place.home(SOUL_CODING="off"), clock=CLOCK) as soul:
+            await review(soul)
+            expected = soul.app.services.phrases.phrase("github.review_tests_refused")
+        assert place.verdicts == [("rowan", "COMMENTED")]
+        assert expected in place.pull.reviews[0].body
+
+
+async def test_a_pull_request_of_a_person_is_left_alone_unless_somebody_asks(running_town: RunningTown) -> None:
+    async with open_reviewed(running_town) as place, awake(place.home(), clock=CLOCK) as soul:
+        await place.offer({"beds.py": "BEDS = 3  # as before\n"})
+        await review(soul)
+        assert place.verdicts == []
+        await place.ask()
+        await review(soul)
+        assert place.verdicts == [("rowan", "APPROVED")]
+
+
 PLAN = Plan("Beds", goal="All beds are counted.", tasks=(Task(1, "More beds", "in_progress", "kit"),))
 BRANCH = "task-1-more-beds"
 FIX = (
